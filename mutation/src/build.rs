@@ -32,6 +32,7 @@ pub fn build(tree: &mut Tree, target: &Path, name: &str, tests: &[Vec<String>]) 
         }
         println!("{} of {} mutants do not compile", tree.unviable.len(), tree.mutants.len());
     }
+    tree.remember()?;
     let mut messages = Vec::new();
     for of_package in tests {
         let arguments: Vec<&str> =

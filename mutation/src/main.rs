@@ -2,24 +2,23 @@
 //! `mutation/run` tells how it is used; docs/reliability.md has the results.
 
 mod build;
+mod cases;
 mod mutants;
 mod tree;
 
-use std::collections::BTreeSet;
 use std::env;
 use std::error::Error;
-use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use build::Program;
-use tree::{LIST, Tree, VARIABLE};
+use cases::{Cases, Outcome};
+use tree::Tree;
 
-const USAGE: &str = "usage: mutation/run CRATE [--sample N] [--seed N] [PART OF A FILE'S PATH...]";
+const USAGE: &str = "usage: mutation/run CRATE [--sample N] [--seed N] [--within SECONDS] [PART OF A FILE'S PATH...]";
 
 /// The tests that a crate's mutants are tried on, as cargo is told in one command after the other: those that are about the crate, and quick.
 fn tests(name: &str) -> Option<Vec<Vec<String>>> {
@@ -33,7 +32,18 @@ fn tests(name: &str) -> Option<Vec<Vec<String>>> {
         // Judgements are made there, and the sentences of them elsewhere.
         "results" => &[(name, own), ("report", own)],
         // Without those that compare with what was measured, which take longer than all others.
-        "device" => &[(name, &["--lib", "--test=conservation", "--test=exact", "--test=models", "--test=presets", "--test=reckoned"])],
+        "device" => &[(
+            name,
+            &[
+                "--lib",
+                "--test=conservation",
+                "--test=exact",
+                "--test=exact_disks",
+                "--test=models",
+                "--test=presets",
+                "--test=reckoned",
+            ],
+        )],
         "cgroup" | "fio" | "legacy" | "nbd" | "sim" | "trace" => &[(name, own)],
         _ => return None,
     };
@@ -56,13 +66,14 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Box<dyn Error>> {
-    let (mut sample, mut seed, mut words) = (usize::MAX, 1, Vec::new());
+    let (mut sample, mut seed, mut within, mut words) = (usize::MAX, 1, Duration::MAX, Vec::new());
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut number = || arguments.next().and_then(|text| text.parse::<u64>().ok()).ok_or(USAGE);
         match argument.as_str() {
             "--sample" => sample = number()? as usize,
             "--seed" => seed = number()?,
+            "--within" => within = Duration::from_secs(number()?),
             _ => words.push(argument),
         }
     }
@@ -78,105 +89,50 @@ fn run() -> Result<(), Box<dyn Error>> {
     println!("{} compile", chosen.len());
     shuffle(&mut chosen, seed);
     chosen.truncate(sample);
-    judge(&tree, &tested(programs, &place.join("reached"))?, &chosen)
+    judge(&tree, &Cases::measured(programs, &place.join("reached"), within)?, &chosen)
 }
 
-/// A test program, what it comes by, and how long it may take.
-struct Tested {
-    program: Program,
-    reaches: BTreeSet<u32>,
-    limit: Duration,
-}
-
-/// The programs, quickest first, after a run of each without a mutant: what that does not come by, no mutant there changes.
-fn tested(programs: Vec<Program>, list: &Path) -> Result<Vec<Tested>, Box<dyn Error>> {
-    let mut tested = Vec::new();
-    for program in programs {
-        fs::write(list, "")?;
-        let begin = Instant::now();
-        if outcome(&program, &[(LIST, &list.to_string_lossy())], Duration::MAX)? != Outcome::Passed {
-            return Err(format!("{} fails without any mutant", program.path.display()).into());
+/// Tries each mutant, as many at a time as there are CPUs, and tells which no test notices.
+fn judge(tree: &Tree, cases: &Cases, chosen: &[u32]) -> Result<(), Box<dyn Error>> {
+    let (next, begin) = (AtomicUsize::new(0), Instant::now());
+    let (tell, found) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            let (tell, next) = (tell.clone(), &next);
+            scope.spawn(move || {
+                while let Some(&number) = chosen.get(next.fetch_add(1, Relaxed)) {
+                    let found = cases.judge(number).map_err(|error| error.to_string());
+                    // Whoever listened may have met an error.
+                    _ = tell.send((number, found));
+                }
+            });
         }
-        let took = begin.elapsed();
-        let reaches: BTreeSet<u32> = fs::read_to_string(list)?.lines().filter_map(|line| line.parse().ok()).collect();
-        let name = program.path.file_name().unwrap_or_default().to_string_lossy();
-        println!("{name} takes {:.1} s and comes by {}", took.as_secs_f64(), reaches.len());
-        tested.push(Tested { program, reaches, limit: took * 4 + Duration::from_secs(10) });
-    }
-    tested.sort_by_key(|tested| tested.limit);
-    Ok(tested)
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Passed,
-    Failed,
-    Hung,
-}
-
-fn outcome(program: &Program, variables: &[(&str, &str)], limit: Duration) -> Result<Outcome, Box<dyn Error>> {
-    let mut command = Command::new(&program.path);
-    command.current_dir(&program.folder).env_remove("CI").stdout(Stdio::piped()).stderr(Stdio::null());
-    command.envs(variables.iter().copied());
-    let mut child = command.spawn()?;
-    let mut told = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-    let (tell, failures) = mpsc::channel();
-    thread::spawn(move || {
-        if told.any(|line| line.is_ok_and(|line| line.ends_with("... FAILED"))) {
-            // Nobody may be listening any more.
-            _ = tell.send(());
-        }
-    });
-    let begin = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(if status.success() { Outcome::Passed } else { Outcome::Failed });
-        }
-        // One test that notices is enough.
-        let is_noticed = failures.try_recv().is_ok();
-        if is_noticed || begin.elapsed() > limit {
-            child.kill()?;
-            child.wait()?;
-            return Ok(if is_noticed { Outcome::Failed } else { Outcome::Hung });
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Tries each mutant on one program after the other until one notices.
-fn judge(tree: &Tree, programs: &[Tested], chosen: &[u32]) -> Result<(), Box<dyn Error>> {
-    let (begin, mut failed, mut hung, mut missed) = (Instant::now(), 0, 0, 0);
-    for &number in chosen {
-        let mut found = Outcome::Passed;
-        for Tested { program, limit, .. } in programs.iter().filter(|tested| tested.reaches.contains(&number)) {
-            found = outcome(program, &[(VARIABLE, &number.to_string())], *limit)?;
-            if found != Outcome::Passed {
-                break;
+        drop(tell);
+        let (mut failed, mut hung, mut missed) = (0, 0, 0);
+        for (number, found) in found {
+            match found.inspect_err(|_| next.store(chosen.len(), Relaxed))? {
+                Outcome::Failed => failed += 1,
+                Outcome::Hung => hung += 1,
+                Outcome::Passed => {
+                    missed += 1;
+                    let mutant = &tree.mutants[number as usize];
+                    let told: String = mutant.told.chars().take(150).collect();
+                    let word = if cases.reach(number) { "missed" } else { "missed, not even run" };
+                    let tried = failed + hung + missed;
+                    println!("{word}, {missed} of {tried}: {}:{}: {told}", mutant.file.display(), mutant.line);
+                }
+            }
+            let tried = failed + hung + missed;
+            if tried % 50 == 0 || tried == chosen.len() {
+                let noticed = 100.0 * (failed + hung) as f64 / tried as f64;
+                let seconds = begin.elapsed().as_secs();
+                println!(
+                    "{tried} tried in {seconds} s: {failed} failed a test, {hung} hung, {missed} missed; {noticed:.1} % noticed"
+                );
             }
         }
-        match found {
-            Outcome::Failed => failed += 1,
-            Outcome::Hung => hung += 1,
-            Outcome::Passed => {
-                missed += 1;
-                let mutant = &tree.mutants[number as usize];
-                let told: String = mutant.told.chars().take(150).collect();
-                let is_reached = programs.iter().any(|tested| tested.reaches.contains(&number));
-                let word = if is_reached { "missed" } else { "missed, not even run" };
-                let tried = failed + hung + missed;
-                println!("{word}, {missed} of {tried}: {}:{}: {told}", mutant.file.display(), mutant.line);
-            }
-        }
-        let tried = failed + hung + missed;
-        if tried % 50 == 0 || tried == chosen.len() {
-            let noticed = 100.0 * (failed + hung) as f64 / tried as f64;
-            let seconds = begin.elapsed().as_secs();
-            println!(
-                "{tried} tried in {seconds} s: {failed} failed a test, {hung} hung, {missed} missed; {noticed:.1} % noticed"
-            );
-        }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// In an order that depends on the seed alone (splitmix64).

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -67,6 +68,8 @@ pub struct Tree {
     pub mutants: Vec<Mutant>,
     /// Mutants that do not compile.
     pub unviable: BTreeSet<u32>,
+    /// The file in which those of these sources are remembered.
+    known: PathBuf,
 }
 
 /// Where the code of a mutant came to lie in a file as it was written.
@@ -82,16 +85,17 @@ impl Tree {
         let listed = String::from_utf8(listed.stdout).map_err(io::Error::other)?;
         let (mut sources, mut mutants) = (Vec::new(), Vec::new());
         let of_crate = format!("crates/{name}/src/");
+        let lib = format!("{of_crate}lib.rs");
         for file in listed.split('\0').filter(|file| !file.is_empty()) {
             let (from, to) = (repository.join(file), root.join(file));
-            let Ok(bytes) = fs::read(&from) else { continue };
+            let Ok(mut bytes) = fs::read(&from) else { continue };
             fs::create_dir_all(to.parent().expect("it is below the root"))?;
-            // What has not changed keeps its time, and is not built again.
-            if fs::read(&to).ok().as_ref() != Some(&bytes) {
-                fs::write(&to, &bytes)?;
-            }
             let is_source = file.starts_with(&of_crate) && file.ends_with(".rs") && !file.contains("tests");
             if !is_source || !(parts.is_empty() || parts.iter().any(|part| file.contains(part.as_str()))) {
+                if *file == lib {
+                    bytes.extend_from_slice(CHOOSER.as_bytes());
+                }
+                put(&to, &bytes)?;
                 continue;
             }
             let text = String::from_utf8(bytes).map_err(io::Error::other)?;
@@ -106,10 +110,17 @@ impl Tree {
             }
             sources.push(Source { path: file.into(), text, sites });
         }
-        let lib = root.join(&of_crate).join("lib.rs");
-        let with_chooser = fs::read_to_string(&lib)? + CHOOSER;
-        fs::write(&lib, with_chooser)?;
-        Ok(Self { root, sources, mutants, unviable: BTreeSet::new() })
+        let mut hasher = DefaultHasher::new();
+        sources.iter().for_each(|source: &Source| (&source.path, &source.text).hash(&mut hasher));
+        let known = root.with_file_name(format!("unviable-{name}-{:016x}", hasher.finish()));
+        let remembered = fs::read_to_string(&known).unwrap_or_default();
+        let unviable = remembered.lines().filter_map(|line| line.parse().ok()).collect();
+        Ok(Self { root, sources, mutants, unviable, known })
+    }
+
+    /// Remembers which mutants do not compile, so that the same sources are written in the same way the next time and need no build.
+    pub fn remember(&self) -> io::Result<()> {
+        fs::write(&self.known, self.unviable.iter().map(|number| format!("{number}\n")).collect::<String>())
     }
 
     /// Writes the sources with all mutants that may compile.
@@ -163,10 +174,12 @@ impl Tree {
         if source.path.ends_with("lib.rs") && source.path.components().count() == 4 {
             text.push_str(CHOOSER);
         }
-        let path = self.root.join(&source.path);
-        if fs::read_to_string(&path).ok().as_ref() != Some(&text) {
-            fs::write(&path, text)?;
-        }
+        put(&self.root.join(&source.path), text.as_bytes())?;
         Ok(Written { file: source.path.clone(), places })
     }
+}
+
+/// Writes a file. What has not changed keeps its time, and is not built again.
+fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if fs::read(path).ok().as_deref() == Some(bytes) { Ok(()) } else { fs::write(path, bytes) }
 }

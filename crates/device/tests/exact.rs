@@ -1,46 +1,14 @@
 //! Models without chance, to the nanosecond.
 
-use hoistway_blk::{Instant, Op, Sector, Status};
+mod support;
+
+use hoistway_blk::{Instant, Op, Status};
 use hoistway_device::{
-    Command, Device, FaultInjector, FaultParameters, Hdd, HddParameters, Null, NullParameters, Optane,
-    OptaneParameters, Parameters, Preset, Raid, RaidParameters, Refusal, Schedule, Shape, Throttle, ThrottleParameters,
-    TraceEvent, Tracer, TracerParameters,
+    Command, Device, FaultInjector, FaultParameters, Null, NullParameters, Optane, OptaneParameters, Raid,
+    RaidParameters, Refusal, Schedule, Shape, Throttle, ThrottleBurst, ThrottleParameters, TraceEvent, Tracer,
+    TracerParameters,
 };
-
-fn shape(queue_depth: u32) -> Shape {
-    Shape {
-        capacity_sectors: 1 << 20,
-        hw_queues: 1,
-        queue_depth,
-        ..Preset::builtin("intel-s3520-1600gb").unwrap().shape().clone()
-    }
-}
-
-fn command(tag: u32, op: Op, sector: u64, sectors: u32) -> Command {
-    Command { tag, queue: 0, op, sector: Sector(sector), sectors, fua: false }
-}
-
-/// Submits at these times and calls the device when it wants that. Answers when each tag ended, and how.
-fn serve(device: &mut dyn Device, load: &[(u64, Command)]) -> Vec<(u64, u32, Status)> {
-    let (mut schedule, mut ended, mut alarms) = (Schedule::default(), Vec::new(), Vec::new());
-    let mut load = load.iter().peekable();
-    loop {
-        let alarm = alarms.iter().copied().min();
-        let submits = load.next_if(|(at, _)| alarm.is_none_or(|(first, _): (Instant, u32)| Instant(*at) < first));
-        match (submits, alarm) {
-            (Some((at, command)), _) => device.submit(Instant(*at), *command, &mut schedule).unwrap(),
-            (None, Some(first)) => {
-                alarms.retain(|alarm| *alarm != first);
-                device.wake(first.0, first.1, &mut schedule);
-            }
-            (None, None) => break,
-        }
-        ended.extend(schedule.completions.drain(..).map(|end| (end.at.0, end.tag, end.status)));
-        alarms.append(&mut schedule.alarms);
-    }
-    ended.sort_unstable_by_key(|end| (end.0, end.1));
-    ended
-}
+use support::{command, serve, shape};
 
 #[test]
 fn a_command_of_phase_change_memory_passes_the_front_end_and_then_the_channels_of_its_pages() {
@@ -119,16 +87,18 @@ fn a_card_whose_tags_are_used_up_refuses_until_the_host_has_seen_a_completion() 
     assert_eq!(ends, [11_000, 11_500, 22_000, 22_500]);
 }
 
+const NO_FAULTS: FaultParameters = FaultParameters {
+    errors_per_million: 0.0,
+    stalls_per_million: 0.0,
+    stall_ms: 0.0,
+    lost_per_million: 0.0,
+    lost_after_ms: 0.0,
+    torn_writes_per_million: 0.0,
+};
+
 #[test]
 fn of_a_torn_write_whole_blocks_are_written_at_least_one_and_not_all() {
-    let torn = FaultParameters {
-        errors_per_million: 0.0,
-        stalls_per_million: 0.0,
-        stall_ms: 0.0,
-        lost_per_million: 0.0,
-        lost_after_ms: 0.0,
-        torn_writes_per_million: 1e6,
-    };
+    let torn = FaultParameters { torn_writes_per_million: 1e6, ..NO_FAULTS };
     let blocks = Shape { logical_block_bytes: 4096, physical_block_bytes: 4096, ..shape(32) };
     let traced = Tracer::new(Box::new(Null::new(blocks, &null(1), 1)), &TracerParameters { keeps_events: 4096 });
     let mut device = FaultInjector::new(Box::new(traced), &torn, 1);
@@ -167,13 +137,50 @@ fn a_throttle_lets_so_many_ios_and_bytes_pass_and_what_is_within_it_is_still_tra
 }
 
 #[test]
-fn a_write_into_the_cache_of_a_disk_takes_its_access_and_the_link() {
-    let preset = Preset::builtin("hgst-he10-8tb").unwrap();
-    let Parameters::Hdd(parameters) = preset.parameters() else { unreachable!() };
-    let parameters = HddParameters { cache_access_us: 30.0, link_mb_per_s: 512.0, ..parameters.clone() };
-    for (sectors, ns) in [(8, 38_000), (64, 94_000)] {
-        let mut disk = Hdd::new(preset.shape(), &parameters, 1);
-        let ended = serve(&mut disk, &[(0, command(0, Op::Write, 4096, sectors))]);
-        assert_eq!(ended[0].0, ns, "{sectors} sectors of 1 us");
-    }
+fn what_the_device_behind_it_only_tells_later_goes_wrong_as_well() {
+    let reads: Vec<(u64, Command)> = (0..5).map(|tag| (0, command(tag, Op::Read, 0, 8))).collect();
+    let ended = |parameters| serve(&mut FaultInjector::new(Box::new(card(8, Some(1))), &parameters, 1), &reads);
+    let well = ended(NO_FAULTS);
+    assert!(well.iter().all(|end| end.2 == Status::Ok), "{well:?}");
+    let later = |ns, status| well.iter().map(|end| (end.0 + ns, end.1, status)).collect::<Vec<_>>();
+    assert_eq!(ended(FaultParameters { errors_per_million: 1e6, ..NO_FAULTS }), later(0, Status::Medium));
+    let stalls = FaultParameters { stalls_per_million: 1e6, stall_ms: 3.0, ..NO_FAULTS };
+    assert_eq!(ended(stalls), later(3_000_000, Status::Ok));
+    let lost = FaultParameters { lost_per_million: 1e6, lost_after_ms: 7.0, ..NO_FAULTS };
+    let all_at_once: Vec<_> = (0..5).map(|tag| (7_000_000, tag, Status::Timeout)).collect();
+    assert_eq!(ended(lost), all_at_once);
+}
+
+#[test]
+fn what_a_throttle_lets_pass_while_the_device_refuses_is_tried_again_in_order() {
+    // One command at a time for 11 us behind a throttle of one a microsecond, which tries again after 20 us.
+    let throttle = ThrottleParameters { iops: 1e6, io_kib: 256, mb_per_s: 1e6, burst: None };
+    let mut volume = Throttle::new(Box::new(card(1, None)), &throttle);
+    let reads: Vec<(u64, Command)> = (0..3).map(|tag| (0, command(tag, Op::Read, 0, 8))).collect();
+    let ended = serve(&mut volume, &reads);
+    let expected = [(11_000, 0, Status::Ok), (32_000, 1, Status::Ok), (52_000, 2, Status::Ok)];
+    assert_eq!(ended, expected);
+}
+
+#[test]
+fn a_trace_has_the_ends_that_a_device_only_tells_later() {
+    let parameters = TracerParameters { keeps_events: 64 };
+    let mut traced = Tracer::new(Box::new(card(8, Some(1))), &parameters);
+    let reads: Vec<(u64, Command)> = (0..5).map(|tag| (0, command(tag, Op::Read, 0, 8))).collect();
+    serve(&mut traced, &reads);
+    let events = traced.traced().unwrap();
+    let taken = events.iter().filter(|event| matches!(event, TraceEvent::Taken(..))).count();
+    assert_eq!((taken, events.len()), (5, 10), "{events:?}");
+}
+
+#[test]
+fn bytes_pass_as_fast_as_a_burst_until_its_credits_are_gone() {
+    // A gigabyte a second for the first megabyte, then one megabyte: 131 us and 131 ms for each read of 128 KiB.
+    let burst = ThrottleBurst { iops: 1e9, ios: 1e9, mb_per_s: 1000.0, mb: 1.0 };
+    let parameters = ThrottleParameters { iops: 1e9, io_kib: 256, mb_per_s: 1.0, burst: Some(burst) };
+    let mut volume = Throttle::new(Box::new(Null::new(shape(32), &null(1000), 1)), &parameters);
+    let reads: Vec<(u64, Command)> = (0..11).map(|tag| (0, command(tag, Op::Read, 0, 256))).collect();
+    let ends: Vec<u64> = serve(&mut volume, &reads).iter().map(|end| end.0).collect();
+    assert!(ends[6] < 2_000_000 && ends[8] > 50_000_000, "{ends:?}");
+    assert_eq!(ends[10] - ends[9], 131_072_000, "{ends:?}");
 }

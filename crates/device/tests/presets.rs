@@ -544,3 +544,29 @@ fn every_builtin_preset_has_a_range_or_says_that_it_was_made_without_measurement
         assert_eq!(kinds.iter().filter(|is| **is).count(), 1, "{name}");
     }
 }
+
+#[test]
+fn a_built_in_preset_with_other_numbers_no_longer_says_what_was_measured_of_it() {
+    let original = Preset::builtin("hgst-he10-8tb").unwrap();
+    assert_eq!(original.clone().without_borrowed_claims(), original);
+    let text = Preset::builtin_toml("hgst-he10-8tb").unwrap();
+    let changed = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        Preset::from_toml(&text.replace(from, to), "mine.toml").unwrap().without_borrowed_claims()
+    };
+    // Another name is nobody else's claim.
+    let renamed = changed("name = \"hgst-he10-8tb\"", "name = \"mine\"");
+    assert_eq!(renamed.calibration(), original.calibration());
+    for (from, to) in
+        [("rotations_per_minute = 7200", "rotations_per_minute = 5400"), ("hw_queues = 1", "hw_queues = 2")]
+    {
+        let mine = changed(from, to);
+        let calibration = mine.calibration();
+        assert!(calibration.assumed && calibration.residuals.is_empty() && calibration.range.is_none(), "{to}");
+        assert!(calibration.on.contains("not those of hgst-he10-8tb"), "{}", calibration.on);
+        assert_eq!(calibration.sources, original.calibration().sources);
+    }
+    // What never claimed anything of a built-in one is left as it is.
+    let own = Preset::from_toml(GOOD, "mine.toml").unwrap();
+    assert_eq!(own.clone().without_borrowed_claims(), own);
+}

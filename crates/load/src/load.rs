@@ -112,4 +112,37 @@ mod tests {
         assert!(read(r#"{"processes": [{"issue": {"dept": 2}}]}"#).is_err());
         assert_eq!(Load::new().check().unwrap_err().to_string(), "processes: there are none (add one)");
     }
+    #[test]
+    fn each_file_has_one_number_and_each_job_the_next() {
+        let mut load = Load::new();
+        assert_eq!(["/dev/sda", "/dev/sdb", "/dev/sda"].map(|name| load.file(name)), [0, 1, 0]);
+        assert_eq!(load.files, ["/dev/sda", "/dev/sdb"]);
+        load.add_clones(Process::new("twice", 0, Pattern::read(4096)), 2);
+        load.add(Process::new("once", 1, Pattern::read(4096)));
+        let numbers: Vec<_> = load.processes.iter().map(|p| (p.schedule.job, p.schedule.clone)).collect();
+        assert_eq!(numbers, [(0, 0), (0, 1), (1, 0)]);
+    }
+
+    #[test]
+    fn a_job_waits_for_an_earlier_one_that_there_is_and_uses_files_and_phases_that_there_are() {
+        let refused = |change: fn(&mut Load)| {
+            let mut load = Load::new();
+            load.file("/dev/sda");
+            (0..3).for_each(|_| load.add(Process::new("a", 0, Pattern::read(4096))));
+            change(&mut load);
+            load.check().err().map(|error| error.field)
+        };
+        assert_eq!(refused(|load| load.processes[2].schedule.wait_for = Some(1)), None);
+        assert_eq!(refused(|load| load.processes[2].schedule.wait_for = Some(2)), Some("schedule.wait_for"), "itself");
+        assert_eq!(refused(|load| load.processes[1].schedule.wait_for = Some(2)), Some("schedule.wait_for"), "later");
+        assert_eq!(refused(|load| drop(load.processes.remove(0))), None);
+        let of_one_that_is_gone = |load: &mut Load| {
+            load.processes[2].schedule.wait_for = Some(0);
+            load.processes.remove(0);
+        };
+        assert_eq!(refused(of_one_that_is_gone), Some("schedule.wait_for"));
+        assert_eq!(refused(|load| load.processes[0].schedule.phase = 2), None);
+        assert_eq!(refused(|load| load.processes[0].schedule.phase = 3), Some("schedule.phase"));
+        assert_eq!(refused(|load| load.processes[0].files = vec![1].into()), Some("files"));
+    }
 }

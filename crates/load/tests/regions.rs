@@ -1,8 +1,8 @@
 //! The part of its device that a process works on.
 
 use hoistway_load::{
-    Amount, Distribution, Extent, LoadError, Offsets, OwnFile, Pattern, PlacedFile, Process, Random, Sequencer, Sizes,
-    Strided, Volume, Zone,
+    Amount, Direction, Distribution, Extent, LoadError, Offsets, OwnFile, Pattern, PlacedFile, Process, Random,
+    Sequencer, Sizes, Strided, Volume, Zone,
 };
 
 const WHOLE: u64 = 1 << 20;
@@ -123,6 +123,9 @@ fn strided_zones_follow_each_other_over_what_is_skipped_and_begin_again_behind_t
     assert_eq!(blocks(&strided(2, 1, 1, 8), 5), [0, 3, 6, 0, 3], "a zone is done before its end");
     assert_eq!(blocks(&strided(2, 1, 3, 8), 7), [0, 1, 0, 3, 4, 3, 6], "or begun again");
     assert_eq!(blocks(&strided(2, 1, 2, 7), 5)[..4], [0, 1, 3, 4], "the last one may be cut");
+    let mut trims = strided(2, 1, 2, 8);
+    trims.plan.pattern_mut().direction = Direction::TrimWrite;
+    assert_eq!(blocks(&trims, 6), [0, 0, 3, 3, 6, 6], "a write that follows its trim counts as well");
 }
 
 /// Of a random job with so many blocks, changed by this.
@@ -206,6 +209,12 @@ fn random_jobs_visit_each_block_of_a_strided_zone_once_and_then_the_next_zone() 
     // The second zone is cut off by the end of the region.
     let cut = strided(4, 8, true);
     assert!(cut.iter().all(|block| matches!(block, 0..4 | 6 | 7)) && cut.contains(&7), "{cut:?}");
+    assert_eq!(cut.len(), 24, "it goes on with the first");
+    let goes_back = cut.windows(3).all(|ios| ios.iter().any(|block| *block < 4));
+    assert!(goes_back, "at the first block that is not there: {cut:?}");
+    // Without time a job ends with the first block that is not there any more.
+    let ends = strided(4, 8, false);
+    assert!((4..=6).contains(&ends.len()), "{ends:?}");
 }
 
 #[test]

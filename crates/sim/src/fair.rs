@@ -269,4 +269,18 @@ mod tests {
         assert_eq!(queue.sleeps(1), 0);
         assert_eq!(next(&mut queue, 0), None);
     }
+
+    #[test]
+    fn who_wakes_is_owed_among_any_number_of_others_what_it_was_owed_when_it_fell_asleep() {
+        for others in 1..6 {
+            let mut queue = FairQueue::default();
+            queue.count(Instant(600), Instant::ZERO, SLICE);
+            (0..others).for_each(|task| queue.wakes(task, 0, SLICE, at(600)));
+            queue.count(Instant(900), Instant::ZERO, SLICE);
+            queue.wakes(9, 120, SLICE, at(900));
+            let woken = queue.tasks.iter().find(|entity| entity.task == 9).unwrap().times;
+            let owed = queue.total() / queue.count_of_all() - woken.virtual_time;
+            assert!((owed - 120).abs() <= 1, "{owed} beside {others}");
+        }
+    }
 }

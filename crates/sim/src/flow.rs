@@ -108,3 +108,6 @@ impl Flows {
         self.released.pop()
     }
 }
+
+#[cfg(test)]
+mod tests;

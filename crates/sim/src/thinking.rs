@@ -62,3 +62,6 @@ impl Thinking {
         self.think.sleep + self.think.spin
     }
 }
+
+#[cfg(test)]
+mod tests;

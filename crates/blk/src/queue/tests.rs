@@ -119,6 +119,8 @@ impl Driver for Script {
 #[derive(Default)]
 struct Letters {
     events: Vec<(char, Option<u64>)>,
+    /// What a scheduler has answered: the sector of its request.
+    answers: Vec<Option<u64>>,
 }
 
 impl Probe for Letters {
@@ -132,7 +134,8 @@ impl Probe for Letters {
             Event::Merge(Edge::Back, _) => ('M', None),
             Event::Merge(Edge::Front, _) => ('F', None),
             Event::Insert(rq) => ('I', Some(rq.sector.0)),
-            Event::Dispatch { .. } | Event::Absorbed(_) | Event::End(_) | Event::BioComplete(..) => return,
+            Event::Dispatch { rq, .. } => return self.answers.push(rq.map(|rq| rq.sector.0)),
+            Event::Absorbed(_) | Event::End(_) | Event::BioComplete(..) => return,
             Event::Issue(rq) => ('D', Some(rq.sector.0)),
             Event::Requeue(rq) => ('R', Some(rq.sector.0)),
             Event::Complete(rq, _) => ('C', Some(rq.sector.0)),

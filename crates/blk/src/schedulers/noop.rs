@@ -85,3 +85,6 @@ impl Scheduler for Noop {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -206,4 +206,27 @@ mod tests {
         assert_eq!(map.contents.iter().filter(|&&page| page != NONE).count(), 50_000);
         assert_eq!(map.valid.iter().sum::<u32>(), 50_000);
     }
+
+    /// How many of the groups of 16 pages count a write of these pages, one by one.
+    fn mapped(pages: impl Iterator<Item = u64>) -> usize {
+        let mut map = map(10.0, false);
+        let before = map.places.clone();
+        pages.for_each(|page| map.write(page * 8, 8));
+        before.iter().zip(&map.places).filter(|(before, after)| before != after).count()
+    }
+
+    #[test]
+    fn one_page_of_each_group_stands_for_it_and_no_stride_finds_all_or_none_of_them() {
+        assert_eq!(mapped(0..1600), 100);
+        for first in 0..16 {
+            let found = mapped((0..10_000).map(|group| group * 16 + first));
+            assert!((400..900).contains(&found), "a sixteenth of 10,000 is 625: {found} of {first}");
+        }
+        assert_eq!(mapped(16 * 50_000..16 * 50_001), 0, "beyond the end");
+        let mut whole = map(10.0, false);
+        let before = whole.places.clone();
+        whole.write(0, 16 * 8);
+        assert_ne!(whole.places[0], before[0], "in one write");
+        assert_eq!(whole.places[1..], before[1..]);
+    }
 }

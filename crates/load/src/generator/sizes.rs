@@ -139,4 +139,16 @@ mod tests {
         let range = Draw::Range { min: 4096, max: 16384, step: 4096 };
         assert!(shares(&range, 13_000).keys().all(|&bytes| bytes <= 12_288));
     }
+
+    #[test]
+    fn where_draws_fail_again_and_again_it_is_the_largest_that_fits() {
+        let range = Draw::Range { min: 1024, max: 1 << 30, step: 512 };
+        for (room, bytes) in [(1024, 1024), (1535, 1024), (1536, 1536), (9_999, 9_728)] {
+            assert_eq!(shares(&range, room).keys().copied().max(), Some(bytes), "{room}");
+        }
+        let coarse = Draw::Range { min: 1024, max: 1 << 30, step: 4096 };
+        assert_eq!(coarse.largest_within(3000), 1024, "the smallest is no multiple");
+        let split = Draw::new(&split([(4096, 30.0), (8192, 30.0), (65536, 40.0)]));
+        assert_eq!([4096, 8191, 8192, 65535].map(|room| split.largest_within(room)), [4096, 4096, 8192, 8192]);
+    }
 }

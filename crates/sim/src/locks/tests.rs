@@ -141,3 +141,14 @@ fn whoever_asks_holds_its_lock_for_what_it_takes_from_lists_and_who_leaves_it_th
     let used = meter.used();
     assert_eq!((used.taken, used.lists_taken, used.held, used.elevators), (2, 2, Nanos(317), Nanos(310)));
 }
+
+#[test]
+fn where_nobody_calls_nothing_is_spent_and_nobody_is_late() {
+    let (meter, lock) = (LockMeter::new(3), Held::default());
+    let cost = SectionCost { beside: Nanos(30), ..COST };
+    meter.begin(Instant(1000), CpuId(0), cost);
+    meter.enter(&lock, Site::Insert);
+    assert_eq!((meter.spent(), meter.late(Instant(1000))), (Nanos(130), Nanos(100)));
+    meter.rest(Instant(5000));
+    assert_eq!((meter.spent(), meter.late(Instant(5000))), (Nanos::ZERO, Nanos::ZERO));
+}

@@ -317,6 +317,21 @@ mod tests {
         assert_eq!((pages.dirty(), brought(&mut pages, range(64, 128))), (64, vec![]));
     }
 
+    #[test]
+    fn of_a_chunk_that_goes_the_dirty_pages_stay_and_count() {
+        let mut pages = Pages::new(128, 1);
+        brought(&mut pages, range(0, 64));
+        pages.dirty_pages(0, range(0, 10), Instant::ZERO);
+        for first in [64, 128, 192, 256] {
+            brought(&mut pages, range(first, first + 64));
+        }
+        assert_eq!(brought(&mut pages, range(0, 12)), [range(10, 12)]);
+        let there = (0..400)
+            .filter(|&page| pages.disks[0].chunks.get(&(page / 64)).is_some_and(|c| c.present >> (page % 64) & 1 == 1));
+        assert_eq!(there.count() as u64, pages.present());
+        assert_eq!(pages.dirty(), 10);
+    }
+
     proptest! {
         #[test]
         fn the_sums_are_those_of_a_map_of_pages(

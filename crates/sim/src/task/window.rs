@@ -246,3 +246,6 @@ impl Window {
         Some((index, self.slots[index as usize]))
     }
 }
+
+#[cfg(test)]
+mod tests;

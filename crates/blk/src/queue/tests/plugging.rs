@@ -80,6 +80,29 @@ fn an_explicit_flush_without_a_scheduler_issues_directly() {
 }
 
 #[test]
+fn from_4_19_to_5_15_a_plug_is_issued_directly_only_while_its_hardware_queue_is_not_busy() {
+    let unplugged = |kernel, was_busy| {
+        let mut bench = Bench::with(&QueueConfig { hw_queues: 2, ..config(kernel) }, "none");
+        bench.hctx(0).update_busy(was_busy);
+        bench.plug();
+        bench.submit_all([read(0), read(1000)]);
+        bench.forget();
+        bench.unplug();
+        let letters = bench.letters();
+        bench.drain();
+        letters
+    };
+    let (directly, by_insertion) = ("U2 D D", "U2 I I D D");
+    for (kernel, expected) in [
+        (Kernel::V4_12, [by_insertion, by_insertion]),
+        (Kernel::V5_10, [directly, by_insertion]),
+        (Kernel::V6_12, [directly, directly]),
+    ] {
+        assert_eq!([false, true].map(|was_busy| unplugged(kernel, was_busy)), expected, "{kernel}");
+    }
+}
+
+#[test]
 fn a_direct_issue_that_is_refused_runs_the_hardware_queue_of_its_request() {
     for kernel in [Kernel::V6_12, Kernel::V6_18] {
         let mut bench = Bench::with(&QueueConfig { hw_queues: 2, ..config(kernel) }, "none");

@@ -105,6 +105,34 @@ fn direct_issue_that_is_refused_leaves_its_request_in_the_dispatch_list_and_runs
 }
 
 #[test]
+fn direct_issue_that_is_refused_gives_its_budget_back() {
+    let mut bench = Bench::new(Kernel::V6_18, "none");
+    bench.driver.budget = Some(3);
+    bench.refuse([Some(Refusal::UntilCompletion), Some(Refusal::UntilCompletion)]);
+    bench.submit(read(8));
+    assert_eq!(bench.driver.budget, Some(3), "nothing is at the driver");
+    bench.run(0);
+    assert_eq!(bench.driver.budget, Some(2));
+    bench.drain();
+}
+
+#[test]
+fn what_a_scheduler_answers_is_told_whether_the_driver_has_budgets_or_not() {
+    for scheduler in ["mq-deadline", "bfq"] {
+        for budget in [None, Some(8)] {
+            let mut bench = Bench::new(Kernel::V6_18, scheduler);
+            bench.driver.budget = budget;
+            bench.plug();
+            bench.submit_all([read(100), read(200), read(300)]);
+            bench.unplug();
+            bench.drain();
+            let given: Vec<u64> = bench.probe.answers.iter().copied().flatten().collect();
+            assert_eq!(given, [100, 200, 300], "{scheduler} {budget:?}");
+        }
+    }
+}
+
+#[test]
 fn direct_issue_that_fails_ends_the_bio() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     bench.reply([Reply::End(Status::NoSpace)]);

@@ -1,7 +1,7 @@
 use hoistway_blk::{Op, Sector};
 
 use super::*;
-use crate::flash::parameters::StallParameters;
+use crate::flash::parameters::{StallParameters, StripingParameters};
 use crate::preset::{Parameters, Preset};
 
 const PROGRAM: u64 = 32 << 10;
@@ -144,4 +144,61 @@ fn everything_stops_each_time_that_so_much_was_written() {
     assert!(stalls.iter().all(|bytes| (500_000..=1_510_000).contains(bytes)), "{stalls:?}");
     let mut drive = Drive::new(|_| {});
     assert_eq!(drive.drain.stall(u64::MAX, &mut drive.random), None);
+}
+
+/// A die for units of 8 KiB, four to a program, that rests for 100 us after each program.
+fn striped() -> Drive {
+    let striping =
+        StripingParameters { unit_kib: 8, write_through_kib: 64, write_through_unit_kib: 16, rest_us: 100.0 };
+    Drive::new(|parameters| (parameters.striping, parameters.dies) = (Some(striping), 1))
+}
+
+#[test]
+fn what_is_dealt_to_a_die_is_programmed_together_and_then_the_die_rests() {
+    const UNIT: u64 = PROGRAM / 4;
+    let mut drive = striped();
+    drive.drain.put(UNIT / 2, false);
+    drive.start(0);
+    assert_eq!(drive.next(), None, "half a unit is dealt to nobody");
+    drive.drain.put(UNIT / 2, false);
+    drive.start(0);
+    assert_eq!((drive.next(), drive.drain.programs.len()), (Some(PROGRAM_NS), 1));
+    let first = drive.drain.put_bytes();
+    // Six units wait for the die, four of which it programs together.
+    drive.drain.put(6 * UNIT, false);
+    drive.start(10);
+    assert!(!drive.drain.is_past(first) && drive.drain.is_past(0));
+    drive.advance(PROGRAM_NS);
+    assert!(drive.drain.is_past(first) && !drive.drain.is_past(first + 1));
+    assert_eq!(drive.next(), Some(PROGRAM_NS + 100_000), "it rests");
+    drive.advance(PROGRAM_NS + 100_000);
+    let ends = 2 * PROGRAM_NS + 100_000;
+    assert_eq!((drive.next(), drive.drain.stripes.as_ref().unwrap().bytes()), (Some(ends), 2 * UNIT));
+    drive.advance(ends);
+    drive.advance(ends + 100_000);
+    assert!(drive.drain.is_past(first + 4 * UNIT) && !drive.drain.is_past(first + 4 * UNIT + 1));
+    drive.advance(ends + 100_000 + PROGRAM_NS);
+    assert!(drive.drain.is_past(7 * UNIT) && !drive.drain.is_past(7 * UNIT + 1));
+    assert_eq!(drive.next(), None);
+}
+
+#[test]
+fn writes_that_are_acknowledged_when_they_are_in_the_flash_end_in_order_once_their_last_program_is_known() {
+    let mut drive = striped();
+    // Two units of 16 KiB are a program: the second write has a unit of each of two programs.
+    for (tag, kib) in [(7, 16), (8, 32), (9, 16)] {
+        drive.drain.put_through(tag, kib << 10, true, &drive.dies, &mut drive.random);
+    }
+    assert!(drive.drain.is_awaited());
+    drive.start(0);
+    let next_end =
+        |drive: &mut Drive| drive.drain.stripes().unwrap().pop_end().map(|(tag, bytes, at)| (tag, bytes, at.0));
+    assert_eq!(next_end(&mut drive), Some((7, 16 << 10, PROGRAM_NS)));
+    assert_eq!(next_end(&mut drive), None, "half of it waits");
+    drive.advance(PROGRAM_NS);
+    drive.advance(PROGRAM_NS + 100_000);
+    let ends = 2 * PROGRAM_NS + 100_000;
+    assert_eq!(next_end(&mut drive), Some((8, 32 << 10, ends)));
+    assert_eq!(next_end(&mut drive), Some((9, 16 << 10, ends)));
+    assert!(!drive.drain.is_awaited());
 }

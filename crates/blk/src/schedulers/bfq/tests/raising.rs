@@ -74,6 +74,29 @@ fn eight_queues_in_a_row_are_a_large_burst_and_a_pause_ends_it() {
     assert!(raised(&machine, 10));
 }
 
+#[test]
+fn a_newcomer_belongs_to_the_burst_before_it_for_180_ms() {
+    for (gap, size) in [(1, 2), (180, 2), (181, 1)] {
+        let mut machine = Machine::new(config(true));
+        machine.set("low_latency", 1);
+        for (pid, at) in [(1, 0), (2, gap)] {
+            machine.add(Job { depth: 1, start: at * MS, think: 1 << 40, ..Job::sequential(pid, 8) });
+            machine.run_until(at * MS);
+        }
+        assert_eq!(machine.bfq.burst.size, size, "{gap} ms");
+    }
+}
+
+#[test]
+fn it_is_told_when_a_queue_gets_work() {
+    let mut machine = Machine::new(config(true));
+    machine.add(Job { depth: 1, think: 300 * MS, ..Job::sequential(1, 8) });
+    machine.run_until(700 * MS);
+    let busy: Vec<u64> =
+        machine.lines_of(1, |what| matches!(what, StateChange::Busy)).into_iter().map(|(at, _)| at / MS).collect();
+    assert_eq!(busy, [0, 300, 600]);
+}
+
 /// Process 1 reads `sectors` every `period` ms, each read served in 2 ms, beside a hog from the start. For each of its
 /// reads the factor with which it left.
 fn periodic(period: u64, sectors: u32) -> Vec<u64> {
@@ -150,6 +173,8 @@ fn interactive_raising_lasts_by_the_peak_rate_within_limits() {
     assert_eq!(duration(7000, true), 13_000, "the old cap");
     assert_eq!(duration(1300, true), 3_000, "a slow disk has another reference: 1000 at 3.5 s");
     assert_eq!(duration(14_265, false), 4_500, "and so has slow flash: 10700 at 6 s");
+    assert_eq!((duration(1332, true), duration(1333, true)), (3_000, 13_000), "slow is what is below");
+    assert_eq!(duration(14_266, false), 5_782);
 }
 
 /// A raised queue of process 1 in service, at 1 s.

@@ -146,3 +146,24 @@ fn a_raised_queue_that_comes_back_after_two_seconds_begins_its_raising_anew() {
     machine.read(1, 16, 8);
     assert_eq!((machine.bfq.entity(q).raise, machine.bfq.queues[q].raising.start), (RAISE_INTERACTIVE, since + 2001));
 }
+
+#[test]
+fn when_its_slot_starts_only_a_soft_real_time_queue_is_forgiven_what_it_had_to_wait() {
+    // It is 1,000. Factor, raised since, waiting from, and since when it is raised then.
+    let cases = [
+        (RAISE_SOFT_RT, 500, 700, 800),
+        (RAISE_SOFT_RT, 700, 500, 1000),
+        (RAISE_SOFT_RT, 1200, 700, 1200),
+        (RAISE_SOFT_RT, 500, 1200, 500),
+        (RAISE_INTERACTIVE, 500, 700, 500),
+        (1, 700, 500, 700),
+    ];
+    for (raise, since, waits_from, expected) in cases {
+        let (mut machine, q) = queued(config(true));
+        machine.inside(|bfq| bfq.set_raise(q, raise));
+        machine.bfq.queues[q].raising.start = since;
+        machine.bfq.queues[q].budget_timeout = waits_from;
+        machine.inside(|bfq| bfq.forgive_waiting(q));
+        assert_eq!(machine.bfq.queues[q].raising.start, expected, "{raise} {since} {waits_from}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::super::replay::KyberChoice;
 use super::*;
+use crate::request::Marks;
 
 #[test]
 fn a_dispatch_that_is_undone_never_was() {
@@ -16,6 +17,7 @@ fn a_dispatch_that_is_undone_never_was() {
         let (told, token) = (name(&first), bench.kyber.token_of(first.id()));
         assert!(token.is_some());
         let id = first.id();
+        assert!(first.marks.contains(Marks::STARTED));
         bench.kyber.undo(HctxId(0), before, Some(first));
         assert_eq!((bench.kyber.token_of(id), bench.kyber.turn(HctxId(0))), (None, before));
         let again = bench.dispatch(0).expect("it waits again");
@@ -44,6 +46,7 @@ fn the_choice_of_a_kernel_is_taken_over_with_its_token_and_its_turn() {
     // The second write, before any read.
     let write = bench.kyber.adopt(HctxId(0), choice(21, Domain::Write, 7)).expect("it waits");
     assert_eq!((name(&write), bench.kyber.token_of(RqId(21))), ("W2".to_owned(), Some(7)));
+    assert!(write.marks.contains(Marks::STARTED));
     let of_writes = bench.kyber.turn(HctxId(0));
     let read = bench.kyber.adopt(HctxId(0), choice(4, Domain::Read, 9)).expect("it waits");
     assert_eq!((name(&read), bench.kyber.token_of(RqId(4))), ("R5".to_owned(), Some(9)));

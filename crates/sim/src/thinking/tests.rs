@@ -1,0 +1,56 @@
+use super::*;
+
+const START: Instant = Instant(100);
+
+fn thinking(change: impl FnOnce(&mut Think)) -> Thinking {
+    let mut think = Think { sleep: Nanos(10), spin: Nanos(5), blocks: 0, ..Think::default() };
+    change(&mut think);
+    Thinking::new(think, START)
+}
+
+#[test]
+fn a_pause_comes_after_so_many_ios_of_the_kind_that_counts() {
+    for (counting, other) in
+        [(ThinkBlocks::Completed, ThinkBlocks::Issued), (ThinkBlocks::Issued, ThinkBlocks::Completed)]
+    {
+        let mut thinking = thinking(|think| (think.blocks, think.counting) = (3, counting));
+        thinking.count(counting, 2);
+        thinking.count(other, 9);
+        assert!(!thinking.is_due(Instant(5000)));
+        thinking.count(counting, 1);
+        assert!(thinking.is_due(START));
+        assert_eq!((thinking.until, thinking.begin(START)), (None, Instant(115)));
+        assert_eq!(thinking.until, Some(Instant(115)));
+        // They count from there on.
+        thinking.count(counting, 2);
+        assert!(!thinking.is_due(Instant(5000)));
+        thinking.count(counting, 2);
+        assert!(thinking.is_due(Instant(5000)));
+    }
+}
+
+#[test]
+fn or_after_so_much_time_to_which_a_pause_is_added() {
+    let mut thinking = thinking(|think| think.io_time = Nanos(50));
+    let due_at = |thinking: &Thinking| (0..).map(Instant).find(|&now| thinking.is_due(now));
+    assert_eq!(due_at(&thinking), Some(Instant(165)));
+    thinking.begin(Instant(200));
+    assert_eq!(due_at(&thinking), Some(Instant(265)));
+    thinking.count(ThinkBlocks::Completed, 1000);
+    assert_eq!(due_at(&thinking), Some(Instant(265)), "I/Os do not count");
+}
+
+#[test]
+fn what_comes_first_counts_where_both_are_given() {
+    let mut thinking = thinking(|think| (think.blocks, think.io_time) = (2, Nanos(50)));
+    assert!(!thinking.is_due(Instant(164)) && thinking.is_due(Instant(165)));
+    thinking.count(ThinkBlocks::Completed, 2);
+    assert!(thinking.is_due(Instant(101)));
+}
+
+#[test]
+fn a_rate_makes_up_for_pauses_unless_they_are_lost_to_it() {
+    let made_up_for = thinking(|_| {});
+    assert_eq!((made_up_for.spin(), made_up_for.not_made_up_for()), (Nanos(5), Nanos::ZERO));
+    assert_eq!(thinking(|think| think.is_lost_to_rate = true).not_made_up_for(), Nanos(15));
+}

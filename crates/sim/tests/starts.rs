@@ -1,0 +1,53 @@
+//! When processes begin.
+
+mod support;
+
+use hoistway_blk::{CpuId, Event, Kernel, Now, Probe};
+use hoistway_device::Preset;
+use hoistway_fio::{Environment, JobFile};
+use hoistway_sim::{Control, Host, QueueSettings, Scenario, run_probed};
+use support::spec;
+
+/// When each bio was put forward, us, and on which CPU.
+#[derive(Default)]
+struct Bios(Vec<(u64, u32)>);
+
+impl Probe for Bios {
+    fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>) {
+        if let Event::Queue(_) = event {
+            self.0.push((now.at.0 / 1000, cpu.0));
+        }
+    }
+}
+
+/// Of jobs of one I/O each, on a host that needs 50 us to start a process and no time for anything else.
+fn bios(cpus: u16, jobs: &str) -> Vec<(u64, u32)> {
+    let text = format!("[global]\nioengine=libaio\ndirect=1\nfilename=/dev/sda\nrw=randread\nnumber_ios=1\n{jobs}");
+    let workload = JobFile::parse(&text, "test.fio", &Environment::empty()).unwrap().load;
+    let host = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 0\nredirect_ns = 0\nwake_ns = [0, 0]\n\
+                worker_ns = [0, 0]\nidle_ns = []\nstart_ns = 50_000\n";
+    let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
+    let scenario = Scenario {
+        workload: &workload,
+        devices: vec![&preset],
+        guests: None,
+        queue: QueueSettings::new(Kernel::V6_18, cpus),
+        host: Host::from_toml(host, "x.toml").unwrap(),
+        runtime: None,
+    };
+    let (_, mut bios) = run_probed(&scenario, &spec("none", &[], 1), &Control::default(), Bios::default()).unwrap();
+    bios.0.sort_unstable();
+    bios.0
+}
+
+#[test]
+fn processes_of_a_cpu_are_started_one_after_the_other_and_those_of_others_beside_them() {
+    assert_eq!(bios(1, "[a]\nnumjobs=3\n"), [(0, 0), (50, 0), (100, 0)]);
+    assert_eq!(bios(2, "[a]\nnumjobs=4\n"), [(0, 0), (0, 1), (50, 0), (50, 1)]);
+}
+
+#[test]
+fn those_that_start_later_are_started_one_after_the_other_then() {
+    let later = "[a]\nnumjobs=2\n[b]\nnumjobs=2\nstartdelay=1ms\n";
+    assert_eq!(bios(1, later), [(0, 0), (50, 0), (1000, 0), (1050, 0)]);
+}
