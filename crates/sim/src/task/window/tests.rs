@@ -21,7 +21,7 @@ fn read(offset_bytes: u64, bytes: u32) -> Io {
 impl Window {
     fn add_reads(&mut self, count: u32) {
         for _ in 0..count {
-            assert!(self.add(Slot::of(&read(0, 4096), Instant(7))));
+            assert!(self.add(Slot::of(&read(0, 4096), Instant(7))).is_some());
         }
     }
 
@@ -51,7 +51,7 @@ fn it_submits_what_is_free_of_its_depth_and_no_more_than_a_batch() {
     }
     rooms.push(window.room());
     assert_eq!(rooms, [2, 2, 2, 1, 0]);
-    assert!(!window.add(Slot::default()), "there is no slot");
+    assert!(window.add(Slot::default()).is_none(), "there is no slot");
     assert_eq!((window.in_flight(), window.room_after(1)), (4, 1), "at once, without a lower mark");
 }
 
