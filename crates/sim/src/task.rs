@@ -335,7 +335,7 @@ impl Task {
             if self.can_reap() {
                 self.reap(now);
                 // A write goes on with a flush.
-                if self.begin_submission() {
+                if self.commits_writes && self.begin_submission() {
                     return Next::Submit;
                 }
                 continue;
