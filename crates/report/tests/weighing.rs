@@ -38,7 +38,7 @@ fn a_longest_wait_of_somebody_else_is_told_and_does_not_weigh() {
     let text = told(&halved_p99(|_, others| others.directions[0].lat_ns.max *= 10));
     assert!(text.contains("change from none to bfq"), "{text}");
     assert!(
-        text.contains("It costs, worst first: largest read latency of others 305 ms -> 3.05 s (10.0 times)."),
+        text.contains("It costs, worst first: largest read latency of others in a run 305 ms -> 3.05 s (10.0 times)."),
         "{text}"
     );
     let text = told(&halved_p99(|reads, _| reads.directions[0].lat_ns.max *= 10));

@@ -65,6 +65,10 @@ pub fn shift(shift: &Shift) -> String {
             (what, format!("{:.2}", shift.from), format!("{:.2}", shift.to))
         }
     };
+    let of_what = match shift.aspect {
+        Aspect::Figure(Figure::Max) => " in a run",
+        _ => "",
+    };
     let is_up = shift.to > shift.from;
     let how_much = match shift.factor {
         factor if factor >= 2.0 && is_up => format!("{} times", units::times(factor)),
@@ -72,7 +76,7 @@ pub fn shift(shift: &Shift) -> String {
         factor => units::difference(1.0 / factor - 1.0),
     };
     let certain = if shift.significant == Some(false) { ", within the noise" } else { "" };
-    format!("{what} of {jobs} {from} -> {to} ({how_much}{certain})")
+    format!("{what} of {jobs}{of_what} {from} -> {to} ({how_much}{certain})")
 }
 
 #[cfg(test)]
@@ -104,6 +108,8 @@ mod tests {
             weighs: true,
         };
         assert_eq!(shift(&base), "p99 read latency of a 4.49 ms -> 38.5 ms (8.57 times)");
+        let max = Shift { aspect: Aspect::Figure(Figure::Max), ..base.clone() };
+        assert_eq!(shift(&max), "largest read latency of a in a run 4.49 ms -> 38.5 ms (8.57 times)");
         let iops = Aspect::Figure(Figure::Iops);
         let fewer =
             Shift { aspect: iops, from: 100.0, to: 80.0, factor: 1.25, significant: Some(false), ..base.clone() };

@@ -118,7 +118,7 @@ pub struct Shift {
     pub operation: Option<Operation>,
     /// What of it.
     pub aspect: Aspect,
-    /// Under the reference: the mean over the repeats, of maxima the largest.
+    /// Under the reference: the mean over the repeats, of maxima the geometric one.
     pub from: f64,
     /// Under the candidate.
     pub to: f64,

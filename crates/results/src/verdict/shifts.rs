@@ -103,7 +103,8 @@ fn shift(
     let ratio = Ratio::of(&logarithms?)?;
     let (before, after): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
     let shown = |values: Vec<f64>| match aspect {
-        Aspect::Figure(Figure::Max) => values.into_iter().fold(0.0, f64::max),
+        // As the factor is that of a typical run, and the largest of all runs may be the same in both.
+        Aspect::Figure(Figure::Max) => (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp(),
         _ => values.iter().sum::<f64>() / values.len() as f64,
     };
     let shift = Shift {
