@@ -55,14 +55,19 @@ impl Cpus {
             // The CPU is awake, and its scheduler knows of the task as soon as the interrupt is over.
             return Woken::Arrives(now + self.complete);
         }
-        let wake = self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random);
-        Woken::Arrives(now + self.complete + wake + task.entry)
+        Woken::Arrives(self.awake(now, task) + task.entry)
+    }
+
+    /// When the CPU of a task is awake that wakes up for it now.
+    #[inline]
+    fn awake(&self, now: Instant, task: &mut Task) -> Instant {
+        now + self.complete + self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random)
     }
 
     /// An idle CPU wakes up for a task. Answers when that has done what it does first, if no others come.
     #[inline]
     fn wakes_up_for(&mut self, now: Instant, task: &mut Task) -> Instant {
-        let awake = now + self.complete + self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random);
+        let awake = self.awake(now, task);
         let on = self.on(task.cpu);
         on.awake_at = on.free_at.max(awake);
         on.turns_to(task.number, true, (on.awake_at, on.awake_at), task.entry)

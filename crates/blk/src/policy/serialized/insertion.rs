@@ -33,20 +33,8 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
                     custody.insert(cx, rules, rq, place);
                 });
             }),
-            Insertion::Pending => self.leave_pending(meter, cx, rules, list, place),
+            Insertion::Pending => self.pending.leave(meter, rules, list, place, self.joins_unasked(), cx.freed),
         }
-    }
-
-    #[inline(never)]
-    fn leave_pending(
-        &self,
-        meter: &impl Meter,
-        cx: &mut ElevatorCx<'_>,
-        rules: &MergeRules,
-        list: impl Iterator<Item = Rq>,
-        place: Place,
-    ) {
-        self.pending.leave(meter, rules, list, place, self.joins_unasked(), cx.freed);
     }
 
     /// Whether two requests may join before the policy has heard of them: unless it keeps something for each of them, or wants a word
