@@ -10,6 +10,7 @@
 //!
 //! A task reaps and submits one I/O at one moment, the end of that submission, so that a wake-up of a shallow closed loop is one
 //! event. Each further I/O of the same turn has a moment of its own, `submit_ns` later, and interrupts come between. A
+//! Pages of a direct I/O beyond the first make it take longer (`page_ns`). A
 //! completion while its task runs wakes nobody, and the task goes on when it has done what it does. One that comes while
 //! the task is on its way is taken along. A process that slept for a tag takes it `resume_ns` after it runs again: it has paid
 //! for the submission before.
@@ -90,6 +91,7 @@ pub(crate) struct Cpus {
     /// The last of all `serves_until` that are later than their turns said, because of locks.
     late_until: Instant,
     submit: Nanos,
+    page: Nanos,
     switch: Nanos,
     /// The same where a task waits for its CPU: then it is no part of `wake`, and scatters as that does.
     late_switch: Span,
@@ -150,8 +152,8 @@ struct Cpu {
 #[derive(Clone, Copy)]
 struct Coming {
     task: u32,
-    /// It woke alone, and is not among those who wait.
-    is_alone: bool,
+    /// It is not among those who wait: it woke alone, or its time is counted, because others have woken meanwhile.
+    is_apart: bool,
     /// Its turn began, or begins.
     began: Instant,
     /// What it does first.
@@ -173,8 +175,8 @@ fn idle_states(idle_ns: &[[u64; 2]]) -> [IdleState; IDLE_STATES_MAX] {
 impl Cpu {
     /// It turns to a task, from then on, whose turn began or begins: answers when that has done what it does first.
     #[inline]
-    fn turns_to(&mut self, task: u32, is_alone: bool, (began, from): (Instant, Instant), entry: Nanos) -> Instant {
-        self.coming = Some(Coming { task, is_alone, began, entry, at_last: began + PATIENCE.max(entry) });
+    fn turns_to(&mut self, task: u32, is_apart: bool, (began, from): (Instant, Instant), entry: Nanos) -> Instant {
+        self.coming = Some(Coming { task, is_apart, began, entry, at_last: began + PATIENCE.max(entry) });
         self.free_at = self.free_at.max(from) + entry;
         self.free_at
     }
@@ -198,8 +200,9 @@ impl Cpus {
             interrupts_until: Instant::ZERO,
             late_until: Instant::ZERO,
             submit: Nanos(host.submit_ns),
-            switch: Nanos(host.switch_ns),
-            late_switch: Span::about(host.switch_ns, host.wake_ns),
+            page: Nanos(host.page_ns()),
+            switch: Nanos(host.switch_ns()),
+            late_switch: Span::about(host.switch_ns(), host.wake_ns),
             resume: Nanos(host.resume_ns()),
             slice: Nanos(SLICE.0 * u64::from(1 + cpus.clamp(1, 8).ilog2())),
             complete: Nanos(host.complete_ns),
@@ -394,6 +397,12 @@ impl Cpus {
         let on = self.on(task.cpu);
         if on.is_taken {
             on.waiting.count(now, on.turn_began, slice);
+        } else if let Some(coming) = on.coming.as_mut().filter(|_| on.awake_at <= now) {
+            // It is doing what it does first.
+            if !std::mem::replace(&mut coming.is_apart, true) {
+                on.waiting.runs(coming.began, coming.task);
+            }
+            on.waiting.count(now, coming.began, slice);
         }
         let wait = match on.left_of_entry(now, task) {
             Some(left) => Wait { since: now, entry: left, switch: Nanos::ZERO },
@@ -418,7 +427,7 @@ impl Cpus {
     #[inline]
     pub(crate) fn next(&mut self, now: Instant, cpu: CpuId, setting: u32) -> Turn {
         let on = self.on(cpu);
-        let Some(Coming { task, is_alone, began, at_last, .. }) = on.coming.filter(|_| on.setting == setting) else {
+        let Some(Coming { task, is_apart, began, at_last, .. }) = on.coming.filter(|_| on.setting == setting) else {
             return Turn::Nobodys;
         };
         let at = on.free_at.min(at_last);
@@ -426,7 +435,7 @@ impl Cpus {
             return Turn::Later(at);
         }
         on.coming = None;
-        if !is_alone {
+        if !is_apart {
             on.waiting.runs(began, task);
         }
         Turn::Run(task)
@@ -442,10 +451,16 @@ impl Cpus {
         on.turn_began = now;
     }
 
-    /// CPU time of a submission.
+    /// CPU time of the submission of the I/O that a task has in hand, or of its next one, as large as its last one.
     #[inline]
-    pub(crate) fn submission(&self) -> Nanos {
-        self.submit
+    pub(crate) fn submission(&self, task: &Task) -> Nanos {
+        Nanos(self.submit.0 + self.pinning(task).0)
+    }
+
+    /// The part of it that its pages take beyond the first.
+    #[inline]
+    fn pinning(&self, task: &Task) -> Nanos {
+        Nanos(self.page.0 * u64::from(task.more_pages))
     }
 
     /// A task goes on with its turn, which takes so long until it submits another I/O or ends its call. Answers when that is, unless
@@ -453,7 +468,7 @@ impl Cpus {
     /// first of them.
     #[inline]
     pub(crate) fn goes_on(&mut self, now: Instant, task: &mut Task, time: Nanos) -> Result<Instant, Option<Instant>> {
-        task.entry = self.submit;
+        task.entry = self.submission(task);
         if self.gives_way(now, task) {
             return Err(self.put_off(now, task));
         }
@@ -491,16 +506,17 @@ impl Cpus {
     /// The time of a task that goes on is over: whether it has submitted, or interrupts or others have come before.
     #[inline]
     pub(crate) fn step_ends(&mut self, now: Instant, task: &mut Task) -> StepEnd {
-        let on = self.on(task.cpu);
+        let on = &self.cpus[task.cpu.index()];
         let until = on.task_until.min(on.step_began + PATIENCE);
         if until > now {
             return StepEnd::Later(until);
         }
-        let in_call_since = Instant(until.0.saturating_sub(self.submit.0 / IN_SYSTEM_CALL));
+        let in_call = Nanos(self.submit.0 / IN_SYSTEM_CALL + self.pinning(task).0);
+        let in_call_since = Instant(until.0.saturating_sub(in_call.0));
         let comes_before = self.on(task.cpu).waiting.preempted().is_some_and(|since| since <= in_call_since);
         if comes_before && self.gives_way(now, task) {
             // It was about to enter.
-            task.entry = self.resume;
+            task.entry = in_call;
             return StepEnd::PutOff(self.put_off(now, task));
         }
         StepEnd::Submits

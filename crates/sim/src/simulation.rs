@@ -382,7 +382,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 Next::Submit => {
                     if std::mem::replace(&mut has_submitted, true) && self.cpus.submissions_take_time() {
                         task.resume_call();
-                        return Some(self.cpus.submission());
+                        return Some(self.cpus.submission(task));
                     }
                     match self.route(disk, number) {
                         Route::Direct => {}

@@ -61,6 +61,8 @@ pub(crate) struct Task {
     /// CPU time of what it does first in its turn, and of switching to it before that.
     pub(crate) entry: Nanos,
     pub(crate) switch: Nanos,
+    /// Pages of the I/O in hand, or of the last one, beyond the first: those that a direct I/O has to hold on to.
+    pub(crate) more_pages: u16,
     /// How long its CPU had been interrupted when it was woken.
     pub(crate) interrupted: Nanos,
     /// CPU time that it was owed when it fell asleep.
@@ -168,6 +170,7 @@ impl Task {
             cpus: process.standing.cpus.clone(),
             entry: Nanos::ZERO,
             switch: Nanos::ZERO,
+            more_pages: 0,
             interrupted: Nanos::ZERO,
             lag_ns: 0,
             spins_since: None,
@@ -371,6 +374,8 @@ impl Task {
             self.turn_to(|lane| lane.device == device);
         }
         let bio = self.bio(self.window.slot(slot), slot);
+        let has_pages = !self.is_buffered && matches!(bio.op, Op::Read | Op::Write);
+        self.more_pages = if has_pages { bio.segments - 1 } else { 0 };
         self.lane.submitter.begin(bio);
     }
 

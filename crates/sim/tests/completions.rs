@@ -36,7 +36,7 @@ fn completed(device: &str, scheduler: &str, affinity: &str, cpu: u32, cache_cpus
         complete_ns: 300,
         redirect_ns: 20,
         // Neither what waking costs nor what schedulers do.
-        switch_ns: 0,
+        switch_ns: Some(0),
         sections_ns: BTreeMap::new(),
         ..Host::builtin("server").unwrap()
     };
@@ -137,7 +137,7 @@ fn one_interrupt_is_taken_after_the_other_and_tasks_on_that_cpu_do_not_starve() 
     let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
     let preset = fast_with_interrupt();
     let queue = QueueSettings::new(Kernel::V6_18, 8);
-    let host = Host { complete_ns: 1000, switch_ns: 0, ..Host::builtin("server").unwrap() };
+    let host = Host { complete_ns: 1000, switch_ns: Some(0), ..Host::builtin("server").unwrap() };
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
     let (result, _) = run_probed(&scenario, &spec("none", &[], 1), &Control::default(), Ends::default()).unwrap();
     // Four of the processes begin 0.4 ms later: they share their CPUs with others, and beginning takes CPU time.

@@ -37,3 +37,28 @@ fn every_profile_but_the_default_and_the_ideal_one_says_that_nothing_was_calibra
         assert!(host.sources.contains_key("cpus"), "{name}");
     }
 }
+
+/// CPU time of an I/O beyond that of one page, ns.
+fn of_more_pages_ns(options: &str) -> u64 {
+    let system_ns = |more: &str| {
+        let job = format!("[a]\nfilename=/dev/sda\ndirect=1\nio_size=4m\n{more}\n");
+        let workload = JobFile::parse(&job, "test.fio", &Environment::empty()).unwrap().load;
+        let (preset, host) = (Preset::builtin("null").unwrap(), Host::builtin("server").unwrap());
+        let queue = QueueSettings::new(Kernel::V6_18, 1);
+        let scenario =
+            Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
+        let result = run(&scenario, &spec("none", &[], 1), &Control::default()).unwrap();
+        result.processes[0].cpu.system_ns / result.ios
+    };
+    system_ns(options).saturating_sub(system_ns("rw=read\nbs=4k"))
+}
+
+#[test]
+fn a_direct_read_or_write_takes_longer_for_each_page_that_it_holds_on_to_and_a_trim_has_none() {
+    let page_ns = Host::builtin("server").unwrap().submit_ns / 20;
+    for rw in ["read", "write", "randread"] {
+        let took = of_more_pages_ns(&format!("rw={rw}\nbs=64k"));
+        assert!(took.abs_diff(15 * page_ns) < 2 * page_ns, "{rw}: {took}");
+    }
+    assert!(of_more_pages_ns("rw=trim\nbs=64k") < 2 * page_ns);
+}

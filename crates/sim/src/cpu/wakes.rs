@@ -26,7 +26,7 @@ impl Cpus {
     /// A task is woken.
     #[inline]
     pub(crate) fn wake(&mut self, now: Instant, task: &mut Task) -> Woken {
-        task.entry = if task.sleeps_for_tag() { self.resume } else { self.submit };
+        task.entry = if task.sleeps_for_tag() { self.resume } else { self.submission(task) };
         task.switch = Nanos::ZERO;
         let (spins_since, switch) = (task.spins_since.take(), self.switch);
         let on = self.on(task.cpu);
@@ -82,7 +82,7 @@ impl Cpus {
         let Some(first) = on.coming.take() else { unreachable!("it wakes up for somebody") };
         let (before, awake) = (on.free_at, on.awake_at);
         on.free_at = Instant(before.0 - first.entry.0);
-        if first.is_alone {
+        if first.is_apart {
             // Who comes alone is owed nothing.
             on.waiting.wakes(first.task, 0, slice, Wait { since: now, entry: first.entry, switch });
         }
