@@ -15,8 +15,7 @@
 //! the task is on its way is taken along. A process that slept for a tag takes it `resume_ns` after it runs again: it has paid
 //! for the submission before.
 //!
-//! A task has its CPU until it sleeps, has had its slice, or somebody wakes whose turn it is (`fair`): then it gives way as soon as it is
-//! outside of a system call. Interrupts stop it, and it goes on where it was; their time counts as its own, as on kernels that do not
+//! A task has its CPU until it sleeps, has had its slice, or somebody wakes whose turn it is (`fair`, `preemption`). Interrupts stop it, and it goes on where it was; their time counts as its own, as on kernels that do not
 //! account for it (`CONFIG_IRQ_TIME_ACCOUNTING`). So who is interrupted more often waits longer for its next turn.
 //!
 //! Interrupts come one after the other, before tasks: a device that completes faster than its CPU takes interrupts is held up by
@@ -40,16 +39,18 @@
 //! middle of a submission, and has sent a command `dispatch_ns` later. What a submitter sends itself is part of `submit_ns`.
 
 mod moves;
+mod preemption;
 mod wakes;
 
 use hoistway_blk::{CompletionPlace, CpuId, Instant, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::events::{Event, Kind};
-use crate::fair::{FairQueue, Wait};
+use crate::fair::FairQueue;
 use crate::host::{Host, IDLE_STATES_MAX};
 use crate::span::Span;
 use crate::task::Task;
+pub(crate) use preemption::Enqueued;
 pub(crate) use wakes::Woken;
 
 /// Interrupts go before tasks, but keep one no longer than this: then Linux makes the work of interrupts wait as well. The
@@ -59,9 +60,6 @@ const PATIENCE: Nanos = Nanos::from_millis(2);
 /// The slice of a task on a host of one CPU, and how much longer it is for each doubling up to eight: EEVDF's base slice
 /// (`/sys/kernel/debug/sched/base_slice_ns`).
 const SLICE: Nanos = Nanos(700_000);
-
-/// The last part of the CPU time of a submission is inside of a system call, where a task does not give way: assumed.
-const IN_SYSTEM_CALL: u64 = 4;
 
 /// Whose turn it is on a CPU that tasks wait for.
 pub(crate) enum Turn {
@@ -79,8 +77,6 @@ pub(crate) enum StepEnd {
     Submits,
     /// Interrupts have kept the CPU: not before this moment.
     Later(Instant),
-    /// It waits behind others: when to give the CPU to the first of them, if that is not set.
-    PutOff(Option<Instant>),
 }
 
 /// The CPUs of the host.
@@ -98,6 +94,7 @@ pub(crate) struct Cpus {
     resume: Nanos,
     slice: Nanos,
     complete: Nanos,
+    waking: Nanos,
     dispatch: Nanos,
     redirect: Nanos,
     wake: Span,
@@ -132,6 +129,8 @@ struct Cpu {
     is_taken: bool,
     turn_began: Instant,
     step_began: Instant,
+    /// The last part of what it does now, in which it is in a system call.
+    in_call: Nanos,
     /// When the last turn ended.
     turn_ended: Instant,
     /// It wakes up, or did last, and is awake then.
@@ -156,8 +155,9 @@ struct Coming {
     is_apart: bool,
     /// Its turn began, or begins.
     began: Instant,
-    /// What it does first.
+    /// What it does first, and the last part of that, in which it is in a system call.
     entry: Nanos,
+    in_call: Nanos,
     /// It has it then, whatever interrupts come.
     at_last: Instant,
 }
@@ -175,20 +175,16 @@ fn idle_states(idle_ns: &[[u64; 2]]) -> [IdleState; IDLE_STATES_MAX] {
 impl Cpu {
     /// It turns to a task, from then on, whose turn began or begins: answers when that has done what it does first.
     #[inline]
-    fn turns_to(&mut self, task: u32, is_apart: bool, (began, from): (Instant, Instant), entry: Nanos) -> Instant {
-        self.coming = Some(Coming { task, is_apart, began, entry, at_last: began + PATIENCE.max(entry) });
+    fn turns_to(
+        &mut self,
+        task: u32,
+        is_apart: bool,
+        (began, from): (Instant, Instant),
+        [entry, in_call]: [Nanos; 2],
+    ) -> Instant {
+        self.coming = Some(Coming { task, is_apart, began, entry, in_call, at_last: began + PATIENCE.max(entry) });
         self.free_at = self.free_at.max(from) + entry;
         self.free_at
-    }
-
-    /// What is left to do for a task that woke on a free CPU, and that nobody but interrupts has kept from running by now.
-    fn left_of_entry(&self, now: Instant, task: &Task) -> Option<Nanos> {
-        let began = Instant(now.0.saturating_sub(task.entry.0));
-        if self.is_taken || !self.waiting.is_empty() || self.turn_ended > began {
-            return None;
-        }
-        let late = self.free_at.since(began).min(Nanos(self.interrupted.0 - task.interrupted.0));
-        Some((now + late).since(self.free_at.max(now)))
     }
 }
 
@@ -206,6 +202,7 @@ impl Cpus {
             resume: Nanos(host.resume_ns()),
             slice: Nanos(SLICE.0 * u64::from(1 + cpus.clamp(1, 8).ilog2())),
             complete: Nanos(host.complete_ns),
+            waking: Nanos(host.waking_ns()),
             dispatch: Nanos(host.dispatch_ns()),
             redirect: Nanos(host.redirect_ns),
             wake: Span::new(host.wake_ns),
@@ -391,32 +388,6 @@ impl Cpus {
         on.waiting.is_empty() && on.coming.is_none() && on.free_at + task.entry <= now && !on.is_taken
     }
 
-    /// A task waits for its CPU. Answers when to give it to the next one, if that is not set yet.
-    pub(crate) fn enqueue(&mut self, now: Instant, task: &mut Task) -> Option<Instant> {
-        let (slice, switch) = (self.slice, self.late_switch);
-        let on = self.on(task.cpu);
-        if on.is_taken {
-            on.waiting.count(now, on.turn_began, slice);
-        } else if let Some(coming) = on.coming.as_mut().filter(|_| on.awake_at <= now) {
-            // It is doing what it does first.
-            if !std::mem::replace(&mut coming.is_apart, true) {
-                on.waiting.runs(coming.began, coming.task);
-            }
-            on.waiting.count(now, coming.began, slice);
-        }
-        let wait = match on.left_of_entry(now, task) {
-            Some(left) => Wait { since: now, entry: left, switch: Nanos::ZERO },
-            None => {
-                if task.switch > Nanos::ZERO {
-                    task.switch = switch.draw(&mut task.wake_random);
-                }
-                Wait { since: now, entry: task.entry, switch: task.switch }
-            }
-        };
-        on.waiting.wakes(task.number, task.lag_ns, slice, wait);
-        self.set(now, task.cpu)
-    }
-
     /// The event in which a CPU turns to whom it has chosen.
     #[inline]
     pub(crate) fn turn_of(&self, cpu: CpuId) -> Event {
@@ -444,7 +415,8 @@ impl Cpus {
     /// A task has the CPU, and has done what it does first.
     #[inline]
     pub(crate) fn enter(&mut self, now: Instant, task: &mut Task) {
-        task.charge(now, task.switch + task.entry);
+        let prepaid = std::mem::take(&mut task.prepaid);
+        task.charge(now, Nanos((task.switch + task.entry).0.saturating_sub(prepaid.0)));
         task.has_its_turn = true;
         let on = self.on(task.cpu);
         on.is_taken = true;
@@ -472,54 +444,24 @@ impl Cpus {
         if self.gives_way(now, task) {
             return Err(self.put_off(now, task));
         }
+        let in_call = self.in_call(task);
         let on = self.on(task.cpu);
         task.charge(now, time);
         on.is_taken = true;
         on.step_began = now;
+        on.in_call = in_call;
         on.free_at = on.free_at.max(now) + time;
         on.task = task.number;
         on.task_until = on.free_at;
         Ok(on.free_at)
     }
 
-    /// Whether others go before a task that is in the middle of its turn.
+    /// The time of a task that goes on is over: whether it submits, or interrupts have come before.
     #[inline]
-    fn gives_way(&mut self, now: Instant, task: &Task) -> bool {
-        let slice = self.slice;
-        let on = self.on(task.cpu);
-        if on.waiting.is_empty() {
-            return false;
-        }
-        on.waiting.count(now, on.turn_began, slice);
-        on.waiting.preempted().is_some() || on.waiting.slice_is_over()
-    }
-
-    /// A task in the middle of its turn waits until others have had its CPU. Answers when the first of them has it.
-    fn put_off(&mut self, now: Instant, task: &mut Task) -> Option<Instant> {
-        task.switch = self.late_switch.draw(&mut task.wake_random);
-        let (slice, wait) = (self.slice, Wait { since: now, entry: task.entry, switch: task.switch });
-        self.on(task.cpu).waiting.put_off(task.number, slice, wait);
-        self.end_turn(now, task);
-        self.set(now, task.cpu)
-    }
-
-    /// The time of a task that goes on is over: whether it has submitted, or interrupts or others have come before.
-    #[inline]
-    pub(crate) fn step_ends(&mut self, now: Instant, task: &mut Task) -> StepEnd {
+    pub(crate) fn step_ends(&self, now: Instant, task: &Task) -> StepEnd {
         let on = &self.cpus[task.cpu.index()];
         let until = on.task_until.min(on.step_began + PATIENCE);
-        if until > now {
-            return StepEnd::Later(until);
-        }
-        let in_call = Nanos(self.submit.0 / IN_SYSTEM_CALL + self.pinning(task).0);
-        let in_call_since = Instant(until.0.saturating_sub(in_call.0));
-        let comes_before = self.on(task.cpu).waiting.preempted().is_some_and(|since| since <= in_call_since);
-        if comes_before && self.gives_way(now, task) {
-            // It was about to enter.
-            task.entry = in_call;
-            return StepEnd::PutOff(self.put_off(now, task));
-        }
-        StepEnd::Submits
+        if until > now { StepEnd::Later(until) } else { StepEnd::Submits }
     }
 
     /// The turn of a task is over. Answers when to give the CPU to the next one, if anybody waits.
@@ -570,12 +512,17 @@ impl Cpus {
         }
         let (task, wait) = on.waiting.next()?;
         let began = on.turn_ended.max(wait.since);
-        Some(on.turns_to(task, false, (began, now), wait.entry + wait.switch))
+        Some(on.turns_to(task, false, (began, now), [wait.entry + wait.switch, wait.in_call]))
     }
 
     /// What a completion costs the interrupted CPU if its work is done elsewhere.
     pub(crate) fn redirection(&self) -> Nanos {
         self.redirect
+    }
+
+    /// What each process costs that one interrupt wakes beyond the first.
+    pub(crate) fn one_more_waking(&self) -> Nanos {
+        self.waking
     }
 
     /// What a completion costs.
@@ -588,6 +535,7 @@ impl Cpus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fair::Wait;
 
     fn cpus() -> Cpus {
         let text = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 300\nredirect_ns = 20\nwake_ns = [0, 0]\n\
@@ -653,7 +601,7 @@ mod tests {
     }
 
     fn wait(entry: u64) -> Wait {
-        Wait { since: Instant(1000), entry: Nanos(entry), switch: Nanos::ZERO }
+        Wait { since: Instant(1000), entry: Nanos(entry), switch: Nanos::ZERO, in_call: Nanos::ZERO }
     }
 
     #[test]

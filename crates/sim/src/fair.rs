@@ -47,6 +47,8 @@ pub(crate) struct Wait {
     pub(crate) entry: Nanos,
     /// What it takes to switch to it before that.
     pub(crate) switch: Nanos,
+    /// The last part of `entry`, in which it is in a system call.
+    pub(crate) in_call: Nanos,
 }
 
 impl FairQueue {
@@ -203,7 +205,7 @@ mod tests {
     const SLICE: Nanos = Nanos(1000);
 
     fn at(since: u64) -> Wait {
-        Wait { since: Instant(since), entry: Nanos::ZERO, switch: Nanos::ZERO }
+        Wait { since: Instant(since), entry: Nanos::ZERO, switch: Nanos::ZERO, in_call: Nanos::ZERO }
     }
 
     fn next(queue: &mut FairQueue, now: u64) -> Option<u32> {

@@ -16,7 +16,7 @@ use hoistway_load::Load;
 use crate::administration::{Left, Write};
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
-use crate::cpu::{Cpus, StepEnd, Turn, Woken};
+use crate::cpu::{Cpus, Enqueued, StepEnd, Turn, Woken};
 use crate::disk::Disk;
 use crate::driver::{Backing, Machine};
 use crate::events::{Event, EventQueue, Kind};
@@ -73,7 +73,8 @@ struct Simulation<'a, P> {
     clock: TickClock,
     events: EventQueue,
     cpus: Cpus,
-    /// What the beginning of a process takes of its CPU.
+    /// What the beginning of a process takes of its CPU, of one that is ready and of one that is made then.
+    release: Nanos,
     start: Nanos,
     caller: Caller,
     /// What the call under way has paid for locks.
@@ -174,7 +175,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         match event.kind() {
             Kind::Complete => self.complete(place, what, setting),
             Kind::Run => self.woken(place),
-            Kind::GoOn => self.go_on(place),
+            Kind::GoOn => self.go_on(place, setting),
             Kind::Due => self.due(place, Due::at_place(what as usize), setting),
             Kind::Cpu => self.next_on(CpuId(place), setting),
             Kind::Task => {
@@ -235,8 +236,14 @@ impl<'a, P: Probe> Simulation<'a, P> {
             // It was put off meanwhile, and has its turn when that comes.
         } else if self.cpus.is_free(self.now, task) {
             self.occupy(number);
-        } else if let Some(at) = self.cpus.enqueue(self.now, task) {
-            self.events.push(at, self.cpus.turn_of(task.cpu));
+        } else {
+            let Enqueued { stopped, next } = self.cpus.enqueue(self.now, task);
+            if let Some(at) = next {
+                self.events.push(at, self.cpus.turn_of(task.cpu));
+            }
+            if let Some((other, left)) = stopped {
+                self.tasks[other as usize].stop(left);
+            }
         }
     }
 
@@ -260,15 +267,17 @@ impl<'a, P: Probe> Simulation<'a, P> {
     }
 
     /// A task in the middle of its turn goes on, unless interrupts have kept its CPU.
-    fn go_on(&mut self, number: u32) {
+    fn go_on(&mut self, number: u32, setting: u32) {
         let task = &mut self.tasks[number as usize];
+        if task.step_setting != setting {
+            return;
+        }
         match self.cpus.step_ends(self.now, task) {
             StepEnd::Submits => {
                 task.is_running = false;
                 self.step(number);
             }
-            StepEnd::Later(at) => self.events.push(at, Event::of(Kind::GoOn, number)),
-            StepEnd::PutOff(next) => self.put_off(number, next),
+            StepEnd::Later(at) => self.events.push(at, Event::of(Kind::GoOn, number).with_setting(setting)),
         }
     }
 
@@ -294,7 +303,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             match self.cpus.goes_on(self.now, task, time) {
                 Ok(at) => {
                     task.is_running = true;
-                    self.events.push(at, Event::of(Kind::GoOn, number));
+                    self.events.push(at, Event::of(Kind::GoOn, number).with_setting(task.step_setting));
                     return;
                 }
                 Err(next) => return self.put_off(number, next),

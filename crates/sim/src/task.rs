@@ -63,6 +63,10 @@ pub(crate) struct Task {
     pub(crate) switch: Nanos,
     /// Pages of the I/O in hand, or of the last one, beyond the first: those that a direct I/O has to hold on to.
     pub(crate) more_pages: u16,
+    /// The setting of the end of its step that counts.
+    pub(crate) step_setting: u32,
+    /// CPU time of what it does first that has been charged.
+    pub(crate) prepaid: Nanos,
     /// How long its CPU had been interrupted when it was woken.
     pub(crate) interrupted: Nanos,
     /// CPU time that it was owed when it fell asleep.
@@ -171,6 +175,8 @@ impl Task {
             entry: Nanos::ZERO,
             switch: Nanos::ZERO,
             more_pages: 0,
+            step_setting: 0,
+            prepaid: Nanos::ZERO,
             interrupted: Nanos::ZERO,
             lag_ns: 0,
             spins_since: None,
@@ -276,6 +282,13 @@ impl Task {
     /// Whether it may run on a CPU.
     pub(crate) fn may_run_on(&self, cpu: CpuId) -> bool {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu.0))
+    }
+
+    /// It is stopped in the middle of its turn, and does what is left of its step when it has its CPU again: it is as good as woken.
+    pub(crate) fn stop(&mut self, left: Nanos) {
+        (self.is_running, self.is_woken, self.has_its_turn) = (false, true, false);
+        (self.entry, self.prepaid) = (left, left);
+        self.step_setting = self.step_setting.wrapping_add(1);
     }
 
     // --- what the block layer tells ---

@@ -137,10 +137,10 @@ fn one_interrupt_is_taken_after_the_other_and_tasks_on_that_cpu_do_not_starve() 
     let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
     let preset = fast_with_interrupt();
     let queue = QueueSettings::new(Kernel::V6_18, 8);
-    let host = Host { complete_ns: 1000, switch_ns: Some(0), ..Host::builtin("server").unwrap() };
+    let host = Host { complete_ns: 1000, switch_ns: Some(0), waking_ns: Some(0), ..Host::builtin("server").unwrap() };
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
     let (result, _) = run_probed(&scenario, &spec("none", &[], 1), &Control::default(), Ends::default()).unwrap();
-    // Four of the processes begin 0.4 ms later: they share their CPUs with others, and beginning takes CPU time.
+    // Four of the processes begin later: they share their CPUs with others, and beginning takes CPU time.
     assert!((950_000..=1_000_500).contains(&result.ios), "{}", result.ios);
     let least = result.processes.iter().map(|process| process.directions[0].ios).min();
     // Interrupts leave the CPU a moment every 2 ms, for which two processes take turns: eight I/Os of each every 44 ms.

@@ -20,12 +20,12 @@ impl Probe for Bios {
     }
 }
 
-/// Of jobs of one I/O each, on a host that needs 50 us to start a process and no time for anything else.
+/// Of jobs of one I/O each, on a host that needs 50 us to begin with a process that is ready, 200 us with one that is not, and no time for anything else.
 fn bios(cpus: u16, jobs: &str) -> Vec<(u64, u32)> {
     let text = format!("[global]\nioengine=libaio\ndirect=1\nfilename=/dev/sda\nrw=randread\nnumber_ios=1\n{jobs}");
     let workload = JobFile::parse(&text, "test.fio", &Environment::empty()).unwrap().load;
     let host = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 0\nredirect_ns = 0\nwake_ns = [0, 0]\n\
-                worker_ns = [0, 0]\nidle_ns = []\nstart_ns = 50_000\n";
+                worker_ns = [0, 0]\nidle_ns = []\nrelease_ns = 50_000\nstart_ns = 200_000\n";
     let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
     let scenario = Scenario {
         workload: &workload,
@@ -49,5 +49,5 @@ fn processes_of_a_cpu_are_started_one_after_the_other_and_those_of_others_beside
 #[test]
 fn those_that_start_later_are_started_one_after_the_other_then() {
     let later = "[a]\nnumjobs=2\n[b]\nnumjobs=2\nstartdelay=1ms\n";
-    assert_eq!(bios(1, later), [(0, 0), (50, 0), (1000, 0), (1050, 0)]);
+    assert_eq!(bios(1, later), [(0, 0), (50, 0), (1000, 0), (1200, 0)]);
 }

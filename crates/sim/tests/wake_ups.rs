@@ -4,19 +4,26 @@ mod support;
 
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
+use hoistway_fio::{Environment, JobFile};
 use hoistway_results::Direction;
 use hoistway_sim::QueueSettings;
+use hoistway_sim::{Control, Host, Scenario, run};
 use support::{run_job, spec};
+
+/// A device that takes so many commands at a time, of half a millisecond each.
+fn slow(depth: u32) -> Preset {
+    let text = include_str!("../../device/presets/null.toml");
+    let depth = format!("queue_depth = {depth}");
+    let text = text.replace("queue_depth = 64", &depth).replace("delay_ns = 10_000", "delay_ns = 500_000");
+    Preset::from_toml(&text, "slow.toml").unwrap()
+}
 
 /// Four readers on one CPU, each with one read under way, over a device that takes one command at a time, of half a millisecond. Answers
 /// percentiles 40, 60 and 99 of the latencies of the first, in times of a command.
 fn latencies(scheduler: &str) -> [u64; 3] {
     let job = "[r]\nfilename=/dev/nullb0\ndirect=1\nrw=randread\nnumjobs=4\nruntime=1\ntime_based\n";
-    let text = include_str!("../../device/presets/null.toml");
-    let text = text.replace("queue_depth = 64", "queue_depth = 1").replace("delay_ns = 10_000", "delay_ns = 500_000");
-    let preset = Preset::from_toml(&text, "slow.toml").unwrap();
     let queue = QueueSettings::new(Kernel::V6_18, 1);
-    let processes = run_job(job, &preset, queue, None, &spec(scheduler, &[], 1)).processes;
+    let processes = run_job(job, &slow(1), queue, None, &spec(scheduler, &[], 1)).processes;
     let reads = &processes[0].direction(Direction::Read).lat;
     [40.0, 60.0, 99.0].map(|percent| (reads.percentile(percent).unwrap() + 250_000) / 500_000)
 }
@@ -35,4 +42,20 @@ fn two_readers_take_their_tags_again_where_there_are_two() {
     for scheduler in ["mq-deadline", "kyber"] {
         assert_eq!(latencies(scheduler), [2, 6, 6], "{scheduler}");
     }
+}
+
+/// With 64 tags eight come back before sleepers are woken for them, eight by one interrupt.
+#[test]
+fn an_interrupt_takes_longer_for_each_sleeper_that_it_wakes_beyond_the_first() {
+    let ios = |waking_ns| {
+        let job = "[r]\nfilename=/dev/nullb0\ndirect=1\nioengine=libaio\niodepth=16\nrw=randread\nnumjobs=16\nruntime=20ms\ntime_based\n";
+        let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
+        let host = Host { waking_ns: Some(waking_ns), ..Host::builtin("server").unwrap() };
+        let (preset, queue) = (slow(64), QueueSettings::new(Kernel::V6_18, 1));
+        let scenario =
+            Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
+        run(&scenario, &spec("none", &[], 1), &Control::default()).unwrap().ios
+    };
+    let [free, dear] = [0, 20_000].map(ios);
+    assert!(dear * 10 < free * 8, "{free} and {dear}");
 }

@@ -49,8 +49,9 @@ impl Cpus {
 mod tests {
     use hoistway_blk::{CompletionPlace, Nanos};
 
-    use super::super::{SLICE, Wait};
+    use super::super::SLICE;
     use super::*;
+    use crate::fair::Wait;
     use crate::host::Host;
 
     #[test]
@@ -68,7 +69,12 @@ mod tests {
                 0 => on.claims = 1,
                 2 => on.is_taken = true,
                 3 => on.task_until = Instant(1001),
-                _ => on.waiting.wakes(7, 0, SLICE, Wait { since: now, entry: Nanos::ZERO, switch: Nanos::ZERO }),
+                _ => on.waiting.wakes(
+                    7,
+                    0,
+                    SLICE,
+                    Wait { since: now, entry: Nanos::ZERO, switch: Nanos::ZERO, in_call: Nanos::ZERO },
+                ),
             }
             // An interrupt makes none of the others busy.
             cpus.complete(now, CpuId(5), CompletionPlace::Interrupt);

@@ -67,30 +67,32 @@ impl Cpus {
     /// An idle CPU wakes up for a task. Answers when that has done what it does first, if no others come.
     #[inline]
     fn wakes_up_for(&mut self, now: Instant, task: &mut Task) -> Instant {
-        let awake = self.awake(now, task);
+        let (awake, in_call) = (self.awake(now, task), self.in_call(task));
         let on = self.on(task.cpu);
         on.awake_at = on.free_at.max(awake);
-        on.turns_to(task.number, true, (on.awake_at, on.awake_at), task.entry)
+        on.turns_to(task.number, true, (on.awake_at, on.awake_at), [task.entry, in_call])
     }
 
     /// A task is woken while its CPU wakes up for others: that chooses among them.
     #[cold]
     fn joins(&mut self, now: Instant, task: &mut Task) -> Woken {
         task.switch = self.late_switch.draw(&mut task.wake_random);
-        let (slice, switch) = (self.slice, self.switch);
+        let (slice, switch, in_call) = (self.slice, self.switch, self.in_call(task));
         let on = self.on(task.cpu);
         let Some(first) = on.coming.take() else { unreachable!("it wakes up for somebody") };
         let (before, awake) = (on.free_at, on.awake_at);
         on.free_at = Instant(before.0 - first.entry.0);
         if first.is_apart {
             // Who comes alone is owed nothing.
-            on.waiting.wakes(first.task, 0, slice, Wait { since: now, entry: first.entry, switch });
+            let wait = Wait { since: now, entry: first.entry, switch, in_call: first.in_call };
+            on.waiting.wakes(first.task, 0, slice, wait);
         }
         task.interrupted = on.interrupted;
-        on.waiting.wakes(task.number, task.lag_ns, slice, Wait { since: now, entry: task.entry, switch: task.switch });
+        let wait = Wait { since: now, entry: task.entry, switch: task.switch, in_call };
+        on.waiting.wakes(task.number, task.lag_ns, slice, wait);
         let Some((chosen, wait)) = on.waiting.next() else { unreachable!("two wait") };
         // Its switch is a part of the wake-up.
-        let at = on.turns_to(chosen, false, (awake, awake), wait.entry);
+        let at = on.turns_to(chosen, false, (awake, awake), [wait.entry, wait.in_call]);
         if at >= before {
             return Woken::Joins;
         }

@@ -14,11 +14,9 @@ impl<P: Probe> Simulation<'_, P> {
         if !self.disks[disk as usize].driver.schedule.is_empty() {
             self.announce(disk, cpu);
         }
-        if self.caller.effects.has_ended() {
-            self.tell_ended();
-        }
+        let has_woken = self.caller.effects.has_ended() && self.tell_ended();
         if !self.caller.effects.is_empty() {
-            self.carry_out(disk, cpu);
+            self.carry_out(disk, cpu, has_woken);
         }
         if let Some(left) = self.meter.take_left() {
             self.leave_to(disk, left);
@@ -45,9 +43,10 @@ impl<P: Probe> Simulation<'_, P> {
         driver.schedule.alarms.clear();
     }
 
-    /// Tells tasks that their bios have ended.
+    /// Tells tasks that their bios have ended. Answers whether one of them has something to reap now.
     #[inline(never)]
-    pub(super) fn tell_ended(&mut self) {
+    pub(super) fn tell_ended(&mut self) -> bool {
+        let mut has_woken = false;
         let Simulation { now, caller, disks, tasks, cpus, events, ios, page_cache, .. } = self;
         caller.effects.pop_ended(|bio, status| {
             if !is_of_task(bio) {
@@ -60,20 +59,28 @@ impl<P: Probe> Simulation<'_, P> {
             task.bio_ended(bio, status);
             task.charge(*now, cpus.completion());
             if task.can_reap() {
+                has_woken = true;
                 wake(*now, task, cpus, events);
             }
         });
+        has_woken
     }
 
     #[inline(never)]
-    fn carry_out(&mut self, disk: u32, cpu: CpuId) {
+    fn carry_out(&mut self, disk: u32, cpu: CpuId, mut has_woken: bool) {
         loop {
             let on = &mut self.disks[disk as usize];
             let (agenda, front, mut workers) = on.at_work((disk, cpu), self.now, &self.cpus, &mut self.events);
             let Some(errand) = agenda.take(front, cpu, &mut self.caller.effects, &mut workers) else { return };
             match errand {
                 Errand::End { .. } => unreachable!("bios that have ended come first"),
-                Errand::Wake(waiter) => self.wake_sleeper(waiter),
+                Errand::Wake(waiter) => {
+                    self.wake_sleeper(waiter);
+                    // One wake-up is a part of what a completion costs.
+                    if std::mem::replace(&mut has_woken, true) && self.disks[disk as usize].is_used_by_tasks {
+                        self.cpus.interrupt_spends(self.now, cpu, self.cpus.one_more_waking());
+                    }
+                }
                 Errand::TimedOut { cpu, id } => self.with_front(disk, cpu, |front, cx| front.timed_out(cx, id)),
                 // Disks join the tags that they share in their order.
                 Errand::RunOther { queue, hctx } => {

@@ -41,7 +41,8 @@ impl<P: Probe> Simulation<'_, P> {
                     0
                 }
             };
-            let start = self.now + delay + Nanos(self.start.0 * place);
+            let apart = if delay == Nanos::ZERO { self.release } else { self.start };
+            let start = self.now + delay + Nanos(apart.0 * place);
             task.has_started = true;
             task.start_at(process, start);
             task.alarm_setting += 1;

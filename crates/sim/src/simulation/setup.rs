@@ -52,6 +52,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             now: Instant::ZERO,
             clock: TickClock::new(hz),
             events: EventQueue::default(),
+            release: Nanos(scenario.host.release_ns()),
             start: Nanos(scenario.host.start_ns()),
             cpus: Cpus::new(&scenario.host, scenario.queue.cpus),
             caller,
