@@ -29,10 +29,7 @@ const VARIANTS: [(&str, &str); 5] = [
          [flash.slc_cache]\ngb = 0.001\nprogram_us = 500\nfold_mb_per_s = 100\n\
          [flash.collection]\nprograms = 2\nstep_us = 3000\n",
     ),
-    (
-        "micron-9100-1600gb",
-        "program_suspend_us = 5\nwrite_to_host_us = 1\n",
-    ),
+    ("micron-9100-1600gb", "program_suspend_us = 5\nwrite_to_host_us = 1\n"),
     ("null", "holds_commands = 3\n[throttle]\niops = 5000\nio_kib = 64\nmb_per_s = 100\n"),
     (
         "hgst-he10-8tb",

@@ -284,6 +284,10 @@ impl Drain {
     /// When the next program ends or can begin.
     #[inline]
     pub(super) fn next_event(&self, dies: &Dies) -> Option<Instant> {
+        if self.put == 0 {
+            // Nothing was ever written.
+            return None;
+        }
         let ends = self.programs.peek().map(|Reverse(program)| program.ends);
         let step = self.collection.as_ref().and_then(Collection::next_event);
         let begins = (self.is_due() && !self.is_collecting()).then(|| match &self.stripes {

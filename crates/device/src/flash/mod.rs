@@ -41,8 +41,8 @@ use arbiter::Arbiter;
 use buffer::Drain;
 use dies::Dies;
 pub use parameters::{
-    ArbitrationParameters, CollectionParameters, FlashParameters, Placement, SlcCacheParameters,
-    StripingParameters, TranslationParameters,
+    ArbitrationParameters, CollectionParameters, FlashParameters, Placement, SlcCacheParameters, StripingParameters,
+    TranslationParameters,
 };
 use writes::{Unacknowledged, Waiting};
 

@@ -158,7 +158,8 @@ pub fn eight_drives(drives: &Drives, seed: u64, part: f64, is_wanted: impl Fn(Us
             let core = Some((number + u16::from(is_deep)) % CORES as u16);
             App { depth: 128, op, sectors, core, ..watched }
         }));
-        let all = (0..8).map(|number| flash(if number == 0 { &slow } else { &drives.usual }, 100 * (seed + 1) + number));
+        let all =
+            (0..8).map(|number| flash(if number == 0 { &slow } else { &drives.usual }, 100 * (seed + 1) + number));
         // Until outstanding I/Os have piled up at the slowest drive, and long enough for processes to meet on cores.
         let (warm_up_ms, ms) = match (op, sectors) {
             (Op::Read, 8) => (50, 100),

@@ -11,7 +11,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use super::SLOW_STEPS;
 use super::cells::{Cell, Drives, Use, distance, eight_drives, one_drive, print};
 
-/// The usual times are ten seeds of a test; a trial must not take as long.
+/// How much of the usual time a trial takes.
 const PART: f64 = 0.3;
 
 /// A number that is searched for, and its range.
