@@ -39,8 +39,8 @@ mod ssd;
 mod streams;
 
 pub use flash::{
-    ArbitrationParameters, DrainPauseParameters, Flash, FlashParameters, PauseTrainParameters, Placement,
-    SlcCacheParameters, StallParameters, StripingParameters, TranslationParameters,
+    ArbitrationParameters, CollectionParameters, Flash, FlashParameters, Placement, SlcCacheParameters,
+    StripingParameters, TranslationParameters,
 };
 pub use hdd::{Hdd, HddParameters, PauseParameters, WriteCacheParameters};
 pub use middleware::{

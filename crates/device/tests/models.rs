@@ -26,13 +26,10 @@ const VARIANTS: [(&str, &str); 5] = [
         "samsung-980pro-1tb",
         "random_write_amplification = 3\n[flash.arbitration]\nurgent_queues = 1\nhigh_queues = 1\n\
          medium_queues = 1\nhigh_weight = 4\nmedium_weight = 2\nlow_weight = 1\n\
-         [flash.slc_cache]\ngb = 0.001\nprogram_us = 500\nfold_mb_per_s = 100\n",
+         [flash.slc_cache]\ngb = 0.001\nprogram_us = 500\nfold_mb_per_s = 100\n\
+         [flash.collection]\nprograms = 2\nstep_us = 3000\n",
     ),
-    (
-        "micron-9100-1600gb",
-        "program_suspend_us = 5\n[flash.drain_pause]\nafter_ms = 1\nafter_jitter_percent = 50\n\
-         lasts_ms = 3\njitter_percent = 20\n",
-    ),
+    ("micron-9100-1600gb", "program_suspend_us = 5\nwrite_to_host_us = 1\n"),
     ("null", "holds_commands = 3\n[throttle]\niops = 5000\nio_kib = 64\nmb_per_s = 100\n"),
     (
         "hgst-he10-8tb",
@@ -163,7 +160,10 @@ proptest! {
             prop_assert_eq!(once.len(), load.len());
             prop_assert_eq!(&once, &serve(&mut *preset.build(seed), &load), "{}", preset.name);
             let minimum_ns = match preset.parameters() {
-                Parameters::Flash(p) => (p.host_to_device_us + p.device_to_host_us + p.command_us.min(p.discard_us)) * 1e3,
+                Parameters::Flash(p) => {
+                    let back_us = p.write_to_host_us.unwrap_or(p.device_to_host_us).min(p.device_to_host_us);
+                    (p.host_to_device_us + back_us + p.command_us.min(p.discard_us)) * 1e3
+                }
                 Parameters::Hdd(p) => p.cache_access_us * 1e3,
                 Parameters::Optane(p) => {
                     (p.host_to_device_us + p.device_to_host_us + p.read_command_us.min(p.write_command_us)) * 1e3
@@ -361,21 +361,31 @@ fn a_drive_that_holds_its_most_data_of_writes_fetches_no_read() {
 }
 
 #[test]
-fn a_die_rests_after_each_program() {
-    let mb_per_s = |rest_us| {
-        let mut drive = striped(|parameters| {
-            parameters.striping.as_mut().unwrap().rest_us = rest_us;
-            (parameters.drain_pause, parameters.stall) = (None, None);
-        });
+fn a_drive_that_collects_as_long_as_it_programs_loses_half_of_its_writes_once_dies_are_never_idle() {
+    let mb_per_s = |change: fn(&mut FlashParameters)| {
         let writers = [Process { sectors: 128, ..Process::random(224, 0) }];
-        run(&mut drive, &writers, Nanos::from_secs(2), 1)[0][1].ios as f64 / 2.0 * 65_536.0 / 1e6
+        run(&mut striped(change), &writers, Nanos::from_secs(2), 1)[0][1].ios as f64 / 2.0 * 65_536.0 / 1e6
+    };
+    let (usual, without) = (mb_per_s(|_| {}), mb_per_s(|parameters| parameters.collection = None));
+    assert!((0.4..0.6).contains(&(usual / without)), "{usual} of {without} MB/s");
+}
+
+#[test]
+fn a_lone_write_comes_back_at_a_pace_of_its_own() {
+    let took_us = |op, to_host_us| {
+        let command = Command { tag: 0, queue: 0, op, sector: Sector(0), sectors: 8, fua: false };
+        let mut drive = striped(|parameters| parameters.write_to_host_us = to_host_us);
+        let (at, end) = serve(&mut drive, &[(0, command)])[0];
+        end.at.since(at).0 as f64 / 1e3
     };
     let preset = Preset::builtin("samsung-980pro-1tb").unwrap();
     let Parameters::Flash(p) = preset.parameters() else { unreachable!() };
-    let rest_us = 10.0 * p.program_us;
-    let most = f64::from(p.dies) * f64::from(p.program_kib) * 1024.0 / (p.program_us + rest_us);
-    assert!(mb_per_s(rest_us) < most * 1.05, "{} MB/s, at most {most}", mb_per_s(rest_us));
-    assert!(mb_per_s(0.0) > most * 1.5, "{} MB/s without a rest", mb_per_s(0.0));
+    let given = p.write_to_host_us.unwrap();
+    // 60,000 a second.
+    assert!((took_us(Op::Write, Some(given)) - 16.7).abs() < 0.1, "{} us", took_us(Op::Write, Some(given)));
+    let longer = took_us(Op::Write, None) - took_us(Op::Write, Some(given));
+    assert!((longer - (p.device_to_host_us - given)).abs() < 0.01, "{longer} us");
+    assert_eq!(took_us(Op::Read, Some(given)), took_us(Op::Read, None));
 }
 
 #[test]

@@ -306,6 +306,18 @@ fn keys_of_the_other_models_are_checked_as_well() {
             "`flash.placement` is the text \"striped\"; expected a section `flash.striping`, or another placement",
         ),
         (
+            "micron-9100-1600gb",
+            "[flash.translation]",
+            "[flash.collection]\nprograms = 1\nstep_us = 1\n\n[flash.translation]",
+            "`flash.placement` is the text \"any-die\"; expected \"striped\", because there is a section `flash.collection`",
+        ),
+        (
+            "samsung-980pro-1tb",
+            "programs = 320",
+            "programs = 0",
+            "`flash.collection.programs` is 0; expected a whole number of programs from 1 to 16777216",
+        ),
+        (
             "samsung-980pro-1tb",
             "\"striped\"",
             "\"any-die\"",

@@ -6,13 +6,13 @@ use std::collections::BinaryHeap;
 
 use hoistway_blk::{Instant, Nanos};
 
+use super::collection::Collection;
 use super::dies::Dies;
 use super::parameters::{FlashParameters, SlcCacheParameters};
-use super::pause::Pause;
 use super::stripes::Stripes;
 use super::translation::Translation;
 use crate::model::Command;
-use crate::random::{Random, UniformTime, from_ms, from_us};
+use crate::random::{Random, UniformTime, from_us};
 use crate::streams::Streams;
 
 #[derive(Clone, Debug)]
@@ -38,8 +38,7 @@ pub(super) struct Drain {
     streams: Streams,
     amplification: Amplification,
     slc: Option<Slc>,
-    pause: Option<Pause>,
-    stall: Option<Stall>,
+    collection: Option<Collection>,
 }
 
 /// A program under way.
@@ -75,13 +74,6 @@ struct Slc {
     program: UniformTime,
 }
 
-#[derive(Clone, Debug)]
-struct Stall {
-    bytes: UniformTime,
-    left: u64,
-    lasts: Nanos,
-}
-
 impl Drain {
     pub(super) fn new(parameters: &FlashParameters, capacity_pages: u64, random: &mut Random) -> Drain {
         let around = |us: f64| UniformTime::around(from_us(us), parameters.program_jitter_percent);
@@ -99,12 +91,6 @@ impl Drain {
             (None, Some(times)) => Amplification::OfRandom(times),
             (None, None) => Amplification::None,
         };
-        let stall = parameters.stall.as_ref().map(|stall| {
-            // Bytes are drawn as times are.
-            let bytes = UniformTime::around(Nanos((stall.every_gb * 1e9) as u64), 50.0);
-            Stall { bytes, left: bytes.draw(random).0, lasts: from_ms(stall.lasts_ms) }
-        });
-        let pause = parameters.drain_pause.as_ref().map(|pause| Pause::new(pause, random));
         Drain {
             buffer_bytes: u64::from(parameters.buffer_kib) * 1024,
             collected: 0,
@@ -119,8 +105,7 @@ impl Drain {
             streams: Streams::default(),
             amplification,
             slc: parameters.slc_cache.as_ref().map(slc),
-            pause,
-            stall,
+            collection: parameters.collection.as_ref().map(|of| Collection::new(of, parameters.program_jitter_percent)),
         }
     }
 
@@ -169,18 +154,6 @@ impl Drain {
         }
     }
 
-    /// Whether everything stops now that so much more is written, and for how long.
-    #[inline]
-    pub(super) fn stall(&mut self, bytes: u64, random: &mut Random) -> Option<Nanos> {
-        let stall = self.stall.as_mut()?;
-        if stall.left > bytes {
-            stall.left -= bytes;
-            return None;
-        }
-        stall.left = stall.bytes.draw(random).0;
-        Some(stall.lasts)
-    }
-
     /// Puts data into the buffer. It must have room, unless data is dealt to dies.
     #[inline]
     pub(super) fn put(&mut self, bytes: u64, is_random: bool) {
@@ -206,7 +179,16 @@ impl Drain {
         if self.stripes.is_some() {
             self.deal(dies, random);
         }
-        while self.is_due() && self.start_program(at, dies, random) {}
+        while self.is_due() && !self.is_collecting() && self.start_program(at, dies, random) {}
+        if let Some(collection) = &mut self.collection {
+            collection.start(at, dies, random);
+        }
+    }
+
+    /// Whether programs wait for garbage collection.
+    #[inline]
+    fn is_collecting(&self) -> bool {
+        self.collection.as_ref().is_some_and(Collection::is_urgent)
     }
 
     /// Deals to dies what fills units, and what is to be programmed even if it does not.
@@ -231,14 +213,14 @@ impl Drain {
 
     /// Begins a program, if one can begin.
     fn start_program(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> bool {
-        if self.pause.as_mut().is_some_and(|pause| pause.is_on(at, random)) {
-            return false;
-        }
         let begun =
             if self.stripes.is_some() { self.start_batch(at, dies, random) } else { self.start_next(at, dies, random) };
         let Some(program) = begun else { return false };
         self.collected_random -= self.random_share(program.bytes);
         self.collected -= program.bytes;
+        if let Some(collection) = &mut self.collection {
+            collection.take();
+        }
         self.programs.push(Reverse(program));
         true
     }
@@ -302,18 +284,18 @@ impl Drain {
     /// When the next program ends or can begin.
     #[inline]
     pub(super) fn next_event(&self, dies: &Dies) -> Option<Instant> {
-        let ends = self.programs.peek().map(|Reverse(program)| program.ends);
-        if !self.is_due() {
-            return ends;
+        if self.put == 0 {
+            // Nothing was ever written.
+            return None;
         }
-        // It waits for the end of a pause or for an idle die.
-        let paused = self.pause.as_ref().map_or(Instant::ZERO, Pause::until);
-        let free = match &self.stripes {
+        let ends = self.programs.peek().map(|Reverse(program)| program.ends);
+        let step = self.collection.as_ref().and_then(Collection::next_event);
+        let begins = (self.is_due() && !self.is_collecting()).then(|| match &self.stripes {
+            // It waits for an idle die.
             Some(stripes) => stripes.next_start().unwrap_or_default(),
             None => dies.next_start(),
-        };
-        let begins = paused.max(free);
-        Some(ends.map_or(begins, |ends| ends.min(begins)))
+        });
+        [ends, step, begins].into_iter().flatten().min()
     }
 
     /// Ends the programs that are done at `at`, and begins what can begin.
@@ -330,6 +312,9 @@ impl Drain {
                 continue;
             }
             self.programmed += program.bytes;
+        }
+        if let Some(collection) = &mut self.collection {
+            collection.advance(at);
         }
         self.start_programs(at, dies, random);
     }

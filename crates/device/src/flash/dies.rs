@@ -83,6 +83,10 @@ impl Dies {
         die.free
     }
 
+    pub(super) fn count(&self) -> u32 {
+        self.dies.len() as u32
+    }
+
     /// When this die will have done everything that it was given.
     pub(super) fn free(&self, die: u32) -> Instant {
         self.dies[die as usize].free
@@ -112,13 +116,5 @@ impl Dies {
     #[inline]
     pub(super) fn next_start(&self) -> Instant {
         self.none_idle_before
-    }
-
-    /// Nothing moves for so long from `at` on.
-    pub(super) fn stall(&mut self, at: Instant, time: Nanos) {
-        for die in &mut self.dies {
-            die.free = die.free.max(at) + time;
-            die.read_free = die.read_free.max(at) + time;
-        }
     }
 }

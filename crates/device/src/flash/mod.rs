@@ -11,7 +11,8 @@
 //!    ([`stripes`]).
 //! 6. **Translation** ([`translation`]): a scaled page map with greedy garbage collection tells how much each page that
 //!    the host writes makes the drive write. Without it the amplification is a constant.
-//! 7. **Pauses** ([`pause`]): the drain stops after so much time of writing, and everything does after so much was written.
+//! 7. **Collection** ([`collection`]): dies make room for programs when nothing waits for them, and all of them, instead of
+//!    programming, once there is no room.
 //!
 //! Time inside the drive runs ahead of the host's by the way of a command to it, so that a submission settles at once
 //! everything up to its arrival. What happens later without the host is one alarm, set only if somebody waits for it: a
@@ -21,9 +22,9 @@
 
 mod arbiter;
 mod buffer;
+mod collection;
 mod dies;
 mod parameters;
-mod pause;
 mod stripes;
 mod translation;
 mod writes;
@@ -40,8 +41,8 @@ use arbiter::Arbiter;
 use buffer::Drain;
 use dies::Dies;
 pub use parameters::{
-    ArbitrationParameters, DrainPauseParameters, FlashParameters, PauseTrainParameters, Placement, SlcCacheParameters,
-    StallParameters, StripingParameters, TranslationParameters,
+    ArbitrationParameters, CollectionParameters, FlashParameters, Placement, SlcCacheParameters, StripingParameters,
+    TranslationParameters,
 };
 use writes::{Unacknowledged, Waiting};
 
@@ -54,6 +55,8 @@ pub struct Flash {
     shape: Shape,
     inbound: Nanos,
     outbound: Nanos,
+    /// The same of a write.
+    write_outbound: Nanos,
     command: Nanos,
     /// Front-end time of each sector of a read beyond 4 KiB, in 1/65536 ns.
     read_sector_fixed_ns: u64,
@@ -115,6 +118,7 @@ impl Flash {
         Flash {
             inbound: from_us(parameters.host_to_device_us),
             outbound: from_us(parameters.device_to_host_us),
+            write_outbound: from_us(parameters.write_to_host_us.unwrap_or(parameters.device_to_host_us)),
             command: from_us(parameters.command_us),
             read_sector_fixed_ns: sector_fixed_ns(parameters.read_mb_per_s),
             write_sector_fixed_ns: sector_fixed_ns(parameters.write_mb_per_s),
@@ -177,10 +181,6 @@ impl Flash {
                     self.fetched_write_bytes += bytes;
                 }
                 let is_random = self.drain.count(&command);
-                if let Some(stall) = self.drain.stall(bytes, &mut self.random) {
-                    self.front_free += stall;
-                    self.dies.stall(ready, stall);
-                }
                 self.waiting.push_back(Waiting { tag, fua: command.fua, is_random, bytes, left: bytes, ready });
                 self.fill_buffer(at, schedule);
             }

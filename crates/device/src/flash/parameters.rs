@@ -26,6 +26,9 @@ pub struct FlashParameters {
     pub write_mb_per_s: f64,
     /// From the moment that a write is in the buffer until it is acknowledged, us.
     pub acknowledge_us: f64,
+    /// From then until the host sees it, us; without it `device_to_host_us`, which may be longer because a read brings data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_to_host_us: Option<f64>,
     /// Units of flash that work independently of each other: dies, or planes where those do.
     pub dies: u32,
     /// Time in which a die reads a piece, us.
@@ -69,12 +72,10 @@ pub struct FlashParameters {
     /// Flash that is programmed faster, one bit a cell, and tidied up later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slc_cache: Option<SlcCacheParameters>,
-    /// When the buffer is not drained.
+    /// Garbage collection that takes turns with programs; only where the placement is `striped`. Without it, it is part of
+    /// `program_us`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub drain_pause: Option<DrainPauseParameters>,
-    /// When nothing moves.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stall: Option<StallParameters>,
+    pub collection: Option<CollectionParameters>,
 }
 
 /// Which die gets the next program.
@@ -102,8 +103,6 @@ pub struct StripingParameters {
     pub write_through_kib: u32,
     /// A unit of those, kibibytes (1024 bytes).
     pub write_through_unit_kib: u32,
-    /// After each program a die is left to reads for so long, us.
-    pub rest_us: f64,
 }
 
 /// Weighted round robin with an urgent class (NVMe): the `[flash.arbitration]` section. Hardware queues belong to the
@@ -151,39 +150,14 @@ pub struct SlcCacheParameters {
     pub fold_mb_per_s: f64,
 }
 
-/// When the buffer is not drained, while reads go on: the `[flash.drain_pause]` section.
+/// Free flash as a store: the `[flash.collection]` section. Each program takes one from it, however little it holds; a die for
+/// which nothing waits frees one at a time until the store is full. Once it is empty no program begins until it is full again,
+/// and all dies collect. A read waits for what its die does.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DrainPauseParameters {
-    /// After so much time in which there was something to program, ms.
-    pub after_ms: f64,
-    /// Each time that is drawn uniformly from plus or minus this much of itself, percent.
-    pub after_jitter_percent: f64,
-    /// How long, ms.
-    pub lasts_ms: f64,
-    /// It is drawn uniformly from plus or minus this much of itself, percent.
-    pub jitter_percent: f64,
-    /// Pauses that follow each other closely. Without it each comes alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub train: Option<PauseTrainParameters>,
-}
-
-/// Pauses that follow each other: the `[flash.drain_pause.train]` section.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PauseTrainParameters {
-    /// So many come one after the other, then none for `after_ms`.
-    pub pauses: u32,
-    /// So much time between two of them in which there was something to program, ms.
-    pub between_ms: f64,
-}
-
-/// When nothing moves: the `[flash.stall]` section.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StallParameters {
-    /// After so much was written, gigabytes (10^9 bytes); each time drawn uniformly from half to one and a half of it.
-    pub every_gb: f64,
-    /// How long, ms.
-    pub lasts_ms: f64,
+pub struct CollectionParameters {
+    /// How many programs the store has room for.
+    pub programs: u32,
+    /// Time in which a die frees the flash of one, us; drawn as that of a program is.
+    pub step_us: f64,
 }

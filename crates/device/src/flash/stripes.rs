@@ -7,11 +7,11 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use hoistway_blk::{Instant, Nanos};
+use hoistway_blk::Instant;
 
 use super::dies::Dies;
 use super::parameters::FlashParameters;
-use crate::random::{Random, from_us};
+use crate::random::Random;
 
 #[derive(Clone, Debug)]
 pub(super) struct Stripes {
@@ -20,11 +20,7 @@ pub(super) struct Stripes {
     through_unit_bytes: u64,
     /// For each die what waits for it, the oldest first.
     queues: Vec<VecDeque<Unit>>,
-    /// For how long a die is left to reads after a program.
-    rest: Nanos,
-    /// For each die when it has rested from its last program.
-    rested: Vec<Instant>,
-    /// Dies for which something waits, and when they have become free and have rested, as far as was known.
+    /// Dies for which something waits, and when they have become free, as far as was known.
     ready: BinaryHeap<Reverse<(Instant, u32)>>,
     /// Bytes that wait for dies.
     bytes: u64,
@@ -73,8 +69,6 @@ impl Stripes {
             unit_bytes: u64::from(striping.unit_kib) * 1024,
             through_unit_bytes: u64::from(striping.write_through_unit_kib) * 1024,
             queues: vec![VecDeque::new(); parameters.dies as usize],
-            rest: from_us(striping.rest_us),
-            rested: vec![Instant::ZERO; parameters.dies as usize],
             ready: BinaryHeap::with_capacity(parameters.dies as usize),
             bytes: 0,
             through: VecDeque::new(),
@@ -115,7 +109,7 @@ impl Stripes {
         let die = random.below(self.queues.len() as u64) as u32;
         let queue = &mut self.queues[die as usize];
         if queue.is_empty() {
-            self.ready.push(Reverse((dies.free(die).max(self.rested[die as usize]), die)));
+            self.ready.push(Reverse((dies.free(die), die)));
         }
         queue.push_back(unit);
         self.bytes += unit.bytes;
@@ -164,10 +158,8 @@ impl Stripes {
         }
         self.bytes -= batch.bytes;
         self.ready.pop();
-        let rested = ends + self.rest;
-        self.rested[batch.die as usize] = rested;
         if !queue.is_empty() {
-            self.ready.push(Reverse((rested, batch.die)));
+            self.ready.push(Reverse((ends, batch.die)));
         }
     }
 

@@ -94,7 +94,7 @@ impl Flash {
             self.barrier(at, tag, bytes, schedule);
         } else {
             self.leave(at, bytes);
-            schedule.complete(at + self.acknowledge + self.outbound, tag);
+            schedule.complete(at + self.acknowledge + self.write_outbound, tag);
         }
     }
 
@@ -102,7 +102,7 @@ impl Flash {
     pub(super) fn end_through(&mut self, schedule: &mut Schedule) {
         while let Some((tag, bytes, at)) = self.drain.stripes().and_then(|stripes| stripes.pop_end()) {
             self.leave(at, bytes);
-            schedule.complete(at + self.acknowledge + self.outbound, tag);
+            schedule.complete(at + self.acknowledge + self.write_outbound, tag);
         }
     }
 

@@ -163,7 +163,7 @@ fn check_buffer(table: &DeTable<'_>) -> Result<(), Problem> {
     Err(Problem::with_key(&buffer.span(), "flash.buffer_kib".into(), problem, expected))
 }
 
-/// The placement of a flash drive is `striped` if it says how data is dealt to dies, and only then. Writes that wait for their
+/// The placement of a flash drive is `striped` if it says how data is dealt to dies, and only then may it say how it collects. Writes that wait for their
 /// programs end when these were to end, so no read may interrupt one.
 fn check_striping(table: &DeTable<'_>) -> Result<(), Problem> {
     let Some(flash) = table.get("flash").and_then(|flash| flash.get_ref().as_table()) else { return Ok(()) };
@@ -174,6 +174,9 @@ fn check_striping(table: &DeTable<'_>) -> Result<(), Problem> {
             (placement, "placement", "\"striped\", because there is a section `flash.striping`")
         }
         (None, _) if is_striped => (placement, "placement", "a section `flash.striping`, or another placement"),
+        (None, _) if flash.contains_key("collection") => {
+            (placement, "placement", "\"striped\", because there is a section `flash.collection`")
+        }
         (Some(_), Some(suspend)) => (suspend, "program_suspend_us", "no such key where the placement is \"striped\""),
         _ => return Ok(()),
     };

@@ -133,6 +133,7 @@ fn flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]: [f64; 4], fas
             write_mb_per_s * 1.2
         }),
         acknowledge_us: 5.0,
+        write_to_host_us: None,
         dies: dies as u32,
         read_us: rounded(read_us),
         read_jitter_percent: 20.0,
@@ -151,8 +152,7 @@ fn flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]: [f64; 4], fas
         striping: None,
         translation: None,
         slc_cache: None,
-        drain_pause: None,
-        stall: None,
+        collection: None,
     }
 }
 

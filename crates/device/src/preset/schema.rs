@@ -169,6 +169,7 @@ const FLASH: &[Key] = &[
     key("read_mb_per_s", RATE),
     key("write_mb_per_s", RATE),
     key("acknowledge_us", TIME_US),
+    optional("write_to_host_us", TIME_US),
     key("dies", Kind::Whole(1, 65_536, "dies")),
     key("read_us", TIME_US),
     key("read_jitter_percent", PERCENT),
@@ -187,8 +188,7 @@ const FLASH: &[Key] = &[
     optional("striping", Kind::Section(STRIPING)),
     optional("translation", Kind::Section(TRANSLATION)),
     optional("slc_cache", Kind::Section(SLC_CACHE)),
-    optional("drain_pause", Kind::Section(DRAIN_PAUSE)),
-    optional("stall", Kind::Section(STALL)),
+    optional("collection", Kind::Section(COLLECTION)),
 ];
 
 const ARBITRATION: &[Key] = &[
@@ -205,7 +205,6 @@ const STRIPING: &[Key] = &[
     key("unit_kib", Kind::Whole(1, 1 << 20, "kibibytes (1024 bytes)")),
     key("write_through_kib", Kind::Whole(1, 1 << 30, "kibibytes (1024 bytes)")),
     key("write_through_unit_kib", Kind::Whole(1, 1 << 20, "kibibytes (1024 bytes)")),
-    key("rest_us", TIME_US),
 ];
 
 const TRANSLATION: &[Key] = &[
@@ -222,19 +221,11 @@ const SLC_CACHE: &[Key] = &[
     key("fold_mb_per_s", Kind::Number(0.0, 1e6, "megabytes (10^6 bytes) a second")),
 ];
 
-const DRAIN_PAUSE: &[Key] = &[
-    // Not 0: nothing would ever be written.
-    key("after_ms", Kind::Number(0.001, 1e7, "milliseconds")),
-    key("after_jitter_percent", PERCENT),
-    key("lasts_ms", TIME_MS),
-    key("jitter_percent", PERCENT),
-    optional("train", Kind::Section(PAUSE_TRAIN)),
+const COLLECTION: &[Key] = &[
+    key("programs", Kind::Whole(1, 1 << 24, "programs")),
+    // Not 0: the store would be full for ever.
+    key("step_us", Kind::Number(0.001, 1e7, "microseconds")),
 ];
-
-const PAUSE_TRAIN: &[Key] =
-    &[key("pauses", Kind::Whole(1, 1 << 20, "pauses")), key("between_ms", Kind::Number(0.001, 1e7, "milliseconds"))];
-
-const STALL: &[Key] = &[key("every_gb", Kind::Number(0.001, 1e6, "gigabytes (10^9 bytes)")), key("lasts_ms", TIME_MS)];
 
 const HDD: &[Key] = &[
     key("rotations_per_minute", Kind::Number(1000.0, 100_000.0, "rotations a minute")),

@@ -1,7 +1,7 @@
 use hoistway_blk::{Op, Sector};
 
 use super::*;
-use crate::flash::parameters::{StallParameters, StripingParameters};
+use crate::flash::parameters::{CollectionParameters, StripingParameters};
 use crate::preset::{Parameters, Preset};
 
 const PROGRAM: u64 = 32 << 10;
@@ -126,37 +126,19 @@ fn the_fast_flash_takes_programs_until_it_is_full_and_again_as_it_is_tidied_up()
     assert_eq!(ends, [100_000, 100_000, PROGRAM_NS, 100_000]);
 }
 
-#[test]
-fn everything_stops_each_time_that_so_much_was_written() {
-    let stall = StallParameters { every_gb: 1e-3, lasts_ms: 7.0 };
-    let mut drive = Drive::new(|parameters| parameters.stall = Some(stall));
-    let mut stalls = Vec::new();
-    let mut since = 0;
-    for _ in 0..1000 {
-        since += 10_000;
-        if let Some(lasts) = drive.drain.stall(10_000, &mut drive.random) {
-            assert_eq!(lasts, Nanos::from_millis(7));
-            stalls.push(since);
-            since = 0;
-        }
-    }
-    assert!((8..=13).contains(&stalls.len()), "{stalls:?}");
-    assert!(stalls.iter().all(|bytes| (500_000..=1_510_000).contains(bytes)), "{stalls:?}");
-    let mut drive = Drive::new(|_| {});
-    assert_eq!(drive.drain.stall(u64::MAX, &mut drive.random), None);
+/// Dies for units of 8 KiB, four to a program.
+fn striped(dies: u32, collection: Option<CollectionParameters>) -> Drive {
+    let striping = StripingParameters { unit_kib: 8, write_through_kib: 64, write_through_unit_kib: 16 };
+    Drive::new(|parameters| {
+        (parameters.striping, parameters.dies, parameters.collection) = (Some(striping), dies, collection);
+    })
 }
 
-/// A die for units of 8 KiB, four to a program, that rests for 100 us after each program.
-fn striped() -> Drive {
-    let striping =
-        StripingParameters { unit_kib: 8, write_through_kib: 64, write_through_unit_kib: 16, rest_us: 100.0 };
-    Drive::new(|parameters| (parameters.striping, parameters.dies) = (Some(striping), 1))
-}
+const UNIT: u64 = PROGRAM / 4;
 
 #[test]
-fn what_is_dealt_to_a_die_is_programmed_together_and_then_the_die_rests() {
-    const UNIT: u64 = PROGRAM / 4;
-    let mut drive = striped();
+fn what_is_dealt_to_a_die_is_programmed_together() {
+    let mut drive = striped(1, None);
     drive.drain.put(UNIT / 2, false);
     drive.start(0);
     assert_eq!(drive.next(), None, "half a unit is dealt to nobody");
@@ -170,21 +152,96 @@ fn what_is_dealt_to_a_die_is_programmed_together_and_then_the_die_rests() {
     assert!(!drive.drain.is_past(first) && drive.drain.is_past(0));
     drive.advance(PROGRAM_NS);
     assert!(drive.drain.is_past(first) && !drive.drain.is_past(first + 1));
-    assert_eq!(drive.next(), Some(PROGRAM_NS + 100_000), "it rests");
-    drive.advance(PROGRAM_NS + 100_000);
-    let ends = 2 * PROGRAM_NS + 100_000;
-    assert_eq!((drive.next(), drive.drain.stripes.as_ref().unwrap().bytes()), (Some(ends), 2 * UNIT));
-    drive.advance(ends);
-    drive.advance(ends + 100_000);
+    assert_eq!((drive.next(), drive.drain.stripes.as_ref().unwrap().bytes()), (Some(2 * PROGRAM_NS), 2 * UNIT));
+    drive.advance(2 * PROGRAM_NS);
     assert!(drive.drain.is_past(first + 4 * UNIT) && !drive.drain.is_past(first + 4 * UNIT + 1));
-    drive.advance(ends + 100_000 + PROGRAM_NS);
+    drive.advance(3 * PROGRAM_NS);
     assert!(drive.drain.is_past(7 * UNIT) && !drive.drain.is_past(7 * UNIT + 1));
     assert_eq!(drive.next(), None);
 }
 
+/// Room for so many programs, freed in 3 ms each.
+fn collection(programs: u32) -> Option<CollectionParameters> {
+    Some(CollectionParameters { programs, step_us: 3000.0 })
+}
+
+/// When programs of a unit each begin, in ms, if one unit always waits.
+fn begins(drive: &mut Drive, programs: usize) -> Vec<u64> {
+    let (mut at, mut begins) = (0, Vec::new());
+    while begins.len() < programs {
+        if drive.drain.collected == 0 {
+            drive.drain.put(UNIT, false);
+        }
+        drive.advance(at);
+        if drive.drain.collected == 0 {
+            begins.push(at / PROGRAM_NS);
+            drive.drain.put(UNIT, false);
+        }
+        at = drive.next().unwrap();
+    }
+    begins
+}
+
+#[test]
+fn once_there_is_no_free_flash_nothing_is_programmed_until_the_store_is_full() {
+    // The one die is never idle, so nothing is freed until both programs are taken: two steps of 3 ms.
+    assert_eq!(begins(&mut striped(1, collection(2)), 5), [0, 1, 8, 9, 16]);
+    assert_eq!(begins(&mut striped(1, None), 5), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn a_program_takes_as_much_free_flash_if_it_holds_little() {
+    let programmed = |units: u64| {
+        let mut drive = striped(1, collection(2));
+        for program in 0..2 {
+            drive.drain.put(units * UNIT, false);
+            drive.advance(program * PROGRAM_NS);
+        }
+        drive.drain.put(units * UNIT, false);
+        drive.advance(2 * PROGRAM_NS);
+        assert!(drive.drain.is_collecting() && drive.drain.programs.is_empty());
+        drive.drain.programmed
+    };
+    assert_eq!([programmed(1), programmed(4)], [2 * UNIT, 8 * UNIT]);
+}
+
+#[test]
+fn an_idle_die_frees_flash_and_a_die_for_which_something_waits_does_not() {
+    let mut drive = striped(1, collection(8));
+    drive.drain.put(2 * UNIT, false);
+    drive.start(0);
+    let free = |drive: &Drive| drive.drain.collection.as_ref().unwrap().next_event().map(|at| at.0);
+    assert_eq!((drive.next(), free(&drive)), (Some(PROGRAM_NS), None), "the die is at work");
+    drive.drain.put(UNIT, false);
+    drive.advance(PROGRAM_NS);
+    assert_eq!(free(&drive), None, "there is more to program");
+    drive.advance(2 * PROGRAM_NS);
+    assert_eq!(free(&drive), Some(5 * PROGRAM_NS));
+    drive.advance(5 * PROGRAM_NS);
+    assert_eq!(free(&drive), Some(8 * PROGRAM_NS));
+    drive.advance(8 * PROGRAM_NS);
+    assert_eq!((free(&drive), drive.next()), (None, None), "the store is full");
+}
+
+#[test]
+fn collection_that_programs_wait_for_begins_when_reads_let_a_die_go() {
+    let mut drive = striped(1, collection(1));
+    drive.drain.put(UNIT, false);
+    drive.start(0);
+    drive.drain.put(UNIT, false);
+    let read = drive.dies.read(0, Instant(0), Nanos::ZERO, &mut drive.random);
+    assert!(read.0 > PROGRAM_NS, "it waits for the program");
+    drive.advance(PROGRAM_NS);
+    assert_eq!(drive.next(), Some(read.0));
+    drive.advance(read.0);
+    assert_eq!(drive.next(), Some(read.0 + 3 * PROGRAM_NS));
+    drive.advance(read.0 + 3 * PROGRAM_NS);
+    assert_eq!(drive.drain.programs.len(), 1);
+}
+
 #[test]
 fn writes_that_are_acknowledged_when_they_are_in_the_flash_end_in_order_once_their_last_program_is_known() {
-    let mut drive = striped();
+    let mut drive = striped(1, None);
     // Two units of 16 KiB are a program: the second write has a unit of each of two programs.
     for (tag, kib) in [(7, 16), (8, 32), (9, 16)] {
         drive.drain.put_through(tag, kib << 10, true, &drive.dies, &mut drive.random);
@@ -196,8 +253,7 @@ fn writes_that_are_acknowledged_when_they_are_in_the_flash_end_in_order_once_the
     assert_eq!(next_end(&mut drive), Some((7, 16 << 10, PROGRAM_NS)));
     assert_eq!(next_end(&mut drive), None, "half of it waits");
     drive.advance(PROGRAM_NS);
-    drive.advance(PROGRAM_NS + 100_000);
-    let ends = 2 * PROGRAM_NS + 100_000;
+    let ends = 2 * PROGRAM_NS;
     assert_eq!(next_end(&mut drive), Some((8, 32 << 10, ends)));
     assert_eq!(next_end(&mut drive), Some((9, 16 << 10, ends)));
     assert!(!drive.drain.is_awaited());

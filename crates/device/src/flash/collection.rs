@@ -1,0 +1,103 @@
+//! Free flash as a store that programs empty and garbage collection fills.
+//!
+//! A program takes the flash of one, however little it holds. That is why collection keeps up with more bytes when more is
+//! outstanding: programs are fuller then.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use hoistway_blk::Instant;
+
+use super::dies::Dies;
+use super::parameters::CollectionParameters;
+use crate::random::{Random, UniformTime, from_us};
+
+#[derive(Clone, Debug)]
+pub(super) struct Collection {
+    /// Programs for which there is room.
+    free: u32,
+    /// The most of them.
+    programs: u32,
+    step: UniformTime,
+    /// Steps under way, the first to end first.
+    steps: BinaryHeap<Reverse<Instant>>,
+    /// Whether the store was empty, and has not been full since.
+    is_urgent: bool,
+    /// No die is idle before.
+    none_idle_before: Instant,
+}
+
+impl Collection {
+    pub(super) fn new(parameters: &CollectionParameters, jitter_percent: f64) -> Collection {
+        Collection {
+            free: parameters.programs,
+            programs: parameters.programs,
+            step: UniformTime::around(from_us(parameters.step_us), jitter_percent),
+            steps: BinaryHeap::new(),
+            is_urgent: false,
+            none_idle_before: Instant::ZERO,
+        }
+    }
+
+    /// Whether programs wait until the store is full.
+    #[inline]
+    pub(super) fn is_urgent(&self) -> bool {
+        self.is_urgent
+    }
+
+    /// A program begins.
+    #[inline]
+    pub(super) fn take(&mut self) {
+        self.free -= 1;
+        self.is_urgent = self.free == 0;
+    }
+
+    /// Steps that are still to begin.
+    #[inline]
+    fn missing(&self) -> u32 {
+        self.programs - self.free - self.steps.len() as u32
+    }
+
+    /// When the next step ends, or can begin if programs wait for it.
+    #[inline]
+    pub(super) fn next_event(&self) -> Option<Instant> {
+        let ends = self.steps.peek().map(|&Reverse(ends)| ends);
+        if self.is_urgent && self.missing() > 0 {
+            return Some(ends.map_or(self.none_idle_before, |ends| ends.min(self.none_idle_before)));
+        }
+        ends
+    }
+
+    /// Ends the steps that are done at `at`.
+    pub(super) fn advance(&mut self, at: Instant) {
+        while let Some(&Reverse(ends)) = self.steps.peek()
+            && ends <= at
+        {
+            self.steps.pop();
+            self.free += 1;
+        }
+        self.is_urgent &= self.free < self.programs;
+    }
+
+    /// Begins steps on idle dies. What waits for a die must have begun, unless collection is urgent.
+    #[inline]
+    pub(super) fn start(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) {
+        let missing = self.missing();
+        if missing > 0 && at >= self.none_idle_before {
+            self.start_on_idle(at, missing, dies, random);
+        }
+    }
+
+    fn start_on_idle(&mut self, at: Instant, mut missing: u32, dies: &mut Dies, random: &mut Random) {
+        self.none_idle_before = Instant(u64::MAX);
+        for die in 0..dies.count() {
+            let mut free = dies.free(die);
+            if free <= at && missing > 0 {
+                missing -= 1;
+                free = dies.program_on(die, at, self.step.draw(random));
+                self.steps.push(Reverse(free));
+            }
+            self.none_idle_before = self.none_idle_before.min(free);
+        }
+    }
+}
