@@ -126,3 +126,20 @@ fn every_issue_is_followed_by_one_completion_or_requeue() {
         assert_eq!((count('Q'), count('G'), count('C')), (6, 6, 6), "{scheduler}: {letters}");
     }
 }
+
+#[test]
+fn effects_know_of_bios_that_have_ended_until_somebody_takes_them() {
+    for one_by_one in [false, true] {
+        let mut bench = Bench::new(Kernel::V6_18, "none");
+        bench.submit(read(8));
+        assert!(!bench.caller.effects.has_ended());
+        bench.complete(8);
+        assert!(bench.caller.effects.has_ended());
+        if one_by_one {
+            while bench.caller.effects.pop().is_some() {}
+        } else {
+            bench.caller.effects.pop_ended(|bio, status| assert_eq!((bio.sector.0, status), (8, Status::Ok)));
+        }
+        assert!(!bench.caller.effects.has_ended());
+    }
+}

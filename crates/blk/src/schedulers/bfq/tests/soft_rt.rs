@@ -167,3 +167,21 @@ fn when_its_slot_starts_only_a_soft_real_time_queue_is_forgiven_what_it_had_to_w
         assert_eq!(machine.bfq.queues[q].raising.start, expected, "{raise} {since} {waits_from}");
     }
 }
+
+#[test]
+fn only_a_slot_that_ends_empty_under_low_latency_says_when_the_next_soft_real_time_arrival_may_come() {
+    for (low_latency, empty) in [(0, true), (1, false), (1, true)] {
+        let (mut machine, q) = queued(config(true));
+        machine.set("low_latency", low_latency);
+        machine.read(1, 800, 8);
+        machine.serve();
+        if empty {
+            machine.serve();
+        }
+        machine.bfq.in_service = Some(q);
+        machine.bfq.queues[q].raising.soft_rt_next_start = 0;
+        machine.inside(|bfq| bfq.expire(q, false, Expiration::BudgetTimeout));
+        assert_eq!(machine.bfq.queues[q].raising.soft_rt_next_start > 0, low_latency == 1 && empty);
+        assert!(!machine.bfq.queues[q].soft_rt_pending, "nothing is out");
+    }
+}
