@@ -1,6 +1,7 @@
 //! BL-73, BL-92, BL-93, BL-131: the end of a request.
 
 use super::*;
+use crate::caller::block_queue::BlockQueue;
 use crate::elevator::Elevator;
 use crate::ground::ids::RqId;
 use crate::policy::{Choice, Place, PolicyCx, Scheduler};
@@ -77,7 +78,7 @@ fn every_inserted_request_is_finished_once_whatever_happened_to_it() {
     bench.submit(read(100));
     assert_eq!(take(&lines), "insert 100, dispatch 100");
     let rq = bench.take(100);
-    bench.call(|queue, cx, _| queue.requeue(cx, rq));
+    bench.call(|queue, cx, _| BlockQueue::requeue(queue, cx, rq));
     bench.work();
     assert_eq!(take(&lines), "requeued, insert 100, dispatch 100");
     bench.complete(100);
