@@ -4,7 +4,8 @@ use super::*;
 use crate::caller::block_queue::BlockQueue;
 use crate::elevator::Elevator;
 use crate::ground::ids::RqId;
-use crate::policy::{Choice, Place, PolicyCx, Scheduler};
+use crate::policy::{Choice, Needs, Place, PolicyCx, Scheduler};
+use crate::request::Request;
 use crate::watch::reason::Reason;
 use std::sync::{Arc, Mutex};
 
@@ -21,6 +22,12 @@ impl Diary {
 }
 
 impl Scheduler for Diary {
+    fn needs(&self) -> Needs {
+        Needs { preparation: true, ..Needs::default() }
+    }
+    fn prepare(&mut self, _: &mut PolicyCx<'_>, rq: &Request) {
+        self.note(format!("prepare {}", rq.sector.0));
+    }
     fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
         self.note(format!("insert {}", cx.rq(id).sector.0));
         match place {
@@ -76,7 +83,7 @@ fn bios_end_before_anybody_is_woken_for_the_tag() {
 fn every_inserted_request_is_finished_once_whatever_happened_to_it() {
     let (mut bench, lines) = diary();
     bench.submit(read(100));
-    assert_eq!(take(&lines), "insert 100, dispatch 100");
+    assert_eq!(take(&lines), "prepare 100, insert 100, dispatch 100");
     let rq = bench.take(100);
     bench.call(|queue, cx, _| BlockQueue::requeue(queue, cx, rq));
     bench.work();
@@ -85,7 +92,7 @@ fn every_inserted_request_is_finished_once_whatever_happened_to_it() {
     assert_eq!(take(&lines), "finish");
     bench.reply([Reply::End(Status::IoError)]);
     bench.submit(read(200));
-    assert_eq!(take(&lines), "insert 200, dispatch 200, finish");
+    assert_eq!(take(&lines), "prepare 200, insert 200, dispatch 200, finish");
     bench.drain();
 }
 

@@ -128,14 +128,23 @@ fn a_queue_without_a_process_is_freed_when_virtual_time_catches_up_with_it() {
 }
 
 #[test]
-fn who_ends_before_a_planned_merge_is_not_expected_any_more() {
-    let mut machine = Machine::new(config(true));
-    let [one, two] = [1, 2].map(|pid| {
-        machine.read(pid, u64::from(pid) << 30, 8);
-        machine.sync_queue(pid)
-    });
-    machine.inside(|bfq| bfq.plan_merge(two, one));
-    assert_eq!(machine.bfq.queues[one].process_refs, 2);
-    machine.inside(|bfq| bfq.context_exited(IoContextId(2)));
-    assert_eq!(machine.bfq.queues[one].process_refs, 1);
+fn who_leaves_its_queue_before_a_planned_merge_is_not_expected_there_any_more() {
+    for way in ["its end", "another cgroup", "a split"] {
+        let mut machine = Machine::new(config(true));
+        let [one, two] = [1, 2].map(|pid| {
+            machine.read(pid, u64::from(pid) << 30, 8);
+            machine.sync_queue(pid)
+        });
+        // Two processes use it.
+        machine.bfq.queues[two].process_refs = 2;
+        let context = machine.bfq.contexts.find(IoContextId(2)).unwrap();
+        machine.inside(|bfq| bfq.plan_merge(two, one));
+        assert_eq!(machine.bfq.queues[one].process_refs, 3);
+        machine.inside(|bfq| match way {
+            "its end" => bfq.context_exited(IoContextId(2)),
+            "another cgroup" => bfq.follow_cgroup(context, CgroupId(1)),
+            _ => assert!(!bfq.leave_shared(context, two)),
+        });
+        assert_eq!((machine.bfq.queues[one].process_refs, machine.bfq.queues[two].process_refs), (2, 1), "{way}");
+    }
 }

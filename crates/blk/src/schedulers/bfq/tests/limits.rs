@@ -68,6 +68,7 @@ fn a_higher_class_weighs_eight_times_in_the_share_of_those_below() {
     assert!(over(1, BestEffort, &[RealTime]));
     assert!(!over(7, RealTime, &[BestEffort, Idle]), "a class above does not count those below");
     // 8 * 10 / (40 * 8 + 10) = 0.2: the share of none is reached without a request.
+    assert!(over(1, Idle, &[RealTime]), "8 * 10 / (40 * 8 * 8 + 10)");
     assert!(over(1, Idle, &[BestEffort]) && !over(7, Idle, &[]));
 }
 
