@@ -60,7 +60,7 @@ impl std::error::Error for CommandLineError {}
 /// assert_eq!(text, "[global]\ndirect=1\n\n[a]\nrw=randread\n");
 /// ```
 pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<String, CommandLineError> {
-    let index = OptionIndex::new();
+    let index = OptionIndex::all();
     let mut arguments = arguments.into_iter().peekable();
     arguments.next_if(|first| *first == "fio" || first.ends_with("/fio"));
     let (mut text, mut has_section, mut has_job) = (String::new(), false, false);

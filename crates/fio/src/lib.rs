@@ -55,8 +55,8 @@ impl JobFile {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn parse(text: &str, file_name: &str, environment: &Environment<'_>) -> Result<JobFile, JobFileError> {
-        let index = options::OptionIndex::new();
-        let document = jobfile::read(text, file_name, &index, environment)?;
-        build::job_file(&document, &index, environment)
+        let index = options::OptionIndex::all();
+        let document = jobfile::read(text, file_name, index, environment)?;
+        build::job_file(&document, index, environment)
     }
 }

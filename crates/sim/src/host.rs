@@ -321,6 +321,21 @@ mod tests {
     }
 
     #[test]
+    fn a_time_may_be_a_second_and_no_longer() {
+        let cases: [fn(u64) -> String; 4] = [
+            |ns| RIGHT.replace("submit_ns = 1", &format!("submit_ns = {ns}")),
+            |ns| RIGHT.replace("[3, 4]", &format!("[3, {ns}]")),
+            |ns| format!("{RIGHT}idle_ns = [[1, 2], [5, {ns}]]\n"),
+            |ns| format!("{RIGHT}[sections_ns]\nbfq = {ns}\nothers = 1\n"),
+        ];
+        for text in cases {
+            assert!(Host::from_toml(&text(1_000_000_000), "my.toml").is_ok());
+            let told = refused(&text(1_000_000_001));
+            assert!(told.contains("1000000000"), "{told}");
+        }
+    }
+
+    #[test]
     fn an_unknown_name_is_answered_with_those_that_exist() {
         let told = Host::builtin("sever").unwrap_err().to_string();
         assert!(told.contains("`sever`") && told.contains("desktop, instant, server, vm"), "{told}");

@@ -125,3 +125,28 @@ impl Default for Limits {
         Limits::new(1, 1, u32::MAX, 2560, 128)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn begin_and_length_are_multiples_of_the_block_also_if_that_is_no_power_of_two() {
+        for (block, sector, sectors, expected) in [
+            (8, 8, 16, true),
+            (8, 4, 8, false),
+            (8, 8, 4, false),
+            (0, 1, 1, true),
+            (3, 6, 9, true),
+            (3, 6, 8, false),
+            (3, 7, 9, false),
+        ] {
+            let limits = Limits { logical_block: block, ..Limits::default() };
+            assert_eq!(
+                limits.is_aligned(Sector(sector), sectors),
+                expected,
+                "{sectors} at {sector} in blocks of {block}"
+            );
+        }
+    }
+}

@@ -129,6 +129,13 @@ mod tests {
     }
 
     #[test]
+    fn where_no_part_could_end_at_a_physical_block_it_ends_at_a_logical_one() {
+        let limits = Limits { logical_block: 4, physical_block: 16, max_sectors: 6, ..Limits::default() };
+        let parts = parts(Bio::new(Op::Write, Sector(4), 16), &limits);
+        assert_eq!(parts.iter().map(|part| (part.0, part.1)).collect::<Vec<_>>(), [(4, 4), (8, 4), (12, 4), (16, 4)]);
+    }
+
+    #[test]
     fn parts_of_a_discard_end_at_multiples_of_its_granularity_and_are_no_longer_than_allowed() {
         let limits = Limits { discard_granularity: 8, max_discard_sectors: 64, ..Limits::default() };
         let parts = parts(Bio::new(Op::Discard, Sector(4), 200), &limits);

@@ -321,6 +321,19 @@ mod tests {
     }
 
     #[test]
+    fn a_search_of_several_words_begins_at_the_hint_and_comes_around() {
+        for (depth, whole) in [(200, Depth::Full), (256, Depth::Below(200))] {
+            let map = map(depth, ShallowRule::PerWord);
+            let take = |hint| {
+                map.hints[0].store(hint, Relaxed);
+                map.try_take(CpuId(0), whole)
+            };
+            assert_eq!([take(130), take(130), take(199), take(199)], [130, 131, 199, 0].map(Some));
+            assert_eq!(take(210), Some(1), "a hint behind the end is one at the first");
+        }
+    }
+
+    #[test]
     fn a_certain_tag_is_given_once() {
         let map = map(64, ShallowRule::PerWord);
         assert!(map.try_take_this(37) && !map.try_take_this(37) && !map.try_take_this(64));

@@ -191,4 +191,17 @@ mod tests {
         assert_eq!(woken, [one]);
         assert!(!tags.is_waiting(&NoMeter, one));
     }
+
+    #[test]
+    fn one_freed_tag_wakes_somebody_only_if_so_few_tags_may_be_asked_for_that_all_sleepers_could_starve() {
+        for (min_shallow, woken) in [(None, 0), (Some(1), 1)] {
+            let tags: Tags<Local> = Tags::new(64, 1, ShallowRule::WholeMap, None);
+            tags.set_min_shallow(min_shallow);
+            let tag = tags.try_take(CpuId(0), Depth::Full).expect("it is free");
+            tags.wait(&NoMeter, Sleeper::Hctx(HctxId(1)));
+            let mut count = 0;
+            tags.free(&NoMeter, tag, CpuId(0), |_| count += 1);
+            assert_eq!(count, woken, "{min_shallow:?}");
+        }
+    }
 }

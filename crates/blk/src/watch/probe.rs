@@ -95,3 +95,31 @@ impl Probe for NoProbe {
     #[inline(always)]
     fn event(&mut self, _: Now, _: CpuId, _: Event<'_>) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Seen(Vec<(u32, Option<Waiter>)>, usize);
+
+    impl Probe for Seen {
+        fn enter(&mut self, device: u32, submitter: Option<Waiter>) {
+            self.0.push((device, submitter));
+        }
+
+        fn event(&mut self, _: Now, _: CpuId, _: Event<'_>) {
+            self.1 += 1;
+        }
+    }
+
+    #[test]
+    fn two_observers_are_told_the_same() {
+        let mut both = (Seen::default(), Seen::default());
+        both.enter(3, Some(Waiter(5)));
+        both.event(Now::default(), CpuId(0), Event::Plug);
+        for Seen(entered, events) in [both.0, both.1] {
+            assert_eq!((entered, events), (vec![(3, Some(Waiter(5)))], 1));
+        }
+    }
+}

@@ -341,3 +341,16 @@ fn a_scheduler_may_switch_it_off_unless_the_target_was_written_by_hand() {
     throttle.follow_scheduler(true, true);
     assert_eq!(us(&throttle), 2000);
 }
+
+#[test]
+fn at_the_normal_limit_nobody_is_woken_and_below_it_whoever_has_room_is() {
+    let mut throttle = throttle();
+    (1..=2).for_each(|n| {
+        window(&mut throttle, ms(100 * n), Nanos::from_millis(50));
+    });
+    assert_eq!(throttle.depths(), Depths { max: 4, normal: 2, background: 1 });
+    assert_eq!(admitted(&mut throttle, ms(300), Kind::Normal, BioFlags::SYNC), 4);
+    assert_eq!(throttle.admit_or_join(ms(300), Kind::Normal, BioFlags::SYNC, Waiter(7)), Admission::Waits);
+    let woken = [(); 3].map(|()| ended(&mut throttle, ms(300), Kind::Normal, false));
+    assert_eq!(woken, [vec![], vec![], vec![7]]);
+}

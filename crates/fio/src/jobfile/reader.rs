@@ -173,7 +173,7 @@ mod tests {
     use std::io;
 
     fn read(text: &str, name: &str, environment: &Environment<'_>) -> Result<Document, JobFileError> {
-        super::read(text, name, &OptionIndex::new(), environment)
+        super::read(text, name, OptionIndex::all(), environment)
     }
 
     fn outline(text: &str) -> Vec<(String, Vec<String>)> {

@@ -1,6 +1,7 @@
 //! Finding an option by its name.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use super::suggest::distance;
 use super::{OptionSpec, options};
@@ -12,14 +13,14 @@ pub(crate) struct OptionIndex {
 }
 
 impl OptionIndex {
-    pub(crate) fn new() -> OptionIndex {
-        let mut by_name = HashMap::new();
-        for (id, spec) in options().enumerate() {
-            for name in spec.aliases.iter().chain([&spec.name]) {
-                by_name.insert(*name, (id, spec));
-            }
-        }
-        OptionIndex { by_name }
+    /// The index of all options, made once: it takes longer than most job files.
+    pub(crate) fn all() -> &'static OptionIndex {
+        static ALL: LazyLock<OptionIndex> = LazyLock::new(|| {
+            let names = |spec: &'static OptionSpec| spec.aliases.iter().chain([&spec.name]);
+            let of = |(id, spec)| names(spec).map(move |name| (*name, (id, spec)));
+            OptionIndex { by_name: options().enumerate().flat_map(of).collect() }
+        });
+        &ALL
     }
 
     /// The option called `name`, and its position in the table.
@@ -50,13 +51,13 @@ mod tests {
     #[test]
     fn no_name_or_alias_is_used_twice_and_every_option_is_explained() {
         let names: Vec<_> = options().flat_map(|spec| spec.aliases.iter().chain([&spec.name])).collect();
-        assert_eq!(OptionIndex::new().by_name.len(), names.len());
+        assert_eq!(OptionIndex::all().by_name.len(), names.len());
         assert!(options().all(|spec| !spec.doc.is_empty() && !spec.values().is_empty()));
     }
 
     #[test]
     fn a_slip_of_the_pen_finds_the_option_that_was_meant() {
-        let index = OptionIndex::new();
+        let index = OptionIndex::all();
         for (slip, meant) in [
             ("iodpeth", Some("iodepth")),
             ("SIZE", Some("size")),

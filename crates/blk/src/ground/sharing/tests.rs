@@ -19,6 +19,10 @@ impl Meter for Noted {
         self.is_free
     }
 
+    fn join(&self, _: &Held) {
+        self.calls.borrow_mut().push("join".to_owned());
+    }
+
     fn leave(&self, _: &Held, site: Site) {
         self.calls.borrow_mut().push(format!("leave {site:?}"));
     }
@@ -36,6 +40,11 @@ fn a_meter_sees_who_takes_a_lock_and_who_gives_it_back_and_decides_whether_it_is
     let meter = noted(false);
     assert_eq!(lock.try_with(&meter, Site::Merge, |value| *value), None);
     assert_eq!(meter.calls.take(), ["try Merge"]);
+    // Whoever joins the one that has it is let in, free or not.
+    lock.join(&meter, |value| *value += 1);
+    assert_eq!(meter.calls.take(), ["join", "leave Insert"]);
+    assert_eq!(lock.with(&meter, Site::Insert, |value| *value), 9);
+    meter.calls.take();
     // Somebody is in: not even the meter is asked.
     let inside = lock.with(&meter, Site::Dispatch, |_| lock.try_with(&meter, Site::Merge, |value| *value));
     assert_eq!((inside, meter.calls.take()), (None, vec!["enter Dispatch".to_owned(), "leave Dispatch".to_owned()]));

@@ -157,3 +157,42 @@ fn neighbours_join_while_they_are_pending_unless_the_policy_wants_to_know_of_bio
     let (dispatched, absorbed) = through_a_line(Insertion::Pending, true, &inserted);
     assert_eq!((dispatched, absorbed), (vec![0, 2], vec![]));
 }
+
+/// Finds each lock held by somebody else when it is tried, who takes in what is left to it or does not.
+struct Taken(bool);
+
+impl Meter for Taken {
+    fn enter(&self, _: &crate::ground::meter::Held, _: Site) {}
+
+    fn try_enter(&self, _: &crate::ground::meter::Held, _: Site) -> bool {
+        false
+    }
+
+    fn is_taking_in(&self, _: &crate::ground::meter::Held) -> bool {
+        self.0
+    }
+
+    fn leave(&self, _: &crate::ground::meter::Held, _: Site) {}
+}
+
+#[test]
+fn with_buckets_whoever_finds_the_lock_held_inserts_in_order_whether_the_holder_takes_in_or_has_to_be_waited_for() {
+    for takes_in in [false, true] {
+        let techniques = Techniques { insertion: Insertion::Buckets, ..Techniques::default() };
+        let line = Line { bios: false, queue: VecDeque::new() };
+        let serialized: Serialized<_, Local> = Serialized::new(line, 3).with(techniques);
+        let pool = RequestPool::<Local>::new(3);
+        let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+        ElevatorCx::alone(Now::default(), |cx| {
+            let rq = |id: u32| {
+                let mut rq = pool.take(RqId(id));
+                rq.found(Bio::new(Op::Write, Sector(u64::from(id) * 100), 8), Instant::ZERO);
+                rq
+            };
+            serialized.insert(&Taken(takes_in), cx, &rules, (0..3).map(rq), Place::Sorted);
+            let dispatched = std::iter::from_fn(|| serialized.dispatch(&NoMeter, cx, HctxId(0)).0);
+            let dispatched: Vec<Rq> = dispatched.collect();
+            assert_eq!(dispatched.into_iter().map(|rq| pool_back(&pool, rq)).collect::<Vec<_>>(), [0, 1, 2]);
+        });
+    }
+}

@@ -1,9 +1,11 @@
 //! BL-73, BL-92, BL-93, BL-131: the end of a request.
 
 use super::*;
+use crate::caller::block_queue::BlockQueue;
 use crate::elevator::Elevator;
 use crate::ground::ids::RqId;
-use crate::policy::{Choice, Place, PolicyCx, Scheduler};
+use crate::policy::{Choice, Needs, Place, PolicyCx, Scheduler};
+use crate::request::Request;
 use crate::watch::reason::Reason;
 use std::sync::{Arc, Mutex};
 
@@ -20,6 +22,12 @@ impl Diary {
 }
 
 impl Scheduler for Diary {
+    fn needs(&self) -> Needs {
+        Needs { preparation: true, ..Needs::default() }
+    }
+    fn prepare(&mut self, _: &mut PolicyCx<'_>, rq: &Request) {
+        self.note(format!("prepare {}", rq.sector.0));
+    }
     fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
         self.note(format!("insert {}", cx.rq(id).sector.0));
         match place {
@@ -75,16 +83,16 @@ fn bios_end_before_anybody_is_woken_for_the_tag() {
 fn every_inserted_request_is_finished_once_whatever_happened_to_it() {
     let (mut bench, lines) = diary();
     bench.submit(read(100));
-    assert_eq!(take(&lines), "insert 100, dispatch 100");
+    assert_eq!(take(&lines), "prepare 100, insert 100, dispatch 100");
     let rq = bench.take(100);
-    bench.call(|queue, cx, _| queue.requeue(cx, rq));
+    bench.call(|queue, cx, _| BlockQueue::requeue(queue, cx, rq));
     bench.work();
     assert_eq!(take(&lines), "requeued, insert 100, dispatch 100");
     bench.complete(100);
     assert_eq!(take(&lines), "finish");
     bench.reply([Reply::End(Status::IoError)]);
     bench.submit(read(200));
-    assert_eq!(take(&lines), "insert 200, dispatch 200, finish");
+    assert_eq!(take(&lines), "prepare 200, insert 200, dispatch 200, finish");
     bench.drain();
 }
 
@@ -124,5 +132,22 @@ fn every_issue_is_followed_by_one_completion_or_requeue() {
         let count = |letter: char| letters.matches(letter).count();
         assert_eq!(count('D'), count('C') + count('R'), "{scheduler}: {letters}");
         assert_eq!((count('Q'), count('G'), count('C')), (6, 6, 6), "{scheduler}: {letters}");
+    }
+}
+
+#[test]
+fn effects_know_of_bios_that_have_ended_until_somebody_takes_them() {
+    for one_by_one in [false, true] {
+        let mut bench = Bench::new(Kernel::V6_18, "none");
+        bench.submit(read(8));
+        assert!(!bench.caller.effects.has_ended());
+        bench.complete(8);
+        assert!(bench.caller.effects.has_ended());
+        if one_by_one {
+            while bench.caller.effects.pop().is_some() {}
+        } else {
+            bench.caller.effects.pop_ended(|bio, status| assert_eq!((bio.sector.0, status), (8, Status::Ok)));
+        }
+        assert!(!bench.caller.effects.has_ended());
     }
 }

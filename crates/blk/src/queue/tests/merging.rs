@@ -249,3 +249,12 @@ fn discards_that_do_not_touch_form_one_request_up_to_the_ranges_of_a_command() {
     assert_eq!(bench.issued().len(), 3, "a device with one range");
     bench.drain();
 }
+
+#[test]
+fn what_has_closed_a_gap_is_the_one_hit_cache_from_then_on() {
+    let cheap = QueueConfig { nomerges: NoMerges::Cheap, ..config(Kernel::V6_18) };
+    let mut bench = quiesced(&cheap, "mq-deadline");
+    // The second one grows at its front, and the first absorbs it.
+    bench.submit_all([write(116), write(100), write(108), write(124)]);
+    assert_eq!(release(&mut bench), [(100, 32)]);
+}

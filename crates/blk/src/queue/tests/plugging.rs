@@ -194,3 +194,18 @@ impl Bench {
         self.drain();
     }
 }
+
+#[test]
+fn a_flush_in_steps_may_be_taken_to_its_end_at_once() {
+    let mut bench = Bench::new(Kernel::V6_18, "none");
+    bench.plug();
+    bench.submit_all([read(0), read(1000), read(2000)]);
+    let mut plug = bench.plug.take().unwrap();
+    bench.call(|queue, cx, _| {
+        let mut flush = queue.begin_flush(cx, &mut plug, true);
+        flush.step(queue, cx);
+        flush.finish(queue, cx);
+    });
+    assert_eq!(bench.issued(), [0, 1000, 2000]);
+    bench.drain();
+}

@@ -10,9 +10,6 @@ impl Bfq {
     /// A request is released: it completed, was requeued, or was absorbed by another.
     pub(super) fn release_request(&mut self, id: u32) {
         let entry = std::mem::take(&mut self.entries[id as usize]);
-        if entry.whereabouts == Whereabouts::Requeued || entry.whereabouts == Whereabouts::Elsewhere {
-            return;
-        }
         let (Some(q), Some(context)) = (entry.queue, entry.context) else { return };
         if entry.whereabouts == Whereabouts::Dispatched {
             self.completed(q, id);

@@ -130,3 +130,17 @@ fn time_is_charged_by_the_default_timeout_whatever_the_tunable_says() {
     machine.inside(|bfq| bfq.expire(q, false, Expiration::BudgetExhausted));
     assert_eq!(machine.bfq.queues[q].service_since_backlogged, 16_384 * 62 / 125);
 }
+
+#[test]
+fn a_new_estimate_of_the_rate_gives_a_new_largest_budget_unless_the_user_has_set_one() {
+    use super::super::rate::RateEvent;
+    for (fixed, expected) in [(0, 2 * 17_801), (500, 500)] {
+        let mut machine = Machine::new(config(true));
+        machine.set("max_budget", fixed);
+        machine.bfq.rate.rate *= 2;
+        machine.inside(|bfq| bfq.note_rate_event(RateEvent { updated: false, reset: true }));
+        assert_ne!(machine.bfq.max_budget, 2 * 17_801);
+        machine.inside(|bfq| bfq.note_rate_event(RateEvent { updated: true, reset: false }));
+        assert!(machine.bfq.max_budget.abs_diff(expected) <= 1, "{}", machine.bfq.max_budget);
+    }
+}

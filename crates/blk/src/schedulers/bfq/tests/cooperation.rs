@@ -374,3 +374,18 @@ fn what_is_close_is_measured_from_the_last_request_of_the_queue_in_service_and_b
         assert_eq!(target.is_some(), merges, "{kernel}");
     }
 }
+
+#[test]
+fn a_queue_whose_next_request_grows_at_its_front_is_found_where_that_begins_now() {
+    let found = |grows| {
+        let (mut machine, [one, two]) = side_by_side(disk());
+        let next = machine.bfq.queues[two].next().unwrap();
+        if grows {
+            machine.grow_front(crate::ground::ids::RqId(next), 1240);
+        }
+        let context = machine.bfq.contexts.find(IoContextId(1)).unwrap();
+        // 8192 sectors behind where it began.
+        machine.inside(|bfq| bfq.cooperate(one, context, 1256 + 8192)) == Some(two)
+    };
+    assert!(found(false) && !found(true));
+}

@@ -209,3 +209,16 @@ fn a_move_that_leaves_nobody_in_service_and_nothing_out_asks_for_a_run() {
         assert_eq!(asked, !out);
     }
 }
+
+#[test]
+fn each_level_of_a_class_has_an_async_queue_of_its_own_and_all_of_class_idle_have_one() {
+    use super::super::entity::{BE, GroupId, IDLE, QueueId, RT};
+    let mut machine = Machine::new(config(true));
+    let group = &mut machine.bfq.groups[GroupId::ROOT];
+    let levels = || [RT, BE].into_iter().flat_map(|class| (0..8).map(move |level| (class, level)));
+    let all: Vec<(usize, u8)> = levels().chain([(IDLE, 7)]).collect();
+    for (number, &(class, level)) in (0..).zip(&all) {
+        assert_eq!(group.async_queue(0, class, level).replace(QueueId(number)), None, "{class} {level}");
+    }
+    assert_eq!((all.len(), *group.async_queue(0, IDLE, 3)), (17, Some(QueueId(16))));
+}

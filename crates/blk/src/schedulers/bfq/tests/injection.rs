@@ -190,6 +190,18 @@ fn the_limit_is_learned_as_in_28_20() {
 }
 
 #[test]
+fn half_as_long_again_as_alone_is_too_long_under_injection() {
+    for (ms, limit) in [(5, 4), (6, 2)] {
+        let (mut machine, q) = waiting();
+        machine.bfq.ncq.max_in_driver = 8;
+        measure(&mut machine, q, 4, false);
+        machine.bfq.queues[q].injection.limit = 3;
+        measure(&mut machine, q, ms, true);
+        assert_eq!(machine.bfq.queues[q].injection.limit, limit);
+    }
+}
+
+#[test]
 fn the_limit_does_not_grow_beyond_what_the_device_has_held() {
     let (mut machine, q) = waiting();
     machine.bfq.ncq.max_in_driver = 2;

@@ -157,6 +157,10 @@ fn check(machine: &Machine) {
     }
     assert_eq!((bfq.busy, bfq.raised_busy), (busy, raised));
     assert_eq!((bfq.queued, bfq.in_driver, bfq.in_driver_of.iter().sum()), (queued, dispatched, dispatched));
+    let mut counted: Vec<u64> = queues().filter_map(|q| bfq.entity(q).counted_weight).collect();
+    counted.sort_unstable();
+    let weights = &bfq.hierarchy.weights;
+    assert_eq!((weights.differ(), weights.smallest()), (counted.first() != counted.last(), counted.first().copied()));
     check_hierarchy(machine);
 }
 

@@ -91,3 +91,60 @@ fn the_idle_class_gets_one_request_in_a_turn_and_the_real_time_class_everything(
     machine.run_until(10_000 * MS);
     assert!(machine.share(real_time) > 0.98);
 }
+
+#[test]
+fn a_queue_that_is_freed_is_no_longer_the_one_whose_request_ended_last_and_others_stay_that() {
+    for last in [1, 2] {
+        let mut machine = Machine::new(config(true));
+        let [other, freed] = [2, 1].map(|pid| {
+            machine.read(pid, u64::from(pid) << 20, 8);
+            machine.sync_queue(pid)
+        });
+        machine.drain();
+        machine.bfq.last_completed = Some(if last == 1 { freed } else { other });
+        machine.inside(|bfq| {
+            bfq.context_exited(IoContextId(1));
+            bfq.hierarchy.drop_idle(bfq.queues[freed].entity);
+        });
+        assert!(!machine.bfq.queues[freed].alive);
+        assert_eq!(machine.bfq.last_completed, (last == 2).then_some(other));
+    }
+}
+
+#[test]
+fn a_queue_without_a_process_is_freed_when_virtual_time_catches_up_with_it() {
+    let mut machine = Machine::new(config(true));
+    machine.read(1, 8, 8);
+    let q = machine.sync_queue(1);
+    machine.serve();
+    machine.inside(|bfq| {
+        bfq.entity_mut(q).service = 800;
+        bfq.context_exited(IoContextId(1));
+    });
+    assert!(machine.bfq.queues[q].alive && machine.bfq.entity(q).accounted, "what it has received still counts");
+    machine.add(Job::sequential(2, 256));
+    machine.run_until(100 * MS);
+    assert!(!machine.bfq.queues[q].alive);
+}
+
+#[test]
+fn who_leaves_its_queue_before_a_planned_merge_is_not_expected_there_any_more() {
+    for way in ["its end", "another cgroup", "a split"] {
+        let mut machine = Machine::new(config(true));
+        let [one, two] = [1, 2].map(|pid| {
+            machine.read(pid, u64::from(pid) << 30, 8);
+            machine.sync_queue(pid)
+        });
+        // Two processes use it.
+        machine.bfq.queues[two].process_refs = 2;
+        let context = machine.bfq.contexts.find(IoContextId(2)).unwrap();
+        machine.inside(|bfq| bfq.plan_merge(two, one));
+        assert_eq!(machine.bfq.queues[one].process_refs, 3);
+        machine.inside(|bfq| match way {
+            "its end" => bfq.context_exited(IoContextId(2)),
+            "another cgroup" => bfq.follow_cgroup(context, CgroupId(1)),
+            _ => assert!(!bfq.leave_shared(context, two)),
+        });
+        assert_eq!((machine.bfq.queues[one].process_refs, machine.bfq.queues[two].process_refs), (2, 1), "{way}");
+    }
+}

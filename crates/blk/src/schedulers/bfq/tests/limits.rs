@@ -68,6 +68,7 @@ fn a_higher_class_weighs_eight_times_in_the_share_of_those_below() {
     assert!(over(1, BestEffort, &[RealTime]));
     assert!(!over(7, RealTime, &[BestEffort, Idle]), "a class above does not count those below");
     // 8 * 10 / (40 * 8 + 10) = 0.2: the share of none is reached without a request.
+    assert!(over(1, Idle, &[RealTime]), "8 * 10 / (40 * 8 * 8 + 10)");
     assert!(over(1, Idle, &[BestEffort]) && !over(7, Idle, &[]));
 }
 
@@ -101,4 +102,17 @@ fn a_queue_that_virtual_time_has_overtaken_has_no_share_to_exceed() {
         assert!(!machine.bfq.hierarchy.entities[dropped].accounted);
         assert_eq!(limit(&mut machine, 1, Op::Read, BioFlags::NONE), None);
     }
+}
+
+#[test]
+fn where_queues_have_an_async_depth_the_limits_are_parts_of_that() {
+    let limits = |depth, raised| {
+        let mut machine = Machine::new(BfqConfig { async_depth: Some(depth), ..config(true) });
+        machine.bfq.raised_busy = raised;
+        [(Op::Read, BioFlags::NONE), (Op::Write, BioFlags::NONE), (Op::Write, BioFlags::SYNC)]
+            .map(|(op, flags)| limit(&mut machine, 1, op, flags))
+    };
+    assert_eq!(limits(192, 0), [None, Some(128), Some(192)]);
+    assert_eq!(limits(192, 1), [None, Some(48), Some(96)]);
+    assert_eq!([limits(1, 0), limits(1, 1)], [[None, Some(1), Some(1)]; 2], "never none at all");
 }

@@ -214,3 +214,16 @@ fn a_thinker_with_less_than_three_requests_says_nothing_about_the_device() {
     assert!(!counts(true, 1, 1), "two requests of a process that thinks shortly");
     assert!(counts(false, 1, 1) && counts(true, 2, 1) && counts(true, 1, 3));
 }
+
+#[test]
+fn three_quarters_in_order_make_a_slow_window_count() {
+    let falls = |near| window(true, 32, near, 512, 1_050 * MS).rate < 9333;
+    assert!(falls(24) && !falls(23));
+}
+
+#[test]
+fn a_rate_of_20_sectors_a_microsecond_is_believed_and_a_higher_one_is_not() {
+    let rate_after = |sectors| window(false, 400, 0, sectors, 1_000 * MS).rate;
+    // 400 dispatches in a second, the tenth part of which counts as nothing is in order.
+    assert_eq!((rate_after(50_000), rate_after(50_001)), (22_000 * 9 / 10 + (20 << 16) / 10, 22_000));
+}

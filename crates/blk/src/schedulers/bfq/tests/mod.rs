@@ -3,6 +3,7 @@
 //! `machine` is a device and its processes in virtual time; the other files are the subjects.
 
 mod actuators;
+mod adopting;
 mod budgets;
 mod classes;
 mod cooperation;
@@ -14,6 +15,7 @@ mod injection;
 mod invariants;
 mod lifecycle;
 mod limits;
+mod lines;
 mod machine;
 mod measures;
 mod preemption;

@@ -241,3 +241,55 @@ fn a_higher_class_becomes_the_candidate_in_every_release() {
         assert_eq!(candidate(kernel, entities, 0, 2), 3, "{kernel}: even if it is not eligible");
     }
 }
+
+#[test]
+fn for_the_rate_a_request_within_800_sectors_is_near_on_flash_too_before_it_knows_of_flash() {
+    let near = |config: &BfqConfig, from: u64, sectors| {
+        let mut machine = Machine::new(config.clone());
+        machine.read(1, 100_000, 8);
+        machine.dispatch();
+        machine.read(1, from, sectors);
+        machine.dispatch();
+        machine.bfq.rate.sequential == 1
+    };
+    let end = 100_008;
+    for (distance, expected) in [(799, true), (800, false)] {
+        assert_eq!([near(&old(false), end + distance, 64), near(&old(false), end - distance, 64)], [expected; 2]);
+    }
+    assert!(near(&config(false), end + 801, 64) && !near(&config(false), end + 801, 8));
+}
+
+#[test]
+fn since_5_10_think_time_is_sampled_only_by_what_arrives_when_nothing_of_the_queue_is_around() {
+    for (config, samples) in [(old(true), [true; 3]), (config(true), [true, false, false])] {
+        let sampled = |busy, dispatched| {
+            let mut machine = Machine::new(config.clone());
+            machine.read(1, 8, 8);
+            machine.serve();
+            let q = machine.sync_queue(1);
+            machine.inside(|bfq| {
+                if bfq.in_service == Some(q) {
+                    bfq.expire(q, false, Expiration::TooIdle);
+                }
+            });
+            if busy {
+                machine.read(1, 800, 8);
+            }
+            machine.bfq.queues[q].dispatched = dispatched;
+            let before = format!("{:?}", machine.bfq.queues[q].think);
+            machine.now += 3 * MS;
+            machine.read(1, 16, 8);
+            before != format!("{:?}", machine.bfq.queues[q].think)
+        };
+        assert_eq!([sampled(false, 0), sampled(false, 1), sampled(true, 0)], samples);
+    }
+}
+
+#[test]
+fn queues_have_an_async_depth_of_three_quarters_of_their_tags_where_they_have_one() {
+    for kernel in Kernel::EXAMPLES {
+        let generation = kernel.generation();
+        let expected = generation.queue_async_depth.then_some(192);
+        assert_eq!(BfqConfig::new(&generation, 256, true).async_depth, expected, "{kernel}");
+    }
+}

@@ -306,3 +306,20 @@ fn a_change_of_think_time_resets_the_injection_limit_unless_that_was_measured_or
     assert_eq!([limit(false, true, 0, 99), limit(false, true, 0, 100)], [7, 0], "it thinks shortly now");
     assert_eq!([limit(true, false, 1, 100), limit(true, true, 0, 100)], [7, 7]);
 }
+
+#[test]
+fn whether_a_queue_thinks_shortly_is_not_judged_within_two_seconds_of_a_split() {
+    for (since_split, judged) in [(2000, false), (2001, true)] {
+        let mut machine = Machine::new(config(true));
+        machine.now = 5000 * MS;
+        machine.read(1, 8, 8);
+        machine.serve();
+        let q = machine.sync_queue(1);
+        machine.bfq.queues[q].split = 5000 - since_split;
+        let think = &mut machine.bfq.queues[q].think;
+        think.ended(4993 * MS as i64);
+        (0..32).for_each(|_| think.arrived(5000 * MS as i64, 8 * MS as i64));
+        machine.read(1, 16, 8);
+        assert_eq!(machine.bfq.queues[q].short_think, !judged, "it thinks for 7 ms");
+    }
+}

@@ -163,7 +163,44 @@ fn when_its_slot_starts_only_a_soft_real_time_queue_is_forgiven_what_it_had_to_w
         machine.inside(|bfq| bfq.set_raise(q, raise));
         machine.bfq.queues[q].raising.start = since;
         machine.bfq.queues[q].budget_timeout = waits_from;
-        machine.inside(|bfq| bfq.forgive_waiting(q));
+        assert_eq!(machine.inside(|bfq| bfq.start_slot()), Some(q));
         assert_eq!(machine.bfq.queues[q].raising.start, expected, "{raise} {since} {waits_from}");
+    }
+}
+
+#[test]
+fn only_a_slot_that_ends_empty_under_low_latency_says_when_the_next_soft_real_time_arrival_may_come() {
+    for (low_latency, empty) in [(0, true), (1, false), (1, true)] {
+        let (mut machine, q) = queued(config(true));
+        machine.set("low_latency", low_latency);
+        machine.read(1, 800, 8);
+        machine.serve();
+        if empty {
+            machine.serve();
+        }
+        machine.bfq.in_service = Some(q);
+        machine.bfq.queues[q].raising.soft_rt_next_start = 0;
+        machine.inside(|bfq| bfq.expire(q, false, Expiration::BudgetTimeout));
+        assert_eq!(machine.bfq.queues[q].raising.soft_rt_next_start > 0, low_latency == 1 && empty);
+        assert!(!machine.bfq.queues[q].soft_rt_pending, "nothing is out");
+    }
+}
+
+#[test]
+fn only_interactive_raising_ends_by_service_and_not_before_4_16() {
+    for (config, raise, ends) in [
+        (config(true), RAISE_INTERACTIVE, true),
+        (config(true), RAISE_SOFT_RT, false),
+        (old(), RAISE_INTERACTIVE, false),
+    ] {
+        let service_max = 120_000;
+        for (service, ends) in [(service_max, false), (service_max + 1, ends)] {
+            let (mut machine, q) = queued(config.clone());
+            machine.inside(|bfq| bfq.set_raise(q, raise));
+            machine.bfq.queues[q].raising.duration = 10_000;
+            machine.bfq.queues[q].raising.service = service;
+            machine.inside(|bfq| bfq.check_raising(q));
+            assert_eq!(machine.bfq.entity(q).raise == 1, ends, "{raise} after {service}");
+        }
     }
 }
