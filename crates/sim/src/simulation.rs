@@ -17,7 +17,7 @@ use crate::administration::{Left, Write};
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
 use crate::cpu::{Cpus, StepEnd, Turn, Woken};
-use crate::disk::Disk;
+use crate::disk::{BrokenOff, Disk};
 use crate::driver::{Backing, Machine};
 use crate::events::{Event, EventQueue, Kind};
 use crate::flow::Flows;
@@ -205,6 +205,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             Kind::Administer => self.administer(place),
             Kind::Steady => self.watch(place),
             Kind::Round => self.go_round(place, CpuId(what)),
+            Kind::Ask => self.ask(place, BrokenOff::of_number(what), Nanos(u64::from(setting))),
         }
     }
 
@@ -421,6 +422,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         task.lane.submitter.unplug(front, &mut cx);
                         self.settle(disk, cpu);
                         self.pay_for_locks(cpu, number);
+                        // Its run of the hardware queue goes on, and belongs to the call.
+                        if self.meter.has_broken_off(self.now, cpu) {
+                            return Some(Nanos::ZERO);
+                        }
                     }
                     self.tasks[number as usize].call_ended(self.now);
                 }
