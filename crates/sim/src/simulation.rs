@@ -88,8 +88,6 @@ struct Simulation<'a, P> {
     host_cgroups: Option<Cgroups>,
     /// What is written while the load runs.
     writes: &'a [Write],
-    /// Whether who inserts when somebody else does leaves it to that one.
-    inserts_in_time: bool,
     tasks: Vec<Task>,
     flows: Flows,
     steady: SteadyStates,
@@ -411,8 +409,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 }
                 Next::EndCall => {
                     if task.lane.submitter.is_plugged() {
-                        // It has waited for a lock, and others have it before it inserts: whom it meets depends on the time.
-                        if has_submitted && self.inserts_in_time && self.meter.has_waited() {
+                        // It has waited for a lock, and others have it before it inserts.
+                        if has_submitted && self.meter.has_waited() {
                             return Some(Nanos::ZERO);
                         }
                         self.meter.begin(self.now, cpu, self.disks[disk as usize].section);

@@ -3,6 +3,7 @@
 mod appendix;
 mod async_depth;
 mod attributes;
+mod broken_off;
 mod cancelling;
 mod completion;
 mod dispatch;
