@@ -3,7 +3,6 @@
 mod appendix;
 mod async_depth;
 mod attributes;
-mod broken_off;
 mod cancelling;
 mod completion;
 mod dispatch;
