@@ -5,8 +5,8 @@ use hoistway_blk::{IoPriority, Op};
 /// One I/O of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Io {
-    /// [`Op::Read`], [`Op::Write`], [`Op::Discard`] (a trim), or [`Op::Flush`]: an fsync, for which the process
-    /// waits until the I/Os before it are done. To the block layer it goes as an empty write with PREFLUSH.
+    /// [`Op::Read`], [`Op::Write`], [`Op::Discard`] (a trim), or [`Op::Flush`]: an fsync: how that
+    /// is called depends on the [engine](crate::Fsync). To the block layer it goes as an empty write with PREFLUSH.
     pub op: Op,
     /// The device: index into [`Process::files`](crate::Process::files).
     pub file: u8,

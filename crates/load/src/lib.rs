@@ -30,6 +30,7 @@
 
 mod check;
 mod error;
+mod fsync;
 mod generator;
 mod io;
 mod load;
@@ -41,6 +42,7 @@ mod replay;
 mod stream;
 
 pub use error::{LoadError, Origin};
+pub use fsync::Fsync;
 pub use generator::Generator;
 pub use io::Io;
 pub use load::Load;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hoistway_blk::{Instant, IoPriority, Nanos, Op};
 use hoistway_engine::{Buffer, Buffers, Completion, Operation, Request, Resident, Turn};
-use hoistway_load::{Generator, Io, Pacer, Process, ThinkBlocks, WriteSync};
+use hoistway_load::{Fsync, Generator, Io, Pacer, Process, ThinkBlocks, WriteSync};
 use hoistway_sim::{Finished, Measurement, Thinking};
 
 use crate::Settings;
@@ -166,6 +166,7 @@ impl RealProcess {
 
     /// Submits a batch, as far as anything lets it. Answers when it should be tried again if something forbids it now.
     fn gather(&mut self, now: Instant, requests: &mut Vec<Request>) -> Option<Instant> {
+        let fsync = Fsync::of(self.process.issue.engine);
         for _ in 0..self.window.room() {
             let Some(io) = self.held_back.take().or_else(|| self.generator.next()) else {
                 self.is_exhausted = true;
@@ -176,8 +177,8 @@ impl RealProcess {
                 }
                 return None;
             };
-            // A flush waits for what was submitted before it, and nothing is submitted beside it.
-            if io.op == Op::Flush && self.window.in_flight() > 0 {
+            // What was drawn before an fsync is submitted before it.
+            if io.op == Op::Flush && (!requests.is_empty() || fsync.waits() && self.window.in_flight() > 0) {
                 self.held_back = Some(io);
                 return None;
             }
@@ -192,19 +193,20 @@ impl RealProcess {
             if let Some(think) = &mut self.think {
                 think.count(ThinkBlocks::Issued, 1);
             }
-            self.submit(now, &io, requests);
-            if io.op == Op::Flush {
-                self.window.fence();
+            let slot = self.submit(now, &io, requests)?;
+            if io.op == Op::Flush && fsync != Fsync::IsQueued {
+                self.window.sleep_in(slot);
                 return None;
             }
         }
         None
     }
 
-    fn submit(&mut self, now: Instant, io: &Io, requests: &mut Vec<Request>) {
+    /// Submits an I/O. Answers its slot.
+    fn submit(&mut self, now: Instant, io: &Io, requests: &mut Vec<Request>) -> Option<u32> {
         let is_durable = self.process.caching.write_sync != WriteSync::None;
         // There is room, which was asked for before.
-        let Some((token, slot)) = self.window.begin() else { return };
+        let (token, slot) = self.window.begin()?;
         (slot.op, slot.bytes, slot.offset_bytes, slot.created) = (io.op, io.bytes, io.offset_bytes, now);
         let mut buffer = || {
             let mut buffer = std::mem::take(&mut slot.buffer);
@@ -218,6 +220,7 @@ impl RealProcess {
             Op::Discard | Op::WriteZeroes => (Operation::Discard { bytes: u64::from(io.bytes) }, Buffer::EMPTY),
         };
         requests.push(Request { operation, offset: io.offset_bytes, buffer, token: u64::from(token) });
+        Some(token)
     }
 
     /// Whether it has submitted all that it is going to.
@@ -246,7 +249,7 @@ impl Resident for RealProcess {
             return Turn::By(again);
         }
         self.ended.append(ended);
-        if self.window.wants(self.ended.len()) {
+        if self.window.wants(&self.ended) {
             self.reap(now);
         }
         self.is_exhausted |= self.board.is_over(self.number);
@@ -284,3 +287,6 @@ impl Drop for RealProcess {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! What a process has under way, and how many more it may submit.
 
 use hoistway_blk::{Instant, Op};
-use hoistway_engine::{Buffer, Buffers};
+use hoistway_engine::{Buffer, Buffers, Completion};
 use hoistway_load::Process;
 
 /// I/Os under way, as many as the depth allows.
@@ -11,8 +11,9 @@ pub struct Window {
     in_flight: u32,
     /// The queue was full and now drains to `depth_low`.
     is_draining: bool,
-    /// Nothing is submitted until all that is under way has ended: a flush is among it.
-    is_fenced: bool,
+    /// The flush that the process sleeps in, beside whatever is under way: until it has ended nothing is submitted, and nothing else is
+    /// looked at.
+    sleeps_in: Option<u32>,
     depth_low: u32,
     batch: u32,
     complete_min: u32,
@@ -44,7 +45,7 @@ impl Window {
             free: (0..depth).rev().collect(),
             in_flight: 0,
             is_draining: false,
-            is_fenced: false,
+            sleeps_in: None,
             depth_low: process.issue.depth_low.unwrap_or(depth).min(depth),
             batch: process.issue.batch.clamp(1, depth),
             complete_min: process.issue.complete_min,
@@ -63,18 +64,20 @@ impl Window {
         } else if self.in_flight <= self.depth_low {
             self.is_draining = false;
         }
-        self.is_fenced &= self.in_flight > 0;
-        if self.is_draining || self.is_fenced { 0 } else { (depth - self.in_flight).min(self.batch) }
+        if self.is_draining || self.sleeps_in.is_some() { 0 } else { (depth - self.in_flight).min(self.batch) }
     }
 
-    /// Nothing is submitted until all that is under way has ended.
-    pub fn fence(&mut self) {
-        self.is_fenced = true;
+    /// The process sleeps until this I/O has ended.
+    pub fn sleep_in(&mut self, index: u32) {
+        self.sleeps_in = Some(index);
     }
 
-    /// Whether so many ends are worth looking at.
-    pub fn wants(&self, ended: usize) -> bool {
-        ended > 0 && ended as u32 >= self.complete_min.clamp(1, self.in_flight.max(1))
+    /// Whether these ends are worth looking at.
+    pub fn wants(&self, ended: &[Completion]) -> bool {
+        match self.sleeps_in {
+            Some(index) => ended.iter().any(|end| end.token == u64::from(index)),
+            None => !ended.is_empty() && ended.len() as u32 >= self.complete_min.clamp(1, self.in_flight.max(1)),
+        }
     }
 
     /// An I/O begins. `None` if there is no slot.
@@ -88,6 +91,7 @@ impl Window {
     pub fn end(&mut self, index: u32) -> &mut Slot {
         self.in_flight -= 1;
         self.free.push(index);
+        self.sleeps_in = self.sleeps_in.filter(|&flush| flush != index);
         &mut self.slots[index as usize]
     }
 }

@@ -5,7 +5,6 @@
 //!
 //! `lanes` is which disk it submits to, `window` what it has under way, `pace` when it submits, `reap` what comes of it.
 
-mod fsync;
 mod lanes;
 mod pace;
 mod reap;
@@ -16,7 +15,7 @@ use std::sync::Arc;
 use hoistway_blk::{
     Bio, BioFlags, CgroupId, CgroupPriority, CpuId, Instant, IoContextId, IoPriority, Nanos, Op, Sector, Status,
 };
-use hoistway_load::{Generator, Io, Pacer, Process, WriteSync};
+use hoistway_load::{Fsync, Generator, Io, Pacer, Process, WriteSync};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -26,7 +25,6 @@ use crate::latency_search::LatencySearch;
 use crate::measure::Measurement;
 use crate::submitter::Submitter;
 use crate::thinking::Thinking;
-use fsync::Fsync;
 use lanes::Lane;
 use window::{Slot, Window};
 

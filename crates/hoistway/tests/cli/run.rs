@@ -164,7 +164,10 @@ fn fio_counts_the_same() {
     }
     let folder = fio_run::directory("run");
     let jobs = "[w]\nrw=randwrite\nbs=4k\niodepth=8\nfsync=100\n[m]\nstonewall\nrw=write\nbsrange=4k-64k\niodepth=4\n\
-                [r]\nstonewall\nrw=read\nbs=64k\niodepth=4\nnumjobs=2\n[t]\nstonewall\nrw=randread\nbs=512\nnumber_ios=77\n";
+                [r]\nstonewall\nrw=read\nbs=64k\niodepth=4\nnumjobs=2\n[t]\nstonewall\nrw=randread\nbs=512\nnumber_ios=77\n\
+                [a]\nstonewall\nrw=write\nbs=4k\niodepth=8\nsize=192k\nfsync=3\nioengine=libaio\n\
+                [b]\nstonewall\nrw=write\nbs=4k\niodepth=8\nsize=192k\nfsync=3\nioengine=posixaio\n\
+                [c]\nstonewall\nrw=write\nbs=4k\nsize=192k\nfsync=3\nioengine=psync\n";
     job(&folder, jobs);
     let output = fio_run::run(&folder, &(HEAD.to_owned() + jobs), &[], &[]);
     let text = String::from_utf8_lossy(&output.stdout);

@@ -3,15 +3,17 @@
 use hoistway_blk::{CpuId, Held, Instant, Nanos, Site};
 
 use super::usage::add;
-use super::{JOINED, LockMeter, SectionCost};
+use super::{JOINED, Later, LockMeter, SectionCost};
 
-/// Work that was left to others.
+/// Work that was left to others, or for later.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Left {
     /// To whoever asked for requests, and when that one looks for more.
     pub(crate) asker: Option<(CpuId, Instant)>,
     /// To whoever inserted, and what that takes.
     pub(crate) inserter: Option<(CpuId, Nanos)>,
+    /// The run of the call goes on then.
+    pub(crate) later: Option<Later>,
 }
 
 /// A hold of a lock by somebody who takes in what others leave meanwhile.

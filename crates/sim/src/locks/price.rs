@@ -33,4 +33,14 @@ impl SectionCost {
             list_handover: Nanos(host.list_handover_ns()),
         }
     }
+
+    /// How many wait where somebody waits for so long: `n`, if each takes a section, a hand-over and `waiter` for each of them,
+    /// which is `n (section + handover + waiter n)`.
+    pub(super) fn waiters_in(self, wait: Nanos) -> u64 {
+        let each = (self.section + self.handover).0.max(1);
+        match self.waiter.0 {
+            0 => wait.0 / each,
+            more => ((each * each + 4 * more * wait.0).isqrt() - each) / (2 * more),
+        }
+    }
 }

@@ -152,3 +152,70 @@ fn where_nobody_calls_nothing_is_spent_and_nobody_is_late() {
     meter.rest(Instant(5000));
     assert_eq!((meter.spent(), meter.late(Instant(5000))), (Nanos::ZERO, Nanos::ZERO));
 }
+
+#[test]
+fn those_who_wait_are_counted_by_what_they_take_from_each_other() {
+    let cost = |waiter| SectionCost { waiter: Nanos(waiter), ..COST };
+    for waiter in [0, 1, 10, 100] {
+        for n in [0, 1, 2, 31, 1000] {
+            let wait = Nanos(n * (140 + waiter * n));
+            assert_eq!(cost(waiter).waiters_in(wait), n, "{waiter}");
+        }
+    }
+    // A lock that more want than it can serve: they do not multiply.
+    let (meter, lock) = (LockMeter::new(4), Held::default());
+    for round in 0..1000 {
+        for cpu in 0..4 {
+            meter.begin(Instant(1000 + 100 * round), CpuId(cpu), cost(50));
+            meter.enter(&lock, Site::Merge);
+        }
+    }
+    assert!(lock.until.get() <= Instant(1000) + Nanos(4000 * (140 + 4 * 50)));
+}
+
+#[test]
+fn whoever_asks_while_others_have_the_lock_does_so_when_it_gets_it_and_has_paid_then() {
+    let (meter, lock, hctx) = (LockMeter::new(3), Held::default(), HctxId(0));
+    meter.begin(Instant(1000), CpuId(0), COST);
+    meter.enter(&lock, Site::Merge);
+    meter.leave(&lock, Site::Merge);
+    assert!(!meter.asks_later(&lock, hctx, false), "it has had the lock last, and nobody waits");
+    meter.begin(Instant(1050), CpuId(1), COST);
+    assert!(meter.asks_later(&lock, hctx, false));
+    let later = meter.take_left().unwrap().later.unwrap();
+    assert_eq!((later.at, later.cpu, later.granted), (Instant(1100), CpuId(1), Nanos(40 + 100)));
+    assert_eq!(meter.spent(), Nanos(50 + 40 + 100));
+    assert!(meter.has_broken_off(Instant(1050), CpuId(1)) && !meter.has_broken_off(Instant(1050), CpuId(0)));
+    meter.begin(Instant(1060), CpuId(2), COST);
+    meter.enter(&lock, Site::Insert);
+    meter.leave(&lock, Site::Insert);
+    assert_eq!(lock.until.get(), Instant(1240 + 40 + 100 + 10), "behind whoever asks later");
+    assert!(meter.asks_later(&lock, hctx, false), "what it inserted is there when it has inserted it");
+    let later = meter.take_left().unwrap().later.unwrap();
+    assert_eq!((later.at, later.granted), (Instant(1390), Nanos::ZERO), "it comes for the lock then");
+    meter.begin_granted(Instant(1100), CpuId(1), COST, Nanos(140));
+    assert!(!meter.asks_later(&lock, hctx, false));
+    meter.enter(&lock, Site::Dispatch);
+    meter.another();
+    meter.leave(&lock, Site::Dispatch);
+    meter.end_granted();
+    assert_eq!(meter.spent(), Nanos(100), "the second request");
+    assert_eq!(lock.until.get(), Instant(1490), "whoever waits behind it is later");
+    assert_eq!(meter.used().taken, 3);
+}
+
+#[test]
+fn whoever_would_ask_alone_leaves_it_to_the_one_who_waits_for_the_lock_to_ask() {
+    let (meter, lock, hctx) = (LockMeter::new(3), Held::default(), HctxId(0));
+    meter.begin(Instant(1000), CpuId(0), COST);
+    meter.enter(&lock, Site::Insert);
+    meter.begin(Instant(1010), CpuId(1), COST);
+    assert!(meter.may_ask(&lock) && meter.asks_later(&lock, hctx, true));
+    meter.take_left();
+    meter.begin(Instant(1020), CpuId(2), COST);
+    assert!(!meter.asks_later(&lock, hctx, true) && !meter.may_ask(&lock));
+    assert_eq!(meter.take_left().unwrap().asker, Some((CpuId(1), Instant(1240))));
+    meter.begin_granted(Instant(1100), CpuId(1), COST, Nanos(140));
+    assert!(meter.may_ask(&lock), "it is the one");
+    assert_eq!((meter.used().taken, meter.spent()), (2, Nanos::ZERO), "in vain or not, it has paid");
+}

@@ -1,9 +1,8 @@
 //! When a task submits, and when it does not: its queue, pauses, rate, balance with others, overlaps and latencies.
 
 use hoistway_blk::{Instant, Nanos, Op};
-use hoistway_load::{Io, ThinkBlocks};
+use hoistway_load::{Fsync, Io, ThinkBlocks};
 
-use super::fsync::Fsync;
 use super::window::Slot;
 use super::{Next, Task};
 use crate::flow::Flows;

@@ -1,10 +1,10 @@
 //! How a process calls fsync: that depends on how its engine does.
 
-use hoistway_load::Engine;
+use crate::process::Engine;
 
 /// What an fsync is to a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fsync {
+pub enum Fsync {
     /// The process sleeps in it, beside whatever it has under way: libaio has no other, and synchronous engines have
     /// nothing else under way.
     Sleeps,
@@ -16,7 +16,9 @@ pub(super) enum Fsync {
 }
 
 impl Fsync {
-    pub(super) fn of(engine: Engine) -> Fsync {
+    /// As this engine makes it.
+    #[must_use]
+    pub fn of(engine: Engine) -> Fsync {
         match engine {
             Engine::IoUring => Fsync::IsQueued,
             Engine::Posixaio => Fsync::SleepsAlone,
@@ -27,7 +29,8 @@ impl Fsync {
     }
 
     /// Whether it waits for what was submitted before.
-    pub(super) fn waits(self) -> bool {
+    #[must_use]
+    pub fn waits(self) -> bool {
         self == Fsync::SleepsAlone
     }
 }
