@@ -5,7 +5,7 @@ use hoistway_results::fio::Output;
 use super::cell::{Cell, Judgement};
 use super::runs::{Setting, load, run};
 use super::{Change, Table, To, Unknown};
-use crate::comparison::{Comparison, Tunable};
+use crate::comparison::{Comparison, Devices, Tunable};
 use crate::error::Error;
 
 /// 320 MiB in 4.1 and 4.9 s are 65 to 80 MB/s: a slow disk.
@@ -45,7 +45,7 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     for (low_latency, ratio, jain, tolerance) in settings {
         let comparison = Comparison {
             load: load("suse-cfq-dd.fio", include_str!("../../published/jobs/suse-cfq-dd.fio")),
-            devices: vec![disk.clone()],
+            devices: vec![Devices { common: Some(disk.clone()), ..Devices::default() }],
             kernels: vec!["4.4".to_owned()],
             tunables: vec![Tunable {
                 scheduler: "cfq".to_owned(),

@@ -62,13 +62,10 @@ pub(super) fn run(
 ) -> Result<Vec<Output>, Error> {
     if let Some(change) = setting.change {
         for devices in &mut comparison.devices {
-            let changed = match &devices.common {
-                Some(Profile::Named(name)) => change.of_preset(name).expect("devices of tables are built in"),
-                Some(Profile::Text { name, text }) => change.of_device(name, text),
-                None => None,
-            };
-            if let Some((changed, _)) = changed {
-                *devices = changed;
+            for device in devices.common.iter_mut().chain(devices.files.values_mut()) {
+                if let Some((changed, _)) = change.of_device(device).expect("devices of tables are built in") {
+                    *device = changed;
+                }
             }
         }
     }

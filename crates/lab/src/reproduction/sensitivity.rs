@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::cell::{Cell, median};
-use crate::comparison::{Devices, Profile};
+use crate::comparison::Profile;
 
 /// A number that no source tells: of a device its section and key in the preset, such as `shape.hw_queues`; of a host, `host.`
 /// and the key in its profile.
@@ -74,18 +74,20 @@ pub struct Sensitivity {
 }
 
 impl Change {
-    /// This preset with the change, and the value before and after it. None if it has no such number.
-    pub(super) fn of_preset(self, name: &str) -> Result<Option<(Devices, [f64; 2])>, PresetError> {
-        Ok(self.of_device(name, &Preset::builtin_toml(name)?))
+    /// A built-in device with the change, and the value before and after it. None if it has no such number.
+    pub(super) fn of_preset(self, name: &str) -> Result<Option<(Profile, [f64; 2])>, PresetError> {
+        self.of_device(&Profile::Named(name.to_owned()))
     }
 
-    /// The same of a device in TOML.
-    pub(super) fn of_device(self, name: &str, device: &str) -> Option<(Devices, [f64; 2])> {
+    /// A device with the change, and the value before and after it. None if it has no such number.
+    pub(super) fn of_device(self, device: &Profile) -> Result<Option<(Profile, [f64; 2])>, PresetError> {
         if self.is_of_host() {
-            return None;
+            return Ok(None);
         }
-        let (profile, values) = self.apply(name, device, self.unknown.0)?;
-        Some((Devices { common: Some(profile), ..Devices::default() }, values))
+        Ok(match device {
+            Profile::Named(name) => self.apply(name, &Preset::builtin_toml(name)?, self.unknown.0),
+            Profile::Text { name, text } => self.apply(name, text, self.unknown.0),
+        })
     }
 
     /// The same of a host.
@@ -105,8 +107,7 @@ impl Change {
                 |text: &str| Profile::Text { name: format!("the host of {}", table.name), text: text.to_owned() };
             return self.of_host(&table.host.map_or_else(named, text));
         }
-        let (devices, values) = self.of_preset(table.device).ok()??;
-        Some((devices.common?, values))
+        self.of_preset(table.device).ok()?
     }
 
     fn is_of_host(self) -> bool {
@@ -157,9 +158,9 @@ mod tests {
     #[test]
     fn a_change_is_of_the_one_number_and_the_device_can_still_be_read() {
         let change = Change { unknown: Unknown("shape.hw_queues"), to: To::Times(0.5) };
-        let (devices, values) = change.of_preset("micron-9100-1600gb").unwrap().unwrap();
+        let (profile, values) = change.of_preset("micron-9100-1600gb").unwrap().unwrap();
         assert_eq!(values, [12.0, 6.0]);
-        let Some(Profile::Text { text, .. }) = devices.common else { unreachable!() };
+        let Profile::Text { text, .. } = profile else { unreachable!() };
         let changed = Preset::from_toml(&text, "changed.toml").unwrap();
         let usual = Preset::builtin("micron-9100-1600gb").unwrap();
         assert_eq!(changed.shape().hw_queues, 6);
