@@ -30,7 +30,6 @@ use hoistway_blk::{CpuId, HctxId, Held, Instant, Meter, Nanos, Site};
 use self::left::{TakingIn, place_of};
 use self::usage::{Used, add};
 
-pub(crate) use self::later::Later;
 pub(crate) use self::left::Left;
 pub(crate) use self::price::SectionCost;
 pub use self::usage::LockUse;

@@ -180,7 +180,10 @@ fn fio_counts_the_same() {
             // How blocks of several sizes fall is random.
             let is_drawn = job["jobname"] == "m";
             let ios = |direction| if is_drawn { 0 } else { of(direction, "total_ios") };
-            vec![ios("read"), ios("write"), of("read", "io_bytes"), of("write", "io_bytes"), of("sync", "total_ios")]
+            // fio counts an fsync again that it has to hand in again, because others are in flight.
+            let hands_in_again = ["a", "b"].contains(&job["jobname"].as_str().unwrap());
+            let syncs = if hands_in_again { 0 } else { of("sync", "total_ios") };
+            vec![ios("read"), ios("write"), of("read", "io_bytes"), of("write", "io_bytes"), syncs]
         };
         document["jobs"].as_array().unwrap().iter().map(count).collect()
     };

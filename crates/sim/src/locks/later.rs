@@ -9,17 +9,8 @@
 
 use hoistway_blk::{CpuId, HctxId, Held, Instant, Nanos, Site};
 
-use super::{GRANTED, Left, LockMeter, SectionCost};
-
-/// When a run goes on that was broken off.
-#[derive(Clone, Copy)]
-pub(crate) struct Later {
-    pub(crate) at: Instant,
-    pub(crate) cpu: CpuId,
-    pub(crate) hctx: HctxId,
-    /// It has the lock then for so long; nothing if it comes for it.
-    pub(crate) granted: Nanos,
-}
+use super::left::{Later, Left};
+use super::{GRANTED, LockMeter, SectionCost};
 
 impl LockMeter {
     /// Whoever is about to ask, and has had to wait in this call or has to now, breaks off if the lock is another one's before.
