@@ -30,7 +30,7 @@ pub(super) const INTERFERENCE: Table = Table {
             at least 3 for none and mq-deadline. One of the eight drives is slower than the others, as in the study. All processes are of one fio here; published, each was its own and began \
             when it began. Under bfq that decides: who begins within 180 ms of another shares a queue with it. Beside eight \
             writers of 64 KiB that begin 0.4 s after a reader (its queue is remembered, so that none is merged with \
-            another) reads fall from 14,000 a second after 2 s to 600 after 16 s, and writes are an eighth of those with low_latency=0. This follows from bfq's rules: \
+            another) reads fell from 14,000 a second after 2 s to 600 after 16 s, and writes were an eighth of those with low_latency=0, on drives whose collection kept up less (an earlier preset; two drives of today's write two thirds). This follows from bfq's rules: \
             writes of 32 KiB and more are never seeky on flash (BFQ-64), and a process that waits for another drive leaves \
             its queue on this one empty, has had less than 7,000 sectors a second, and is taken for soft real time (BFQ-92, \
             BFQ-95). So its drive is kept for its empty queue (BFQ-74), for 20 ms where it does not come (BFQ-77), which slows all others down and makes them \
