@@ -95,7 +95,7 @@ impl Word for WeakWord {
 }
 
 /// Tries whatever two threads may see of each other if they interrupt each other so many times.
-fn check<T: 'static>(
+fn check<T: Send + Sync + 'static>(
     interruptions: usize,
     made: impl Fn() -> T + Send + Sync + 'static,
     one: fn(&T),
@@ -104,14 +104,24 @@ fn check<T: 'static>(
 ) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(interruptions);
+    let made = Arc::new(made);
     model.check(move || {
-        let shared = Arc::new(made());
-        let there = Arc::clone(&shared);
-        let thread = thread::spawn(move || one(&there));
-        other(&shared);
-        thread.join().unwrap();
-        after(&shared);
+        let made = Arc::clone(&made);
+        let first = spawn(move || {
+            let shared = Arc::new(made());
+            let there = Arc::clone(&shared);
+            let second = spawn(move || one(&there));
+            other(&shared);
+            second.join().unwrap();
+            after(&shared);
+        });
+        first.join().unwrap();
     });
+}
+
+/// A thread that has room for a whole queue: loom's own have little.
+fn spawn(body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
+    thread::Builder::new().stack_size(1 << 15).spawn(body).unwrap()
 }
 
 const SLEEPER: Sleeper = Sleeper::Submitter(Waiter(0));

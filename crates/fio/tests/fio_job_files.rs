@@ -185,7 +185,12 @@ fn assert_alike(set: &str, files: &[OurFile]) {
     }
     let mut differences = Vec::new();
     for (number, (name, text, device_mib)) in files.iter().enumerate() {
-        if let Err(difference) = compared(&format!("{set}-{number}"), &adapted(text, 1, ""), *device_mib) {
+        // Of many processes on a busy machine one of fio's does an I/O otherwise, now and then, and another time not.
+        let compare = |_| compared(&format!("{set}-{number}"), &adapted(text, 1, ""), *device_mib);
+        let results: Vec<_> = (0..3).map_while(|attempt| compare(attempt).err()).collect();
+        if let [.., difference] = &results[..]
+            && results.len() == 3
+        {
             differences.push(format!("{name}: {difference}"));
         }
     }
