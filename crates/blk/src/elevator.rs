@@ -176,12 +176,6 @@ impl<Sh: Sharing> Elevator<Sh> {
         )
     }
 
-    /// Whether whoever is about to ask gets the lock later; see [`Serialized::asks_later`].
-    #[inline]
-    pub fn asks_later(&self, meter: &impl Meter, hctx: HctxId) -> bool {
-        with_scheduler!(self, s => s.asks_later(meter, hctx), kyber _kyber => false, none => false)
-    }
-
     /// Whether requests are drawn [in batches](Self::dispatch_batch).
     #[inline]
     #[must_use]

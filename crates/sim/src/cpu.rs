@@ -342,17 +342,6 @@ impl Cpus {
         self.interrupt(now, cpu, time);
     }
 
-    /// The run of a hardware queue that was broken off goes on and takes so long, as a part of the turn of a task if that is not over.
-    /// Answers the task whose CPU it was last.
-    pub(crate) fn goes_on_with_run(&mut self, now: Instant, cpu: CpuId, time: Nanos) -> u32 {
-        let on = self.on(cpu);
-        on.free_at = on.free_at.max(now) + time;
-        if on.is_taken {
-            on.task_until = on.task_until.max(now) + time;
-        }
-        on.task
-    }
-
     /// An interrupt takes so much of a CPU's time.
     #[inline]
     fn interrupt(&mut self, now: Instant, cpu: CpuId, time: Nanos) {

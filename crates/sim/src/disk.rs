@@ -42,31 +42,10 @@ pub(crate) struct Disk {
     pub(crate) agenda: Agenda,
     /// When whoever asks its scheduler for requests goes on with what others have left, if that is set.
     pub(crate) next_round: Instant,
-    /// Runs of its hardware queues that go on later.
-    pub(crate) broken_off: Vec<BrokenOff>,
     /// The CPUs of the workers that run its hardware queues next.
     pub(crate) runs_on: Box<[CpuId]>,
     /// How long its workers take to come.
     pub(crate) worker_random: Xoshiro256PlusPlus,
-}
-
-/// A run of a hardware queue that was broken off: whose and which.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BrokenOff {
-    pub(crate) cpu: CpuId,
-    pub(crate) hctx: HctxId,
-}
-
-impl BrokenOff {
-    /// As events number it.
-    pub(crate) fn number(self) -> u32 {
-        self.cpu.0 | u32::from(self.hctx.0) << 16
-    }
-
-    /// The run of this number.
-    pub(crate) fn of_number(number: u32) -> BrokenOff {
-        BrokenOff { cpu: CpuId(number & 0xffff), hctx: HctxId((number >> 16) as u16) }
-    }
 }
 
 /// Keeps the random stream of a disk's workers apart from all others of the seed.
@@ -186,7 +165,6 @@ impl Disk {
             agenda: Agenda::new(front.hw_queues()),
             runs_on: vec![CpuId(0); usize::from(front.hw_queues())].into(),
             next_round: Instant::ZERO,
-            broken_off: Vec::new(),
             worker_random: Xoshiro256PlusPlus::seed_from_u64(seed ^ WORKER_STREAM),
             section: SectionCost::default(),
             submitter_dispatches: settings.submitter_dispatches,

@@ -41,11 +41,9 @@ pub(crate) enum Kind {
     Steady,
     /// Whoever asks a scheduler for requests goes on with what others have left to it: disk and CPU.
     Round,
-    /// A run of a hardware queue that was broken off goes on: disk, which run, and for how long it is granted the scheduler's lock.
-    Ask,
 }
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 12] = [
     Kind::Complete,
     Kind::Alarm,
     Kind::Run,
@@ -58,7 +56,6 @@ const KINDS: [Kind; 13] = [
     Kind::Administer,
     Kind::Steady,
     Kind::Round,
-    Kind::Ask,
 ];
 
 impl Event {

@@ -11,9 +11,6 @@
 //!                     each who waits)          handover_ns                  sections_ns, beside_ns
 //! ```
 //!
-//! Whoever finds the lock taken when it is about to ask for requests, does so when it gets it (`later`): who comes before takes what there
-//! is, and it may ask in vain.
-//!
 //! A section that deals with several requests takes that much for each. Where one CPU at a time asks for requests, whoever comes
 //! while another one does leaves its work to that one, which looks again when it is done (`simulation/turns`).
 //!
@@ -25,7 +22,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use hoistway_blk::{CpuId, HctxId, Held, Instant, Meter, Nanos, Site};
+use hoistway_blk::{CpuId, Held, Instant, Meter, Nanos, Site};
 
 use self::left::{TakingIn, place_of};
 use self::usage::{Used, add};
@@ -34,7 +31,6 @@ pub(crate) use self::left::Left;
 pub(crate) use self::price::SectionCost;
 pub use self::usage::LockUse;
 
-mod later;
 mod left;
 mod price;
 mod usage;
@@ -46,10 +42,8 @@ const TAKEN: u64 = 1 << 30;
 const COUNTS: u64 = TAKEN - 1;
 /// ... that more of them are taken in, ...
 const TAKES_IN: u64 = 1 << 60;
-/// ... that somebody else carries it out, ...
+/// ... and that somebody else carries it out.
 const JOINED: u64 = 1 << 61;
-/// ... and that it was granted before, and paid for.
-const GRANTED: u64 = 1 << 62;
 
 /// The meter of one caller after the other.
 pub(crate) struct LockMeter {
@@ -70,8 +64,6 @@ pub(crate) struct LockMeter {
     special: Cell<u64>,
     /// The caller has left its work to others.
     left: Cell<Option<Left>>,
-    /// The CPU of the run that was broken off last, and when.
-    broken_off: Cell<(u32, Instant)>,
     /// Who takes in what others leave, now and later.
     taking_in: RefCell<Vec<TakingIn>>,
     /// Whose hold this is about, and the caller's own time meanwhile.
@@ -96,7 +88,6 @@ impl LockMeter {
             is_contended: Cell::new(false),
             special: Cell::new(0),
             left: Cell::new(None),
-            broken_off: Cell::new((u32::MAX, Instant::ZERO)),
             taking_in: RefCell::default(),
             joined: Cell::default(),
             used: Used::default(),
@@ -202,13 +193,7 @@ impl LockMeter {
     /// Something was special about the hold of a lock.
     #[cold]
     fn was_special(&self, lock: &Held, site: Site, special: u64) {
-        if special & GRANTED != 0 && site != Site::Dispatch {
-            return;
-        }
         self.special.set(0);
-        if special == GRANTED {
-            return;
-        }
         let cost = self.cost.get();
         let (more, taken) = (special & COUNTS, (special / TAKEN) & COUNTS);
         if site == Site::Leave {
@@ -218,8 +203,7 @@ impl LockMeter {
             self.beside.set(self.beside.get() + longer + Nanos(cost.beside.0 * more));
             return;
         }
-        // Who was granted it before may have others behind it.
-        let before = if special & GRANTED != 0 { self.granted.get() } else { lock.until.get() };
+        let before = lock.until.get();
         // Lists that were taken meanwhile have moved the caller's time on.
         let until = before.max(self.at.get()) + Nanos(cost.section.0 * (more + taken));
         let longer = until.since(before);
@@ -228,9 +212,7 @@ impl LockMeter {
         if special & JOINED != 0 {
             return self.end_joined(lock, longer);
         }
-        let last = lock.until.get().max(before) + longer;
         self.hold(lock, site, until, Nanos(cost.beside.0 * more));
-        lock.until.set(last);
         if special & TAKES_IN != 0 {
             let mut taking_in = self.taking_in.borrow_mut();
             taking_in.retain(|other| other.until > self.now.get());
@@ -247,9 +229,7 @@ impl Meter for LockMeter {
         if cost.section == Nanos::ZERO {
             return;
         }
-        if site == Site::Dispatch && self.special.get() != 0 {
-            // It has the lock already.
-        } else if Self::is_of_scheduler(site) {
+        if Self::is_of_scheduler(site) {
             self.pass(lock, site, cost);
         } else if matches!(site, Site::Leave | Site::Take) {
             self.pass_list(lock, site, cost);
@@ -288,11 +268,6 @@ impl Meter for LockMeter {
             self.left.set(Some(Left { asker: Some((CpuId(by), until)), ..self.left.get().unwrap_or_default() }));
         }
         may
-    }
-
-    #[inline]
-    fn asks_later(&self, lock: &Held, hctx: HctxId, alone: bool) -> bool {
-        (lock.until.get() > self.at.get() || self.is_contended.get()) && self.breaks_off(lock, hctx, alone)
     }
 
     fn takes_in(&self) {

@@ -17,7 +17,7 @@ use crate::administration::{Left, Write};
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
 use crate::cpu::{Cpus, Enqueued, StepEnd, Turn, Woken};
-use crate::disk::{BrokenOff, Disk};
+use crate::disk::Disk;
 use crate::driver::{Backing, Machine};
 use crate::events::{Event, EventQueue, Kind};
 use crate::flow::Flows;
@@ -89,6 +89,8 @@ struct Simulation<'a, P> {
     host_cgroups: Option<Cgroups>,
     /// What is written while the load runs.
     writes: &'a [Write],
+    /// Whether who inserts when somebody else does leaves it to that one.
+    inserts_in_time: bool,
     tasks: Vec<Task>,
     flows: Flows,
     steady: SteadyStates,
@@ -204,7 +206,6 @@ impl<'a, P: Probe> Simulation<'a, P> {
             Kind::Administer => self.administer(place),
             Kind::Steady => self.watch(place),
             Kind::Round => self.go_round(place, CpuId(what)),
-            Kind::Ask => self.ask(place, BrokenOff::of_number(what), Nanos(u64::from(setting))),
         }
     }
 
@@ -418,8 +419,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 }
                 Next::EndCall => {
                     if task.lane.submitter.is_plugged() {
-                        // It has waited for a lock, and others have it before it inserts.
-                        if has_submitted && self.meter.has_waited() {
+                        // It has waited for a lock, and others have it before it inserts: whom it meets depends on the time.
+                        if has_submitted && self.inserts_in_time && self.meter.has_waited() {
                             return Some(Nanos::ZERO);
                         }
                         self.meter.begin(self.now, cpu, self.disks[disk as usize].section);
@@ -429,10 +430,6 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         task.lane.submitter.unplug(front, &mut cx);
                         self.settle(disk, cpu);
                         self.pay_for_locks(cpu, number);
-                        // Its run of the hardware queue goes on, and belongs to the call.
-                        if self.meter.has_broken_off(self.now, cpu) {
-                            return Some(Nanos::ZERO);
-                        }
                     }
                     self.tasks[number as usize].call_ended(self.now);
                 }

@@ -6,7 +6,6 @@
 
 use std::cell::Cell;
 
-use crate::ground::ids::HctxId;
 use crate::ground::time::Instant;
 
 /// Which lock is taken, and for the elevator's what for.
@@ -106,13 +105,6 @@ pub trait Meter {
     #[inline(always)]
     fn may_ask(&self, _lock: &Held) -> bool {
         true
-    }
-
-    /// Whether whoever is about to ask for requests under this lock gets it later. If so it breaks off its run of this hardware queue,
-    /// which is to be run again at that moment, by the same CPU. Not if it would find somebody asking then `alone`.
-    #[inline(always)]
-    fn asks_later(&self, _lock: &Held, _hctx: HctxId, _alone: bool) -> bool {
-        false
     }
 
     /// Whoever took a lock last takes in what others leave to it, for as long as it has the lock.

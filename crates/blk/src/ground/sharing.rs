@@ -14,7 +14,6 @@ use std::cell::{Cell, RefCell};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::ground::ids::HctxId;
 use crate::ground::meter::{Held, Meter, NoMeter, Site};
 
 /// A kind of sharing: the family of locks and words that a queue is built from.
@@ -42,12 +41,6 @@ pub trait Lock<T> {
     #[inline]
     fn may_ask<M: Meter>(&self, _meter: &M) -> bool {
         true
-    }
-    /// Whether whoever asks for requests under this lock [gets it later](Meter::asks_later). Where calls take the time that they take, they
-    /// wait.
-    #[inline]
-    fn asks_later<M: Meter>(&self, _meter: &M, _hctx: HctxId, _alone: bool) -> bool {
-        false
     }
     /// Whether `meter` knows of somebody who has the lock now and takes in what others leave to it, though its call is over: in
     /// virtual time a call is carried out at one moment, and takes longer.
@@ -148,11 +141,6 @@ impl<T> Lock<T> for MeteredCell<T> {
     #[inline]
     fn may_ask<M: Meter>(&self, meter: &M) -> bool {
         meter.may_ask(&self.held)
-    }
-
-    #[inline]
-    fn asks_later<M: Meter>(&self, meter: &M, hctx: HctxId, alone: bool) -> bool {
-        meter.asks_later(&self.held, hctx, alone)
     }
 
     #[inline]

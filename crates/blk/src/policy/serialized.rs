@@ -194,12 +194,6 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         drawn.unwrap_or((None, Reason::Elsewhere))
     }
 
-    /// Whether whoever is about to ask [gets the lock later](Meter::asks_later), as in virtual time.
-    #[inline]
-    pub fn asks_later(&self, meter: &impl Meter, hctx: HctxId) -> bool {
-        self.custody.asks_later(meter, hctx, self.techniques.single_dispatcher)
-    }
-
     /// Asks the policy for requests under one hold of the lock, at most so many.
     pub fn dispatch_batch(
         &self,

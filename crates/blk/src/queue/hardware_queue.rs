@@ -17,7 +17,6 @@ use crate::bio::Bio;
 use crate::ground::ids::{CpuId, HctxId};
 use crate::ground::meter::{Meter, Site};
 use crate::ground::sharing::{Lock, Padded, Sharing, Word};
-use crate::queue::broken_off::BrokenOff;
 use crate::request::Rq;
 use crate::request::merge::{Edge, MergeRules};
 
@@ -56,8 +55,6 @@ pub struct HardwareQueue<Sh: Sharing> {
     busy: Sh::Word,
     restart: Sh::Word,
     stopped: Sh::Word,
-    /// Runs that go on later.
-    pub broken_off: BrokenOff<Sh>,
 }
 
 impl<Sh: Sharing> HardwareQueue<Sh> {
@@ -76,7 +73,6 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
             busy: Sh::Word::new(0),
             restart: Sh::Word::new(0),
             stopped: Sh::Word::new(0),
-            broken_off: BrokenOff::default(),
         }
     }
 

@@ -14,7 +14,6 @@ mod affinity;
 mod allocate;
 mod attributes;
 mod block_queue;
-mod broken_off;
 mod cancel;
 mod complete;
 mod default_scheduler;

@@ -15,17 +15,6 @@ use crate::request::Rq;
 use crate::watch::probe::{Event, Probe};
 use crate::watch::reason::Reason;
 
-/// Why a batch is no longer drawn.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stop {
-    /// It is as much as can be sent now.
-    Full,
-    /// Something came into the dispatch list.
-    Overtaken,
-    /// The lock comes later, and the run goes on then.
-    BrokenOff,
-}
-
 /// How a run has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
@@ -97,9 +86,6 @@ impl<Sh: Sharing, D: Driver, F: FnMut(Event<'_>)> Draws for Batch<'_, Sh, D, F> 
 impl<Sh: Sharing> Current<'_, Sh> {
     #[inline]
     pub(super) fn run_hctx<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
-        if self.hctxs[hctx.index()].broken_off.is_any() && self.go_on_with_run(cx, hctx) {
-            return;
-        }
         if self.may_run(hctx) {
             let mut list = cx.scratch.take_list();
             // Left-overs make the whole run careful.
@@ -113,16 +99,6 @@ impl<Sh: Sharing> Current<'_, Sh> {
             }
             cx.scratch.give_list(list);
         }
-    }
-
-    /// Goes on with the run of this CPU that was broken off, if there is one.
-    #[cold]
-    fn go_on_with_run<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) -> bool {
-        let Some(mut drawn) = self.hctxs[hctx.index()].broken_off.take(cx.cpu) else { return false };
-        if self.draw(cx, hctx, &mut drawn) == Pass::Again {
-            self.run_async(cx, hctx);
-        }
-        true
     }
 
     #[inline]
@@ -171,13 +147,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
     #[inline]
     fn draw<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Pass {
         loop {
-            let stop = self.draw_batch(cx, hctx, list);
-            if stop == Stop::BrokenOff {
-                self.hctxs[hctx.index()].broken_off.keep(cx.cpu, list);
-                return Pass::Done;
-            }
+            let is_overtaken = self.draw_batch(cx, hctx, list);
             let progress = !list.is_empty() && self.send_batch(cx, hctx, list);
-            if stop == Stop::Overtaken {
+            if is_overtaken {
                 return Pass::Again;
             }
             if !progress {
@@ -186,10 +158,10 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Draws a batch, or the rest of one. What usually ends it is looked at here, and the rest left to calls: most draws of a busy
-    /// device end for want of budget.
+    /// Draws a batch. Answers whether something in the dispatch list has ended it. What usually ends it is looked at here,
+    /// and the rest left to calls: most draws of a busy device end for want of budget.
     #[inline]
-    fn draw_batch<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Stop {
+    fn draw_batch<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         let queue = &self.hctxs[hctx.index()];
         let most = match self.generation.fetch {
             Fetch::Batch { .. } if queue.busy() == 0 => self.regime.nr_requests,
@@ -199,37 +171,28 @@ impl<Sh: Sharing> Current<'_, Sh> {
             return self.draw_under_one_hold(cx, hctx, most, list);
         }
         let looks_back = self.generation.after_leftovers == AfterLeftovers::AskIfSent;
-        for _ in list.len()..most as usize {
+        for _ in 0..most {
             if !self.regime.elevator.has_work(hctx) {
                 break;
             }
             if looks_back && queue.has_leftovers() {
-                return Stop::Overtaken;
+                return true;
             }
             if self.generation.budget && !cx.driver.get_budget(hctx) {
                 break;
-            }
-            if self.regime.elevator.asks_later(cx.meter, hctx) {
-                if self.generation.budget {
-                    cx.driver.put_budget(hctx);
-                }
-                return Stop::BrokenOff;
             }
             if !self.draw_with_budget(cx, hctx, list) {
                 break;
             }
         }
-        Stop::Full
+        false
     }
 
-    /// Draws a batch under one hold of the scheduler's lock (CL-4).
+    /// Draws a batch under one hold of the scheduler's lock (CL-4). Answers whether something in the dispatch list has ended it.
     #[inline(never)]
-    fn draw_under_one_hold<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, most: u32, list: &mut VecDeque<Rq>) -> Stop {
+    fn draw_under_one_hold<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, most: u32, list: &mut VecDeque<Rq>) -> bool {
         if !self.regime.elevator.has_work(hctx) {
-            return Stop::Full;
-        }
-        if self.regime.elevator.asks_later(cx.meter, hctx) {
-            return Stop::BrokenOff;
+            return false;
         }
         let Cx { now, real, cpu, driver, effects, scratch, probe, meter } = cx;
         let event = |event: Event<'_>| probe.event(*real, *cpu, event);
@@ -238,7 +201,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.regime.elevator.dispatch_batch(*meter, &mut scratch.elevator(*now, *cpu), hctx, most, &mut batch);
         let is_overtaken = batch.is_overtaken;
         self.after_call(cx);
-        if is_overtaken { Stop::Overtaken } else { Stop::Full }
+        is_overtaken
     }
 
     /// Draws one request into the batch. Answers whether another one may follow.

@@ -1,29 +1,17 @@
 //! Requests that are left to whoever has a lock: in lists with locks of their own.
 
-use hoistway_blk::{CpuId, HctxId, Held, Instant, Nanos, Site};
+use hoistway_blk::{CpuId, Held, Instant, Nanos, Site};
 
 use super::usage::add;
 use super::{JOINED, LockMeter, SectionCost};
 
-/// Work that was left to others, or for later.
+/// Work that was left to others.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Left {
     /// To whoever asked for requests, and when that one looks for more.
     pub(crate) asker: Option<(CpuId, Instant)>,
     /// To whoever inserted, and what that takes.
     pub(crate) inserter: Option<(CpuId, Nanos)>,
-    /// The run of the call goes on then.
-    pub(crate) later: Option<Later>,
-}
-
-/// When a run goes on that was broken off.
-#[derive(Clone, Copy)]
-pub(crate) struct Later {
-    pub(crate) at: Instant,
-    pub(crate) cpu: CpuId,
-    pub(crate) hctx: HctxId,
-    /// It has the lock then for so long; nothing if it comes for it.
-    pub(crate) granted: Nanos,
 }
 
 /// A hold of a lock by somebody who takes in what others leave meanwhile.

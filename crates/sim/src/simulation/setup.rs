@@ -1,6 +1,6 @@
 //! A simulation before its first event: disks, and the tasks that use them.
 
-use hoistway_blk::{Caller, CgroupId, CpuId, Effects, Hz, Instant, Nanos, Probe};
+use hoistway_blk::{Caller, CgroupId, CpuId, Effects, Hz, Insertion, Instant, Nanos, Probe};
 
 use super::Simulation;
 use crate::cgroups::Cgroups;
@@ -64,6 +64,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             cgroups,
             host_cgroups,
             writes: &scenario.queue.writes,
+            inserts_in_time: scenario.queue.techniques.insertion != Insertion::Direct,
             tasks,
             flows: Flows::new(&scenario.workload.processes),
             steady: SteadyStates::new(&scenario.workload.processes),
