@@ -116,7 +116,7 @@ pub struct Host {
     pub wake_ns: [u64; 2],
     /// CPU time of switching to a process that wakes, ns. On a CPU that is free it is a part of `wake_ns`; on one that is not, it
     /// comes on top of what the process does, and is the mean of times that scatter as `wake_ns` does. Nobody says: the mean of
-    /// `wake_ns`, of which it is most where both were measured (`server`: 6.1 and 5.7 us).
+    /// `wake_ns`, about which it is where both are known (`server`: 6.1 and 5.7 us).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_ns: Option<u64>,
     /// How long a section under a lock of a scheduler takes, by its name, ns. A scheduler that is not named costs nothing.

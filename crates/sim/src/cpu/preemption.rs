@@ -14,7 +14,6 @@ use crate::task::Task;
 const IN_SYSTEM_CALL: u64 = 4;
 
 /// What comes of a task that wants a CPU.
-#[derive(Default)]
 pub(crate) struct Enqueued {
     /// The task that was in the middle of its turn has been stopped, with so much of its step to do.
     pub(crate) stopped: Option<(u32, Nanos)>,
