@@ -140,6 +140,10 @@ const WORDS: usize = SPANS / 64;
 /// No entry of the slab.
 const NONE: u32 = u32::MAX;
 
+/// When nothing happens any more, and the span of that.
+const NEVER: u64 = u64::MAX;
+const NEVER_SPAN: u64 = NEVER >> SPAN_BITS;
+
 /// An entry of the wheel, and the one that was scheduled before it for the same span.
 #[derive(Clone, Copy, Default)]
 struct Node {
@@ -147,11 +151,16 @@ struct Node {
     next: u32,
 }
 
-/// Events to come. Those of the present span stand in order; those of the next spans in a list each, newest first, which is put
-/// in order when its span begins; what is further away in a heap.
+/// Events to come. One of those that were scheduled last stands apart, as long as no earlier one takes its place: much of what happens
+/// leads to something that happens next of all. The others of the present span stand in order; those of the next spans in a list each,
+/// newest first, which is put in order when its span begins; what is further away in a heap.
 pub(crate) struct EventQueue {
+    /// That which stands apart; `NEVER` if none does.
+    apart: Entry,
     /// The present span, counted from the beginning of time.
     span: u64,
+    /// The next one that has events in the wheel or in the heap; a span that never comes if none has.
+    next_span: u64,
     /// Its events in order, those before `head` gone.
     present: Vec<Entry>,
     head: usize,
@@ -170,7 +179,9 @@ pub(crate) struct EventQueue {
 impl Default for EventQueue {
     fn default() -> Self {
         EventQueue {
+            apart: Entry { at: NEVER, ..Entry::default() },
             span: 0,
+            next_span: NEVER_SPAN,
             present: Vec::new(),
             head: 0,
             newest: Box::new([NONE; SPANS]),
@@ -188,23 +199,38 @@ impl EventQueue {
     /// Schedules an event.
     #[inline]
     pub(crate) fn push(&mut self, at: Instant, event: Event) {
-        let (at, order) = (at.0, self.scheduled);
+        let (mut at, mut order, mut event) = (at.0, self.scheduled, event);
         self.scheduled += 1;
+        if at < self.apart.at {
+            let later = self.apart;
+            self.apart.set(at, order, event);
+            if later.at == NEVER {
+                return;
+            }
+            (at, order, event) = (later.at, later.order, later.event);
+        }
+        self.put(at, order, event);
+    }
+
+    #[inline(never)]
+    fn put(&mut self, at: u64, order: u64, event: Event) {
         let span = at >> SPAN_BITS;
         if span <= self.span {
-            self.push_into_present(at, order, event);
-        } else if span - self.span < SPANS as u64 {
-            self.push_into_span(span, at, order, event);
+            return self.put_into_present(at, order, event);
+        }
+        self.next_span = self.next_span.min(span);
+        if span - self.span < SPANS as u64 {
+            self.put_into_span(span, at, order, event);
         } else {
             self.far.push(at, order, event);
         }
     }
 
-    /// Before those that are later: it was scheduled last of all.
-    fn push_into_present(&mut self, at: u64, order: u64, event: Event) {
+    /// Before those that are later.
+    fn put_into_present(&mut self, at: u64, order: u64, event: Event) {
         let mut hole = self.present.len();
         self.present.push(Entry::default());
-        while hole > self.head && self.present[hole - 1].at > at {
+        while hole > self.head && self.present[hole - 1].key() > (at, order) {
             self.present[hole] = self.present[hole - 1];
             hole -= 1;
         }
@@ -212,7 +238,7 @@ impl EventQueue {
     }
 
     #[inline]
-    fn push_into_span(&mut self, span: u64, at: u64, order: u64, event: Event) {
+    fn put_into_span(&mut self, span: u64, at: u64, order: u64, event: Event) {
         let slot = span as usize % SPANS;
         let number = match self.slab.get(self.free as usize) {
             Some(node) => std::mem::replace(&mut self.free, node.next),
@@ -234,10 +260,13 @@ impl EventQueue {
     /// Takes the earliest event.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<(Instant, Event)> {
-        if self.head == self.present.len() {
-            return self.first_of_next_span();
+        let Some(first) = self.present.get(self.head) else {
+            return if self.apart.span() < self.next_span { Some(self.take_apart()) } else { self.first_of_next_span() };
+        };
+        if self.apart.key() < first.key() {
+            return Some(self.take_apart());
         }
-        let Entry { at, event, .. } = self.present[self.head];
+        let Entry { at, event, .. } = *first;
         self.head += 1;
         if self.head == self.present.len() {
             self.present.clear();
@@ -246,23 +275,28 @@ impl EventQueue {
         Some((Instant(at), event))
     }
 
-    /// Nothing is left of the present span: the next one begins that has events.
     #[inline]
+    fn take_apart(&mut self) -> (Instant, Event) {
+        let at = std::mem::replace(&mut self.apart.at, NEVER);
+        (Instant(at), self.apart.event)
+    }
+
+    /// Nothing is left of the present span: the next one begins that has events.
+    #[inline(never)]
     fn first_of_next_span(&mut self) -> Option<(Instant, Event)> {
-        let near = self.next_in_wheel();
-        let far = self.far.first().map(Entry::span);
-        let span = match (near, far) {
-            (None, None) => return None,
-            (near, far) => near.unwrap_or(u64::MAX).min(far.unwrap_or(u64::MAX)),
-        };
-        self.span = span;
-        if far == Some(span) || near != Some(span) {
-            return self.begin_with_far();
+        if self.next_span == NEVER_SPAN {
+            return None;
         }
-        let slot = span as usize % SPANS;
+        self.span = self.next_span;
+        let slot = self.span as usize % SPANS;
         let number = self.take_list(slot);
+        let far = self.far.first().map_or(NEVER_SPAN, Entry::span);
+        if far == self.span {
+            return self.begin_with_far(number);
+        }
+        self.next_span = self.next_in_wheel().min(far);
         let node = self.slab[number as usize];
-        if node.next != NONE {
+        if node.next != NONE || node.entry.key() > self.apart.key() {
             self.put_in_order(number);
             return self.pop();
         }
@@ -270,9 +304,9 @@ impl EventQueue {
         Some((Instant(node.entry.at), node.entry.event))
     }
 
-    /// The number of the next span with events in the wheel.
+    /// The number of the next span with events in the wheel; one that never comes if there is none.
     #[inline]
-    fn next_in_wheel(&self) -> Option<u64> {
+    fn next_in_wheel(&self) -> u64 {
         let present = self.span as usize % SPANS;
         let (word, bit) = (present / 64, present % 64);
         let here = self.occupied[word] & (u64::MAX << bit);
@@ -283,12 +317,12 @@ impl EventQueue {
             let behind = self.words & (u64::MAX << 1 << word);
             let words = if behind != 0 { behind } else { self.words };
             if words == 0 {
-                return None;
+                return NEVER_SPAN;
             }
             let word = words.trailing_zeros() as usize;
             word * 64 + self.occupied[word].trailing_zeros() as usize
         };
-        Some(self.span + (slot.wrapping_sub(present) % SPANS) as u64)
+        self.span + (slot.wrapping_sub(present) % SPANS) as u64
     }
 
     /// Takes the list of a span out of the wheel.
@@ -311,15 +345,15 @@ impl EventQueue {
         self.present.sort_unstable_by_key(Entry::key);
     }
 
-    /// The present span has events in the heap, and perhaps in the wheel as well.
+    /// The present span has events in the heap, and perhaps this list of the wheel as well.
     #[cold]
-    fn begin_with_far(&mut self) -> Option<(Instant, Event)> {
+    fn begin_with_far(&mut self, number: u32) -> Option<(Instant, Event)> {
         while let Some(entry) = self.far.first().filter(|entry| entry.span() == self.span).copied() {
             self.far.pop();
             self.present.push(entry);
         }
-        let number = self.take_list(self.span as usize % SPANS);
         self.put_in_order(number);
+        self.next_span = self.next_in_wheel().min(self.far.first().map_or(NEVER_SPAN, Entry::span));
         self.pop()
     }
 }
