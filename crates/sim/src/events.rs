@@ -43,20 +43,26 @@ pub(crate) enum Kind {
     Round,
 }
 
-const KINDS: [Kind; 12] = [
-    Kind::Complete,
-    Kind::Alarm,
-    Kind::Run,
-    Kind::GoOn,
-    Kind::Due,
-    Kind::Cpu,
-    Kind::Task,
-    Kind::Actor,
-    Kind::Write,
-    Kind::Administer,
-    Kind::Steady,
-    Kind::Round,
-];
+impl Kind {
+    /// The kind with this number.
+    #[inline]
+    fn numbered(number: u64) -> Kind {
+        match number {
+            0 => Kind::Complete,
+            1 => Kind::Alarm,
+            2 => Kind::Run,
+            3 => Kind::GoOn,
+            4 => Kind::Due,
+            5 => Kind::Cpu,
+            6 => Kind::Task,
+            7 => Kind::Actor,
+            8 => Kind::Write,
+            9 => Kind::Administer,
+            10 => Kind::Steady,
+            _ => Kind::Round,
+        }
+    }
+}
 
 impl Event {
     /// An event of this kind. The place is a disk, a task, a CPU, a write or an actor.
@@ -79,7 +85,7 @@ impl Event {
 
     #[inline]
     pub(crate) fn kind(self) -> Kind {
-        KINDS[(self.kind_and_place >> 32) as usize]
+        Kind::numbered(self.kind_and_place >> 32)
     }
 
     #[inline]
@@ -98,36 +104,6 @@ impl Event {
     }
 }
 
-/// An event and its moment.
-#[derive(Clone, Copy, Default)]
-struct Entry {
-    at: u64,
-    /// Order of scheduling: makes the order of simultaneous events the same on any machine.
-    order: u64,
-    event: Event,
-}
-
-impl Entry {
-    /// Takes its words from registers: a processor cannot read as a whole what was just written word by word.
-    #[inline]
-    fn set(&mut self, at: u64, order: u64, event: Event) {
-        self.at = at;
-        self.order = order;
-        self.event.kind_and_place = event.kind_and_place;
-        self.event.rest = event.rest;
-    }
-
-    #[inline]
-    fn key(&self) -> (u64, u64) {
-        (self.at, self.order)
-    }
-
-    #[inline]
-    fn span(&self) -> u64 {
-        self.at >> SPAN_BITS
-    }
-}
-
 /// A span is of 2^10 ns: under load there is about one event in each.
 const SPAN_BITS: u32 = 10;
 
@@ -137,35 +113,38 @@ const SPANS: usize = 4096;
 
 const WORDS: usize = SPANS / 64;
 
-/// No entry of the slab.
+/// No node of the slab.
 const NONE: u32 = u32::MAX;
 
-/// When nothing happens any more, and the span of that.
-const NEVER: u64 = u64::MAX;
-const NEVER_SPAN: u64 = NEVER >> SPAN_BITS;
+/// The span after all others, in which nothing happens.
+const NEVER: u64 = u64::MAX >> SPAN_BITS;
 
-/// An entry of the wheel, and the one that was scheduled before it for the same span.
+/// An event of the wheel, its moment, and the one of the same span that comes after it.
 #[derive(Clone, Copy, Default)]
 struct Node {
-    entry: Entry,
+    at: u64,
+    event: Event,
     next: u32,
 }
 
-/// Events to come. One of those that were scheduled last stands apart, as long as no earlier one takes its place: much of what happens
-/// leads to something that happens next of all. The others of the present span stand in order; those of the next spans in a list each,
-/// newest first, which is put in order when its span begins; what is further away in a heap.
+/// The events of a span in order: its first and its last node.
+#[derive(Clone, Copy)]
+struct List {
+    first: u32,
+    last: u32,
+}
+
+impl List {
+    const EMPTY: List = List { first: NONE, last: NONE };
+}
+
+/// Events to come: those of the present span and of the next ones in a list each, what is further away in a heap. All of a span that
+/// come from the heap were scheduled before all that did not need to.
 pub(crate) struct EventQueue {
-    /// That which stands apart; `NEVER` if none does.
-    apart: Entry,
     /// The present span, counted from the beginning of time.
     span: u64,
-    /// The next one that has events in the wheel or in the heap; a span that never comes if none has.
-    next_span: u64,
-    /// Its events in order, those before `head` gone.
-    present: Vec<Entry>,
-    head: usize,
-    /// The newest event of each span, by its number modulo [`SPANS`].
-    newest: Box<[u32; SPANS]>,
+    /// The events of each span of the wheel, by its number modulo [`SPANS`].
+    lists: Box<[List; SPANS]>,
     /// A bit for each span that has events, and one for each word that has bits.
     occupied: [u64; WORDS],
     words: u64,
@@ -173,82 +152,49 @@ pub(crate) struct EventQueue {
     /// The first of the nodes that are free.
     free: u32,
     far: Heap,
-    scheduled: u64,
 }
 
 impl Default for EventQueue {
     fn default() -> Self {
         EventQueue {
-            apart: Entry { at: NEVER, ..Entry::default() },
             span: 0,
-            next_span: NEVER_SPAN,
-            present: Vec::new(),
-            head: 0,
-            newest: Box::new([NONE; SPANS]),
+            lists: Box::new([List::EMPTY; SPANS]),
             occupied: [0; WORDS],
             words: 0,
             slab: Vec::new(),
             free: NONE,
             far: Heap::default(),
-            scheduled: 0,
         }
     }
 }
 
 impl EventQueue {
     /// Schedules an event.
-    #[inline]
-    pub(crate) fn push(&mut self, at: Instant, event: Event) {
-        let (mut at, mut order, mut event) = (at.0, self.scheduled, event);
-        self.scheduled += 1;
-        if at < self.apart.at {
-            let later = self.apart;
-            self.apart.set(at, order, event);
-            if later.at == NEVER {
-                return;
-            }
-            (at, order, event) = (later.at, later.order, later.event);
-        }
-        self.put(at, order, event);
-    }
-
     #[inline(never)]
-    fn put(&mut self, at: u64, order: u64, event: Event) {
-        let span = at >> SPAN_BITS;
-        if span <= self.span {
-            return self.put_into_present(at, order, event);
+    pub(crate) fn push(&mut self, at: Instant, event: Event) {
+        let at = at.0;
+        let span = (at >> SPAN_BITS).max(self.span);
+        if span - self.span >= SPANS as u64 {
+            return self.far.push(at, event);
         }
-        self.next_span = self.next_span.min(span);
-        if span - self.span < SPANS as u64 {
-            self.put_into_span(span, at, order, event);
-        } else {
-            self.far.push(at, order, event);
-        }
+        let number = self.node(at, event);
+        self.put(span as usize % SPANS, number);
     }
 
-    /// Before those that are later.
-    fn put_into_present(&mut self, at: u64, order: u64, event: Event) {
-        let mut hole = self.present.len();
-        self.present.push(Entry::default());
-        while hole > self.head && self.present[hole - 1].key() > (at, order) {
-            self.present[hole] = self.present[hole - 1];
-            hole -= 1;
-        }
-        self.present[hole].set(at, order, event);
-    }
-
+    /// A node of its own for an event.
     #[inline]
-    fn put_into_span(&mut self, span: u64, at: u64, order: u64, event: Event) {
-        let slot = span as usize % SPANS;
+    fn node(&mut self, at: u64, event: Event) -> u32 {
         let number = match self.slab.get(self.free as usize) {
             Some(node) => std::mem::replace(&mut self.free, node.next),
             None => self.grow(),
         };
         let node = &mut self.slab[number as usize];
-        node.entry.set(at, order, event);
-        node.next = std::mem::replace(&mut self.newest[slot], number);
-        self.occupied[slot / 64] |= 1 << (slot % 64);
-        self.words |= 1 << (slot / 64);
+        // Word by word from registers: a processor cannot read as a whole what was just written in parts.
+        node.at = at;
+        node.event.kind_and_place = event.kind_and_place;
+        node.event.rest = event.rest;
+        node.next = NONE;
+        number
     }
 
     #[cold]
@@ -257,54 +203,76 @@ impl EventQueue {
         self.slab.len() as u32 - 1
     }
 
+    /// Puts a node behind all of its span that are not later.
+    #[inline]
+    fn put(&mut self, slot: usize, number: u32) {
+        let List { first, last } = self.lists[slot];
+        let Some(newest) = self.slab.get(last as usize) else {
+            self.lists[slot] = List { first: number, last: number };
+            self.occupied[slot / 64] |= 1 << (slot % 64);
+            self.words |= 1 << (slot / 64);
+            return;
+        };
+        let at = self.slab[number as usize].at;
+        if newest.at <= at {
+            self.slab[last as usize].next = number;
+            self.lists[slot].last = number;
+        } else if self.slab[first as usize].at > at {
+            self.slab[number as usize].next = first;
+            self.lists[slot].first = number;
+        } else {
+            self.put_between(first, number);
+        }
+    }
+
+    /// Puts a node behind the first of a span and before its last.
+    #[inline(never)]
+    fn put_between(&mut self, first: u32, number: u32) {
+        let (mut before, at) = (first, self.slab[number as usize].at);
+        loop {
+            let next = self.slab[before as usize].next;
+            if self.slab[next as usize].at > at {
+                break;
+            }
+            before = next;
+        }
+        self.slab[number as usize].next = std::mem::replace(&mut self.slab[before as usize].next, number);
+    }
+
     /// Takes the earliest event.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<(Instant, Event)> {
-        let Some(first) = self.present.get(self.head) else {
-            return if self.apart.span() < self.next_span { Some(self.take_apart()) } else { self.first_of_next_span() };
-        };
-        if self.apart.key() < first.key() {
-            return Some(self.take_apart());
+        let mut slot = self.span as usize % SPANS;
+        if self.lists[slot].first == NONE {
+            slot = self.next_span()?;
         }
-        let Entry { at, event, .. } = *first;
-        self.head += 1;
-        if self.head == self.present.len() {
-            self.present.clear();
-            self.head = 0;
+        let number = self.lists[slot].first;
+        let node = &mut self.slab[number as usize];
+        let (at, event, next) = (node.at, node.event, node.next);
+        node.next = std::mem::replace(&mut self.free, number);
+        self.lists[slot].first = next;
+        if next == NONE {
+            self.lists[slot].last = NONE;
+            self.occupied[slot / 64] &= !(1 << (slot % 64));
+            if self.occupied[slot / 64] == 0 {
+                self.words &= !(1 << (slot / 64));
+            }
         }
         Some((Instant(at), event))
     }
 
-    #[inline]
-    fn take_apart(&mut self) -> (Instant, Event) {
-        let at = std::mem::replace(&mut self.apart.at, NEVER);
-        (Instant(at), self.apart.event)
-    }
-
-    /// Nothing is left of the present span: the next one begins that has events.
+    /// Nothing is left of the present span: the next one begins that has events. Answers where its list is.
     #[inline(never)]
-    fn first_of_next_span(&mut self) -> Option<(Instant, Event)> {
-        if self.next_span == NEVER_SPAN {
-            return None;
+    fn next_span(&mut self) -> Option<usize> {
+        let (near, far) = (self.next_in_wheel(), self.far.span);
+        if near >= far {
+            return self.begin_with_far();
         }
-        self.span = self.next_span;
-        let slot = self.span as usize % SPANS;
-        let number = self.take_list(slot);
-        let far = self.far.first().map_or(NEVER_SPAN, Entry::span);
-        if far == self.span {
-            return self.begin_with_far(number);
-        }
-        self.next_span = self.next_in_wheel().min(far);
-        let node = self.slab[number as usize];
-        if node.next != NONE || node.entry.key() > self.apart.key() {
-            self.put_in_order(number);
-            return self.pop();
-        }
-        self.slab[number as usize].next = std::mem::replace(&mut self.free, number);
-        Some((Instant(node.entry.at), node.entry.event))
+        self.span = near;
+        Some(near as usize % SPANS)
     }
 
-    /// The number of the next span with events in the wheel; one that never comes if there is none.
+    /// The number of the next span with events in the wheel; `NEVER` if there is none.
     #[inline]
     fn next_in_wheel(&self) -> u64 {
         let present = self.span as usize % SPANS;
@@ -317,7 +285,7 @@ impl EventQueue {
             let behind = self.words & (u64::MAX << 1 << word);
             let words = if behind != 0 { behind } else { self.words };
             if words == 0 {
-                return NEVER_SPAN;
+                return NEVER;
             }
             let word = words.trailing_zeros() as usize;
             word * 64 + self.occupied[word].trailing_zeros() as usize
@@ -325,94 +293,104 @@ impl EventQueue {
         self.span + (slot.wrapping_sub(present) % SPANS) as u64
     }
 
-    /// Takes the list of a span out of the wheel.
-    #[inline]
-    fn take_list(&mut self, slot: usize) -> u32 {
-        self.occupied[slot / 64] &= !(1 << (slot % 64));
-        if self.occupied[slot / 64] == 0 {
-            self.words &= !(1 << (slot / 64));
-        }
-        std::mem::replace(&mut self.newest[slot], NONE)
-    }
-
-    /// A list, newest first, becomes the events of the present span.
-    fn put_in_order(&mut self, mut number: u32) {
-        while let Some(node) = self.slab.get_mut(number as usize) {
-            self.present.push(node.entry);
-            let next = std::mem::replace(&mut node.next, self.free);
-            self.free = std::mem::replace(&mut number, next);
-        }
-        self.present.sort_unstable_by_key(Entry::key);
-    }
-
-    /// The present span has events in the heap, and perhaps this list of the wheel as well.
+    /// The next span begins with events of the heap, and may have others in the wheel.
     #[cold]
-    fn begin_with_far(&mut self, number: u32) -> Option<(Instant, Event)> {
-        while let Some(entry) = self.far.first().filter(|entry| entry.span() == self.span).copied() {
-            self.far.pop();
-            self.present.push(entry);
+    fn begin_with_far(&mut self) -> Option<usize> {
+        let Some(&Entry { at, .. }) = self.far.first() else { return None };
+        self.span = at >> SPAN_BITS;
+        let slot = self.span as usize % SPANS;
+        let mut number = std::mem::replace(&mut self.lists[slot], List::EMPTY).first;
+        while self.far.span == self.span {
+            let Some(Entry { at, event, .. }) = self.far.pop() else { break };
+            let number = self.node(at, event);
+            self.put(slot, number);
         }
-        self.put_in_order(number);
-        self.next_span = self.next_in_wheel().min(self.far.first().map_or(NEVER_SPAN, Entry::span));
-        self.pop()
+        while let Some(node) = self.slab.get_mut(number as usize) {
+            let next = std::mem::replace(&mut node.next, NONE);
+            self.put(slot, std::mem::replace(&mut number, next));
+        }
+        Some(slot)
+    }
+}
+
+/// An event that is far away.
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    at: u64,
+    /// Order of scheduling: makes the order of simultaneous events the same on any machine.
+    order: u64,
+    event: Event,
+}
+
+impl Entry {
+    #[inline]
+    fn key(&self) -> (u64, u64) {
+        (self.at, self.order)
     }
 }
 
 /// A heap of entries, the earliest first.
-#[derive(Default)]
-struct Heap(Vec<Entry>);
+struct Heap {
+    entries: Vec<Entry>,
+    /// The span of the first; `NEVER` if there is none.
+    span: u64,
+    scheduled: u64,
+}
+
+impl Default for Heap {
+    fn default() -> Self {
+        Heap { entries: Vec::new(), span: NEVER, scheduled: 0 }
+    }
+}
 
 /// Children of a node: four keep the heap flat and a node's children in one or two cache lines.
 const ARITY: usize = 4;
 
 impl Heap {
-    #[inline]
     fn first(&self) -> Option<&Entry> {
-        self.0.first()
+        self.entries.first()
     }
 
     #[inline(never)]
-    fn push(&mut self, at: u64, order: u64, event: Event) {
-        let heap = &mut self.0;
+    fn push(&mut self, at: u64, event: Event) {
+        let entry = Entry { at, order: self.scheduled, event };
+        self.scheduled += 1;
+        let heap = &mut self.entries;
         let mut hole = heap.len();
-        heap.push(Entry::default());
+        heap.push(entry);
         while hole > 0 {
             let parent = (hole - 1) / ARITY;
-            if heap[parent].key() <= (at, order) {
+            if heap[parent].at <= at {
                 break;
             }
             heap[hole] = heap[parent];
             hole = parent;
         }
-        heap[hole].set(at, order, event);
+        heap[hole] = entry;
+        self.span = heap[0].at >> SPAN_BITS;
     }
 
-    /// Takes the first away.
-    fn pop(&mut self) {
-        let heap = &mut self.0;
-        let Some(entry) = heap.pop() else { return };
-        if heap.is_empty() {
-            return;
-        }
+    /// Takes the first.
+    fn pop(&mut self) -> Option<Entry> {
+        let heap = &mut self.entries;
+        let last = heap.pop()?;
+        let first = heap.first().copied().unwrap_or(last);
         let mut hole = 0;
         loop {
-            let first = hole * ARITY + 1;
-            if first >= heap.len() {
-                break;
-            }
-            let mut least = first;
-            for child in first + 1..(first + ARITY).min(heap.len()) {
-                if heap[child].key() < heap[least].key() {
-                    least = child;
+            let children = hole * ARITY + 1..(hole * ARITY + 1 + ARITY).min(heap.len());
+            match children.min_by_key(|&child| heap[child].key()) {
+                Some(least) if heap[least].key() < last.key() => {
+                    heap[hole] = heap[least];
+                    hole = least;
                 }
+                _ => break,
             }
-            if entry.key() <= heap[least].key() {
-                break;
-            }
-            heap[hole] = heap[least];
-            hole = least;
         }
-        heap[hole] = entry;
+        if let Some(place) = heap.get_mut(hole) {
+            *place = last;
+        }
+        self.span = heap.first().map_or(NEVER, |first| first.at >> SPAN_BITS);
+        Some(first)
     }
 }
 
@@ -423,8 +401,9 @@ mod tests {
 
     #[test]
     fn an_event_is_what_it_was_made_of() {
-        for (number, kind) in KINDS.into_iter().enumerate() {
-            assert_eq!(kind as usize, number);
+        for number in 0..=Kind::Round as u64 {
+            let kind = Kind::numbered(number);
+            assert_eq!(kind as u64, number);
             let event = Event::of(kind, 7).about(u32::MAX).with_setting(9);
             assert_eq!((event.kind(), event.place(), event.what(), event.setting()), (kind, 7, u32::MAX, 9));
         }

@@ -153,7 +153,8 @@ impl LockMeter {
     }
 
     #[inline(never)]
-    fn pass(&self, lock: &Held, site: Site, cost: SectionCost) {
+    fn pass(&self, lock: &Held, site: Site) {
+        let cost = self.cost.get();
         let at = self.at.get();
         let granted = at.max(lock.until.get());
         let mut waiters = 0;
@@ -225,14 +226,13 @@ impl LockMeter {
 impl Meter for LockMeter {
     #[inline]
     fn enter(&self, lock: &Held, site: Site) {
-        let cost = self.cost.get();
-        if cost.section == Nanos::ZERO {
+        if self.cost.get().section == Nanos::ZERO {
             return;
         }
         if Self::is_of_scheduler(site) {
-            self.pass(lock, site, cost);
+            self.pass(lock, site);
         } else if matches!(site, Site::Leave | Site::Take) {
-            self.pass_list(lock, site, cost);
+            self.pass_list(lock, site);
         }
     }
 

@@ -33,6 +33,8 @@ pub struct TagBitmap<Sh: Sharing> {
     last_word: u64,
     /// The first bit of each group of a word.
     group_starts: u64,
+    /// What each shallow depth may use of a map of one word; empty for larger ones, where it is found group by group.
+    shallow: Box<[u64]>,
 }
 
 /// log2 of the bits in a machine word.
@@ -71,7 +73,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     fn with_shift(depth: u32, cpus: usize, rule: ShallowRule, shift: u32) -> Self {
         let words = depth.div_ceil(1 << WORD_SHIFT);
         let hint = |cpu: usize| Padded(Sh::Word::new((cpu as u64 * u64::from(depth)) / cpus.max(1) as u64));
-        TagBitmap {
+        let mut map = TagBitmap {
             words: (0..words).map(|_| Sh::Word::new(0)).collect(),
             hints: (0..cpus.max(1)).map(hint).collect(),
             depth,
@@ -79,7 +81,18 @@ impl<Sh: Sharing> TagBitmap<Sh> {
             rule,
             last_word: low_bits(depth - (words.saturating_sub(1) << WORD_SHIFT)),
             group_starts: (0..64).step_by(1 << shift).fold(0, |starts, start| starts | 1 << start),
+            shallow: Box::default(),
+        };
+        if words == 1 {
+            map.shallow = (0..=depth).map(|shallow| map.usable_of_word(shallow)).collect();
         }
+        map
+    }
+
+    /// What a shallow depth may use of the only word.
+    fn usable_of_word(&self, shallow: u32) -> u64 {
+        let groups = 0..self.depth.div_ceil(1 << self.shift);
+        groups.fold(0, |usable, group| usable | self.usable_of_group(group, shallow) << (group << self.shift))
     }
 
     /// Number of bits.
@@ -98,6 +111,14 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     #[inline]
     fn bits_of_group(&self, index: u32) -> u32 {
         (self.depth - (index << self.shift)).min(1 << self.shift)
+    }
+
+    /// The bits of group `index` that a shallow depth may use: so many of each group, or its share of the whole map.
+    fn usable_of_group(&self, index: u32, shallow: u32) -> u64 {
+        low_bits(match self.rule {
+            ShallowRule::PerWord => shallow.min(self.bits_of_group(index)),
+            ShallowRule::WholeMap => self.share_of_group(index, shallow),
+        })
     }
 
     /// How many bits of group `index` an allocation may use whose shallow depth is shared out over the whole map.
@@ -121,17 +142,17 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     pub fn try_take(&self, cpu: CpuId, depth: Depth) -> Option<u32> {
         let hint_of = self.hint_of(cpu);
         let hint = hint_of.load(Relaxed) as u32;
-        let taken = match (depth, self.rule) {
-            (Depth::Full, _) => self.search_words(hint, self.depth, u64::MAX),
-            (Depth::Below(end), _) => self.search_words(hint, end.min(self.depth), u64::MAX),
-            (Depth::Shallow(shallow), ShallowRule::PerWord) => {
-                let of_each = low_bits(shallow.min(1 << self.shift));
-                // Shares do not overlap, so that a product puts one into every group.
-                self.search_words(hint, self.depth, of_each.wrapping_mul(self.group_starts))
+        let taken = match &self.words[..] {
+            // A look at the only word says where the search ends.
+            [word] => {
+                let usable = match depth {
+                    Depth::Full => self.last_word,
+                    Depth::Below(end) => self.last_word & low_bits(end),
+                    Depth::Shallow(shallow) => self.shallow[shallow.min(self.depth) as usize],
+                };
+                Self::take_bit(word, usable, u64::MAX << (hint % (1 << WORD_SHIFT))).map(u64::trailing_zeros)
             }
-            (Depth::Shallow(shallow), ShallowRule::WholeMap) => {
-                self.search_groups(hint, |group| low_bits(self.share_of_group(group, shallow)))
-            }
+            _ => self.search(hint, depth),
         };
         match taken {
             Some(tag) if tag == hint => {
@@ -150,15 +171,27 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         self.hint_of(cpu).store(0, Relaxed);
     }
 
-    /// Takes the first free bit below `end` from `hint` on and around, of those in `mask` of each word.
+    /// Takes the first free bit of several words from `hint` on and around.
+    #[inline(never)]
+    fn search(&self, hint: u32, depth: Depth) -> Option<u32> {
+        match (depth, self.rule) {
+            (Depth::Full, _) => self.search_words(hint, self.depth, u64::MAX),
+            (Depth::Below(end), _) => self.search_words(hint, end.min(self.depth), u64::MAX),
+            (Depth::Shallow(shallow), ShallowRule::PerWord) => {
+                let of_each = low_bits(shallow.min(1 << self.shift));
+                // Shares do not overlap, so that a product puts one into every group.
+                self.search_words(hint, self.depth, of_each.wrapping_mul(self.group_starts))
+            }
+            (Depth::Shallow(shallow), ShallowRule::WholeMap) => {
+                self.search_groups(hint, |group| low_bits(self.share_of_group(group, shallow)))
+            }
+        }
+    }
+
+    /// The same below `end`, of those in `mask` of each word.
     #[inline(always)]
     fn search_words(&self, hint: u32, end: u32, mask: u64) -> Option<u32> {
         let from_hint = u64::MAX << (hint % (1 << WORD_SHIFT));
-        if let [word] = &self.words[..] {
-            // A look at a single word says where the search ends.
-            let mask = if end < self.depth { mask & low_bits(end) } else { mask & self.last_word };
-            return Self::take_bit(word, mask, from_hint).map(u64::trailing_zeros);
-        }
         let words = &self.words[..(end.div_ceil(1 << WORD_SHIFT) as usize).max(1)];
         let last_word = low_bits(end - ((words.len() as u32 - 1) << WORD_SHIFT));
         let first = (hint >> WORD_SHIFT) as usize;
@@ -175,7 +208,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
             .or_else(|| take(first, mask & !from_hint))
     }
 
-    /// Takes the first free bit from `hint` on and around, group by group; `usable` says which bits of a group may be taken.
+    /// The same group by group; `usable` says which bits of a group may be taken.
     #[inline(always)]
     fn search_groups(&self, hint: u32, usable: impl Fn(u32) -> u64) -> Option<u32> {
         let first = hint >> self.shift;

@@ -3,7 +3,7 @@
 use hoistway_blk::{CpuId, Held, Instant, Nanos, Site};
 
 use super::usage::add;
-use super::{JOINED, LockMeter, SectionCost};
+use super::{JOINED, LockMeter};
 
 /// Work that was left to others.
 #[derive(Clone, Copy, Default)]
@@ -28,7 +28,8 @@ impl LockMeter {
     /// and whoever waits for a list's lock waits as if it had come at the beginning: those who wait for the scheduler's before do
     /// not keep others from it.
     #[cold]
-    pub(super) fn pass_list(&self, lock: &Held, site: Site, cost: SectionCost) {
+    pub(super) fn pass_list(&self, lock: &Held, site: Site) {
+        let cost = self.cost.get();
         let (now, by) = (self.now.get(), self.by.get());
         let granted = now.max(lock.until.get());
         let is_others = lock.by.get() != by && lock.by.get() != u32::MAX;

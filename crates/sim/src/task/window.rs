@@ -13,10 +13,10 @@ pub(super) struct Window {
     in_flight: u32,
     /// Ended and not yet reaped.
     ended: VecDeque<u32>,
-    /// Still to be put forward in the running system call.
-    batch: VecDeque<u32>,
-    /// Put forward in the running system call.
-    called: Vec<u32>,
+    /// Of the running system call, in order.
+    batch: Vec<u32>,
+    /// So many of them were put forward.
+    called: usize,
     /// The queue was full and now drains to `iodepth_low`.
     is_draining: bool,
     /// Nothing is submitted until all that is under way has ended: an fsync is among it, or the depth has fallen.
@@ -83,8 +83,8 @@ impl Window {
             free: (0..depth).rev().collect(),
             in_flight: 0,
             ended: VecDeque::with_capacity(depth as usize),
-            batch: VecDeque::with_capacity(depth as usize),
-            called: Vec::with_capacity(depth as usize),
+            batch: Vec::with_capacity(depth as usize),
+            called: 0,
             is_draining: false,
             is_fenced: false,
             sleeps_in: None,
@@ -127,14 +127,16 @@ impl Window {
     pub(super) fn room(&mut self) -> u32 {
         if self.in_flight >= self.depth {
             self.is_draining = self.depth_low < self.depth;
-        } else if self.in_flight <= self.depth_low {
+            return 0;
+        }
+        if self.in_flight <= self.depth_low {
             self.is_draining = false;
         }
         self.is_fenced &= self.in_flight > 0;
         if self.is_draining || self.is_fenced || self.sleeps_in.is_some() {
             0
         } else {
-            self.depth.saturating_sub(self.in_flight).min(self.batch_max)
+            (self.depth - self.in_flight).min(self.batch_max)
         }
     }
 
@@ -144,13 +146,13 @@ impl Window {
         let index = self.free.pop()?;
         self.slots[index as usize] = slot;
         self.in_flight += 1;
-        self.batch.push_back(index);
+        self.batch.push(index);
         Some(index)
     }
 
     /// Whether I/Os wait to be put forward by the next system call.
     pub(super) fn has_batch(&self) -> bool {
-        !self.batch.is_empty()
+        self.called < self.batch.len()
     }
 
     /// The write of this slot, which has ended and is not yet reaped, goes on with a flush of its device.
@@ -158,35 +160,31 @@ impl Window {
         let slot = &mut self.slots[index as usize];
         (slot.is_committing, slot.parts) = (true, Parts::of_sectors(0));
         self.ended.pop_front();
-        self.batch.push_back(index);
+        self.batch.push(index);
     }
 
     /// The next I/O of the running system call, which is put forward now.
     #[inline]
     pub(super) fn next_of_batch(&mut self) -> Option<u32> {
-        // Asked far more often than there is one.
-        if self.batch.is_empty() {
-            return None;
-        }
-        let index = self.batch.pop_front()?;
-        self.called.push(index);
+        let index = *self.batch.get(self.called)?;
+        self.called += 1;
         Some(index)
     }
 
     /// I/Os that the running system call submits at once; 0 outside of one.
     #[inline]
     pub(super) fn call_size(&self) -> usize {
-        self.called.len() + self.batch.len()
+        self.batch.len()
     }
 
     /// The running system call returns. Answers how many it has submitted.
     #[inline]
     pub(super) fn call_ended(&mut self, now: Instant) -> u32 {
-        let count = self.called.len() as u32;
-        for index in self.called.drain(..) {
+        let count = std::mem::take(&mut self.called);
+        for index in self.batch.drain(..count) {
             self.slots[index as usize].issued = now;
         }
-        count
+        count as u32
     }
 
     /// Whether an I/O has sectors in common with one that is in flight.
@@ -225,7 +223,8 @@ impl Window {
         if self.sleeps_in.is_some() {
             return self.ended.front() == self.sleeps_in.as_ref();
         }
-        !self.ended.is_empty() && self.ended.len() as u32 >= self.complete_min.clamp(1, self.in_flight.max(1))
+        let ended = self.ended.len() as u32;
+        ended > 0 && (ended >= self.complete_min || ended >= self.in_flight)
     }
 
     /// The first that has ended, and is not yet reaped.
