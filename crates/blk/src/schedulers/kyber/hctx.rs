@@ -153,7 +153,8 @@ impl<Sh: Sharing> HctxQueues<Sh> {
             turns.turn.served = 0;
             // The last domain of the round is the one where it began.
             for _ in 0..circle.len() {
-                turns.turn.current = (turns.turn.current + 1) % circle.len();
+                let next = turns.turn.current + 1;
+                turns.turn.current = if next == circle.len() { 0 } else { next };
                 let domain = circle[turns.turn.current].domain;
                 // It had nothing, or no token and stands in line for one.
                 if tried == Some(domain) {
@@ -168,8 +169,8 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         })
     }
 
-    /// The first request of a domain with a token for it, if there are both.
-    #[inline]
+    /// The first request of a domain with a token for it, if there are both. Most domains have none.
+    #[inline(always)]
     fn try_domain(
         &self,
         meter: &impl Meter,
@@ -188,7 +189,20 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         if turns.flushed[index].is_empty() && !staged {
             return None;
         }
-        let token = pools[index].take(meter, self.id)?;
+        self.take_of(meter, turns, index, &pools[index], staged)
+    }
+
+    /// The first request of a domain that has one, if there is a token for it.
+    #[inline(never)]
+    fn take_of(
+        &self,
+        meter: &impl Meter,
+        turns: &mut Turns,
+        index: usize,
+        pool: &TokenPool<Sh>,
+        staged: bool,
+    ) -> Option<(Rq, u32)> {
+        let token = pool.take(meter, self.id)?;
         if staged {
             // Only now, with a token in hand: what cannot go yet may still grow.
             self.flush(meter, turns, index);
