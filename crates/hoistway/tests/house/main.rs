@@ -1,5 +1,6 @@
 //! The house itself: what every crate's source has to keep to.
 
+mod documents;
 mod modules;
 mod rings;
 
@@ -45,6 +46,18 @@ fn the_folders_of_the_block_layer_stand_in_the_order_of_the_way() {
         .cloned()
         .collect();
     assert_eq!(back, [], "(user, used): what is used stands further down");
+}
+
+/// Who reads about the house finds what it is told of.
+#[test]
+fn what_documents_name_is_there() {
+    let root = crates().join("..").canonicalize().unwrap();
+    let of_the_house = ["ARCHITECTURE.md", "docs/decisions.md"];
+    let lost: Vec<String> = documents::all(&root)
+        .iter()
+        .flat_map(|document| documents::lost(&root, document, of_the_house.contains(&document.as_str())))
+        .collect();
+    assert_eq!(lost, [""; 0], "named in a document and not there");
 }
 
 #[test]
