@@ -82,6 +82,10 @@ impl WaitQueues {
     /// may be thousands.
     pub fn leave_place(&mut self, place: u64) -> bool {
         let queue = self.queue_of(place);
+        // Whoever was woken has left, as have all who came before it in its queue.
+        if queue.front().is_none_or(|&(first, _)| first > place) {
+            return false;
+        }
         let at = queue.binary_search_by_key(&place, |&(place, _)| place);
         at.is_ok_and(|at| queue.remove(at).is_some())
     }
