@@ -1,4 +1,4 @@
-//! What a result document looks like: [`html`] makes one self-contained page of it, with charts and a timeline, and [`tuned_html`] one of
+//! What a result document looks like: [`html()`] makes one self-contained page of it, with charts and a timeline, and [`tuned_html`] one of
 //! a search.
 //!
 //! What is decided (verdicts, intervals, what is best) comes from `hoistway_results`, and words and tables from

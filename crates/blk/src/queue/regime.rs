@@ -5,8 +5,7 @@
 //! Every public call reads the regime once, and has it as it is until the call is over; a change waits for the calls that
 //! are under way, and those that begin meanwhile wait for the change. So nobody has to expect a change in the middle of
 //! something, runs of hardware queues, timers and completions included. What is kept from call to call, a request, a parked
-//! submission, keeps the regime from being replaced, because the queue is not empty then. Nothing else may be kept:
-//! [`HctxRun`](super::run::HctxRun) remembers where it was, but not what it saw.
+//! submission, keeps the regime from being replaced, because the queue is not empty then. Nothing else may be kept.
 
 use std::ops::Deref;
 

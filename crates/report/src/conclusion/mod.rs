@@ -1,6 +1,6 @@
 //! What a comparison means, in a few sentences: what to do, what that costs, and what makes it uncertain.
 //!
-//! The [verdict](hoistway_results::verdict) is decided elsewhere, from the same document; here it is put into words.
+//! The [`verdict`](mod@hoistway_results::verdict) is decided elsewhere, from the same document; here it is put into words.
 
 mod ceilings;
 mod doubts;
