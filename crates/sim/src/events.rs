@@ -127,6 +127,17 @@ struct Node {
     next: u32,
 }
 
+impl Node {
+    /// Word by word from registers: a processor cannot read as a whole what was just written in parts.
+    #[inline]
+    fn set(&mut self, at: u64, event: Event) {
+        self.at = at;
+        self.event.kind_and_place = event.kind_and_place;
+        self.event.rest = event.rest;
+        self.next = NONE;
+    }
+}
+
 /// The events of a span in order: its first and its last node.
 #[derive(Clone, Copy)]
 struct List {
@@ -169,7 +180,7 @@ impl Default for EventQueue {
 }
 
 impl EventQueue {
-    /// Schedules an event.
+    /// Schedules an event. What is rare is left to others at the end, so that nothing has to be kept for when they come back.
     #[inline(never)]
     pub(crate) fn push(&mut self, at: Instant, event: Event) {
         let at = at.0;
@@ -177,45 +188,33 @@ impl EventQueue {
         if span - self.span >= SPANS as u64 {
             return self.far.push(at, event);
         }
-        let number = self.node(at, event);
-        self.put(span as usize % SPANS, number);
-    }
-
-    /// A node of its own for an event.
-    #[inline]
-    fn node(&mut self, at: u64, event: Event) -> u32 {
-        let number = match self.slab.get(self.free as usize) {
-            Some(node) => std::mem::replace(&mut self.free, node.next),
-            None => self.grow(),
-        };
-        let node = &mut self.slab[number as usize];
-        // Word by word from registers: a processor cannot read as a whole what was just written in parts.
-        node.at = at;
-        node.event.kind_and_place = event.kind_and_place;
-        node.event.rest = event.rest;
-        node.next = NONE;
-        number
+        let slot = span as usize % SPANS;
+        let number = self.free;
+        let Some(node) = self.slab.get_mut(number as usize) else { return self.grow(slot, at, event) };
+        self.free = node.next;
+        node.set(at, event);
+        self.put(slot, number, at);
     }
 
     #[cold]
-    fn grow(&mut self) -> u32 {
-        self.slab.push(Node::default());
-        self.slab.len() as u32 - 1
+    fn grow(&mut self, slot: usize, at: u64, event: Event) {
+        let number = self.slab.len() as u32;
+        self.slab.push(Node { at, event, next: NONE });
+        self.put(slot, number, at);
     }
 
     /// Puts a node behind all of its span that are not later.
-    #[inline]
-    fn put(&mut self, slot: usize, number: u32) {
+    #[inline(always)]
+    fn put(&mut self, slot: usize, number: u32, at: u64) {
         let List { first, last } = self.lists[slot];
-        let Some(newest) = self.slab.get(last as usize) else {
+        let Some(newest) = self.slab.get_mut(last as usize) else {
             self.lists[slot] = List { first: number, last: number };
             self.occupied[slot / 64] |= 1 << (slot % 64);
             self.words |= 1 << (slot / 64);
             return;
         };
-        let at = self.slab[number as usize].at;
         if newest.at <= at {
-            self.slab[last as usize].next = number;
+            newest.next = number;
             self.lists[slot].last = number;
         } else if self.slab[first as usize].at > at {
             self.slab[number as usize].next = first;
@@ -302,12 +301,11 @@ impl EventQueue {
         let mut number = std::mem::replace(&mut self.lists[slot], List::EMPTY).first;
         while self.far.span == self.span {
             let Some(Entry { at, event, .. }) = self.far.pop() else { break };
-            let number = self.node(at, event);
-            self.put(slot, number);
+            self.push(Instant(at), event);
         }
         while let Some(node) = self.slab.get_mut(number as usize) {
-            let next = std::mem::replace(&mut node.next, NONE);
-            self.put(slot, std::mem::replace(&mut number, next));
+            let (at, next) = (node.at, std::mem::replace(&mut node.next, NONE));
+            self.put(slot, std::mem::replace(&mut number, next), at);
         }
         Some(slot)
     }

@@ -152,24 +152,37 @@ impl LockMeter {
         matches!(site, Merge | Insert | Dispatch | Finish | SoftwareQueue | HardwareQueue)
     }
 
+    /// The caller goes through a section, and nearly always finds the lock free.
     #[inline(never)]
     fn pass(&self, lock: &Held, site: Site) {
-        let cost = self.cost.get();
         let at = self.at.get();
-        let granted = at.max(lock.until.get());
-        let mut waiters = 0;
-        if granted > at {
-            self.is_contended.set(true);
-            waiters = cost.waiters_in(granted.since(at)).min(self.ends.len() as u64);
+        if lock.until.get() > at {
+            return self.wait_and_pass(lock, site);
         }
+        self.have(lock, site, at, Nanos::ZERO);
+    }
+
+    /// Somebody else has the lock.
+    #[cold]
+    fn wait_and_pass(&self, lock: &Held, site: Site) {
+        let (cost, at, granted) = (self.cost.get(), self.at.get(), lock.until.get());
+        self.is_contended.set(true);
+        add(&self.used.waited, granted.since(at));
+        let waiters = cost.waiters_in(granted.since(at)).min(self.ends.len() as u64);
+        self.have(lock, site, granted, Nanos(cost.waiter.0 * waiters));
+    }
+
+    /// The caller has the lock, and so much longer for those who wait.
+    #[inline(always)]
+    fn have(&self, lock: &Held, site: Site, granted: Instant, longer: Nanos) {
+        let cost = self.cost.get();
         let is_others = lock.by.get() != self.by.get() && lock.by.get() != u32::MAX;
         let is_handed_over = is_others || self.is_contended.get();
         let handover = if is_handed_over { cost.handover } else { Nanos::ZERO };
-        let until = granted + handover + Nanos(cost.waiter.0 * waiters) + cost.section;
+        let until = granted + handover + longer + cost.section;
         let held = until.since(granted);
         add(&self.used.held, held);
         self.granted.set(granted);
-        add(&self.used.waited, granted.since(at));
         self.used.taken.set(self.used.taken.get() + 1);
         if !matches!(site, Site::SoftwareQueue | Site::HardwareQueue) {
             add(&self.used.elevators, held);
@@ -179,6 +192,7 @@ impl LockMeter {
     }
 
     /// The caller has a lock until then, and goes on beside it.
+    #[inline]
     fn hold(&self, lock: &Held, site: Site, until: Instant, beside: Nanos) {
         lock.until.set(until);
         self.at.set(until);

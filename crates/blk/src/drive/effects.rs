@@ -101,13 +101,6 @@ impl Effects {
     /// [`Effect::EndBio`].
     #[inline]
     pub fn pop_ended(&mut self, mut tell: impl FnMut(&Bio, Status)) {
-        if self.failed.is_empty() && self.popped == 0 {
-            for bio in &self.ended {
-                tell(bio, Status::Ok);
-            }
-            self.ended.clear();
-            return;
-        }
         for (index, bio) in self.ended.iter().enumerate().skip(self.popped) {
             tell(bio, self.status(index));
         }

@@ -101,7 +101,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn may_run(self, hctx: HctxId) -> bool {
         !self.is_quiesced() && !self.hctxs[hctx.index()].is_stopped() && self.has_pending(hctx)
     }

@@ -142,30 +142,32 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     pub fn try_take(&self, cpu: CpuId, depth: Depth) -> Option<u32> {
         let hint_of = self.hint_of(cpu);
         let hint = hint_of.load(Relaxed) as u32;
-        let taken = match &self.words[..] {
-            // A look at the only word says where the search ends.
-            [word] => {
-                let usable = match depth {
-                    Depth::Full => self.last_word,
-                    Depth::Below(end) => self.last_word & low_bits(end),
-                    Depth::Shallow(shallow) => self.shallow[shallow.min(self.depth) as usize],
-                };
-                Self::take_bit(word, usable, u64::MAX << (hint % (1 << WORD_SHIFT))).map(u64::trailing_zeros)
-            }
-            _ => self.search(hint, depth),
+        let [word] = &self.words[..] else { return self.search(hint_of, hint, depth) };
+        let usable = match depth {
+            Depth::Full => self.last_word,
+            Depth::Below(end) => self.last_word & low_bits(end),
+            Depth::Shallow(shallow) => self.shallow[shallow.min(self.depth) as usize],
         };
+        // A look at the only word says where the search ends.
+        let bit = Self::take_bit(word, usable, u64::MAX << (hint % (1 << WORD_SHIFT)));
+        self.remember(hint_of, hint, bit.map(u64::trailing_zeros))
+    }
+
+    /// A search that began at `hint` has taken this.
+    #[inline(always)]
+    fn remember(&self, hint_of: &Sh::Word, hint: u32, taken: Option<u32>) -> Option<u32> {
         match taken {
             Some(tag) if tag == hint => {
                 let next = tag + 1;
                 hint_of.store(if next < self.depth { u64::from(next) } else { 0 }, Relaxed);
             }
             Some(_) => {}
-            None => self.refuse(cpu),
+            None => hint_of.store(0, Relaxed),
         }
         taken
     }
 
-    /// What a search leaves behind that finds nothing: the CPU's next one begins at the first bit.
+    /// What a search leaves behind that finds nothing, when that is known without one: the CPU's next one begins at the first bit.
     #[inline]
     pub(crate) fn refuse(&self, cpu: CpuId) {
         self.hint_of(cpu).store(0, Relaxed);
@@ -173,8 +175,8 @@ impl<Sh: Sharing> TagBitmap<Sh> {
 
     /// Takes the first free bit of several words from `hint` on and around.
     #[inline(never)]
-    fn search(&self, hint: u32, depth: Depth) -> Option<u32> {
-        match (depth, self.rule) {
+    fn search(&self, hint_of: &Sh::Word, hint: u32, depth: Depth) -> Option<u32> {
+        let taken = match (depth, self.rule) {
             (Depth::Full, _) => self.search_words(hint, self.depth, u64::MAX),
             (Depth::Below(end), _) => self.search_words(hint, end.min(self.depth), u64::MAX),
             (Depth::Shallow(shallow), ShallowRule::PerWord) => {
@@ -185,7 +187,8 @@ impl<Sh: Sharing> TagBitmap<Sh> {
             (Depth::Shallow(shallow), ShallowRule::WholeMap) => {
                 self.search_groups(hint, |group| low_bits(self.share_of_group(group, shallow)))
             }
-        }
+        };
+        self.remember(hint_of, hint, taken)
     }
 
     /// The same below `end`, of those in `mask` of each word.

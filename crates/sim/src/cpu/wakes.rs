@@ -65,7 +65,7 @@ impl Cpus {
     }
 
     /// An idle CPU wakes up for a task. Answers when that has done what it does first, if no others come.
-    #[inline]
+    #[inline(always)]
     fn wakes_up_for(&mut self, now: Instant, task: &mut Task) -> Instant {
         let (awake, in_call) = (self.awake(now, task), self.in_call(task));
         let on = self.on(task.cpu);

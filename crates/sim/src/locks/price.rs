@@ -36,7 +36,6 @@ impl SectionCost {
 
     /// How many wait where somebody waits for so long: `n`, if each takes a section, a hand-over and `waiter` for each of them,
     /// which is `n (section + handover + waiter n)`.
-    #[cold]
     pub(super) fn waiters_in(self, wait: Nanos) -> u64 {
         let each = (self.section + self.handover).0.max(1);
         match self.waiter.0 {

@@ -97,7 +97,7 @@ impl<P: Probe> Simulation<'_, P> {
 
 /// The CPU that the completion of a request interrupts, and where its work is done. Each hardware queue has one interrupt; a
 /// device without any completes where a command was sent from.
-#[inline]
+#[inline(always)]
 fn interrupt_of(
     rq: &Rq,
     sender: Option<CpuId>,
