@@ -123,6 +123,7 @@ impl<S: OwnedPolicy> Custody<S> {
     }
 
     /// The request that `bio` should try to join, by cache, hash and the policy's own index, in this order.
+    #[inline(always)]
     fn candidate(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, bio: &Bio) -> Option<RqId> {
         // The policy is asked about the last merged request wherever that lies: bfq merges queues on that occasion.
         if let Some(last) = self.index.last()

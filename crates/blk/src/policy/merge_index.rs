@@ -60,7 +60,7 @@ impl MergeIndex {
     }
 
     /// Puts a request into the hash, or moves it to its new end.
-    #[inline]
+    #[inline(always)]
     pub fn hash(&mut self, id: RqId, end: Sector) {
         self.unhash(id);
         self.ends[id.index()] = Some(end);
@@ -93,7 +93,7 @@ impl MergeIndex {
 
     /// The youngest hashed request that ends at `end` and is still `mergeable`. Those met on the way that are not
     /// leave the hash.
-    #[inline]
+    #[inline(always)]
     pub fn find(&mut self, end: Sector, mergeable: impl Fn(RqId) -> bool) -> Option<RqId> {
         let list = &mut self.buckets[bucket(end)];
         let mut at = list.first();

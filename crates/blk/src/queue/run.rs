@@ -90,14 +90,18 @@ impl<Sh: Sharing> Current<'_, Sh> {
             let mut list = cx.scratch.take_list();
             // Left-overs make the whole run careful.
             let mut careful = false;
-            // It starts over once, and then leaves it to a worker.
-            if self.run_once(cx, hctx, &mut list, &mut careful) == Pass::Again
-                && self.may_run(hctx)
-                && self.run_once(cx, hctx, &mut list, &mut careful) == Pass::Again
-            {
-                self.run_async(cx, hctx);
+            if self.run_once(cx, hctx, &mut list, &mut careful) == Pass::Again {
+                self.start_over(cx, hctx, &mut list, &mut careful);
             }
             cx.scratch.give_list(list);
+        }
+    }
+
+    /// A run starts over once, and then leaves it to a worker.
+    #[cold]
+    fn start_over<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>, careful: &mut bool) {
+        if self.may_run(hctx) && self.run_once(cx, hctx, list, careful) == Pass::Again {
+            self.run_async(cx, hctx);
         }
     }
 
@@ -106,7 +110,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         !self.is_quiesced() && !self.hctxs[hctx.index()].is_stopped() && self.has_pending(hctx)
     }
 
-    #[inline]
+    #[inline(always)]
     fn run_once<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>, careful: &mut bool) -> Pass {
         let queue = &self.hctxs[hctx.index()];
         if queue.has_leftovers() {
@@ -287,7 +291,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn has_pending(self, hctx: HctxId) -> bool {
         let queue = &self.hctxs[hctx.index()];
         queue.has_leftovers() || queue.has_queued() || self.regime.elevator.has_work(hctx)

@@ -156,6 +156,7 @@ impl Request {
     }
 
     /// Makes the request anew from its founding bio.
+    #[inline(always)]
     pub fn found(&mut self, bio: Bio, start: Instant) {
         debug_assert!(self.bios.is_empty(), "a slot is emptied before it is used again");
         self.sector = bio.sector;

@@ -59,7 +59,7 @@ impl Cpus {
     }
 
     /// When the CPU of a task is awake that wakes up for it now.
-    #[inline]
+    #[inline(always)]
     fn awake(&self, now: Instant, task: &mut Task) -> Instant {
         now + self.complete + self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random)
     }

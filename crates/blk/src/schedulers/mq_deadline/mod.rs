@@ -299,6 +299,7 @@ impl MqDeadline {
     }
 
     /// Takes a request out of order and fifo.
+    #[inline(always)]
     fn leave(&mut self, id: u32) {
         let Entry { class, direction, sector, .. } = self.entries[id as usize];
         let d = usize::from(direction);
@@ -374,6 +375,7 @@ impl Scheduler for MqDeadline {
         self.waiting > 0
     }
 
+    #[inline(always)]
     fn front_candidate(&self, cx: &PolicyCx<'_>, bio: &Bio) -> Option<RqId> {
         if !self.front_merges {
             return None;
