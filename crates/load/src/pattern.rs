@@ -173,24 +173,31 @@ pub struct Share {
     pub percent: f64,
 }
 
+impl Share {
+    /// Those of which there is anything: nothing may depend on a size that no I/O has.
+    pub(crate) fn drawn(shares: &[Share]) -> impl Iterator<Item = &Share> {
+        shares.iter().filter(|share| share.percent > 0.0)
+    }
+}
+
 impl Sizes {
-    /// The smallest.
+    /// The smallest that is drawn.
     #[must_use]
     pub fn min(&self) -> u32 {
         match self {
             Sizes::Fixed(bytes) => *bytes,
             Sizes::Range { min, .. } => *min,
-            Sizes::Split(shares) => shares.iter().map(|share| share.bytes).min().unwrap_or(0),
+            Sizes::Split(shares) => Share::drawn(shares).map(|share| share.bytes).min().unwrap_or(0),
         }
     }
 
-    /// The largest.
+    /// The largest that is drawn.
     #[must_use]
     pub fn max(&self) -> u32 {
         match self {
             Sizes::Fixed(bytes) => *bytes,
             Sizes::Range { max, .. } => *max,
-            Sizes::Split(shares) => shares.iter().map(|share| share.bytes).max().unwrap_or(0),
+            Sizes::Split(shares) => Share::drawn(shares).map(|share| share.bytes).max().unwrap_or(0),
         }
     }
 }

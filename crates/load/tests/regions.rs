@@ -2,7 +2,7 @@
 
 use hoistway_load::{
     Amount, Direction, Distribution, Extent, LoadError, Offsets, OwnFile, Pattern, PlacedFile, Process, Random,
-    Sequencer, Sizes, Strided, Volume, Zone,
+    Sequencer, Share, Sizes, Strided, Volume, Zone,
 };
 
 const WHOLE: u64 = 1 << 20;
@@ -88,6 +88,19 @@ fn every_direction_has_a_block_that_fits() {
     assert_eq!(with(8192, 8192), (4096, 16_384, true));
     assert_eq!(with(8192, 4096), (4096, 16_384, false));
     assert_eq!(with(512, 4096), (512, 4096, true));
+}
+
+#[test]
+fn a_size_that_no_io_has_lets_none_begin_where_only_it_would_fit() {
+    let shares = [(4096, 0.0), (98_304, 100.0)].map(|(bytes, percent)| Share { bytes, percent });
+    let sizes = Sizes::Split(shares.into());
+    for pattern in [Pattern::read(4096), Pattern::read(4096).random()] {
+        let process = Process::new("p", 0, Pattern { sizes: [(); 3].map(|()| sizes.clone()), ..pattern });
+        assert_eq!((process.plan.block_bytes_min(), process.plan.block_bytes_max()), (98_304, 98_304));
+        let ios: Vec<_> = process.generator(0, 1, |_| WHOLE).unwrap().collect();
+        assert!(ios.iter().all(|io| io.bytes == 98_304 && io.offset_bytes + 98_304 <= WHOLE), "{ios:?}");
+        assert_eq!(ios.len(), 10, "what is left over is smaller than an I/O");
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::Sizes;
 use crate::stream::Stream;
+use crate::{Share, Sizes};
 
 /// How the sizes of a direction are drawn.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl Draw {
         };
         let mut total = 0.0;
         let mut ends: Vec<(u64, u32)> = Vec::with_capacity(shares.len());
-        for share in shares.iter().filter(|share| share.percent > 0.0) {
+        for share in Share::drawn(shares) {
             total += share.percent;
             ends.push(((total / 100.0 * (1u64 << 32) as f64) as u64, share.bytes));
         }
@@ -91,7 +91,6 @@ impl Draw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Share;
     use crate::stream::Purpose;
     use std::collections::BTreeMap;
 
@@ -138,6 +137,12 @@ mod tests {
         assert_eq!(shares(&split, 8192).keys().copied().collect::<Vec<_>>(), [4096]);
         let range = Draw::Range { min: 4096, max: 16384, step: 4096 };
         assert!(shares(&range, 13_000).keys().all(|&bytes| bytes <= 12_288));
+    }
+
+    #[test]
+    fn a_share_of_nothing_is_never_drawn_not_even_where_it_would_fit_best() {
+        let split = Draw::new(&split([(4096, 1e-7), (8192, 0.0), (65536, 100.0)]));
+        assert_eq!(shares(&split, 8192).keys().copied().collect::<Vec<_>>(), [4096]);
     }
 
     #[test]

@@ -96,5 +96,7 @@ mod tests {
         let tiny = [zone(50.0, Extent::Percent(0.0)), zone(50.0, Extent::Percent(100.0))];
         assert_near(shares(&tiny, 100, [1, 100]), [50.5, 49.5]);
         assert_near(shares(&tiny, 1, [1]), [100.0]);
+        let at_the_end = [zone(50.0, Extent::Percent(100.0)), zone(50.0, Extent::Percent(0.0))];
+        assert_near(shares(&at_the_end, 100, [99, 100]), [49.5, 50.5]);
     }
 }

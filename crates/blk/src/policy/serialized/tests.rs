@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use super::*;
@@ -159,7 +160,11 @@ fn neighbours_join_while_they_are_pending_unless_the_policy_wants_to_know_of_bio
 }
 
 /// Finds each lock held by somebody else when it is tried, who takes in what is left to it or does not.
-struct Taken(bool);
+struct Taken {
+    takes_in: bool,
+    /// What was told to be dealt with by that one.
+    taken_in: Cell<u32>,
+}
 
 impl Meter for Taken {
     fn enter(&self, _: &crate::ground::meter::Held, _: Site) {}
@@ -169,7 +174,11 @@ impl Meter for Taken {
     }
 
     fn is_taking_in(&self, _: &crate::ground::meter::Held) -> bool {
-        self.0
+        self.takes_in
+    }
+
+    fn taken_in(&self) {
+        self.taken_in.set(self.taken_in.get() + 1);
     }
 
     fn leave(&self, _: &crate::ground::meter::Held, _: Site) {}
@@ -189,7 +198,9 @@ fn with_buckets_whoever_finds_the_lock_held_inserts_in_order_whether_the_holder_
                 rq.found(Bio::new(Op::Write, Sector(u64::from(id) * 100), 8), Instant::ZERO);
                 rq
             };
-            serialized.insert(&Taken(takes_in), cx, &rules, (0..3).map(rq), Place::Sorted);
+            let meter = Taken { takes_in, taken_in: Cell::new(0) };
+            serialized.insert(&meter, cx, &rules, (0..3).map(rq), Place::Sorted);
+            assert_eq!(meter.taken_in.get(), if takes_in { 3 } else { 0 }, "each is work of whoever does it");
             let dispatched = std::iter::from_fn(|| serialized.dispatch(&NoMeter, cx, HctxId(0)).0);
             let dispatched: Vec<Rq> = dispatched.collect();
             assert_eq!(dispatched.into_iter().map(|rq| pool_back(&pool, rq)).collect::<Vec<_>>(), [0, 1, 2]);

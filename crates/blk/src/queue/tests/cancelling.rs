@@ -35,6 +35,19 @@ impl Bench {
 }
 
 #[test]
+fn what_has_not_been_submitted_can_be_taken_back_once_and_what_waits_can_only_be_cancelled() {
+    let withdrawn = |submission: &mut Submission| submission.withdraw().map(|bio| bio.sector.0);
+    let mut fresh = Submission::new(read(8), Waiter(1));
+    assert_eq!([withdrawn(&mut fresh), withdrawn(&mut fresh)], [Some(8), None]);
+    let mut bench = Bench::with(&depth(1), "none");
+    bench.occupy(1);
+    assert_eq!(bench.submit_as(1, read(100)), Submitted::Parked);
+    assert_eq!(withdrawn(bench.parked.get_mut(&1).unwrap()), None);
+    assert_eq!(bench.depart(1), Some((100, 8)));
+    bench.drain();
+}
+
+#[test]
 fn with_none_at_depth_1_a_sleeper_that_departs_after_its_wake_up_wakes_the_next_one() {
     let mut bench = Bench::with(&depth(1), "none");
     bench.occupy(1);

@@ -135,6 +135,19 @@ fn a_write_that_is_flushed_before_and_after_takes_three_steps() {
 }
 
 #[test]
+fn for_the_scheduler_a_request_ends_with_its_data_whatever_flush_follows() {
+    let mut bench = cached(Kernel::V6_18, "kyber", false);
+    bench.start(durable(64, PRE.with(FUA)));
+    bench.end_oldest(Status::Ok);
+    // kyber asks for its timer when it has a latency to look at.
+    assert_eq!((bench.at_driver(), bench.agenda.take_back(Due::Timer)), (vec!["64".to_string()], None));
+    bench.end_oldest(Status::Ok);
+    assert!(bench.agenda.take_back(Due::Timer).is_some());
+    assert_eq!((bench.at_driver(), bench.ended.len()), (vec!["F".to_string()], 0));
+    bench.drain();
+}
+
+#[test]
 fn with_fua_support_the_data_carries_it_and_no_flush_follows() {
     for (kernel, scheduler) in ALL {
         let mut bench = cached(kernel, scheduler, true);

@@ -89,6 +89,21 @@ fn the_timer_is_set_once_and_at_most_five_seconds_ahead() {
 }
 
 #[test]
+fn the_timer_is_moved_to_an_earlier_deadline_if_that_gains_half_a_second_and_not_for_less() {
+    for (first_ms, is_moved) in [(500, true), (499, false)] {
+        let mut bench = Bench::new(Kernel::V6_18, "none");
+        let at = |ms| Instant::ZERO + Nanos::from_millis(ms);
+        bench.now = at(first_ms);
+        bench.submit(read(8));
+        assert_eq!(bench.scan_due(), Some(at(first_ms + 5000)));
+        bench.now = at(600);
+        bench.queue.set_attribute(Now::default(), "io_timeout", "4000", &mut bench.caller.effects).unwrap();
+        bench.submit(read(1000));
+        assert_eq!(bench.scan_due(), is_moved.then_some(seconds(5)), "the deadline at 4.6 s, rounded up");
+    }
+}
+
+#[test]
 fn io_timeout_is_in_milliseconds_and_refuses_0() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     let now = Hz(1000).now(Instant::ZERO);

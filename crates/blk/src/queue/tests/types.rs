@@ -49,6 +49,13 @@ fn polled_io_is_refused_where_nobody_can_poll_and_older_kernels_take_it_for_ordi
 }
 
 #[test]
+fn io_poll_says_whether_there_are_queues_to_poll() {
+    let io_poll = |config: &QueueConfig| Bench::with(config, "none").queue.attribute("io_poll").unwrap();
+    assert_eq!(io_poll(&types(Kernel::V6_18)), "1\n");
+    assert_eq!(io_poll(&config(Kernel::V6_18)), "0\n");
+}
+
+#[test]
 fn a_polled_bio_that_is_split_is_no_longer_polled() {
     let limits = Limits { max_sectors: 4, ..Limits::default() };
     let mut bench = Bench::with(&QueueConfig { limits, ..types(Kernel::V6_18) }, "none");

@@ -277,3 +277,23 @@ fn an_expiry_that_is_shortened_holds_back_what_waits_only_in_generations_that_re
         assert_eq!(give(&mut bench), if given == "-" { "R10" } else { "-" }, "{generation:?}");
     }
 }
+
+#[test]
+fn what_a_recorded_kernel_chose_counts_for_batches_and_starvation_as_ones_own_choice_does() {
+    for generation in GENERATIONS {
+        let [mut chooses, mut adopts] = [(); 2].map(|()| {
+            let mut bench = filled(generation, "R10 R20 R30 R40 R50 R60 W5 W15 W25").set("fifo_batch", 2);
+            bench.insert(bio("R100"), Place::Head);
+            bench
+        });
+        while chooses.policy.has_work() {
+            let (rq, Choice { rq: Some(id), .. }) = chooses.dispatch() else { panic!("something waits") };
+            adopts.call(|policy, cx| policy.adopt(cx, HctxId(0), id));
+            let adopted = adopts.requests.release(id);
+            assert_eq!(batch_state(&adopts), batch_state(&chooses), "{generation:?}: {}", name(&adopted));
+            chooses.complete(rq.unwrap());
+            adopts.complete(adopted);
+        }
+        assert!(!adopts.policy.has_work());
+    }
+}
