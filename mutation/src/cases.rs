@@ -16,6 +16,12 @@ use crate::tree::{LIST, VARIABLE};
 /// What takes less is run in one process with others of its program.
 const QUICK: Duration = Duration::from_millis(100);
 
+/// How often is looked whether a program gets on.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The unit of times in `/proc`, on all architectures that Linux has by now.
+const TICK_MS: u64 = 10;
+
 /// A test of a program.
 struct Case {
     program: usize,
@@ -112,7 +118,8 @@ fn command(program: &Program) -> Command {
     command
 }
 
-/// Runs these tests in one thread until the first fails.
+/// Runs these tests in one thread until the first fails. They hang if they have used more processor time than the limit, or none for
+/// as long: on a busy machine the clock on the wall says little.
 fn run(
     program: &Program,
     names: &[&str],
@@ -128,11 +135,31 @@ fn run(
         // Nobody may be listening any more. Of a program that has ended no more lines come.
         _ = tell.send(told.any(|line| line.is_ok_and(|line| line.ends_with("... FAILED"))));
     });
-    match ends.recv_timeout(limit) {
-        Ok(false) => Ok(if child.wait()?.success() { Outcome::Passed } else { Outcome::Failed }),
-        Ok(true) => ended(&mut child, Outcome::Failed),
-        Err(_) => ended(&mut child, Outcome::Hung),
+    let (mut used, mut got_on) = (Duration::ZERO, Instant::now());
+    loop {
+        match ends.recv_timeout(LOOK.min(limit)) {
+            Ok(false) => return Ok(if child.wait()?.success() { Outcome::Passed } else { Outcome::Failed }),
+            Ok(true) => return ended(&mut child, Outcome::Failed),
+            Err(_) => {
+                let now = processor_time(child.id())?;
+                if now > used {
+                    (used, got_on) = (now, Instant::now());
+                }
+                if used > limit || got_on.elapsed() > limit {
+                    return ended(&mut child, Outcome::Hung);
+                }
+            }
+        }
     }
+}
+
+/// What a process has used of processors, in user and in system mode.
+fn processor_time(process: u32) -> Result<Duration, Box<dyn Error>> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name, in brackets, may contain anything; what follows it begins with the third field.
+    let fields = stat.rsplit_once(')').ok_or("no name in /proc/PID/stat")?.1;
+    let ticks = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum::<u64>();
+    Ok(Duration::from_millis(ticks * TICK_MS))
 }
 
 fn ended(child: &mut Child, outcome: Outcome) -> Result<Outcome, Box<dyn Error>> {
