@@ -220,8 +220,7 @@ impl Reader {
         let (file, action, offset, length) = match *fields {
             [file, "add" | "open" | "close"] => return self.file(file).map(|_| None),
             [_, "wait", ms, _] if time_us.is_none() => {
-                let ms = number(ms, "a time in milliseconds")?;
-                self.wait = Some(Nanos(ms.saturating_mul(1_000_000)));
+                self.wait = Some(short(number(ms, "a time in milliseconds")?, 1_000_000)?);
                 return Ok(None);
             }
             [_, "wait", ..] if time_us.is_some() => {
@@ -255,7 +254,7 @@ impl Reader {
             (None, Some(time)) => {
                 let gap = time.saturating_sub(self.last_us);
                 self.last_us = time;
-                Pause::After(Nanos(gap.saturating_mul(1000)))
+                Pause::After(short(gap, 1_000)?)
             }
             (None, None) => Pause::After(Nanos::ZERO),
         };
@@ -280,6 +279,15 @@ impl Reader {
 
 fn number(text: &str, expected: &'static str) -> Result<u64, Wrong> {
     text.parse().map_err(|_| (format!("{} is not a number", quoted(text)), expected))
+}
+
+/// A time of so many units that does not overflow when times are added.
+fn short(number: u64, unit_ns: u64) -> Result<Nanos, Wrong> {
+    const TEN_YEARS_NS: u64 = 3_653 * 86_400 * 1_000_000_000;
+    match number.checked_mul(unit_ns) {
+        Some(time_ns) if time_ns <= TEN_YEARS_NS => Ok(Nanos(time_ns)),
+        _ => Err(("this is more than ten years later".to_owned(), "expected less")),
+    }
 }
 
 fn unreadable(line: u32, error: &io::Error) -> RecordError {

@@ -154,6 +154,16 @@ fn what_is_wrong_with_a_log_is_told_with_its_line() {
             "",
             "iolog:2: an I/O of 100 bytes at 0 is not possible (direct I/O needs whole sectors of 512, at most 1 GiB at once)",
         ),
+        (
+            b"fio version 3 iolog\n0 x read 0 512\n18446744073709551615 x read 0 512\n",
+            "",
+            "iolog:3: this is more than ten years later (expected less)",
+        ),
+        (
+            b"fio version 2 iolog\nx wait 18446744073709551615 0\nx read 0 512\n",
+            "",
+            "iolog:2: this is more than ten years later (expected less)",
+        ),
         (b"fio version 3 iolog\n0 x add\n", "", "jobs.fio:3: [a] read_iolog: there is no I/O in the log \"iolog\""),
         (
             b"fio version 3 iolog\n0 x read 1024 512\n",

@@ -297,6 +297,10 @@ fn errors_name_place_option_fault_and_remedy() {
         ("iodepth=0", "[a] iodepth: \"0\" is out of range (expected a whole number from 1 to 1048576)"),
         ("iodpeth=4", "[a] iodpeth: this option does not exist (did you mean \"iodepth\"?)"),
         ("bs=4x", "[a] bs: \"4x\" has an unknown unit \"x\" (the units are k, m, g, t and p)"),
+        (
+            "bs=4k-16k",
+            "[a] bs: \"4k-16k\" has an unknown unit \"k-16k\" (a single size is expected here, and fio would drop what follows it; bsrange takes a range of block sizes)",
+        ),
         ("bs=", "[a] bs: the value is empty (expected read,write,trim: bytes such as 4k)"),
         ("bs", "[a] bs: needs a value (expected read,write,trim: bytes such as 4k)"),
         (

@@ -83,22 +83,29 @@ impl Output {
     }
 
     /// Writes the results.
-    pub(crate) fn write(mut self, content: impl AsRef<[u8]>) -> Result<()> {
+    pub(crate) fn write(self, content: impl AsRef<[u8]>) -> Result<()> {
+        match &self {
+            Output::File { name, place, beside } => replace(place, beside, content.as_ref()).or_else(|error| {
+                // The folder has gone meanwhile, or is full: what took so long to reckon is not thrown away.
+                Output::Standard.write_there(content.as_ref())?;
+                Err(error).context("the results are on standard output instead").context(cannot_be_written(name))
+            }),
+            Output::Standard | Output::Special { .. } => self.write_there(content),
+        }
+    }
+
+    /// Writes what goes beside the results, and nowhere else: a page or a picture is of no use on a terminal.
+    pub(crate) fn write_there(self, content: impl AsRef<[u8]>) -> Result<()> {
         let bytes = content.as_ref();
-        match &mut self {
+        match &self {
             Output::Standard => {
                 let mut out = io::stdout().lock();
                 out.write_all(bytes).and_then(|()| out.flush()).context("standard output: cannot be written")
             }
             Output::File { name, place, beside } => {
-                let written = fs::write(&*beside, bytes).and_then(|()| fs::rename(&*beside, &*place));
-                written.or_else(|error| {
-                    // The folder has gone meanwhile, or is full: what took so long to reckon is not thrown away.
-                    Output::Standard.write(bytes)?;
-                    Err(error).context("the results are on standard output instead").context(cannot_be_written(name))
-                })
+                replace(place, beside, bytes).with_context(|| cannot_be_written(name))
             }
-            Output::Special { name, file } => file.write_all(bytes).with_context(|| cannot_be_written(name)),
+            Output::Special { name, file } => (&*file).write_all(bytes).with_context(|| cannot_be_written(name)),
         }
     }
 
@@ -116,9 +123,7 @@ impl Output {
     /// Whether both are the same file.
     pub(crate) fn is_same_file(&self, other: &Output) -> bool {
         match (self, other) {
-            (Output::File { place: one, .. }, Output::File { place: other, .. }) => {
-                one == other || std::path::absolute(one).ok() == std::path::absolute(other).ok()
-            }
+            (Output::File { name: one, .. }, Output::File { name: other, .. }) => is_one_place(one, other),
             _ => false,
         }
     }
@@ -216,11 +221,25 @@ fn behind_links(name: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
+/// Replaces the file at `place` by one with these bytes, or leaves it as it is.
+fn replace(place: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::write(beside, bytes).and_then(|()| fs::rename(beside, place))
+}
+
+/// Whether both names lead, or will lead, to one place.
+pub(crate) fn is_one_place(one: &Path, other: &Path) -> bool {
+    let place = |name: &Path| {
+        let place = std::path::absolute(behind_links(name).ok()?).ok()?;
+        Some(fs::canonicalize(place.parent()?).ok()?.join(place.file_name()?))
+    };
+    one == other || place(one).is_some_and(|one| place(other) == Some(one))
+}
+
 /// Refuses one file for two things: options, and the files that they name.
 pub(crate) fn different(files: &[(&str, &Option<PathBuf>)]) -> Result<()> {
     let given: Vec<_> = files.iter().filter_map(|(option, file)| Some((option, file.as_ref()?))).collect();
     for (number, (option, file)) in given.iter().enumerate() {
-        if let Some((other, _)) = given[..number].iter().find(|(_, other)| other == file) {
+        if let Some((other, _)) = given[..number].iter().find(|(_, other)| is_one_place(other, file)) {
             return Err(anyhow!("{option} {}: {other} goes to this file (expected another one)", file.display()));
         }
     }

@@ -85,7 +85,7 @@ impl<'a> Plan<'a> {
         if let Some((_, twice)) = labels.iter().enumerate().find(|(place, label)| labels[..*place].contains(label)) {
             let problem =
                 "two variants have this name (expected kernels, devices and hosts with names of their own, each once)";
-            return Err(self.asked.refuse(Field::Devices, twice, problem));
+            return Err(self.asked.refuse(self.given_twice(), twice, problem));
         }
         match &self.asked.comparison.baseline {
             Some(name) if !self.runs.iter().any(|run| run.variant.label == *name || run.spec.label() == *name) => {
@@ -95,6 +95,20 @@ impl<'a> Plan<'a> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Where variants of the same name come from: what has fewer names than were given.
+    fn given_twice(&self) -> Field {
+        let comparison = self.asked.comparison;
+        let given =
+            [("kernel", Field::Kernels, comparison.kernels.len()), ("host", Field::Hosts, comparison.hosts.len())];
+        let is_twice = |(key, _, count): &(&str, Field, usize)| {
+            let mut names: Vec<_> = self.setups.iter().filter_map(|setup| setup.varied.get(*key)?.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            *count > 1 && names.len() < *count
+        };
+        given.into_iter().find(is_twice).map_or(Field::Devices, |(_, field, _)| field)
     }
 
     /// What the results are judged by is of jobs that there are, and what is no difference is a fraction.

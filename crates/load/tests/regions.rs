@@ -203,6 +203,19 @@ fn sequential_jobs_skip_forwards_and_backwards() {
 }
 
 #[test]
+fn a_sequential_mix_ends_with_the_sum_of_both_directions() {
+    let count = |size, loops| {
+        let volume = Volume { size: Some(Amount::Bytes(size)), loops, ..Volume::default() };
+        let mut process = process(volume);
+        process.plan.pattern_mut().direction = Direction::Mixed;
+        process.plan.pattern_mut().read_percent = 50;
+        process.generator(0, 1, |_| WHOLE).unwrap().count()
+    };
+    // As many as fio 3.33.
+    assert_eq!((count(64 << 10, 1), count(65 << 10, 1), count(65 << 10, 3)), (16, 17, 49));
+}
+
+#[test]
 fn random_jobs_visit_each_block_of_a_strided_zone_once_and_then_the_next_zone() {
     let strided = |zone: u64, size, time_based| {
         let mut process = at_random(size, time_based, |_| ());

@@ -125,6 +125,9 @@ impl ExportSpec {
         if !offset.is_multiple_of(block_bytes) || !size.is_multiple_of(block_bytes) {
             return wrong(format!("export {name:?}: offset and size must be multiples of {block_bytes} bytes"));
         }
+        if rest == 0 {
+            return wrong(format!("export {name:?} would begin at byte {offset}, but the target has {volume_bytes}"));
+        }
         if size == 0 || size > rest {
             let end = offset.saturating_add(size);
             return wrong(format!("export {name:?} would end at byte {end}, but the target has {volume_bytes}"));

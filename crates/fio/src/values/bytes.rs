@@ -23,6 +23,8 @@ pub(crate) fn bytes(text: &str, base: KbBase) -> Result<u64, Refusal> {
     let factor = multiplier(suffix, base).ok_or_else(|| {
         let hint = if suffix.starts_with('.') {
             "fractions are not possible; fio would drop everything after the point"
+        } else if suffix.contains('-') {
+            "a single size is expected here, and fio would drop what follows it; bsrange takes a range of block sizes"
         } else {
             "the units are k, m, g, t and p"
         };

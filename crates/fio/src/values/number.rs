@@ -33,13 +33,17 @@ pub(crate) fn whole(text: &str, min: i64, max: i64) -> Result<i64, Refusal> {
         Some(rest) => (true, rest),
         None => (false, text),
     };
+    let not_a_number = || Refusal::new(format!("{} is not a number", quoted(text))).hinting(expected());
+    if magnitude.is_empty() {
+        return Err(not_a_number());
+    }
     let (number, suffix) = leading_number(magnitude).map_err(|e| e.hinting(expected()))?;
     let factor: u64 = match suffix.to_ascii_lowercase().as_str() {
         "" => 1,
         "k" => 1 << 10,
         "m" => 1 << 20,
         "g" => 1 << 30,
-        _ => return Err(Refusal::new(format!("{} is not a number", quoted(text))).hinting(expected())),
+        _ => return Err(not_a_number()),
     };
     let value = i128::from(number) * i128::from(factor) * if negative { -1 } else { 1 };
     match i64::try_from(value) {
@@ -77,5 +81,6 @@ mod tests {
         let refusal = whole("x", 1, i64::MAX).unwrap_err();
         assert_eq!(refusal.message, "\"x\" is not a number");
         assert_eq!(refusal.hint.as_deref(), Some("expected a whole number of at least 1"));
+        assert_eq!(whole("-", 1, i64::MAX).unwrap_err().message, "\"-\" is not a number");
     }
 }

@@ -61,5 +61,5 @@ fn page(command: Command) -> Result<String> {
 }
 
 fn write(file: &Path, text: &str) -> Result<()> {
-    Output::open(Some(file))?.write(text).with_context(|| format!("man {}", file.display()))
+    Output::open(Some(file))?.write_there(text).with_context(|| format!("man {}", file.display()))
 }

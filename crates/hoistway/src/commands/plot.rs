@@ -49,9 +49,9 @@ impl Plot {
     ) -> Result<()> {
         let failed = || format!("--plot {}", self.name.display());
         if self.is_svg {
-            self.output.write(svg(document).with_context(failed)?)
+            self.output.write_there(svg(document).with_context(failed)?)
         } else {
-            self.output.write(png(document).with_context(failed)?)
+            self.output.write_there(png(document).with_context(failed)?)
         }
     }
 }

@@ -67,5 +67,11 @@ fn what_cannot_be_fitted_is_told_in_one_message_and_nothing_is_written() {
     fit("m.csv", &["nvem"], &["--like", "nvem"]);
     fit("m.csv", &["no.toml"], &["--like no.toml: cannot be read"]);
     fit("m.csv", &["null"], &["null is of a model without parameters"]);
+    fit("/dev/zero", &["nvme"], &["/dev/zero: cannot be read", "longer than 64 MiB"]);
+    fs::write(at.join("own.toml"), printed(&["devices", "CT1000P3PSSD8", "--toml"])).unwrap();
+    for read in ["m.csv", "own.toml"] {
+        let line = ["calibrate", "fit", "m.csv", "--like", "own.toml", "-o", read];
+        refused(at, &line, &[read, "is read by this command"]);
+    }
     refused(at, &["calibrate", "host", "--rounds", "0"], &["--rounds"]);
 }

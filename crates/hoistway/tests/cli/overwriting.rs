@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -61,7 +62,7 @@ fn results_whose_folder_has_gone_are_printed() {
     let results = folder.path().join("results");
     fs::create_dir(&results).unwrap();
     fs::write(folder.path().join("long.fio"), "[a]\nfilename=/dev/sda\nrw=read\ntime_based\nruntime=200000\n").unwrap();
-    let child = std::process::Command::new(env!("CARGO_BIN_EXE_hoistway"))
+    let child = Command::new(env!("CARGO_BIN_EXE_hoistway"))
         .current_dir(folder.path())
         .args(["compare", "long.fio", "--schedulers", "none", "-o", "results/table"])
         .stdout(std::process::Stdio::piped())
@@ -77,6 +78,43 @@ fn results_whose_folder_has_gone_are_printed() {
     assert!(complaint.contains("results/table: cannot be written"), "{complaint}");
     assert!(complaint.contains("the results are on standard output instead"), "{complaint}");
     assert!(String::from_utf8(output.stdout).unwrap().contains("none"));
+}
+
+#[test]
+fn one_place_is_not_for_two_things_whatever_it_is_called() {
+    let folder = tempdir().unwrap();
+    load_in(folder.path());
+    fs::create_dir(folder.path().join("below")).unwrap();
+    let compare = ["compare", "job.fio", "--schedulers", "none", "--runtime", "10ms"];
+    for (one, other) in [(["--report", "x.svg"], ["--plot", "./x.svg"]), (["-o", "y"], ["--trace", "below/../y"])] {
+        refused(folder.path(), &[&compare[..], &one, &other].concat(), &["to this file (expected another one)"]);
+    }
+    fs::write(folder.path().join("job.fio"), "[a]\nrw=randread\ndirect=1\nsize=1m\n").unwrap();
+    for results in ["disk", "below/../disk"] {
+        let run = ["run", "job.fio", "--target", "file:./disk", "-o", results];
+        refused(folder.path(), &run, &["disk: is the target (expected another file for the results)"]);
+    }
+    assert!(!folder.path().join("disk").exists());
+}
+
+#[test]
+fn results_are_printed_and_pictures_are_not_where_pictures_cannot_be_written() {
+    let folder = tempdir().unwrap();
+    load_in(folder.path());
+    // A file may not become as long as a picture or a page is.
+    let output = Command::new("sh")
+        .current_dir(folder.path())
+        .args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_hoistway")])
+        .args(["compare", "job.fio", "--schedulers", "none", "--runtime", "10ms"])
+        .args(["--plot", "plot.png", "--report", "page.html"])
+        .output()
+        .unwrap();
+    let (text, complaint) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(2), "{complaint}");
+    assert!(complaint.contains("page.html: cannot be written") && complaint.lines().count() == 1, "{complaint}");
+    assert!(text.contains("none") && !text.contains("<html"), "{text}");
+    let left = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(left.into_iter().all(|name| ["job.fio", "common.fio", "own.toml"].contains(&&*name)));
 }
 
 #[test]

@@ -195,9 +195,10 @@ fn files_that_will_not_do_are_named() {
         (&[("cert", "cert.pem")], "TLS needs both --tls-cert FILE and --tls-key FILE"),
         (&[("key", "key.pem")], "TLS needs both"),
         (&[("ca", "ca.pem")], "TLS needs both"),
+        (&[], "TLS needs both"),
     ] {
         let mut command = hoistway();
-        command.args(["serve", "--target", "mem:1M", "--socket", &at("s")]);
+        command.args(["serve", "--target", "mem:1M", "--socket", &at("s"), "--tls", "required"]);
         files.iter().for_each(|(option, name)| {
             command.arg(format!("--tls-{option}={}", at(name)));
         });

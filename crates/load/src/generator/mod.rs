@@ -456,7 +456,10 @@ fn limits(job: &Pattern, regions: &[Region]) -> (u64, u64) {
     // only the sum counts.
     let is_drawn =
         job.random_offsets().is_some_and(|random| !random.has_map() && random.generator != RandomGenerator::Lfsr);
-    let block = job.fixed_size().filter(|_| !is_drawn && job.zones.is_none()).map_or(1, u64::from);
+    // Likewise where no direction gets to the end of the region: those of a sequential mix begin at its start, each.
+    let is_side_by_side = regions.len() == 1 && job.direction == Direction::Mixed && job.random_offsets().is_none();
+    let ends_by_sum = is_drawn || is_side_by_side || job.zones.is_some();
+    let block = job.fixed_size().filter(|_| !ends_by_sum).map_or(1, u64::from);
     let whole_blocks = || regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region.bytes / block * block));
     let pass_bytes = match (volume.io_size, volume.file_bytes, volume.size) {
         (Some(Amount::Bytes(bytes)), ..) => bytes,

@@ -1,7 +1,7 @@
 //! `hoistway calibrate fit`: a device model from measurements.
 
 use std::io::{IsTerminal, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,10 +9,12 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use hoistway_calibrate::fit::{EVALUATIONS_MAX, FitPlan, fit, from_csv, from_fio_json};
 use hoistway_device::{Preset, PresetFile};
+use hoistway_lab::Surroundings as _;
 use hoistway_sim::Host;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Ending;
+use crate::input::CommandLine;
 use crate::output::Output;
 
 /// Fits the parameters of a device model to what was measured of a device without a scheduler.
@@ -56,19 +58,22 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     let file = arguments.measurements.display().to_string();
-    let text = std::fs::read_to_string(&arguments.measurements)
+    let surroundings = CommandLine::default();
+    let read = |path: &Path| Ok(String::from_utf8(surroundings.read(path)?)?);
+    let text = read(&arguments.measurements)
         .with_context(|| format!("{file}: cannot be read (expected a CSV file, or fio's JSON)"))?;
     let is_json = text.trim_start().starts_with('{');
     let rows = if is_json { from_fio_json(&text, &file) } else { from_csv(&text, &file) }?;
     let plan = FitPlan {
         rows,
         source: arguments.measurements.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        like: from_file_or(&arguments.like, "--like", Preset::builtin, Preset::from_toml)?,
-        host: from_file_or(&arguments.host, "--host", Host::builtin, Host::from_toml)?,
+        like: from_file_or(&arguments.like, "--like", read, Preset::builtin, Preset::from_toml)?,
+        host: from_file_or(&arguments.host, "--host", read, Host::builtin, Host::from_toml)?,
         parameters: arguments.parameters.clone(),
         evaluations: arguments.evaluations,
         name: arguments.output.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
     };
+    surroundings.spare(&arguments.output)?;
     let output = Output::open(Some(&arguments.output))?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
@@ -106,12 +111,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
 fn from_file_or<T, E: std::error::Error + Send + Sync + 'static>(
     named: &str,
     option: &str,
+    read: impl Fn(&Path) -> Result<String>,
     builtin: impl Fn(&str) -> Result<T, E>,
-    read: impl Fn(&str, &str) -> Result<T, E>,
+    parse: impl Fn(&str, &str) -> Result<T, E>,
 ) -> Result<T> {
     if named.ends_with(".toml") || named.contains('/') {
-        let text = std::fs::read_to_string(named).with_context(|| format!("{option} {named}: cannot be read"))?;
-        return Ok(read(&text, named)?);
+        let text = read(named.as_ref()).with_context(|| format!("{option} {named}: cannot be read"))?;
+        return Ok(parse(&text, named)?);
     }
     builtin(named).with_context(|| option.to_owned())
 }

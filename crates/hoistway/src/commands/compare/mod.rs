@@ -87,12 +87,12 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     }
     let json_plus = watching.json_plus.into_inner().unwrap_or_else(PoisonError::into_inner);
     let text = arguments.format.rendered(&document, json_plus.as_ref(), arguments.wide, &output)?;
-    logs.map(FioLogs::finish).transpose()?;
-    if let Some(report) = report {
-        report.write(super::report::page(&document)?)?;
-    }
-    plot.map_or(Ok(()), |plot| plot.write(&document))?;
-    output.write(&text)?;
+    // Each is written even if another cannot be.
+    let logs = logs.map_or(Ok(()), FioLogs::finish);
+    let report =
+        report.map_or(Ok(()), |report| super::report::page(&document).and_then(|page| report.write_there(page)));
+    let plot = plot.map_or(Ok(()), |plot| plot.write(&document));
+    output.write(&text).and(logs).and(report).and(plot)?;
     if document.partial {
         return Ok(Ending::Interrupted);
     }

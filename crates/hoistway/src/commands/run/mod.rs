@@ -42,6 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     arguments.format.check(arguments.scheduler.len())?;
     hoistway_run::check(&file.load)?;
     let settings = settings_of(arguments)?;
+    arguments.run.output.iter().try_for_each(|file| target.spare(file))?;
     let output = Output::open(arguments.run.output.as_deref())?;
     target.prepare(&file.load, arguments.force)?;
     let boards: Vec<Arc<Board>> = arguments.scheduler.iter().map(|_| Arc::new(Board::new(&file.load))).collect();

@@ -13,6 +13,7 @@ use hoistway_serve::parse_size;
 use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
 
 use crate::input::CommandLine;
+use crate::output::is_one_place;
 
 pub(crate) const EXPECTED: &str = "expected file:PATH, blk:PATH, mem:SIZE, null:, null:SIZE or sim:PRESET";
 /// Of `null:`.
@@ -56,6 +57,16 @@ impl Target {
             }
             _ => bail!("--target {text}: {EXPECTED}"),
         })
+    }
+
+    /// Refuses to write the results over it.
+    pub(super) fn spare(&self, output: &Path) -> Result<()> {
+        match self {
+            Target::File(path) | Target::Block(path) if is_one_place(path, output) => {
+                bail!("{}: is the target (expected another file for the results)", output.display())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What results call it.

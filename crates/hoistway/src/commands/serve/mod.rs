@@ -114,9 +114,9 @@ pub(crate) struct Arguments {
     /// Clients that use TLS have to show a certificate that one of these authorities has signed.
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Whether clients over TCP have to use TLS, or may. Those of this machine always may.
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
-    tls: TlsUse,
+    /// Whether clients over TCP have to use TLS, or may. Those of this machine always may. [default: required, with --tls-cert]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    tls: Option<TlsUse>,
     /// Answers Prometheus at /metrics, over HTTP, on this address of this machine: 127.0.0.1:PORT or `[::1]:PORT`.
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<SocketAddr>,
@@ -132,10 +132,9 @@ pub(crate) struct Arguments {
 }
 
 /// Who uses TLS.
-#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 enum TlsUse {
     /// Whoever comes over TCP.
-    #[default]
     Required,
     /// Who wants to.
     Allowed,
@@ -148,7 +147,7 @@ impl Arguments {
                 let authority = self.tls_ca.clone();
                 Ok(Some(TlsFiles { certificate: certificate.clone(), key: key.clone(), authority }))
             }
-            (None, None) if self.tls_ca.is_none() => Ok(None),
+            (None, None) if self.tls_ca.is_none() && self.tls.is_none() => Ok(None),
             _ => bail!("TLS needs both --tls-cert FILE and --tls-key FILE"),
         }
     }
@@ -193,7 +192,7 @@ pub(crate) fn run() -> Result<Ending> {
     if let Some(tls) = tls {
         server.site().set_tls(tls);
     }
-    let requires_tls = arguments.tls == TlsUse::Required;
+    let requires_tls = arguments.tls != Some(TlsUse::Allowed);
     let unix = arguments.socket.iter().map(|path| Listener::unix(path));
     let tcp = arguments.tcp.iter().map(|address| Listener::tcp(address));
     let mut front_ends: Vec<Box<dyn FrontEnd>> = Vec::new();

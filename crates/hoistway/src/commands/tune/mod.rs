@@ -77,11 +77,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     document.conclusion = hoistway_report::tuning_conclusion(&document);
     let holds = document.found.as_ref().is_some_and(|found| found.holds);
     let text = rendered(&document, arguments.format, output.text_width())?;
-    if let Some(report) = report {
-        report.write(tuned_page(&document)?)?;
-    }
-    plot.map_or(Ok(()), |plot| plot.write_search(&document))?;
-    output.write(&text)?;
+    // Each is written even if another cannot be.
+    let report = report.map_or(Ok(()), |report| tuned_page(&document).and_then(|page| report.write_there(page)));
+    let plot = plot.map_or(Ok(()), |plot| plot.write_search(&document));
+    output.write(&text).and(report).and(plot)?;
     Ok(if holds { Ending::Done } else { Ending::LimitBroken })
 }
 
