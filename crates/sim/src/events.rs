@@ -295,7 +295,7 @@ impl EventQueue {
     /// The next span begins with events of the heap, and may have others in the wheel.
     #[cold]
     fn begin_with_far(&mut self) -> Option<usize> {
-        let Some(&Entry { at, .. }) = self.far.first() else { return None };
+        let &Entry { at, .. } = self.far.first()?;
         self.span = at >> SPAN_BITS;
         let slot = self.span as usize % SPANS;
         let mut number = std::mem::replace(&mut self.lists[slot], List::EMPTY).first;
