@@ -442,6 +442,14 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_is_due_when_a_worker_would_come_needs_no_other() {
+        let mut bench = Bench::new();
+        bench.note(0, Effect::RunHctx { hctx: HCTX, delay: Nanos(5000) });
+        assert_eq!(bench.note(5000, Effect::RunHctx { hctx: HCTX, delay: Nanos::ZERO }), []);
+        assert_eq!(bench.note(4999, Effect::RunHctx { hctx: HCTX, delay: Nanos::ZERO }), [(14_999, RUN, 2)]);
+    }
+
+    #[test]
     fn workers_of_a_hardware_queue_go_round_its_cpus_with_eight_calls_on_each() {
         let config = QueueConfig { cpus: 4, hw_queues: 2, ..QueueConfig::new(Kernel::V6_18) };
         let mut bench = Bench { queue: Queue::new(&config, "none").unwrap(), ..Bench::new() };

@@ -124,6 +124,18 @@ fn a4_the_busy_average_of_the_first_left_over_is_2() {
 }
 
 #[test]
+fn a_direct_issue_that_is_refused_counts_as_busy() {
+    for (answer, busy) in [(None, 0), (Some(Refusal::Busy), 7 * 2 / 8)] {
+        let mut bench = Bench::new(Kernel::V6_12, "none");
+        bench.refuse([answer]);
+        bench.submit(read(8));
+        bench.work();
+        assert_eq!(bench.hctx(0).busy(), busy, "2 for the refusal, which the run after it makes less");
+        bench.drain();
+    }
+}
+
+#[test]
 fn a5_without_a_scheduler_a_submitter_sleeps_while_all_tags_are_taken() {
     let mut bench = Bench::with(&QueueConfig { queue_depth: 8, ..config(Kernel::V6_12) }, "none");
     bench.occupy(8);

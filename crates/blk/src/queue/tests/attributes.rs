@@ -195,4 +195,6 @@ fn where_a_completion_runs() {
     assert_eq!(places(1, "1", 3), elsewhere);
     assert_eq!(places(1, "2", 1), elsewhere);
     assert_eq!(places(4, "2", 0), CompletionPlace::Interrupt, "its own queue");
+    assert_eq!(places(1, "2", 0), CompletionPlace::Softirq, "its own CPU, but one of several of its queue");
+    assert_eq!(places(4, "2", 3), elsewhere, "the only CPU of its queue, but not the one that was interrupted");
 }

@@ -146,3 +146,28 @@ fn a_queue_that_does_not_fit_a_tag_set_cannot_join_it() {
     let Err(error) = Queue::in_set(&deeper, "none", &tags) else { panic!("it has other tags") };
     assert_eq!(error.to_string(), "queue_depth: 64 does not fit a tag set of 32");
 }
+
+#[test]
+fn a_queue_joins_a_tag_set_that_was_made_for_its_like_and_a_lone_hardware_queue_has_one_space_either_way() {
+    for (hw_queues, host_wide_tags) in [(1, false), (1, true), (4, false), (4, true)] {
+        let of = |host_wide_tags| QueueConfig { hw_queues, host_wide_tags, ..config(Kernel::V6_18) };
+        let tags = TagSet::<Local>::shared(of(host_wide_tags).tag_layout());
+        assert!(Queue::in_set(&of(host_wide_tags), "none", &tags).is_ok(), "{hw_queues} {host_wide_tags}");
+        assert_eq!(Queue::in_set(&of(!host_wide_tags), "none", &tags).is_ok(), hw_queues == 1);
+    }
+}
+
+#[test]
+fn who_is_alone_in_a_shared_tag_set_waits_for_its_own_completions() {
+    let config = QueueConfig { queue_depth: 1, nr_requests: Some(8), ..config(Kernel::V6_18) };
+    let tags = TagSet::shared(config.tag_layout());
+    let mut alone = Bench::around(Queue::in_set(&config, "mq-deadline", &tags).unwrap());
+    alone.submit_all([read(8), read(1000)]);
+    alone.work();
+    assert_eq!(alone.issued(), [8]);
+    alone.forget();
+    alone.complete(8);
+    assert_eq!(alone.asked(), ["end 8", "run 0"], "it is in no line, in which the tag would be passed on");
+    alone.run(0);
+    alone.drain();
+}

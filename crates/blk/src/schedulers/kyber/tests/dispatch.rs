@@ -96,6 +96,18 @@ fn no_more_than_depth_tokens_are_out_and_a_cut_withholds_the_high_numbers() {
 }
 
 #[test]
+fn a_domain_that_had_no_token_has_one_as_soon_as_its_depth_is_larger() {
+    let mut bench: Bench = Bench::current();
+    bench.kyber.adopt_depth(Domain::Write, 1);
+    bench.insert_many(Op::Write, 3);
+    assert!(bench.dispatch(0).is_some());
+    assert!(bench.dispatch(0).is_none());
+    bench.kyber.adopt_depth(Domain::Write, 2);
+    assert!(bench.dispatch(0).is_some(), "nothing has come back");
+    assert!(bench.dispatch(0).is_none());
+}
+
+#[test]
 fn a_waiting_hardware_queue_is_run_after_a_wake_batch_and_leaves_the_line_with_a_token() {
     let mut bench: Bench = Bench::new(KyberGeneration::Percentiles, &[0, 1]);
     bench.kyber.adopt_depth(Domain::Read, 32);
