@@ -316,6 +316,17 @@ mod tests {
     }
 
     #[test]
+    fn in_a_small_map_each_cpu_goes_on_where_it_was_and_around() {
+        let map = TagBitmap::<Local>::new(16, 2, ShallowRule::WholeMap);
+        let take = |cpu| map.try_take(CpuId(cpu), Depth::Full);
+        assert_eq!((0..16).map_while(|_| take(1)).collect::<Vec<_>>(), (8..16).chain(0..8).collect::<Vec<_>>());
+        assert_eq!(take(0), None);
+        map.free(3, CpuId(0));
+        map.free(12, CpuId(0));
+        assert_eq!([take(0), take(0)], [Some(12), Some(3)], "from what it gave back last");
+    }
+
+    #[test]
     fn bitmap_words_for_depths_31_32_64_128_256_1023() {
         let bits = [31, 32, 64, 128, 256, 1023].map(|depth| map(depth, ShallowRule::PerWord).word_bits());
         assert_eq!(bits, [4, 8, 16, 32, 64, 64]);
