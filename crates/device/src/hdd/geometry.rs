@@ -9,6 +9,9 @@ use hoistway_blk::{Nanos, SECTOR_BYTES};
 use super::HddParameters;
 use crate::random::{from_ms, from_us};
 
+/// A sector that has passed for no longer than this is still caught: times are rounded.
+pub(super) const JUST_NOW_NS: u64 = 2_000;
+
 /// A position of head and platter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Place {
@@ -144,10 +147,9 @@ pub(super) struct Arrival {
 }
 
 impl Arrival {
-    /// Until the sector of `place` passes the head, ns. One that has passed just now is still caught: times are rounded.
+    /// Until the sector of `place` passes the head, ns.
     #[inline]
     pub(super) fn wait_ns(self, place: &Place) -> u64 {
-        const JUST_NOW_NS: u64 = 2_000;
         let turns = if place.angle_ns >= self.angle_ns { 0 } else { self.rotation_ns };
         let wait_ns = place.angle_ns + turns - self.angle_ns;
         if wait_ns + JUST_NOW_NS >= self.rotation_ns { 0 } else { wait_ns }

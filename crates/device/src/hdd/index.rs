@@ -1,7 +1,7 @@
 //! An index of a few hundred things by a number that may be that of several.
 
 /// A key and a thing.
-pub(super) type Entry = (u64, usize);
+type Entry = (u64, usize);
 
 /// Entries in a row: they are few, so that moving them costs less than a tree.
 #[derive(Clone, Debug)]
@@ -11,8 +11,9 @@ pub(super) struct Index {
 }
 
 impl Index {
-    pub(super) fn new(most: u32) -> Index {
-        Index { entries: Vec::with_capacity(most as usize) }
+    /// With room for so many, and for more.
+    pub(super) fn new(room: usize) -> Index {
+        Index { entries: Vec::with_capacity(room) }
     }
 
     pub(super) fn add(&mut self, key: u64, thing: usize) {
@@ -40,11 +41,6 @@ impl Index {
         }
     }
 
-    /// Those with keys below this one, and the others, ascending.
-    pub(super) fn split_at(&self, key: u64) -> (&[Entry], &[Entry]) {
-        self.entries.split_at(self.entries.partition_point(|&(other, _)| other < key))
-    }
-
     /// The things whose keys are from `first` to `last`, highest first.
     pub(super) fn within(&self, first: u64, last: u64) -> impl Iterator<Item = usize> {
         let end = self.entries.partition_point(|&(key, _)| key <= last);
@@ -57,7 +53,7 @@ mod tests {
     use super::*;
 
     fn index(keys: &[u64]) -> Index {
-        let mut index = Index::new(keys.len() as u32);
+        let mut index = Index::new(keys.len());
         keys.iter().enumerate().for_each(|(thing, &key)| index.add(key, thing));
         index
     }
@@ -75,6 +71,6 @@ mod tests {
         let mut index = index(&[30, 10, 30, 30, 58]);
         index.renumber(58, 4, 1);
         index.renumber(30, 3, 1);
-        assert_eq!(index.split_at(30), (&[(10, 1)][..], &[(30, 0), (30, 1), (30, 2), (58, 1)][..]));
+        assert_eq!(index.entries, [(10, 1), (30, 0), (30, 1), (30, 2), (58, 1)]);
     }
 }

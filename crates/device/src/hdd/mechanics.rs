@@ -4,7 +4,6 @@ use hoistway_blk::{Instant, Nanos};
 
 use super::HddParameters;
 use super::geometry::{Geometry, Place};
-use super::index::Index;
 
 /// The arm and the platters.
 #[derive(Clone, Debug)]
@@ -59,6 +58,11 @@ impl Mechanics {
         Mechanics { geometry, seek, head_at }
     }
 
+    /// A seek over so many cylinders, ns.
+    pub(super) fn stroke_ns(&self, cylinders: u64) -> u64 {
+        self.seek.ns(cylinders)
+    }
+
     /// From `now` until the head has moved to the track of `to`.
     #[inline]
     fn seek_ns(&self, to: &Place) -> u64 {
@@ -93,67 +97,12 @@ impl Mechanics {
         best.map(|(_, index)| index)
     }
 
-    /// The same for things that stand by their cylinders, of which `place_of` says where one is that is wanted.
-    ///
-    /// It looks at one cylinder after the other, away from the head, until seeking alone takes longer than the best does.
-    pub(super) fn nearest_of<'a>(
-        &self,
-        now: Instant,
-        by_cylinder: &Index,
-        place_of: impl Fn(usize) -> Option<&'a Place>,
-    ) -> Option<usize> {
-        let head_at = self.head_at.cylinder;
-        let (mut below, mut above) = by_cylinder.split_at(head_at);
-        let mut best = (u64::MAX, usize::MAX);
-        // Tracks of the head's own cylinder differ in how far they are.
-        while let Some((&(_, thing), rest)) = above.split_first().filter(|(entry, _)| entry.0 == head_at) {
-            if let Some(place) = place_of(thing) {
-                best = best.min((self.positioning(now, place).0, thing));
-            }
-            above = rest;
-        }
-        loop {
-            let down = below.last().map_or(u64::MAX, |entry| head_at - entry.0);
-            let up = above.first().map_or(u64::MAX, |entry| entry.0 - head_at);
-            let cylinders = down.min(up);
-            if cylinders == u64::MAX {
-                break;
-            }
-            let seek_ns = self.seek.ns(cylinders);
-            if seek_ns > best.0 {
-                break;
-            }
-            let arrival = self.geometry.arrival(now.0.saturating_add(seek_ns));
-            let mut consider = |thing| {
-                let Some(place) = place_of(thing) else { return };
-                let ns = seek_ns + arrival.wait_ns(place);
-                // Few are better, and of most that is seen at once.
-                if ns <= best.0 {
-                    best = best.min((ns, thing));
-                }
-            };
-            if down < up {
-                while let Some((&(_, thing), rest)) = below.split_last().filter(|(entry, _)| head_at - entry.0 == down)
-                {
-                    consider(thing);
-                    below = rest;
-                }
-            } else {
-                while let Some((&(_, thing), rest)) = above.split_first().filter(|(entry, _)| entry.0 - head_at == up) {
-                    consider(thing);
-                    above = rest;
-                }
-            }
-        }
-        (best.0 < u64::MAX).then_some(best.1)
-    }
-
-    /// Moves to `sector` and over `sectors` of them, beginning at `now`. Answers when the last has passed.
-    pub(super) fn pass(&mut self, now: Instant, sector: u64, sectors: u64) -> Instant {
-        let (from, to) = (self.geometry.place(sector), self.geometry.place(sector + sectors));
-        let begin = now + self.positioning(now, &from);
+    /// Moves to `sector`, which is at `from`, and over `sectors` of them, beginning at `now`. Answers when the last has passed.
+    pub(super) fn pass(&mut self, now: Instant, sector: u64, from: &Place, sectors: u64) -> Instant {
+        let to = self.geometry.place(sector + sectors);
+        let begin = now + self.positioning(now, from);
         self.head_at = to;
-        begin + self.geometry.transfer_between((sector, &from), (sector + sectors, &to))
+        begin + self.geometry.transfer_between((sector, from), (sector + sectors, &to))
     }
 }
 

@@ -13,12 +13,13 @@
 //!
 //! A flush ends when everything that was acknowledged before it is on the platters. Discards cost a cache access.
 //!
-//! A destage looks at the dirty extents that are near enough to be reached first: some tens of some hundreds.
+//! A destage looks at the dirty extents that can be reached first ([`slices`]): a few of some hundreds.
 
 mod geometry;
 mod index;
 mod mechanics;
 mod read_cache;
+mod slices;
 mod write_cache;
 
 use std::collections::VecDeque;
@@ -182,14 +183,17 @@ impl Hdd {
             let between = UniformTime::around(from_ms(pause.every_s * 1e3), 50.0);
             Pause { between, lasts: from_ms(pause.lasts_ms), next: Instant::ZERO + between.draw(&mut random) }
         });
+        let mechanics = Mechanics::new(geometry, parameters);
+        let write_cache =
+            parameters.write_cache.as_ref().map(|cache| WriteCache::new(cache.extents, cache.mb * 1e6, &mechanics));
         Hdd {
-            mechanics: Mechanics::new(geometry, parameters),
+            mechanics,
             write_to_read: from_ms(parameters.write_to_read_ms),
             cache_access: from_us(parameters.cache_access_us),
             link_sector_ns: SECTOR_BYTES as f64 * 1e3 / parameters.link_mb_per_s,
             queue_age_limit: from_ms(parameters.queue_age_limit_ms),
             read_cache: ReadCache::new(parameters.read_segments, parameters.read_ahead_kb, shape.capacity_sectors),
-            write_cache: parameters.write_cache.as_ref().map(|cache| WriteCache::new(cache.extents, cache.mb * 1e6)),
+            write_cache,
             read_waits: from_ms(parameters.write_cache.as_ref().map_or(0.0, |cache| cache.read_waits_ms)),
             pressure_lasts: from_ms(
                 parameters.write_cache.as_ref().and_then(|cache| cache.pressure_lasts_ms).unwrap_or_default(),
@@ -310,7 +314,7 @@ impl Hdd {
 
     fn serve(&mut self, now: Instant, index: usize, schedule: &mut Schedule) {
         // The order is that of arrival, and there are few.
-        let Queued { command, .. } = self.queued.remove(index);
+        let Queued { command, place, .. } = self.queued.remove(index);
         let (sector, sectors) = (command.sector.0, u64::from(command.sectors));
         let is_read = command.op == Op::Read;
         if is_read {
@@ -328,7 +332,7 @@ impl Hdd {
         }
         self.stop_reading_ahead(now);
         let turn_around = if is_read && self.last_was_write { self.write_to_read } else { Nanos::ZERO };
-        let end = self.mechanics.pass(now + turn_around, sector, sectors);
+        let end = self.mechanics.pass(now + turn_around, sector, &place, sectors);
         if is_read {
             self.read_cache.read(end, sector, sectors);
         } else {
@@ -342,8 +346,8 @@ impl Hdd {
     fn destage(&mut self, now: Instant, schedule: &mut Schedule) {
         self.stop_reading_ahead(now);
         let Some(cache) = &mut self.write_cache else { return };
-        let Some((sector, sectors)) = cache.destage(now, &self.mechanics) else { return };
-        let end = self.mechanics.pass(now, sector, sectors);
+        let Some((sector, place, sectors)) = cache.destage(now, &self.mechanics) else { return };
+        let end = self.mechanics.pass(now, sector, &place, sectors);
         self.last_was_write = true;
         self.begin(Doing::Destage, end, schedule);
     }

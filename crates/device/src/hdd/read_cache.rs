@@ -94,9 +94,9 @@ impl ReadCache {
         self.oldest = (self.oldest + 1) % self.segments.len();
     }
 
-    /// The head is wanted elsewhere. Answers the sector behind the last that was read ahead.
+    /// The head is wanted elsewhere. Answers the sector behind the last that was read ahead, if time has passed for any.
     pub(super) fn stop(&mut self, now: Instant, geometry: &Geometry) -> Option<u64> {
-        let ahead = self.ahead.take()?;
+        let ahead = self.ahead.take().filter(|ahead| ahead.since < now)?;
         let most = ahead.end - ahead.sector;
         let time = now.since(ahead.since);
         let whole = geometry.transfer(ahead.sector, most) <= time;

@@ -9,6 +9,7 @@ use hoistway_blk::Instant;
 use super::geometry::Place;
 use super::index::Index;
 use super::mechanics::Mechanics;
+use super::slices::Slices;
 
 /// Sectors that are destaged in one go: a read need not wait for a whole stream.
 const DESTAGE_SECTORS_MAX: u64 = 2048;
@@ -36,8 +37,8 @@ pub(super) struct WriteCache {
     extents: Vec<Extent>,
     /// By first sector.
     by_sector: Index,
-    /// By cylinder.
-    by_cylinder: Index,
+    /// By where they are.
+    by_place: Slices,
     /// No extent has more sectors.
     longest: u64,
     /// The extent that is being destaged and how many of its sectors.
@@ -53,11 +54,11 @@ pub(super) struct WriteCache {
 }
 
 impl WriteCache {
-    pub(super) fn new(extents_max: u32, bytes_max: f64) -> WriteCache {
+    pub(super) fn new(extents_max: u32, bytes_max: f64, mechanics: &Mechanics) -> WriteCache {
         WriteCache {
             extents: Vec::with_capacity(extents_max as usize),
-            by_sector: Index::new(extents_max),
-            by_cylinder: Index::new(extents_max),
+            by_sector: Index::new(extents_max as usize),
+            by_place: Slices::new(extents_max, mechanics),
             longest: 0,
             destaging: None,
             extents_max: extents_max as usize,
@@ -99,7 +100,7 @@ impl WriteCache {
             let place = mechanics.geometry.place(sector);
             let index = self.extents.len();
             self.by_sector.add(sector, index);
-            self.by_cylinder.add(place.cylinder, index);
+            self.by_place.add(&place, index);
             self.longest = self.longest.max(sectors);
             self.extents.push(Extent { sector, sectors, place, epoch: self.epoch });
         } else {
@@ -114,20 +115,20 @@ impl WriteCache {
         self.around(sector).any(|(_, extent)| sector + sectors <= extent.end())
     }
 
-    /// Begins to destage what the head reaches first, and answers where and how much. While a flush is under way only
+    /// Begins to destage what the head reaches first, and answers from which sector and how many. While a flush is under way only
     /// what it waits for is considered.
-    pub(super) fn destage(&mut self, now: Instant, mechanics: &Mechanics) -> Option<(u64, u64)> {
+    pub(super) fn destage(&mut self, now: Instant, mechanics: &Mechanics) -> Option<(u64, Place, u64)> {
         let flushing = self.older > 0;
         let (extents, epoch) = (&self.extents, self.epoch);
         let place_of = |index: usize| {
             let extent = &extents[index];
             (!flushing || extent.epoch < epoch).then_some(&extent.place)
         };
-        let index = mechanics.nearest_of(now, &self.by_cylinder, place_of)?;
+        let index = self.by_place.nearest_of(now, mechanics, place_of)?;
         let extent = &self.extents[index];
         let sectors = extent.sectors.min(DESTAGE_SECTORS_MAX);
         self.destaging = Some((index, sectors));
-        Some((extent.sector, sectors))
+        Some((extent.sector, extent.place, sectors))
     }
 
     /// What was being destaged is on the platters.
@@ -148,7 +149,7 @@ impl WriteCache {
             self.extents.swap_remove(index);
             if let Some(Extent { sector, place, .. }) = self.extents.get(index) {
                 self.by_sector.renumber(*sector, last, index);
-                self.by_cylinder.renumber(place.cylinder, last, index);
+                self.by_place.renumber(place, last, index);
             }
         }
         if was_longest && self.longest > DESTAGE_SECTORS_MAX {
@@ -160,14 +161,14 @@ impl WriteCache {
     fn index(&mut self, index: usize) {
         let Extent { sector, place, .. } = self.extents[index];
         self.by_sector.add(sector, index);
-        self.by_cylinder.add(place.cylinder, index);
+        self.by_place.add(&place, index);
     }
 
     /// An extent is about to be elsewhere.
     fn forget(&mut self, index: usize) {
         let Extent { sector, place, .. } = self.extents[index];
         self.by_sector.remove(sector, index);
-        self.by_cylinder.remove(place.cylinder, index);
+        self.by_place.remove(&place, index);
     }
 
     /// A flush: all that is dirty now is to be destaged. Answers the number of the flush.

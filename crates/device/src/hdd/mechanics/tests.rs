@@ -1,5 +1,4 @@
 use super::*;
-use crate::hdd::index::Index;
 use crate::preset::{Parameters, Preset};
 use crate::random::Random;
 
@@ -46,9 +45,11 @@ fn behind_what_has_passed_the_next_sector_follows_without_a_wait() {
     for _ in 0..1000 {
         let (sector, sectors) = (random.below(capacity - 10_000), 1 + random.below(9_000));
         let now = Instant(random.below(1 << 40));
-        let end = mechanics.pass(now, sector, sectors);
+        let from = mechanics.geometry.place(sector);
+        let end = mechanics.pass(now, sector, &from, sectors);
         assert_eq!(mechanics.head_at, mechanics.geometry.place(sector + sectors));
-        let next = mechanics.pass(end, sector + sectors, 1);
+        let behind = mechanics.head_at;
+        let next = mechanics.pass(end, sector + sectors, &behind, 1);
         let passing = mechanics.geometry.transfer(sector + sectors, 1);
         assert!(next.since(end) <= passing + Nanos(2_000), "{sectors} from {sector}: {:?}", next.since(end));
     }
@@ -60,29 +61,5 @@ fn of_two_that_are_reached_at_the_same_moment_the_first_is_the_nearest() {
     let [near, far] = [1_000_000, 9_000_000_000].map(|sector| mechanics.geometry.place(sector));
     let nearest = |places: &[Place]| mechanics.nearest(Instant::ZERO, places.iter().enumerate());
     assert_eq!(nearest(&[near, near, far]), Some(0));
-    let outwards = |numbers: &[usize]| {
-        let mut index = Index::new(8);
-        numbers.iter().for_each(|&number| index.add(near.cylinder, number));
-        mechanics.nearest_of(Instant::ZERO, &index, |_| Some(&near))
-    };
-    assert_eq!(outwards(&[5, 2]), Some(2));
-    assert_eq!((nearest(&[]), outwards(&[])), (None, None));
-}
-
-#[test]
-fn looking_outwards_finds_what_looking_at_all_finds() {
-    let (mut mechanics, _, capacity) = of_a_disk();
-    let mut random = Random::from_seed(1);
-    for round in 0..500 {
-        // Here and there some that are close to each other, and to the head.
-        let span = if round % 3 == 0 { 100_000 } else { capacity };
-        let places: Vec<Place> = (0..300).map(|_| mechanics.geometry.place(random.below(span))).collect();
-        mechanics.head_at = mechanics.geometry.place(random.below(span));
-        let mut index = Index::new(300);
-        places.iter().enumerate().for_each(|(number, place)| index.add(place.cylinder, number));
-        let wanted = |number: usize| (round % 2 == 0 || !number.is_multiple_of(7)).then_some(&places[number]);
-        let now = Instant(random.below(1 << 40));
-        let all = (0..300).filter_map(|number| Some((number, wanted(number)?)));
-        assert_eq!(mechanics.nearest_of(now, &index, wanted), mechanics.nearest(now, all), "round {round}");
-    }
+    assert_eq!(nearest(&[]), None);
 }

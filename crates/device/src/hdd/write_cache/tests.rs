@@ -10,7 +10,7 @@ fn mechanics() -> Mechanics {
 }
 
 fn cache(extents: u32, sectors: u64) -> WriteCache {
-    WriteCache::new(extents, sectors as f64 * 512.0)
+    WriteCache::new(extents, sectors as f64 * 512.0, &mechanics())
 }
 
 #[test]
@@ -34,11 +34,13 @@ fn a_flush_waits_for_what_was_dirty_then_however_a_stream_goes_on() {
     assert!(cache.admit(0, 3000, &mechanics));
     let flush = cache.flush();
     assert!(cache.admit(3000, 10, &mechanics) && cache.extents.len() == 2, "joins nothing that is flushed");
-    assert_eq!(cache.destage(Instant::ZERO, &mechanics), Some((0, DESTAGE_SECTORS_MAX)));
+    let place = |sector| mechanics.geometry.place(sector);
+    assert_eq!(cache.destage(Instant::ZERO, &mechanics), Some((0, place(0), DESTAGE_SECTORS_MAX)));
     assert!(!cache.is_flushed(flush));
     cache.destaged(&mechanics);
     assert!(!cache.is_flushed(flush) && !cache.holds(0, 1) && cache.holds(DESTAGE_SECTORS_MAX, 952));
-    assert_eq!(cache.destage(Instant::ZERO, &mechanics), Some((DESTAGE_SECTORS_MAX, 952)));
+    let rest = Some((DESTAGE_SECTORS_MAX, place(DESTAGE_SECTORS_MAX), 952));
+    assert_eq!(cache.destage(Instant::ZERO, &mechanics), rest);
     cache.destaged(&mechanics);
     assert!(cache.is_flushed(flush) && cache.holds(3000, 10) && !cache.is_empty());
 }
@@ -120,7 +122,11 @@ fn its_indexes_answer_what_looking_at_every_extent_answers() {
                     assert_eq!(begun.is_none(), plain.extents.is_empty(), "{step}");
                     if let Some((index, sectors)) = plain.moving {
                         let extent = &plain.extents[index];
-                        assert_eq!((begun, sectors), (Some((extent.0, sectors)), extent.1.min(DESTAGE_SECTORS_MAX)));
+                        let place = mechanics.geometry.place(extent.0);
+                        assert_eq!(
+                            (begun, sectors),
+                            (Some((extent.0, place, sectors)), extent.1.min(DESTAGE_SECTORS_MAX))
+                        );
                         assert!(!is_flushing || older(extent), "{step}: a flush waits");
                     }
                 }
