@@ -119,6 +119,7 @@ fn option(field: Field) -> &'static str {
         Field::Hosts => "--host",
         Field::Cpus => "--cpus",
         Field::MemoryBytes => "--memory",
+        Field::Journal => "--journal",
         Field::Schedulers => "--schedulers",
         Field::Elevator => "--elevator",
         Field::GuestSchedulers => "--guest-schedulers",

@@ -7,6 +7,7 @@ use hoistway_blk::{Kernel, MQ_DEADLINE, Priorities, Row};
 use hoistway_load::{Load, Process};
 use hoistway_sim::QueueSettings;
 
+use crate::comparison::Comparison;
 use crate::error::Field;
 use crate::surroundings::Asked;
 
@@ -71,7 +72,18 @@ const ASKS: [Ask; 4] = [
 
 /// A notice for each option that some of the schedulers ignore, wholly or in part.
 pub(crate) fn notices(asked: &Asked<'_>, workload: &Load, schedulers: &[String], queue: &QueueSettings) -> Vec<String> {
-    ASKS.iter().filter_map(|ask| notice(asked, ask, workload, schedulers, queue)).collect()
+    let ignored = ASKS.iter().filter_map(|ask| notice(asked, ask, workload, schedulers, queue));
+    ignored.chain(of_the_page_cache(asked, workload)).collect()
+}
+
+/// A notice if something is asked of a page cache that nobody uses.
+fn of_the_page_cache(asked: &Asked<'_>, workload: &Load) -> Option<String> {
+    let Comparison { memory_bytes, journal, .. } = asked.comparison;
+    let fields = [(Field::MemoryBytes, memory_bytes.is_some()), (Field::Journal, *journal)];
+    let given: Vec<_> = fields.iter().filter(|(_, is_given)| *is_given).map(|(field, _)| asked.name(*field)).collect();
+    let is_used = workload.processes.iter().any(|process| !process.caching.direct);
+    (!given.is_empty() && !is_used)
+        .then(|| format!("{}: no effect without the page cache, and all I/O of this load is direct.", given.join(", ")))
 }
 
 fn notice(
@@ -121,7 +133,6 @@ mod tests {
     use hoistway_legacy::{ALL_SCHEDULERS, all_schedulers};
 
     use super::*;
-    use crate::comparison::Comparison;
     use crate::surroundings::Alone;
     use crate::texts::Texts;
 
@@ -156,6 +167,21 @@ mod tests {
             ["cgroup_weight (a): no effect with none, mq-deadline, kyber, noop, deadline."]
         );
         assert!(told("cgroup=g", Kernel::DEFAULT)[0].contains("only `io_max` acts on groups there"));
+    }
+
+    #[test]
+    fn memory_and_journal_of_a_page_cache_that_nobody_uses_are_told() {
+        let told = |comparison: Comparison, direct: bool| {
+            let text = format!("[a]\nfilename=/dev/sda\nioengine=psync\ndirect={}\n", u8::from(direct));
+            let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
+            let asked = Asked { comparison: &comparison, surroundings: &Alone };
+            of_the_page_cache(&asked, &workload)
+        };
+        let both = Comparison { memory_bytes: Some(1 << 30), journal: true, ..Comparison::default() };
+        let text = "`memory_bytes`, `journal`: no effect without the page cache, and all I/O of this load is direct.";
+        assert_eq!(told(both.clone(), true).as_deref(), Some(text));
+        assert!(told(Comparison { memory_bytes: None, ..both.clone() }, true).unwrap().starts_with("`journal`: no"));
+        assert_eq!((told(both, false), told(Comparison::default(), true)), (None, None));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
 use crate::latency::Latencies;
-use crate::listener::is_left_over;
+use crate::listener::make_room;
 use crate::served::{Served, Site};
 use crate::server::ServerError;
 use crate::spec::{SETTINGS, apply, ioprio_text};
@@ -252,9 +252,7 @@ impl Control {
     /// If the path is in use, or the system refuses.
     pub fn listen(path: &Path) -> Result<Control, ServerError> {
         let listen = || -> io::Result<UnixListener> {
-            if is_left_over(path) {
-                std::fs::remove_file(path)?;
-            }
+            make_room(path)?;
             // It must not be open to others even for a moment. The mask is that of the process, so this is for its beginning.
             let mask = rustix::process::umask(Mode::from_raw_mode(0o177));
             let listener = UnixListener::bind(path);

@@ -3,7 +3,8 @@
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixListener;
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,9 +136,7 @@ pub(crate) fn pause_after(site: &Site, error: &io::Error) {
 /// Listens at a path. A socket on which nobody listens is replaced.
 pub(crate) fn bind(path: &Path) -> Result<UnixListener, ServerError> {
     let listen = || -> io::Result<UnixListener> {
-        if is_left_over(path) {
-            std::fs::remove_file(path)?;
-        }
+        make_room(path)?;
         let listener = UnixListener::bind(path)?;
         listener.set_nonblocking(true)?;
         Ok(listener)
@@ -145,13 +144,17 @@ pub(crate) fn bind(path: &Path) -> Result<UnixListener, ServerError> {
     listen().map_err(|why| ServerError::Listen { place: path.display().to_string(), why })
 }
 
-/// Whether there is a socket on which nobody listens.
-pub(crate) fn is_left_over(path: &Path) -> bool {
-    use std::os::unix::fs::FileTypeExt as _;
-    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
-    is_socket
-        && std::os::unix::net::UnixStream::connect(path)
-            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+/// Takes away a socket on which nobody listens.
+///
+/// # Errors
+/// If it cannot be taken away, or what is there is no socket.
+pub(crate) fn make_room(path: &Path) -> io::Result<()> {
+    let Ok(there) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !there.file_type().is_socket() {
+        return Err(io::Error::other("what is there is no socket"));
+    }
+    let is_left_over = UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    if is_left_over { std::fs::remove_file(path) } else { Ok(()) }
 }
 
 impl AsFd for Listener {

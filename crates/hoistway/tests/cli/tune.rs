@@ -79,6 +79,8 @@ fn a_search_goes_on_from_its_file_and_refuses_that_of_another() {
     let text = fs::read_to_string(folder.path().join("state.json")).unwrap();
     fs::write(folder.path().join("state.json"), &text[..text.len() / 2]).unwrap();
     refuse(OBJECTIVE, &["--state state.json: EOF while parsing"]);
+    let endless = [&tune(OBJECTIVE)[..], &["--state", "/dev/zero"]].concat();
+    refused(folder.path(), &endless, &["--state /dev/zero: cannot be read", "this is not a file"]);
     refused(
         folder.path(),
         &[&tune(OBJECTIVE)[..], &["--state", "load.fio"]].concat(),

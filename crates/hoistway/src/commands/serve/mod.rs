@@ -225,9 +225,10 @@ fn serve(
     let stop = Stop::new()?;
     let hang_ups = signals::watch(stop.clone(), reloader.can_reload())?;
     for export in &server.site().offer().exports {
-        let size_mib = export.size_bytes as f64 / f64::from(1 << 20);
+        let bytes = export.size_bytes;
+        let size = if bytes % (1 << 20) == 0 { format!("{} MiB", bytes >> 20) } else { format!("{bytes} bytes") };
         let how = if export.read_only { ", read-only" } else { "" };
-        say(&format!("export {:?}: {size_mib} MiB{how}", export.name));
+        say(&format!("export {:?}: {size}{how}", export.name));
     }
     if cfg!(panic = "abort") {
         say("this build ends whole if there is a bug in it; one made with --profile server ends only the connection");

@@ -1,7 +1,7 @@
 //! `--state`: the runs of a search in a file, which is always whole.
 
 use std::fs;
-use std::io::{ErrorKind, Write as _};
+use std::io::{Error, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -18,7 +18,11 @@ pub(super) struct StateFile {
 impl StateFile {
     /// Reads what there is, if there is anything, and checks that it can be written.
     pub(super) fn open(name: &Path, mut state: State) -> Result<Self> {
-        match fs::read_to_string(name) {
+        // What never ends, or waits for somebody, is no state either.
+        let read = fs::metadata(name).and_then(|there| {
+            if there.is_file() { fs::read_to_string(name) } else { Err(Error::other("this is not a file")) }
+        });
+        match read {
             Ok(text) => {
                 if let Err(problem) = state.take_up(&text) {
                     bail!("--state {}: {problem}", name.display());
