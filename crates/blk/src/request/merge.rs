@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use crate::bio::limits::Limits;
 use crate::bio::{Bio, BioFlags, Op};
+use crate::ground::ids::Sector;
 use crate::ground::kernel::Generation;
 use crate::request::{Marks, Request, Rq};
 
@@ -81,7 +82,12 @@ pub fn mergeable(rq: &Request) -> bool {
 impl MergeRules {
     /// Tries to merge a bio into one of the newest requests of a list. The first that fits by position decides.
     pub(crate) fn merge_with_newest(&self, list: &mut VecDeque<Rq>, bio: &mut Option<Bio>) -> Option<Edge> {
+        let (start, end) = bio.as_ref().map(|bio| (bio.sector, bio.end()))?;
         for rq in list.iter_mut().rev().take(MERGE_WINDOW) {
+            // Most are elsewhere, which is seen without a call.
+            if self.touches(rq, start, end).is_none() {
+                continue;
+            }
             match self.merge(rq, bio) {
                 Merge::No => {}
                 Merge::Merged(edge) => return Some(edge),
@@ -106,14 +112,19 @@ impl MergeRules {
     #[inline]
     #[must_use]
     pub fn edge(&self, rq: &Request, bio: &Bio) -> Option<Edge> {
-        let edge = if rq.end() == bio.sector || self.joins_ranges(rq) {
-            Edge::Back
-        } else if bio.end() == rq.sector {
-            Edge::Front
+        self.touches(rq, bio.sector, bio.end()).filter(|_| self.alike(rq, bio))
+    }
+
+    /// The edge at which something from `start` to before `end` may join `rq` as far as its position goes.
+    #[inline]
+    fn touches(&self, rq: &Request, start: Sector, end: Sector) -> Option<Edge> {
+        if rq.end() == start || self.joins_ranges(rq) {
+            Some(Edge::Back)
+        } else if end == rq.sector {
+            Some(Edge::Front)
         } else {
-            return None;
-        };
-        self.alike(rq, bio).then_some(edge)
+            None
+        }
     }
 
     /// Whether a request takes more ranges, wherever they are.
@@ -204,7 +215,7 @@ pub fn absorb(first: &mut Request, second: &mut Rq) {
 mod tests {
     use super::*;
     use crate::bio::ioprio::{IoPriority, PriorityClass};
-    use crate::ground::ids::{CgroupId, RqId, Sector};
+    use crate::ground::ids::{CgroupId, RqId};
     use crate::ground::kernel::Kernel;
     use crate::ground::sharing::Local;
     use crate::ground::time::Instant;
