@@ -149,4 +149,33 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn limits_that_contradict_themselves_are_named_by_their_field() {
+        let limits = |change: fn(&mut Limits)| {
+            let mut limits = Limits::new(8, 8, 1024, 2560, 128);
+            change(&mut limits);
+            limits.contradiction().map(|(field, _)| field)
+        };
+        assert_eq!(limits(|_| {}), None);
+        assert_eq!(limits(|limits| limits.max_sectors = 8), None);
+        assert_eq!(limits(|limits| limits.max_sectors = 7), Some("limits.max_sectors"));
+        assert_eq!(limits(|limits| limits.max_segments = 0), Some("limits.max_segments"));
+        assert_eq!(limits(|limits| limits.physical_block = 12), Some("limits.physical_block"));
+        assert_eq!(limits(|limits| limits.chunk_sectors = 64), None);
+        assert_eq!(limits(|limits| limits.chunk_sectors = 63), Some("limits.chunk_sectors"));
+        assert_eq!(limits(|limits| limits.actuators = vec![Sector(100), Sector(200)]), None);
+        let twice = limits(|limits| limits.actuators = vec![Sector(100), Sector(100)]);
+        assert_eq!(twice, Some("limits.actuators"), "an actuator without a sector");
+    }
+
+    #[test]
+    fn requests_are_made_of_whole_blocks_and_a_discard_may_be_4_gb_long_less_a_sector() {
+        let limits = Limits::new(8, 8, 1029, 2560, 128);
+        assert_eq!(
+            (limits.max_sectors, limits.max_hw_sectors, limits.max_discard_sectors),
+            (1024, 1029, (1 << 23) - 1)
+        );
+        assert_eq!(Limits::new(8, 8, 4096, 2563, 128).max_sectors, 2560, "what the kernel cuts at counts");
+    }
 }

@@ -166,4 +166,28 @@ mod tests {
         let bio = Bio { segments: 3, ..Bio::new(Op::Read, Sector(0), 24) };
         assert_eq!(parts(bio, &limits), [(0, 16, true), (16, 8, false)]);
     }
+
+    #[test]
+    fn each_part_has_its_share_of_the_segments_and_one_at_least() {
+        for (segments, cut, shares) in [(3, 16, (2, 1)), (3, 17, (3, 1)), (24, 8, (8, 16)), (1, 8, (1, 1))] {
+            let mut rest = Bio { segments, ..Bio::new(Op::Read, Sector(0), 24) };
+            let front = split(&mut rest, cut);
+            assert_eq!((front.segments, rest.segments), shares, "{segments} cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_share_of_segments_is_cut_to_whole_logical_blocks() {
+        let limits = Limits { max_segments: 5, logical_block: 8, physical_block: 8, ..Limits::default() };
+        let bio = Bio { segments: 8, ..Bio::new(Op::Read, Sector(0), 64) };
+        assert_eq!(split_point(&bio, &limits), Some(40));
+        assert_eq!(split_point(&Bio { segments: 9, ..bio }, &limits), Some(32), "35 sectors are four blocks and a bit");
+    }
+
+    #[test]
+    fn into_how_many_parts_a_bio_will_be_cut_is_known_before() {
+        let limits = Limits { max_sectors: 256, ..Limits::default() };
+        let counted = [8, 256, 257, 600].map(|sectors| super::parts(&Bio::new(Op::Write, Sector(0), sectors), &limits));
+        assert_eq!(counted, [1, 1, 2, 3]);
+    }
 }

@@ -190,3 +190,40 @@ impl Effects {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_policy_wishes_apart_from_the_way_of_an_io_is_done_as_well() {
+        let mut effects = Effects::new();
+        let answer = effects.call(Now::default(), |cx| {
+            cx.wishes.run_queues = true;
+            cx.wishes.set_timer = Some(Instant(7));
+            4711
+        });
+        assert_eq!(answer, 4711);
+        assert!(matches!(effects.pop(), Some(Effect::SetTimer(Instant(7)))));
+        assert!(matches!(effects.pop(), Some(Effect::RunAll { delay: Nanos::ZERO })));
+        effects.call(Now::default(), |cx| cx.wishes.cancel_timer = true);
+        assert!(matches!(effects.pop(), Some(Effect::CancelTimer)));
+        assert!(effects.is_empty());
+    }
+
+    #[test]
+    fn there_is_something_to_do_while_a_bio_has_to_be_told_of_or_an_effect_is_left() {
+        let mut effects = Effects::new();
+        let mut bios = vec![Bio::new(crate::bio::Op::Read, crate::ground::ids::Sector(8), 8)];
+        effects.end(&mut bios, Status::IoError);
+        assert!(bios.is_empty(), "they have gone over");
+        effects.push(Effect::KickRequeue);
+        assert!(!effects.is_empty() && effects.has_ended());
+        assert!(matches!(effects.pop(), Some(Effect::EndBio { status: Status::IoError, .. })));
+        assert!(!effects.is_empty() && !effects.has_ended());
+        assert!(matches!(effects.pop(), Some(Effect::KickRequeue)));
+        assert!(effects.is_empty());
+        effects.end_bio(Bio::new(crate::bio::Op::Read, crate::ground::ids::Sector(8), 8), Status::Ok);
+        assert!(!effects.is_empty());
+    }
+}

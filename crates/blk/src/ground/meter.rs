@@ -153,3 +153,44 @@ pub(crate) fn beyond_the_first(meter: &impl Meter) -> impl FnMut() {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts the requests beyond the first.
+    #[derive(Default)]
+    struct Beyond(Cell<u32>);
+
+    impl Meter for Beyond {
+        fn enter(&self, _: &Held, _: Site) {}
+
+        fn try_enter(&self, _: &Held, _: Site) -> bool {
+            true
+        }
+
+        fn leave(&self, _: &Held, _: Site) {}
+
+        fn another(&self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+
+    #[test]
+    fn the_first_request_under_a_hold_is_paid_for_with_the_lock_and_each_other_by_itself() {
+        let meter = Beyond::default();
+        let mut tell = beyond_the_first(&meter);
+        let told = [(); 4].map(|()| {
+            tell();
+            meter.0.get()
+        });
+        assert_eq!(told, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn without_a_meter_each_lock_is_free_and_anybody_may_ask() {
+        let held = Held::default();
+        assert!(NoMeter.try_enter(&held, Site::Merge) && NoMeter.may_ask(&held));
+        assert!(!NoMeter.is_taking_in(&held));
+    }
+}

@@ -277,3 +277,178 @@ impl<S: OwnedPolicy> Custody<S> {
         self.requests.release(id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bio::Op;
+    use crate::bio::limits::Limits;
+    use crate::ground::ids::Sector;
+    use crate::ground::kernel::Kernel;
+    use crate::ground::sharing::Local;
+    use crate::ground::time::{Instant, Now};
+    use crate::policy::{Choice, Needs};
+    use crate::request::RequestPool;
+
+    /// A policy that dispatches what came first, and names one request for front merges.
+    #[derive(Default)]
+    struct Table {
+        bios: bool,
+        queue: Vec<RqId>,
+        front: Option<RqId>,
+        refuses: bool,
+        /// Neighbours by sector: the one before and the one behind.
+        neighbours: Option<(RqId, RqId)>,
+        arrived: u32,
+    }
+
+    impl Scheduler for Table {
+        fn needs(&self) -> Needs {
+            Needs { bios: self.bios, ..Needs::default() }
+        }
+        fn insert(&mut self, _: &mut PolicyCx<'_>, id: RqId, _: Place) {
+            self.queue.push(id);
+        }
+        fn dispatch(&mut self, _: &mut PolicyCx<'_>, _: HctxId) -> Choice {
+            let rq = (!self.queue.is_empty()).then(|| self.queue.remove(0));
+            Choice { rq, reason: Reason::Empty }
+        }
+        fn finish(&mut self, _: &mut PolicyCx<'_>, _: RqId) {}
+        fn has_work(&self) -> bool {
+            !self.queue.is_empty()
+        }
+        fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, _: RqId) {}
+        fn arrived(&mut self, _: &mut PolicyCx<'_>, _: &Request) {
+            self.arrived += 1;
+        }
+        fn allow_merge(&mut self, _: &mut PolicyCx<'_>, _: RqId, _: &Bio) -> bool {
+            !self.refuses
+        }
+        fn front_candidate(&self, _: &PolicyCx<'_>, _: &Bio) -> Option<RqId> {
+            self.front
+        }
+        fn next(&self, id: RqId) -> Option<RqId> {
+            self.neighbours.filter(|&(before, _)| before == id).map(|(_, behind)| behind)
+        }
+        fn absorbed(&mut self, _: &mut PolicyCx<'_>, _: RqId, absorbed: RqId) {
+            self.queue.retain(|&id| id != absorbed);
+            self.neighbours = None;
+        }
+    }
+
+    struct Bench {
+        pool: RequestPool<Local>,
+        custody: Custody<Table>,
+        rules: MergeRules,
+        next: u32,
+    }
+
+    impl Bench {
+        fn new(table: Table) -> Self {
+            let limits = Limits { max_sectors: 32, ..Limits::default() };
+            let rules = MergeRules::new(&Kernel::V6_18.generation(), limits, NoMerges::All);
+            Bench { pool: RequestPool::new(8), custody: Custody::new(table, 8), rules, next: 0 }
+        }
+
+        fn with<R>(&mut self, body: impl FnOnce(&mut Custody<Table>, &mut ElevatorCx<'_>, &MergeRules) -> R) -> R {
+            ElevatorCx::alone(Now::default(), |cx| {
+                let answer = body(&mut self.custody, cx, &self.rules);
+                cx.freed.drain(..).for_each(|rq| self.pool.put(rq));
+                answer
+            })
+        }
+
+        fn insert(&mut self, sector: u64, sectors: u32) -> RqId {
+            let id = RqId(self.next);
+            self.next += 1;
+            let mut rq = self.pool.take(id);
+            rq.found(Bio::new(Op::Write, Sector(sector), sectors), Instant::ZERO);
+            self.with(|custody, cx, rules| custody.insert(cx, rules, rq, Place::Sorted));
+            id
+        }
+
+        fn merges(&mut self, sector: u64) -> Option<Edge> {
+            let mut bio = Some(Bio::new(Op::Write, Sector(sector), 8));
+            self.with(|custody, cx, rules| custody.merge_bio(cx, rules, &mut bio))
+        }
+
+        /// What begins where, and ends where, in the order in which it is given out.
+        fn drain(mut self) -> Vec<(u64, u64)> {
+            let mut given = Vec::new();
+            while let Some(rq) = self.with(|custody, cx, _| custody.dispatch(cx, HctxId(0)).0) {
+                given.push((rq.sector.0, rq.end().0));
+                self.pool.put(rq);
+            }
+            given
+        }
+    }
+
+    #[test]
+    fn a_bio_meets_something_where_requests_are_held_or_where_the_policy_wants_to_know_of_it() {
+        let mut bench = Bench::new(Table::default());
+        assert!(!bench.custody.meets_bios());
+        bench.insert(100, 8);
+        assert!(bench.custody.meets_bios());
+        assert_eq!(bench.drain(), [(100, 108)]);
+        assert!(Bench::new(Table { bios: true, ..Table::default() }).custody.meets_bios());
+    }
+
+    #[test]
+    fn each_request_on_its_way_in_is_told_of_whether_it_is_absorbed_or_not() {
+        let mut bench = Bench::new(Table::default());
+        [100, 108, 300].into_iter().for_each(|sector| {
+            bench.insert(sector, 8);
+        });
+        assert_eq!(bench.custody.policy().arrived, 3);
+        assert_eq!(bench.drain(), [(100, 116), (300, 308)]);
+    }
+
+    #[test]
+    fn a_front_merge_needs_a_request_that_begins_there_and_the_policys_consent() {
+        for (refuses, sector, merged) in [(false, 192, true), (true, 192, false), (false, 191, false)] {
+            let mut bench = Bench::new(Table { refuses, ..Table::default() });
+            bench.custody.policy.front = Some(bench.insert(200, 8));
+            // Not found by the cache, which holds the one that came last.
+            let last = bench.insert(5000, 8);
+            bench.custody.index.set_last(last);
+            assert_eq!(bench.merges(sector), merged.then_some(Edge::Front), "{sector}");
+            bench.drain();
+        }
+    }
+
+    #[test]
+    fn a_request_that_was_absorbed_into_is_found_by_its_new_end_and_is_the_last_merged_one() {
+        let mut bench = Bench::new(Table::default());
+        let one = bench.insert(100, 8);
+        let other = bench.insert(116, 8);
+        bench.custody.policy.neighbours = Some((one, other));
+        assert_eq!(bench.merges(108), Some(Edge::Back), "it closes the gap");
+        assert_eq!(bench.custody.index.last(), Some(one));
+        let last = bench.insert(5000, 8);
+        bench.custody.index.set_last(last);
+        assert_eq!(bench.merges(124), Some(Edge::Back));
+        assert_eq!(bench.drain(), [(100, 132), (5000, 5008)]);
+    }
+
+    #[test]
+    fn who_absorbs_a_newcomer_is_the_last_merged_one() {
+        let mut bench = Bench::new(Table::default());
+        let one = bench.insert(100, 8);
+        let last = bench.insert(5000, 8);
+        bench.custody.index.set_last(last);
+        bench.insert(108, 8);
+        assert_eq!(bench.custody.index.last(), Some(one));
+        assert_eq!(bench.drain(), [(100, 116), (5000, 5008)]);
+    }
+
+    #[test]
+    fn what_has_become_too_long_makes_room_in_the_cache_for_the_next_that_comes() {
+        let mut bench = Bench::new(Table::default());
+        bench.rules.nomerges = NoMerges::Cheap;
+        bench.insert(100, 32);
+        assert_eq!(bench.merges(132), None);
+        bench.insert(132, 8);
+        assert_eq!(bench.merges(140), Some(Edge::Back));
+        assert_eq!(bench.drain(), [(100, 132), (132, 148)]);
+    }
+}

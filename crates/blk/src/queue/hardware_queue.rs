@@ -383,4 +383,28 @@ mod tests {
         assert_eq!(names(&out), expected);
         assert!(!bench.hctx.has_leftovers());
     }
+
+    #[test]
+    fn with_more_than_64_cpus_each_software_queue_is_known_by_itself() {
+        for one_by_one in [false, true] {
+            let cpus = (0..130).map(CpuId).collect();
+            let mut bench = Bench { pool: RequestPool::new(32), hctx: HardwareQueue::new(HctxId(0), cpus), next: 0 };
+            for cpu in [3, 67, 129] {
+                bench.insert(cpu, u64::from(cpu) * 1000);
+            }
+            assert!(bench.merges(67, 67_008), "it is looked for where it is");
+            assert!(!bench.merges(4, 67_016) && !bench.merges(65, 3_008));
+            let mut out = VecDeque::new();
+            if one_by_one {
+                for left in [true, true, false] {
+                    out.extend(bench.hctx.take_next(&NoMeter));
+                    assert_eq!(bench.hctx.has_queued(), left, "{} taken", out.len());
+                }
+            } else {
+                bench.hctx.take_all(&NoMeter, &mut out);
+            }
+            assert_eq!(out.iter().map(|rq| rq.ctx.0).collect::<Vec<_>>(), [3, 67, 129]);
+            assert!(!bench.hctx.has_queued() && (0..130).all(|index| !bench.hctx.is_pending(index)));
+        }
+    }
 }

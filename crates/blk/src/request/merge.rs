@@ -326,4 +326,37 @@ mod tests {
         let mut rq = request(write(120));
         assert_eq!(rules.merge(&mut rq, &mut Some(write(128))), Merge::TooLong);
     }
+
+    #[test]
+    fn discards_join_up_to_the_ranges_of_one_command_wherever_they_are() {
+        let discard = |sector| Bio::new(Op::Discard, Sector(sector), 8);
+        let mut rules = rules(Kernel::V6_18);
+        rules.limits.max_discard_segments = 3;
+        let of = |count: u64, sector| {
+            let mut rq = request(discard(sector));
+            (1..count).for_each(|n| rq.bios.push(discard(sector + n * 1000)));
+            rq
+        };
+        for (first, second, fits) in [(1, 1, true), (1, 2, true), (2, 2, false), (3, 1, false)] {
+            assert_eq!(rules.may_absorb(&of(first, 100), &of(second, 108)), fits, "{first} and {second}");
+        }
+        for (ranges, merged) in [(2, Merge::Merged(Edge::Back)), (3, Merge::TooLong)] {
+            assert_eq!(rules.merge(&mut of(ranges, 100), &mut Some(discard(9_000_000))), merged, "{ranges}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_data_does_not_merge() {
+        assert!(bio_mergeable(&write(108)) && !bio_mergeable(&Bio { sectors: 0, ..write(108) }));
+    }
+
+    #[test]
+    fn discards_join_up_to_the_largest_discard() {
+        let discard = |sector, sectors| Bio::new(Op::Discard, Sector(sector), sectors);
+        let mut rules = rules(Kernel::V6_18);
+        (rules.limits.max_discard_segments, rules.limits.max_discard_sectors) = (4, 100);
+        for (sectors, merged) in [(40, Merge::Merged(Edge::Back)), (41, Merge::TooLong)] {
+            assert_eq!(rules.merge(&mut request(discard(0, 60)), &mut Some(discard(5000, sectors))), merged);
+        }
+    }
 }

@@ -381,6 +381,29 @@ mod tests {
     }
 
     #[test]
+    fn the_last_place_that_is_looked_at_is_below_the_hint_in_its_own_word() {
+        let map = map(200, ShallowRule::PerWord);
+        (0..200).filter(|&tag| tag != 129).for_each(|tag| assert!(map.try_take_this(tag)));
+        map.hints[0].store(140, Relaxed);
+        assert_eq!([(); 2].map(|()| map.try_take(CpuId(0), Depth::Full)), [Some(129), None]);
+        // Of each word 10, and these are all taken, whatever is free below the hint.
+        let map = self::map(256, ShallowRule::PerWord);
+        assert_eq!(count(&map, Depth::Shallow(10)), 40);
+        map.hints[0].store(128 + 40, Relaxed);
+        assert_eq!(map.try_take(CpuId(0), Depth::Shallow(10)), None);
+        map.free(135, CpuId(0));
+        map.hints[0].store(128 + 40, Relaxed);
+        assert_eq!(map.try_take(CpuId(0), Depth::Shallow(10)), Some(135));
+    }
+
+    #[test]
+    fn cpus_beyond_those_that_were_known_share_the_last_ones_place() {
+        let map = TagBitmap::<Local>::new(16, 2, ShallowRule::WholeMap);
+        let take = |cpu| map.try_take(CpuId(cpu), Depth::Full);
+        assert_eq!([take(1), take(7), take(0), take(2)], [8, 9, 0, 10].map(Some));
+    }
+
+    #[test]
     fn a_certain_tag_is_given_once() {
         let map = map(64, ShallowRule::PerWord);
         assert!(map.try_take_this(37) && !map.try_take_this(37) && !map.try_take_this(64));

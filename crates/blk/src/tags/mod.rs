@@ -204,4 +204,52 @@ mod tests {
             assert_eq!(count, woken, "{min_shallow:?}");
         }
     }
+
+    #[test]
+    fn as_many_tags_as_were_asked_for_are_there_and_no_more() {
+        let tags: Tags<Local> = Tags::new(3, 1, ShallowRule::WholeMap, None);
+        assert_eq!((tags.depth(), tags.in_use()), (3, 0));
+        assert_eq!([(); 4].map(|()| tags.try_take(CpuId(0), Depth::Full).is_some()), [true, true, true, false]);
+        assert_eq!((tags.depth(), tags.in_use()), (3, 3));
+    }
+
+    #[test]
+    fn sleepers_are_counted_once_each_until_they_leave() {
+        let tags: Tags<Local> = Tags::new(1, 1, ShallowRule::WholeMap, None);
+        let one = Sleeper::Hctx(HctxId(1));
+        assert!(tags.wait_once(&NoMeter, one) && !tags.wait_once(&NoMeter, one));
+        assert_eq!(tags.sleepers(), 1);
+        let place = tags.wait(&NoMeter, Sleeper::Hctx(HctxId(2)));
+        assert_eq!(tags.sleepers(), 2);
+        assert!(tags.leave_place(&NoMeter, place) && !tags.leave_place(&NoMeter, place));
+        assert_eq!(tags.sleepers(), 1);
+        assert!(tags.leave(&NoMeter, one) && !tags.leave(&NoMeter, one));
+        assert_eq!(tags.sleepers(), 0);
+    }
+
+    #[test]
+    fn a_search_after_one_in_vain_begins_at_the_first_tag() {
+        for refused in [false, true] {
+            let tags: Tags<Local> = Tags::new(8, 2, ShallowRule::WholeMap, None);
+            let taken = [(); 3].map(|()| tags.try_take(CpuId(0), Depth::Full).expect("it is free"));
+            tags.free(&NoMeter, taken[0], CpuId(1), |_| {});
+            if refused {
+                tags.refuse(CpuId(0));
+            }
+            let next = tags.try_take(CpuId(0), Depth::Full);
+            assert_eq!(next == Some(taken[0]), refused, "else where the last one ended");
+        }
+    }
+
+    #[test]
+    fn what_is_given_back_or_passed_on_while_nobody_sleeps_does_not_count_for_who_comes_later() {
+        let tags: Tags<Local> = Tags::new(64, 1, ShallowRule::WholeMap, None);
+        let mut woken = 0;
+        (0..7).for_each(|_| tags.pass_on(&NoMeter, |_| woken += 1));
+        tags.wait(&NoMeter, Sleeper::Hctx(HctxId(1)));
+        tags.pass_on(&NoMeter, |_| woken += 1);
+        assert_eq!(woken, 0);
+        (0..7).for_each(|_| tags.pass_on(&NoMeter, |_| woken += 1));
+        assert_eq!((woken, tags.sleepers()), (1, 0), "a batch of eight");
+    }
 }

@@ -207,3 +207,224 @@ fn with_buckets_whoever_finds_the_lock_held_inserts_in_order_whether_the_holder_
         });
     }
 }
+
+/// Draws that find nothing, whereupon something ends; what is next asked for is told.
+struct Vain<F: FnMut(u32)> {
+    asked: u32,
+    drawn: F,
+}
+
+impl<F: FnMut(u32)> Draws for Vain<F> {
+    fn may_draw(&mut self) -> bool {
+        self.asked += 1;
+        true
+    }
+
+    fn drawn(&mut self, rq: Option<Rq>, _: Reason) -> bool {
+        assert!(rq.is_none());
+        (self.drawn)(self.asked);
+        false
+    }
+}
+
+#[test]
+fn the_only_dispatcher_gives_up_its_turn_before_it_looks_for_what_ended_meanwhile() {
+    let mut policy = holding(Needs { completions: Completions::Deferred, ..Needs::default() });
+    policy.held = 3;
+    let techniques = Techniques { single_dispatcher: true, ..Techniques::default() };
+    let serialized: Serialized<_, Threads> = Serialized::new(policy, 4).with(techniques);
+    let mut turns = Vec::new();
+    ElevatorCx::alone(Now::default(), |cx| {
+        let drawn = |asked| {
+            turns.push(serialized.dispatching.load(SeqCst));
+            // It ends without the lock, as the policy allows.
+            (asked == 1).then(|| ElevatorCx::alone(Now::default(), |cx| serialized.finish(&NoMeter, cx, RqId(2))));
+        };
+        serialized.dispatch_batch(&NoMeter, cx, HctxId(0), 4, &mut Vain { asked: 0, drawn });
+    });
+    assert_eq!(turns, [1, 0], "whoever brings something from now on may ask itself");
+}
+
+/// Counts the requests beyond the first under a hold.
+#[derive(Default)]
+struct Beyond(Cell<u32>);
+
+impl Meter for Beyond {
+    fn enter(&self, _: &crate::ground::meter::Held, _: Site) {}
+
+    fn try_enter(&self, _: &crate::ground::meter::Held, _: Site) -> bool {
+        true
+    }
+
+    fn another(&self) {
+        self.0.set(self.0.get() + 1);
+    }
+
+    fn leave(&self, _: &crate::ground::meter::Held, _: Site) {}
+}
+
+/// Takes whatever is drawn.
+struct Greedy<'a>(&'a RequestPool<Local>, u32);
+
+impl Draws for Greedy<'_> {
+    fn may_draw(&mut self) -> bool {
+        true
+    }
+
+    fn drawn(&mut self, rq: Option<Rq>, _: Reason) -> bool {
+        self.1 += rq.map_or(0, |rq| {
+            assert!(rq.marks.contains(Marks::STARTED), "it no longer grows");
+            pool_back(self.0, rq);
+            1
+        });
+        true
+    }
+}
+
+#[test]
+fn of_a_batch_no_more_is_drawn_than_was_asked_for_and_each_request_beyond_the_first_is_paid_for() {
+    let line = Line { bios: false, queue: VecDeque::new() };
+    let serialized: Serialized<_, Local> = Serialized::new(line, 4);
+    let pool = RequestPool::<Local>::new(4);
+    let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+    ElevatorCx::alone(Now::default(), |cx| {
+        for id in 0..4 {
+            let mut rq = pool.take(RqId(id));
+            rq.found(Bio::new(Op::Write, Sector(u64::from(id) * 100), 8), Instant::ZERO);
+            serialized.insert(&NoMeter, cx, &rules, std::iter::once(rq), Place::Sorted);
+        }
+        let mut draw = |most| {
+            let (meter, mut greedy) = (Beyond::default(), Greedy(&pool, 0));
+            serialized.dispatch_batch(&meter, cx, HctxId(0), most, &mut greedy);
+            (greedy.1, meter.0.get())
+        };
+        assert_eq!([draw(3), draw(3), draw(3)], [(3, 2), (1, 0), (0, 0)]);
+    });
+}
+
+#[test]
+fn what_has_ended_is_told_of_before_the_ids_change() {
+    let needs = Needs { completions: Completions::Deferred, ..Needs::default() };
+    let mut serialized: Serialized<_, Threads> = Serialized::new(holding(needs), 4);
+    ElevatorCx::alone(Now::default(), |cx| serialized.finish(&NoMeter, cx, RqId(2)));
+    serialized.grow(8);
+    assert!(serialized.custody.aside(|custody| custody.policy().held == 0));
+}
+
+/// Counts who tries to get a lock.
+#[derive(Default)]
+struct Tried(Cell<u32>);
+
+impl Meter for Tried {
+    fn enter(&self, _: &crate::ground::meter::Held, _: Site) {}
+
+    fn try_enter(&self, _: &crate::ground::meter::Held, _: Site) -> bool {
+        self.0.set(self.0.get() + 1);
+        true
+    }
+
+    fn leave(&self, _: &crate::ground::meter::Held, _: Site) {}
+}
+
+#[test]
+fn a_bio_tries_for_the_lock_only_while_there_is_a_request_that_it_could_meet() {
+    let techniques = Techniques { try_merge: true, ..Techniques::default() };
+    let serialized: Serialized<_, Local> =
+        Serialized::new(Line { bios: false, queue: VecDeque::new() }, 1).with(techniques);
+    let pool = RequestPool::<Local>::new(1);
+    let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+    ElevatorCx::alone(Now::default(), |cx| {
+        let tries = |cx: &mut ElevatorCx<'_>| {
+            let (meter, mut bio) = (Tried::default(), Some(Bio::new(Op::Read, Sector(0), 8)));
+            assert_eq!(serialized.merge_bio(&meter, cx, &rules, &mut bio), None);
+            meter.0.get()
+        };
+        let mut rq = pool.take(RqId(0));
+        rq.found(Bio::new(Op::Write, Sector(800), 8), Instant::ZERO);
+        serialized.insert(&NoMeter, cx, &rules, std::iter::once(rq), Place::Sorted);
+        assert_eq!(tries(cx), 1);
+        pool_back(&pool, serialized.dispatch(&NoMeter, cx, HctxId(0)).0.expect("it waits"));
+        assert_eq!(tries(cx), 0);
+    });
+}
+
+#[test]
+fn the_only_dispatcher_takes_in_first_what_waits_in_lists_and_again_what_comes_while_it_finds_nothing() {
+    let techniques = Techniques { single_dispatcher: true, insertion: Insertion::Pending, ..Techniques::default() };
+    let line = Line { bios: false, queue: VecDeque::new() };
+    let serialized: Serialized<_, Local> = Serialized::new(line, 4).with(techniques);
+    let pool = RequestPool::<Local>::new(4);
+    let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+    let insert = |id: u32, place| {
+        let mut rq = pool.take(RqId(id));
+        rq.found(Bio::new(Op::Write, Sector(u64::from(id) * 100), 8), Instant::ZERO);
+        ElevatorCx::alone(Now::default(), |cx| {
+            serialized.insert(&NoMeter, cx, &rules, std::iter::once(rq), place);
+        });
+    };
+    ElevatorCx::alone(Now::default(), |cx| {
+        insert(0, Place::Sorted);
+        insert(1, Place::Sorted);
+        let mut next = || serialized.dispatch(&NoMeter, cx, HctxId(0)).0.map(|rq| pool_back(&pool, rq));
+        assert_eq!(next(), Some(0));
+        insert(2, Place::Head);
+        assert_eq!([next(), next(), next()], [Some(2), Some(1), None]);
+    });
+}
+
+#[test]
+fn nothing_that_comes_while_the_only_dispatcher_finds_nothing_is_left_behind() {
+    /// Nothing at the first question, what is there at the next.
+    struct Hesitant(Line, bool);
+    impl Scheduler for Hesitant {
+        fn needs(&self) -> Needs {
+            self.0.needs()
+        }
+        fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
+            self.0.insert(cx, id, place);
+        }
+        fn dispatch(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId) -> Choice {
+            if std::mem::take(&mut self.1) {
+                Choice { rq: None, reason: Reason::Empty }
+            } else {
+                self.0.dispatch(cx, hctx)
+            }
+        }
+        fn finish(&mut self, _: &mut PolicyCx<'_>, _: RqId) {}
+        fn has_work(&self) -> bool {
+            self.1 || self.0.has_work()
+        }
+        fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, _: RqId) {}
+    }
+    /// Inserts a request when nothing was drawn.
+    struct Late<F: FnMut()>(F, Vec<Rq>);
+    impl<F: FnMut()> Draws for Late<F> {
+        fn may_draw(&mut self) -> bool {
+            true
+        }
+        fn drawn(&mut self, rq: Option<Rq>, _: Reason) -> bool {
+            match rq {
+                Some(rq) => self.1.push(rq),
+                None => (self.0)(),
+            }
+            false
+        }
+    }
+    let techniques = Techniques { single_dispatcher: true, insertion: Insertion::Pending, ..Techniques::default() };
+    let line = Line { bios: false, queue: VecDeque::new() };
+    let serialized: Serialized<_, Local> = Serialized::new(Hesitant(line, true), 4).with(techniques);
+    let pool = RequestPool::<Local>::new(4);
+    let rules = MergeRules::new(&Kernel::V6_18.generation(), Limits::default(), NoMerges::All);
+    let mut rq = pool.take(RqId(3));
+    rq.found(Bio::new(Op::Write, Sector(8), 8), Instant::ZERO);
+    let mut rq = Some(rq);
+    let bring = || {
+        ElevatorCx::alone(Now::default(), |cx| {
+            serialized.insert(&NoMeter, cx, &rules, rq.take().into_iter(), Place::Sorted);
+        });
+    };
+    let mut late = Late(bring, Vec::new());
+    ElevatorCx::alone(Now::default(), |cx| serialized.dispatch_batch(&NoMeter, cx, HctxId(0), 4, &mut late));
+    let given: Vec<u32> = late.1.drain(..).map(|rq| pool_back(&pool, rq)).collect();
+    assert_eq!(given, [3]);
+}

@@ -158,6 +158,7 @@ fn max_sectors_is_at_least_a_page_and_too_much_is_cut_or_refused() {
         assert_eq!(bench.issued().len(), 2, "{kernel}: the new limit cuts");
         bench.drain();
         assert_eq!(bench.store("max_sectors_kb", "600"), too_much, "{kernel}");
+        assert_eq!(bench.store("max_sectors_kb", "512"), Ok(()), "{kernel}: just what the hardware takes");
     }
 }
 
@@ -197,4 +198,18 @@ fn where_a_completion_runs() {
     assert_eq!(places(4, "2", 0), CompletionPlace::Interrupt, "its own queue");
     assert_eq!(places(1, "2", 0), CompletionPlace::Softirq, "its own CPU, but one of several of its queue");
     assert_eq!(places(4, "2", 3), elsewhere, "the only CPU of its queue, but not the one that was interrupted");
+}
+
+#[test]
+fn max_sectors_are_whole_logical_blocks_and_one_at_least() {
+    for (block, kib, sectors) in [(8, "6", 8), (8, "8", 16), (16, "4", 16), (16, "30", 48)] {
+        let limits = Limits::new(block, block, 1024, 2560, 128);
+        let mut bench = Bench::with(&QueueConfig { limits, ..config(Kernel::V6_18) }, "none");
+        bench.store("max_sectors_kb", kib).unwrap();
+        assert_eq!(
+            bench.show("max_sectors_kb"),
+            format!("{}\n", sectors / 2),
+            "{kib} KiB in blocks of {block} sectors"
+        );
+    }
 }

@@ -317,3 +317,14 @@ fn if_this_cpus_queue_is_stopped_all_others_run() {
     assert_eq!(run_by_all(&bench, 2), [0, 1, 3]);
     assert_eq!(run_by_all(&bench, 1), [1]);
 }
+
+#[test]
+fn the_clock_runs_on_before_an_unplugged_request_is_inserted_where_it_stands_under_a_plug() {
+    for (kernel, ran) in [(Kernel::V4_12, false), (Kernel::V6_3, false), (Kernel::V6_18, false), (Kernel::V7_2, true)] {
+        let mut bench = Bench::new(kernel, "mq-deadline");
+        bench.submit(read(8));
+        bench.work();
+        assert_eq!(bench.driver.in_flight[0].marks.contains(Marks::CLOCK_RAN), ran, "{kernel}");
+        bench.drain();
+    }
+}

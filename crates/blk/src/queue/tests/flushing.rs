@@ -298,3 +298,34 @@ fn many_fsyncs_in_a_closed_loop_cost_no_more_than_two_flushes_for_all_of_them() 
     assert!(flushes <= 200, "{flushes} flushes for {} fsyncs", bench.ended.len());
     bench.drain();
 }
+
+#[test]
+fn what_waits_for_a_tag_goes_on_when_the_data_of_a_sequence_has_given_it_back() {
+    let limits = Limits { write_cache: true, ..Limits::default() };
+    let config = QueueConfig { limits, queue_depth: 2, ..config(Kernel::V6_18) };
+    let mut bench = Bench::with(&config, "mq-deadline");
+    bench.start(durable(100, FUA));
+    bench.end_oldest(Status::Ok);
+    bench.start(durable(200, FUA));
+    assert_eq!(bench.at_driver(), ["F", "200"]);
+    bench.start(read(300));
+    assert_eq!(bench.driver.in_flight.len(), 2, "both tags are taken");
+    // Its flush has to wait for the one that is under way: nothing of its own runs the queue.
+    let rq = bench.take(200);
+    bench.call(|queue, cx, _| queue.complete(cx, rq, Status::Ok));
+    bench.work();
+    assert_eq!(bench.at_driver(), ["F", "300"]);
+    bench.drain();
+}
+
+#[test]
+fn what_a_scheduler_wishes_at_the_end_of_a_sequences_data_is_done() {
+    let mut bench = cached(Kernel::V6_18, "kyber", false);
+    bench.start(durable(100, FUA));
+    bench.now = Instant::ZERO + Nanos::from_millis(3);
+    let rq = bench.take(100);
+    bench.call(|queue, cx, _| queue.complete(cx, rq, Status::Ok));
+    assert!(bench.asked().contains(&"set timer".to_owned()), "its latency has been measured");
+    bench.call(|queue, cx, _| queue.kick_requeue(cx));
+    bench.drain();
+}

@@ -100,3 +100,64 @@ fn configurations_that_no_device_can_have_are_refused_and_say_what_was_expected(
     let map = QueueConfig { cpus: 7, hw_queues: 3, ..config(Kernel::V6_18) }.cpu_map();
     assert!((0..7).all(|cpu| QueueType::ALL.into_iter().all(|kind| map.hctx_of(CpuId(cpu), kind).0 < map.hctxs())));
 }
+
+#[test]
+fn the_callers_kit_knows_a_queue_by_what_the_queue_itself_can_do() {
+    use crate::caller::block_queue::BlockQueue;
+    fn submit(bench: &mut Bench, bio: Bio) {
+        let mut submission = BlockQueue::submission(&bench.queue, Waiter(1));
+        <Queue<Local> as BlockQueue>::begin(&mut submission, bio.clone());
+        assert_eq!(<Queue<Local> as BlockQueue>::withdraw(&mut submission).map(|bio| bio.sector), Some(bio.sector));
+        <Queue<Local> as BlockQueue>::begin(&mut submission, bio);
+        bench.call(|queue, cx, plug| BlockQueue::submit(queue, cx, &mut submission, plug));
+    }
+    let mut bench = super::wbt::four(Kernel::V6_18, "none");
+    bench.forget();
+    bench.now = Instant::ZERO + Nanos::from_millis(100);
+    bench.call(|queue, cx, _| BlockQueue::window_ended(queue, cx));
+    assert!(std::iter::from_fn(|| bench.caller.effects.pop()).any(|effect| matches!(effect, Effect::SetWindow(_))));
+    bench.now = Instant::ZERO + Nanos::from_secs(31);
+    bench.call(|queue, cx, _| BlockQueue::scan_timeouts(queue, cx));
+    assert_eq!(bench.asked().iter().filter(|effect| effect.starts_with("timed out")).count(), 4);
+    let id = bench.driver.in_flight[0].id();
+    bench.call(|queue, cx, _| BlockQueue::timed_out(queue, cx, id));
+    assert_eq!(bench.driver.expired.iter().map(|&(_, id)| id).collect::<Vec<_>>(), [id]);
+    let rq = bench.take(0);
+    bench.call(|queue, cx, _| BlockQueue::requeue(queue, cx, rq));
+    assert_eq!(bench.asked(), ["kick"]);
+    bench.call(|queue, cx, _| BlockQueue::kick_requeue(queue, cx));
+    bench.work();
+    assert_eq!(bench.issued(), [0]);
+    let rq = bench.take(0);
+    bench.call(|queue, cx, _| BlockQueue::complete(queue, cx, rq, Status::Ok));
+    bench.asked();
+    assert_eq!(bench.ended, [(0, Status::Ok)]);
+    bench.plug();
+    submit(&mut bench, read(7000));
+    bench.call(|queue, cx, plug| BlockQueue::flush_plug(queue, cx, plug.expect("a plug is open")));
+    bench.plug = None;
+    bench.work();
+    assert_eq!(bench.issued(), [7000]);
+    bench.drain();
+    bench.queue.set_quiesced(true);
+    let mut submission = Submission::new(read(9000), Waiter(1));
+    <Queue<Local> as BlockQueue>::withdraw(&mut submission);
+    assert_eq!(bench.call(|queue, cx, _| BlockQueue::cancel(queue, cx, &mut submission)), None, "it has nothing");
+    // Who idles for one process goes on with the other's request when its timer comes.
+    let limits = Limits { rotational: true, ..Limits::default() };
+    let mut bench = Bench::with(&QueueConfig { limits, ..config(Kernel::V6_18) }, "bfq");
+    let of = |process, sector| Bio { io_context: crate::ground::ids::IoContextId(process), ..read(sector) };
+    bench.set("low_latency", "0");
+    bench.submit(of(1, 8));
+    bench.work();
+    bench.now = Instant::ZERO + Nanos::from_millis(1);
+    bench.complete(8);
+    bench.submit(of(2, 1 << 30));
+    bench.work();
+    bench.forget();
+    bench.now = Instant::ZERO + Nanos::from_millis(500);
+    bench.call(|queue, cx, _| BlockQueue::timer(queue, cx));
+    bench.work();
+    assert_eq!(bench.issued(), [1 << 30]);
+    bench.drain();
+}

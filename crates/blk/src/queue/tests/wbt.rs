@@ -345,3 +345,18 @@ fn who_waits_goes_when_it_is_switched_off_and_before_a_frozen_queue_is_empty() {
     bench.switch("mq-deadline").unwrap();
     assert_eq!((bench.ended.len(), bench.parked.len(), bench.queue.throttled_in_flight()), (10, 0, 0));
 }
+
+#[test]
+fn who_waited_in_the_line_finds_the_clock_of_its_plug_going_again() {
+    let mut bench = four(Kernel::V6_18, "none");
+    bench.plug();
+    let plugged = |bench: &mut Bench, now: u64| {
+        let now = Hz(1000).now(Instant(now));
+        bench.call(|queue, _, plug| plug.expect("a plug is open").now(queue.generation(), now).at)
+    };
+    assert_eq!([5, 9].map(|now| plugged(&mut bench, now)), [Instant(5); 2], "it stands");
+    assert_eq!(bench.submit_as(1, background(400)), Submitted::Parked);
+    assert_eq!(plugged(&mut bench, 20), Instant(20));
+    bench.unplug();
+    bench.drain();
+}

@@ -261,4 +261,28 @@ mod tests {
         assert_eq!(backlog.before(&table, RqId(2)), Some(RqId(1)));
         assert_eq!(backlog.starting_at(&table, Sector(500)), Some(RqId(0)));
     }
+
+    #[test]
+    fn who_grows_to_where_the_one_before_begins_has_not_overtaken_it() {
+        for (sector, overtakes) in [(201, false), (200, false), (199, true)] {
+            let (mut backlog, mut table) = filled(&[100, 200, 300]);
+            assert_eq!(backlog.resort(&mut table, RqId(2), Sector(sector)), overtakes, "{sector}");
+            assert_eq!(backlog.before(&table, RqId(2)), Some(RqId(u32::from(!overtakes))));
+        }
+    }
+
+    #[test]
+    fn a_survivor_that_is_due_as_early_as_the_absorbed_one_keeps_its_place() {
+        let (mut backlog, mut table) = (Backlog::default(), RequestTable::new(4));
+        for id in (0..3).map(RqId) {
+            let waiting = Waiting { deadline: 7, sync: true, prio: id.0 == 1 };
+            backlog.insert(&mut table, id, Sector(u64::from(id.0) * 100), waiting);
+        }
+        backlog.inherit(&mut table, RqId(2), RqId(0));
+        backlog.remove(&mut table, RqId(0));
+        assert_eq!(backlog.expired(&table, 7), Some(RqId(1)));
+        assert!(backlog.has_prio());
+        backlog.remove(&mut table, RqId(1));
+        assert!(!backlog.has_prio(), "the important one has gone");
+    }
 }

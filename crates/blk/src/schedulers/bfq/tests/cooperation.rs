@@ -389,3 +389,20 @@ fn a_queue_whose_next_request_grows_at_its_front_is_found_where_that_begins_now(
     };
     assert!(found(false) && !found(true));
 }
+
+#[test]
+fn on_flash_that_queues_commands_queues_are_in_the_index_only_before_5_4() {
+    for (kernel, rotational, indexed) in [
+        (Kernel::V4_19, false, true),
+        (Kernel::V5_10, false, false),
+        (Kernel::V6_18, false, false),
+        (Kernel::V6_18, true, true),
+    ] {
+        let variant = BfqVariant { stable_merging: false, ..BfqVariant::of(kernel) };
+        let mut machine = Machine::new(BfqConfig { variant, ..config(rotational) });
+        machine.decide_ncq(true);
+        machine.read(1, 1000, 256);
+        assert_eq!(machine.bfq.queues[machine.sync_queue(1)].indexed, indexed, "{kernel}, rotational: {rotational}");
+        machine.drain();
+    }
+}

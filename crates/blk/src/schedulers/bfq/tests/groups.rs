@@ -222,3 +222,67 @@ fn each_level_of_a_class_has_an_async_queue_of_its_own_and_all_of_class_idle_hav
     }
     assert_eq!((all.len(), *group.async_queue(0, IDLE, 3)), (17, Some(QueueId(16))));
 }
+
+#[test]
+fn weights_differ_where_two_groups_with_work_have_different_ones() {
+    let differ = |weights: &[u16], busy: &[u32]| {
+        let mut machine = Machine::new(groups(weights));
+        for &cgroup in busy {
+            machine.read_in(cgroup, cgroup, u64::from(cgroup) << 30);
+        }
+        machine.bfq.group_weights_differ()
+    };
+    assert!(differ(&[100, 200], &[1, 2]));
+    assert!(!differ(&[100, 200], &[1]), "the other one has nothing to do");
+    assert!(!differ(&[100, 100, 200], &[1, 2]), "nor has the third");
+    assert!(differ(&[100, 100, 200], &[1, 2, 3]));
+}
+
+#[test]
+fn a_cgroup_that_is_named_twice_has_the_weight_that_was_named_last() {
+    let group = |weight| BfqGroup { cgroup: CgroupId(1), parent: CgroupId::ROOT, weight };
+    let machine = Machine::new(BfqConfig { groups: vec![group(100), group(300)], ..config(true) });
+    let group = machine.bfq.groups.find(CgroupId(1)).unwrap();
+    let entity = machine.bfq.groups[group].entity.unwrap();
+    assert_eq!(machine.bfq.hierarchy.entities[entity].requested_weight, 300);
+}
+
+#[test]
+fn a_removed_group_counts_among_its_siblings_no_more_and_they_stay_where_they_are() {
+    let mut machine = Machine::new(groups(&[100, 100]));
+    machine.read_in(2, 2, 1 << 30);
+    machine.read_in(1, 1, 8);
+    let [one, two] = [1, 2].map(|id| machine.bfq.groups.find(CgroupId(id)).unwrap());
+    let (queue, other) = (machine.sync_queue(1), machine.sync_queue(2));
+    machine.call(|bfq, cx| bfq.told(cx, News::CgroupRemoved(CgroupId(1))));
+    let root = super::super::entity::GroupId::ROOT;
+    assert_eq!([queue, other].map(|q| machine.bfq.queues[q].group), [root, two]);
+    let entity = machine.bfq.groups[one].entity.unwrap();
+    let entity = &machine.bfq.hierarchy.entities[entity];
+    assert_eq!((entity.on, entity.accounted), (super::super::entity::Membership::None, false));
+    assert_eq!(machine.drain(), 2);
+}
+
+#[test]
+fn who_writes_for_another_group_gives_the_async_queue_of_the_one_before_back() {
+    let mut machine = Machine::new(groups(&[100, 100]));
+    write_in(&mut machine, 1, 1, 0, IoPriority::DEFAULT);
+    let shared = machine.async_queue(1);
+    let users = machine.bfq.queues[shared].process_refs;
+    write_in(&mut machine, 2, 1, 1 << 20, IoPriority::DEFAULT);
+    assert_eq!(machine.bfq.queues[shared].process_refs, users - 1);
+    assert_eq!(machine.drain(), 2);
+}
+
+#[test]
+fn a_queue_that_moves_with_work_is_found_by_its_sector_in_the_new_group() {
+    let mut machine = Machine::new(groups(&[100, 100]));
+    machine.read_in(2, 2, 1 << 30);
+    machine.read_in(1, 1, 1000);
+    let [q, other] = [1, 2].map(|pid| machine.sync_queue(pid));
+    let new = machine.bfq.groups.find(CgroupId(2)).unwrap();
+    assert!(machine.bfq.queues[q].indexed);
+    machine.inside(|bfq| bfq.move_queue(q, new));
+    assert!(machine.bfq.queues[q].indexed && machine.bfq.queues[other].indexed);
+    assert_eq!(machine.drain(), 2);
+}

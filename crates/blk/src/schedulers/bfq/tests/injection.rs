@@ -404,3 +404,153 @@ fn coincidences_count_within_1024_ms_of_the_first() {
         assert_eq!(machine.bfq.queues[thinker].waker.known.is_some(), known);
     }
 }
+
+#[test]
+fn a_baseline_is_learned_only_of_a_request_that_was_alone_at_the_device() {
+    let learned = |limit, in_driver| {
+        let (mut machine, q) = waiting();
+        machine.now = 20 * MS;
+        machine.bfq.queues[q].injection.limit = limit;
+        machine.bfq.queues[q].injection.baseline = 0;
+        machine.inside(|bfq| {
+            bfq.maybe_measure(q);
+            bfq.measurement.dispatched(7);
+        });
+        machine.now += 2 * MS;
+        machine.bfq.in_driver = in_driver;
+        machine.inside(|bfq| bfq.maybe_learn_limit(q, 7));
+        let injection = &machine.bfq.queues[q].injection;
+        (injection.baseline / MS, injection.limit)
+    };
+    assert_eq!(learned(0, 1), (2, 1), "with a baseline one may be tried");
+    assert_eq!(learned(3, 1), (2, 3), "what was allowed stays");
+    assert_eq!(learned(0, 2), (0, 0));
+}
+
+#[test]
+fn what_was_learned_is_forgotten_a_second_after_the_last_decrease_and_not_before() {
+    for (ms, forgotten) in [(999, false), (1000, true)] {
+        let (mut machine, q) = waiting();
+        let injection = &mut machine.bfq.queues[q].injection;
+        (injection.baseline, injection.decreased) = (5 * MS, 700);
+        machine.now = (700 + ms) * MS;
+        machine.inside(|bfq| bfq.maybe_measure(q));
+        assert_eq!(machine.bfq.queues[q].injection.baseline == 0, forgotten, "{ms} ms");
+    }
+}
+
+#[test]
+fn just_half_as_long_again_raises_no_limit() {
+    let (mut machine, q) = waiting();
+    machine.bfq.ncq.max_in_driver = 8;
+    measure(&mut machine, q, 4, false);
+    machine.bfq.queues[q].injection.limit = 0;
+    measure(&mut machine, q, 6, true);
+    assert_eq!(machine.bfq.queues[q].injection.limit, 0);
+}
+
+#[test]
+fn after_a_reset_the_request_that_was_measured_teaches_nothing() {
+    let (mut machine, q) = waiting();
+    machine.now = 20 * MS;
+    machine.bfq.queues[q].injection.decreased = 0;
+    let id = machine.read(1, 16, 8);
+    assert_eq!(machine.dispatch().map(|(given, _)| given), Some(id));
+    machine.inside(|bfq| bfq.reset_injection(q));
+    machine.now += 3 * MS;
+    machine.finish(id);
+    assert_eq!(machine.bfq.queues[q].injection.baseline, 0);
+}
+
+#[test]
+fn without_a_baseline_injection_lowers_nothing() {
+    let (mut machine, q) = waiting();
+    machine.now = 20 * MS;
+    let injection = &mut machine.bfq.queues[q].injection;
+    (injection.baseline, injection.limit) = (0, 3);
+    machine.inside(|bfq| {
+        bfq.maybe_measure(q);
+        bfq.measurement.dispatched(7);
+        bfq.measurement.injected = true;
+    });
+    machine.now += 2 * MS;
+    machine.bfq.in_driver = 2;
+    machine.inside(|bfq| bfq.maybe_learn_limit(q, 7));
+    assert_eq!(machine.bfq.queues[q].injection.limit, 3);
+}
+
+#[test]
+fn ten_ms_after_a_decrease_it_is_measured_again() {
+    for (ms, measured) in [(9, false), (10, true)] {
+        let (mut machine, q) = waiting();
+        machine.bfq.queues[q].injection.decreased = 50;
+        machine.now = (50 + ms) * MS;
+        machine.inside(|bfq| {
+            bfq.maybe_measure(q);
+            bfq.measurement.dispatched(7);
+        });
+        machine.now += 2 * MS;
+        machine.bfq.in_driver = 1;
+        machine.inside(|bfq| bfq.maybe_learn_limit(q, 7));
+        assert_eq!(machine.bfq.queues[q].injection.baseline > 0, measured, "{ms} ms");
+    }
+}
+
+#[test]
+fn under_injection_no_first_baseline_is_learned() {
+    let (mut machine, q) = waiting();
+    machine.now = 20 * MS;
+    let injection = &mut machine.bfq.queues[q].injection;
+    (injection.baseline, injection.decreased) = (0, 0);
+    machine.bfq.in_driver = 1;
+    machine.inside(|bfq| {
+        bfq.measurement.injected = true;
+        bfq.maybe_measure(q);
+        bfq.measurement.dispatched(7);
+    });
+    machine.now += 2 * MS;
+    machine.inside(|bfq| bfq.maybe_learn_limit(q, 7));
+    assert_eq!(machine.bfq.queues[q].injection.baseline, 0);
+}
+
+#[test]
+fn of_a_waker_only_what_fits_into_its_budget_is_injected() {
+    for (fits, is_source) in [(true, true), (false, false)] {
+        let (mut machine, q) = waiting();
+        machine.now = MS;
+        machine.read(2, 1 << 24, 8);
+        let waker = machine.sync_queue(2);
+        machine.inside(|bfq| bfq.set_waker(q, Some(waker)));
+        machine.bfq.queues[q].injection.limit = 0;
+        if !fits {
+            let entity = machine.bfq.entity_mut(waker);
+            entity.service = entity.budget;
+        }
+        assert_eq!(machine.inside(|bfq| bfq.injection_source(q)), is_source.then_some(waker));
+    }
+}
+
+#[test]
+fn a_waker_is_looked_for_when_a_request_arrives() {
+    for (alone, found) in [(true, true), (false, false)] {
+        let mut machine = Machine::new(config(true));
+        machine.read(2, 8, 8);
+        let thinker = machine.sync_queue(2);
+        machine.serve();
+        machine.fire_timer();
+        machine.read(1, 1 << 24, 8);
+        let other = machine.sync_queue(1);
+        machine.bfq.queues[thinker].short_think = false;
+        machine.bfq.queues[thinker].split = machine.now as i64 / MS as i64;
+        machine.bfq.last_completed = Some(other);
+        machine.bfq.rate.last_completion = machine.now;
+        let context = machine.bfq.contexts.find(crate::ground::ids::IoContextId(2)).unwrap();
+        if !alone {
+            machine.bfq.contexts.hold(context);
+        }
+        machine.now += MS;
+        machine.read(2, 16, 8);
+        let tentative = machine.bfq.queues[thinker].waker.tentative;
+        assert_eq!(tentative == Some(other), found, "the only request of its process: {alone}");
+    }
+}

@@ -384,3 +384,75 @@ fn a_burst_begins_only_on_an_idle_device_and_shrinks_when_a_process_of_it_ends()
         assert_eq!((machine.bfq.queues[q].alive, machine.bfq.burst.size), (false, size));
     }
 }
+
+#[test]
+fn the_first_of_a_burst_is_known_to_be_of_it_and_counts_once() {
+    let mut machine = Machine::new(config(true));
+    machine.set("low_latency", 1);
+    machine.read(1, 8, 8);
+    let q = machine.sync_queue(1);
+    assert!(machine.bfq.burst.contains(q));
+    machine.inside(|bfq| bfq.note_newcomer(q));
+    assert_eq!(machine.bfq.burst.size, 1);
+    for pid in 2..=8 {
+        machine.read(pid, u64::from(pid) << 24, 8);
+    }
+    assert!(machine.bfq.burst.large);
+    assert!((1..=8).all(|pid| machine.bfq.queues[machine.sync_queue(pid)].in_large_burst), "each that came in it");
+}
+
+#[test]
+fn who_came_in_a_burst_that_is_over_is_not_of_the_next_one() {
+    let mut machine = Machine::new(config(true));
+    machine.set("low_latency", 1);
+    machine.read(1, 8, 8);
+    let early = machine.sync_queue(1);
+    machine.serve();
+    machine.fire_timer();
+    machine.now += 500 * MS;
+    for pid in 2..=9 {
+        machine.read(pid, u64::from(pid) << 24, 8);
+    }
+    assert!(machine.bfq.burst.large && !machine.bfq.burst.contains(early));
+    assert!((2..=9).all(|pid| machine.bfq.queues[machine.sync_queue(pid)].in_large_burst));
+    assert!(!machine.bfq.queues[early].in_large_burst);
+}
+
+#[test]
+fn a_queue_of_a_large_burst_is_no_newcomer() {
+    let mut machine = Machine::new(config(true));
+    machine.set("low_latency", 1);
+    machine.read(1, 8, 8);
+    let q = machine.sync_queue(1);
+    machine.bfq.burst = super::super::bursts::Burst::default();
+    machine.drain();
+    machine.bfq.queues[q].in_large_burst = true;
+    machine.now += 500 * MS;
+    machine.inside(|bfq| bfq.note_newcomer(q));
+    assert_eq!(machine.bfq.burst.size, 0);
+}
+
+#[test]
+fn who_was_split_off_less_than_ten_ms_ago_is_no_newcomer() {
+    for (ms, newcomer) in [(10, false), (11, true)] {
+        let mut machine = Machine::new(config(true));
+        machine.now = 1_000 * MS;
+        machine.read(1, 8, 8);
+        let q = machine.sync_queue(1);
+        machine.serve();
+        machine.fire_timer();
+        machine.bfq.burst = super::super::bursts::Burst::default();
+        machine.bfq.queues[q].split = machine.now as i64 / MS as i64;
+        machine.now += ms * MS;
+        machine.inside(|bfq| bfq.note_newcomer(q));
+        assert_eq!(machine.bfq.burst.size, u32::from(newcomer), "{ms} ms");
+    }
+}
+
+#[test]
+fn a_burst_does_not_shrink_below_nothing() {
+    let mut burst = super::super::bursts::Burst::default();
+    burst.readmit(QueueId(3));
+    burst.leave(QueueId(3), true);
+    assert!(burst.size == 0 && !burst.contains(QueueId(3)));
+}

@@ -152,3 +152,46 @@ fn direct_writes_go_to_the_sync_queue_of_their_process() {
     assert_eq!(machine.bfq.queues[machine.sync_queue(1)].queued(), 2);
     assert_eq!(machine.queues_of(1).async_, None);
 }
+
+#[test]
+fn a_request_counts_from_its_arrival_on_and_no_more_when_it_was_absorbed_on_its_way_in() {
+    let mut machine = Machine::new(config(true));
+    machine.read(1, 8, 8);
+    let q = machine.sync_queue(1);
+    let allocated = |machine: &Machine| machine.bfq.entity(q).allocated;
+    assert_eq!(allocated(&machine), 1);
+    let pool = crate::request::RequestPool::<crate::ground::sharing::Local>::new(300);
+    let mut rq = pool.take(crate::ground::ids::RqId(299));
+    let bio = Bio::new(Op::Read, Sector(16), 8);
+    rq.found(Bio { io_context: crate::ground::ids::IoContextId(1), ..bio }, crate::ground::time::Instant(0));
+    machine.call(|bfq, cx| bfq.arrived(cx, &rq));
+    assert_eq!(allocated(&machine), 2);
+    machine.call(|bfq, cx| bfq.dropped(cx, rq.id()));
+    assert_eq!(allocated(&machine), 1);
+    pool.put(rq);
+    machine.drain();
+}
+
+#[test]
+fn a_run_that_is_wished_for_is_asked_for() {
+    use crate::policy::{PolicyCx, Requests, Wishes};
+    let mut machine = Machine::new(config(true));
+    let (requests, mut wishes) = (Requests::new(0), Wishes::default());
+    let mut cx = PolicyCx { now: crate::ground::time::Now::default(), requests: &requests, wishes: &mut wishes };
+    machine.bfq.call(&mut cx, |_| ());
+    assert!(!cx.wishes.run_queues);
+    machine.bfq.call(&mut cx, |bfq| bfq.wishes.run_queues = true);
+    machine.bfq.call(&mut cx, |_| ());
+    assert!(wishes.run_queues, "by an earlier call, too");
+}
+
+#[test]
+fn for_a_front_merge_the_request_of_the_own_queue_is_named_that_begins_where_the_bio_ends() {
+    let mut machine = Machine::new(config(true));
+    let own = machine.read(1, 108, 8);
+    machine.read(2, 1 << 30, 8);
+    let bio = |pid, sector| Bio { io_context: IoContextId(pid), ..Bio::new(Op::Read, Sector(sector), 8) };
+    let mut front = |bio: Bio| machine.call(|bfq, cx| bfq.front_candidate(cx, &bio));
+    assert_eq!(front(bio(1, 100)), Some(own));
+    assert_eq!([front(bio(1, 99)), front(bio(2, 100)), front(bio(9, 100))], [None; 3]);
+}

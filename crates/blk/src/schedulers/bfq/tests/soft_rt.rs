@@ -204,3 +204,80 @@ fn only_interactive_raising_ends_by_service_and_not_before_4_16() {
         }
     }
 }
+
+#[test]
+fn the_next_soft_real_time_start_is_found_out_when_a_queue_that_waits_for_it_has_nothing_left() {
+    let found = |pending, queued, dispatched| {
+        let (mut machine, q) = queued_one();
+        let id = machine.dispatch().expect("it waits").0;
+        if queued {
+            machine.read(1, 16, 8);
+        }
+        let queue = &mut machine.bfq.queues[q];
+        queue.soft_rt_pending = pending;
+        queue.dispatched += dispatched;
+        queue.raising.soft_rt_next_start = 7;
+        machine.inside(|bfq| bfq.end_raising(q));
+        machine.finish(id);
+        machine.bfq.queues[q].raising.soft_rt_next_start != 7
+    };
+    assert!(found(true, false, 0));
+    assert!(!found(false, false, 0) && !found(true, true, 0) && !found(true, false, 1));
+}
+
+fn queued_one() -> (Machine, QueueId) {
+    queued(config(true))
+}
+
+#[test]
+fn a_queue_was_idle_for_long_if_it_was_empty_for_more_than_two_seconds() {
+    for (ms, long) in [(2000, false), (2001, true)] {
+        let (mut machine, q) = queued(config(true));
+        machine.now = 10_000 * MS;
+        machine.inside(|_| ());
+        machine.bfq.queues[q].budget_timeout = 10_000 - ms;
+        assert_eq!(machine.inside(|bfq| bfq.is_idle_for_long(q)), long, "{ms} ms");
+    }
+}
+
+#[test]
+fn in_4_12_a_hundred_and_twenty_quick_returns_make_a_queue_bound_by_io_again() {
+    let (mut machine, q) = queued(old());
+    machine.bfq.queues[q].io_bound.refute();
+    for nth in 1..=120 {
+        machine.serve();
+        if machine.bfq.in_service == Some(q) {
+            machine.inside(|bfq| bfq.expire(q, false, Expiration::NoMoreRequests));
+        }
+        machine.now += MS / 100;
+        machine.read(1, 8 + nth * 8, 8);
+        assert_eq!(machine.bfq.queues[q].io_bound.is, nth == 120, "{nth}");
+    }
+}
+
+#[test]
+fn a_raised_queue_that_may_claim_to_be_interactive_is_raised_as_such() {
+    let (mut machine, q) = queued(config(true));
+    let claim = Claim { interactive: true, soft_rt: true, deserved: true };
+    machine.inside(|bfq| {
+        bfq.set_raise(q, RAISE_SOFT_RT);
+        bfq.update_raising(q, claim);
+    });
+    let duration = machine.bfq.interactive_duration();
+    assert_eq!(machine.bfq.entity(q).raise, RAISE_INTERACTIVE);
+    assert_eq!(machine.bfq.queues[q].raising.duration, duration);
+}
+
+#[test]
+fn seeks_end_the_raising_of_soft_real_time_only() {
+    for (raise, after) in [(RAISE_SOFT_RT, 1), (RAISE_INTERACTIVE, RAISE_INTERACTIVE)] {
+        let (mut machine, q) = queued(config(true));
+        machine.inside(|bfq| bfq.set_raise(q, raise));
+        machine.bfq.queues[q].raising.start = 1000;
+        machine.bfq.queues[q].raising.duration = 5000;
+        machine.bfq.queues[q].raising.start_at_switch = LONG_AGO_TICK;
+        (0..32).for_each(|_| machine.bfq.queues[q].seeks.push(true));
+        machine.read(1, 1 << 30, 8);
+        assert_eq!(machine.bfq.entity(q).raise, after);
+    }
+}

@@ -217,3 +217,17 @@ fn a_process_that_leaves_its_queue_takes_it_out_of_the_comparison() {
     machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(1))));
     assert_eq!(machine.bfq.groups[super::super::entity::GroupId::ROOT].last_created, None);
 }
+
+#[test]
+fn who_takes_another_in_finds_its_own_state_again_when_it_leaves() {
+    let (mut machine, common) = shared(|machine, _| {
+        let one = machine.sync_queue(1);
+        machine.bfq.queues[one].short_think = false;
+        machine.bfq.queues[one].injection.baseline = 4711;
+    });
+    machine.read(1, 3 * FAR, 8);
+    let own = machine.sync_queue(1);
+    assert_ne!(own, common);
+    let queue = &machine.bfq.queues[own];
+    assert_eq!((queue.short_think, queue.injection.baseline), (false, 4711));
+}

@@ -403,3 +403,82 @@ fn a_request_waits_for_the_hardware_queue_of_its_type() {
         assert_eq!((given, kyber.has_work(hctx)), (Some(expected), false));
     }
 }
+
+#[test]
+fn a_pool_is_no_longer_dry_when_the_last_look_has_found_a_token() {
+    let pool: Rc<TokenPool<Watched>> = Rc::new(TokenPool::new(2, 2, 2, false));
+    let [one, two] = [(); 2].map(|()| pool.take(&NoMeter, HctxId(0)).unwrap());
+    let other = Rc::clone(&pool);
+    // Both come back between the first try and the joining of the line.
+    BEFORE_NEXT_LOCK.set(Some(Box::new(move || {
+        [one, two].into_iter().for_each(|token| other.give_back(&NoMeter, token, HctxId(0), |_| {}));
+    })));
+    assert!(pool.take(&NoMeter, HctxId(1)).is_some());
+    assert!(pool.take(&NoMeter, HctxId(0)).is_some());
+    assert_eq!(pool.waiting(), 0, "nobody had to stand in line for the second");
+}
+
+#[test]
+fn a_hardware_queue_that_has_left_the_line_joins_it_anew_when_it_finds_nothing() {
+    let pool: Rc<TokenPool<Watched>> = Rc::new(TokenPool::new(1, 1, 2, false));
+    let token = pool.take(&NoMeter, HctxId(0)).unwrap();
+    let other = Rc::clone(&pool);
+    BEFORE_NEXT_LOCK.set(Some(Box::new(move || other.give_back(&NoMeter, token, HctxId(0), |_| {}))));
+    assert_eq!(pool.take(&NoMeter, HctxId(1)), Some(token));
+    assert_eq!((pool.take(&NoMeter, HctxId(1)), pool.waiting()), (None, 1), "nothing else would wake it");
+}
+
+#[test]
+fn whoever_is_refused_without_a_search_begins_the_next_one_at_the_first_token() {
+    let pool: TokenPool<Local> = TokenPool::new(8, 3, 2, false);
+    let tokens = [(); 3].map(|()| pool.take(&NoMeter, HctxId(0)).unwrap());
+    assert_eq!((pool.take(&NoMeter, HctxId(1)), pool.take(&NoMeter, HctxId(0))), (None, None));
+    pool.set_depth(2);
+    assert_eq!(tokens, [0, 1, 2]);
+    tokens.into_iter().for_each(|token| pool.give_back(&NoMeter, token, HctxId(1), |_| {}));
+    assert_eq!(pool.take(&NoMeter, HctxId(0)), Some(0));
+}
+
+#[test]
+fn a_token_that_is_exchanged_for_the_recorded_one_is_free_again() {
+    let pool: TokenPool<Local> = TokenPool::new(4, 4, 1, false);
+    let held = pool.take(&NoMeter, HctxId(0)).unwrap();
+    assert!(pool.exchange(held, 3, HctxId(0)) && pool.exchange(3, 3, HctxId(0)));
+    assert_eq!((pool.in_use(), pool.try_take_this(held), pool.try_take_this(3)), (1, true, false));
+    assert!(!pool.exchange(3, held, HctxId(0)), "somebody has it");
+}
+
+#[test]
+fn tokens_of_the_first_two_generations_are_numbered_up_to_the_queue_depth_and_256_at_least() {
+    let positions = |generation, queue_depth| KyberConfig { queue_depth, ..config(generation) }.positions(64);
+    assert_eq!([32, 500].map(|depth| positions(KyberGeneration::Windows, depth)), [256, 500]);
+    assert_eq!([32, 500].map(|depth| positions(KyberGeneration::Percentiles, depth)), [64, 64]);
+}
+
+#[test]
+fn where_queues_have_an_async_depth_three_quarters_of_the_scheduler_tags_are_what_it_begins_with() {
+    let depth = |kernel: Kernel| KyberConfig::new(&kernel.generation(), 100, 32).async_depth;
+    assert_eq!([Kernel::V7_0, Kernel::V6_18].map(depth), [Some(75), None]);
+    let of_bfq = |kernel: Kernel| crate::schedulers::BfqConfig::new(&kernel.generation(), 100, true).async_depth;
+    assert_eq!([Kernel::V7_0, Kernel::V6_18].map(of_bfq), [Some(75), None]);
+}
+
+#[test]
+fn a_domain_of_few_tokens_wakes_at_the_first_that_comes_back_however_many_positions_there_are() {
+    let pool: TokenPool<Local> = TokenPool::new(256, 4, 2, false);
+    let tokens = [(); 4].map(|()| pool.take(&NoMeter, HctxId(0)).unwrap());
+    assert_eq!(pool.take(&NoMeter, HctxId(1)), None);
+    let mut woken = Vec::new();
+    pool.give_back(&NoMeter, tokens[0], HctxId(0), |hctx| woken.push(hctx));
+    assert_eq!(woken, [HctxId(1)]);
+}
+
+#[test]
+fn what_the_hundredth_cpu_has_staged_is_found() {
+    let mut bench: Bench = Bench::new(KyberGeneration::Percentiles, &[0; 130]);
+    for cpu in [129, 70, 3] {
+        bench.insert(cpu, Op::Read, u64::from(cpu) * 1000);
+    }
+    assert!(bench.merges(70, bio(Op::Read, 70_008)) && !bench.merges(6, bio(Op::Read, 70_016)));
+    assert_eq!(bench.drain(0), names("R3 R70 R129"));
+}

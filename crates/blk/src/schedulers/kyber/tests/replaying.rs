@@ -92,3 +92,16 @@ fn depths_are_taken_over_within_their_range() {
     };
     assert_eq!([0, 1, 2, 77, 1000].map(tokens_of), [1, 1, 2, 77, 256]);
 }
+
+#[test]
+fn there_is_work_again_when_the_only_dispatch_is_undone() {
+    let mut bench = <Bench>::current();
+    bench.insert_many(Op::Read, 1);
+    let before = bench.kyber.turn(HctxId(0));
+    let given = bench.dispatch(0);
+    assert!(given.is_some() && !bench.kyber.has_work(HctxId(0)));
+    bench.kyber.undo(HctxId(0), before, given);
+    assert!(bench.kyber.has_work(HctxId(0)));
+    assert_eq!(bench.drain(0), names("R1"));
+    assert!(!bench.kyber.has_work(HctxId(0)));
+}

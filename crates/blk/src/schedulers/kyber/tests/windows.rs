@@ -1,6 +1,6 @@
 //! The first controller: windows, statuses, adjustments.
 
-use super::super::windows::{WindowEnd, end_of_window};
+use super::super::windows::{CpuMeans, WindowEnd, end_of_window};
 use super::*;
 use crate::ground::time::Nanos;
 
@@ -119,4 +119,35 @@ fn a_window_of_10_ms_is_opened_by_one_violation_and_others_of_100_ms_follow() {
 fn the_time_that_requests_wait_in_the_first_kyber_does_not_count() {
     let mut bench: Bench = Bench::new(KyberGeneration::Windows, &[0]);
     assert_eq!(bench.complete(1000, Op::Read, 1_000_000, 999_000_000), None);
+}
+
+#[test]
+fn a_mean_is_taken_over_the_samples_of_all_cpus_since_the_last_one() {
+    let means = CpuMeans::<Local>::new(2);
+    for (cpu, us) in [(0, 100), (1, 200), (1, 600)] {
+        means.add(CpuId(cpu), Domain::Read, Nanos::from_micros(us));
+    }
+    means.add(CpuId(1), Domain::Other, Nanos::from_micros(7));
+    let [read, other] = [300, 7].map(|us| Some(Nanos::from_micros(us)));
+    assert_eq!(means.take(), [read, None, None, other]);
+    assert_eq!(means.take(), [None; 4]);
+}
+
+#[test]
+fn others_gain_one_while_the_better_of_the_two_is_good() {
+    let others = |read, write| {
+        let mut windows = Windows { depths: [100, 100, 0, 40], goes_on: false };
+        windows.end(read, write, Some(1)).2
+    };
+    assert_eq!(others(Some(2000), None), 41);
+    assert_eq!(others(Some(2000), Some(15_000)), 41);
+    assert_eq!(others(Some(1000), Some(10_000)), 42);
+}
+
+#[test]
+fn samples_of_more_cpus_than_were_known_count_as_well() {
+    let means = CpuMeans::<Local>::new(2);
+    means.add(CpuId(5), Domain::Write, Nanos(10));
+    means.add(CpuId(0), Domain::Write, Nanos(20));
+    assert_eq!(means.take()[Domain::Write.index()], Some(Nanos(15)));
 }

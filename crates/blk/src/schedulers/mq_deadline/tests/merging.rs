@@ -289,3 +289,13 @@ proptest! {
         prop_assert_eq!(bench.free.len(), CAPACITY as usize);
     }
 }
+
+#[test]
+fn coalescing_with_one_that_is_due_at_the_same_time_changes_no_place() {
+    let mut bench = Merging::new(CPrime);
+    for text in ["R116", "R900", "R100"] {
+        bench.submit(0.0, text);
+    }
+    assert_eq!(bench.submit(20.0, "R108"), Some(Edge::Front));
+    assert_eq!(bench.fifo(0), [(900, 500), (100, 500)]);
+}
