@@ -305,7 +305,8 @@ mod tests {
 
     #[test]
     fn rows_say_which_kernels_have_a_scheduler_and_on_whose_block_layer_it_runs_on_others() {
-        assert_eq!((BFQ.exists_in(Kernel::V4_4), BFQ.exists_in(Kernel::V6_18)), (false, true));
+        let kernels = [Kernel::V4_4, Kernel::V4_12.first_of_series(), Kernel::V4_12, Kernel::V6_18];
+        assert_eq!(kernels.map(|kernel| BFQ.exists_in(kernel)), [false, true, true, true], "from 4.12.0 on");
         let gone = Row { until: Some(Kernel::V4_19), ..NONE };
         assert_eq!((gone.exists_in(Kernel::V4_19), gone.exists_in(Kernel::V5_10)), (true, false));
         assert_eq!([Kernel::V4_4, Kernel::V6_3].map(|kernel| gone.kernel(kernel)), [Kernel::V4_4, Kernel::V4_19]);

@@ -14,7 +14,9 @@ fn parts(bench: &mut Bench) -> Vec<(u64, u32)> {
 #[test]
 fn a_300_kib_write_is_issued_as_128_128_and_44_kib_that_never_merge_again() {
     let mut bench = bench(Limits { max_sectors: 256, ..Limits::default() });
-    bench.submit(Bio { segments: 75, ..Bio::new(Op::Write, Sector(0), 600) });
+    let write = Bio { segments: 75, ..Bio::new(Op::Write, Sector(0), 600) };
+    assert_eq!(bench.queue.parts_of(&write), 3, "is known beforehand");
+    bench.submit(write);
     assert_eq!(parts(&mut bench), [(0, 256), (256, 256), (512, 88)]);
     let marked: Vec<bool> = bench.driver.in_flight.iter().map(|rq| rq.flags.contains(BioFlags::NOMERGE)).collect();
     assert_eq!(marked, [true, true, false]);
