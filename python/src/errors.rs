@@ -55,6 +55,7 @@ pub(crate) fn keyword(field: Field) -> &'static str {
         Field::Hosts => "hosts",
         Field::Cpus => "cpus",
         Field::MemoryBytes => "memory_bytes",
+        Field::Journal => "journal",
         Field::Schedulers => "schedulers",
         Field::Elevator => "elevator",
         Field::GuestSchedulers => "guest_schedulers",
