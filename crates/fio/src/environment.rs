@@ -5,6 +5,8 @@ use std::io::{self, BufRead, Cursor};
 use std::path::Path;
 use std::sync::Arc;
 
+use hoistway_blk::Nanos;
+
 /// What a job file may refer to: environment variables, included files and properties of the host. This crate
 /// reads none of them itself.
 #[derive(Clone, Copy)]
@@ -21,6 +23,8 @@ pub struct Environment<'a> {
     pub page_bytes: u64,
     /// The value of `$mb_memory`, in MiB.
     pub memory_mib: u64,
+    /// What replaces the `runtime` of every job.
+    pub runtime: Option<Nanos>,
 }
 
 impl Environment<'static> {
@@ -34,6 +38,7 @@ impl Environment<'static> {
             cpus: 1,
             page_bytes: 4096,
             memory_mib: 1024,
+            runtime: None,
         }
     }
 }
@@ -44,6 +49,7 @@ impl fmt::Debug for Environment<'_> {
             .field("cpus", &self.cpus)
             .field("page_bytes", &self.page_bytes)
             .field("memory_mib", &self.memory_mib)
+            .field("runtime", &self.runtime)
             .finish_non_exhaustive()
     }
 }

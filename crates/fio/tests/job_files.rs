@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hoistway_blk::{IoPriority, Nanos, PriorityClass};
 use hoistway_fio::{Environment, JobFile, JobFileError};
-use hoistway_load::{Ends, Engine, RateLimits, ThinkBlocks, WriteSync};
+use hoistway_load::{Ends, Engine, Process, RateLimits, ThinkBlocks, WriteSync};
 
 fn parse(text: &str) -> Result<JobFile, JobFileError> {
     let variable = |name: &str| match name {
@@ -487,6 +487,17 @@ fn reversed_units_and_overruled_options_are_told() {
         let job_file = valid(&format!("[a]\nfilename=/dev/sdib\ndirect=1\n{options}\n"));
         assert_eq!(job_file.notices.first().map(String::as_str), notice, "{options}");
     }
+}
+
+#[test]
+fn a_runtime_from_outside_is_that_of_every_job_and_what_goes_on_until_then_does() {
+    let environment = Environment { runtime: Some(Nanos::from_millis(5)), ..Environment::empty() };
+    let text = "[global]\nfilename=x\ndirect=1\nsize=64k\n[a]\ntime_based\n[b]\nruntime=9\n";
+    let job_file = JobFile::parse(text, "jobs.fio", &environment).unwrap();
+    assert!(job_file.notices.is_empty(), "{:?}", job_file.notices);
+    let of = |process: &Process| (process.schedule.runtime, process.plan.pattern.volume.time_based);
+    let five = Some(Nanos::from_millis(5));
+    assert_eq!(job_file.load.processes.iter().map(of).collect::<Vec<_>>(), [(five, true), (five, false)]);
 }
 
 #[test]

@@ -82,6 +82,15 @@ pub(crate) fn command_line() -> (Vec<String>, String) {
     (arguments, line)
 }
 
+/// Threads that runs may have, as many as any host has CPUs.
+const THREADS_MAX: usize = 1024;
+
+/// What the environment asks for, if no system could start them. Who starts them would panic.
+fn too_many_threads() -> Option<usize> {
+    let wanted = std::env::var("RAYON_NUM_THREADS").ok()?.parse().ok()?;
+    (wanted > THREADS_MAX).then_some(wanted)
+}
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -93,6 +102,13 @@ fn main() -> ExitCode {
             None => error.exit(),
         },
     };
+    if let Some(threads) = too_many_threads() {
+        let _ = writeln!(
+            std::io::stderr(),
+            "hoistway: RAYON_NUM_THREADS={threads}: expected threads for runs, at most {THREADS_MAX}, or 0 for as many as CPUs"
+        );
+        return ExitCode::from(2);
+    }
     let ending = match cli.command {
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),

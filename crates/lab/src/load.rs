@@ -77,6 +77,7 @@ impl Load {
             cpus: u32::from(cpus),
             page_bytes: 4096,
             memory_mib: memory_bytes >> 20,
+            runtime: asked.comparison.runtime_ns.map(Nanos),
         };
         let parsed = JobFile::parse(&self.text, &self.name, &environment);
         let mut file = parsed.map_err(|error| Fault::from(error).of(Field::Load))?;

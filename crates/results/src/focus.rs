@@ -5,18 +5,22 @@
 //! wal:sync:max*2           with twice the weight of the others
 //! ```
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::figure_name::{FigureName, FigureNameError};
 
+/// Weights that a name may have: beside others that are a million times as large one would not matter.
+const WEIGHTS: RangeInclusive<f64> = 0.001..=1000.0;
+
 /// A figure that matters, and how much.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WeightedFigure {
     /// The figure.
     pub figure: FigureName,
-    /// Its weight beside others: above 0.
+    /// Its weight beside others: above 0, in a name from 0.001 to 1000.
     pub weight: f64,
 }
 
@@ -34,10 +38,10 @@ impl FromStr for WeightedFigure {
         let Some((name, weight)) = text.rsplit_once('*').filter(|(_, weight)| !weight.contains(':')) else {
             return Ok(text.parse::<FigureName>()?.into());
         };
-        let weight = weight.parse().ok().filter(|weight: &f64| weight.is_finite() && *weight > 0.0);
+        let weight = weight.parse().ok().filter(|weight| WEIGHTS.contains(weight));
         let weight = weight.ok_or_else(|| FigureNameError {
             text: text.to_owned(),
-            problem: "behind * stands a weight, a number above 0 such as p99*2".to_owned(),
+            problem: "behind * stands a weight, a number from 0.001 to 1000 such as p99*2".to_owned(),
         })?;
         Ok(Self { figure: name.parse()?, weight })
     }
@@ -53,8 +57,10 @@ mod tests {
         assert_eq!(read("a:read:p99"), Ok(("a:read:p99".to_owned(), 1.0)));
         assert_eq!(read("wal:sync:max*2.5"), Ok(("wal:sync:max".to_owned(), 2.5)));
         assert_eq!(read("a*b:read:p99"), Ok(("a*b:read:p99".to_owned(), 1.0)));
-        for wrong in ["a:read:p99*", "a:read:p99*0", "a:read:p99*-1", "a:read:p99*inf", "a:read:p99*x"] {
-            assert!(read(wrong).unwrap_err().to_string().contains("a weight, a number above 0"), "{wrong}");
+        for wrong in
+            ["a:read:p99*", "a:read:p99*0", "a:read:p99*-1", "a:read:p99*inf", "a:read:p99*x", "a:read:p99*1e308"]
+        {
+            assert!(read(wrong).unwrap_err().to_string().contains("a weight, a number from 0.001"), "{wrong}");
         }
     }
 }

@@ -162,6 +162,7 @@ impl Builder<'_> {
     ) -> Result<(), JobFileError> {
         let job = Job { document: self.document, index: self.index, section, settings, notices: &self.notices };
         let mut process = Process { options, ..settings.process.clone() };
+        process.schedule.runtime = self.environment.runtime.or(process.schedule.runtime);
         for subject in &SUBJECTS {
             (subject.land)(&job, &mut process)?;
         }

@@ -106,6 +106,31 @@ fn the_same_seed_gives_the_same_bytes_on_one_thread_and_on_two() {
 }
 
 #[test]
+fn what_goes_on_until_its_runtime_is_over_does_so_for_the_runtime_of_the_command_line() {
+    let folder = tempdir().unwrap();
+    let text = "[a]\nfilename=/dev/sda\ndirect=1\nrw=read\nsize=64k\ntime_based\n";
+    fs::write(folder.path().join("load.fio"), text).unwrap();
+    let arguments = ["compare", "load.fio", "--schedulers", "none", "--repeat", "1", "--format", "json"];
+    let command = |runtime: &[&str]| succeeded(hoistway().current_dir(folder.path()).args(arguments).args(runtime));
+    let seconds = |json: &str| {
+        let document: Value = serde_json::from_str(json).unwrap();
+        (document["runs"][0]["simulated_seconds"].as_f64().unwrap(), document["notices"].to_string())
+    };
+    let (passing, notices) = seconds(&command(&[]));
+    assert!(passing < 0.05 && notices.contains("time_based has no effect without runtime"), "{passing} s: {notices}");
+    let (going_on, notices) = seconds(&command(&["--runtime", "300ms"]));
+    assert!(going_on >= 0.3 && !notices.contains("time_based"), "{going_on} s: {notices}");
+}
+
+#[test]
+fn more_threads_than_a_host_can_have_are_refused() {
+    let output = hoistway().arg("compare").env("RAYON_NUM_THREADS", "999999999").output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(2), true));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("RAYON_NUM_THREADS=999999999: expected"), "{message}");
+}
+
+#[test]
 fn another_seed_gives_other_figures() {
     let [one, two] = ["1", "2"].map(|seed| repeatable(&compare_json(&["--seed", seed, "--schedulers", "all"])));
     for scheduler in ALL_SCHEDULERS {

@@ -48,6 +48,12 @@ fn a_file_is_made_once_and_overwritten_only_if_it_is_ours() {
     run_in(folder.path(), &["--target", "file:theirs", "--force"]);
     assert_ne!(fs::read(folder.path().join("theirs")).unwrap()[..4096], vec![7; 4096]);
 
+    // Nobody ever writes into this pipe.
+    let made = Command::new("mkfifo").arg(folder.path().join("pipe")).status().unwrap();
+    assert!(made.success());
+    let error = refused(folder.path(), &["--target", "file:pipe"]);
+    assert!(error.contains("--target file:pipe: is neither a file nor a block device"), "{error}");
+
     job(folder.path(), "[r]\nrw=randread\n");
     run_in(folder.path(), &["--target", "file:theirs"]);
 }

@@ -88,6 +88,7 @@ fn job_file(arguments: &Arguments, surroundings: &CommandLine) -> Result<(String
         cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
         page_bytes: 4096,
         memory_mib: 4096,
+        runtime: arguments.run.runtime,
     };
     let mut file = JobFile::parse(&text, &name, &environment)?;
     for process in &mut file.load.processes {

@@ -87,6 +87,9 @@ impl Target {
                 if path.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device()) {
                     bail!("--target file:{0}: is a block device (expected blk:{0})", path.display());
                 }
+                if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+                    bail!("--target file:{}: is neither a file nor a block device", path.display());
+                }
                 if writes && !force && !is_ours(path) {
                     let path = path.display();
                     bail!(
