@@ -99,7 +99,8 @@ impl Folder {
     }
 
     fn read_sweep(&self, path: &Path) -> Result<Sweep, DatasetError> {
-        let text = fs::read_to_string(path).map_err(DatasetError::read(path))?;
+        let text = String::from_utf8(read(path)?)
+            .map_err(|_| DatasetError::Damaged { path: path.to_owned(), problem: "it is not text".to_owned() })?;
         let key = Key::of(&[text.as_bytes()]).to_string();
         if path.file_stem().is_none_or(|stem| *stem != *key) {
             let problem = "it is not what its name is the key of".to_owned();
@@ -173,6 +174,13 @@ pub(crate) fn complete_files(folder: &Path, extension: &str) -> Result<Vec<PathB
     }
     files.sort();
     Ok(files)
+}
+
+/// What a file holds. Anything else, which may have no end, is refused.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, DatasetError> {
+    let is_file = fs::metadata(path).map(|metadata| metadata.is_file());
+    let bytes = is_file.and_then(|is_file| if is_file { fs::read(path) } else { Err(io::Error::other("not a file")) });
+    bytes.map_err(DatasetError::read(path))
 }
 
 /// Puts a file in its place, whole and on disk, or not at all.

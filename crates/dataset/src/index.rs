@@ -1,7 +1,7 @@
 //! Which runs a folder holds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use hoistway_lab::sweep::{Key, RunRecord, Shard};
 
 use crate::error::DatasetError;
-use crate::folder::{Folder, complete_files};
+use crate::folder::{Folder, complete_files, read};
 use crate::runs_file;
 
 /// Where each run is: some 40 bytes of memory for one.
@@ -38,7 +38,7 @@ impl Index {
     pub fn of(folder: &Folder) -> Result<Index, DatasetError> {
         let mut index = Index::default();
         for path in complete_files(&folder.runs(), "jsonl")? {
-            let bytes = fs::read(&path).map_err(DatasetError::read(&path))?;
+            let bytes = read(&path)?;
             let Some((head, mut offset)) = runs_file::head(&path, &bytes)? else {
                 index.other_versions.push(path);
                 continue;

@@ -3,13 +3,14 @@
 use hoistway_results::document::{FormatTag, REVISION, Run, Statistics};
 use hoistway_results::verdict::{SMALLEST_EFFECT, verdicts};
 use hoistway_results::{Direction, ResultsDocument};
+use hoistway_sim::Fate;
 
 use crate::calibrated;
 use crate::error::{Error, Field};
 use crate::guests::Chosen;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
-use crate::repeats;
+use crate::{repeats, writes};
 
 /// The document of a plan's runs, in their order; without an outcome those that never began.
 pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: f64) -> Result<ResultsDocument, Error> {
@@ -23,6 +24,14 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
         ));
     }
     notices.extend(outcomes.iter().flatten().flat_map(|outcome| &outcome.refused).cloned());
+    let fates: Vec<(&str, &[Fate])> = outcomes
+        .iter()
+        .flatten()
+        .filter(|outcome| !outcome.is_partial)
+        .map(|outcome| (&*outcome.run.variant.label, &*outcome.fates))
+        .collect();
+    let written = &plan.setups[0].queue.writes;
+    notices.extend(writes::not_done(asked, written, &fates));
     let repeats = outcomes.len() / plan.runs_of_repeat().max(1);
     let counted = repeats::counted(outcomes, plan.runs_of_repeat(), |outcome| !outcome.is_partial);
     let runs: Vec<Run> = counted.into_iter().map(|outcome| outcome.run).collect();
@@ -56,6 +65,7 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
         focus: plan.load.page.as_ref().map(|page| page.focus.clone()),
         focuses: asked.comparison.focus.clone(),
         smallest_effect: Some(asked.comparison.smallest_effect.unwrap_or(SMALLEST_EFFECT)),
+        writes: written.iter().map(writes::told).collect(),
         doubts: Vec::new(),
         verdicts: Vec::new(),
         conclusion: Vec::new(),

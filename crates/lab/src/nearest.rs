@@ -6,7 +6,9 @@ const ALIKE: f64 = 0.75;
 /// `did you mean "none"? `, if one of the known names is like this one; nothing otherwise. It stands before what was expected.
 #[must_use]
 pub fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let scored = known.into_iter().map(|known| (strsim::jaro_winkler(known, name), known));
+    // Who writes a name as it is means another one of the same name, which is not to be had here.
+    let others = known.into_iter().filter(|known| *known != name);
+    let scored = others.map(|known| (strsim::jaro_winkler(known, name), known));
     let best = scored.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness >= ALIKE);
     best.map(|(_, known)| format!("did you mean \"{known}\"? ")).unwrap_or_default()
 }
@@ -22,6 +24,7 @@ mod tests {
         assert_eq!(hint("mq_deadline", known), "did you mean \"mq-deadline\"? ");
         assert_eq!(hint("cfq", known), "");
         assert_eq!(hint("", known), "");
+        assert_eq!(hint("none", known), "");
         assert_eq!(hint("foo", ["tcp", "socket"]), "");
     }
 }

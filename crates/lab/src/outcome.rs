@@ -3,6 +3,7 @@
 use std::fmt;
 
 use hoistway_results::document::Run;
+use hoistway_sim::Fate;
 
 /// What a run leaves, besides what whoever watched it was shown.
 pub(crate) struct Outcome {
@@ -13,6 +14,8 @@ pub(crate) struct Outcome {
     pub(crate) is_log_cut: bool,
     /// Writes to `queue/` that were refused.
     pub(crate) refused: Vec<String>,
+    /// What became of each write to `queue/`, in their order.
+    pub(crate) fates: Vec<Fate>,
 }
 
 impl fmt::Debug for Outcome {

@@ -110,7 +110,7 @@ impl Plan<'_> {
         let (result, statistics) = ended.map_err(cannot_begin)?;
         let disks = statistics.summaries(&scenario, result.simulated);
         let wall_seconds = watch.seconds() - begin;
-        let RunResult { processes, simulated, ios, locks, refused, page_cache, partial } = result;
+        let RunResult { processes, simulated, ios, locks, refused, fates, page_cache, partial } = result;
         let tunables = spec.tunables.iter().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
         let run = Run {
             scheduler: spec.label(),
@@ -138,7 +138,7 @@ impl Plan<'_> {
         watch.ended(&Ended { label, repeat: planned.repeat, processes: &processes, global_options, run: &run });
         let is_log_cut = processes.iter().any(|process| process.log.as_ref().is_some_and(|log| log.is_cut()));
         let refused = refused.iter().map(|refused| format!("{label}: {refused}.")).collect();
-        Ok(Outcome { run, is_partial: partial, is_log_cut, refused })
+        Ok(Outcome { run, is_partial: partial, is_log_cut, refused, fates })
     }
 }
 

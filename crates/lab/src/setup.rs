@@ -94,7 +94,7 @@ impl Setup {
         let default_scheduler = default.name().filter(|_| !in_guests);
         let schedulers = schedulers::choose(asked, Field::Schedulers, &wanted, &default, &mut notices)?;
         // The schedulers that see the load's processes and cgroups, and all that there are.
-        let of_processes = guests.as_ref().map_or(&schedulers, |guests| &guests.schedulers);
+        let mut of_processes = guests.as_ref().map_or(&schedulers, |guests| &guests.schedulers).clone();
         let mut all = schedulers.clone();
         all.extend(
             guests.iter().flat_map(|guests| &guests.schedulers).filter(|name| !schedulers.contains(name)).cloned(),
@@ -120,14 +120,19 @@ impl Setup {
             settings: &settings,
         };
         let knobs = Varied::of(&bench, &mut notices)?;
-        queue.writes = writes::ordered(asked, &queue.schedulers)?;
+        queue.writes = writes::ordered(asked, &queue.schedulers, &schedulers)?;
         writes::check_times(asked, &queue.writes, load::expected_ns(&workload, comparison.runtime_ns.map(Nanos)))?;
         writes::try_out(asked, &queue.writes, &config, &schedulers)?;
+        for name in writes::switched_to(&queue.writes).filter(|_| !in_guests) {
+            if !of_processes.iter().any(|known| known == name) {
+                of_processes.push(name.to_owned());
+            }
+        }
         notices.extend(schedulers::legacy_notice(&all, &queue));
-        notices.extend(effects::notices(asked, &workload, of_processes, &queue));
-        notices.extend(io_prio_class::notice(asked, of_processes, &queue));
+        notices.extend(effects::notices(asked, &workload, &of_processes, &queue));
+        notices.extend(io_prio_class::notice(asked, &of_processes, &queue));
         notices.extend(queues::polling_notice(asked, &workload, &queue, &schedulers));
-        notices.extend(joined::notice(&workload, of_processes, kernel));
+        notices.extend(joined::notice(&workload, &of_processes, kernel));
         notices.extend(
             guests
                 .as_ref()

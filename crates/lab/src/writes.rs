@@ -5,14 +5,14 @@ use hoistway_blk::{
     Registry, Rq, WRITABLE_ATTRIBUTES,
 };
 use hoistway_legacy::Front;
-use hoistway_sim::Write;
+use hoistway_sim::{Fate, Write};
 
 use crate::error::{About as _, Error, Field};
 use crate::schedulers::queue_under;
 use crate::surroundings::Asked;
 
-/// The writes, in the order of time.
-pub(crate) fn ordered(asked: &Asked<'_>, known: &Registry) -> Result<Vec<Write>, Error> {
+/// The writes, in the order of time, to queues that begin with one of these schedulers.
+pub(crate) fn ordered(asked: &Asked<'_>, known: &Registry, schedulers: &[String]) -> Result<Vec<Write>, Error> {
     let mut writes = Vec::new();
     for write in &asked.comparison.writes {
         let write = Write {
@@ -33,7 +33,20 @@ pub(crate) fn ordered(asked: &Asked<'_>, known: &Registry) -> Result<Vec<Write>,
         writes.push(write);
     }
     writes.sort_by_key(|write| write.at);
-    Ok(writes)
+    let in_charge: Vec<&str> = schedulers.iter().map(String::as_str).chain(switched_to(&writes)).collect();
+    let is_in_vain = |write: &&Write| write.only_under.as_ref().is_some_and(|name| !in_charge.contains(&&**name));
+    match writes.iter().find(is_in_vain) {
+        Some(write) => {
+            let in_charge = in_charge.join(", ");
+            Err(asked.refuse(Field::Writes, told(write), format!("never in charge (expected one of {in_charge})")))
+        }
+        None => Ok(writes),
+    }
+}
+
+/// The schedulers that are written.
+pub(crate) fn switched_to(writes: &[Write]) -> impl Iterator<Item = &str> {
+    writes.iter().filter(|write| write.file == "scheduler").map(|write| write.text.trim())
 }
 
 /// Nothing is written after the end of the load, if that is known.
@@ -48,8 +61,39 @@ pub(crate) fn check_times(asked: &Asked<'_>, writes: &[Write], end_ns: Option<u6
     }
 }
 
-fn told(Write { at, file, text, .. }: &Write) -> String {
-    format!("{at}:{file}={text}")
+/// A write as the command line has it: `300ms:bfq.slice_idle=0`.
+pub(crate) fn told(Write { at, only_under, file, text }: &Write) -> String {
+    let at = at.to_string().replace(' ', "");
+    match (only_under, file.strip_prefix("iosched/")) {
+        (Some(scheduler), Some(tunable)) => format!("{at}:{scheduler}.{tunable}={text}"),
+        _ => format!("{at}:{file}={text}"),
+    }
+}
+
+/// Notices of the writes that were not done, or not in all runs, since the load had ended or another scheduler was in charge.
+/// `fates` are those of each run, by its label.
+pub(crate) fn not_done(asked: &Asked<'_>, writes: &[Write], fates: &[(&str, &[Fate])]) -> Vec<String> {
+    let name = asked.name(Field::Writes);
+    let notice = |(place, write): (usize, &Write)| {
+        let labels = |wanted: Fate| {
+            let mut labels: Vec<&str> =
+                fates.iter().filter(|(_, fates)| fates.get(place) == Some(&wanted)).map(|(label, _)| *label).collect();
+            labels.dedup();
+            labels
+        };
+        let [late, other] = [Fate::TooLate, Fate::OtherScheduler].map(labels);
+        let is_done = fates.iter().any(|(_, fates)| fates.get(place) == Some(&Fate::Written));
+        let why = match (&late[..], &other[..]) {
+            // That a tunable is of another scheduler is why it says which one.
+            ([], _) if is_done => return None,
+            ([], []) => return None,
+            (_, []) if !is_done => "never written: the load had ended by then".to_owned(),
+            ([], _) => "never written: another scheduler was in charge then".to_owned(),
+            (late, _) => format!("not written with {}: the load had ended by then", late.join(", ")),
+        };
+        Some(format!("{name} {}: {why}.", told(write)))
+    };
+    writes.iter().enumerate().filter_map(notice).collect()
 }
 
 /// Tries the writes one after the other on a queue of each scheduler, so that a mistake is told at once.

@@ -50,6 +50,7 @@ fn document() -> ResultsDocument {
         focus: "a:read:p99".parse().ok(),
         focuses: Vec::new(),
         smallest_effect: None,
+        writes: Vec::new(),
         doubts: vec!["nobody measured".to_owned()],
         verdicts: Vec::new(),
         advice: Vec::new(),

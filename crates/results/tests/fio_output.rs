@@ -269,3 +269,11 @@ fn json_plus_adds_bins_where_there_are_percentiles() {
     assert_eq!(write.clat_ns.percentile.as_ref().unwrap().len(), 17);
     assert_eq!(output.jobs[0].read.lat_ns.bins, None);
 }
+
+#[test]
+fn a_process_has_one_cpu_at_a_time() {
+    let mut processes = sample_processes();
+    (processes[2].cpu.user_ns, processes[2].cpu.system_ns) = (3_000_000_000, 9_000_000_000);
+    let job = &sample_output(&processes).jobs[1];
+    assert_eq!((job.usr_cpu, job.sys_cpu), (25.0, 75.0));
+}

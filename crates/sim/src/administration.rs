@@ -21,10 +21,22 @@ pub struct Write {
     pub text: String,
 }
 
+/// What became of a write while the load ran.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Fate {
+    /// The load had ended before.
+    TooLate,
+    /// Another scheduler than the one it is for was in charge.
+    OtherScheduler,
+    /// It was written, or refused.
+    Written,
+}
+
 /// The writes to one device that have been asked for and have not been done.
 #[derive(Default)]
 pub(crate) struct Administration {
-    waiting: VecDeque<Write>,
+    /// By their places among all.
+    waiting: VecDeque<(u32, Write)>,
     /// The one that waits for the queue to empty.
     change: Option<Change>,
     /// Writes that the kernel refuses, and why.
@@ -46,12 +58,18 @@ impl Administration {
         self.change.is_some()
     }
 
-    pub(crate) fn ask(&mut self, write: Write) {
-        self.waiting.push_back(write);
+    pub(crate) fn ask(&mut self, place: u32, write: Write) {
+        self.waiting.push_back((place, write));
     }
 
-    /// Does what can be done now. Answers whether the scheduler has changed, and what is left.
-    pub(crate) fn go_on<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &Front<Local>) -> (bool, Left) {
+    /// Does what can be done now, and notes what became of it in `fates`, by the places of the writes. Answers whether the scheduler
+    /// has changed, and what is left.
+    pub(crate) fn go_on<E: Env>(
+        &mut self,
+        cx: &mut Cx<'_, E>,
+        front: &Front<Local>,
+        fates: &mut [Fate],
+    ) -> (bool, Left) {
         let before = front.scheduler();
         loop {
             if let Some(change) = self.change.take() {
@@ -65,8 +83,14 @@ impl Administration {
                     Err(error) => self.refused.push(format!("queue/{}: {error}", change.file())),
                 }
             }
-            let Some(write) = self.waiting.pop_front() else { return (front.scheduler() != before, Left::Nothing) };
-            if write.only_under.as_ref().is_some_and(|name| name != front.scheduler()) {
+            let Some((place, write)) = self.waiting.pop_front() else {
+                return (front.scheduler() != before, Left::Nothing);
+            };
+            let is_for_another = write.only_under.as_ref().is_some_and(|name| name != front.scheduler());
+            let fate = &mut fates[place as usize];
+            // Written to one device is written.
+            *fate = (*fate).max(if is_for_another { Fate::OtherScheduler } else { Fate::Written });
+            if is_for_another {
                 continue;
             }
             match front.begin_change(cx, &write.file, &write.text) {

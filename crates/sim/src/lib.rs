@@ -40,7 +40,7 @@ mod throttling;
 mod virtual_disk;
 mod workers;
 
-pub use administration::Write;
+pub use administration::{Fate, Write};
 pub use disk::QueueSettings;
 pub use guests::{GuestSpec, Guests};
 pub use host::Host;

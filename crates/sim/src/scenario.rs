@@ -8,6 +8,7 @@ use hoistway_load::{Load, LoadError};
 use hoistway_results::ProcessResult;
 use hoistway_results::document::PageCacheSummary;
 
+use crate::administration::Fate;
 use crate::disk::QueueSettings;
 use crate::guests::{GuestSpec, Guests};
 use crate::host::Host;
@@ -118,6 +119,8 @@ pub struct RunResult {
     pub ios: u64,
     /// Writes to files of `queue/` during the run that were refused, and why.
     pub refused: Vec<String>,
+    /// What became of each of these writes, in the order of [`QueueSettings::writes`](crate::QueueSettings::writes).
+    pub fates: Vec<Fate>,
     /// What locks of schedulers took, from the start of the run, ramps included.
     pub locks: LockUse,
     /// What the page cache did, if a process used it.

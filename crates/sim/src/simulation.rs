@@ -13,7 +13,7 @@ use hoistway_blk::{Caller, CpuId, Cx, Due, Instant, Local, Nanos, News, PlugUse,
 use hoistway_legacy::Front;
 use hoistway_load::Load;
 
-use crate::administration::{Left, Write};
+use crate::administration::{Fate, Left, Write};
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
 use crate::cpu::{Cpus, Enqueued, StepEnd, Turn, Woken};
@@ -89,6 +89,8 @@ struct Simulation<'a, P> {
     host_cgroups: Option<Cgroups>,
     /// What is written while the load runs.
     writes: &'a [Write],
+    /// What has become of each.
+    fates: Vec<Fate>,
     /// Whether who inserts when somebody else does leaves it to that one.
     inserts_in_time: bool,
     tasks: Vec<Task>,
@@ -137,6 +139,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             ios: self.ios,
             locks: self.meter.used(),
             refused,
+            fates: self.fates,
             page_cache: self.page_cache.map(|cache| cache.into_summary()),
             partial,
         };
@@ -157,7 +160,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.begin_call(disk, CpuId(0));
         let on = &mut self.disks[disk as usize];
         let mut cx = self.caller.cx::<Machine<P>>(now, CpuId(0), &mut on.driver, &mut self.probe, &self.meter);
-        let (switched, left) = on.administration.go_on(&mut cx, &on.front);
+        let (switched, left) = on.administration.go_on(&mut cx, &on.front, &mut self.fates);
         if switched {
             on.section = SectionCost::of(self.host, on.front.scheduler());
             let of_host = self.host_cgroups.as_ref().filter(|_| !on.is_used_by_tasks);
@@ -197,7 +200,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             Kind::Actor => self.act(Sleeper::of(Waiter(place)), setting),
             Kind::Write => {
                 for disk in self.administered() {
-                    self.disks[disk].administration.ask(self.writes[place as usize].clone());
+                    self.disks[disk].administration.ask(place, self.writes[place as usize].clone());
                     if !self.disks[disk].administration.waits() {
                         self.administer(disk as u32);
                     }

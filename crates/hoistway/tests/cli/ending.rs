@@ -117,6 +117,22 @@ fn ctrl_c_completes_the_file() {
 }
 
 #[test]
+fn ctrl_c_ends_a_search_at_once_and_keeps_none_of_the_runs_that_it_broke_off() {
+    let folder = tempdir().unwrap();
+    let state = folder.path().join("state.json");
+    let job = folder.path().join("long.fio");
+    fs::write(&job, "[g]\nrw=randread\ndirect=1\nsize=1g\ntime_based\nruntime=1\n").unwrap();
+    let options = ["--objective", "min g:read:p99", "--over", "none,kyber", "--runtime", "3650d", "--state"];
+    let (job, place) = (job.to_str().unwrap(), state.to_str().unwrap());
+    let output = cut_short(&[&["tune", job], &options[..], &[place]].concat(), Signal::INT);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{told}");
+    assert!(told.contains("its 0 runs are in "), "{told}");
+    let state: Value = serde_json::from_str(&fs::read_to_string(&state).unwrap()).unwrap();
+    assert_eq!(state["runs"], serde_json::json!([]));
+}
+
+#[test]
 fn ctrl_c_completes_the_folder_of_logs_and_the_table_of_repeats() {
     let folder = tempdir().unwrap();
     let logs = folder.path().join("logs");

@@ -34,5 +34,44 @@ fn writes_that_cannot_be_done_are_refused_before_anything_runs() {
         refused(folder.path(), &["compare", "--schedulers", "none", "--at", at], &[problem]);
     }
     let arguments = ["compare", "--schedulers", "bfq", "--at", "1s:bfq.slice_idle=never"];
-    refused(folder.path(), &arguments, &["iosched/slice_idle=never: invalid value (EINVAL)"]);
+    refused(folder.path(), &arguments, &["--at 1s:bfq.slice_idle=never: invalid value (EINVAL)"]);
+}
+
+#[test]
+fn a_comparison_whose_settings_change_meanwhile_has_no_verdict_and_says_so() {
+    let at = ["--schedulers", "none,kyber", "--at", "300ms:scheduler=bfq", "--at", "600ms:bfq.slice_idle=0"];
+    let table = succeeded(&mut compare(&[&at[..], &["--repeat", "1", "--advice", "sda", "--wide"]].concat()));
+    let told = "settings were changed while the load ran (300ms:scheduler=bfq, 600ms:bfq.slice_idle=0)";
+    assert!(table.replace("\n ", "").contains(told) && !table.contains("/sys/block/sda"), "{table}");
+    let document = succeeded(&mut compare(&[&at[..], &["--repeat", "1", "--format", "json"]].concat()));
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["writes"], serde_json::json!(["300ms:scheduler=bfq", "600ms:bfq.slice_idle=0"]));
+    assert!(document.get("verdicts").is_none(), "{document}");
+    assert!(!document.to_string().contains("never written"), "{document}");
+}
+
+#[test]
+fn a_tunable_of_a_scheduler_that_never_runs_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["compare", "--schedulers", "none", "--at", "10ms:bfq.slice_idle=0"];
+    refused(folder.path(), &arguments, &["--at 10ms:bfq.slice_idle=0: never in charge (expected one of none)"]);
+}
+
+#[test]
+fn writes_that_come_too_late_or_under_another_scheduler_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = folder.path().join("short.fio");
+    std::fs::write(&job, "[g]\nrw=randread\nio_size=4m\nsize=1g\ndirect=1\ncgroup=a\ncgroup_weight=200\n").unwrap();
+    let mut command = hoistway();
+    command.arg("compare").arg(&job).args(["--schedulers", "bfq", "--repeat", "1", "--wide"]);
+    command.args(["--at", "5ms:scheduler=none", "--at", "6ms:bfq.slice_idle=0", "--at", "700s:nr_requests=8"]);
+    let table = succeeded(&mut command);
+    assert!(
+        table.contains("--at 6ms:bfq.slice_idle=0: never written: another scheduler was in charge then."),
+        "{table}"
+    );
+    assert!(table.contains("--at 700s:nr_requests=8: never written: the load had ended by then."), "{table}");
+    assert!(!table.contains("--at 5ms:scheduler=none: "), "{table}");
+    // What a job asks of a scheduler is told of those that come later, too.
+    assert!(table.contains("cgroup_weight (g): no effect with none."), "{table}");
 }

@@ -158,6 +158,17 @@ fn of_a_file_with_something_that_cannot_be_nothing_holds() {
 }
 
 #[test]
+fn a_pipe_in_place_of_the_configuration_keeps_no_server_from_its_end() {
+    let mut server = start(BEFORE);
+    let config = server.folder().join("serve.toml");
+    fs::remove_file(&config).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &config, rustix::fs::Mode::RWXU).unwrap();
+    kill_process(server.id(), Signal::HUP).unwrap();
+    server.wait_until("it complains", |server| server.log().contains("not a file that can be read again"));
+    assert!(server.end().ends_with("Some(0)"));
+}
+
+#[test]
 fn exports_come_and_go_under_bfq_while_a_neighbour_is_served() {
     let neighbour = "target = \"mem:4M\"\nscheduler = \"bfq\"\n[[export]]\nname = \"stays\"\nsize = \"1M\"\n";
     let mut server = start(neighbour);

@@ -39,6 +39,23 @@ fn a_damaged_file_is_named_and_left_alone() {
 }
 
 #[test]
+fn what_may_have_no_end_is_not_read_in_place_of_runs() {
+    let folder = folder(PLAN);
+    let at = folder.path();
+    printed(at, &["sweep", "plan.toml", "-o", "runs"]);
+    for place in ["runs/runs/pipe.jsonl", "runs/sweeps/pipe.json"] {
+        rustix::fs::mkfifoat(rustix::fs::CWD, at.join(place), rustix::fs::Mode::RWXU).unwrap();
+        let message = refused(at, &["merge", "runs", "-o", "table.csv"]);
+        assert!(message.contains(place) && message.contains("cannot be read: not a file"), "{message}");
+        fs::remove_file(at.join(place)).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at.join(place)).unwrap();
+        let message = refused(at, &["merge", "runs", "-o", "table.csv"]);
+        assert!(message.contains(place) && message.contains("cannot be read: not a file"), "{message}");
+        fs::remove_file(at.join(place)).unwrap();
+    }
+}
+
+#[test]
 fn a_damaged_sweep_is_named_and_left_alone() {
     let folder = folder(PLAN);
     let at = folder.path();

@@ -1,7 +1,7 @@
 //! Figures of a setting.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 use hoistway_blk::Nanos;
 use hoistway_results::FigureName;
@@ -9,6 +9,7 @@ use hoistway_results::document::Run;
 use hoistway_results::tuning::Setting;
 use hoistway_sim::Control;
 
+use super::observe::Cancel;
 use crate::comparison::Comparison;
 use crate::error::{Error, Field};
 use crate::plan::{Plan, Planned};
@@ -32,7 +33,7 @@ pub trait Evaluate: Sync {
 #[derive(Debug)]
 pub struct Evaluator<'a> {
     pub(super) plan: Plan<'a>,
-    control: Control,
+    control: Arc<Control>,
 }
 
 impl<'a> Evaluator<'a> {
@@ -66,7 +67,7 @@ impl<'a> Evaluator<'a> {
         if !comparison.vary.is_empty() {
             return refuse(Field::Vary, "", "a search varies by itself (expected nothing here)");
         }
-        Ok(Self { plan, control: Control::default() })
+        Ok(Self { plan, control: Arc::default() })
     }
 
     /// The schedulers, each once.
@@ -98,7 +99,12 @@ impl<'a> Evaluator<'a> {
 
     /// Ends all runs that are under way, and those that begin, early: their figures are worth nothing then.
     pub fn cancel(&self) {
-        self.control.cancelled.store(true, Ordering::Relaxed);
+        self.canceller().cancel();
+    }
+
+    /// What [`cancel`](Evaluator::cancel) does, for somebody elsewhere.
+    pub(super) fn canceller(&self) -> Cancel {
+        Cancel(Arc::clone(&self.control))
     }
 
     /// Virtual time of a run, if every process is bounded by time.

@@ -105,7 +105,13 @@ impl<'a> Ledger<'a> {
         if !self.observe.goes_on() {
             return Err(TuneError::Ended);
         }
-        Ok(self.evaluate.figures(&key.setting, key.seed, key.runtime_ns)?)
+        self.evaluated(key)
+    }
+
+    /// Figures of a run that nobody cancelled meanwhile.
+    fn evaluated(&self, key: &Key) -> Result<Figures, TuneError> {
+        let figures = self.evaluate.figures(&key.setting, key.seed, key.runtime_ns)?;
+        if self.observe.goes_on() { Ok(figures) } else { Err(TuneError::Ended) }
     }
 
     /// All figures of runs; those that were not kept are made again.
@@ -113,7 +119,7 @@ impl<'a> Ledger<'a> {
         let of = |key: &Key| match self.whole.get(key) {
             Some(figures) => Ok(figures.clone()),
             None if !self.observe.goes_on() => Err(TuneError::Ended),
-            None => Ok(self.evaluate.figures(&key.setting, key.seed, key.runtime_ns)?),
+            None => self.evaluated(key),
         };
         keys.par_iter().map(of).collect()
     }

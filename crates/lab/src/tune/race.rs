@@ -30,6 +30,7 @@ pub fn tune(
 ) -> Result<Tuning, TuneError> {
     let prepared = Prepared::of(search, surroundings)?;
     let evaluator = Evaluator::new(&prepared.comparison, surroundings)?;
+    observe.begins(evaluator.canceller());
     search_by(search, &prepared, &evaluator, surroundings, &evaluator, known, observe)
 }
 
@@ -78,7 +79,7 @@ fn search_by(
         race.ledger.keeps_whole = place + 1 == steps.len();
         race.run(&contestants, step, seeds.clone())?;
         if place == 0 {
-            race.check_figures(evaluate, step)?;
+            race.check_figures(step)?;
         }
         let seeds = if place + 1 == steps.len() { race.decided(&contestants, step, seeds)? } else { seeds };
         last = race.judge(step, seeds.clone()).ranked(&race.ranked_ones(&contestants));
@@ -187,12 +188,14 @@ impl Race<'_> {
     }
 
     /// Whether there is such I/O as the objective names.
-    fn check_figures(&self, evaluate: &dyn Evaluate, step: &Step) -> Result<(), TuneError> {
+    fn check_figures(&self, step: &Step) -> Result<(), TuneError> {
         for figure in self.search.objective.figures() {
             if self.ledger.runs.iter().any(|run| run.figures.contains_key(figure)) {
                 continue;
             }
-            let there = evaluate.figures(&self.prepared.fixed[0], self.seeds[0], step.runtime_ns)?;
+            let setting = self.prepared.fixed[0].clone();
+            let key = Key { setting, seed: self.seeds[0], runtime_ns: step.runtime_ns };
+            let there = self.ledger.whole(&[key])?.swap_remove(0);
             let mut known: Vec<String> =
                 there.keys().map(|name| format!("{}:{}", quoted(&name.job), name.operation.name())).collect();
             known.dedup();

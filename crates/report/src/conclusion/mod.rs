@@ -15,8 +15,14 @@ use self::sentences::Sentences;
 pub(crate) use phrases::change;
 pub use phrases::{figure_in_words, shift as shift_in_words};
 
-/// The sentences; none if there was no I/O. Those about doubts begin with "Uncertain: ".
+/// The sentences; none if there was no I/O, and one if there is no verdict for what was written meanwhile. Those about doubts begin with "Uncertain: ".
 pub fn conclusion(document: &ResultsDocument) -> Vec<String> {
+    if !document.writes.is_empty() {
+        return vec![format!(
+            "No verdict, and no advice: settings were changed while the load ran ({}), and a row has the name of what it began with.",
+            document.writes.join(", ")
+        )];
+    }
     let comparison = Comparison::of(document);
     let verdicts = verdict::verdicts(document);
     let words = |verdict| Sentences { document, comparison: &comparison, verdict };

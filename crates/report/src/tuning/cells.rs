@@ -76,7 +76,10 @@ fn effects(tuning: &Tuning, told: &[&Effect]) -> TuningTable {
         ]
     };
     TuningTable {
-        title: format!("what mattered to the {}", figure_in_words(&tuning.objective.figure)),
+        title: format!(
+            "what mattered to the {}: each among the settings that have it",
+            figure_in_words(&tuning.objective.figure)
+        ),
         headers: ["knob", "of the variance", "best", "worst", "between them", "settings"].map(str::to_owned).to_vec(),
         rows: told.iter().map(row).collect(),
     }

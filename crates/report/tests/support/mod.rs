@@ -72,6 +72,7 @@ pub fn document(runs: Vec<Run>) -> ResultsDocument {
     ResultsDocument {
         format: Default::default(),
         revision: REVISION,
+        writes: Vec::new(),
         version: "0.1.0".to_owned(),
         command: "hoistway compare mixed.fio".to_owned(),
         arguments: ["hoistway", "compare", "mixed.fio"].map(str::to_owned).to_vec(),

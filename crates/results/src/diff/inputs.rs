@@ -60,6 +60,7 @@ fn head(document: &ResultsDocument) -> Value {
         "seed": document.seed,
         "repeats": document.seeds.len(),
         "setups": document.setups,
+        "writes": document.writes,
         "is_real": document.is_real,
     })
 }

@@ -44,7 +44,7 @@ pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift
 pub const FORMAT: &str = "hoistway-results/1";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 4;
+pub const REVISION: u32 = 5;
 
 /// One comparison: a job under several schedulers, and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -116,6 +116,10 @@ pub struct ResultsDocument {
     /// What is less, as a fraction, is no difference; null in documents of versions that did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_effect: Option<f64>,
+    /// What was written to files of `queue/` while each run went on, such as `300ms:scheduler=bfq`: a run is called after what it
+    /// began with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
     /// What makes the results uncertain and cannot be seen in them, as half sentences: a load outside of the range that
     /// the device's model is calibrated for.
     #[serde(default)]

@@ -114,6 +114,8 @@ fn job(members: &[ProcessResult], group: &[Totals; 3], elapsed_s: u64, parameter
         |levels: &BatchLevels| level_percents(BatchLevels::NAMES, levels.counts(), levels.counts().iter().sum());
     let runtime_ns: u64 = members.iter().map(|process| process.runtime_ns).sum();
     let cpu = |part: fn(&ProcessResult) -> u64| members.iter().map(part).sum::<u64>();
+    // A process has one CPU at a time: more than its runtime was work on other CPUs, completions of its I/Os.
+    let cpu_ns = runtime_ns.max(cpu(|process| process.cpu.user_ns + process.cpu.system_ns));
 
     Job {
         jobname: first.name.clone(),
@@ -130,8 +132,8 @@ fn job(members: &[ProcessResult], group: &[Totals; 3], elapsed_s: u64, parameter
             lat_ns: latency_stats(&sync, choice.clat, parameters),
         },
         job_runtime: members.iter().map(|process| process.runtime_ns / 1_000_000).sum(),
-        usr_cpu: share_percent(cpu(|process| process.cpu.user_ns), runtime_ns),
-        sys_cpu: share_percent(cpu(|process| process.cpu.system_ns), runtime_ns),
+        usr_cpu: share_percent(cpu(|process| process.cpu.user_ns), cpu_ns),
+        sys_cpu: share_percent(cpu(|process| process.cpu.system_ns), cpu_ns),
         ctx: cpu(|process| process.cpu.context_switches),
         majf: cpu(|process| process.cpu.major_faults),
         minf: cpu(|process| process.cpu.minor_faults),

@@ -35,8 +35,11 @@ const GAIN_ELSEWHERE: f64 = 1.1;
 /// Of so many I/Os at least one must have waited beside another for a scheduler to have had a choice.
 const IOS_PER_CHOICE: u64 = 1000;
 
-/// The verdict on each place that the runs took place in.
+/// The verdict on each place that the runs took place in; none if settings changed meanwhile, so that a row is of several.
 pub fn verdicts(document: &ResultsDocument) -> Vec<Verdict> {
+    if !document.writes.is_empty() {
+        return Vec::new();
+    }
     let comparison = Comparison::of(document);
     let Some(focus) = focus::chosen(document, &comparison) else { return Vec::new() };
     let mut setups: Vec<u32> = comparison.variants.iter().map(|variant| variant.first().setup).collect();

@@ -3,6 +3,7 @@
 use hoistway_blk::{Caller, CgroupId, CpuId, Effects, Hz, Insertion, Instant, Nanos, Probe};
 
 use super::Simulation;
+use crate::administration::Fate;
 use crate::cgroups::Cgroups;
 use crate::clock::TickClock;
 use crate::cpu::Cpus;
@@ -64,6 +65,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             cgroups,
             host_cgroups,
             writes: &scenario.queue.writes,
+            fates: vec![Fate::TooLate; scenario.queue.writes.len()],
             inserts_in_time: scenario.queue.techniques.insertion != Insertion::Direct,
             tasks,
             flows: Flows::new(&scenario.workload.processes),

@@ -56,6 +56,7 @@ pub(super) fn of(
         wall_seconds,
         simulated_ios: 0,
         is_real: true,
+        writes: Vec::new(),
         partial: false,
         notices,
         default_scheduler: None,

@@ -52,6 +52,12 @@ impl Reloader {
     }
 
     fn try_to(&self, site: &Site) -> Result<Vec<String>> {
+        if let Some(config) = &self.started.arguments.config
+            && !std::fs::metadata(config).is_ok_and(|it| it.is_file())
+        {
+            // A pipe is read once; whoever waited for it would not hear that the server is to end.
+            bail!("--config {}: not a file that can be read again (a restart reads it)", config.display());
+        }
         let asked = Asked::read(&self.line)?;
         if let Some(option) = asked.differs_in(&self.started) {
             bail!("{option} stays as it is while the server runs (a restart changes it)");

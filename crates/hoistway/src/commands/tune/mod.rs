@@ -6,11 +6,11 @@ mod state;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
 use hoistway_fio::LogSource;
-use hoistway_lab::tune::{BUDGET_RUNS, Observe, Search, State, TuneError, tune};
+use hoistway_lab::tune::{BUDGET_RUNS, Cancel, Observe, Search, State, TuneError, tune};
 use hoistway_lab::{Comparison, Devices, Field, Surroundings, Vary};
 use hoistway_results::tuning::{Budget, TuneRun, Tuning};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -45,10 +45,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     }
     let known = state.as_ref().map(|file| file.state().runs.clone()).unwrap_or_default();
     let is_ended = Arc::new(AtomicBool::new(false));
-    let interrupted = Arc::clone(&is_ended);
-    ctrlc::set_handler(move || interrupted.store(true, Ordering::Relaxed)).context("cannot watch for Ctrl-C")?;
-    let observer =
-        Observer { is_ended: &is_ended, kept: Mutex::new(Kept { file: state, failure: None, runs: 0 }), bar: bar() };
+    let under_way: Arc<OnceLock<Cancel>> = Arc::default();
+    let (interrupted, running) = (Arc::clone(&is_ended), Arc::clone(&under_way));
+    let interrupt = move || {
+        interrupted.store(true, Ordering::SeqCst);
+        running.get().inspect(|runs| runs.cancel());
+    };
+    ctrlc::set_handler(interrupt).context("cannot watch for Ctrl-C")?;
+    let observer = Observer {
+        is_ended: &is_ended,
+        under_way: &under_way,
+        kept: Mutex::new(Kept { file: state, failure: None, runs: 0 }),
+        bar: bar(),
+    };
     let found = tune(&search, &surroundings, known, &observer);
     if let Some(bar) = &observer.bar {
         bar.finish_and_clear();
@@ -139,6 +148,8 @@ fn bar() -> Option<ProgressBar> {
 /// Keeps the runs, and ends the search if somebody wants that.
 struct Observer<'a> {
     is_ended: &'a AtomicBool,
+    /// Ends the runs, as soon as there are any.
+    under_way: &'a OnceLock<Cancel>,
     kept: Mutex<Kept>,
     bar: Option<ProgressBar>,
 }
@@ -151,8 +162,12 @@ struct Kept {
 }
 
 impl Observe for Observer<'_> {
+    fn begins(&self, cancel: Cancel) {
+        let _ = self.under_way.set(cancel);
+    }
+
     fn goes_on(&self) -> bool {
-        !self.is_ended.load(Ordering::Relaxed)
+        !self.is_ended.load(Ordering::SeqCst)
     }
 
     fn ran(&self, runs: &[TuneRun], planned: u64) {
@@ -165,7 +180,7 @@ impl Observe for Observer<'_> {
         let written = kept.file.as_mut().map_or(Ok(()), |file| file.write(runs.to_vec()));
         if let Err(failure) = written {
             kept.failure.get_or_insert(failure);
-            self.is_ended.store(true, Ordering::Relaxed);
+            self.is_ended.store(true, Ordering::SeqCst);
         }
     }
 }
