@@ -55,3 +55,19 @@ pub(crate) fn check_bio(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> C
     };
     if supported { Checked::Goes } else { Checked::Ends(Status::NotSupported) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground::ids::Sector;
+
+    #[test]
+    fn a_bio_ends_at_the_end_of_the_device_at_the_latest_and_an_empty_one_may_be_anywhere() {
+        let limits = Limits { capacity: Sector(100), ..Limits::default() };
+        let goes = |sector, sectors| {
+            check_bio(&limits, false, &mut Bio::new(Op::Write, Sector(sector), sectors)) == Checked::Goes
+        };
+        assert!(goes(92, 8) && !goes(93, 8) && !goes(101, 8) && !goes(u64::MAX, 8));
+        assert!(goes(100, 0) && goes(101, 0));
+    }
+}

@@ -184,4 +184,9 @@ mod tests {
         let at = |ns| Hz(250).now(Instant(ns)).tick;
         assert_eq!((at(3_999_999), at(4_000_000)), (Tick(0), Tick(1)));
     }
+
+    #[test]
+    fn a_span_is_told_in_seconds_as_well() {
+        assert_eq!([0, 1_500_000_000, 250_000_000].map(|ns| Nanos(ns).as_secs_f64()), [0.0, 1.5, 0.25]);
+    }
 }

@@ -94,3 +94,39 @@ impl<Sh: Sharing> Buckets<Sh> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bio::{Bio, Op};
+    use crate::ground::ids::{RqId, Sector};
+    use crate::ground::meter::NoMeter;
+    use crate::ground::sharing::Local;
+    use crate::ground::time::Instant;
+    use crate::request::RequestPool;
+
+    #[test]
+    fn cpus_share_the_buckets_and_who_inserts_takes_them_in_order_and_has_then_gone() {
+        let (buckets, pool) = (Buckets::<Local>::default(), RequestPool::<Local>::new(3));
+        let rq = |id| {
+            let mut rq = pool.take(RqId(id));
+            rq.found(Bio::new(Op::Write, Sector(8), 8), Instant::ZERO);
+            rq
+        };
+        for (id, cpu) in [(0, 41), (1, 40), (2, 9)] {
+            assert!(buckets.leave(&NoMeter, CpuId(cpu), &mut std::iter::once(rq(id)), || true));
+        }
+        let mut inserted = Vec::new();
+        buckets.insert(&NoMeter, &mut std::iter::empty(), |rq| inserted.push(rq));
+        let order: Vec<u32> = inserted
+            .into_iter()
+            .map(|rq| {
+                let id = rq.id().0;
+                pool.put(rq);
+                id
+            })
+            .collect();
+        assert_eq!(order, [1, 0, 2]);
+        assert!(!buckets.leave(&NoMeter, CpuId(0), &mut std::iter::empty(), || false), "nobody inserts any more");
+    }
+}

@@ -110,3 +110,16 @@ impl MergeIndex {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_that_follow_each_other_lie_in_different_buckets() {
+        let mut used: Vec<usize> = (1..=BUCKETS as u64).map(|end| bucket(Sector(end * 8))).collect();
+        used.sort_unstable();
+        used.dedup();
+        assert!(used.len() > BUCKETS / 4 && used.iter().all(|&bucket| bucket < BUCKETS), "{used:?}");
+    }
+}

@@ -320,4 +320,14 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn where_nothing_begins_is_mostly_known_without_a_search() {
+        let mut starts = Starts::default();
+        starts.add(4711);
+        assert!(starts.may_have(4711));
+        assert!((0..1000u64).filter(|sector| starts.may_have(sector * 8)).count() < 20);
+        starts.remove(4711);
+        assert!(!starts.may_have(4711));
+    }
 }

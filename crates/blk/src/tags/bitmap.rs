@@ -433,4 +433,40 @@ mod tests {
             prop_assert!((shallow - short..=shallow).contains(&admitted), "{} of {}", admitted, shallow);
         }
     }
+
+    #[test]
+    fn behind_the_last_tag_a_cpu_goes_on_at_the_first_and_then_at_the_second() {
+        let map = TagBitmap::<Local>::new(4, 1, ShallowRule::WholeMap);
+        let take = || map.try_take(CpuId(0), Depth::Full);
+        assert_eq!([(); 4].map(|()| take()), [0, 1, 2, 3].map(Some));
+        (0..4).for_each(|tag| assert!(map.words[0].fetch_and(!(1 << tag), Relaxed) & (1 << tag) != 0));
+        assert_eq!(take(), Some(0));
+        map.words[0].fetch_and(!1, Relaxed);
+        assert_eq!(take(), Some(1), "nobody's return has moved its place");
+    }
+
+    #[test]
+    fn a_share_of_the_whole_map_is_searched_from_the_hint_on_in_the_group_that_it_lies_in() {
+        // 32 of each 64.
+        let map = map(256, ShallowRule::WholeMap);
+        let take = |hint| {
+            map.hints[0].store(hint, Relaxed);
+            map.try_take(CpuId(0), Depth::Shallow(128))
+        };
+        assert_eq!([take(64 + 10), take(64 + 10), take(64 + 31)], [74, 75, 95].map(Some));
+        assert_eq!(take(64 + 40), Some(128), "none that it may have is left in the group");
+    }
+
+    #[test]
+    fn of_a_share_of_the_whole_map_what_lies_below_the_hint_is_looked_at_last_and_nothing_beyond_the_share() {
+        let map = map(256, ShallowRule::WholeMap);
+        let take = |hint| {
+            map.hints[0].store(hint, Relaxed);
+            map.try_take(CpuId(0), Depth::Shallow(128))
+        };
+        assert_eq!(count(&map, Depth::Shallow(128)), 128);
+        assert_eq!([64 + 10, 64 + 40].map(take), [None, None]);
+        map.free(64 + 5, CpuId(0));
+        assert_eq!([take(64 + 10), take(64 + 10)], [Some(64 + 5), None]);
+    }
 }

@@ -242,6 +242,8 @@ impl<Sh: Sharing> Drop for TagUser<Sh> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ground::ids::Waiter;
+    use crate::ground::meter::NoMeter;
     use crate::ground::sharing::Local;
 
     #[test]
@@ -252,5 +254,23 @@ mod tests {
             assert!(users.iter().all(|user| user.try_take(CpuId(0), HctxId(0)).is_some()));
             assert!(users.iter().all(|user| user.share(&set.spaces[0]) == share), "{count} users");
         }
+    }
+
+    #[test]
+    fn when_a_queue_has_been_idle_the_others_sleepers_are_woken_as_befits_their_larger_share() {
+        let set = TagSet::<Local>::shared(TagLayout { hctxs: 1, depth: 16, host_wide: false, cpus: 1 });
+        let [one, other] = [(); 2].map(|()| TagUser::join(&set));
+        assert!([&one, &other].iter().all(|user| user.try_take(CpuId(0), HctxId(0)).is_some()));
+        let woken_by = |user: &TagUser<Local>, tag| {
+            for waiter in 0..2 {
+                one.of(HctxId(0)).wait(&NoMeter, Sleeper::Submitter(Waiter(waiter)));
+            }
+            let mut woken = 0;
+            user.free(&NoMeter, tag, HctxId(0), CpuId(0), |_| woken += 1);
+            woken
+        };
+        assert_eq!(woken_by(&other, 1), 1, "8 for each: at every tag");
+        other.idle();
+        assert_eq!(woken_by(&one, 0), 0, "of 16 two have to come together");
     }
 }

@@ -354,3 +354,12 @@ fn at_the_normal_limit_nobody_is_woken_and_below_it_whoever_has_room_is() {
     let woken = [(); 3].map(|()| ended(&mut throttle, ms(300), Kind::Normal, false));
     assert_eq!(woken, [vec![], vec![], vec![7]]);
 }
+
+#[test]
+fn a_window_that_ends_after_it_was_switched_off_teaches_nothing() {
+    let mut throttle = throttle();
+    throttle.set_target(Nanos::ZERO, |_| {});
+    let depths = throttle.depths();
+    window(&mut throttle, ms(100), Nanos::from_millis(50));
+    assert_eq!(throttle.depths().max, depths.max);
+}

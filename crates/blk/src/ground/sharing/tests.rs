@@ -49,3 +49,21 @@ fn a_meter_sees_who_takes_a_lock_and_who_gives_it_back_and_decides_whether_it_is
     let inside = lock.with(&meter, Site::Dispatch, |_| lock.try_with(&meter, Site::Merge, |value| *value));
     assert_eq!((inside, meter.calls.take()), (None, vec!["enter Dispatch".to_owned(), "leave Dispatch".to_owned()]));
 }
+
+#[test]
+fn a_word_of_one_thread_and_one_of_many_answer_alike() {
+    fn history<W: Word>() -> Vec<u64> {
+        use std::sync::atomic::Ordering::SeqCst;
+        let word = W::new(0b1100);
+        let mut told = vec![word.load(SeqCst), word.fetch_or(0b0110, SeqCst), word.fetch_and(0b0111, SeqCst)];
+        told.extend([word.fetch_add(5, SeqCst), word.fetch_sub(2, SeqCst), word.swap(40, SeqCst), word.load(SeqCst)]);
+        told.extend([word.compare_exchange(39, 1, SeqCst), word.compare_exchange(40, 2, SeqCst)].map(u64::from));
+        told.push(word.swap(u64::MAX, SeqCst));
+        told.extend([word.fetch_add(1, SeqCst), word.fetch_sub(1, SeqCst), word.load(SeqCst)]);
+        word.store(7, SeqCst);
+        told.push(word.load(SeqCst));
+        told
+    }
+    let expected = [12, 12, 14, 6, 11, 9, 40, 0, 1, 2, u64::MAX, 0, u64::MAX, 7];
+    assert_eq!((history::<std::cell::Cell<u64>>(), history::<AtomicU64>()), (expected.to_vec(), expected.to_vec()));
+}

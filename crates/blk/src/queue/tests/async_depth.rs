@@ -154,3 +154,10 @@ fn sleepers_are_woken_in_batches_that_fit_the_depth() {
     assert_eq!(woken(Kernel::V6_18), (64, 8), "one by one");
     assert_eq!(woken(Kernel::V7_0), (64, 8), "eight at once after eight");
 }
+
+#[test]
+fn the_async_depth_that_is_written_is_that_of_the_queue() {
+    let queue = Queue::<Local>::new(&depth(64), "mq-deadline").unwrap();
+    queue.set_async_depth("40").unwrap();
+    assert_eq!((queue.async_depth(), shown(&queue)), (40, 40));
+}

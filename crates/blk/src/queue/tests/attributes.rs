@@ -107,7 +107,7 @@ fn numbers_without_meaning_and_foreign_words() {
     assert_eq!(bench.show("rq_affinity"), "1\n");
     let invalid = Err(AttributeError::Invalid);
     assert_eq!(bench.store("write_cache", "foo"), invalid);
-    for text in ["", "x", "-1", "1x", "4294967296", "0x10"] {
+    for text in ["", "x", "-1", "+1", "1x", "4294967296", "0x10"] {
         for file in ["nr_requests", "nomerges", "rq_affinity", "rotational", "max_sectors_kb"] {
             assert_eq!(bench.store(file, text), invalid, "{file} {text:?}");
         }
@@ -212,4 +212,15 @@ fn max_sectors_are_whole_logical_blocks_and_one_at_least() {
             "{kib} KiB in blocks of {block} sectors"
         );
     }
+}
+
+#[test]
+fn the_scheduler_is_told_of_news_and_of_another_kind_of_device() {
+    let (mut bench, lines) = super::completion::diary();
+    bench.store("rotational", "1").unwrap();
+    bench.store("rotational", "0").unwrap();
+    let io_context = crate::ground::ids::IoContextId(3);
+    bench.queue.tell(Now::default(), &mut bench.caller.effects, News::IoContextExited(io_context));
+    let told = "Rotational(true), Rotational(false), IoContextExited(IoContextId(3))";
+    assert_eq!(super::completion::take(&lines), told);
 }

@@ -2,6 +2,7 @@
 
 use super::wbt::{background, four};
 use super::*;
+use crate::caller::submitter::Submitter;
 
 fn depth(queue_depth: u32) -> QueueConfig {
     QueueConfig { queue_depth, ..config(Kernel::V6_18) }
@@ -199,4 +200,19 @@ fn a_request_that_a_driver_drops_is_reported() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     bench.occupy(1);
     bench.driver.in_flight.clear();
+}
+
+#[test]
+fn a_submitter_gives_a_bio_back_that_it_has_only_taken_in_hand() {
+    let mut bench = Bench::with(&depth(1), "none");
+    let mut submitter = Submitter::new(&bench.queue, Waiter(1));
+    submitter.begin(read(8));
+    let withdrawn = |submitter: &mut Submitter<Queue<Local>>| submitter.withdraw().map(|bio| bio.sector.0);
+    assert_eq!([withdrawn(&mut submitter), withdrawn(&mut submitter)], [Some(8), None]);
+    bench.occupy(1);
+    submitter.begin(read(100));
+    assert_eq!(bench.call(|queue, cx, _| submitter.go_on(queue, cx)), Submitted::Parked);
+    assert_eq!(withdrawn(&mut submitter), None, "it sleeps with it");
+    assert_eq!(bench.call(|queue, cx, _| submitter.cancel(queue, cx)).map(|bio| bio.sector.0), Some(100));
+    bench.drain();
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::caller::block_queue::BlockQueue;
 use crate::elevator::Elevator;
 use crate::ground::ids::RqId;
-use crate::policy::{Choice, Needs, Place, PolicyCx, Scheduler};
+use crate::policy::{Choice, Needs, News, Place, PolicyCx, Scheduler};
 use crate::request::Request;
 use crate::watch::reason::Reason;
 use std::sync::{Arc, Mutex};
@@ -53,20 +53,26 @@ impl Scheduler for Diary {
     fn dropped(&mut self, _: &mut PolicyCx<'_>, _: RqId) {
         self.note("dropped".into());
     }
+    fn told(&mut self, _: &mut PolicyCx<'_>, news: News) {
+        self.note(format!("{news:?}"));
+    }
     fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, id: RqId) {
         self.queue.retain(|&other| other != id);
     }
 }
 
-fn diary() -> (Bench, Arc<Mutex<Vec<String>>>) {
+pub(super) fn diary() -> (Bench, Arc<Mutex<Vec<String>>>) {
+    diary_of(config(Kernel::V6_18))
+}
+
+fn diary_of(config: QueueConfig) -> (Bench, Arc<Mutex<Vec<String>>>) {
     let lines = Arc::new(Mutex::new(Vec::new()));
-    let config = config(Kernel::V6_18);
     let policy = Diary { queue: VecDeque::new(), lines: Arc::clone(&lines) };
     let elevator = Elevator::custom("diary", Box::new(policy), config.scheduler_depth());
     (Bench::around(Queue::with_elevator(&config, elevator).unwrap()), lines)
 }
 
-fn take(lines: &Mutex<Vec<String>>) -> String {
+pub(super) fn take(lines: &Mutex<Vec<String>>) -> String {
     std::mem::take(&mut *lines.lock().unwrap()).join(", ")
 }
 
@@ -150,4 +156,40 @@ fn effects_know_of_bios_that_have_ended_until_somebody_takes_them() {
         }
         assert!(!bench.caller.effects.has_ended());
     }
+}
+
+#[test]
+fn an_elevator_makes_room_for_all_requests_of_the_queue_that_it_is_given_to() {
+    let config = config(Kernel::V6_18);
+    let policy = Diary { queue: VecDeque::new(), lines: Arc::default() };
+    let elevator = Elevator::custom("diary", Box::new(policy), 1);
+    let mut bench = Bench::around(Queue::with_elevator(&config, elevator).unwrap());
+    bench.submit_all((0..40).map(|n| read(n * 1000)));
+    bench.drain();
+    assert_eq!(bench.ended.len(), 40);
+}
+
+#[test]
+fn what_a_scheduler_asks_for_at_an_insertion_is_asked_for_at_once() {
+    let mut bench = Bench::new(Kernel::V6_18, "bfq");
+    let io_context = crate::ground::ids::IoContextId(1);
+    bench.submit(Bio { io_context, ..read(0) });
+    bench.complete(0);
+    assert!(bench.asked().contains(&"set timer".into()), "the process may go on");
+    bench.queue.set_quiesced(true);
+    bench.submit(Bio { io_context, ..read(8) });
+    assert!(bench.asked().contains(&"cancel timer".into()), "and has");
+    bench.queue.set_quiesced(false);
+    bench.run(0);
+    bench.drain();
+}
+
+#[test]
+fn the_scheduler_is_told_once_of_the_end_of_a_write_that_a_flush_follows() {
+    let limits = Limits { write_cache: true, ..Limits::default() };
+    let (mut bench, lines) = diary_of(QueueConfig { limits, ..config(Kernel::V6_18) });
+    bench.submit(Bio { flags: BioFlags::FUA, ..write(8) });
+    bench.drain();
+    assert_eq!(bench.ended, [(8, Status::Ok)]);
+    assert_eq!(take(&lines).matches("finish").count(), 1);
 }

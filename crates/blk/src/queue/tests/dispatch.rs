@@ -328,3 +328,61 @@ fn the_clock_runs_on_before_an_unplugged_request_is_inserted_where_it_stands_und
         bench.drain();
     }
 }
+
+#[test]
+fn a_request_that_is_refused_on_another_hardware_queue_ends_the_run_that_drew_it() {
+    let mut bench = Bench::with(&QueueConfig { hw_queues: 4, ..config(Kernel::V6_18) }, "mq-deadline");
+    bench.queue.set_quiesced(true);
+    bench.on(1).submit_all([read(100), read(200)]);
+    bench.queue.set_quiesced(false);
+    // Batches are of one.
+    (0..10).for_each(|_| bench.hctx(0).update_busy(true));
+    bench.refuse([Some(Refusal::UntilCompletion)]);
+    bench.on(0).run(0);
+    assert_eq!(bench.issued(), [100]);
+    bench.run(1);
+    bench.drain();
+}
+
+/// Takes everything; in the middle of each call something comes into the dispatch list.
+struct Interrupted<'a> {
+    queue: &'a Queue<Local>,
+    coming: VecDeque<Rq>,
+    taken: VecDeque<Rq>,
+}
+
+impl Driver for Interrupted<'_> {
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
+        if let Some(coming) = self.coming.pop_front() {
+            self.queue.hctx(HctxId(0)).put_leftovers(&NoMeter, &mut VecDeque::from([coming]), false);
+        }
+        self.taken.push_back(rq);
+        Answer::Queued
+    }
+}
+
+#[test]
+fn a_run_into_whose_way_something_comes_starts_over_once_and_leaves_the_rest_to_a_worker() {
+    for (coming, issued, asked) in [(1, vec![100, 300], vec![]), (2, vec![100, 300], vec!["run 0"])] {
+        let mut bench = Bench::new(Kernel::V6_18, "none");
+        bench.queue.set_quiesced(true);
+        bench.submit(read(100));
+        bench.plug();
+        bench.submit_all([read(300), read(400)].into_iter().take(coming));
+        bench.queue.set_quiesced(false);
+        // One by one.
+        bench.hctx(0).update_busy(true);
+        let coming = bench.plug.take().unwrap().list;
+        bench.asked();
+        let mut driver = Interrupted { queue: &bench.queue, coming, taken: VecDeque::new() };
+        let now = Hz(1000).now(bench.now);
+        let mut cx: Cx<'_, (Interrupted<'_>, Letters)> =
+            bench.caller.cx(now, bench.cpu, &mut driver, &mut bench.probe, &NoMeter);
+        bench.queue.run_hctx(&mut cx, HctxId(0));
+        bench.driver.in_flight = driver.taken;
+        assert_eq!(bench.driver.in_flight.iter().map(|rq| rq.sector.0).collect::<Vec<_>>(), issued);
+        assert_eq!(bench.asked(), asked);
+        bench.run(0);
+        bench.drain();
+    }
+}

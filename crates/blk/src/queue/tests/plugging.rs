@@ -209,3 +209,37 @@ fn a_flush_in_steps_may_be_taken_to_its_end_at_once() {
     assert_eq!(bench.issued(), [0, 1000, 2000]);
     bench.drain();
 }
+
+#[test]
+fn the_flush_of_a_plug_in_steps_names_what_the_next_one_is_about() {
+    let mut bench = Bench::new(Kernel::V6_18, "none");
+    bench.plug();
+    bench.submit_all([read(0), read(1000)]);
+    bench.call(|queue, cx, plug| {
+        let mut flush = queue.begin_flush(cx, plug.unwrap(), true);
+        let next = |flush: &PlugFlush| flush.next().map(|rq| rq.sector.0);
+        assert_eq!(next(&flush), Some(0));
+        flush.step(queue, cx);
+        assert_eq!(next(&flush), Some(1000));
+        flush.step(queue, cx);
+        assert_eq!(next(&flush), None);
+        flush.finish(queue, cx);
+    });
+    assert_eq!(bench.issued(), [0, 1000]);
+    bench.plug = None;
+    bench.drain();
+}
+
+#[test]
+fn who_sleeps_with_an_empty_plug_sees_the_clock_go_on() {
+    let mut bench = Bench::with(&QueueConfig { queue_depth: 1, ..config(Kernel::V6_18) }, "none");
+    bench.occupy(1);
+    bench.plug();
+    assert_eq!(bench.submit_as(1, read(8)), Submitted::Parked);
+    bench.now += Nanos::from_millis(5);
+    bench.complete(1_000_000);
+    bench.work();
+    assert_eq!(bench.plug.as_ref().unwrap().list[0].start, bench.now);
+    bench.unplug();
+    bench.drain();
+}

@@ -168,3 +168,45 @@ fn what_a_driver_ends_at_once_ends_like_anything_else_and_needs_no_doorbell() {
         bench.drain();
     }
 }
+
+/// Refuses the first request, and writes down what is done with it.
+#[derive(Default)]
+struct Refusing {
+    calls: Vec<&'static str>,
+    taken: VecDeque<Rq>,
+}
+
+impl Driver for Refusing {
+    fn get_budget(&mut self, _: HctxId) -> bool {
+        self.calls.push("get");
+        true
+    }
+
+    fn put_budget(&mut self, _: HctxId) {
+        self.calls.push("put");
+    }
+
+    fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
+        let is_first = !self.calls.contains(&"queue");
+        self.calls.push("queue");
+        if is_first {
+            return Answer::Refused(rq, Refusal::Busy);
+        }
+        self.taken.push_back(rq);
+        Answer::Queued
+    }
+}
+
+#[test]
+fn a_request_that_is_refused_when_it_is_issued_directly_gives_its_budget_back_before_it_is_tried_again() {
+    let mut bench = Bench::new(Kernel::V6_18, "none");
+    let mut driver = Refusing::default();
+    let mut submission = Submission::new(read(8), Waiter(0));
+    let now = Hz(1000).now(bench.now);
+    let mut cx: Cx<'_, (Refusing, Letters)> = bench.caller.cx(now, bench.cpu, &mut driver, &mut bench.probe, &NoMeter);
+    bench.queue.submit(&mut cx, &mut submission, None);
+    bench.queue.run_hctx(&mut cx, HctxId(0));
+    assert_eq!(driver.calls, ["get", "queue", "put", "get", "queue"]);
+    bench.driver.in_flight = driver.taken;
+    bench.drain();
+}

@@ -171,3 +171,17 @@ fn inflight_shows_only_what_is_at_the_driver() {
     disk.submit(read(1000));
     assert_eq!((disk.stats.inflight_line(), disk.stats.in_flight()), ("       0        1\n".into(), 2));
 }
+
+#[test]
+fn the_ticks_before_an_io_are_nobodys_and_until_6_9_its_beginning_counts_one() {
+    // From 100 to 120 ms, without a look before the end.
+    let busy_ms = |kernel| {
+        let mut disk = Watched::new(kernel, "none");
+        disk.now += Nanos::from_millis(100);
+        disk.submit(read(8));
+        disk.finish_after(20_000);
+        let now = disk.moment();
+        disk.stats.io_ticks_ms(now)
+    };
+    assert_eq!([Kernel::V4_19, Kernel::V5_10, Kernel::V6_3, Kernel::V6_18].map(busy_ms), [20, 24, 24, 20]);
+}

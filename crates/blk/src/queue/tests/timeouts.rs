@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::drive::driver::Expired;
+use crate::drive::flights::Flights;
+use crate::request::RequestPool;
 
 impl Bench {
     /// Has workers deal with what is overdue; answers the moment of the scan that was asked for last, if any was.
@@ -181,4 +183,23 @@ fn a_request_that_is_refused_or_given_back_is_not_at_the_device() {
     bench.now = seconds(31);
     let at_driver = bench.driver.in_flight.len();
     assert_eq!((bench.overdue().len(), at_driver), (at_driver, at_driver));
+}
+
+#[test]
+fn who_is_overdue_just_now_is_told_of_and_looked_at_again_a_whole_timeout_later() {
+    let (flights, pool) = (Flights::<Local>::new(1, 0), RequestPool::<Local>::new(1));
+    let mut rq = pool.take(RqId(0));
+    rq.found(read(8), Instant::ZERO);
+    rq.issued = Instant::ZERO;
+    flights.begin(CpuId(3), &rq, seconds(30));
+    let look = |now| {
+        let mut told = Vec::new();
+        let seen = flights.look(now, seconds(60), |cpu, id| told.push((cpu, id)));
+        (seen.any, seen.next, told)
+    };
+    assert_eq!(look(seconds(29)), (true, seconds(30), vec![]));
+    assert_eq!(look(seconds(30)), (true, seconds(60), vec![(CpuId(3), RqId(0))]));
+    flights.end(RqId(0));
+    assert_eq!(look(seconds(31)), (false, Instant::NEVER, vec![]));
+    pool.put(rq);
 }

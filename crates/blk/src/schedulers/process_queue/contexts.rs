@@ -176,4 +176,35 @@ mod tests {
         contexts.release(old);
         assert_eq!(contexts.find_or_create(IoContextId(8), || "next"), old);
     }
+
+    #[test]
+    fn the_record_of_a_process_that_ends_unused_is_used_again_at_once() {
+        let mut contexts = Contexts::default();
+        let old = contexts.find_or_create(IoContextId(7), || ());
+        contexts.exit(old);
+        assert_eq!(contexts.find_or_create(IoContextId(8), || ()), old);
+    }
+
+    #[test]
+    fn small_numbers_are_scattered() {
+        let hash = |number: u32| {
+            let mut scatter = Scatter::default();
+            scatter.write_u32(number);
+            // The bits that a table tells most entries apart by.
+            scatter.finish() >> 57
+        };
+        let mut tops: Vec<u64> = (1..=128).map(hash).collect();
+        tops.sort_unstable();
+        tops.dedup();
+        assert!(tops.len() > 64, "{tops:?}");
+    }
+
+    #[test]
+    fn bytes_are_scattered_one_by_one() {
+        let (mut bytes, mut numbers) = (Scatter::default(), Scatter::default());
+        bytes.write(&[1, 2]);
+        [1, 2].into_iter().for_each(|number| numbers.write_u32(number));
+        assert_eq!(bytes.finish(), numbers.finish());
+        assert_ne!(bytes.finish(), 0);
+    }
 }

@@ -406,3 +406,28 @@ fn on_flash_that_queues_commands_queues_are_in_the_index_only_before_5_4() {
         machine.drain();
     }
 }
+
+#[test]
+fn only_a_queue_that_is_shared_and_seeky_at_the_end_of_its_slot_is_to_be_split() {
+    for (shared, seeky) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut machine = Machine::new(disk());
+        machine.read(1, 8, 8);
+        machine.dispatch();
+        let q = machine.sync_queue(1);
+        machine.bfq.queues[q].shared = shared;
+        (0..32).for_each(|_| machine.bfq.queues[q].seeks.push(seeky));
+        machine.inside(|bfq| bfq.expire(q, false, super::super::Expiration::BudgetTimeout));
+        assert_eq!(machine.bfq.queues[q].split_wanted, shared && seeky);
+    }
+}
+
+#[test]
+fn on_flash_a_queue_is_merged_for_good_when_it_is_created_before_its_request_is_inserted() {
+    let mut machine = Machine::new(config(false));
+    machine.read(1, 8, 256);
+    machine.now = 20 * MS;
+    let id = machine.announce(bio(2, FAR));
+    assert_eq!(machine.sync_queue(1), machine.sync_queue(2));
+    machine.call(|bfq, cx| bfq.insert(cx, id, crate::policy::Place::Sorted));
+    assert_eq!(machine.drain(), 2);
+}

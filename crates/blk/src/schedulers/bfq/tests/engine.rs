@@ -175,19 +175,25 @@ fn a_change_of_class_moves_the_weight_and_starts_at_the_other_trees_virtual_time
     assert_eq!((sums, hierarchy.entities[one].start), ([40, 10], 777));
 }
 
+/// An entity without work that has been served until `finish`.
+fn idle_until(hierarchy: &mut Hierarchy, number: u32, finish: u64) -> EntityId {
+    let id = active(hierarchy, number, 40, 1000);
+    hierarchy.deactivate(id, false, false);
+    hierarchy.entities[id].finish = finish;
+    tree(hierarchy).weight_sum += 40;
+    hierarchy.entities[id].accounted = true;
+    let level = &mut hierarchy.levels[0];
+    level.trees[BE].insert_idle(&mut hierarchy.entities, id);
+    id
+}
+
 #[test]
 fn virtual_time_is_pushed_forward_only_while_nobody_is_served_or_at_an_expiration() {
     let mut hierarchy = hierarchy();
     let one = active(&mut hierarchy, 1, 40, 1000);
     assert_eq!(hierarchy.select(), Some(QueueId(1)));
     // A second entity that starts in the future of the level.
-    let two = active(&mut hierarchy, 2, 40, 1000);
-    hierarchy.deactivate(two, false, false);
-    hierarchy.entities[two].finish = 1 << 40;
-    tree(&mut hierarchy).weight_sum += 40;
-    hierarchy.entities[two].accounted = true;
-    let level = &mut hierarchy.levels[0];
-    level.trees[BE].insert_idle(&mut hierarchy.entities, two);
+    let two = idle_until(&mut hierarchy, 2, 1 << 40);
     hierarchy.enqueue(two, false, false);
     assert_eq!(hierarchy.entities[two].start, 1 << 40);
     assert_eq!((tree(&mut hierarchy).vtime, hierarchy.levels[0].next), (0, Some(two)), "found, but time stands");
@@ -312,4 +318,61 @@ fn a_groups_weight_written_at_run_time_counts_from_its_next_activation_on() {
     machine.call(|bfq, cx| bfq.told(cx, News::Weight { cgroup: CgroupId(2), weight: 5000 }));
     let entity = machine.bfq.groups[machine.bfq.groups.find(CgroupId(2)).unwrap()].entity.unwrap();
     assert_eq!(machine.bfq.hierarchy.entities[entity].requested_weight, 1000, "clamped");
+}
+
+/// A group with a queue of each of these weights and budgets.
+fn group_of(hierarchy: &mut Hierarchy, children: &[(u64, u64)]) -> (EntityId, Vec<EntityId>) {
+    let group = hierarchy.add_entity(Entity::new(Owner::Group(GroupId(1)), GroupId::ROOT, BE, 100));
+    hierarchy.add_level(group);
+    let child = |(number, &(weight, budget))| {
+        let id = hierarchy.add_entity(Entity::new(Owner::Queue(QueueId(number)), GroupId(1), BE, weight));
+        hierarchy.entities[id].budget = budget;
+        hierarchy.enqueue(id, false, false);
+        id
+    };
+    let children = (1..).zip(children).map(child).collect();
+    (group, children)
+}
+
+#[test]
+fn a_selection_looks_through_the_siblings_of_a_group_exactly_if_what_is_next_in_it_has_a_smaller_budget() {
+    for (budget, is_looked_through) in [(100, true), (900, false)] {
+        let mut hierarchy = hierarchy();
+        let (group, children) = group_of(&mut hierarchy, &[(40, 500), (4, budget)]);
+        let sibling = active(&mut hierarchy, 3, 100, 300);
+        // Out of its turn: the sibling would have been next.
+        hierarchy.nominate(children[0]);
+        assert_eq!(hierarchy.select(), Some(QueueId(1)));
+        assert_eq!(hierarchy.entities[group].budget, budget);
+        assert_eq!(hierarchy.levels[0].next, Some(if is_looked_through { sibling } else { group }));
+    }
+}
+
+#[test]
+fn when_a_slot_is_over_neither_the_queue_nor_a_group_above_it_is_in_service() {
+    let mut hierarchy = hierarchy();
+    let (group, children) = group_of(&mut hierarchy, &[(40, 500)]);
+    let in_service = |hierarchy: &Hierarchy| [0, 1].map(|level| hierarchy.levels[level].in_service);
+    assert_eq!(hierarchy.select(), Some(QueueId(1)));
+    assert_eq!(in_service(&hierarchy), [Some(group), Some(children[0])]);
+    hierarchy.charge(children[0], 100);
+    requeue(&mut hierarchy, children[0]);
+    assert_eq!(in_service(&hierarchy), [None, None]);
+}
+
+#[test]
+fn virtual_time_that_is_pushed_forward_overtakes_who_is_idle() {
+    let mut hierarchy = hierarchy();
+    let one = active(&mut hierarchy, 1, 40, 1000);
+    assert_eq!(hierarchy.select(), Some(QueueId(1)));
+    let late = idle_until(&mut hierarchy, 2, 1 << 40);
+    hierarchy.enqueue(late, false, false);
+    // Behind virtual time, of which three have a share, and before the next slot of the one that is served.
+    let idle = idle_until(&mut hierarchy, 3, delta(400, 80));
+    hierarchy.charge(one, 400);
+    assert_eq!((tree(&mut hierarchy).vtime, hierarchy.entities[idle].accounted), (delta(400, 120), true));
+    requeue(&mut hierarchy, one);
+    assert_eq!(tree(&mut hierarchy).vtime, delta(400, 40));
+    assert!(!hierarchy.entities[idle].accounted);
+    assert_eq!(tree(&mut hierarchy).weight_sum, 80);
 }

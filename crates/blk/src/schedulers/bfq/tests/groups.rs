@@ -286,3 +286,42 @@ fn a_queue_that_moves_with_work_is_found_by_its_sector_in_the_new_group() {
     assert!(machine.bfq.queues[q].indexed && machine.bfq.queues[other].indexed);
     assert_eq!(machine.drain(), 2);
 }
+
+#[test]
+fn who_gets_another_priority_gives_the_async_queue_of_the_old_one_back() {
+    let mut machine = Machine::new(config(true));
+    write_in(&mut machine, 0, 1, 0, IoPriority::DEFAULT);
+    let shared = machine.async_queue(1);
+    let users = machine.bfq.queues[shared].process_refs;
+    write_in(&mut machine, 0, 1, 1 << 20, IoPriority::new(PriorityClass::BestEffort, 2));
+    assert_ne!(machine.async_queue(1), shared);
+    assert_eq!(machine.bfq.queues[shared].process_refs, users - 1);
+    assert_eq!(machine.drain(), 2);
+}
+
+#[test]
+fn a_group_that_is_removed_while_it_is_idle_is_accounted_no_more() {
+    let mut machine = Machine::new(groups(&[100, 100]));
+    machine.read_in(1, 1, 8);
+    let group = machine.bfq.groups.find(CgroupId(1)).unwrap();
+    let entity = machine.bfq.groups[group].entity.unwrap();
+    // It has been served more than its share.
+    machine.read_in(2, 2, 1 << 30);
+    machine.inside(|bfq| bfq.hierarchy.entities[entity].service = 1000);
+    while machine.bfq.groups[group].pending_queues > 0 {
+        machine.serve();
+        machine.inside(|bfq| {
+            if let Some(q) = bfq.in_service.filter(|&q| bfq.queues[q].is_empty()) {
+                bfq.expire(q, false, Expiration::NoMoreRequests);
+            }
+        });
+    }
+    let of_group = |machine: &Machine| {
+        let entity = &machine.bfq.hierarchy.entities[entity];
+        (entity.on, entity.accounted)
+    };
+    use super::super::entity::Membership;
+    assert_eq!(of_group(&machine), (Membership::Idle, true));
+    machine.call(|bfq, cx| bfq.told(cx, News::CgroupRemoved(CgroupId(1))));
+    assert_eq!(of_group(&machine), (Membership::None, false));
+}

@@ -148,3 +148,31 @@ fn who_leaves_its_queue_before_a_planned_merge_is_not_expected_there_any_more() 
         assert_eq!((machine.bfq.queues[one].process_refs, machine.bfq.queues[two].process_refs), (2, 1), "{way}");
     }
 }
+
+#[test]
+fn a_process_that_has_ended_is_known_no_more_and_its_queue_is_freed_with_the_last_request_at_the_device() {
+    let mut machine = Machine::new(config(true));
+    machine.read(1, 0, 8);
+    let q = machine.sync_queue(1);
+    let (id, _) = machine.dispatch().unwrap();
+    machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(1))));
+    assert_eq!((machine.bfq.contexts.find(IoContextId(1)), machine.bfq.queues[q].alive), (None, true));
+    machine.finish(id);
+    assert!(!machine.bfq.queues[q].alive);
+}
+
+#[test]
+fn a_queue_belongs_to_the_process_that_is_alone_in_it_also_when_it_asks_next_after_the_other_has_left() {
+    let mut machine = Machine::new(config(true));
+    machine.read(1, 0, 8);
+    let q = machine.sync_queue(1);
+    let context = machine.bfq.contexts.find(IoContextId(1));
+    assert_eq!(machine.bfq.queues[q].owner, context);
+    machine.bfq.queues[q].owner = None;
+    machine.read(1, 8, 8);
+    assert_eq!(machine.bfq.queues[q].owner, context);
+    machine.bfq.queues[q].owner = None;
+    machine.bfq.queues[q].process_refs = 2;
+    machine.read(1, 16, 8);
+    assert_eq!(machine.bfq.queues[q].owner, None, "two processes use it");
+}

@@ -12,8 +12,8 @@ use crate::ground::sharing::Local;
 use crate::ground::time::{Hz, Instant};
 use crate::ground::tunables::value_of;
 use crate::policy::{Place, PolicyCx, Requests, Scheduler, Wishes};
-use crate::request::RequestPool;
 use crate::request::merge::Edge;
+use crate::request::{RequestPool, Rq};
 
 pub(super) const MS: u64 = 1_000_000;
 
@@ -159,13 +159,34 @@ impl Machine {
 
     /// The same, at a place.
     pub fn insert_at(&mut self, bio: Bio, place: Place) -> RqId {
+        let id = self.announce(bio);
+        self.call(|bfq, cx| bfq.insert(cx, id, place));
+        id
+    }
+
+    /// Makes a request, which is not inserted yet.
+    pub fn announce(&mut self, bio: Bio) -> RqId {
+        let rq = self.make(bio);
+        let id = rq.id();
+        self.call(|bfq, cx| bfq.arrived(cx, &rq));
+        self.requests.hold(rq);
+        id
+    }
+
+    /// Inserts a request whose making nobody has told of.
+    pub fn insert_unannounced(&mut self, bio: Bio) -> RqId {
+        let rq = self.make(bio);
+        let id = rq.id();
+        self.requests.hold(rq);
+        self.call(|bfq, cx| bfq.insert(cx, id, Place::Sorted));
+        id
+    }
+
+    fn make(&mut self, bio: Bio) -> Rq {
         let id = self.free.pop().unwrap();
         let mut rq = self.pool.take(id);
         rq.found(bio, Instant(self.now));
-        self.call(|bfq, cx| bfq.arrived(cx, &rq));
-        self.requests.hold(rq);
-        self.call(|bfq, cx| bfq.insert(cx, id, place));
-        id
+        rq
     }
 
     /// Inserts a read of a process.

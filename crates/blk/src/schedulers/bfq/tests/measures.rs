@@ -227,3 +227,27 @@ fn a_rate_of_20_sectors_a_microsecond_is_believed_and_a_higher_one_is_not() {
     // 400 dispatches in a second, the tenth part of which counts as nothing is in order.
     assert_eq!((rate_after(50_000), rate_after(50_001)), (22_000 * 9 / 10 + (20 << 16) / 10, 22_000));
 }
+
+#[test]
+fn a_window_that_is_not_sequential_updates_only_a_smaller_rate() {
+    let updated = |known| {
+        let mut rate = PeakRate::new(true);
+        rate.rate = known;
+        rate.completed(0);
+        for at in 0..100 {
+            rate.dispatched(Sample { now: at * 300 * MS / 99, sectors: 1024, near: false, in_driver: 1 });
+        }
+        rate.last_completion = 300 * MS;
+        rate.dispatched(Sample { now: 401 * MS, sectors: 1024, near: false, in_driver: 0 }).updated
+    };
+    // 22369 is what it has seen.
+    assert_eq!([22_368, 22_369, 22_370].map(updated), [true, false, false]);
+}
+
+#[test]
+fn a_window_that_is_over_after_a_second_is_followed_by_one_of_its_own() {
+    let mut rate = PeakRate::new(true);
+    rate.completed(0);
+    let mut reset = |now| rate.dispatched(Sample { now, sectors: 8, near: true, in_driver: 1 }).reset;
+    assert_eq!([0, 999, 1_000, 1_001, 1_999, 2_000].map(|ms| reset(ms * MS)), [true, false, true, false, false, true]);
+}

@@ -456,3 +456,15 @@ fn a_burst_does_not_shrink_below_nothing() {
     burst.leave(QueueId(3), true);
     assert!(burst.size == 0 && !burst.contains(QueueId(3)));
 }
+
+#[test]
+fn switching_low_latency_off_leaves_the_time_of_a_queue_that_is_not_raised_alone() {
+    let mut machine = Machine::new(config(true));
+    machine.read(1, 0, 8);
+    machine.set("low_latency", 1);
+    let q = machine.sync_queue(1);
+    let before = machine.bfq.queues[q].raising.start;
+    machine.now = 500 * MS;
+    machine.set("low_latency", 0);
+    assert_eq!(machine.bfq.queues[q].raising.start, before);
+}

@@ -195,3 +195,14 @@ fn for_a_front_merge_the_request_of_the_own_queue_is_named_that_begins_where_the
     assert_eq!(front(bio(1, 100)), Some(own));
     assert_eq!([front(bio(1, 99)), front(bio(2, 100)), front(bio(9, 100))], [None; 3]);
 }
+
+#[test]
+fn a_request_whose_making_nobody_has_told_of_gets_its_queue_when_it_is_inserted() {
+    let mut machine = Machine::new(config(true));
+    let bio = Bio { io_context: IoContextId(1), ..Bio::new(Op::Read, Sector(8), 8) };
+    machine.insert_unannounced(bio);
+    let q = machine.sync_queue(1);
+    assert_eq!((machine.bfq.entity(q).allocated, machine.bfq.queued), (1, 1));
+    assert_eq!(machine.drain(), 1);
+    assert_eq!(machine.bfq.entity(q).allocated, 0);
+}

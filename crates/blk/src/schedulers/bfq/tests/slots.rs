@@ -183,3 +183,37 @@ fn the_request_that_does_not_fit_ends_the_slot_before_it_leaves() {
     let first = machine.dispatches.iter().filter(|&&(_, pid, _)| pid == 1).count();
     assert_eq!(first, 10, "10 * 1024 fit in 10922");
 }
+
+#[test]
+fn a_timeout_with_just_a_third_of_the_budget_left_is_charged_for_its_time() {
+    let charged = |service| {
+        let mut machine = in_service(config(true));
+        let q = machine.sync_queue(1);
+        (0..32).for_each(|_| machine.bfq.queues[q].seeks.push(false));
+        machine.bfq.entity_mut(q).budget = 12_300;
+        // Enough of the 16384 sectors for not being slow.
+        machine.bfq.entity_mut(q).service = service;
+        machine.now = 200 * MS;
+        machine.inside(|bfq| bfq.expire(q, false, Expiration::BudgetTimeout));
+        machine.bfq.queues[q].service_since_backlogged > 8
+    };
+    assert_eq!([8200, 8201].map(charged), [true, false]);
+}
+
+#[test]
+fn each_slot_counts_for_the_statistics_of_budgets() {
+    let mut machine = Machine::new(config(true));
+    let counted: Vec<u32> = (1..=3)
+        .map(|pid| {
+            machine.read(pid, u64::from(pid) << 30, 8);
+            machine.inside(|bfq| {
+                if let Some(q) = bfq.in_service {
+                    bfq.expire(q, false, Expiration::Preempted);
+                }
+            });
+            machine.dispatch();
+            machine.bfq.budgets_assigned
+        })
+        .collect();
+    assert_eq!(counted, [32, 60, 84]);
+}

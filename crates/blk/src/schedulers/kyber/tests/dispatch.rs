@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::super::tokens::TokenPool;
 use super::*;
-use crate::ground::meter::{Meter, Site};
+use crate::ground::meter::{Held, Meter, Site};
 use crate::ground::sharing::Lock;
 use crate::ground::tunables::value_of;
 use crate::tags::Depth;
@@ -481,4 +481,72 @@ fn what_the_hundredth_cpu_has_staged_is_found() {
     }
     assert!(bench.merges(70, bio(Op::Read, 70_008)) && !bench.merges(6, bio(Op::Read, 70_016)));
     assert_eq!(bench.drain(0), names("R3 R70 R129"));
+}
+
+/// Counts how often a lock is taken.
+struct Entered(Cell<u32>);
+
+impl Meter for Entered {
+    fn enter(&self, _: &Held, _: Site) {
+        self.0.set(self.0.get() + 1);
+    }
+
+    fn try_enter(&self, _: &Held, _: Site) -> bool {
+        true
+    }
+
+    fn leave(&self, _: &Held, _: Site) {}
+}
+
+#[test]
+fn a_bio_that_finds_nothing_staged_takes_no_lock() {
+    let mut bench = <Bench>::current();
+    let locks = |bench: &Bench| {
+        let meter = Entered(Cell::new(0));
+        bench.kyber.merge_bio(&meter, CpuId(0), &bench.rules, &mut Some(bio(Op::Read, 0)));
+        meter.0.get()
+    };
+    assert_eq!(locks(&bench), 0);
+    bench.insert(0, Op::Write, 1000);
+    assert_eq!(locks(&bench), 0, "no read");
+    bench.insert(0, Op::Read, 1000);
+    assert_eq!(locks(&bench), 1);
+}
+
+#[test]
+fn what_has_no_token_stays_staged_and_may_still_grow() {
+    let mut bench = <Bench>::current();
+    bench.kyber.adopt_depth(Domain::Read, 1);
+    bench.insert(0, Op::Read, 1000);
+    assert!(bench.dispatch(0).is_some());
+    bench.insert(0, Op::Read, 2000);
+    assert!(bench.dispatch(0).is_none());
+    assert!(bench.merges(0, bio(Op::Read, 2008)));
+}
+
+#[test]
+fn requests_are_flushed_only_when_none_of_their_domain_are_left_of_the_last_flush() {
+    for (generation, op) in [
+        (KyberGeneration::Percentiles, Op::Read),
+        (KyberGeneration::Percentiles, Op::Write),
+        (KyberGeneration::Windows, Op::Read),
+        (KyberGeneration::Windows, Op::Write),
+    ] {
+        let mut bench: Bench = Bench::new(generation, &[0]);
+        bench.insert_many(op, 2);
+        assert_eq!(bench.dispatch(0).map(|rq| rq.sector.0), Some(1000));
+        bench.insert(0, op, 3000);
+        assert_eq!(bench.dispatch(0).map(|rq| rq.sector.0), Some(2000), "of the last flush");
+        assert!(bench.merges(0, bio(op, 3008)), "{generation:?} {op:?}");
+    }
+}
+
+#[test]
+fn a_slot_remembers_token_domain_and_hardware_queue() {
+    use super::super::Held as Slot;
+    for (token, domain, hctx) in [(0, Domain::Read, 0), (1 << 20, Domain::Other, 300), (7, Domain::Discard, 0xFFFF)] {
+        let held = Slot::unpack(Slot { token, domain, hctx: HctxId(hctx) }.pack()).expect("a token is held");
+        assert_eq!((held.token, held.domain, held.hctx), (token, domain, HctxId(hctx)));
+    }
+    assert!(Slot::unpack(Slot::NOTHING).is_none());
 }

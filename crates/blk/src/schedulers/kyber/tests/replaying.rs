@@ -105,3 +105,16 @@ fn there_is_work_again_when_the_only_dispatch_is_undone() {
     assert_eq!(bench.drain(0), names("R1"));
     assert!(!bench.kyber.has_work(HctxId(0)));
 }
+
+#[test]
+fn choices_that_are_taken_over_count_as_the_batch_that_they_are_of() {
+    let mut bench = <Bench>::current();
+    bench.insert_many(Op::Read, 20);
+    bench.insert_many(Op::Write, 3);
+    for id in 0..3 {
+        let kernel = KyberChoice { id: RqId(id), domain: Domain::Read, token: id };
+        drop(bench.kyber.adopt(HctxId(0), Some(kernel)).expect("it waits"));
+    }
+    let rest: String = (0..14).map(|_| name(&bench.dispatch(0).unwrap())).map(|name| name[..1].to_owned()).collect();
+    assert_eq!(rest, format!("{}W", "R".repeat(13)), "16 reads in a row");
+}
