@@ -1,5 +1,6 @@
 """What cannot be: the command line's words, with file, line and option, as exceptions."""
 
+import os
 import pathlib
 import pickle
 from typing import Any
@@ -100,6 +101,19 @@ def test_a_file_that_holds_no_results_is_refused_by_name(tmp_path: pathlib.Path)
         hoistway.load(file)
     with pytest.raises(FileNotFoundError):
         hoistway.load(tmp_path / "none.json")
+    with pytest.raises(TypeError):
+        hoistway.load(0)  # type: ignore[arg-type]
+
+
+def test_a_name_that_is_no_text_is_a_name_all_the_same(comparison: hoistway.Comparison, tmp_path: pathlib.Path) -> None:
+    file = os.path.join(os.fsencode(tmp_path), b"r\xff.json")
+    comparison.save(os.fsdecode(file))
+    assert hoistway.load(os.fsdecode(file)).document == comparison.document
+    with open(file, "w") as opened:
+        opened.write("{}")
+    with pytest.raises(Error, match="not a result document") as raised:
+        hoistway.load(os.fsdecode(file))
+    assert raised.value.file is not None and raised.value.file.endswith("r\ufffd.json")
 
 
 def test_a_figure_that_is_not_there_says_which_are(comparison: hoistway.Comparison) -> None:

@@ -71,6 +71,13 @@ def alone() -> str:
     return table(hoistway.sweep(space(), threads=1))
 
 
+@pytest.mark.parametrize("threads", [0, -1, True, 1.5])
+def test_a_number_of_threads_that_cannot_be_is_refused_by_name(threads: Any) -> None:
+    with pytest.raises(hoistway.Error, match="expected a whole number of at least 1") as raised:
+        hoistway.sweep(space(), threads=threads)
+    assert raised.value.option == "threads"
+
+
 def processes(**arguments: Any) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(2, mp_context=get_context("spawn"), **arguments)
 

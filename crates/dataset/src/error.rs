@@ -19,7 +19,7 @@ pub enum DatasetError {
         error: io::Error,
     },
     /// A file is not what its name says.
-    #[error("{}: is damaged, {problem}; it is left as it is (expected it to be taken away: its runs are made again)", path.display())]
+    #[error("{}: is damaged, {problem}; it is left as it is (expected it to be taken away: what was in it is made again)", path.display())]
     Damaged {
         /// Which.
         path: PathBuf,

@@ -294,6 +294,12 @@ fn keys_of_the_other_models_are_checked_as_well() {
             "`flash.buffer_kib` is 8; expected at least `flash.program_kib`, which is 16",
         ),
         (
+            "samsung-980pro-1tb",
+            "unit_kib = 16\n",
+            "unit_kib = 1001\n",
+            "`flash.buffer_kib` is 1000; expected at least `flash.striping.unit_kib`, which is 1001",
+        ),
+        (
             "micron-9100-1600gb",
             "\"any-die\"",
             "\"best-die\"",

@@ -369,14 +369,14 @@ impl Volume<'_> {
         Ok(VolumeShape { first, sectors: (range.end - range.start) / SECTOR_BYTES, ..self.shape })
     }
 
-    /// What of a range of bytes is data and what are holes, in order and without gaps. It is asked on this thread, and may
-    /// take a while. What is being written meanwhile may be told either way.
+    /// What of a range of bytes is data and what are holes, in order and without gaps: all of it, or the first `most` parts, one at
+    /// least. It is asked on this thread, and may take a while. What is being written meanwhile may be told either way.
     ///
     /// # Errors
     /// If the range is no part of the volume, or the target cannot be asked.
-    pub fn extents(&self, range: Range<u64>) -> std::io::Result<Vec<Extent>> {
+    pub fn extents(&self, range: Range<u64>, most: usize) -> std::io::Result<Vec<Extent>> {
         let shape = self.sectors(range)?;
-        self.engine.backend.extents(shape.first..Sector(shape.first.0 + shape.sectors))
+        self.engine.backend.extents(shape.first..Sector(shape.first.0 + shape.sectors), most)
     }
 
     /// A client on it, which may have `depth` requests unanswered, at least 1. Clients go to workers in turn.

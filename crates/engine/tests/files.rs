@@ -37,7 +37,7 @@ fn filled(byte: u8, bytes: u64) -> Buffer {
 
 /// Bytes and whether they are a hole, joined.
 fn extents(volume: &Volume<'_>) -> Vec<(u64, bool)> {
-    let all = volume.extents(0..volume.bytes()).unwrap();
+    let all = volume.extents(0..volume.bytes(), usize::MAX).unwrap();
     all.iter().map(|extent| (extent.sectors * 512, extent.is_hole)).collect()
 }
 
@@ -51,6 +51,12 @@ fn holes_are_told_where_nothing_was_written_and_where_something_was_discarded() 
     assert_eq!(extents(&volume), [(MIB, true), (2 * MIB, false), (MIB, true)]);
     assert_eq!(ask(&volume, Request::discard(2 * MIB, MIB, 0)).result, Ok(()));
     assert_eq!(extents(&volume), [(MIB, true), (MIB, false), (2 * MIB, true)]);
+    // Not all of it, if somebody wants to know less.
+    for most in 0..=3 {
+        let some = volume.extents(0..4 * MIB, most).unwrap();
+        assert!((most.clamp(1, 3)..=most + 2).contains(&some.len()), "{most}: {some:?}");
+        assert_eq!((some[0].sectors * 512, some[0].is_hole), (MIB, true));
+    }
     let read = ask(&volume, Request::read(2 * MIB - 4096, Buffer::zeroed(8192), 0));
     assert!(read.buffer[..4096].iter().all(|&byte| byte == 7) && read.buffer[4096..].iter().all(|&byte| byte == 0));
 }

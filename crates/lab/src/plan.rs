@@ -81,8 +81,12 @@ impl<'a> Plan<'a> {
 
     /// Labels tell the variants apart, and one of them is the baseline, if somebody chose it.
     fn check_labels(&self) -> Result<(), Error> {
-        let labels: Vec<&str> = self.runs[..self.runs_of_repeat()].iter().map(|run| &*run.variant.label).collect();
-        if let Some((_, twice)) = labels.iter().enumerate().find(|(place, label)| labels[..*place].contains(label)) {
+        let of_repeat = &self.runs[..self.runs_of_repeat()];
+        let labels: Vec<&str> = of_repeat.iter().map(|run| &*run.variant.label).collect();
+        if let Some((place, label)) = labels.iter().enumerate().find(|(place, label)| labels[..*place].contains(label))
+        {
+            // What was given twice is told by the key and the value behind the scheduler.
+            let twice = label.strip_prefix(&*of_repeat[place].spec.label()).unwrap_or(label).trim_start();
             let problem =
                 "two variants have this name (expected kernels, devices and hosts with names of their own, each once)";
             return Err(self.asked.refuse(self.given_twice(), twice, problem));

@@ -67,16 +67,11 @@ pub(crate) fn set(
     queue: &Front<Local>,
     wanted: &Tunable,
 ) -> Result<Option<String>, Error> {
-    let Tunable { scheduler, name, text } = wanted;
+    let Tunable { name, text, .. } = wanted;
     let refuse = |problem: String| Err(asked.refuse(field, wanted, problem));
     let tunables = queue.tunables();
     let Some(tunable) = tunables.iter().find(|tunable| tunable.name == name) else {
-        if tunables.is_empty() {
-            return refuse(format!("{scheduler} has no tunables"));
-        }
-        let known: Vec<&str> = tunables.iter().map(|tunable| tunable.name).collect();
-        let (hint, known) = (nearest::hint(name, known.iter().copied()), known.join(", "));
-        return refuse(format!("{scheduler} has no tunable \"{name}\" ({hint}expected one of {known})"));
+        return refuse(unknown(queue, name));
     };
     let now = queue.generation().hz.now(Instant::ZERO);
     if let Err(error) = queue.set_tunable(now, name, text, &mut Effects::new()) {
@@ -89,4 +84,15 @@ pub(crate) fn set(
         }
         _ => None,
     })
+}
+
+/// Says that a queue's scheduler has no tunable of this name, and what it has.
+pub(crate) fn unknown(queue: &Front<Local>, name: &str) -> String {
+    let (scheduler, tunables) = (queue.scheduler(), queue.tunables());
+    if tunables.is_empty() {
+        return format!("{scheduler} has no tunables");
+    }
+    let known: Vec<&str> = tunables.iter().map(|tunable| tunable.name).collect();
+    let (hint, known) = (nearest::hint(name, known.iter().copied()), known.join(", "));
+    format!("{scheduler} has no tunable \"{name}\" ({hint}expected one of {known})")
 }

@@ -10,6 +10,7 @@ use hoistway_sim::{Fate, Write};
 use crate::error::{About as _, Error, Field};
 use crate::schedulers::queue_under;
 use crate::surroundings::Asked;
+use crate::tunables;
 
 /// The writes, in the order of time, to queues that begin with one of these schedulers.
 pub(crate) fn ordered(asked: &Asked<'_>, known: &Registry, schedulers: &[String]) -> Result<Vec<Write>, Error> {
@@ -115,7 +116,10 @@ pub(crate) fn try_out(
                     let others = asked.name(Field::Schedulers);
                     format!("{scheduler} cannot be changed to that (expected {possible}; other {others} are possible)")
                 }
-                Err(why) => format!("{why} in the run that begins with {scheduler}"),
+                Err(why) => match write.file.strip_prefix("iosched/") {
+                    Some(tunable) if why == AttributeError::Unknown => tunables::unknown(&front, tunable),
+                    _ => format!("{why} in the run that begins with {scheduler}"),
+                },
             };
             return Err(asked.refuse(Field::Writes, told(write), problem));
         }

@@ -13,6 +13,8 @@ use crate::wire::{
 pub const OPTION_BYTES_MAX: u32 = 64 << 10;
 /// Longest data of an option that is read and dropped; whoever announces more is not worth the reading.
 pub const DROPPED_BYTES_MAX: u32 = 1 << 20;
+/// Answers that are given at once are not many more bytes: whoever asks for more has to take these first. A single answer is as long as it is.
+pub const ANSWERS_BYTES_MAX: usize = 16 << 10;
 /// Magic, option, length.
 const OPTION_HEADER_BYTES: usize = 16;
 /// What follows the answer to EXPORT_NAME unless both sides agreed to leave it out.
@@ -34,7 +36,7 @@ pub enum Tls {
 /// How a handshake stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// More bytes are needed.
+    /// More bytes are needed or, if some were taken, the answers have to go out before what is left is handed in again.
     Unfinished,
     /// Everything is agreed. What follows are requests.
     Transmission(Agreed),
@@ -114,12 +116,12 @@ impl Handshake {
 
     /// Takes what has come, and answers how many bytes of it are done with; the caller keeps the others and hands them in
     /// again with more behind them. It never asks for more than [`OPTION_BYTES_MAX`] and a header at once. Answers go to
-    /// `out`.
+    /// `out`; when they are [`ANSWERS_BYTES_MAX`] it takes no more.
     pub fn receive(&mut self, input: &[u8], exports: &[Export], out: &mut Vec<u8>) -> (usize, Progress) {
-        let mut rest = input;
+        let (mut rest, answers_max) = (input, out.len() + ANSWERS_BYTES_MAX);
         let progress = loop {
             match self.step(&mut rest, exports, out) {
-                Some(Progress::Unfinished) => {}
+                Some(Progress::Unfinished) if out.len() < answers_max => {}
                 Some(progress) => break progress,
                 None => break Progress::Unfinished,
             }

@@ -45,7 +45,7 @@ pub mod wire;
 
 pub use agreed::{Agreed, Replies};
 pub use export::Export;
-pub use handshake::{DROPPED_BYTES_MAX, Departure, Handshake, OPTION_BYTES_MAX, Progress, Tls};
+pub use handshake::{ANSWERS_BYTES_MAX, DROPPED_BYTES_MAX, Departure, Handshake, OPTION_BYTES_MAX, Progress, Tls};
 pub use refusal::Refusal;
 pub use reply::{EXTENTS_MAX, Extent, REPLY_HEADER_BYTES_MAX, ReplyWriter};
 pub use request::{Command, Origin, REQUEST_HEADER_BYTES_MAX, Received, Request, Requests, Violation};

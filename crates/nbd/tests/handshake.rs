@@ -1,7 +1,7 @@
 //! What a server says to options, beside the protocol's rules.
 
 use hoistway_nbd::wire::{handshake_flag, info, option, option_reply};
-use hoistway_nbd::{Agreed, Departure, Export, Handshake, Progress, Replies, Tls};
+use hoistway_nbd::{ANSWERS_BYTES_MAX, Agreed, Departure, Export, Handshake, Progress, Replies, Tls};
 
 /// A client that has said hello, and what it was answered.
 struct Haggling {
@@ -224,6 +224,26 @@ fn data_that_does_not_fit_its_option_is_invalid_and_the_next_option_is_understoo
     }
     assert_eq!(client.is_told(4711, b"whatever"), option_reply::ERR_UNSUP);
     assert!(matches!(client.sends(option::GO, &asking("vm1", &[])).1, Progress::Transmission(_)));
+}
+
+#[test]
+fn who_asks_for_more_than_is_given_at_once_has_to_take_that_first() {
+    let mut client = usual();
+    let asked = an_option(option::LIST, b"").repeat(4000);
+    let (mut rest, mut rounds, mut all) = (&asked[..], 0, Vec::new());
+    while !rest.is_empty() {
+        let mut out = Vec::new();
+        let (taken, progress) = client.handshake.receive(rest, &client.exports, &mut out);
+        assert!(taken > 0 && progress == Progress::Unfinished);
+        // The answer with which it was enough is whole.
+        assert!(out.len() < ANSWERS_BYTES_MAX + 1000, "{}", out.len());
+        rest = &rest[taken..];
+        rounds += 1;
+        all.extend(out);
+    }
+    assert!(rounds > 10);
+    let ends = answers(&all, option::LIST).iter().filter(|(kind, _)| *kind == option_reply::ACK).count();
+    assert_eq!(ends, 4000);
 }
 
 #[test]

@@ -17,7 +17,12 @@ pub(crate) fn latency(ns: f64, ascii: bool) -> String {
 
 /// Duration in seconds: `2.50 s`.
 pub(crate) fn seconds(seconds: f64) -> String {
-    format!("{} s", three_digits(seconds))
+    // What would be 0.00 s, or nearly, is said in ms.
+    if seconds.abs() < 0.0995 && seconds != 0.0 {
+        format!("{} ms", three_digits(seconds * 1e3))
+    } else {
+        format!("{} s", three_digits(seconds))
+    }
 }
 
 /// A difference, given as a fraction: `+12.3%`.
@@ -78,6 +83,11 @@ mod tests {
         assert_eq!(rate(2.5e6), "2.50 M");
         assert_eq!(bandwidth(1000.0 * 1024.0), "1000 KiB/s");
         assert_eq!(bandwidth(152.4 * 1048576.0), "152 MiB/s");
+        assert_eq!(seconds(0.0), "0 s");
+        assert_eq!(seconds(0.002), "2.00 ms");
+        assert_eq!(seconds(0.0994), "99.4 ms");
+        assert_eq!(seconds(0.0996), "0.10 s");
+        assert_eq!(seconds(2.5), "2.50 s");
         assert_eq!(latency(9.994, false), "9.99 ns");
         assert_eq!(latency(9.996, false), "10.0 ns");
         assert_eq!(latency(1_250_000.0, false), "1.25 ms");

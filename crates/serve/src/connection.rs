@@ -101,6 +101,10 @@ impl Connection {
                         self.leave(now);
                         continue;
                     }
+                    if session.has_kept_others_waiting() {
+                        self.site.doors.call(self.id);
+                        return Ok(());
+                    }
                     !session.is_leaving() && !session.is_full(&self.site.bounds, self.outbox.bytes())
                 }
                 // Who asks and asks and does not listen to the answers has to wait.

@@ -1,20 +1,21 @@
 //! The control socket: one request, one answer, each a line of JSON. Who may open the socket may do all of it, so it is made
 //! for its owner alone.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hoistway_blk::AttributeError;
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
 use crate::latency::Latencies;
-use crate::listener::make_room;
+use crate::listener::{OwnSocket, bind, connect};
+use crate::patient::Patient;
 use crate::served::{Served, Site};
 use crate::server::ServerError;
 use crate::spec::{SETTINGS, apply, ioprio_text};
@@ -22,8 +23,14 @@ use crate::stop::Stop;
 
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
-/// How long somebody who has connected may take to say what he wants.
+/// Longest answer that is read, in bytes: a hundred thousand exports.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
+/// How long somebody who has connected may take to say what he wants, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long who may not even wait for an answer waits until he tries again.
+const RETRY: Duration = Duration::from_millis(20);
+/// What is wrong with a server that says nothing.
+const HUNG_UP: &str = "it hangs up without an answer";
 
 /// What can be asked of a running server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -242,7 +249,8 @@ impl Site {
 #[derive(Debug)]
 pub struct Control {
     listener: UnixListener,
-    path: PathBuf,
+    /// It goes with the listener.
+    _socket: OwnSocket,
 }
 
 impl Control {
@@ -251,20 +259,12 @@ impl Control {
     /// # Errors
     /// If the path is in use, or the system refuses.
     pub fn listen(path: &Path) -> Result<Control, ServerError> {
-        let listen = || -> io::Result<UnixListener> {
-            make_room(path)?;
-            // It must not be open to others even for a moment. The mask is that of the process, so this is for its beginning.
-            let mask = rustix::process::umask(Mode::from_raw_mode(0o177));
-            let listener = UnixListener::bind(path);
-            rustix::process::umask(mask);
-            let listener = listener?;
-            listener.set_nonblocking(true)?;
-            Ok(listener)
-        };
-        match listen() {
-            Ok(listener) => Ok(Control { listener, path: path.to_owned() }),
-            Err(why) => Err(ServerError::Listen { place: path.display().to_string(), why }),
-        }
+        // It must not be open to others even for a moment. The mask is that of the process, so this is for its beginning.
+        let mask = rustix::process::umask(Mode::from_raw_mode(0o177));
+        let bound = bind(path);
+        rustix::process::umask(mask);
+        let (listener, socket) = bound?;
+        Ok(Control { listener, _socket: socket })
     }
 
     /// Answers until somebody stops that, one after the other.
@@ -273,44 +273,53 @@ impl Control {
             stop.wait_or(self.listener.as_fd());
             if let Ok((stream, _)) = self.listener.accept() {
                 // Who is too slow, or has gone, is not answered.
-                let _ = converse(site, &stream);
+                let _ = converse(site, &stream, stop);
             }
         }
     }
 }
 
-impl Drop for Control {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-fn converse(site: &Site, stream: &UnixStream) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn converse(site: &Site, stream: &UnixStream, stop: &Stop) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
     let mut line = String::new();
-    BufReader::new(stream.take(REQUEST_BYTES_MAX)).read_line(&mut line)?;
+    let asks = Patient::new(stream, PATIENCE, Some(stop));
+    BufReader::new(asks.take(REQUEST_BYTES_MAX)).read_line(&mut line)?;
     let answer = match serde_json::from_str(&line) {
         Ok(ask) => site.answer(ask),
         Err(error) => Answer::Refused(format!("not understood: {error}")),
     };
     let mut text = serde_json::to_string(&answer)?;
     text.push('\n');
-    let mut stream = stream;
-    stream.write_all(text.as_bytes())
+    Patient::new(stream, PATIENCE, Some(stop)).write_all(text.as_bytes())
 }
 
-/// Asks a server.
+/// Asks a server, and waits so long at most for all of its answer.
 ///
 /// # Errors
-/// If there is none, or it does not answer.
-pub fn ask(path: &Path, ask: &Ask) -> io::Result<Answer> {
-    let mut stream = UnixStream::connect(path)?;
+/// If there is none, or it does not answer in time.
+pub fn ask(path: &Path, ask: &Ask, patience: Duration) -> io::Result<Answer> {
+    let until = Instant::now() + patience;
+    let stream = loop {
+        match connect(path) {
+            // So many are waiting there that nobody else may.
+            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < until => std::thread::sleep(RETRY),
+            connected => break connected?,
+        }
+    };
     let mut line = serde_json::to_string(ask)?;
     line.push('\n');
-    stream.write_all(line.as_bytes())?;
     let mut text = String::new();
-    stream.read_to_string(&mut text)?;
+    let mut stream = Patient::new(&stream, patience, None);
+    let heard = stream.write_all(line.as_bytes());
+    let heard = heard.and_then(|()| stream.take(ANSWER_BYTES_MAX).read_to_string(&mut text));
+    heard.map_err(|error| match error.kind() {
+        ErrorKind::TimedOut => io::Error::other(format!("it has said nothing whole for {} s", patience.as_secs())),
+        // Not as it is: a pipe of ours whose reader has gone is the end of a command, and no error.
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => io::Error::other(HUNG_UP),
+        _ => error,
+    })?;
+    if text.is_empty() {
+        return Err(io::Error::other(HUNG_UP));
+    }
     serde_json::from_str(&text).map_err(|error| io::Error::other(format!("it answers what is not understood: {error}")))
 }

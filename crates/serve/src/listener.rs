@@ -3,13 +3,14 @@
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hoistway_nbd::Tls;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
 use crate::connection::Connection;
 use crate::front_end::FrontEnd;
@@ -27,8 +28,8 @@ pub struct Listener {
 
 #[derive(Debug)]
 enum Place {
-    /// On this machine, and the path if it is ours to remove.
-    Unix(UnixListener, Option<PathBuf>),
+    /// On this machine, and the socket if it is ours to remove.
+    Unix(UnixListener, Option<OwnSocket>),
     /// From any.
     Tcp(TcpListener),
 }
@@ -40,7 +41,8 @@ impl Listener {
     /// # Errors
     /// If the path is in use, or the system refuses.
     pub fn unix(path: &Path) -> Result<Listener, ServerError> {
-        Ok(Listener { place: Place::Unix(bind(path)?, Some(path.to_owned())), requires_tls: false })
+        let (listener, own) = bind(path)?;
+        Ok(Listener { place: Place::Unix(listener, Some(own)), requires_tls: false })
     }
 
     /// Listens at an address, HOST:PORT.
@@ -92,7 +94,7 @@ impl FrontEnd for Listener {
     /// Where it really listens, which with port 0 nobody knows before.
     fn place(&self) -> String {
         match &self.place {
-            Place::Unix(_, Some(path)) => path.display().to_string(),
+            Place::Unix(_, Some(own)) => own.path.display().to_string(),
             Place::Unix(listener, None) => {
                 let address = listener.local_addr().ok();
                 let path = address.as_ref().and_then(|address| address.as_pathname());
@@ -133,13 +135,42 @@ pub(crate) fn pause_after(site: &Site, error: &io::Error) {
     std::thread::sleep(Duration::from_millis(50));
 }
 
+/// A socket in the file system that we have made. It goes with us, unless somebody has put another one there meanwhile.
+#[derive(Debug)]
+pub(crate) struct OwnSocket {
+    path: PathBuf,
+    /// The file system and the number in it.
+    identity: (u64, u64),
+}
+
+impl OwnSocket {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for OwnSocket {
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
+            // It may be taken away by somebody else just now.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let there = std::fs::symlink_metadata(path)?;
+    Ok((there.dev(), there.ino()))
+}
+
 /// Listens at a path. A socket on which nobody listens is replaced.
-pub(crate) fn bind(path: &Path) -> Result<UnixListener, ServerError> {
-    let listen = || -> io::Result<UnixListener> {
+pub(crate) fn bind(path: &Path) -> Result<(UnixListener, OwnSocket), ServerError> {
+    let listen = || -> io::Result<(UnixListener, OwnSocket)> {
         make_room(path)?;
         let listener = UnixListener::bind(path)?;
+        let own = OwnSocket { path: path.to_owned(), identity: identity(path)? };
         listener.set_nonblocking(true)?;
-        Ok(listener)
+        Ok((listener, own))
     };
     listen().map_err(|why| ServerError::Listen { place: path.display().to_string(), why })
 }
@@ -148,13 +179,25 @@ pub(crate) fn bind(path: &Path) -> Result<UnixListener, ServerError> {
 ///
 /// # Errors
 /// If it cannot be taken away, or what is there is no socket.
-pub(crate) fn make_room(path: &Path) -> io::Result<()> {
+fn make_room(path: &Path) -> io::Result<()> {
     let Ok(there) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !there.file_type().is_socket() {
         return Err(io::Error::other("what is there is no socket"));
     }
-    let is_left_over = UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    let is_left_over = connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
     if is_left_over { std::fs::remove_file(path) } else { Ok(()) }
+}
+
+/// Connects without waiting, to read and write without waiting. If so many are waiting there that nobody else may, that is
+/// [`io::ErrorKind::WouldBlock`].
+///
+/// # Errors
+/// If nobody listens there, or the system refuses.
+pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
 }
 
 impl AsFd for Listener {
@@ -166,11 +209,45 @@ impl AsFd for Listener {
     }
 }
 
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let Place::Unix(_, Some(path)) = &self.place {
-            // It may have been taken away already.
-            let _ = std::fs::remove_file(path);
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_goes_with_its_listener_and_another_ones_does_not() {
+        let folder = std::env::temp_dir().join(format!("hoistway-listener-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("socket");
+        drop(bind(&path).unwrap());
+        assert!(!path.exists());
+        let ours = bind(&path).unwrap();
+        std::fs::rename(&path, folder.join("moved")).unwrap();
+        let others = UnixListener::bind(&path).unwrap();
+        drop(ours);
+        assert!(connect(&path).is_ok(), "it is another one's");
+        assert!(bind(&path).is_err());
+        drop(others);
+        drop(bind(&path).unwrap());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn where_too_many_wait_nobody_waits_to_be_let_in() {
+        let folder = std::env::temp_dir().join(format!("hoistway-backlog-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("socket");
+        let hangs = UnixListener::bind(&path).unwrap();
+        let mut waiting = Vec::new();
+        let refusal = loop {
+            match connect(&path) {
+                Ok(stream) => waiting.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refusal.kind(), io::ErrorKind::WouldBlock);
+        // Somebody listens there, if not to all.
+        assert!(bind(&path).is_err());
+        drop(hangs);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use crate::control::{ExportState, State};
 use crate::latency::Latencies;
+use crate::patient::Patient;
 use crate::served::Site;
 use crate::server::ServerError;
 use crate::stop::Stop;
 
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 8 << 10;
-/// How long somebody may take to ask, or to take the answer.
+/// How long somebody may take to ask, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// What the answer is, as Prometheus names it.
 const CONTENT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -52,17 +53,16 @@ impl Metrics {
             stop.wait_or(self.listener.as_fd());
             if let Ok((stream, _)) = self.listener.accept() {
                 // Who is too slow, or has gone, is not answered.
-                let _ = answer(site, &stream);
+                let _ = answer(site, &stream, stop);
             }
         }
     }
 }
 
-fn answer(site: &Site, stream: &TcpStream) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut reader = BufReader::new(stream.take(REQUEST_BYTES_MAX));
+fn answer(site: &Site, stream: &TcpStream, stop: &Stop) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    let asks = Patient::new(stream, PATIENCE, Some(stop));
+    let mut reader = BufReader::new(asks.take(REQUEST_BYTES_MAX));
     let mut first = String::new();
     reader.read_line(&mut first)?;
     // All of it is read: to close what has not been would take the answer back.
@@ -84,8 +84,7 @@ fn answer(site: &Site, stream: &TcpStream) -> io::Result<()> {
     if !first.starts_with("HEAD ") {
         out += &body;
     }
-    let mut stream = stream;
-    stream.write_all(out.as_bytes())
+    Patient::new(stream, PATIENCE, Some(stop)).write_all(out.as_bytes())
 }
 
 /// What is told of an export: name, what it is, its type, and how it is found.

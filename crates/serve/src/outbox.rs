@@ -13,12 +13,12 @@ const PIECES_MAX: usize = 256;
 /// What is to be sent, in order.
 #[derive(Default)]
 pub struct Outbox {
-    /// All headers that have not been sent whole, one behind the other.
+    /// All headers that have not been sent, one behind the other, and at most as much in front of them that has.
     headers: Vec<u8>,
-    /// How much of `headers` belongs to pieces that are gone.
+    /// How much of `headers` has been sent.
     headers_gone: usize,
     pieces: VecDeque<Piece>,
-    /// How much of the first piece is gone.
+    /// How much of the first piece is gone, if that is data.
     first_gone: usize,
     /// Bytes of all pieces that are not gone.
     left: usize,
@@ -117,9 +117,18 @@ impl Outbox {
                 None => {}
             }
         }
-        self.first_gone = sent;
-        if self.pieces.is_empty() {
-            self.headers.clear();
+        self.first_gone = match self.pieces.front_mut() {
+            // It may never be sent whole: what is answered meanwhile is added to it.
+            Some(Piece::Header(len)) => {
+                *len -= sent;
+                self.headers_gone += sent;
+                0
+            }
+            _ => sent,
+        };
+        // No more is moved than has been sent.
+        if self.headers_gone > self.headers.len() / 2 {
+            self.headers.drain(..self.headers_gone);
             self.headers_gone = 0;
         }
     }
@@ -160,6 +169,47 @@ mod tests {
             in_socket(&mut far, &mut received);
         }
         assert!(received == expected && spent == 200 && outbox.headers.is_empty());
+    }
+
+    #[test]
+    fn what_has_been_sent_takes_no_memory_though_the_reader_never_has_it_all() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        let mut socket = Socket::unix(near).unwrap();
+        far.set_nonblocking(true).unwrap();
+        for has_data in [false, true] {
+            let (mut outbox, mut expected, mut received, mut most) = (Outbox::default(), Vec::new(), Vec::new(), 0);
+            let mut add = |outbox: &mut Outbox, number: u32| {
+                outbox.header(|out| out.extend([number.to_le_bytes(); 4].concat()));
+                expected.extend([number.to_le_bytes(); 4].concat());
+                if has_data {
+                    outbox.data(Buffer::from(&[number as u8; 100][..]));
+                    expected.extend([number as u8; 100]);
+                }
+            };
+            // More than a socket holds.
+            (0..30_000).for_each(|number| add(&mut outbox, number));
+            outbox.send(&mut socket, |_| {}).unwrap();
+            let mut some = vec![0; if has_data { 116 } else { 16 } * 100];
+            for number in 30_000..200_000 {
+                add(&mut outbox, number);
+                if number % 100 == 0 {
+                    let count = far.read(&mut some).unwrap();
+                    received.extend_from_slice(&some[..count]);
+                    outbox.send(&mut socket, |_| {}).unwrap();
+                    assert!(!outbox.is_empty(), "all was sent, so this proves nothing");
+                    let left: usize =
+                        outbox.pieces.iter().filter(|one| matches!(one, Piece::Header(_))).map(Piece::len).sum();
+                    let sent = outbox.headers.len() - left;
+                    assert!(sent <= left, "{sent} bytes that have been sent, {left} that have not");
+                    most = most.max(sent);
+                }
+            }
+            while !outbox.is_empty() {
+                outbox.send(&mut socket, |_| {}).unwrap();
+                in_socket(&mut far, &mut received);
+            }
+            assert!(most > 0 && received == expected);
+        }
     }
 
     /// Takes what is in the socket, and answers how much that was.

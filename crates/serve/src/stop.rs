@@ -41,7 +41,15 @@ impl Stop {
 
     /// Waits until it is stopped, or something comes to `listener`.
     pub(crate) fn wait_or(&self, listener: BorrowedFd<'_>) {
-        let mut watched = [PollFd::from_borrowed_fd(listener, PollFlags::IN), PollFd::new(&self.0.bell, PollFlags::IN)];
-        let _ = poll(&mut watched, None::<&Timespec>);
+        Stop::wait(Some(self), listener, PollFlags::IN, None);
+    }
+
+    /// Waits until it is stopped, something can be done at `descriptor`, or so much time has passed.
+    pub(crate) fn wait(stop: Option<&Stop>, descriptor: BorrowedFd<'_>, what: PollFlags, most: Option<&Timespec>) {
+        let watched = PollFd::from_borrowed_fd(descriptor, what);
+        let _ = match stop {
+            Some(stop) => poll(&mut [watched, PollFd::new(&stop.0.bell, PollFlags::IN)], most),
+            None => poll(&mut [watched], most),
+        };
     }
 }

@@ -1,5 +1,6 @@
 //! TLS, by rustls: which certificates, and a socket that speaks it without ever making a caller wait.
 
+use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +12,10 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
 
 use crate::stream::Stream;
+
+/// Longest file that is read: certificates of all authorities there are have a quarter of it.
+const BYTES_MAX: u64 = 1 << 20;
+const ENCRYPTED_KEY: &[u8] = b"BEGIN ENCRYPTED PRIVATE KEY";
 
 /// The files that TLS needs, as PEM.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,37 +48,86 @@ fn unreadable(path: &Path, what: &str, error: &pem::Error) -> TlsError {
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+/// What stands in the files that TLS needs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TlsTexts {
+    files: TlsFiles,
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+    authority: Option<Vec<u8>>,
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    let mut text = Vec::new();
+    let file = File::open(path).map_err(|error| wrong(path, error))?;
+    file.take(BYTES_MAX + 1).read_to_end(&mut text).map_err(|error| wrong(path, error))?;
+    if text.len() as u64 > BYTES_MAX {
+        return Err(wrong(path, "is longer than 1 MiB (expected PEM)"));
+    }
+    Ok(text)
+}
+
+fn certificates(path: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let read = CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>();
     let read = read.and_then(|all| if all.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(all) });
     read.map_err(|error| unreadable(path, "certificate", &error))
+}
+
+fn private_key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_slice(text).map_err(|error| {
+        let is_encrypted = text.windows(ENCRYPTED_KEY.len()).any(|found| found == ENCRYPTED_KEY);
+        match error {
+            pem::Error::NoItemsFound if is_encrypted => {
+                wrong(path, "the private key in it is encrypted (expected one that needs no passphrase)")
+            }
+            error => unreadable(path, "private key", &error),
+        }
+    })
 }
 
 impl TlsFiles {
     /// Reads them.
     ///
     /// # Errors
-    /// If one of them cannot be read, is something else, or does not belong to the others.
-    pub fn read(&self) -> Result<Arc<ServerConfig>, TlsError> {
+    /// If one of them cannot be read.
+    pub fn read(&self) -> Result<TlsTexts, TlsError> {
+        Ok(TlsTexts {
+            files: self.clone(),
+            certificate: read(&self.certificate)?,
+            key: read(&self.key)?,
+            authority: self.authority.as_deref().map(read).transpose()?,
+        })
+    }
+}
+
+impl TlsTexts {
+    /// What a server needs of them.
+    ///
+    /// # Errors
+    /// If one of them is something else, or does not belong to the others.
+    pub fn config(&self) -> Result<Arc<ServerConfig>, TlsError> {
+        let TlsFiles { certificate: certificate_path, key: key_path, .. } = &self.files;
         let provider = Arc::new(default_provider());
-        let chain = certificates(&self.certificate)?;
-        let key =
-            PrivateKeyDer::from_pem_file(&self.key).map_err(|error| unreadable(&self.key, "private key", &error))?;
+        let chain = certificates(certificate_path, &self.certificate)?;
+        let key = private_key(key_path, &self.key)?;
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
-        let builder = builder.map_err(|error| wrong(&self.certificate, error))?;
-        let builder = match &self.authority {
-            None => builder.with_no_client_auth(),
-            Some(path) => {
+        let builder = builder.map_err(|error| wrong(certificate_path, error))?;
+        let builder = match (&self.files.authority, &self.authority) {
+            (Some(path), Some(text)) => {
                 let mut roots = RootCertStore::empty();
-                for certificate in certificates(path)? {
+                for certificate in certificates(path, text)? {
                     roots.add(certificate).map_err(|error| wrong(path, error))?;
                 }
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
                 builder.with_client_cert_verifier(verifier.map_err(|error| wrong(path, error))?)
             }
+            _ => builder.with_no_client_auth(),
         };
-        // That the key is another one's shows here.
-        let config = builder.with_single_cert(chain, key).map_err(|error| wrong(&self.key, error))?;
+        // That the key is another one's shows here, and what PEM cannot say of the certificate.
+        let config = builder.with_single_cert(chain, key).map_err(|error| match error {
+            rustls::Error::InvalidCertificate(_) => wrong(certificate_path, error),
+            error => wrong(key_path, error),
+        })?;
         Ok(Arc::new(config))
     }
 }

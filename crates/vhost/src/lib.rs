@@ -10,7 +10,7 @@
 //! Nobody. All that lies in shared memory may be anything, and may change while it is read: what is looked at is copied
 //! first, once, and the copy is checked. A driver that breaks its ring has that ring [stopped](Broken). Nothing is allocated
 //! by a number that a guest chose. One thing nobody can be kept from: a front end that makes the file shorter behind its memory
-//! ends whoever reads there, which is us (SIGBUS).
+//! or behind the record of what is in flight, or a full file system under it, ends whoever reads there, which is us (SIGBUS).
 //!
 //! # What it does not do
 //! Packed rings, migration while running (no log of dirty pages), zones, secure erase, a capacity that changes.

@@ -142,12 +142,15 @@ def load(file: str | os.PathLike[str]) -> Comparison:
         Error: The file holds something else, or is of another format.
         OSError: It cannot be read.
     """
-    with open(file, encoding="utf-8") as opened:
+    path = os.fsdecode(file)
+    # As it can be said: names of files are bytes.
+    name = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    with open(path, encoding="utf-8") as opened:
         try:
             text = opened.read()
         except UnicodeDecodeError:
-            raise Error(f"{os.fspath(file)}: not text (expected a result document)", file=os.fspath(file)) from None
-    return Comparison(_hoistway.read(text, os.fspath(file)))
+            raise Error(f"{name}: not text (expected a result document)", file=name) from None
+    return Comparison(_hoistway.read(text, name))
 
 
 def _arguments(given: dict[str, Any]) -> dict[str, Any]:
@@ -155,11 +158,16 @@ def _arguments(given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in ("threads", "progress")}
 
 
+def check_threads(threads: int | None) -> None:
+    """Refuses a number of threads that cannot be."""
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise Error(f"threads {threads!r}: expected a whole number of at least 1", option="threads")
+
+
 def _run(
     asked: Experiment, threads: int | None, progress: bool | Tell | None, *, traced: bool
 ) -> tuple[Comparison, _hoistway.Table | None]:
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise Error(f"threads {threads!r}: expected a whole number of at least 1", option="threads")
+    check_threads(threads)
     shown = chosen(progress, Progress())
     tell = None
     if shown is not None:

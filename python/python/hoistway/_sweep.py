@@ -15,6 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from typing import Any
 
 from . import _hoistway, _workers
+from ._compare import check_threads
 from ._errors import DataSetError, Error
 from ._load import Job, Load
 
@@ -101,6 +102,7 @@ def sweep(
         DataSetError: The cache is damaged: the file is named, and left alone.
         BrokenExecutor: Workers died again and again. What was finished is in the cache.
     """
+    check_threads(threads)
     text, beside = _text(space)
     plan, notices = _hoistway.plan(text, beside, limit)
     folder = tempfile.mkdtemp(prefix="hoistway-") if cache is None else os.fspath(cache)

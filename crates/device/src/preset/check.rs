@@ -150,17 +150,20 @@ fn check_seeks(table: &DeTable<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A program must fit into the write buffer of a flash drive, or it would never be full.
+/// A program, and a unit that is dealt to a die, must fit into the write buffer of a flash drive, or it would never be full.
 fn check_buffer(table: &DeTable<'_>) -> Result<(), Problem> {
-    let value = |name| table.get("flash").and_then(|flash| flash.get_ref().as_table()?.get(name));
-    let (Some(buffer), Some(program)) = (value("buffer_kib"), value("program_kib")) else { return Ok(()) };
-    let (buffer_kib, program_kib) = (whole_of(buffer.get_ref()), whole_of(program.get_ref()).unwrap_or_default());
-    if buffer_kib >= Some(program_kib) {
-        return Ok(());
+    let Some(flash) = table.get("flash").and_then(|flash| flash.get_ref().as_table()) else { return Ok(()) };
+    let Some(buffer) = flash.get("buffer_kib") else { return Ok(()) };
+    let unit = flash.get("striping").and_then(|striping| striping.get_ref().as_table()?.get("unit_kib"));
+    for (key, value) in [("flash.program_kib", flash.get("program_kib")), ("flash.striping.unit_kib", unit)] {
+        let kib = value.and_then(|value| whole_of(value.get_ref())).unwrap_or_default();
+        if whole_of(buffer.get_ref()) < Some(kib) {
+            let problem = format!("is {}", shown(buffer.get_ref()));
+            let expected = format!("at least `{key}`, which is {kib}");
+            return Err(Problem::with_key(&buffer.span(), "flash.buffer_kib".into(), problem, expected));
+        }
     }
-    let problem = format!("is {}", shown(buffer.get_ref()));
-    let expected = format!("at least `flash.program_kib`, which is {program_kib}");
-    Err(Problem::with_key(&buffer.span(), "flash.buffer_kib".into(), problem, expected))
+    Ok(())
 }
 
 /// The placement of a flash drive is `striped` if it says how data is dealt to dies, and only then may it say how it collects. Writes that wait for their

@@ -47,8 +47,8 @@ impl Backend for Memory {
         Ok(Box::new(MemoryStation { bytes: Arc::clone(&self.bytes), parker: Arc::default() }))
     }
 
-    fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
-        Ok(self.bytes.extents(range.start, range.end))
+    fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
+        Ok(self.bytes.extents(range.start, range.end, most))
     }
 }
 

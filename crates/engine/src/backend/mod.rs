@@ -41,12 +41,12 @@ pub trait Backend: Send + Sync {
         Buffer::zeroed(len)
     }
 
-    /// Which parts of a range of sectors hold data and which are holes that read as zeroes, in order and without gaps. May be
-    /// slow: it is the caller's thread that waits.
+    /// Which parts of a range of sectors hold data and which are holes that read as zeroes, in order and without gaps: all of them,
+    /// or the first `most`, one at least. May be slow, each of them the more: it is the caller's thread that waits.
     ///
     /// # Errors
     /// If the target cannot be asked.
-    fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+    fn extents(&self, range: Range<Sector>, _most: usize) -> io::Result<Vec<Extent>> {
         Ok(vec![Extent { sectors: range.end - range.start, is_hole: false }])
     }
 }
@@ -190,7 +190,7 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
         (**self).buffer(len)
     }
 
-    fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
-        (**self).extents(range)
+    fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
+        (**self).extents(range, most)
     }
 }

@@ -150,10 +150,10 @@ impl Backend for Simulated {
         Ok(Box::new(SimulatedStation { worker, stride, content, model, parker }))
     }
 
-    fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+    fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
         match self.content.as_deref() {
-            Some(Content::Memory(bytes)) => Ok(bytes.extents(range.start, range.end)),
-            Some(Content::File(file)) => file.extents(range),
+            Some(Content::Memory(bytes)) => Ok(bytes.extents(range.start, range.end, most)),
+            Some(Content::File(file)) => file.extents(range, most),
             None => Ok(vec![Extent { sectors: range.end - range.start, is_hole: false }]),
         }
     }

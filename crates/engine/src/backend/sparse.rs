@@ -61,16 +61,18 @@ impl SparseBytes {
         });
     }
 
-    /// What of a range is there.
-    pub fn extents(&self, from: Sector, to: Sector) -> Vec<Extent> {
+    /// What of a range is there: all of it, or the first `most` parts, one at least.
+    pub fn extents(&self, from: Sector, to: Sector, most: usize) -> Vec<Extent> {
         let mut extents: Vec<Extent> = Vec::new();
         let mut at = from.0;
         while at < to.0 {
             let step = if self.has_region(at / CHUNK_SECTORS) { CHUNK_SECTORS } else { CHUNK_SECTORS * REGION };
             let end = ((at / step + 1) * step).min(to.0);
             let is_hole = step > CHUNK_SECTORS || self.chunk(at / CHUNK_SECTORS, |chunk| chunk.is_none());
+            let is_enough = extents.len() >= most.max(1);
             match extents.last_mut() {
                 Some(last) if last.is_hole == is_hole => last.sectors += end - at,
+                _ if is_enough => break,
                 _ => extents.push(Extent { sectors: end - at, is_hole }),
             }
             at = end;
@@ -126,7 +128,7 @@ mod tests {
         let mut read = [9; 7];
         bytes.read(2 * CHUNK - 4, &mut read);
         assert_eq!(read, [0, 1, 2, 3, 4, 5, 0]);
-        let extents = bytes.extents(Sector(8), Sector(4 * CHUNK_SECTORS));
+        let extents = bytes.extents(Sector(8), Sector(4 * CHUNK_SECTORS), usize::MAX);
         let told: Vec<_> = extents.iter().map(|extent| (extent.sectors, extent.is_hole)).collect();
         assert_eq!(told, [(CHUNK_SECTORS - 8, true), (2 * CHUNK_SECTORS, false), (CHUNK_SECTORS, true)]);
     }
@@ -136,11 +138,11 @@ mod tests {
         let bytes = SparseBytes::new(2 * CHUNK);
         bytes.write(0, &vec![7; 2 * CHUNK as usize]);
         bytes.zero(0, CHUNK + 1, true);
-        assert!(bytes.extents(Sector(0), Sector(CHUNK_SECTORS))[0].is_hole);
+        assert!(bytes.extents(Sector(0), Sector(CHUNK_SECTORS), usize::MAX)[0].is_hole);
         let mut read = [9; 2];
         bytes.read(CHUNK, &mut read);
         assert_eq!(read, [0, 7]);
         bytes.zero(0, CHUNK, false);
-        assert!(!bytes.extents(Sector(0), Sector(CHUNK_SECTORS))[0].is_hole, "it was to stay allocated");
+        assert!(!bytes.extents(Sector(0), Sector(CHUNK_SECTORS), usize::MAX)[0].is_hole, "it was to stay allocated");
     }
 }

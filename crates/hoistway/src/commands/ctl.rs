@@ -1,6 +1,7 @@
 //! `hoistway ctl`: shows and changes a running server.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
@@ -8,6 +9,9 @@ use hoistway_serve::{Answer, Ask, State, ask};
 
 use crate::Ending;
 use crate::output::{Format, Output};
+
+/// A scheduler is changed when all that is under way has ended, which can take a slow disk a while.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Shows and changes a running `hoistway serve --control PATH`: scheduler, tunables, weights, priorities, limits.
 ///
@@ -52,7 +56,7 @@ enum What {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let asked = |what: Ask| -> Result<Option<State>> {
-        let answer = ask(&arguments.control, &what);
+        let answer = ask(&arguments.control, &what, PATIENCE);
         match answer.with_context(|| format!("{}: no server answers", arguments.control.display()))? {
             Answer::State(state) => Ok(Some(state)),
             Answer::Done => Ok(None),

@@ -1,7 +1,7 @@
 //! `hoistway man`: manual pages.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Command};
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     })?;
     let pages = pages(root)?;
     for (name, text) in &pages {
-        write(&folder.join(format!("{name}.1")), text)?;
+        Output::open(Some(&folder.join(format!("{name}.1"))))?.write_there(text)?;
     }
     let names: Vec<String> = pages.iter().map(|(name, _)| format!("{name}.1\n")).collect();
     Output::open(None)?.write(names.concat())?;
@@ -58,8 +58,4 @@ fn page(command: Command) -> Result<String> {
     let mut text = Vec::new();
     Man::new(command).render(&mut text)?;
     Ok(String::from_utf8(text)?)
-}
-
-fn write(file: &Path, text: &str) -> Result<()> {
-    Output::open(Some(file))?.write_there(text).with_context(|| format!("man {}", file.display()))
 }

@@ -98,6 +98,7 @@ fn what_is_no_whole_document_is_refused_with_the_field() {
     let faster = edited(&|value| value["runs"][0]["jobs"][0]["directions"][0]["iops"] = 1e9.into());
     refuse(&faster, &["statistics.rows[0].figures.iops.samples[0] is ", "but its runs say 1000000000"]);
     refuse(&edited(&|value| value["runs"][2]["seed"] = 5.into()), &["runs[2].seed is not that of repeat 1"]);
+    refuse(&edited(&|value| value["smallest_effect"] = (-2.0).into()), &["smallest_effect: expected a fraction"]);
     refuse(
         &edited(&|value| value["runs"][0]["setup"] = 3.into()),
         &["runs[0].setup: expected the number of one of `setups`"],

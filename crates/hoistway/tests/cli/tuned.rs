@@ -144,6 +144,7 @@ fn a_search_that_was_cut_or_edited_is_refused_with_the_field() {
         refused(folder.path(), &["report", "changed.json", "-o", "new.html"], &[&["changed.json"], words].concat());
     };
     broken("/format", json!("hoistway-tune/9"), &["unknown format of a search", "hoistway-tune/9"]);
+    broken("/format", json!("x".repeat(70)), &[&format!("\"{}\": this version", "x".repeat(60))]);
     broken("/cpus", json!("many"), &["cpus"]);
     let figure = "/rounds/0/settings/0/figures/readers:read:mean/mean";
     broken(figure, json!(1.0), &["rounds[0].settings[0].figures", "is not what `runs` say", "edited"]);

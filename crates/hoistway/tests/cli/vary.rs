@@ -128,9 +128,9 @@ fn what_cannot_be_varied_is_refused_with_what_can() {
         ],
     );
     refuse(&["--kernel", "6.18,2.6"], &["unknown kernel \"2.6\""]);
-    refuse(&["--kernel", "6.18,6.18"], &["--kernel none kernel=6.18: two variants have this name"]);
-    refuse(&["--host", "vm,vm", "--kernel", "6.18,6.19"], &["--host none", "two variants have this name"]);
-    refuse(&["--device", "null,null", "--host", "vm,server"], &["--device none", "two variants have this name"]);
+    refuse(&["--kernel", "6.18,6.18"], &["--kernel kernel=6.18: two variants have this name"]);
+    refuse(&["--host", "vm,vm", "--kernel", "6.18,6.19"], &["--host host=vm", "two variants have this name"]);
+    refuse(&["--device", "null,null", "--host", "vm,server"], &["--device device=null", "two variants have this name"]);
     refuse(
         &["--device", "null", "--device", "hdd"],
         &["--device hdd: --device null was given before", "--device null,hdd"],

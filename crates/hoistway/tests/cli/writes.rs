@@ -25,6 +25,7 @@ fn writes_that_cannot_be_done_are_refused_before_anything_runs() {
         ("scheduler=bfq", "expected TIME:KEY=VALUE, such as 10s:scheduler=bfq"),
         ("1s:scheduler", "expected TIME:KEY=VALUE"),
         ("soon:scheduler=bfq", "--at soon:scheduler=bfq"),
+        ("1ms:none.x=1", "none.x=1: none has no tunables"),
         ("1s:colour=red", "no such file (expected SCHED.TUNABLE, or one of scheduler, nr_requests"),
         ("1s:rq_affinity=on", "invalid value (EINVAL)"),
         ("1s:cfo.quantum=1", "unknown scheduler \"cfo\""),

@@ -1,10 +1,39 @@
 //! Many clients, too many, and the end.
 
 use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 
-use crate::running::Running;
+use crate::running::{Running, hoistway};
+use crate::wire::Client;
+
+#[test]
+fn a_log_that_nobody_reads_keeps_no_client_waiting_and_not_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("nbd.sock");
+    let mut command = hoistway();
+    command.args(["serve", "--target", "mem:1M", "--socket"]).arg(&socket).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    while UnixStream::connect(&socket).is_err() {
+        assert!(Instant::now() < until);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Each visit is two lines; a pipe holds 64 KiB, and some thousand lines more wait for it.
+    for _ in 0..4000 {
+        let stream = UnixStream::connect(&socket).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        assert!(Client::on(stream, "").unwrap().is_served());
+    }
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    while child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < until + Duration::from_secs(60), "it does not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
 
 #[test]
 fn a_thousand_clients_are_served_and_one_more_is_turned_away() {

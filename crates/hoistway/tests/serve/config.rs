@@ -233,6 +233,10 @@ fn what_is_wrong_in_a_file_is_said_with_its_line() {
         ),
         ("workers = 1\nworkers = 2\n", "serve.toml:2: duplicate key"),
         ("scheduler bfq\n", "serve.toml:1: "),
+        ("\nscheduler = \"elevator\"\n", "serve.toml:2: scheduler: \"elevator\" is unknown"),
+        ("\n\nnr-requests = 10000\n", "serve.toml:3: nr_requests=10000: invalid value"),
+        ("\nset = \"bfq.slice_idle=1\"\n", "serve.toml:2: bfq.slice_idle: the scheduler is none"),
+        ("\nuser = \"nobody of that name\"\n", "serve.toml:2: --user nobody of that name: there is no such user"),
     ] {
         fs::write(&file, text).unwrap();
         let mut command = hoistway();

@@ -1,7 +1,13 @@
 //! `hoistway ctl` and a running server.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Output;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use crate::running::{Running, hoistway, is_installed, succeeded};
 
@@ -62,6 +68,57 @@ fn what_is_wrong_is_said_and_changes_nothing() {
     assert_eq!(shown(&server), before);
     let nobody = hoistway().args(["ctl", "--control", "/nonexistent", "show"]).output().unwrap();
     assert!(refused(&nobody).contains("/nonexistent: no server answers"));
+}
+
+#[test]
+fn a_server_that_hangs_up_or_says_nonsense_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("control.sock");
+    let listener = UnixListener::bind(&place).unwrap();
+    let pretender = std::thread::spawn(move || {
+        let visitor = || listener.accept().unwrap().0;
+        drop(visitor());
+        let mut talker = visitor();
+        talker.read(&mut [0; 100]).unwrap();
+        talker.write_all(b"{\"nonsense\"").unwrap();
+        drop(talker);
+        drop(visitor());
+    });
+    let asked = |command: &[&str]| {
+        let (first, rest) = command.split_first().unwrap();
+        refused(&hoistway().arg(first).arg("--control").arg(&place).args(rest).output().unwrap())
+    };
+    assert!(asked(&["ctl", "show"]).contains("no server answers: it hangs up without an answer"));
+    assert!(asked(&["ctl", "show"]).contains("it answers what is not understood"));
+    assert!(asked(&["top"]).contains("no server answers: it hangs up without an answer"));
+    pretender.join().unwrap();
+}
+
+#[test]
+fn who_says_little_and_slowly_keeps_neither_others_nor_the_end_waiting() {
+    let server = Running::start(&["--target", "mem:8M", "--metrics", "127.0.0.1:0"]);
+    let log = server.log();
+    let metrics = log.split_once("metrics at http://").unwrap().1.split_once("/metrics").unwrap().0;
+    let mut slow = TcpStream::connect(metrics).unwrap();
+    let mut slow_too = UnixStream::connect(server.folder().join("control.sock")).unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&is_over);
+    let drips = std::thread::spawn(move || {
+        while !until.load(Relaxed) {
+            // Until it is sent away.
+            let _ = (slow.write_all(b"G"), slow_too.write_all(b" "));
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    });
+    let before = Instant::now();
+    // It has its five seconds first.
+    assert!(server.ctl(&["show"]).status.success());
+    assert!(before.elapsed() < Duration::from_secs(30), "{:?}", before.elapsed());
+    let mut another = TcpStream::connect(metrics).unwrap();
+    another.write_all(b"GET /metrics HTTP/1.1\r\n").unwrap();
+    assert!(server.end().ends_with("Some(0)"));
+    is_over.store(true, Relaxed);
+    drips.join().unwrap();
 }
 
 #[test]

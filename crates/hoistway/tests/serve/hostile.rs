@@ -1,10 +1,14 @@
 //! Clients that send whatever they like. Others are served meanwhile.
 
+use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use crate::control::shown;
 use crate::running::Running;
+use crate::wire::Client;
 
 /// A generator of noise.
 struct Noise(u64);
@@ -172,4 +176,44 @@ fn who_never_reads_answers_costs_what_the_bounds_allow_and_others_are_served() {
     assert!(kib < (4 * 64 + 64) << 10, "{line}");
     drop(deaf);
     honest_round(&server);
+}
+
+#[test]
+fn who_asks_a_fragmented_file_for_its_holes_again_and_again_keeps_nobody_else_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = File::create(folder.path().join("disk")).unwrap();
+    file.set_len(64 << 20).unwrap();
+    for piece in 0..2000 {
+        file.write_all_at(&[1; 4096], piece * 8192).unwrap();
+    }
+    let server = Running::start_in(folder, &["--target", "file:{}/disk"]);
+    let mut asks = server.connect();
+    let option = |code: u32, data: &[u8]| {
+        [b"IHAVEOPT", &code.to_be_bytes()[..], &(data.len() as u32).to_be_bytes(), data].concat()
+    };
+    let context = b"\0\0\0\0\0\0\0\x01\0\0\0\x0fbase:allocation";
+    let hello = [&b"\0\0\0\x03"[..], &option(8, b""), &option(10, context), &option(7, &[0; 6])].concat();
+    asks.write_all(&hello).unwrap();
+    asks.read_exact(&mut [0; 18]).unwrap();
+    loop {
+        let mut head = [0; 20];
+        asks.read_exact(&mut head).unwrap();
+        let of = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().unwrap());
+        asks.read_exact(&mut vec![0; of(16) as usize]).unwrap();
+        if (of(8), of(12)) == (7, 1) {
+            break;
+        }
+    }
+    let mut calm = Client::at(&server, "").unwrap();
+    // BLOCK_STATUS of 32 MiB: less than a millisecond of them each, and all in one buffer.
+    let ask = b"\x25\x60\x95\x13\0\0\0\x07abcdefgh\0\0\0\0\0\0\0\0\x02\0\0\0";
+    asks.write_all(&ask.repeat(2000)).unwrap();
+    assert!(calm.is_served());
+    let answered = shown(&server)["exports"][0]["others"].as_u64().unwrap();
+    assert!(answered < 1900, "{answered}");
+    // It is told the beginning of the range: 1024 parts and at most one more, of 4 KiB each.
+    let mut head = [0; 20];
+    asks.read_exact(&mut head).unwrap();
+    let length = u32::from_be_bytes(head[16..].try_into().unwrap());
+    assert!((4 + 8 * 1024..=4 + 8 * 1025).contains(&length), "{length}");
 }

@@ -146,14 +146,24 @@ fn certificates_are_read_again_with_the_configuration() {
     let new = authority("new");
     let place = server.folder().to_owned();
     certify(&new, &place.join("cert.pem"), &place.join("key.pem"));
-    kill_process(server.id(), Signal::HUP).unwrap();
-    server.wait_until("it is read again", |server| server.log().contains("read again"));
+    let mut again = |said: &str| {
+        let length = server.log().len();
+        kill_process(server.id(), Signal::HUP).unwrap();
+        server.wait_until("it is read again", |server| server.log()[length..].contains("read again"));
+        assert!(server.log()[length..].contains(said), "{}", server.log());
+    };
+    again("read again: the files of TLS, for whoever comes from now on");
+    again("read again: nothing has changed");
+    fs::remove_file(place.join("key.pem")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, place.join("key.pem"), rustix::fs::Mode::RWXU).unwrap();
+    again("key.pem: not a file that can be read again");
     assert!(
         !info(&uri(&server, "nbds", "nobody")).status.success(),
         "it has the certificate of an authority unknown there"
     );
     fs::write(place.join("nobody/ca-cert.pem"), new.pem()).unwrap();
     assert!(info(&uri(&server, "nbds", "nobody")).status.success());
+    assert!(server.end().ends_with("Some(0)"));
 }
 
 #[test]
@@ -185,7 +195,14 @@ fn files_that_will_not_do_are_named() {
     let at = |name: &str| format!("{place}/{name}");
     fs::write(at("empty"), "").unwrap();
     fs::write(at("torn"), "-----BEGIN CERTIFICATE-----\nMIIB").unwrap();
+    fs::write(at("noise"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
+    fs::write(at("locked"), "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")
+        .unwrap();
+    std::os::unix::fs::symlink("/dev/zero", at("zeroes")).unwrap();
     for (files, said) in [
+        (&[("cert", "noise"), ("key", "key.pem")][..], "noise: invalid peer certificate"),
+        (&[("cert", "cert.pem"), ("key", "locked")], "locked: the private key in it is encrypted"),
+        (&[("cert", "zeroes"), ("key", "key.pem")], "zeroes: is longer than 1 MiB (expected PEM)"),
         (&[("cert", "none"), ("key", "key.pem")][..], "none: No such file"),
         (&[("cert", "empty"), ("key", "key.pem")], "empty: there is no certificate in it (expected PEM)"),
         (&[("cert", "torn"), ("key", "key.pem")], "torn: is no PEM: missing section end"),

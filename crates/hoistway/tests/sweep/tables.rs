@@ -45,6 +45,18 @@ fn figures_are_those_that_a_comparison_has() {
 }
 
 #[test]
+fn a_table_for_which_there_is_no_space_is_named() {
+    let folder = folder(PLAN);
+    printed(folder.path(), &["sweep", "plan.toml", "-o", "runs"]);
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("full.csv")).unwrap();
+    let output = hoistway(folder.path(), &["merge", "runs", "-o", "full.csv"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("full.csv: cannot be written") && said.contains("No space left"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
 fn a_run_that_fails_is_counted_and_ends_with_status_1() {
     let plan = "loads = [\"load.fio\"]\ndevices = [\"intel-s3520-1600gb\"]\nschedulers = [\"none\"]\nseeds = 2\n";
     let folder = folder(plan);

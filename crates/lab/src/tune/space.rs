@@ -8,9 +8,11 @@ use super::evaluate::Evaluator;
 use super::ladder;
 use super::prepared::Prepared;
 use crate::comparison::{Comparison, Vary};
-use crate::error::{Error, Field};
+use crate::error::{About as _, Error, Field};
 use crate::plan::Plan;
+use crate::schedulers::queue_under;
 use crate::surroundings::Surroundings;
+use crate::tunables;
 
 /// Numbers in documents that every reader of JSON knows end here.
 const COUNT_MAX: u64 = 1 << 53;
@@ -94,8 +96,15 @@ fn values(
         let known = ladder::ladders(setup, &knob.of)?.into_iter().find(|known| known.name == knob.name);
         match known {
             Some(known) => return Ok(vec![known]),
-            // What is wrong with it is told below.
-            None => texts = vec!["0".to_owned()],
+            None => {
+                let queue = queue_under(&knob.of, &setup.config).about(Field::Schedulers)?;
+                if !queue.tunables().iter().any(|tunable| tunable.name == knob.name) {
+                    let (told, problem) = (format!("{}.{}", knob.of, knob.name), tunables::unknown(&queue, &knob.name));
+                    return Err(evaluator.plan.asked.refuse(Field::Vary, told, problem));
+                }
+                // Whether it can be varied at all is told below.
+                texts = vec!["0".to_owned()];
+            }
         }
     }
     // A comparison of these values alone knows which can be, and which is what a scheduler has anyway.

@@ -32,9 +32,15 @@ fn walk(path: &str, before: &Value, after: &Value, found: &mut Vec<Leaf>) {
                 walk(&format!("{path}[{place}]"), &at(old), &at(new), found);
             }
         }
-        (before, after) if before == after => {}
+        (before, after) if before == after || is_same_number(before, after) => {}
         (before, after) => found.push((path.to_owned(), before.clone(), after.clone())),
     }
+}
+
+/// Whether both are one number, however it is written: 38 and 38.0.
+fn is_same_number(before: &Value, after: &Value) -> bool {
+    let one_is_a_fraction = before.is_f64() || after.is_f64();
+    one_is_a_fraction && before.as_f64().is_some_and(|number| after.as_f64() == Some(number))
 }
 
 #[cfg(test)]
@@ -42,6 +48,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_number_is_the_same_however_it_is_written() {
+        assert_eq!(differences("x", &json!({"a": 38}), &json!({"a": 38.0})), []);
+        assert_eq!(differences("x", &json!(38), &json!(38.5)).len(), 1);
+        // Both would be 2^53 as fractions.
+        assert_eq!(differences("x", &json!(9_007_199_254_740_992_u64), &json!(9_007_199_254_740_993_u64)).len(), 1);
+        assert_eq!(differences("x", &json!(null), &json!(0.0)).len(), 1);
+    }
 
     #[test]
     fn every_place_is_told_with_its_path() {

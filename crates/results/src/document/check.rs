@@ -7,6 +7,8 @@ type Problem = (String, &'static str);
 
 /// The first thing that does not fit.
 pub(super) fn check(document: &ResultsDocument) -> Result<(), Problem> {
+    let is_possible = document.smallest_effect.is_none_or(|effect| (0.0..1.0).contains(&effect));
+    expect(is_possible, || "smallest_effect".to_owned(), "expected a fraction: from 0 to less than 1")?;
     for (number, run) in document.runs.iter().enumerate() {
         self::run(document, run).map_err(|(field, expected)| (format!("runs[{number}].{field}"), expected))?;
     }

@@ -240,14 +240,16 @@ pub enum ReadError {
     #[error("not a result document: it should be a JSON object that begins with {{\"format\": \"{FORMAT}\"")]
     NotADocument,
     /// A format that this version does not know.
-    #[error("unknown result format \"{found}\": this version reads \"{FORMAT}\"; use the version that wrote the file")]
+    #[error(
+        "unknown result format \"{found:.60}\": this version reads \"{FORMAT}\"; use the version that wrote the file"
+    )]
     UnknownFormat {
         /// The value of `format`.
         found: String,
     },
     /// The document of a search, of a format that this version does not know.
     #[error(
-        "unknown format of a search \"{found}\": this version reads \"{}\"; use the version that wrote the file",
+        "unknown format of a search \"{found:.60}\": this version reads \"{}\"; use the version that wrote the file",
         crate::tuning::FORMAT
     )]
     UnknownSearch {

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -11,7 +11,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use super::messages;
 use super::seat::Guest;
 use crate::front_end::FrontEnd;
-use crate::listener::{bind, pause_after};
+use crate::listener::{OwnSocket, bind, pause_after};
 use crate::served::Site;
 use crate::server::ServerError;
 use crate::stop::Stop;
@@ -20,7 +20,7 @@ use crate::stop::Stop;
 #[derive(Debug)]
 pub struct GuestListener {
     listener: UnixListener,
-    path: PathBuf,
+    socket: OwnSocket,
     /// The name of the export.
     export: String,
 }
@@ -31,7 +31,8 @@ impl GuestListener {
     /// # Errors
     /// If the path is in use, or the system refuses.
     pub fn new(path: &Path, export: &str) -> Result<GuestListener, ServerError> {
-        Ok(GuestListener { listener: bind(path)?, path: path.to_owned(), export: export.to_owned() })
+        let (listener, socket) = bind(path)?;
+        Ok(GuestListener { listener, socket, export: export.to_owned() })
     }
 
     /// Takes a front end in. Answers what becomes readable when its guest has left.
@@ -61,7 +62,7 @@ impl GuestListener {
 
 impl FrontEnd for GuestListener {
     fn place(&self) -> String {
-        self.path.display().to_string()
+        self.socket.path().display().to_string()
     }
 
     fn serve(&self, site: &Arc<Site>, stop: &Stop) {
@@ -85,12 +86,5 @@ impl FrontEnd for GuestListener {
 impl AsFd for GuestListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
-    }
-}
-
-impl Drop for GuestListener {
-    fn drop(&mut self) {
-        // It may have been taken away already.
-        let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -149,7 +149,7 @@ impl Backend for Lobby {
         self.inside.buffer(len)
     }
 
-    fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
-        self.inside.extents(range)
+    fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
+        self.inside.extents(range, most)
     }
 }

@@ -12,6 +12,8 @@ use crate::served::Site;
 const READ_WITH_HOLES_BYTES: u64 = 32 << 10;
 /// Requests without data may be longer than what the engine takes at a time: 2^32 - 1 sectors.
 const PART_BYTES_MAX: u64 = 1 << 40;
+/// Parts of a file that are looked for at once, each of which takes the system a microsecond or two. Who asks for more asks again.
+const EXTENTS_AT_ONCE: usize = 1024;
 
 impl Session {
     pub(super) fn begin_request(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) {
@@ -76,7 +78,8 @@ impl Session {
     }
 
     fn begin_read_with_holes(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) {
-        let extents = self.extents(site, request).unwrap_or_default();
+        let extents = self.extents(site, request, usize::MAX).unwrap_or_default();
+        self.has_looked |= extents.len() > EXTENTS_AT_ONCE / 16;
         let mut chunks = Vec::new();
         if extents.iter().any(|extent| extent.hole) {
             let mut offset = request.offset;
@@ -104,7 +107,10 @@ impl Session {
     }
 
     fn answer_block_status(&mut self, site: &Site, request: Request, one: bool, outbox: &mut Outbox) {
-        match self.extents(site, request) {
+        // Two: what is told as one may be two that are alike.
+        let extents = self.extents(site, request, if one { 2 } else { EXTENTS_AT_ONCE });
+        self.has_looked = true;
+        match extents {
             Ok(extents) => {
                 self.served.counts.at_once(true);
                 self.answered += 1;
@@ -118,10 +124,10 @@ impl Session {
         }
     }
 
-    /// Data and holes of a range, in order and without gaps.
-    fn extents(&self, site: &Site, request: Request) -> std::io::Result<Vec<Extent>> {
+    /// Data and holes of a range, in order and without gaps; if there are more than so many, its beginning.
+    fn extents(&self, site: &Site, request: Request, most: usize) -> std::io::Result<Vec<Extent>> {
         let Request { offset, length, .. } = request;
-        let extents = self.served.on(&site.engine)?.extents(offset..offset + length)?;
+        let extents = self.served.on(&site.engine)?.extents(offset..offset + length, most)?;
         let extent = |extent: hoistway_engine::Extent| {
             let length = extent.sectors * SECTOR_BYTES;
             Extent { length, hole: extent.is_hole, zero: extent.is_hole }

@@ -42,6 +42,8 @@ pub struct Session {
     pub pool: Pool,
     /// Requests so far.
     pub answered: u64,
+    /// It has been looked, on this thread, for what is there of a file: the next request waits until others have had their turn.
+    has_looked: bool,
 }
 
 /// A request under way.
@@ -118,10 +120,16 @@ impl Session {
             leaves: false,
             pool: Pool::new(site.engine.buffers()),
             answered: 0,
+            has_looked: false,
         })
     }
 
     // --- bounds ---
+
+    /// Whether it has kept others waiting since this was asked last.
+    pub fn has_kept_others_waiting(&mut self) -> bool {
+        std::mem::take(&mut self.has_looked)
+    }
 
     /// Whether nothing more may be taken at present.
     pub fn is_full(&self, bounds: &Bounds, to_send_bytes: usize) -> bool {
@@ -208,6 +216,9 @@ impl Session {
                 Received::Request(request) => {
                     input.forget(self.requests.header_bytes());
                     self.begin_request(site, now, request, outbox);
+                    if self.has_looked {
+                        return taken;
+                    }
                 }
                 Received::Refused { origin, refusal, payload_bytes } => {
                     input.forget(self.requests.header_bytes());

@@ -9,19 +9,19 @@ use rustix::fs::{SeekFrom, seek};
 
 use crate::backend::Extent;
 
-/// What of a range of bytes, whole sectors, is data and what are holes.
+/// What of a range of bytes, whole sectors, is data and what are holes: the first `most` parts, or one more.
 ///
 /// # Errors
 /// If the system does not say.
-pub fn extents_of(file: &File, bytes: Range<u64>) -> io::Result<Vec<Extent>> {
+pub fn extents_of(file: &File, bytes: Range<u64>, most: usize) -> io::Result<Vec<Extent>> {
     let Range { start: mut at, end } = bytes;
     let mut extents = Vec::new();
-    let mut push = |from: u64, to: u64, is_hole| {
+    let push = |extents: &mut Vec<Extent>, from: u64, to: u64, is_hole| {
         if to > from {
             extents.push(Extent { sectors: (to - from) / SECTOR_BYTES, is_hole });
         }
     };
-    while at < end {
+    while at < end && (extents.is_empty() || extents.len() < most) {
         // Data begins and ends somewhere in its sector, and counts as all of it.
         let data = match seek(file, SeekFrom::Data(at)) {
             Ok(data) => (data / SECTOR_BYTES * SECTOR_BYTES).min(end),
@@ -30,9 +30,9 @@ pub fn extents_of(file: &File, bytes: Range<u64>) -> io::Result<Vec<Extent>> {
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => at,
             Err(errno) => return Err(errno.into()),
         };
-        push(at, data, true);
+        push(&mut extents, at, data, true);
         let hole = seek(file, SeekFrom::Hole(data)).unwrap_or(end).next_multiple_of(SECTOR_BYTES).min(end);
-        push(data, hole, false);
+        push(&mut extents, data, hole, false);
         at = hole.max(data);
     }
     Ok(extents)

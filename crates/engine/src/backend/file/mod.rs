@@ -305,10 +305,10 @@ impl Backend for Files {
         self.fixed.as_ref().and_then(|arena| arena.zeroed(len)).unwrap_or_else(|| Buffer::zeroed(len))
     }
 
-    fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+    fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
         let index = self.volumes.partition_point(|volume| volume.first <= range.start).saturating_sub(1);
         let (volume, file) = (&self.volumes[index], &self.files[index]);
         let place = |sector: Sector| (sector - volume.first) * SECTOR_BYTES;
-        extents_of(file, place(range.start)..place(range.end))
+        extents_of(file, place(range.start)..place(range.end), most)
     }
 }

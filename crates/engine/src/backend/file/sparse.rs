@@ -98,11 +98,11 @@ impl SparseFile {
         }
     }
 
-    /// Which parts of a range of sectors hold data, and which are holes.
+    /// Which parts of a range of sectors hold data, and which are holes: the first `most`, or one more.
     ///
     /// # Errors
     /// If the system does not say.
-    pub fn extents(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
-        extents_of(&self.file, range.start.0 * SECTOR_BYTES..range.end.0 * SECTOR_BYTES)
+    pub fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
+        extents_of(&self.file, range.start.0 * SECTOR_BYTES..range.end.0 * SECTOR_BYTES, most)
     }
 }

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
 use hoistway_lab::{Surroundings as _, nearest};
 use hoistway_serve::ExportSpec;
@@ -26,6 +27,8 @@ pub(super) struct Asked {
     pub(super) exports: Vec<ExportSpec>,
     /// The values of the options that are fixed, by their names.
     pub(super) fixed: BTreeMap<String, Vec<OsString>>,
+    /// Where the file says an option, unless the command line has the last word.
+    places: BTreeMap<String, String>,
 }
 
 impl Asked {
@@ -33,12 +36,15 @@ impl Asked {
     pub(super) fn read(line: &[OsString]) -> Result<Asked> {
         let of_line = parse(line).map_err(|error| anyhow!(first_line(&error)))?;
         let mut all = Vec::new();
-        let mut exports = Vec::new();
+        let (mut exports, mut places) = (Vec::new(), BTreeMap::new());
         if let Some(path) = &of_line.1.config {
             let bytes = CommandLine::default().read(path).with_context(|| format!("--config {}", path.display()))?;
             let text = String::from_utf8(bytes).map_err(|_| anyhow!("{}: is no text in UTF-8", path.display()))?;
             let file = File { path, text: &text };
-            file.read(&mut all, &mut exports)?;
+            file.read(&mut all, &mut exports, &mut places)?;
+            let (matches, _) = &of_line;
+            places
+                .retain(|option, _| matches.value_source(&option.replace('-', "_")) != Some(ValueSource::CommandLine));
         }
         all.extend_from_slice(line);
         let (matches, arguments) = parse(&all).map_err(|error| anyhow!(first_line(&error)))?;
@@ -60,7 +66,27 @@ impl Asked {
                 fixed.insert(format!("vhost-user of export {name:?}"), vec![path.into()]);
             }
         }
-        Ok(Asked { arguments, exports, fixed })
+        Ok(Asked { arguments, exports, fixed, places })
+    }
+
+    /// Puts in front of an error of an option where the file says that.
+    pub(super) fn blame(&self, option: &str, error: anyhow::Error) -> anyhow::Error {
+        match self.places.get(option) {
+            Some(place) => error.context(place.clone()),
+            None => error,
+        }
+    }
+
+    /// The same for what a queue refuses, which is told with the name of its file or the tunable.
+    pub(super) fn blame_setting(&self, error: anyhow::Error) -> anyhow::Error {
+        let said = error.to_string();
+        let Some((name, _)) = said.split_once(['=', ':']) else { return error };
+        match name {
+            "scheduler" => self.blame("scheduler", error),
+            "nr_requests" => self.blame("nr-requests", error),
+            tunable if tunable.contains('.') && !tunable.contains(' ') => self.blame("set", error),
+            _ => error,
+        }
     }
 
     /// What differs from what the server started with and cannot change.
@@ -97,13 +123,23 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    fn wrong(&self, at: usize, what: impl std::fmt::Display) -> anyhow::Error {
+    /// The file and the line.
+    fn place(&self, at: usize) -> String {
         let line = 1 + self.text.as_bytes()[..at.min(self.text.len())].iter().filter(|&&byte| byte == b'\n').count();
-        anyhow!("{}:{line}: {what}", self.path.display())
+        format!("{}:{line}", self.path.display())
+    }
+
+    fn wrong(&self, at: usize, what: impl std::fmt::Display) -> anyhow::Error {
+        anyhow!("{}: {what}", self.place(at))
     }
 
     /// Adds its options to those of a command line, and its exports to the others.
-    fn read(&self, line: &mut Vec<OsString>, exports: &mut Vec<ExportSpec>) -> Result<()> {
+    fn read(
+        &self,
+        line: &mut Vec<OsString>,
+        exports: &mut Vec<ExportSpec>,
+        places: &mut BTreeMap<String, String>,
+    ) -> Result<()> {
         let document = DeTable::parse(self.text).map_err(|error| {
             self.wrong(error.span().map_or(0, |span| span.start), error.message().replace('\n', ", "))
         })?;
@@ -132,6 +168,7 @@ impl File<'_> {
             };
             parse(&words).map_err(|error| self.wrong(at, format!("{name}: {}", first_line(&error))))?;
             line.extend(words);
+            places.insert(name.to_owned(), self.place(at));
         }
         Ok(())
     }

@@ -1,13 +1,13 @@
 //! `hoistway serve`: a block server.
 
 mod config;
+mod log;
 mod reload;
 mod signals;
 mod systemd;
 mod target;
 mod user;
 
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +20,7 @@ use hoistway_lab::facts;
 use hoistway_serve::{Bounds, Control, FrontEnd, GuestListener, Listener, Metrics, Server, Stop, TlsFiles};
 
 use self::config::Asked;
+use self::log::say;
 use self::reload::Reloader;
 use self::systemd::News;
 use crate::Ending;
@@ -154,6 +155,13 @@ impl Arguments {
 }
 
 pub(crate) fn run() -> Result<Ending> {
+    log::begin()?;
+    let ending = from_start_to_end();
+    log::end();
+    ending
+}
+
+fn from_start_to_end() -> Result<Ending> {
     // Behind the name of the program and of the command.
     let line: Vec<_> = std::env::args_os().skip(2).collect();
     let asked = Asked::read(&line)?;
@@ -170,7 +178,8 @@ pub(crate) fn run() -> Result<Ending> {
     }
     let tls = arguments.tls_files()?;
     let tls = tls.as_ref().map(|files| files.read().context("TLS")).transpose()?;
-    let user = arguments.user.as_deref().map(user::find).transpose()?;
+    let tls_config = tls.as_ref().map(|texts| texts.config().context("TLS")).transpose()?;
+    let user = arguments.user.as_deref().map(user::find).transpose().map_err(|error| asked.blame("user", error))?;
 
     let (backend, volumes) = target::open(arguments, exports)?;
     let wanted = reload::wanted(&asked, &volumes)?;
@@ -187,10 +196,12 @@ pub(crate) fn run() -> Result<Ending> {
         in_flight: arguments.max_in_flight,
         ..Bounds::default()
     };
-    let server = Server::start(&config, backend, &wanted.exports, bounds, Box::new(say), tunable_names)?;
-    server.site().set_all(&wanted.scheduler, &wanted.settings)?;
-    if let Some(tls) = tls {
-        server.site().set_tls(tls);
+    let server = Server::start(&config, backend, &wanted.exports, bounds, Box::new(say), tunable_names)
+        .map_err(|error| asked.blame_setting(error.into()))?;
+    let set = server.site().set_all(&wanted.scheduler, &wanted.settings);
+    set.map_err(|error| asked.blame_setting(error.into()))?;
+    if let Some(config) = tls_config {
+        server.site().set_tls(config);
     }
     let requires_tls = arguments.tls != Some(TlsUse::Allowed);
     let unix = arguments.socket.iter().map(|path| Listener::unix(path));
@@ -211,13 +222,13 @@ pub(crate) fn run() -> Result<Ending> {
     if let Some(user) = &user {
         user::become_user(user)?;
     }
-    serve(server, &front_ends, control.as_ref(), metrics.as_ref(), &Reloader { line, started: asked, volumes })
+    serve(server, front_ends, control.as_ref(), metrics.as_ref(), &Reloader::new(line, asked, volumes, tls))
 }
 
 /// From the first client to the last.
 fn serve(
     server: Server,
-    front_ends: &[Box<dyn FrontEnd>],
+    front_ends: Vec<Box<dyn FrontEnd>>,
     control: Option<&Control>,
     metrics: Option<&Metrics>,
     reloader: &Reloader,
@@ -248,7 +259,9 @@ fn serve(
         }
         scope.spawn(move || hang_ups.into_iter().for_each(|()| reloader.reload(site)));
         systemd::tell(&News::Ready);
-        server.accept(front_ends, stop);
+        server.accept(&front_ends, stop);
+        // Who comes now is refused, and not left to wait.
+        drop(front_ends);
         systemd::tell(&News::Stopping);
         say("no more clients are taken; what is under way is answered");
         server.drain(Duration::from_secs(reloader.started.arguments.grace))
@@ -263,11 +276,6 @@ fn serve(
     server.stop();
     say("ended");
     Ok(Ending::Done)
-}
-
-fn say(what: &str) {
-    // Not `eprintln!`: that panics if nobody reads standard error any more.
-    let _ = writeln!(std::io::stderr(), "hoistway: {what}");
 }
 
 fn tunable_names(scheduler: &str) -> Vec<&'static str> {

@@ -1,12 +1,14 @@
 //! What a configuration makes of a server, at its start and when it is read again.
 
 use std::ffi::OsString;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_serve::{Placed, Site, Wanted};
+use hoistway_serve::{Placed, Site, TlsTexts, Wanted};
 
 use super::config::Asked;
-use super::say;
+use super::log::say;
 use super::systemd::{self, News};
 use super::target::Volumes;
 
@@ -31,10 +33,16 @@ pub(super) struct Reloader {
     /// The command line.
     pub(super) line: Vec<OsString>,
     pub(super) started: Asked,
-    pub(super) volumes: Volumes,
+    volumes: Volumes,
+    /// What stood in the files of TLS when they were last read and held.
+    tls: Mutex<Option<TlsTexts>>,
 }
 
 impl Reloader {
+    pub(super) fn new(line: Vec<OsString>, started: Asked, volumes: Volumes, tls: Option<TlsTexts>) -> Reloader {
+        Reloader { line, started, volumes, tls: Mutex::new(tls) }
+    }
+
     /// Whether there is anything to read.
     pub(super) fn can_reload(&self) -> bool {
         self.started.arguments.config.is_some()
@@ -52,21 +60,38 @@ impl Reloader {
     }
 
     fn try_to(&self, site: &Site) -> Result<Vec<String>> {
-        if let Some(config) = &self.started.arguments.config
-            && !std::fs::metadata(config).is_ok_and(|it| it.is_file())
-        {
-            // A pipe is read once; whoever waited for it would not hear that the server is to end.
-            bail!("--config {}: not a file that can be read again (a restart reads it)", config.display());
-        }
+        check("--config", self.started.arguments.config.as_deref())?;
         let asked = Asked::read(&self.line)?;
         if let Some(option) = asked.differs_in(&self.started) {
             bail!("{option} stays as it is while the server runs (a restart changes it)");
         }
-        let tls = asked.arguments.tls_files()?.map(|files| files.read().context("TLS")).transpose()?;
-        let changes = site.change_to(&wanted(&asked, &self.volumes)?)?;
-        if let Some(tls) = tls {
-            site.set_tls(tls);
+        let options = &asked.arguments;
+        for (option, file) in
+            [("--tls-cert", &options.tls_cert), ("--tls-key", &options.tls_key), ("--tls-ca", &options.tls_ca)]
+        {
+            check(option, file.as_deref())?;
+        }
+        let read = options.tls_files()?.map(|files| files.read().context("TLS")).transpose()?;
+        let mut held = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = if *held == read { None } else { read };
+        let config = changed.as_ref().map(|texts| texts.config().context("TLS")).transpose()?;
+        let changes = site.change_to(&wanted(&asked, &self.volumes)?);
+        let mut changes = changes.map_err(|error| asked.blame_setting(error.into()))?;
+        if let Some(config) = config {
+            site.set_tls(config);
+            *held = changed;
+            changes.push("the files of TLS, for whoever comes from now on".to_owned());
         }
         Ok(changes)
+    }
+}
+
+/// A pipe is read once; whoever waited for it would not hear that the server is to end.
+fn check(option: &str, file: Option<&Path>) -> Result<()> {
+    match file {
+        Some(file) if !std::fs::metadata(file).is_ok_and(|it| it.is_file()) => {
+            bail!("{option} {}: not a file that can be read again (a restart reads it)", file.display())
+        }
+        _ => Ok(()),
     }
 }

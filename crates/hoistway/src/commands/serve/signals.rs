@@ -7,7 +7,7 @@ use hoistway_serve::Stop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::say;
+use super::log::{self, say};
 
 /// Watches for them from now on. The first SIGTERM or SIGINT ends the server well, the second at once. Of each SIGHUP there is
 /// word to be received, if it can be obeyed; else it is the end, too, as it is for programs whose terminal has gone.
@@ -26,6 +26,7 @@ pub(super) fn watch(stop: Stop, can_reload: bool) -> Result<Receiver<()>> {
                 None if signal == SIGHUP => {}
                 None => {
                     say("ended at once");
+                    log::end();
                     std::process::exit(130);
                 }
                 Some(_) => {

@@ -3,10 +3,12 @@
 mod screen;
 
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -32,12 +34,14 @@ pub(crate) struct Arguments {
     every: u64,
 }
 
-/// Signals are looked for this often.
+/// How long a server may take to say how it stands.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Signals and what the server says are looked for this often.
 const GLANCE: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     // Before the screen is taken, so that a wrong path is one sentence.
-    let first = look(arguments)?;
+    let first = look(&arguments.control)?;
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         bail!("top needs a terminal (hoistway ctl show prints the figures once)");
     }
@@ -46,30 +50,53 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         signal_hook::flag::register(signal, Arc::clone(&is_over))?;
     }
     let mut terminal = ratatui::try_init().context("the terminal")?;
-    let shown = show(&mut terminal, arguments, first, &is_over);
+    let shown = show(&mut terminal, first, &looks(arguments), &is_over);
     ratatui::try_restore().context("the terminal")?;
     shown.map(|()| Ending::Done)
 }
 
-fn look(arguments: &Arguments) -> Result<State> {
-    let answer = ask(&arguments.control, &Ask::Show);
-    match answer.with_context(|| format!("{}: no server answers", arguments.control.display()))? {
+fn look(control: &Path) -> Result<State> {
+    match ask(control, &Ask::Show, PATIENCE).with_context(|| format!("{}: no server answers", control.display()))? {
         Answer::State(state) => Ok(state),
-        answer => bail!("{}: answers {answer:?} instead of how it stands", arguments.control.display()),
+        answer => bail!("{}: answers {answer:?} instead of how it stands", control.display()),
     }
 }
 
+/// Looks again and again, until the server has gone. In a thread of its own: a server that does not answer keeps nobody from leaving.
+fn looks(arguments: &Arguments) -> Receiver<Result<State>> {
+    let (sender, looks) = mpsc::sync_channel(1);
+    let (control, every) = (arguments.control.clone(), Duration::from_secs(arguments.every));
+    thread::spawn(move || {
+        loop {
+            thread::sleep(every);
+            let seen = look(&control);
+            let is_last = seen.is_err();
+            if sender.send(seen).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    looks
+}
+
 /// Until somebody has seen enough, or the server has gone.
-fn show(terminal: &mut DefaultTerminal, arguments: &Arguments, first: State, is_over: &AtomicBool) -> Result<()> {
+fn show(
+    terminal: &mut DefaultTerminal,
+    first: State,
+    looks: &Receiver<Result<State>>,
+    is_over: &AtomicBool,
+) -> Result<()> {
     let (mut before, mut now) = (None, first);
     loop {
         terminal.draw(|frame: &mut Frame<'_>| screen::draw(frame, before.as_ref(), &now))?;
-        let next = Instant::now() + Duration::from_secs(arguments.every);
-        while Instant::now() < next {
+        let next = loop {
+            if let Ok(seen) = looks.try_recv() {
+                break seen?;
+            }
             if is_over.load(Relaxed) {
                 return Ok(());
             }
-            if !event::poll(GLANCE.min(next.saturating_duration_since(Instant::now())))? {
+            if !event::poll(GLANCE)? {
                 continue;
             }
             match event::read()? {
@@ -79,8 +106,8 @@ fn show(terminal: &mut DefaultTerminal, arguments: &Arguments, first: State, is_
                 }
                 _ => {}
             }
-        }
-        before = Some(std::mem::replace(&mut now, look(arguments)?));
+        };
+        before = Some(std::mem::replace(&mut now, next));
     }
 }
 
