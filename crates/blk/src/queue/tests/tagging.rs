@@ -141,6 +141,26 @@ fn the_plug_is_flushed_before_its_task_sleeps() {
 }
 
 #[test]
+fn the_clock_of_a_plug_goes_on_when_its_task_sleeps_though_nothing_is_plugged() {
+    let limits = Limits { write_cache: true, fua: false, ..Limits::default() };
+    let mut bench = Bench::with(&QueueConfig { limits, ..depth(4) }, "none");
+    bench.occupy(3);
+    bench.plug();
+    // It passes the plug by, and stops its clock.
+    bench.submit_as(1, Bio { flags: BioFlags::PREFLUSH.with(BioFlags::SYNC), sectors: 0, ..write(0) });
+    assert_eq!(bench.plug.as_ref().unwrap().len(), 0);
+    assert!(bench.queue.generation().plug_stops_clock);
+    assert_eq!(bench.submit_as(1, read(100)), Submitted::Parked);
+    let generation = bench.queue.generation().clone();
+    let later = generation.hz.now(Instant(1 << 40));
+    assert_eq!(bench.plug.as_mut().unwrap().now(&generation, later).at, later.at);
+    bench.complete_all();
+    bench.work();
+    bench.unplug();
+    bench.drain();
+}
+
+#[test]
 fn a_sleeper_that_is_woken_without_cause_keeps_one_place_in_line() {
     let mut bench = Bench::with(&depth(4), "none");
     bench.occupy(4);

@@ -209,6 +209,7 @@ fn a_shared_queue_that_turned_seeky_is_left_with_the_state_that_was_saved() {
     assert_ne!(own, shared);
     let queue = &machine.bfq.queues[own];
     assert_eq!((queue.short_think, queue.injection.baseline, queue.split), (false, 4711, 300));
+    assert!(queue.owner.is_some());
     machine.read(1, FAR * 3, 256);
     assert_eq!(machine.sync_queue(1), shared, "the last one keeps it");
     let queue = &machine.bfq.queues[shared];
