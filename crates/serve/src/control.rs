@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long who may not even wait for an answer waits until he tries again.
 const RETRY: Duration = Duration::from_millis(20);
 /// What is wrong with a server that says nothing.
-const HUNG_UP: &str = "it hangs up without an answer";
+const HUNG_UP: &str = "the server hangs up without an answer";
 
 /// What can be asked of a running server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -303,7 +303,8 @@ pub fn ask(path: &Path, ask: &Ask, patience: Duration) -> io::Result<Answer> {
         match connect(path) {
             // So many are waiting there that nobody else may.
             Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < until => std::thread::sleep(RETRY),
-            connected => break connected?,
+            Err(error) => return Err(io::Error::other(format!("no server answers: {error}"))),
+            Ok(stream) => break stream,
         }
     };
     let mut line = serde_json::to_string(ask)?;
@@ -313,7 +314,7 @@ pub fn ask(path: &Path, ask: &Ask, patience: Duration) -> io::Result<Answer> {
     let heard = stream.write_all(line.as_bytes());
     let heard = heard.and_then(|()| stream.take(ANSWER_BYTES_MAX).read_to_string(&mut text));
     heard.map_err(|error| match error.kind() {
-        ErrorKind::TimedOut => io::Error::other(format!("it has said nothing whole for {} s", patience.as_secs())),
+        ErrorKind::TimedOut => io::Error::other(format!("the server has not answered for {} s", patience.as_secs())),
         // Not as it is: a pipe of ours whose reader has gone is the end of a command, and no error.
         ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => io::Error::other(HUNG_UP),
         _ => error,
@@ -321,5 +322,6 @@ pub fn ask(path: &Path, ask: &Ask, patience: Duration) -> io::Result<Answer> {
     if text.is_empty() {
         return Err(io::Error::other(HUNG_UP));
     }
-    serde_json::from_str(&text).map_err(|error| io::Error::other(format!("it answers what is not understood: {error}")))
+    serde_json::from_str(&text)
+        .map_err(|error| io::Error::other(format!("the server answers what is not understood: {error}")))
 }

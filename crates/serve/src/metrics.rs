@@ -72,7 +72,9 @@ fn answer(site: &Site, stream: &TcpStream, stop: &Stop) -> io::Result<()> {
     }
     let mut words = first.split_ascii_whitespace();
     let (status, body) = match (words.next(), words.next()) {
-        (Some("GET" | "HEAD"), Some("/metrics")) => ("200 OK", text(&site.state())),
+        (Some("GET" | "HEAD"), Some(place)) if place.split('?').next() == Some("/metrics") => {
+            ("200 OK", text(&site.state()))
+        }
         (Some("GET" | "HEAD"), Some(_)) => ("404 Not Found", "expected /metrics\n".to_owned()),
         (Some(_), Some(_)) => ("405 Method Not Allowed", "expected GET\n".to_owned()),
         _ => ("400 Bad Request", "expected GET /metrics\n".to_owned()),

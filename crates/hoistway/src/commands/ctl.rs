@@ -57,7 +57,7 @@ enum What {
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let asked = |what: Ask| -> Result<Option<State>> {
         let answer = ask(&arguments.control, &what, PATIENCE);
-        match answer.with_context(|| format!("{}: no server answers", arguments.control.display()))? {
+        match answer.with_context(|| arguments.control.display().to_string())? {
             Answer::State(state) => Ok(Some(state)),
             Answer::Done => Ok(None),
             Answer::Refused(why) => bail!(why),

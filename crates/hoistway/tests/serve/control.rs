@@ -89,9 +89,9 @@ fn a_server_that_hangs_up_or_says_nonsense_is_an_error() {
         let (first, rest) = command.split_first().unwrap();
         refused(&hoistway().arg(first).arg("--control").arg(&place).args(rest).output().unwrap())
     };
-    assert!(asked(&["ctl", "show"]).contains("no server answers: it hangs up without an answer"));
-    assert!(asked(&["ctl", "show"]).contains("it answers what is not understood"));
-    assert!(asked(&["top"]).contains("no server answers: it hangs up without an answer"));
+    assert!(asked(&["ctl", "show"]).contains("control.sock: the server hangs up without an answer"));
+    assert!(asked(&["ctl", "show"]).contains("control.sock: the server answers what is not understood"));
+    assert!(asked(&["top"]).contains("control.sock: the server hangs up without an answer"));
     pretender.join().unwrap();
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 }
 
 fn look(control: &Path) -> Result<State> {
-    match ask(control, &Ask::Show, PATIENCE).with_context(|| format!("{}: no server answers", control.display()))? {
+    match ask(control, &Ask::Show, PATIENCE).with_context(|| control.display().to_string())? {
         Answer::State(state) => Ok(state),
         answer => bail!("{}: answers {answer:?} instead of how it stands", control.display()),
     }
