@@ -33,7 +33,16 @@ pub(super) fn relative(factor: f64, figure: Figure) -> String {
 
 /// `-61.0% (95 %: -64.2% to -58.1%)`.
 pub(crate) fn change(change: Change, figure: Figure) -> String {
-    let told = relative(change.factor, figure);
+    told(change, figure, "")
+}
+
+/// The same beside the two means, if these are known, and with what it is the change of if it is not theirs.
+pub(crate) fn change_between(change: Change, figure: Figure, means: Option<(f64, f64)>) -> String {
+    told(change, figure, means.map_or("", |(from, to)| of_runs(from, to, change.factor)))
+}
+
+fn told(change: Change, figure: Figure, of_runs: &str) -> String {
+    let told = relative(change.factor, figure) + of_runs;
     match (change.low, change.high) {
         (Some(low), Some(high)) => {
             let ends = if figure.higher_is_better() { [low, high] } else { [high, low] };
@@ -75,8 +84,18 @@ pub fn shift(shift: &Shift) -> String {
         factor if is_up => units::difference(factor - 1.0),
         factor => units::difference(1.0 / factor - 1.0),
     };
+    let of_runs = of_runs(shift.from, shift.to, shift.factor);
     let certain = if shift.significant == Some(false) { ", within the noise" } else { "" };
-    format!("{what} of {jobs}{of_what} {from} -> {to} ({how_much}{certain})")
+    format!("{what} of {jobs}{of_what} {from} -> {to} ({how_much}{of_runs}{certain})")
+}
+
+/// What to say behind a change that is not that of the two means beside it: what is judged is the geometric mean of the runs' ratios,
+/// which is another one where runs scatter.
+fn of_runs(from: f64, to: f64, factor: f64) -> &'static str {
+    /// As much as three digits of each may hide, and a bit.
+    const APART_MAX: f64 = 0.02;
+    let apart = (to / from).ln().abs() - factor.ln().abs();
+    if apart.abs() > APART_MAX { " in the geometric mean of its runs" } else { "" }
 }
 
 #[cfg(test)]
@@ -92,6 +111,17 @@ mod tests {
         assert_eq!(told, "-50.0% (95 %: -60.0% to -37.5%)");
         let told = change(Change { factor: 2.0, low: Some(2.0), high: Some(2.0) }, Figure::Mean);
         assert_eq!(told, "-50.0% in every run");
+    }
+
+    #[test]
+    fn a_change_that_is_not_that_of_the_means_beside_it_says_of_what_it_is() {
+        assert_eq!(of_runs(881.0, 4976.0, 4.5), " in the geometric mean of its runs");
+        assert_eq!(of_runs(1.60, 2.67, 1.618), " in the geometric mean of its runs");
+        // Whichever of both is the larger one.
+        assert_eq!((of_runs(3.26, 1.27, 2.564), of_runs(1.27, 3.26, 2.56)), ("", ""));
+        let gain = Change { factor: 4.5, low: Some(1.306), high: Some(15.5) };
+        let told = change_between(gain, Figure::Iops, Some((881.0, 4976.0)));
+        assert_eq!(told, "+350% in the geometric mean of its runs (95 %: +30.6% to +1450%)");
     }
 
     #[test]

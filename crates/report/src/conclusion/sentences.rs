@@ -4,7 +4,7 @@ use hoistway_results::comparison::{Comparison, Estimate};
 use hoistway_results::document::{Candidate, Decision, FocusFrom, Outcome, SetupSummary, Shift, Verdict};
 use hoistway_results::{FigureName, ResultsDocument, WeightedFigure};
 
-use super::phrases::{change, figure_in_words, noun, relative, shift};
+use super::phrases::{change_between, figure_in_words, noun, relative, shift};
 use crate::columns::value;
 use crate::units;
 use crate::words::{device_name, list};
@@ -159,10 +159,14 @@ impl Sentences<'_> {
             format!("{}{arrow}", self.named(figure))
         };
         let figures = &self.verdict.focus;
+        let mean = |one: &WeightedFigure, label: &str| self.estimate(&one.figure, label).map(|estimate| estimate.mean);
         let moved = figures.iter().map(moved).collect::<Vec<_>>().join(", ");
         let Some(gain) = candidate.gain else { return moved };
         match &figures[..] {
-            [one] => format!("{moved}, {}", change(gain, one.figure.figure)),
+            [one] => {
+                let means = mean(one, &self.verdict.reference).zip(mean(one, &candidate.scheduler));
+                format!("{moved}, {}", change_between(gain, one.figure.figure, means))
+            }
             _ => format!("{moved}; together {} times as good", units::times(gain.factor)),
         }
     }

@@ -1,10 +1,10 @@
 //! The sentences of a search.
 
 use hoistway_results::document::Change;
-use hoistway_results::tuning::{Found, Setting, Tuning};
+use hoistway_results::tuning::{Found, Setting, Standing, Tuning};
 
 use super::cells::shown;
-use crate::conclusion::{change, figure_in_words, shift_in_words};
+use crate::conclusion::{change, change_between, figure_in_words, shift_in_words};
 use crate::units;
 use crate::words::{device_name, list};
 
@@ -91,7 +91,9 @@ fn first(tuning: &Tuning, found: &Found) -> String {
     match found.gain.filter(is_worth_it) {
         Some(gain) => {
             let before = shown(&found.reference, figure);
-            let than = change(gain, figure.figure);
+            let mean = |standing: &Standing| standing.figures.get(figure).map(|estimate| estimate.mean);
+            let means = mean(&found.reference).zip(mean(&found.best));
+            let than = change_between(gain, figure.figure, means);
             let alone = if is_outweighed(found) { "by this objective alone " } else { "" };
             format!(
                 "For this load on {device}: {alone}change from {reference} to {best}: {noun} {before} -> {now}, {than}."
