@@ -321,6 +321,20 @@ mod tests {
     }
 
     #[test]
+    fn times_that_a_profile_does_not_say_follow_from_those_that_it_does() {
+        let of = |more: &str| Host::from_toml(&format!("{RIGHT}{more}"), "my.toml").unwrap();
+        let told = |host: &Host| [host.switch_ns(), host.dispatch_ns(), host.list_ns(), host.list_handover_ns()];
+        // The middle of being woken, what a completion takes, no sections.
+        assert_eq!(told(&of("")), [3, 2, 0, 0]);
+        // Two thirds of mq-deadline's sections, or of the others'; to hand a list over takes no longer than any lock.
+        assert_eq!(told(&of("handover_ns = 50\n[sections_ns]\nothers = 300\n")), [3, 2, 200, 50]);
+        let both = "handover_ns = 500\n[sections_ns]\nmq-deadline = 600\nothers = 300\n";
+        assert_eq!(told(&of(both)), [3, 2, 400, 100]);
+        let said = "switch_ns = 7\ndispatch_ns = 8\nlist_ns = 9\nlist_handover_ns = 10\nhandover_ns = 500\n";
+        assert_eq!(told(&of(said)), [7, 8, 9, 10]);
+    }
+
+    #[test]
     fn a_time_may_be_a_second_and_no_longer() {
         let cases: [fn(u64) -> String; 4] = [
             |ns| RIGHT.replace("submit_ns = 1", &format!("submit_ns = {ns}")),
