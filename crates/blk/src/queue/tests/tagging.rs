@@ -151,7 +151,7 @@ fn the_clock_of_a_plug_goes_on_when_its_task_sleeps_though_nothing_is_plugged() 
     assert_eq!(bench.plug.as_ref().unwrap().len(), 0);
     assert!(bench.queue.generation().plug_stops_clock);
     assert_eq!(bench.submit_as(1, read(100)), Submitted::Parked);
-    let generation = bench.queue.generation().clone();
+    let generation = *bench.queue.generation();
     let later = generation.hz.now(Instant(1 << 40));
     assert_eq!(bench.plug.as_mut().unwrap().now(&generation, later).at, later.at);
     bench.complete_all();
