@@ -194,11 +194,7 @@ impl Stream {
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // With its name: who writes hands it on as it is. With its kind: that nobody reads any more is none.
-        let written = self
-            .file
-            .write(bytes)
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", cannot_be_written(&self.name))))?;
+        let written = self.file.write(bytes)?;
         self.bytes += written as u64;
         Ok(written)
     }

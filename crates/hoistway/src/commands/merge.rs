@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use hoistway_dataset::{Folder, Merged, merge_csv};
+use hoistway_dataset::{DatasetError, Folder, Merged, merge_csv};
 use hoistway_lab::sweep::{Key, Sweep};
 
 use super::sweep::complain;
 use crate::Ending;
-use crate::output::{Output, Stream};
+use crate::output::{Output, Stream, cannot_be_written};
 
 /// Makes one table of a sweep: a row for each figure of each job and operation in each run, in the order of the plan. It checks that
 /// all runs are there, and says which are not.
@@ -42,7 +42,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let folder = Folder::open(&arguments.folder)?;
     let sweep = folder.sweep(arguments.sweep)?;
     let mut to = Output::open(Some(&arguments.output))?.stream()?;
-    let merged = write(&folder, &sweep, &mut to)?;
+    let merged = write(&folder, &sweep, &mut to).map_err(|error| match error.downcast_ref() {
+        Some(DatasetError::Table(_)) => error.context(cannot_be_written(&arguments.output)),
+        _ => error,
+    })?;
     let bytes = to.finish()?;
     let Merged { runs, rows, failed } = merged;
     Output::open(None)?.write(format!("{name}: {rows} figures of {runs} runs, {bytes} bytes.\n"))?;

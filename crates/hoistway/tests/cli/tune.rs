@@ -117,7 +117,7 @@ fn what_is_no_search_is_refused_with_the_grammar_and_the_names() {
     refuse(
         p99,
         &["--knob", "mq-deadline.fifo_bach"],
-        &["--knob mq-deadline.fifo_bach=0:", "did you mean \"fifo_batch\"?"],
+        &["--knob mq-deadline.fifo_bach:", "did you mean \"fifo_batch\"?"],
     );
     refuse(p99, &["--set", "bfq.slice_idle=0", "--knob", "bfq.slice_idle=0,1"], &["--set bfq.slice_idle=0 sets"]);
     refuse(p99, &["--budget", "0"], &["expected a number of runs, or a time such as 30m"]);
