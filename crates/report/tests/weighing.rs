@@ -41,8 +41,28 @@ fn a_longest_wait_of_somebody_else_is_told_and_does_not_weigh() {
         text.contains("It costs, worst first: largest read latency of others in a run 305 ms -> 3.05 s (10.0 times)."),
         "{text}"
     );
-    let text = told(&halved_p99(|reads, _| reads.directions[0].lat_ns.max *= 10));
-    assert!(text.contains("keep none"), "one's own does: {text}");
+    let own = |by: u64| {
+        told(&halved_p99(move |reads, _| reads.directions[0].lat_ns.max = reads.directions[0].lat_ns.max * by / 10))
+    };
+    assert!(own(100).contains("keep none"), "one's own does: {}", own(100));
+    assert!(own(19).contains("change from none to bfq"), "unless it is less than twice as long: {}", own(19));
+}
+
+#[test]
+fn a_longest_wait_of_ones_own_that_came_in_one_run_and_not_in_the_next_is_told_and_does_not_weigh() {
+    let mut document = halved_p99(|_, _| {});
+    // As where a read meets the drive's collection in some runs, under any scheduler.
+    for (run, factor) in document.runs.iter_mut().filter(|run| run.scheduler == "bfq").zip([1.0, 20.0, 20.0]) {
+        let reads = &mut run.jobs[0].directions[0].lat_ns;
+        reads.max = (reads.max as f64 * factor) as u64;
+    }
+    let text = told(&document);
+    assert!(text.contains("change from none to bfq"), "{text}");
+    assert!(
+        text.contains("It costs, worst first: largest read latency of reads in a run")
+            && text.contains("within the noise"),
+        "{text}"
+    );
 }
 
 #[test]

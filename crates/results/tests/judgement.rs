@@ -2,7 +2,7 @@
 
 mod support;
 
-use hoistway_results::document::{Aspect, Candidate, Decision, Outcome, Run, Shift, Verdict};
+use hoistway_results::document::{Aspect, Candidate, Decision, LatencySummary, Outcome, Run, Shift, Verdict};
 use hoistway_results::{Comparison, Figure, ResultsDocument};
 use support::{Figures, Measured, document, verdict};
 
@@ -86,6 +86,22 @@ fn what_is_gained_elsewhere_counts_from_a_tenth_on_and_where_nothing_is_lost() {
         run.jobs[0].directions[0].lat_ns.mean *= 1.2;
     }
     assert_eq!(of(&verdict(&document), "none").outcome, Outcome::NoDifference);
+}
+
+#[test]
+fn a_single_io_of_somebody_else_is_no_reason_to_change() {
+    let with_writes = |change: fn(&mut LatencySummary)| {
+        let mut document = compared(&[[1.0, 1.0]]);
+        for run in document.runs.iter_mut().filter(|run| run.scheduler == "none") {
+            change(&mut run.jobs[1].directions[0].lat_ns);
+        }
+        let verdict = verdict(&document);
+        let none = of(&verdict, "none");
+        (none.outcome, none.gains.iter().map(|gain| (gain.job.clone(), gain.aspect)).collect::<Vec<_>>())
+    };
+    let (outcome, gains) = with_writes(|writes| writes.max /= 2);
+    assert_eq!((outcome, gains), (Outcome::NoDifference, vec![("writes".to_owned(), Aspect::Figure(Figure::Max))]));
+    assert_eq!(with_writes(|writes| writes.p99 /= 2).0, Outcome::BetterElsewhere);
 }
 
 #[test]

@@ -42,12 +42,19 @@ pub(crate) fn change_between(change: Change, figure: Figure, means: Option<(f64,
 }
 
 fn told(change: Change, figure: Figure, of_runs: &str) -> String {
+    /// As much as sums may differ by in which the same stands.
+    const ROUNDING: f64 = 1e-9;
     let told = relative(change.factor, figure) + of_runs;
     match (change.low, change.high) {
         (Some(low), Some(high)) => {
             let ends = if figure.higher_is_better() { [low, high] } else { [high, low] };
             let [from, to] = ends.map(|end| relative(end, figure));
-            if from == to { format!("{told} in every run") } else { format!("{told} (95 %: {from} to {to})") }
+            // Only an interval without any width says that the runs do not differ: a narrow one is of many that do.
+            if high / low - 1.0 < ROUNDING {
+                format!("{told} in every run")
+            } else {
+                format!("{told} (95 %: {from} to {to})")
+            }
         }
         _ => told,
     }
@@ -111,6 +118,8 @@ mod tests {
         assert_eq!(told, "-50.0% (95 %: -60.0% to -37.5%)");
         let told = change(Change { factor: 2.0, low: Some(2.0), high: Some(2.0) }, Figure::Mean);
         assert_eq!(told, "-50.0% in every run");
+        let told = change(Change { factor: 2.0, low: Some(1.9999), high: Some(2.0001) }, Figure::Mean);
+        assert_eq!(told, "-50.0% (95 %: -50.0% to -50.0%)");
     }
 
     #[test]

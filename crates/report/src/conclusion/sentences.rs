@@ -45,7 +45,7 @@ impl Sentences<'_> {
         let nouns = self.nouns();
         match (verdict.decision, self.recommended()) {
             (Decision::Change, Some(candidate)) if candidate.outcome == Outcome::BetterElsewhere => {
-                let gains = told(&candidate.gains, LOSSES_OF_OTHERS_MAX);
+                let gains = told(&weighing_first(&candidate.gains), LOSSES_OF_OTHERS_MAX);
                 let (from, to) = (self.reference(), self.words(&candidate.scheduler));
                 format!("{place}: change from {from} to {to}, which is no different in {nouns} and better at {gains}.")
             }
@@ -203,11 +203,7 @@ impl Sentences<'_> {
             sentences.push(format!("Also better than {reference}: {}.", list(&better)));
         }
         sentences.extend(of(Outcome::Outweighed).map(|candidate| {
-            // What outweighs first.
-            let (mut losses, others): (Vec<Shift>, Vec<Shift>) =
-                candidate.losses.iter().cloned().partition(|loss| loss.weighs);
-            losses.extend(others);
-            let losses = told(&losses, LOSSES_OF_OTHERS_MAX);
+            let losses = told(&weighing_first(&candidate.losses), LOSSES_OF_OTHERS_MAX);
             format!("Not {}, which loses more than it gains: {losses}.", with_gain(candidate))
         }));
         let alike: Vec<String> = of(Outcome::NoDifference)
@@ -244,6 +240,13 @@ fn place(setups: &[SetupSummary], setup: &SetupSummary) -> String {
     let host = |setup: &SetupSummary| device_name(&setup.host);
     let name = format!("{}, Linux {}", device_name(&setup.device), setup.kernel);
     if setups.iter().any(|other| host(other) != host(setup)) { format!("{name}, host {}", host(setup)) } else { name }
+}
+
+/// Those that a verdict rests on, before those that are only told.
+fn weighing_first(shifts: &[Shift]) -> Vec<Shift> {
+    let (mut first, others): (Vec<Shift>, Vec<Shift>) = shifts.iter().cloned().partition(|shift| shift.weighs);
+    first.extend(others);
+    first
 }
 
 /// Shifts in words, and how many more there are.

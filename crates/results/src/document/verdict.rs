@@ -126,7 +126,7 @@ pub struct Shift {
     pub factor: f64,
     /// Whether that is beyond the noise; None of one run.
     pub significant: Option<bool>,
-    /// Whether it can outweigh a gain.
+    /// Whether it can outweigh a gain, or, of a gain, be worth a change by itself.
     pub weighs: bool,
 }
 

@@ -5,7 +5,8 @@
 //!
 //! * the figure is better beyond the noise, and by more than the smallest effect that matters;
 //! * nothing is lost by a larger factor than is gained: throughput, latencies, commits and fairness of every job, and the largest
-//!   latency of the job in focus itself (those of others are told, and do not weigh: each is a single I/O);
+//!   latency of the job in focus itself, if it is at least twice as long and the repeats
+//!   agree on it (what else is longer is told, and does not weigh: each is a single I/O);
 //! * nobody else is better at everything.
 //!
 //! Of several that are, and cannot be told apart, the one with the smallest losses is named. Otherwise the reference stays.
@@ -21,8 +22,8 @@ use self::focus::Focus;
 use self::party::Party;
 pub(crate) use self::ratio::logarithm;
 use self::ratio::{Ratio, rounded};
-pub(crate) use self::shifts::is_told_though_uncertain;
 use self::shifts::shifts;
+pub(crate) use self::shifts::{can_outweigh, is_told_though_uncertain, shown};
 use crate::comparison::{Comparison, Estimate, Variant};
 use crate::document::{Aspect, Candidate, Decision, Outcome, ResultsDocument, Shift, Verdict};
 use crate::figure::Figure;
@@ -201,7 +202,7 @@ impl<'a> Judge<'a> {
     }
 
     fn is_better_elsewhere(&self, moved: &shifts::Shifts) -> bool {
-        let is_large = |gain: &Shift| gain.factor >= GAIN_ELSEWHERE && gain.significant == Some(true);
+        let is_large = |gain: &Shift| gain.weighs && gain.factor >= GAIN_ELSEWHERE && gain.significant == Some(true);
         moved.losses.is_empty() && moved.gains.iter().any(is_large)
     }
 

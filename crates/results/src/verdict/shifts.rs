@@ -10,13 +10,30 @@ use crate::operation::Operation;
 
 /// A loss of this factor is told, and counts, although the repeats do not agree on it: caution is cheaper than a stall.
 const UNCERTAIN_FACTOR: f64 = 1.25;
-/// The same of largest latencies, each of which is a single I/O.
-const UNCERTAIN_FACTOR_OF_MAX: f64 = 2.0;
+/// A loss of this factor of a largest latency, which is a single I/O, is told although it may be chance, and counts if it is not.
+const LARGE_FACTOR_OF_MAX: f64 = 2.0;
+
+/// Whether it is that of a single I/O.
+fn is_max(aspect: Aspect) -> bool {
+    matches!(aspect, Aspect::Figure(Figure::Max))
+}
 
 /// Whether a loss by this factor is told although it may be chance.
 pub(crate) fn is_told_though_uncertain(aspect: Aspect, factor: f64) -> bool {
-    let is_max = matches!(aspect, Aspect::Figure(Figure::Max));
-    factor >= if is_max { UNCERTAIN_FACTOR_OF_MAX } else { UNCERTAIN_FACTOR }
+    factor >= if is_max(aspect) { LARGE_FACTOR_OF_MAX } else { UNCERTAIN_FACTOR }
+}
+
+/// What is shown of the values of the runs, beside the factor of a typical run: their mean, and of largest latencies the geometric one,
+/// as the largest of all runs may be the same on both sides.
+pub(crate) fn shown(aspect: Aspect, values: &[f64]) -> f64 {
+    let mean = |of: fn(f64) -> f64| values.iter().copied().map(of).sum::<f64>() / values.len() as f64;
+    if is_max(aspect) { mean(f64::ln).exp() } else { mean(|value| value) }
+}
+
+/// Whether a loss can outweigh a gain. A largest latency is that of a single I/O, which in one run met a stall and in the next one did not:
+/// it counts if it is of the job in focus, the runs agree on it, and it is large; else the number of runs would decide.
+pub(crate) fn can_outweigh(aspect: Aspect, is_of_focus: bool, significant: Option<bool>, factor: f64) -> bool {
+    !is_max(aspect) || is_of_focus && significant != Some(false) && factor >= LARGE_FACTOR_OF_MAX
 }
 
 /// What changes from one variant to another.
@@ -48,14 +65,12 @@ pub(super) fn shifts(
             }
             if ratio.mean > 0.0 {
                 if shift.significant != Some(false) {
-                    shifts.gains.push(shift);
+                    shifts.gains.push(Shift { weighs: !is_focus && !is_max(aspect), ..shift });
                 }
-                continue;
-            }
-            let is_max = matches!(aspect, Aspect::Figure(Figure::Max));
-            if shift.significant != Some(false) || is_told_though_uncertain(aspect, shift.factor) {
+            } else if shift.significant != Some(false) || is_told_though_uncertain(aspect, shift.factor) {
                 let is_own = focus.parts.iter().any(|part| part.party.jobs[0].job == party.jobs[0].job);
-                shifts.losses.push(Shift { weighs: !is_focus && (is_own || !is_max), ..shift });
+                let weighs = !is_focus && can_outweigh(aspect, is_own, shift.significant, shift.factor);
+                shifts.losses.push(Shift { weighs, ..shift });
             }
         }
     }
@@ -102,18 +117,13 @@ fn shift(
     let logarithms: Option<Vec<f64>> = pairs.iter().map(|(from, to)| logarithm(*from, *to, higher_is_better)).collect();
     let ratio = Ratio::of(&logarithms?)?;
     let (before, after): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-    let shown = |values: Vec<f64>| match aspect {
-        // As the factor is that of a typical run, and the largest of all runs may be the same in both.
-        Aspect::Figure(Figure::Max) => (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp(),
-        _ => values.iter().sum::<f64>() / values.len() as f64,
-    };
     let shift = Shift {
         job: party.name().to_owned(),
         jobs: party.jobs.len() as u32,
         operation,
         aspect,
-        from: shown(before),
-        to: shown(after),
+        from: shown(aspect, &before),
+        to: shown(aspect, &after),
         factor: ratio.mean.abs().exp(),
         significant: ratio.is_significant(),
         weighs: true,
