@@ -186,6 +186,30 @@ impl Cpu {
         self.free_at = self.free_at.max(from) + entry;
         self.free_at
     }
+
+    /// An interrupt takes so much of its time.
+    #[inline]
+    fn interrupt(&mut self, now: Instant, time: Nanos) {
+        self.free_at = self.free_at.max(now) + time;
+        self.interrupted += time;
+        if self.task_until > now {
+            self.task_until += time;
+        }
+        if self.awake_at > now {
+            self.awake_at += time;
+        }
+    }
+
+    /// The turn of a task is over.
+    #[inline]
+    fn end_turn(&mut self, now: Instant, task: &mut Task) {
+        task.has_its_turn = false;
+        self.is_taken = false;
+        self.free_at = self.free_at.max(now) + std::mem::take(&mut task.spin);
+        self.task = task.number;
+        self.task_until = self.free_at;
+        self.turn_ended = self.free_at;
+    }
 }
 
 impl Cpus {
@@ -238,7 +262,8 @@ impl Cpus {
     #[inline]
     pub(crate) fn worker_ran(&mut self, now: Instant, cpu: CpuId) {
         let began = Instant(now.0.saturating_sub(self.dispatch.0));
-        self.interrupt(began, cpu, self.dispatch);
+        let dispatch = self.dispatch;
+        self.on(cpu).interrupt(began, dispatch);
     }
 
     #[inline]
@@ -305,8 +330,8 @@ impl Cpus {
     /// A CPU works on an interrupt for so long.
     #[inline]
     fn take_interrupt(&mut self, now: Instant, cpu: CpuId, time: Nanos) {
-        self.interrupt(now, cpu, time);
         let on = self.on(cpu);
+        on.interrupt(now, time);
         on.interrupts_until = on.interrupts_until.max(now + time);
         on.serves_until = on.serves_until.max(now + time);
         self.interrupts_until = self.interrupts_until.max(now + time);
@@ -315,8 +340,8 @@ impl Cpus {
     /// The interrupt that has its turn on a CPU takes so much longer, for locks: all that wait for theirs come later.
     #[inline]
     pub(crate) fn interrupt_spends(&mut self, now: Instant, cpu: CpuId, time: Nanos) {
-        self.interrupt(now, cpu, time);
         let on = self.on(cpu);
+        on.interrupt(now, time);
         on.interrupts_until = on.interrupts_until.max(now) + time;
         on.serves_until = on.serves_until.max(now) + time;
         let (until, served) = (on.interrupts_until, on.serves_until);
@@ -339,21 +364,7 @@ impl Cpus {
     /// Whatever runs on a CPU takes so much longer.
     #[inline]
     pub(crate) fn spend(&mut self, now: Instant, cpu: CpuId, time: Nanos) {
-        self.interrupt(now, cpu, time);
-    }
-
-    /// An interrupt takes so much of a CPU's time.
-    #[inline]
-    fn interrupt(&mut self, now: Instant, cpu: CpuId, time: Nanos) {
-        let on = self.on(cpu);
-        on.free_at = on.free_at.max(now) + time;
-        on.interrupted += time;
-        if on.task_until > now {
-            on.task_until += time;
-        }
-        if on.awake_at > now {
-            on.awake_at += time;
-        }
+        self.on(cpu).interrupt(now, time);
     }
 
     /// Whether two CPUs share a cache.
@@ -475,22 +486,10 @@ impl Cpus {
             on.waiting.count(on.free_at.max(now) + task.spin, on.turn_began, slice);
         }
         task.lag_ns = on.waiting.sleeps(task.number).min(2 * slice.0 as i64);
-        self.end_turn(now, task);
-        let on = self.on(task.cpu);
+        on.end_turn(now, task);
         task.spins_since = task.is_polling().then_some(on.free_at);
         on.claims += u32::from(task.spins_since.is_some());
         if on.waiting.is_empty() { None } else { self.set(now, task.cpu) }
-    }
-
-    #[inline]
-    fn end_turn(&mut self, now: Instant, task: &mut Task) {
-        task.has_its_turn = false;
-        let on = self.on(task.cpu);
-        on.is_taken = false;
-        on.free_at = on.free_at.max(now) + std::mem::take(&mut task.spin);
-        on.task = task.number;
-        on.task_until = on.free_at;
-        on.turn_ended = on.free_at;
     }
 
     /// A task that runs copies for so long. Answers when it goes on, if nobody else has its CPU then.

@@ -261,7 +261,7 @@ impl EventQueue {
     }
 
     /// Nothing is left of the present span: the next one begins that has events. Answers where its list is.
-    #[inline(never)]
+    #[inline(always)]
     fn next_span(&mut self) -> Option<usize> {
         let (near, far) = (self.next_in_wheel(), self.far.span);
         if near >= far {

@@ -131,7 +131,8 @@ impl LockMeter {
     /// What the call has left to another CPU.
     #[inline]
     pub(crate) fn take_left(&self) -> Option<Left> {
-        self.left.take()
+        // Looked at first: nearly always there is nothing, and nothing need be written then.
+        self.left.get().and_then(|_| self.left.take())
     }
 
     /// What the sections of the call have taken so far.
@@ -179,8 +180,7 @@ impl LockMeter {
         let is_others = lock.by.get() != self.by.get() && lock.by.get() != u32::MAX;
         let is_handed_over = is_others || self.is_contended.get();
         let handover = if is_handed_over { cost.handover } else { Nanos::ZERO };
-        let until = granted + handover + longer + cost.section;
-        let held = until.since(granted);
+        let held = handover + longer + cost.section;
         add(&self.used.held, held);
         self.granted.set(granted);
         self.used.taken.set(self.used.taken.get() + 1);
@@ -188,7 +188,7 @@ impl LockMeter {
             add(&self.used.elevators, held);
         }
         lock.by.set(self.by.get());
-        self.hold(lock, site, until, cost.beside);
+        self.hold(lock, site, granted + held, cost.beside);
     }
 
     /// The caller has a lock until then, and goes on beside it.

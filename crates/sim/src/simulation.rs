@@ -29,7 +29,6 @@ use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::statistics::Statistics;
 use crate::steady_state::SteadyStates;
 use crate::task::{Next, Task};
-use actors::Route;
 
 /// Events between two looks at [`Control`].
 const CHECK_EVERY: u32 = 1 << 14;
@@ -355,8 +354,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
     ) -> R {
         let now = self.clock.now;
         self.probe.enter(disk, None);
-        self.begin_call(disk, cpu);
-        let Disk { front, driver, .. } = &mut self.disks[disk as usize];
+        let Disk { front, driver, section, .. } = &mut self.disks[disk as usize];
+        self.meter.begin(self.now, cpu, *section);
         body(front, &mut self.caller.cx(now, cpu, driver, &mut self.probe, &self.meter))
     }
 
@@ -379,7 +378,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
 
     /// Lets a task go on until it waits, or until it has an I/O in hand that comes later, because it has submitted one now.
     /// Answers what that takes of its CPU.
-    #[inline]
+    #[inline(always)]
     fn run_task(&mut self, number: u32) -> Option<Nanos> {
         let mut has_submitted = false;
         loop {
@@ -396,15 +395,18 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         task.resume_call();
                         return Some(self.cpus.submission(task));
                     }
-                    match self.route(disk, number) {
-                        Route::Direct => {}
-                        Route::Kept => continue,
-                        Route::Cached => return None,
+                    if task.is_buffered {
+                        self.call_page_cache(disk, number);
+                        return None;
                     }
-                    self.begin_call(disk, cpu);
+                    let on = &mut self.disks[disk as usize];
+                    if on.throttling.is_some() && on.keeps(self.now, task) {
+                        self.set_release(disk);
+                        continue;
+                    }
                     self.last_submitter = number;
-                    let task = &mut self.tasks[number as usize];
-                    let Disk { front, driver, plug_use, .. } = &mut self.disks[disk as usize];
+                    let Disk { front, driver, plug_use, section, .. } = on;
+                    self.meter.begin(self.now, cpu, *section);
                     if opens_plug(*plug_use, task.call_size()) {
                         task.lane.submitter.plug();
                     }
@@ -426,8 +428,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         if has_submitted && self.inserts_in_time && self.meter.has_waited() {
                             return Some(Nanos::ZERO);
                         }
-                        self.meter.begin(self.now, cpu, self.disks[disk as usize].section);
-                        let Disk { front, driver, .. } = &mut self.disks[disk as usize];
+                        let Disk { front, driver, section, .. } = &mut self.disks[disk as usize];
+                        self.meter.begin(self.now, cpu, *section);
                         self.probe.enter(disk, Some(Waiter(number)));
                         let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &self.meter);
                         task.lane.submitter.unplug(front, &mut cx);

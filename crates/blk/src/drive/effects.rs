@@ -88,6 +88,17 @@ impl Effects {
         if self.ended.is_empty() { self.list.pop_front() } else { self.pop_one_ended() }
     }
 
+    /// Takes the oldest effect if that is a wake-up.
+    #[inline]
+    pub fn pop_wake(&mut self) -> Option<Waiter> {
+        let &Effect::Wake(waiter) = self.list.front()? else { return None };
+        if self.has_ended() {
+            return None;
+        }
+        self.list.pop_front();
+        Some(waiter)
+    }
+
     fn pop_one_ended(&mut self) -> Option<Effect> {
         let effect = Effect::EndBio { bio: self.ended[self.popped].clone(), status: self.status(self.popped) };
         self.popped += 1;
@@ -101,7 +112,7 @@ impl Effects {
     /// [`Effect::EndBio`].
     #[inline]
     pub fn pop_ended(&mut self, mut tell: impl FnMut(&Bio, Status)) {
-        for (index, bio) in self.ended.iter().enumerate().skip(self.popped) {
+        for (index, bio) in (self.popped..).zip(&self.ended[self.popped..]) {
             tell(bio, self.status(index));
         }
         self.forget_ended();
@@ -208,6 +219,23 @@ mod tests {
         assert!(matches!(effects.pop(), Some(Effect::RunAll { delay: Nanos::ZERO })));
         effects.call(Now::default(), |cx| cx.wishes.cancel_timer = true);
         assert!(matches!(effects.pop(), Some(Effect::CancelTimer)));
+        assert!(effects.is_empty());
+    }
+
+    #[test]
+    fn a_wake_up_is_taken_apart_only_when_it_is_the_oldest() {
+        let mut effects = Effects::new();
+        assert_eq!(effects.pop_wake(), None);
+        effects.push(Effect::Wake(Waiter(1)));
+        effects.push(Effect::KickRequeue);
+        effects.push(Effect::Wake(Waiter(2)));
+        effects.end_bio(Bio::new(crate::bio::Op::Read, crate::ground::ids::Sector(8), 8), Status::Ok);
+        assert_eq!(effects.pop_wake(), None, "bios that have ended come first");
+        effects.pop_ended(|_, _| {});
+        assert_eq!(effects.pop_wake(), Some(Waiter(1)));
+        assert_eq!(effects.pop_wake(), None);
+        assert!(matches!(effects.pop(), Some(Effect::KickRequeue)));
+        assert_eq!(effects.pop_wake(), Some(Waiter(2)));
         assert!(effects.is_empty());
     }
 

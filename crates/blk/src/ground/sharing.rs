@@ -24,7 +24,8 @@ pub trait Sharing: Sized + 'static {
     type ReadMostly<T>: ReadMostly<T>;
     /// A word that several CPUs read and change.
     type Word: Word;
-    /// Whether it pays to put work off that would need a lock.
+    /// Whether several CPUs call at once: then others may change something in the middle of a call, and it pays to put work off
+    /// that would need a lock.
     const CONTENDS: bool = true;
 }
 

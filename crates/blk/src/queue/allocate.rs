@@ -2,15 +2,24 @@
 
 use super::regime::Current;
 use super::submission::Submission;
-use crate::bio::is_flush_type;
+use crate::bio::{Bio, is_flush_type};
 use crate::caller::env::{Cx, Env};
 use crate::ground::ids::{CpuId, HctxId};
 use crate::ground::sharing::Sharing;
 use crate::ground::time::Now;
-use crate::request::Marks;
 use crate::request::plug::Plug;
+use crate::request::{Marks, Rq};
 use crate::tags::{Depth, Tags};
 use crate::watch::probe::Event;
+
+/// What a request for a bio is made with.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) hctx: HctxId,
+    /// How many tags it may use.
+    pub(super) depth: Depth,
+    uses_elevator: bool,
+}
 
 impl<Sh: Sharing> Current<'_, Sh> {
     /// The tags that allocation takes from.
@@ -18,24 +27,10 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.regime.scheduler_tags_of(hctx).unwrap_or_else(|| self.driver_tags.of(hctx))
     }
 
-    /// Takes a tag that a request can be made with.
+    /// What the bio under way is to be given a request with, if there is a bio.
     #[inline]
-    fn take_allocation_tag(self, cpu: CpuId, hctx: HctxId, depth: Depth) -> Option<u32> {
-        match self.regime.scheduler_tags_of(hctx) {
-            Some(tags) => tags.try_take(cpu, depth),
-            None => self.driver_tags.try_allocate(cpu, hctx, self.regime.driver_depth),
-        }
-    }
-
-    /// Takes a tag for the bio and makes a request of it; leaves the bio where it is, and answers no, if there is none.
-    #[inline]
-    pub(super) fn allocate<E: Env>(
-        self,
-        cx: &mut Cx<'_, E>,
-        submission: &mut Submission,
-        plug: Option<&mut Plug>,
-    ) -> bool {
-        let Some(bio) = submission.bio.as_ref() else { return false };
+    pub(super) fn wanted<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Wanted> {
+        let bio = submission.bio.as_ref()?;
         let hctx = self.hctx_for(cx.cpu, bio);
         let is_flush = is_flush_type(bio.op, bio.flags);
         let by_passes = self.regime.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
@@ -49,18 +44,35 @@ impl<Sh: Sharing> Current<'_, Sh> {
             }
             None => Depth::Full,
         };
-        let Some(tag) = self.take_allocation_tag(cx.cpu, hctx, depth) else {
-            submission.depth = Some(depth);
-            return false;
-        };
-        let Some(bio) = submission.bio.take() else { return false };
+        Some(Wanted { hctx, depth, uses_elevator })
+    }
+
+    /// Takes a tag that the request can be made with.
+    #[inline]
+    pub(super) fn take_allocation_tag(self, cpu: CpuId, wanted: Wanted) -> Option<u32> {
+        match self.regime.scheduler_tags_of(wanted.hctx) {
+            Some(tags) => tags.try_take(cpu, wanted.depth),
+            None => self.driver_tags.try_allocate(cpu, wanted.hctx, self.regime.driver_depth),
+        }
+    }
+
+    /// Makes a request of a bio that has a tag.
+    #[inline(always)]
+    pub(super) fn make_request<E: Env>(
+        self,
+        cx: &mut Cx<'_, E>,
+        (bio, marks): (Bio, Marks),
+        plug: Option<&mut Plug>,
+        Wanted { hctx, uses_elevator, .. }: Wanted,
+        tag: u32,
+    ) -> Rq {
         let now = self.time_under(plug, cx.now);
         let mut rq = self.regime.pool.take(self.regime.slot(hctx, tag));
         rq.found(bio, now.at);
         rq.ctx = cx.cpu;
         rq.hctx = hctx;
         // Written as a whole: a processor that reads back what it has just written in parts has to wait.
-        rq.marks = if uses_elevator { submission.marks.with(Marks::USES_ELEVATOR) } else { submission.marks };
+        rq.marks = if uses_elevator { marks.with(Marks::USES_ELEVATOR) } else { marks };
         if uses_elevator {
             self.regime.elevator.prepare(cx.meter, &mut cx.scratch.elevator(now, cx.cpu), &rq);
             cx.take_wishes();
@@ -68,22 +80,25 @@ impl<Sh: Sharing> Current<'_, Sh> {
             rq.driver_tag = Some(tag);
         }
         cx.event(Event::GetRq(&rq));
-        submission.rq = Some(rq);
-        true
+        rq
     }
 
     fn time_under(self, plug: Option<&mut Plug>, now: Now) -> Now {
         plug.map_or(now, |plug| plug.now(&self.generation, now))
     }
 
-    /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for other tags than the `wanted`
-    /// ones goes to the next sleeper.
-    pub(super) fn leave_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, wanted: Option<&Tags<Sh>>) {
+    /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for other tags than those of the `wanted`
+    /// hardware queue goes to the next sleeper.
+    #[inline]
+    pub(super) fn leave_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, wanted: Option<HctxId>) {
         let Some((hctx, place)) = submission.slept.take() else { return };
         let tags = self.allocation_tags(hctx);
-        let woken = !tags.leave_place(cx.meter, place);
-        if woken && !wanted.is_some_and(|wanted| std::ptr::eq(tags, wanted)) {
-            self.pass_wake_up_on(cx, tags);
+        let was_woken = !tags.leave_place(cx.meter, place);
+        if was_woken && wanted != Some(hctx) {
+            let is_of_use = wanted.is_some_and(|wanted| std::ptr::eq(tags, self.allocation_tags(wanted)));
+            if !is_of_use {
+                self.pass_wake_up_on(cx, tags);
+            }
         }
     }
 

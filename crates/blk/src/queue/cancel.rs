@@ -23,7 +23,6 @@ impl<Sh: Sharing> Queue<Sh> {
 
 impl<Sh: Sharing> Current<'_, Sh> {
     fn cancel<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Bio> {
-        debug_assert!(submission.rq.is_none(), "it rests where it waits, and there it has no tag and no request yet");
         match submission.stage {
             Stage::ShutOut => self.gate.forget(cx.meter, submission.waiter),
             Stage::Waiting => self.depart_from_line(cx, submission),

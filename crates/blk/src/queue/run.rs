@@ -28,7 +28,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Runs a hardware queue on this CPU.
     #[inline]
     pub fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
-        self.during(cx.cpu, |queue| queue.run_hctx(cx, hctx));
+        self.during(cx.cpu, |queue| _ = queue.run_hctx(cx, hctx));
     }
 
     /// Whether a "run all" on this CPU runs a hardware queue: all of them are run, or with a single-dispatch scheduler the
@@ -84,17 +84,26 @@ impl<Sh: Sharing, D: Driver, F: FnMut(Event<'_>)> Draws for Batch<'_, Sh, D, F> 
 }
 
 impl<Sh: Sharing> Current<'_, Sh> {
+    /// Runs a hardware queue, if there is anything to do. Answers whether there was.
     #[inline]
-    pub(super) fn run_hctx<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
-        if self.may_run(hctx) {
-            let mut list = cx.scratch.take_list();
-            // Left-overs make the whole run careful.
-            let mut careful = false;
-            if self.run_once(cx, hctx, &mut list, &mut careful) == Pass::Again {
-                self.start_over(cx, hctx, &mut list, &mut careful);
-            }
-            cx.scratch.give_list(list);
+    pub(super) fn run_hctx<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) -> bool {
+        let may_run = self.may_run(hctx);
+        if may_run {
+            self.run_pending(cx, hctx);
         }
+        may_run
+    }
+
+    /// Runs a hardware queue that has something to do. Whoever finds nothing has not paid for the call.
+    #[inline(never)]
+    fn run_pending<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
+        let mut list = cx.scratch.take_list();
+        // Left-overs make the whole run careful.
+        let mut careful = false;
+        if self.run_once(cx, hctx, &mut list, &mut careful) == Pass::Again {
+            self.start_over(cx, hctx, &mut list, &mut careful);
+        }
+        cx.scratch.give_list(list);
     }
 
     /// A run starts over once, and then leaves it to a worker.

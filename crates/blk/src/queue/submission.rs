@@ -3,7 +3,7 @@
 use crate::bio::{Bio, BioFlags};
 use crate::ground::ids::{HctxId, Waiter};
 use crate::ground::lost::Guard;
-use crate::request::{Marks, Rq};
+use crate::request::Marks;
 use crate::tags::Depth;
 use crate::wbt::Kind;
 
@@ -17,8 +17,6 @@ pub struct Submission {
     pub(super) bio: Option<Bio>,
     /// What was cut off behind it.
     pub(super) remainder: Option<Bio>,
-    /// The request that was allocated for it, until it is handed on.
-    pub(super) rq: Option<Rq>,
     /// Whether it has parked inside the queue and is counted there.
     pub(super) is_inside: bool,
     /// Where it sleeps: for the tags of which hardware queue, and at which place in line.
@@ -63,7 +61,6 @@ impl Submission {
             waiter,
             bio: None,
             remainder: None,
-            rq: None,
             is_inside: false,
             slept: None,
             marks: Marks::NONE,
@@ -83,7 +80,7 @@ impl Submission {
     /// The next bio; the one before has gone its way.
     #[inline]
     pub fn begin(&mut self, bio: Bio) {
-        debug_assert!(self.bio.is_none() && self.rq.is_none() && self.remainder.is_none());
+        debug_assert!(self.bio.is_none() && self.remainder.is_none());
         self.stage = Stage::Enter;
         self.marks = Marks::NONE;
         self.depth = None;

@@ -1,5 +1,6 @@
 //! The way in: a bio is split, merged or given a request (BL-30, BL-31).
 
+use super::allocate::Wanted;
 use super::regime::Current;
 use super::submission::{Stage, Submission};
 use super::{Queue, wbt};
@@ -116,15 +117,23 @@ impl<Sh: Sharing> Current<'_, Sh> {
             let Some(next) = admitted else { return Submitted::Parked };
             stage = next;
         }
-        if stage == Stage::Woken {
-            // The CPU may have changed: everything is chosen anew.
-            let wanted = self.allocation_tags(self.hctx_of_submission(cx.cpu, submission));
-            self.leave_line(cx, submission, Some(wanted));
-            stage = Stage::Allocate;
-        }
-        if stage == Stage::Allocate {
-            let Some(next) = self.allocate_or_sleep(cx, submission, plug) else { return Submitted::Parked };
-            stage = next;
+        if let Stage::Allocate | Stage::Woken = stage {
+            let Some(wanted) = self.wanted(cx, submission) else { return Submitted::Done };
+            if stage == Stage::Woken {
+                // The CPU may have changed, and everything was chosen anew.
+                self.leave_line(cx, submission, Some(wanted.hctx));
+            }
+            let tag = match self.take_allocation_tag(cx.cpu, wanted) {
+                Some(tag) => tag,
+                None => match self.without_a_tag(cx, submission, plug.as_deref_mut(), wanted) {
+                    Ok(tag) => tag,
+                    Err(submitted) => return submitted,
+                },
+            };
+            let Some(bio) = submission.bio.take() else { return Submitted::Done };
+            let rq = self.make_request(cx, (bio, submission.marks), plug.as_deref_mut(), wanted, tag);
+            self.add_to_plug_or_place(cx, rq, plug);
+            stage = Stage::Next;
         }
         submission.stage = stage;
         Submitted::Done
@@ -151,52 +160,44 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Some(Submitted::Parked)
     }
 
-    /// Gets the bio a request and hands that on. Answers `None` if there is none, and the task sleeps.
-    #[inline]
-    fn allocate_or_sleep<E: Env>(
-        self,
-        cx: &mut Cx<'_, E>,
-        submission: &mut Submission,
-        mut plug: Option<&mut Plug>,
-    ) -> Option<Stage> {
-        if self.allocate(cx, submission, plug.as_deref_mut()) {
-            return Some(self.add_to_plug_or_place(cx, submission, plug));
-        }
-        self.without_a_tag(cx, submission, plug)
-    }
-
+    /// There is no tag. Answers one after all, or what becomes of the bio: it ends, or its task sleeps.
     #[inline(never)]
     fn without_a_tag<E: Env>(
         self,
         cx: &mut Cx<'_, E>,
         submission: &mut Submission,
         mut plug: Option<&mut Plug>,
-    ) -> Option<Stage> {
+        wanted: Wanted,
+    ) -> Result<u32, Submitted> {
         if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) {
             self.forget_admission(cx, submission);
-            return Some(self.end_bio(cx, submission, Status::Again));
+            submission.stage = self.end_bio(cx, submission, Status::Again);
+            return Err(Submitted::Done);
         }
-        let hctx = self.hctx_of_submission(cx.cpu, submission);
-        if self.has_pending(hctx) {
-            // A run may free a tag.
-            self.run_hctx(cx, hctx);
-            if self.allocate(cx, submission, plug.as_deref_mut()) {
-                return Some(self.add_to_plug_or_place(cx, submission, plug));
-            }
+        let hctx = wanted.hctx;
+        // A run may free a tag.
+        if self.run_hctx(cx, hctx)
+            && let Some(tag) = self.take_allocation_tag(cx.cpu, wanted)
+        {
+            return Ok(tag);
         }
-        self.flush_before_sleep(cx, plug.as_deref_mut());
+        let has_flushed = self.flush_before_sleep(cx, plug.as_deref_mut());
         let tags = self.allocation_tags(hctx);
         let place = tags.wait(cx.meter, Sleeper::Submitter(submission.waiter));
-        if self.allocate(cx, submission, plug.as_deref_mut()) {
+        // Where nobody calls meanwhile, a tag has become free only if what was plugged has joined other requests.
+        if (Sh::CONTENDS || has_flushed)
+            && let Some(tag) = self.take_allocation_tag(cx.cpu, wanted)
+        {
             tags.leave_place(cx.meter, place);
-            return Some(self.add_to_plug_or_place(cx, submission, plug));
+            return Ok(tag);
         }
         if let Some(plug) = plug {
             plug.forget_clock();
         }
+        submission.depth = Some(wanted.depth);
         submission.slept = Some((hctx, place));
         submission.stage = Stage::Woken;
-        None
+        Err(Submitted::Parked)
     }
 
     #[inline(always)]
@@ -261,37 +262,27 @@ impl<Sh: Sharing> Current<'_, Sh> {
         merged
     }
 
-    #[inline]
-    fn add_to_plug_or_place<E: Env>(
-        self,
-        cx: &mut Cx<'_, E>,
-        submission: &mut Submission,
-        plug: Option<&mut Plug>,
-    ) -> Stage {
-        if let Some(rq) = &submission.rq
-            && is_flush_type(rq.op, rq.flags)
-            && let Some(rq) = submission.rq.take()
-        {
-            submission.rq = self.begin_sequence(cx, rq);
-            if submission.rq.is_none() {
-                return Stage::Next;
+    #[inline(always)]
+    fn add_to_plug_or_place<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq, plug: Option<&mut Plug>) {
+        if is_flush_type(rq.op, rq.flags) {
+            match self.begin_sequence(cx, rq) {
+                Some(data) => rq = data,
+                None => return,
             }
         }
-        let Some(plug) = plug else { return self.place(cx, submission) };
+        let Some(plug) = plug else { return self.place(cx, rq) };
         if plug.is_full(&self.generation, self.regime.rules.nomerges != NoMerges::Nothing) {
             self.flush_plug(cx, plug);
         }
         if plug.is_empty() {
             cx.event(Event::Plug);
         }
-        plug.list.extend(submission.rq.take());
-        Stage::Next
+        plug.list.push_back(rq);
     }
 
     /// Hands on a request that is in no plug.
     #[inline]
-    fn place<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
-        let Some(mut rq) = submission.rq.take() else { return Stage::Next };
+    fn place<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         let hctx = rq.hctx;
         let inline = self.generation.unplugged_runs_inline;
         if inline {
@@ -301,7 +292,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
         if !rq.marks.contains(Marks::USES_ELEVATOR) && self.may_issue_directly(&rq) {
             if !self.issue_directly(cx, rq) {
-                return Stage::Next;
+                return;
             }
         } else {
             if !inline && self.generation.plug_stops_clock {
@@ -309,12 +300,10 @@ impl<Sh: Sharing> Current<'_, Sh> {
             }
             self.insert_one(cx, rq);
             if !inline {
-                self.run_async(cx, hctx);
-                return Stage::Next;
+                return self.run_async(cx, hctx);
             }
         }
         self.run_hctx(cx, hctx);
-        Stage::Next
     }
 
     /// Whether an unplugged request without a scheduler may by-pass the software queues.

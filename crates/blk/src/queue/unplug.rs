@@ -92,7 +92,7 @@ impl PlugFlush {
             // Not always that of the first: the plug may be taken from its end.
             let hctx = rq.hctx;
             if queue.issue_directly(cx, rq) {
-                self.under_its_clock(cx, |cx| queue.run_hctx(cx, hctx));
+                self.under_its_clock(cx, |cx| _ = queue.run_hctx(cx, hctx));
             }
             return;
         }
@@ -107,7 +107,7 @@ impl PlugFlush {
         self.under_its_clock(cx, |cx| queue.insert_list(cx, &mut group));
         cx.scratch.give_list(group);
         if self.explicit {
-            self.under_its_clock(cx, |cx| queue.run_hctx(cx, hctx));
+            self.under_its_clock(cx, |cx| _ = queue.run_hctx(cx, hctx));
         } else {
             queue.run_async(cx, hctx);
         }
@@ -141,10 +141,11 @@ impl<Sh: Sharing> Current<'_, Sh> {
         PlugFlush::explicit(self, cx, plug).finish_during(self, cx);
     }
 
-    /// A task that sleeps must not keep others waiting for what it has plugged: it flushes that first.
-    pub(super) fn flush_before_sleep<E: Env>(self, cx: &mut Cx<'_, E>, plug: Option<&mut Plug>) {
-        if let Some(plug) = plug.filter(|plug| !plug.is_empty()) {
-            PlugFlush::before_sleep(cx, plug).finish_during(self, cx);
-        }
+    /// A task that sleeps must not keep others waiting for what it has plugged: it flushes that first. Answers whether there was
+    /// anything.
+    pub(super) fn flush_before_sleep<E: Env>(self, cx: &mut Cx<'_, E>, plug: Option<&mut Plug>) -> bool {
+        let Some(plug) = plug.filter(|plug| !plug.is_empty()) else { return false };
+        PlugFlush::before_sleep(cx, plug).finish_during(self, cx);
+        true
     }
 }

@@ -82,10 +82,11 @@ pub fn mergeable(rq: &Request) -> bool {
 impl MergeRules {
     /// Tries to merge a bio into one of the newest requests of a list. The first that fits by position decides.
     pub(crate) fn merge_with_newest(&self, list: &mut VecDeque<Rq>, bio: &mut Option<Bio>) -> Option<Edge> {
-        let (start, end) = bio.as_ref().map(|bio| (bio.sector, bio.end()))?;
+        let (start, end, op) = bio.as_ref().map(|bio| (bio.sector, bio.end(), bio.op))?;
+        let joins_anywhere = op == Op::Discard && self.limits.max_discard_segments > 1;
         for rq in list.iter_mut().rev().take(MERGE_WINDOW) {
             // Most are elsewhere, which is seen without a call.
-            if self.touches(rq, start, end).is_none() {
+            if rq.end() != start && rq.sector != end && !joins_anywhere {
                 continue;
             }
             match self.merge(rq, bio) {

@@ -122,8 +122,8 @@ impl Ssd {
     /// Stage time of a read or write.
     #[inline]
     fn transfer(&self, sectors: u32) -> Nanos {
-        let beyond = u128::from(sectors.saturating_sub(INCLUDED_SECTORS));
-        let beyond_ns = (beyond * u128::from(self.sector_fixed_ns)) >> FRACTION_BITS;
+        let Some(beyond @ 1..) = sectors.checked_sub(INCLUDED_SECTORS) else { return self.stage };
+        let beyond_ns = (u128::from(beyond) * u128::from(self.sector_fixed_ns)) >> FRACTION_BITS;
         self.stage + Nanos(u64::try_from(beyond_ns).unwrap_or(u64::MAX))
     }
 }

@@ -20,18 +20,18 @@ impl Cpu {
 }
 
 impl Cpus {
-    /// A task whose CPU is not idle is woken. Answers its CPU from now on.
+    /// A task whose CPU is not idle is woken: it goes to one that is, if there is any that it can go to.
     #[inline(never)]
-    pub(super) fn find_idle(&mut self, now: Instant, task: &mut Task) -> &mut Cpu {
+    pub(super) fn finds_idle(&mut self, now: Instant, task: &mut Task) -> bool {
         let from = task.cpu;
-        if !self.keeps
-            && !task.has_its_turn
-            && let Some(to) = self.idle_near(now, from, |cpu| task.may_run_on(cpu))
-        {
-            self.on(from).waiting.leaves(task.number);
-            task.cpu = to;
+        if self.keeps || task.has_its_turn {
+            return false;
         }
-        self.on(task.cpu)
+        let Some(to) = self.idle_near(now, from, |cpu| task.may_run_on(cpu)) else { return false };
+        self.on(from).waiting.leaves(task.number);
+        task.cpu = to;
+        task.interrupted = self.on(to).interrupted;
+        true
     }
 
     /// The idle CPU that is nearest to one that is not.

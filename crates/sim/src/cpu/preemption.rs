@@ -120,8 +120,9 @@ impl Cpus {
         task.switch = self.late_switch.draw(&mut task.wake_random);
         let in_call = self.in_call(task);
         let (slice, wait) = (self.slice, Wait { since: now, entry: task.entry, switch: task.switch, in_call });
-        self.on(task.cpu).waiting.put_off(task.number, slice, wait);
-        self.end_turn(now, task);
+        let on = self.on(task.cpu);
+        on.waiting.put_off(task.number, slice, wait);
+        on.end_turn(now, task);
         self.set(now, task.cpu)
     }
 }

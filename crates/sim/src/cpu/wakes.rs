@@ -30,11 +30,9 @@ impl Cpus {
         task.switch = Nanos::ZERO;
         let (spins_since, switch) = (task.spins_since.take(), self.switch);
         let on = self.on(task.cpu);
-        let has_not_slept = on.task_until > now && on.task == task.number;
-        let was_there = has_not_slept || spins_since.is_some();
-        let on = if was_there || on.is_idle(now) { on } else { self.find_idle(now, task) };
         task.interrupted = on.interrupted;
-        if has_not_slept {
+        if on.task_until > now && on.task == task.number {
+            // It has not slept.
             on.claims += u32::from(spins_since.is_none());
             return Woken::Arrives(on.task_until + task.entry);
         }
@@ -44,9 +42,10 @@ impl Cpus {
             return Woken::Arrives(at);
         }
         task.switch = switch;
-        if on.is_idle(now) {
+        if on.is_idle(now) || self.finds_idle(now, task) {
             return Woken::Chooses(self.wakes_up_for(now, task));
         }
+        let on = self.on(task.cpu);
         if on.coming.is_some() && on.awake_at > now {
             return self.joins(now, task);
         }

@@ -29,10 +29,10 @@ impl<P: Probe> Simulation<'_, P> {
         }
         let Disk { front, driver, is_used_by_tasks, interrupts, .. } = &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
-        let restart = driver.take_restart();
+        let (restart, is_used_by_tasks) = (driver.take_restart(), *is_used_by_tasks);
         let (interrupted, place) = interrupt_of(&rq, driver.completes_on(tag), (front, interrupts), &self.cpus);
         let payer = rq.bios.first().filter(|bio| is_of_task(bio)).map_or(self.last_submitter, task_of);
-        let cpu = if setting == PASSED_ON || !*is_used_by_tasks {
+        let cpu = if setting == PASSED_ON || !is_used_by_tasks {
             place.cpu(interrupted)
         } else {
             self.cpus.complete(self.now, interrupted, place)
@@ -47,7 +47,7 @@ impl<P: Probe> Simulation<'_, P> {
         }
         self.with_front(disk, cpu, |front, cx| front.complete(cx, rq, status));
         self.settle(disk, cpu);
-        if self.disks[disk as usize].is_used_by_tasks {
+        if is_used_by_tasks {
             self.pay_in_interrupt(cpu, payer);
         }
         if restart {

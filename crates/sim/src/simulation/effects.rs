@@ -69,9 +69,17 @@ impl<P: Probe> Simulation<'_, P> {
     #[inline(never)]
     fn carry_out(&mut self, disk: u32, cpu: CpuId, mut has_woken: bool) {
         loop {
-            let on = &mut self.disks[disk as usize];
-            let (agenda, front, mut workers) = on.at_work((disk, cpu), self.now, &self.cpus, &mut self.events);
-            let Some(errand) = agenda.take(front, cpu, &mut self.caller.effects, &mut workers) else { return };
+            // Most of what a call leads to is a wake-up, which is no affair of the agenda.
+            let errand = match self.caller.effects.pop_wake() {
+                Some(waiter) => Errand::Wake(waiter),
+                None if self.caller.effects.is_empty() => return,
+                None => {
+                    let on = &mut self.disks[disk as usize];
+                    let (agenda, front, mut workers) = on.at_work((disk, cpu), self.now, &self.cpus, &mut self.events);
+                    let Some(errand) = agenda.take(front, cpu, &mut self.caller.effects, &mut workers) else { return };
+                    errand
+                }
+            };
             match errand {
                 Errand::End { .. } => unreachable!("bios that have ended come first"),
                 Errand::Wake(waiter) => {

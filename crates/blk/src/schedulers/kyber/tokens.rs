@@ -118,8 +118,8 @@ impl<Sh: Sharing> TokenPool<Sh> {
         self.take_at_last(meter, hctx, was_in_line)
     }
 
-    /// A search has found none: the hardware queue gets into line, and looks once more. One may have come back before the pool
-    /// knew that somebody waits, or that it is dry.
+    /// A search has found none: the hardware queue gets into line, and looks once more if there are others. One may have come back
+    /// before the pool knew that somebody waits, or that it is dry.
     #[inline(never)]
     fn take_at_last(&self, meter: &impl Meter, hctx: HctxId, was_in_line: bool) -> Option<u32> {
         if !was_in_line {
@@ -128,6 +128,9 @@ impl<Sh: Sharing> TokenPool<Sh> {
             self.numbers.wait_in(meter, queue, Sleeper::Hctx(hctx));
         }
         self.is_dry.store(1, SeqCst);
+        if !Sh::CONTENDS {
+            return None;
+        }
         let token = self.try_take(hctx)?;
         self.is_dry.store(0, SeqCst);
         if was_in_line || !self.keeps_waiting {

@@ -1,25 +1,24 @@
 //! Limits of cgroups in the event loop: what they keep, and the worker that sends it when it may go.
 
-use hoistway_blk::{CpuId, Probe};
+use hoistway_blk::{CpuId, Instant, Probe};
 
 use super::Simulation;
 use crate::disk::Disk;
 use crate::driver::Machine;
 use crate::events::{Event, Kind};
 use crate::identity::Sleeper;
+use crate::task::Task;
+
+impl Disk {
+    /// Whether the bio that a task is about to submit is kept by a limit. If so its release has to be set.
+    pub(in super::super) fn keeps(&mut self, now: Instant, task: &mut Task) -> bool {
+        let Disk { front, throttling: Some(throttling), .. } = self else { return false };
+        throttling.keeps(now, front, &mut task.lane.submitter)
+    }
+}
 
 impl<P: Probe> Simulation<'_, P> {
-    /// Whether the bio that a task is about to submit is kept by a limit.
-    pub(super) fn is_throttled(&mut self, disk: u32, task: u32) -> bool {
-        let Disk { front, throttling: Some(throttling), .. } = &mut self.disks[disk as usize] else { return false };
-        let is_kept = throttling.keeps(self.now, front, &mut self.tasks[task as usize].lane.submitter);
-        if is_kept {
-            self.set_release(disk);
-        }
-        is_kept
-    }
-
-    pub(super) fn set_release(&mut self, disk: u32) {
+    pub(in super::super) fn set_release(&mut self, disk: u32) {
         let due = self.disks[disk as usize].throttling.as_mut().and_then(|throttling| throttling.next_setting());
         if let Some(due) = due {
             self.events.push(due.max(self.now), Event::of(Kind::Actor, Sleeper::Limits(disk).waiter().0));

@@ -15,33 +15,10 @@ use crate::identity::{Sleeper, virtual_disk_of};
 use crate::page_cache::PageCache;
 use crate::task::Task;
 
-/// Where a bio goes that a process is about to submit.
-pub(super) enum Route {
-    /// To its disk.
-    Direct,
-    /// Nowhere yet: a limit keeps it.
-    Kept,
-    /// The page cache has taken it. The process waits, if only for its CPU.
-    Cached,
-}
-
 impl<P: Probe> Simulation<'_, P> {
     /// What begins with the load.
     pub(super) fn start_actors(&mut self) {
         self.set_flushers();
-    }
-
-    /// Who takes what a process is about to submit to a disk.
-    #[inline]
-    pub(super) fn route(&mut self, disk: u32, number: u32) -> Route {
-        if self.tasks[number as usize].is_buffered {
-            self.call_page_cache(disk, number);
-            Route::Cached
-        } else if self.disks[disk as usize].throttling.is_some() && self.is_throttled(disk, number) {
-            Route::Kept
-        } else {
-            Route::Direct
-        }
     }
 
     /// The moment of one of them has come.

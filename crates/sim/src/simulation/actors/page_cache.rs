@@ -33,7 +33,7 @@ impl<P: Probe> Simulation<'_, P> {
     /// A process whose I/O is not direct submits: the page cache goes on with that as far as it gets. In any case the
     /// process waits, if only for its CPU.
     #[cold]
-    pub(super) fn call_page_cache(&mut self, disk: u32, number: u32) {
+    pub(in super::super) fn call_page_cache(&mut self, disk: u32, number: u32) {
         let Simulation { page_cache: Some(cache), disks, tasks, caller, meter, probe, cpus, events, now, .. } = self
         else {
             return;
