@@ -100,3 +100,6 @@ impl Cpus {
         Woken::Chooses(at)
     }
 }
+
+#[cfg(test)]
+mod tests;
