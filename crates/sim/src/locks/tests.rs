@@ -172,3 +172,32 @@ fn those_who_wait_are_counted_by_what_they_take_from_each_other() {
     }
     assert!(lock.until.get() <= Instant(1000) + Nanos(4000 * (140 + 4 * 50)));
 }
+
+#[test]
+fn only_who_takes_in_what_others_leave_is_found_and_for_as_long_as_it_has_the_lock_whoever_comes_meanwhile() {
+    let (meter, locks) = (LockMeter::new(4), [Held::default(), Held::default(), Held::default()]);
+    let hold = |at, cpu, lock: &Held, takes_in| {
+        meter.begin(Instant(at), CpuId(cpu), COST);
+        meter.enter(lock, Site::Insert);
+        if takes_in {
+            meter.takes_in();
+        }
+        meter.another();
+        meter.leave(lock, Site::Insert);
+    };
+    let found = |at| {
+        meter.begin(Instant(at), CpuId(3), COST);
+        locks.each_ref().map(|lock| meter.is_taking_in(lock))
+    };
+    hold(1000, 0, &locks[0], true);
+    assert_eq!(found(1150), [true, false, false]);
+    hold(1150, 1, &locks[1], true);
+    hold(1160, 2, &locks[2], false);
+    assert_eq!(
+        found(1199),
+        [true, true, false],
+        "one does not hide the other, and an insertion of its own is nobody's affair"
+    );
+    assert_eq!(found(1200), [false, true, false]);
+    assert_eq!(found(1350), [false; 3]);
+}
