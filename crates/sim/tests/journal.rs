@@ -121,3 +121,10 @@ fn the_blocks_of_a_commit_are_put_forward_in_one_plug() {
     let issued = of_journal.skip(put_forward).take_while(|(is_issued, _)| *is_issued).count();
     assert!(put_forward > 1 && issued < put_forward, "{put_forward} bios in {issued} requests");
 }
+
+#[test]
+fn what_an_fsync_writes_of_a_file_is_put_forward_in_one_plug() {
+    let job = "[one]\nrw=randwrite\nsize=1g\nnumber_ios=5\nfsync=4\n";
+    let Order(order) = simulate_probed(job, "none", false, Order::default()).1;
+    assert_eq!(order.iter().position(|(is_issued, _)| *is_issued), Some(4), "{order:?}");
+}
