@@ -534,6 +534,8 @@ impl Cpus {
 
 #[cfg(test)]
 mod tests {
+    use rand_xoshiro::rand_core::SeedableRng;
+
     use super::*;
     use crate::fair::Wait;
 
@@ -571,6 +573,45 @@ mod tests {
         cpus.complete(Instant(1600), cpu, place);
         assert_eq!(cpus.interrupt_waits(Instant(1899), cpu, place), Some(Instant(1900)), "each has its 300 ns");
         assert_eq!(cpus.interrupt_waits(Instant(1100), CpuId(1), place), None, "another CPU has nothing to do");
+    }
+
+    #[test]
+    fn an_interrupt_has_its_turn_at_once_when_those_before_it_are_over() {
+        let (mut cpus, cpu, place) = (cpus(), CpuId(0), CompletionPlace::Interrupt);
+        cpus.complete(Instant(1000), cpu, place);
+        assert_eq!(cpus.interrupt_waits(Instant(1300), cpu, place), None);
+    }
+
+    #[test]
+    fn an_interrupt_that_locks_keep_makes_those_of_its_cpu_late_that_wait_for_it() {
+        let (mut cpus, cpu, place) = (cpus(), CpuId(0), CompletionPlace::Interrupt);
+        cpus.complete(Instant(1000), cpu, place);
+        assert_eq!(cpus.interrupt_waits(Instant(1100), cpu, place), Some(Instant(1300)));
+        assert!(!cpus.any_is_late(Instant(1100)));
+        cpus.interrupt_spends(Instant(1000), cpu, Nanos(50));
+        assert!(cpus.any_is_late(Instant(1300)));
+        assert_eq!(cpus.is_late(Instant(1300), cpu), Some(Instant(1350)));
+        assert_eq!([(1350, cpu), (1300, CpuId(1))].map(|(at, cpu)| cpus.is_late(Instant(at), cpu)), [None; 2]);
+        assert_eq!(cpus.interrupt_waits(Instant(1349), cpu, place), Some(Instant(1650)), "behind both");
+        assert_eq!(cpus.cpus[0].free_at, Instant(1350));
+    }
+
+    #[test]
+    fn a_worker_comes_behind_interrupts_and_the_step_that_is_under_way_and_takes_time_of_its_cpu() {
+        let text = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 300\ndispatch_ns = 40\n\
+                    wake_ns = [0, 0]\nworker_ns = [5000, 5000]\nidle_ns = []\n";
+        let (mut cpus, cpu) = (Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 2), CpuId(0));
+        let random = &mut Xoshiro256PlusPlus::seed_from_u64(1);
+        assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(6040));
+        cpus.complete(Instant(1000), cpu, CompletionPlace::Interrupt);
+        assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(6340));
+        assert_eq!(cpus.worker_comes_by(Instant(1000)), Instant(6340));
+        cpus.on(cpu).task_until = Instant(9000);
+        assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(6340), "that was its last step");
+        cpus.on(cpu).is_taken = true;
+        assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(9040));
+        cpus.worker_ran(Instant(9040), cpu);
+        assert_eq!((cpus.cpus[0].free_at, cpus.cpus[1].free_at), (Instant(9040), Instant::ZERO));
     }
 
     #[test]

@@ -179,3 +179,25 @@ impl Driver for DiskDriver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hoistway_device::Preset;
+
+    use super::*;
+
+    fn driver(device: &str) -> DiskDriver {
+        DiskDriver::new(Backing::Device(Preset::builtin(device).unwrap().build(1)))
+    }
+
+    #[test]
+    fn a_scsi_disk_is_offered_no_more_than_it_takes_and_who_was_refused_is_asked_again_once() {
+        let mut disk = driver("intel-s3520-1600gb");
+        assert_eq!((0..100).filter(|_| disk.get_budget(HctxId(0))).count(), 32);
+        assert!(disk.take_restart() && !disk.take_restart());
+        disk.put_budget(HctxId(0));
+        assert!(disk.get_budget(HctxId(0)) && !disk.take_restart() && !disk.get_budget(HctxId(0)));
+        let mut drive = driver("samsung-980pro-1tb");
+        assert!((0..5000).all(|_| drive.get_budget(HctxId(0))) && !drive.take_restart(), "its tags are enough");
+    }
+}

@@ -266,6 +266,18 @@ mod tests {
     }
 
     #[test]
+    fn who_has_had_just_its_share_and_sleeps_comes_back_where_the_others_are() {
+        let mut queue = FairQueue::default();
+        queue.count(Instant::ZERO, Instant::ZERO, SLICE);
+        queue.wakes(2, 0, SLICE, at(0));
+        assert_eq!(queue.sleeps(1), 0);
+        assert_eq!(next(&mut queue, 0), Some(2));
+        queue.count(Instant(500), Instant::ZERO, SLICE);
+        queue.wakes(1, 0, SLICE, at(500));
+        assert_eq!(queue.preempted(), None, "it was owed nothing, and what has been since is not its affair");
+    }
+
+    #[test]
     fn nobody_is_owed_anything_who_ran_alone() {
         let mut queue = FairQueue::default();
         assert_eq!(queue.sleeps(1), 0);

@@ -125,6 +125,38 @@ fn interrupts_of_the_hosts_device_take_no_time_of_the_guests_cpus() {
     assert_eq!(result.processes[0].direction(Direction::Read).lat.min(), Some(24_320 + 50_000));
 }
 
+/// When commands went to the virtual disk and to the device below it, ns.
+#[derive(Default)]
+struct Issues {
+    device: usize,
+    at: [Vec<u64>; 2],
+}
+
+impl Probe for Issues {
+    fn enter(&mut self, device: u32, _: Option<Waiter>) {
+        self.device = device as usize;
+    }
+
+    fn event(&mut self, now: Now, _: CpuId, event: Event<'_>) {
+        if let Event::Issue(_) = event {
+            self.at[self.device].push(now.at.0);
+        }
+    }
+}
+
+#[test]
+fn a_thread_that_completions_have_kept_goes_on_when_it_can_though_the_guests_cpu_has_no_time_for_them() {
+    let job = "[a]\nfilename=/dev/vda\nioengine=libaio\ndirect=1\nrw=randread\niodepth=16\nruntime=100ms\ntime_based\n";
+    let host = Host { complete_ns: 50_000, ..Host::builtin("instant").unwrap() };
+    let mut setup = Setup { host, disk: plain_disk(), ..Setup::new(job, SSD, "none", "none") };
+    setup.queue.cpus = 1;
+    let (_, Issues { at: [guest, host], .. }) = setup.run_watched(Issues::default());
+    let longest = guest.iter().zip(&host).map(|(guest, host)| host - guest).max();
+    assert!(guest.len() > 1000, "{}", guest.len());
+    // A wake-up, 16 submissions and 16 answers at most.
+    assert!(longest <= Some(7000 + 16 * 320), "{longest:?}");
+}
+
 #[test]
 fn workers_of_the_host_take_its_own_time_and_not_that_of_the_guests() {
     // The host's device refuses what is beyond its 32 tags, and a worker tries again. Nothing waits in the guests.

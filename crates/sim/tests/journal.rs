@@ -5,7 +5,7 @@ use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_results::document::PageCacheSummary;
-use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run_probed};
+use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, run_probed};
 
 /// What was submitted: where, how much and how.
 #[derive(Default)]
@@ -21,6 +21,12 @@ impl Probe for Bios {
 
 /// Syncs that processes have had, what the page cache did, and all bios.
 fn simulate(job: &str, scheduler: &str, journal: bool) -> (u64, PageCacheSummary, Bios) {
+    let (result, bios) = simulate_probed(job, scheduler, journal, Bios::default());
+    let syncs = result.processes.iter().map(|process| process.sync.total_ios).sum();
+    (syncs, result.page_cache.unwrap(), bios)
+}
+
+fn simulate_probed<P: Probe>(job: &str, scheduler: &str, journal: bool, probe: P) -> (RunResult, P) {
     let text = format!("[global]\nbs=4k\nfilename=/dev/sda\n{job}");
     let workload = JobFile::parse(&text, "test.fio", &Environment::empty()).unwrap().load;
     let preset = Preset::builtin(DISK).unwrap();
@@ -28,10 +34,9 @@ fn simulate(job: &str, scheduler: &str, journal: bool) -> (u64, PageCacheSummary
     let queue = QueueSettings::new(Kernel::V6_18, 8);
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
     let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
-    let (result, bios) = run_probed(&scenario, &spec, &Control::default(), Bios::default()).unwrap();
+    let (result, probe) = run_probed(&scenario, &spec, &Control::default(), probe).unwrap();
     assert!(result.processes.iter().all(|process| process.error == 0));
-    let syncs = result.processes.iter().map(|process| process.sync.total_ios).sum();
-    (syncs, result.page_cache.unwrap(), bios)
+    (result, probe)
 }
 
 const DISK: &str = "intel-s3520-1600gb";
@@ -90,4 +95,36 @@ fn what_nobody_has_synced_is_committed_after_five_seconds() {
     let job = "[slow]\nrw=write\nsize=1g\nrate_iops=10\nruntime=4\ntime_based\n";
     assert_eq!(simulate(job, "none", true).1.commits, 0);
     assert_eq!(simulate(&job.replace("runtime=4", "runtime=11"), "none", true).1.commits, 2);
+}
+
+/// What happens to what is submitted, in order: put forward, or handed to the device.
+#[derive(Default)]
+struct Order(Vec<(bool, u64)>);
+
+impl Probe for Order {
+    fn event(&mut self, _: Now, _: CpuId, event: Event<'_>) {
+        match event {
+            Event::Queue(bio) => self.0.push((false, bio.sector.0)),
+            Event::Issue(rq) => self.0.push((true, rq.sector.0)),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn the_blocks_of_a_commit_are_put_forward_in_one_plug() {
+    // So many groups of blocks that what was changed of them fills several bios.
+    let job = "[many]\nrw=randwrite\nsize=400g\nnumber_ios=601\nfsync=600\n";
+    let Order(order) = simulate_probed(job, "none", true, Order::default()).1;
+    let of_journal = order.into_iter().filter(|&(_, sector)| is_of_journal(sector));
+    let put_forward = of_journal.clone().take_while(|(is_issued, _)| !is_issued).count();
+    let issued = of_journal.skip(put_forward).take_while(|(is_issued, _)| *is_issued).count();
+    assert!(put_forward > 1 && issued < put_forward, "{put_forward} bios in {issued} requests");
+}
+
+#[test]
+fn what_an_fsync_writes_of_a_file_is_put_forward_in_one_plug() {
+    let job = "[one]\nrw=randwrite\nsize=1g\nnumber_ios=5\nfsync=4\n";
+    let Order(order) = simulate_probed(job, "none", false, Order::default()).1;
+    assert_eq!(order.iter().position(|(is_issued, _)| *is_issued), Some(4), "{order:?}");
 }

@@ -1,6 +1,6 @@
 //! Processes that use several disks, single I/Os with priorities, and replays.
 
-use hoistway_blk::{CpuId, Event, Kernel, Now, Probe};
+use hoistway_blk::{CpuId, Event, Kernel, Now, Probe, Waiter};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_results::{Direction, ProcessResult};
@@ -160,4 +160,48 @@ fn disks_behind_one_controller_have_no_more_in_flight_together_than_one_alone_an
             assert_eq!((in_flight(false), in_flight(true)), (96, 32), "{scheduler} on {kernel}");
         }
     }
+}
+
+/// Commands that went to a disk and that came back from one, in order.
+#[derive(Default)]
+struct Commands {
+    device: u32,
+    seen: Vec<(bool, u32)>,
+}
+
+impl Probe for Commands {
+    fn enter(&mut self, device: u32, _: Option<Waiter>) {
+        self.device = device;
+    }
+
+    fn event(&mut self, _: Now, _: CpuId, event: Event<'_>) {
+        match event {
+            Event::Issue(_) => self.seen.push((true, self.device)),
+            Event::Complete(..) => self.seen.push((false, self.device)),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn what_is_plugged_for_other_disks_goes_out_before_a_process_sleeps_for_a_tag() {
+    let reads = |disk: &str, count: u64| {
+        (0..count).map(|number| format!("0 {disk} read {} 4096\n", number << 20)).collect::<String>()
+    };
+    // The second disk has 32 tags.
+    let log = format!("fio version 3 iolog\n0 /dev/a add\n0 /dev/b add\n{}{}", reads("/dev/a", 8), reads("/dev/b", 64));
+    let log = |_: &std::path::Path| Ok(hoistway_fio::log_in_memory(log.as_bytes()));
+    let environment = Environment { log: &log, ..Environment::empty() };
+    let job = "[a]\ndirect=1\nread_iolog=log\nreplay_no_stall=1\nioengine=libaio\niodepth=72\niodepth_batch=72\n";
+    let workload = JobFile::parse(job, "job.fio", &environment).unwrap_or_else(|e| panic!("{e}")).load;
+    let (preset, host) = (Preset::builtin(SSD).unwrap(), Host::builtin("server").unwrap());
+    let queue = QueueSettings::new(Kernel::V6_18, 1);
+    let scenario =
+        Scenario { workload: &workload, devices: vec![&preset; 2], guests: None, queue, host, runtime: None };
+    let spec = RunSpec { scheduler: "none".to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
+    let (_, Commands { seen, .. }) =
+        run_probed(&scenario, &spec, &Control::default(), Commands::default()).unwrap_or_else(|e| panic!("{e}"));
+    let first_end = seen.iter().position(|&(is_issued, _)| !is_issued);
+    assert_eq!(seen.iter().rposition(|&command| command == (true, 0)).map(|at| Some(at) < first_end), Some(true));
+    assert_eq!(seen.iter().filter(|(is_issued, _)| *is_issued).count(), 72);
 }

@@ -60,6 +60,13 @@ fn a_device_and_its_cgroups_count_what_their_processes_did() {
 }
 
 #[test]
+fn a_device_that_rests_most_of_the_time_is_little_in_use() {
+    // A read takes some ms, and the kernel counts in ticks.
+    let disk = statistics("[r]\nrw=randread\nbs=1m\nrate_iops=40\nruntime=2\ntime_based\n", "none");
+    assert!((4.0..30.0).contains(&disk.util_percent), "{}", disk.util_percent);
+}
+
+#[test]
 fn a_scheduler_can_choose_only_where_requests_wait_for_it() {
     let readers = |depth| format!("[r]\nrw=randread\nbs=4k\niodepth={depth}\nnumber_ios=500\n");
     let choices = |scheduler, depth| statistics(&readers(depth), scheduler).choices;

@@ -81,4 +81,13 @@ mod tests {
         }
         assert_eq!(taken, [2, 0, 3, 5], "CPU 4 is not allowed, and it wakes on CPU 1");
     }
+
+    #[test]
+    fn a_cpu_is_idle_from_the_moment_on_at_which_its_last_process_has_done_what_it_did() {
+        let text =
+            "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 1\ncomplete_ns = 1\nwake_ns = [0, 0]\nworker_ns = [0, 0]\n";
+        let mut cpus = Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 1);
+        cpus.on(CpuId(0)).task_until = Instant(1000);
+        assert_eq!([999, 1000].map(|now| cpus.cpus[0].is_idle(Instant(now))), [false, true]);
+    }
 }

@@ -99,3 +99,6 @@ impl Cpus {
         Woken::Chooses(at)
     }
 }
+
+#[cfg(test)]
+mod tests;

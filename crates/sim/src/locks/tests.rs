@@ -172,3 +172,58 @@ fn those_who_wait_are_counted_by_what_they_take_from_each_other() {
     }
     assert!(lock.until.get() <= Instant(1000) + Nanos(4000 * (140 + 4 * 50)));
 }
+
+#[test]
+fn only_who_takes_in_what_others_leave_is_found_and_for_as_long_as_it_has_the_lock_whoever_comes_meanwhile() {
+    let (meter, locks) = (LockMeter::new(4), [Held::default(), Held::default(), Held::default()]);
+    let hold = |at, cpu, lock: &Held, takes_in| {
+        meter.begin(Instant(at), CpuId(cpu), COST);
+        meter.enter(lock, Site::Insert);
+        if takes_in {
+            meter.takes_in();
+        }
+        meter.another();
+        meter.leave(lock, Site::Insert);
+    };
+    let found = |at| {
+        meter.begin(Instant(at), CpuId(3), COST);
+        locks.each_ref().map(|lock| meter.is_taking_in(lock))
+    };
+    hold(1000, 0, &locks[0], true);
+    assert_eq!(found(1150), [true, false, false]);
+    hold(1150, 1, &locks[1], true);
+    hold(1160, 2, &locks[2], false);
+    assert_eq!(
+        found(1199),
+        [true, true, false],
+        "one does not hide the other, and an insertion of its own is nobody's affair"
+    );
+    assert_eq!(found(1200), [false, true, false]);
+    assert_eq!(found(1350), [false; 3]);
+}
+
+#[test]
+fn whoever_leaves_several_requests_goes_through_the_list_and_beside_it_for_each() {
+    let (meter, list) = (LockMeter::new(1), Held::default());
+    meter.begin(Instant(1000), CpuId(0), SectionCost { beside: Nanos(30), ..COST });
+    meter.enter(&list, Site::Leave);
+    (0..3).for_each(|_| meter.another());
+    meter.leave(&list, Site::Leave);
+    assert_eq!((meter.spent(), list.until.get()), (Nanos(4 * (7 + 30)), Instant(1000 + 4 * 7)));
+    assert_eq!(meter.used().held, Nanos(4 * 7));
+}
+
+#[test]
+fn a_call_has_waited_from_its_first_wait_on_and_so_has_the_next_of_its_cpu_that_comes_right_behind() {
+    let (meter, lock) = (LockMeter::new(2), Held::default());
+    let has_waited = |at, cpu| {
+        meter.begin(Instant(at), CpuId(cpu), COST);
+        let before = meter.has_waited();
+        meter.enter(&lock, Site::Insert);
+        [before, meter.has_waited()]
+    };
+    assert_eq!(has_waited(1000, 0), [false, false]);
+    assert_eq!(has_waited(1050, 1), [false, true]);
+    assert_eq!(has_waited(1100, 1), [true, true]);
+    assert_eq!(has_waited(5000, 1), [false, false]);
+}

@@ -148,3 +148,17 @@ fn sectors_are_all_those_that_are_touched() {
     assert_eq!(touched.map(|(offset, bytes)| sectors(offset, bytes)), [8, 1, 1, 2, 1, 2, 0]);
     assert_eq!(Slot::of(&read(511, 514), Instant::ZERO).sectors(), 3);
 }
+
+#[test]
+fn a_write_that_goes_on_with_a_flush_has_not_ended_before_that_has() {
+    let mut window = window(Issue::asynchronous(1));
+    window.add_reads(1);
+    assert_eq!((window.next_of_batch(), window.call_ended(Instant(9))), (Some(0), 1));
+    window.end(0);
+    window.commit(0);
+    assert!(window.first_ended().is_none() && !window.can_reap() && window.has_batch());
+    assert_eq!((window.next_of_batch(), window.call_ended(Instant(11))), (Some(0), 1));
+    window.bio_ended(0, &Bio::new(Op::Write, Sector(0), 0), Status::Ok);
+    assert_eq!(window.reap().map(|(index, _)| index), Some(0));
+    assert_eq!((window.in_flight(), window.can_reap()), (0, false));
+}

@@ -1,0 +1,143 @@
+//! Tasks that are woken, and the turns that they have then.
+
+use hoistway_blk::{CgroupId, CgroupPriority, CpuId, Kernel};
+use hoistway_device::Preset;
+use hoistway_load::{Pattern, Process};
+
+use super::super::{SLICE, Turn};
+use super::*;
+use crate::disk::{Disk, QueueSettings};
+use crate::driver::Backing;
+use crate::host::Host;
+use crate::identity::Sleeper;
+use crate::submitter::Submitter;
+use crate::task::Placement;
+
+const CPU: CpuId = CpuId(0);
+
+/// A reader on CPU 0.
+fn task(number: u32) -> Task {
+    let backing = Backing::Device(Preset::builtin("null").unwrap().build(1));
+    let disk = Disk::new(backing, &QueueSettings::new(Kernel::V6_18, 1), "none", (0, 1), &mut None).unwrap();
+    let process = Process::new("p", 0, Pattern::read(4096));
+    let generator = process.generator(number, 1, |_| 1 << 30).unwrap();
+    let submitter = |_| Submitter::new(&disk.front, Sleeper::Task(number).waiter());
+    let placement = Placement {
+        number,
+        cpu: CPU,
+        cgroup: CgroupId::ROOT,
+        priority: CgroupPriority::default(),
+        polls: false,
+        seed: 1,
+        runtime: None,
+    };
+    Task::new(&process, generator, submitter, &placement)
+}
+
+/// One CPU that is awake 1000 ns after an interrupt of 300, takes 100 for a submission, and 50 to switch to another task.
+fn cpus() -> Cpus {
+    let text = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 100\ncomplete_ns = 300\nswitch_ns = 50\nwake_ns = [1000, 1000]\n\
+                worker_ns = [5000, 5000]\nidle_ns = []\n";
+    Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 1)
+}
+
+#[test]
+fn who_is_woken_while_a_cpu_wakes_up_is_there_when_it_chooses_and_who_is_woken_then_comes_behind_its_interrupt() {
+    for (at, joins) in [(1001, true), (2299, true), (2300, false)] {
+        let mut cpus = cpus();
+        let [mut first, mut second] = [1, 2].map(task);
+        assert!(matches!(cpus.wake(Instant(1000), &mut first), Woken::Chooses(Instant(2400))));
+        let woken = cpus.wake(Instant(at), &mut second);
+        assert_eq!(matches!(woken, Woken::Joins), joins, "woken at {at}");
+        assert!(joins || matches!(woken, Woken::Arrives(Instant(2600))), "300 ns later");
+    }
+}
+
+#[test]
+fn a_task_goes_on_at_once_where_nobody_else_is_and_nothing_has_kept_the_cpu_from_what_it_does_first() {
+    let mut task = task(1);
+    task.entry = Nanos(100);
+    let is_free = |change: fn(&mut Cpus), now| {
+        let mut cpus = cpus();
+        cpus.on(CPU).free_at = Instant(1000);
+        change(&mut cpus);
+        cpus.is_free(Instant(now), &task)
+    };
+    assert!(is_free(|_| (), 1100) && is_free(|_| (), 5000));
+    assert!(!is_free(|_| (), 1099), "an interrupt has taken a nanosecond of its time");
+    assert!(!is_free(|cpus| cpus.on(CPU).is_taken = true, 5000), "another one is in the middle of its turn");
+    let wait = Wait { since: Instant(0), entry: Nanos(100), switch: Nanos::ZERO, in_call: Nanos::ZERO };
+    let others_wait = |cpus: &mut Cpus| cpus.on(CPU).waiting.wakes(7, 0, Nanos(1000), wait);
+    let mut with_others = cpus();
+    others_wait(&mut with_others);
+    assert!(!with_others.is_free(Instant(5000), &task));
+    with_others.set(Instant(1000), CPU).expect("it turns to the other one");
+    with_others.on(CPU).waiting.runs(Instant(1000), 7);
+    assert!(!with_others.is_free(Instant(5000), &task), "it has turned to another one");
+}
+
+#[test]
+fn who_has_kept_its_cpu_until_the_end_of_its_turn_has_its_next_one_after_who_has_not() {
+    let mut cpus = cpus();
+    let mut tasks = [1, 2, 3].map(task);
+    tasks.iter_mut().for_each(|task| task.entry = Nanos(100));
+    cpus.enter(Instant(1000), &mut tasks[0]);
+    for other in [1, 2] {
+        assert!(cpus.enqueue(Instant(2000), &mut tasks[other]).next.is_none(), "it waits");
+    }
+    // From the end of its last step on it thinks for 5 us.
+    tasks[0].spin = Nanos(5000);
+    let mut at = cpus.ran(Instant(3000), &mut tasks[0]);
+    let mut order = Vec::new();
+    while let Some(now) = at {
+        let setting = cpus.on(CPU).setting;
+        match cpus.next(now, CPU, setting) {
+            Turn::Later(later) => at = Some(later),
+            Turn::Nobodys => panic!("somebody waits"),
+            Turn::Run(number) => {
+                order.push(number);
+                let task = &mut tasks[number as usize - 1];
+                cpus.enter(now, task);
+                let end = now + Nanos(1000);
+                at = cpus.ran(end, task);
+                if order.len() == 1 {
+                    // It wants another turn at once, and so does the first one, a moment before.
+                    for again in [0, 1] {
+                        let next = cpus.enqueue(end, &mut tasks[again]).next;
+                        at = next.or(at);
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(order, [2, 3, 2, 1]);
+}
+
+#[test]
+fn who_falls_asleep_is_owed_two_slices_at_most() {
+    let mut cpus = cpus();
+    let mut tasks = [1, 2].map(task);
+    tasks.iter_mut().for_each(|task| task.entry = Nanos(100));
+    cpus.enter(Instant(1000), &mut tasks[0]);
+    cpus.enqueue(Instant(2000), &mut tasks[1]);
+    tasks[0].spin = Nanos(10 * SLICE.0);
+    let at = cpus.ran(Instant(3000), &mut tasks[0]).expect("the other one waits");
+    assert_eq!(tasks[0].lag_ns, 0, "it has had too much");
+    let setting = cpus.on(CPU).setting;
+    assert!(matches!(cpus.next(at, CPU, setting), Turn::Run(2)));
+    cpus.enter(at, &mut tasks[1]);
+    assert!(cpus.ran(at + Nanos(1000), &mut tasks[1]).is_none(), "nobody waits");
+    assert_eq!(tasks[1].lag_ns, 2 * SLICE.0 as i64);
+}
+
+#[test]
+fn a_cpu_that_is_busy_takes_its_time_to_switch_to_who_has_slept_and_none_for_who_has_not() {
+    for (switch, ends) in [(1, 3150), (0, 3100)] {
+        let mut cpus = cpus();
+        let [mut first, mut second] = [1, 2].map(task);
+        cpus.enter(Instant(1000), &mut first);
+        (second.entry, second.switch) = (Nanos(100), Nanos(switch));
+        cpus.enqueue(Instant(2000), &mut second);
+        assert_eq!(cpus.ran(Instant(3000), &mut first), Some(Instant(ends)));
+    }
+}

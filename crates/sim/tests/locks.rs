@@ -1,0 +1,51 @@
+//! What schedulers' locks take is CPU time of processes, and of nobody else.
+
+#[path = "support/mod.rs"]
+mod support;
+
+use hoistway_blk::{Insertion, Kernel, Nanos, Techniques};
+use hoistway_device::Preset;
+use hoistway_fio::{Environment, JobFile};
+use hoistway_sim::{Control, Host, LockUse, QueueSettings, Scenario, run};
+use support::spec;
+
+/// On a host on which nothing takes time but what is done under locks of schedulers: that, and CPU time of all processes.
+fn simulated(job: &str, scheduler: &str, cpus: u16, techniques: Techniques) -> (LockUse, Nanos) {
+    let text = format!("[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nrw=randrw\n{job}");
+    let workload = JobFile::parse(&text, "test.fio", &Environment::empty()).unwrap().load;
+    let host = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 0\nwake_ns = [0, 0]\nworker_ns = [0, 0]\n\
+                idle_ns = []\nhandover_ns = 300\nwaiter_ns = 50\nlist_ns = 0\nlist_handover_ns = 0\n[sections_ns]\nothers = 1000\n";
+    let (preset, host) = (Preset::builtin("intel-s3520-1600gb").unwrap(), Host::from_toml(host, "x.toml").unwrap());
+    let queue = QueueSettings { techniques, ..QueueSettings::new(Kernel::V6_18, cpus) };
+    let devices = vec![&preset; workload.files.len()];
+    let scenario = Scenario { workload: &workload, devices, guests: None, queue, host, runtime: None };
+    let result = run(&scenario, &spec(scheduler, &[], 1), &Control::default()).unwrap();
+    let spent = result.processes.iter().map(|process| process.cpu.system_ns + process.cpu.user_ns).sum();
+    assert!(result.locks.taken > 400, "{scheduler}: {:?}", result.locks);
+    (result.locks, Nanos(spent))
+}
+
+const MANY: &str = "[a]\niodepth=16\nnumjobs=8\nnumber_ios=500\n";
+
+#[test]
+fn processes_pay_for_each_section_and_for_waiting_whoever_goes_through_it() {
+    let alone = "[a]\nnumber_ios=200\n";
+    let deep = "[a]\niodepth=64\niodepth_batch=8\nnumber_ios=2000\n";
+    let two_disks = "[a]\nfilename=/dev/sda:/dev/sdb\niodepth=512\niodepth_batch=256\nnumber_ios=2000\n";
+    for scheduler in ["mq-deadline", "kyber", "bfq"] {
+        for (job, cpus) in [(alone, 1), (deep, 1), (two_disks, 1), (MANY, 4)] {
+            let (locks, spent) = simulated(job, scheduler, cpus, Techniques::NONE);
+            assert_eq!(spent, locks.held + locks.waited, "{scheduler} on {cpus} CPUs: {job}");
+        }
+    }
+}
+
+#[test]
+fn so_they_do_for_what_is_left_to_others() {
+    for insertion in [Insertion::Direct, Insertion::Buckets, Insertion::Pending] {
+        let techniques = Techniques { single_dispatcher: true, batch_dispatch: true, insertion, ..Techniques::NONE };
+        let (locks, spent) = simulated(MANY, "mq-deadline", 4, techniques);
+        assert_eq!(spent, locks.held + locks.waited, "{insertion:?}: {locks:?}");
+        assert_eq!(locks.lists_taken > 0, insertion != Insertion::Direct, "{insertion:?}: {locks:?}");
+    }
+}

@@ -1,0 +1,137 @@
+//! Whatever a probe is told of happens on the disk that it was told of before.
+
+use hoistway_blk::{Bio, CpuId, Event, Kernel, Nanos, Now, Op, Probe, Waiter};
+use hoistway_cgroup::IoMax;
+use hoistway_device::Preset;
+use hoistway_fio::{Environment, JobFile};
+use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, Write, run_probed};
+
+/// All I/O of disk `n` is in its gibibyte `n`. Counts what was told of each, in its right place and elsewhere.
+#[derive(Default)]
+struct Places {
+    device: u32,
+    told: [u64; 3],
+    elsewhere: Vec<String>,
+}
+
+const GIB_SECTORS: u64 = 1 << 21;
+
+impl Places {
+    fn note(&mut self, sector: u64, event: Event<'_>) {
+        let device = sector / GIB_SECTORS;
+        if device == u64::from(self.device) {
+            self.told[device as usize] += 1;
+        } else {
+            self.elsewhere.push(format!("on disk {}: {event:?}", self.device));
+        }
+    }
+}
+
+impl Probe for Places {
+    fn enter(&mut self, device: u32, _: Option<Waiter>) {
+        self.device = device;
+    }
+
+    fn event(&mut self, _: Now, _: CpuId, event: Event<'_>) {
+        match event {
+            Event::Queue(&Bio { sector, .. }) | Event::Split(&Bio { sector, .. }) => self.note(sector.0, event),
+            Event::GetRq(rq)
+            | Event::Insert(rq)
+            | Event::Dispatch { rq: Some(rq), .. }
+            | Event::Issue(rq)
+            | Event::Requeue(rq)
+            | Event::Complete(rq, _)
+            | Event::End(rq)
+                if rq.op != Op::Flush =>
+            {
+                self.note(rq.sector.0, event);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A recording of reads of three disks in turns, each in its own gibibyte.
+fn recording() -> String {
+    let disks = ["/dev/a", "/dev/b", "/dev/c"];
+    let opened = disks.map(|disk| format!("0 {disk} add\n")).concat();
+    let read = |number: u64| {
+        let disk = number % 3;
+        let offset = (disk << 30) + (number * 7919 % 100_000) * 4096;
+        format!("0 {} read {offset} 4096\n", disks[disk as usize])
+    };
+    format!("fio version 3 iolog\n{opened}{}", (0..3000).map(read).collect::<String>())
+}
+
+fn told(job: &str, scheduler: &str, change: impl FnOnce(&mut QueueSettings)) -> Places {
+    let recording = recording();
+    let log = |_: &std::path::Path| Ok(hoistway_fio::log_in_memory(recording.as_bytes()));
+    let environment = Environment { log: &log, ..Environment::empty() };
+    let workload = JobFile::parse(job, "job.fio", &environment).unwrap_or_else(|e| panic!("{e}")).load;
+    let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
+    let mut queue = QueueSettings::new(Kernel::V6_18, 4);
+    change(&mut queue);
+    let scenario = Scenario {
+        workload: &workload,
+        devices: vec![&preset; workload.files.len()],
+        guests: None,
+        queue,
+        host: Host { memory_bytes: 256 << 20, ..Host::builtin("server").unwrap() },
+        runtime: None,
+    };
+    let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
+    let (result, places) = run_probed(&scenario, &spec, &Control::default(), Places::default()).unwrap();
+    assert!(result.refused.is_empty(), "{:?}", result.refused);
+    places
+}
+
+const SCHEDULERS: [&str; 5] = ["none", "mq-deadline", "kyber", "bfq", "cfq"];
+
+#[test]
+fn what_a_process_of_several_disks_submits_in_one_call_is_told_of_each_disk_apart() {
+    let job = "[replay]\nread_iolog=disks.log\nreplay_no_stall=1\nioengine=libaio\ndirect=1\niodepth=256\n\
+               iodepth_batch=96\niodepth_low=100\n";
+    for scheduler in SCHEDULERS {
+        let places = told(job, scheduler, |_| ());
+        assert_eq!(places.elsewhere, Vec::<String>::new(), "{scheduler}");
+        assert!(places.told.iter().all(|&told| told > 3000), "{scheduler}: {:?}", places.told);
+    }
+}
+
+#[test]
+fn so_it_is_while_files_of_their_queues_are_written() {
+    let job = "[global]\nioengine=libaio\ndirect=1\nrw=randread\niodepth=64\nsize=64m\nruntime=100ms\ntime_based\n\
+               [a]\nfilename=/dev/a\n[b]\nfilename=/dev/b\noffset=1g\n[c]\nfilename=/dev/c\noffset=2g\n";
+    let write = |ms, file: &str, text: &str| Write {
+        at: Nanos::from_millis(ms),
+        only_under: None,
+        file: file.to_owned(),
+        text: text.to_owned(),
+    };
+    for (scheduler, other) in
+        [("mq-deadline", "none"), ("kyber", "none"), ("bfq", "none"), ("deadline", "noop"), ("cfq", "noop")]
+    {
+        let writes = vec![
+            write(20, "nr_requests", "8"),
+            write(40, "scheduler", other),
+            write(60, "scheduler", scheduler),
+            write(80, "scheduler", other),
+        ];
+        let places = told(job, scheduler, |queue| queue.writes = writes);
+        assert_eq!(places.elsewhere, Vec::<String>::new(), "{scheduler}");
+        assert!(places.told.iter().all(|&told| told > 3000), "{scheduler}: {:?}", places.told);
+    }
+}
+
+#[test]
+fn so_it_is_of_what_the_page_cache_submits_and_of_what_limits_have_kept() {
+    let job = "[global]\nruntime=300ms\ntime_based\nsize=128m\n[a]\nfilename=/dev/a\nrw=write\nbs=64k\nfsync=200\n\
+               [b]\nfilename=/dev/b\nrw=randwrite\nbs=64k\noffset=1g\n\
+               [c]\nfilename=/dev/c\nrw=randread\ndirect=1\nioengine=libaio\niodepth=8\noffset=2g\ncgroup=slow\n";
+    for scheduler in ["none", "mq-deadline"] {
+        let limit = IoMax { riops: Some(2000), ..IoMax::default() };
+        let places = told(job, scheduler, |queue| queue.io_max = vec![("slow".to_owned(), limit)]);
+        assert_eq!(places.elsewhere, Vec::<String>::new(), "{scheduler}");
+        assert!(places.told.iter().all(|&told| told > 300), "{scheduler}: {:?}", places.told);
+    }
+}
