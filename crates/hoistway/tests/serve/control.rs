@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::running::{Running, hoistway, is_installed, succeeded};
+use crate::wire::Client;
 
 pub(crate) fn shown(server: &Running) -> serde_json::Value {
     let mut state: serde_json::Value =
@@ -130,6 +131,20 @@ fn only_the_owner_may_open_the_socket_and_it_goes_with_the_server() {
     let kept = server.folder().to_owned();
     server.end();
     assert!(!kept.join("control.sock").exists() && !kept.join("nbd.sock").exists());
+}
+
+#[test]
+fn a_limit_holds_for_reads_of_holes_as_well() {
+    let mut server = Running::start(&["--target", "mem:8M", "--export", "name=vm1,riops=2"]);
+    let mut client = Client::in_chunks(&server, "vm1").unwrap();
+    // 64 KiB of a memory that nobody has written to: it is a hole, and could be told without a look at the target.
+    client.0.write_all(&b"\x25\x60\x95\x13\0\0\0\0abcdefgh\0\0\0\0\0\0\0\0\0\x01\0\0".repeat(20)).unwrap();
+    let mut counts = [0, 0];
+    server.wait_until("all have come", |server| {
+        counts = ["reads", "held_back"].map(|count| shown(server)["exports"][0][count].as_u64().unwrap());
+        counts[0] + counts[1] == 20
+    });
+    assert!(counts[1] > 0, "it was not limited");
 }
 
 #[test]
