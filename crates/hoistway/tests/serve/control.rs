@@ -113,7 +113,6 @@ fn who_says_little_and_slowly_keeps_neither_others_nor_the_end_waiting() {
         }
     });
     let before = Instant::now();
-    // It has its five seconds first.
     assert!(server.ctl(&["show"]).status.success());
     assert!(before.elapsed() < Duration::from_secs(30), "{:?}", before.elapsed());
     let mut another = TcpStream::connect(metrics).unwrap();
@@ -121,6 +120,26 @@ fn who_says_little_and_slowly_keeps_neither_others_nor_the_end_waiting() {
     assert!(server.end().ends_with("Some(0)"));
     is_over.store(true, Relaxed);
     drips.join().unwrap();
+}
+
+#[test]
+fn however_many_say_nothing_figures_are_answered() {
+    let server = Running::start(&["--target", "mem:8M", "--metrics", "127.0.0.1:0"]);
+    let log = server.log();
+    let metrics = log.split_once("metrics at http://").unwrap().1.split_once("/metrics").unwrap().0;
+    let control = server.folder().join("control.sock");
+    // One after the other they would have five seconds each, and Prometheus waits for ten.
+    let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(metrics).unwrap()).collect();
+    let silent_too: Vec<_> = (0..40).map(|_| UnixStream::connect(&control).unwrap()).collect();
+    let mut scraper = TcpStream::connect(metrics).unwrap();
+    scraper.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    scraper.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    BufReader::new(scraper).read_line(&mut answer).unwrap();
+    assert_eq!(answer, "HTTP/1.1 200 OK\r\n");
+    assert!(server.ctl(&["show"]).status.success());
+    drop((silent, silent_too));
+    assert!(server.end().ends_with("Some(0)"));
 }
 
 #[test]
