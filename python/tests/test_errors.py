@@ -57,6 +57,12 @@ def test_a_profile_that_is_wrong_says_where() -> None:
         ({"cpus": 1 << 40}, "cpus", "expected a whole number from 0 to 65535"),
         ({"cpus": "4"}, "cpus", "expected a whole number"),
         ({"repeats": 0}, "repeats", "repeats 0: expected 1 to 1000"),
+        ({"repeats": None}, "repeats", "repeats None: expected a whole number"),
+        ({"seed": None}, "seed", "seed None: expected a whole number"),
+        ({"runtime": 10**400}, "runtime", "expected a number"),
+        ({"schedulers": ["\ud800"]}, "schedulers", "schedulers: has half a character"),
+        ({"set": {"bfq.slice_idle": "\udcff"}}, "set", "set: has half a character"),
+        ({"techniques": [""]}, "techniques", '"" is no technique'),
         ({"runtime": 0}, "runtime", "expected a time between 1 us and 10 years"),
         ({"runtime": float("nan")}, "runtime", "expected a number"),
         ({"focus": "a:read"}, "focus", "focus a:read"),
@@ -86,7 +92,22 @@ def test_jobs_that_are_no_lines_of_a_job_file_are_refused() -> None:
     assert refused(hoistway.Job(name="a", bs="4k\nrw=write")).option == "bs"
     assert refused(hoistway.Job(name="a", rw="sideways")).line == 5
     assert refused(hoistway.Job(name="a", runtime=-1)).option == "runtime"
-    assert refused(3).option == "job"
+    assert refused(hoistway.Job(name=5)).option == "name"
+    assert refused(hoistway.Load(["a"])).option == refused(hoistway.Load("a")).option == "jobs"
+    assert refused(3).option == refused("[a]\n\ud800=1\n").option == "job"
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    numpy = pytest.importorskip("numpy")
+
+    def compared(**numbers: Any) -> str:
+        queue = {"nr_requests": numbers.pop("nr_requests")}
+        load = hoistway.Job(name="a", rw="randread", size="1m")
+        return compare(load, device="null", schedulers=["none"], queue=queue, **numbers).json(stable=True)
+
+    plain = compared(repeats=2, seed=7, nr_requests=32, runtime=0.0078125)
+    whole = {"repeats": numpy.int64(2), "seed": numpy.uint64(7), "nr_requests": numpy.int32(32)}
+    assert compared(**whole, runtime=numpy.float32(0.0078125)) == plain
 
 
 def test_a_file_that_holds_no_results_is_refused_by_name(tmp_path: pathlib.Path) -> None:

@@ -110,6 +110,18 @@ fn a_file_that_becomes_shorter_fails_its_reads_and_nothing_else() {
 }
 
 #[test]
+fn behind_the_end_of_a_file_that_became_shorter_is_no_hole_that_reads_as_zeroes() {
+    let file = temporary(4 * MIB);
+    let engine = over(&[&file]);
+    let volume = engine.volume();
+    ask(&volume, Request::write(0, filled(7, MIB), 0));
+    file.as_file().set_len(2 * MIB).unwrap();
+    assert_eq!(extents(&volume), [(MIB, false), (MIB, true), (2 * MIB, false)]);
+    let behind: Vec<_> = volume.extents(3 * MIB..4 * MIB, usize::MAX).unwrap().iter().map(|it| it.is_hole).collect();
+    assert_eq!(behind, [false]);
+}
+
+#[test]
 fn several_files_are_volumes_of_one_queue_and_never_meet() {
     let files = [temporary(MIB), temporary(MIB + 512), temporary(MIB)];
     let engine = over(&files.each_ref());

@@ -6,6 +6,7 @@ use hoistway_blk::AttributeError;
 use hoistway_engine::Engine;
 use hoistway_nbd::Export;
 
+use crate::control::ExportState;
 use crate::served::{Offer, Served, Site};
 use crate::server::{Placed, ServerError};
 use crate::spec::check_names;
@@ -140,7 +141,7 @@ impl Site {
             .map(|(file, value)| format!("{}={value}", file.trim_start_matches("iosched/")))
             .collect();
         for export in &after.1 {
-            let settings = |it: &crate::control::ExportState| (it.weight, it.ioprio.clone(), it.limits.clone());
+            let settings = |it: &ExportState| (it.weight, it.ioprio.clone(), it.limits.clone());
             match before.1.iter().find(|other| other.name == export.name) {
                 None => changes.push(format!("export {:?} begins", export.name)),
                 Some(other) if settings(other) != settings(export) => changes.push(format!(
@@ -150,8 +151,17 @@ impl Site {
                 Some(_) => {}
             }
         }
-        let is_gone = |export: &&crate::control::ExportState| !after.1.iter().any(|other| other.name == export.name);
+        let is_gone = |export: &&ExportState| !after.1.iter().any(|other| other.name == export.name);
         changes.extend(before.1.iter().filter(is_gone).map(|export| format!("export {:?} ends", export.name)));
+        // Which is the first one matters: it answers to the empty name, too.
+        let in_both = |these: &[ExportState], others: &[ExportState]| -> Vec<String> {
+            let stays = |it: &&ExportState| others.iter().any(|other| other.name == it.name);
+            these.iter().filter(stays).map(|it| format!("{:?}", it.name)).collect()
+        };
+        let order = in_both(&after.1, &before.1);
+        if order != in_both(&before.1, &after.1) {
+            changes.push(format!("exports in the order {}", order.join(", ")));
+        }
         Ok(changes)
     }
 

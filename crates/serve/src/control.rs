@@ -2,17 +2,17 @@
 //! for its owner alone.
 
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
-use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hoistway_blk::AttributeError;
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
+use crate::askers;
 use crate::latency::Latencies;
 use crate::listener::{OwnSocket, bind, connect};
 use crate::patient::Patient;
@@ -267,25 +267,25 @@ impl Control {
         Ok(Control { listener, _socket: socket })
     }
 
-    /// Answers until somebody stops that, one after the other.
+    /// Answers until somebody stops that.
     pub fn serve(&self, site: &Site, stop: &Stop) {
-        while !stop.is_stopped() {
-            stop.wait_or(self.listener.as_fd());
-            if let Ok((stream, _)) = self.listener.accept() {
-                // Who is too slow, or has gone, is not answered.
-                let _ = converse(site, &stream, stop);
-            }
-        }
+        let accept = |listener: &UnixListener| listener.accept().map(|(stream, _)| stream);
+        let one_at_a_time = Mutex::new(site);
+        askers::serve(&self.listener, stop, accept, |stream| {
+            // Who is too slow, or has gone, is not answered.
+            let _ = converse(&one_at_a_time, stream, stop);
+        });
     }
 }
 
-fn converse(site: &Site, stream: &UnixStream, stop: &Stop) -> io::Result<()> {
+/// A change is made of what there is, so there is one at a time.
+fn converse(site: &Mutex<&Site>, stream: &UnixStream, stop: &Stop) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     let mut line = String::new();
     let asks = Patient::new(stream, PATIENCE, Some(stop));
     BufReader::new(asks.take(REQUEST_BYTES_MAX)).read_line(&mut line)?;
     let answer = match serde_json::from_str(&line) {
-        Ok(ask) => site.answer(ask),
+        Ok(ask) => site.lock().unwrap_or_else(PoisonError::into_inner).answer(ask),
         Err(error) => Answer::Refused(format!("not understood: {error}")),
     };
     let mut text = serde_json::to_string(&answer)?;

@@ -9,6 +9,7 @@
 //! that a request over memory costs a receive, a copy and a send. Each export is a group of the scheduler (its weight, and the
 //! priority of its clients) and has limits of its own.
 
+mod askers;
 mod change;
 mod connection;
 mod control;

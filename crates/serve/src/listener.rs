@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hoistway_nbd::Tls;
+use rustix::net::sockopt::socket_acceptconn;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
 use crate::connection::Connection;
@@ -57,8 +58,9 @@ impl Listener {
     /// A socket that somebody else has made, and removes.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If nobody can come there, or the system refuses.
     pub fn of_unix(listener: UnixListener) -> io::Result<Listener> {
+        listens(listener.as_fd())?;
         listener.set_nonblocking(true)?;
         Ok(Listener { place: Place::Unix(listener, None), requires_tls: false })
     }
@@ -66,8 +68,9 @@ impl Listener {
     /// The same for TCP.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If nobody can come there, or the system refuses.
     pub fn of_tcp(listener: TcpListener) -> io::Result<Listener> {
+        listens(listener.as_fd())?;
         listener.set_nonblocking(true)?;
         Ok(Listener { place: Place::Tcp(listener), requires_tls: false })
     }
@@ -87,6 +90,14 @@ impl Listener {
                 Ok((Socket::tcp(stream)?, address.to_string()))
             }
         }
+    }
+}
+
+/// A service manager may hand over what is one client already, of which nothing would ever be accepted.
+fn listens(socket: BorrowedFd<'_>) -> io::Result<()> {
+    match socket_acceptconn(socket)? {
+        true => Ok(()),
+        false => Err(io::Error::other("does not listen (expected ListenStream= and Accept=no in the .socket unit)")),
     }
 }
 

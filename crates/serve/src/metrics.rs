@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd as _;
 use std::time::Duration;
 
+use crate::askers;
 use crate::control::{ExportState, State};
 use crate::latency::Latencies;
 use crate::patient::Patient;
@@ -47,15 +47,13 @@ impl Metrics {
         self.listener.local_addr().map_or_else(|_| "?".into(), |address| address.to_string())
     }
 
-    /// Answers until somebody stops that, one after the other.
+    /// Answers until somebody stops that.
     pub fn serve(&self, site: &Site, stop: &Stop) {
-        while !stop.is_stopped() {
-            stop.wait_or(self.listener.as_fd());
-            if let Ok((stream, _)) = self.listener.accept() {
-                // Who is too slow, or has gone, is not answered.
-                let _ = answer(site, &stream, stop);
-            }
-        }
+        let accept = |listener: &TcpListener| listener.accept().map(|(stream, _)| stream);
+        askers::serve(&self.listener, stop, accept, |stream| {
+            // Who is too slow, or has gone, is not answered.
+            let _ = answer(site, stream, stop);
+        });
     }
 }
 

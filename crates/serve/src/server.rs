@@ -17,19 +17,19 @@ use crate::stop::Stop;
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// An export.
-    #[error("{0}")]
+    #[error(transparent)]
     Export(#[from] SpecError),
     /// A weight.
-    #[error("{0}")]
+    #[error(transparent)]
     Weight(#[from] ConfigError),
     /// What a running server does not change, or its queue does not take.
     #[error("{0}")]
     Refused(String),
     /// The block layer or the target.
-    #[error("{0}")]
+    #[error(transparent)]
     Engine(#[from] StartError),
     /// The system.
-    #[error("{0}")]
+    #[error(transparent)]
     System(#[from] io::Error),
     /// A socket.
     #[error("cannot listen on {place}: {why}")]

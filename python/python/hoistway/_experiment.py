@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 from . import _hoistway
@@ -16,6 +18,15 @@ Path = os.PathLike[str]
 JobLike = str | Path | Load | Job | None
 Profile = str | Path | Mapping[str, Any]
 SchedulerLike = str | type[Scheduler]
+
+_ARGUMENTS = {
+    "load": "job",
+    "guests": "guest_schedulers",
+    "tunables": "set",
+    "queue_files": "queue",
+    "writes": "at",
+}
+"""Arguments that the library has other names for."""
 
 _ALLOWED: dict[type, str] = {str: "a text", int: "a whole number", bool: "True or False"}
 
@@ -30,7 +41,17 @@ class Experiment:
         """Schedulers that were written in Python."""
 
     def json(self) -> str:
-        """The fields."""
+        """The fields.
+
+        Raises:
+            Error: A text has halves of characters, which Python's may have and no others.
+        """
+        for field, value in self.fields.items():
+            try:
+                json.dumps(value, ensure_ascii=False).encode()
+            except UnicodeEncodeError:
+                argument = _ARGUMENTS.get(field, field)
+                raise Error(f"{argument}: has half a character (expected a text that is UTF-8)", option=argument) from None
         return json.dumps(self.fields)
 
 
@@ -83,6 +104,7 @@ def experiment(
     chosen_devices: list[dict[str, Any]] = [{"common": _profile("device", place), "files": of_files} for place in places]
     if not chosen_devices and of_files:
         chosen_devices = [{"common": None, "files": of_files}]
+    chosen_techniques = sequence("techniques", techniques)
     fields = {
         "load": _load(job),
         "devices": chosen_devices,
@@ -96,7 +118,7 @@ def experiment(
             "schedulers": names("guest_schedulers", guest_schedulers),
             "virtual_disk": None if virtual_disk is None else _profile("virtual_disk", virtual_disk),
             "weights": [
-                [is_("guest_weights", file, str), number("guest_weights", weight, 32)]
+                [is_("guest_weights", file, str), needed("guest_weights", weight, 32)]
                 for file, weight in mapping("guest_weights", guest_weights).items()
             ],
         },
@@ -106,23 +128,23 @@ def experiment(
         ],
         "vary": [varied("vary", name, values) for name, values in mapping("vary", vary).items()],
         "hw_queues": number("hw_queues", hw_queues, 16),
-        "read_queues": number("read_queues", read_queues, 16),
-        "poll_queues": number("poll_queues", poll_queues, 16),
+        "read_queues": needed("read_queues", read_queues, 16),
+        "poll_queues": needed("poll_queues", poll_queues, 16),
         "shared_tags": is_("shared_tags", shared_tags, bool),
-        "techniques": ",".join(is_("techniques", one, str) for one in sequence("techniques", techniques)) or None,
+        "techniques": ",".join(is_("techniques", one, str) for one in chosen_techniques) if chosen_techniques else None,
         "writes": [_write(write) for write in sequence("at", at)],
         "io_max": _cgroup_files("io_max", io_max),
         "io_prio_class": _cgroup_files("io_prio_class", io_prio_class),
         "runtime_ns": nanoseconds("runtime", runtime),
         "ramp_ns": nanoseconds("ramp", ramp),
-        "repeats": number("repeats", repeats, 32),
+        "repeats": needed("repeats", repeats, 32),
         "baseline": None if baseline is None else _scheduler("baseline", baseline, classes),
         "focus": [
             json.loads(_hoistway.focus(is_("focus", one, str)))
             for one in ([focus] if isinstance(focus, str) else sequence("focus", focus))
         ],
         "smallest_effect": None if smallest_effect is None else _real("smallest_effect", smallest_effect),
-        "seed": number("seed", seed, 64),
+        "seed": needed("seed", seed, 64),
         "logs": is_("logs", logs, bool),
         "excerpts": is_("excerpts", excerpts, bool),
     }
@@ -215,8 +237,10 @@ def _text(argument: str, value: object) -> str:
     """What is written to a file of the kernel's."""
     if isinstance(value, bool):
         return str(int(value))
-    if isinstance(value, (str, int)):
-        return str(value)
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, str):
+        return value
     raise Error(f"{argument} {value!r}: expected a text or a whole number", option=argument)
 
 
@@ -228,27 +252,35 @@ def is_(argument: str, value: object, kind: type) -> Any:
 
 
 def number(argument: str, number: int | None, bits: int) -> int | None:
-    """A whole number of so many bits."""
-    if number is None:
-        return None
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << bits:
+    """A whole number of so many bits, or None."""
+    return None if number is None else needed(argument, number, bits)
+
+
+def needed(argument: str, number: int, bits: int) -> int:
+    """A whole number of so many bits. Those of numpy are numbers, too."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or not 0 <= number < 1 << bits:
         raise Error(f"{argument} {number!r}: expected a whole number from 0 to {(1 << bits) - 1}", option=argument)
-    return number
+    return int(number)
 
 
 def _real(argument: str, number: float) -> float:
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or number != number or abs(number) == float("inf"):
+    try:
+        real = float(number) if isinstance(number, Real) and not isinstance(number, bool) else math.nan
+    except OverflowError:
+        real = math.inf
+    if not math.isfinite(real):
         raise Error(f"{argument} {number!r}: expected a number", option=argument)
-    return float(number)
+    return real
 
 
 def nanoseconds(argument: str, seconds: float | None) -> int | None:
     """A time that is given in seconds."""
     if seconds is None:
         return None
-    if not 0 <= _real(argument, seconds) < 1e10:
+    real = _real(argument, seconds)
+    if not 0 <= real < 1e10:
         raise Error(f"{argument} {seconds!r}: expected seconds, up to ten years", option=argument)
-    return round(seconds * 1e9)
+    return round(real * 1e9)
 
 
 def sequence(argument: str, values: Iterable[Any]) -> list[Any]:

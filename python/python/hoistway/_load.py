@@ -75,12 +75,15 @@ class Load:
 
     def fio(self) -> str:
         """They as the text of a job file, which errors of `compare` name the lines of."""
-        return "\n".join(job.fio() for job in self.jobs)
+        jobs = self.jobs if isinstance(self.jobs, (str, Job)) else list(self.jobs)
+        if isinstance(jobs, (str, Job)) or not all(isinstance(job, Job) for job in jobs):
+            raise Error(f"jobs {jobs!r}: expected a list of Jobs", option="jobs")
+        return "\n".join(job.fio() for job in jobs)
 
 
 def _harmless(option: str, text: str) -> str:
     """A text that does not end its line, and so says nothing of other options."""
-    if option == "name" and (not text or "]" in text) or any(character in text for character in "\r\n\0"):
+    if not isinstance(text, str) or option == "name" and (not text or "]" in text) or any(character in text for character in "\r\n\0"):
         raise Error(f"{option} {text!r}: expected a text of one line, in names without ]", option=option)
     return text
 

@@ -124,6 +124,18 @@ fn what_can_change_does_when_it_is_read_again_and_clients_stay() {
 }
 
 #[test]
+fn that_another_export_is_the_first_one_is_told() {
+    let mut server = start(BEFORE);
+    let at = BEFORE.find("[[export]]\nname = \"vm2\"").unwrap();
+    let first = BEFORE.find("[[export]]").unwrap();
+    let turned = format!("{}{}\n{}", &BEFORE[..first], &BEFORE[at..], &BEFORE[first..at]);
+    let said = reload(&mut server, &turned);
+    assert!(said.ends_with("read again: exports in the order \"vm2\", \"vm1\"\n"), "{said}");
+    assert_eq!(shown(&server)["exports"][0]["name"], "vm2");
+    assert!(reload(&mut server, &turned).contains("nothing has changed"));
+}
+
+#[test]
 fn of_a_file_with_something_that_cannot_be_nothing_holds() {
     let mut server = start(BEFORE);
     let before = shown(&server);
@@ -135,7 +147,10 @@ fn of_a_file_with_something_that_cannot_be_nothing_holds() {
         (lighter.replace("read-only = true", ""), "export \"vm2\": path, offset, size"),
         (lighter.replace("offset = \"1M\"", "offset = \"2M\""), "export \"vm2\": path, offset, size"),
         (lighter.replace("name = \"vm2\"", "name = \"vm3\"\npath = \"/x\""), "exclude each other"),
-        (format!("{lighter}[[export]]\nname = \"vm3\"\noffset = \"4M\"\n"), "the target has 4194304"),
+        (
+            format!("{lighter}[[export]]\nname = \"vm3\"\noffset = \"4M\"\n"),
+            "serve.toml:17: export \"vm3\" would begin at byte 4194304, but the target has 4194304\n",
+        ),
         (lighter.replace("fifo_batch=4", "fifo_batch=no"), "mq-deadline.fifo_batch=no: invalid value"),
         (lighter.replace("\"mq-deadline\"", "\"bfq\""), "the scheduler is bfq"),
         (lighter.replace("\"mq-deadline\"", "\"noop\""), "scheduler=noop: invalid value"),
@@ -153,7 +168,7 @@ fn of_a_file_with_something_that_cannot_be_nothing_holds() {
     fs::remove_file(server.folder().join("serve.toml")).unwrap();
     let length = server.log().len();
     kill_process(server.id(), Signal::HUP).unwrap();
-    server.wait_until("it complains", |server| server.log()[length..].contains("nothing changes"));
+    server.wait_until("it complains", |server| server.log()[length..].contains("cannot be read: No such file"));
     assert!(Client::at(&server, "vm1").unwrap().is_served());
 }
 

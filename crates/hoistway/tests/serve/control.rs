@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::running::{Running, hoistway, is_installed, succeeded};
+use crate::wire::Client;
 
 pub(crate) fn shown(server: &Running) -> serde_json::Value {
     let mut state: serde_json::Value =
@@ -112,7 +113,6 @@ fn who_says_little_and_slowly_keeps_neither_others_nor_the_end_waiting() {
         }
     });
     let before = Instant::now();
-    // It has its five seconds first.
     assert!(server.ctl(&["show"]).status.success());
     assert!(before.elapsed() < Duration::from_secs(30), "{:?}", before.elapsed());
     let mut another = TcpStream::connect(metrics).unwrap();
@@ -123,6 +123,26 @@ fn who_says_little_and_slowly_keeps_neither_others_nor_the_end_waiting() {
 }
 
 #[test]
+fn however_many_say_nothing_figures_are_answered() {
+    let server = Running::start(&["--target", "mem:8M", "--metrics", "127.0.0.1:0"]);
+    let log = server.log();
+    let metrics = log.split_once("metrics at http://").unwrap().1.split_once("/metrics").unwrap().0;
+    let control = server.folder().join("control.sock");
+    // One after the other they would have five seconds each, and Prometheus waits for ten.
+    let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(metrics).unwrap()).collect();
+    let silent_too: Vec<_> = (0..40).map(|_| UnixStream::connect(&control).unwrap()).collect();
+    let mut scraper = TcpStream::connect(metrics).unwrap();
+    scraper.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    scraper.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    BufReader::new(scraper).read_line(&mut answer).unwrap();
+    assert_eq!(answer, "HTTP/1.1 200 OK\r\n");
+    assert!(server.ctl(&["show"]).status.success());
+    drop((silent, silent_too));
+    assert!(server.end().ends_with("Some(0)"));
+}
+
+#[test]
 fn only_the_owner_may_open_the_socket_and_it_goes_with_the_server() {
     let server = Running::start(&["--target", "mem:8M"]);
     let control = server.folder().join("control.sock");
@@ -130,6 +150,20 @@ fn only_the_owner_may_open_the_socket_and_it_goes_with_the_server() {
     let kept = server.folder().to_owned();
     server.end();
     assert!(!kept.join("control.sock").exists() && !kept.join("nbd.sock").exists());
+}
+
+#[test]
+fn a_limit_holds_for_reads_of_holes_as_well() {
+    let mut server = Running::start(&["--target", "mem:8M", "--export", "name=vm1,riops=2"]);
+    let mut client = Client::in_chunks(&server, "vm1").unwrap();
+    // 64 KiB of a memory that nobody has written to: it is a hole, and could be told without a look at the target.
+    client.0.write_all(&b"\x25\x60\x95\x13\0\0\0\0abcdefgh\0\0\0\0\0\0\0\0\0\x01\0\0".repeat(20)).unwrap();
+    let mut counts = [0, 0];
+    server.wait_until("all have come", |server| {
+        counts = ["reads", "held_back"].map(|count| shown(server)["exports"][0][count].as_u64().unwrap());
+        counts[0] + counts[1] == 20
+    });
+    assert!(counts[1] > 0, "it was not limited");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 
@@ -48,14 +48,46 @@ fn sockets_of_systemd_are_served_and_it_is_told_when_that_begins_and_ends() {
 
 #[test]
 fn a_descriptor_that_is_no_listening_stream_is_refused() {
-    let (one, _other) = UnixDatagram::pair().unwrap();
-    let mut command = Command::new("sh");
-    let hand_over = "exec 3<&0 </dev/null; LISTEN_PID=$$; export LISTEN_PID; exec \"$0\" \"$@\"";
-    command.args(["-c", hand_over]).arg(env!("CARGO_BIN_EXE_hoistway")).args(["serve", "--target", "mem:1M"]);
-    let output = command.stdin(Stdio::from(OwnedFd::from(one))).env("LISTEN_FDS", "1").output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("LISTEN_FDS: descriptor 3 is no stream socket") && said.lines().count() == 1, "{said}");
+    let (datagram, _other) = UnixDatagram::pair().unwrap();
+    // As systemd hands over a client with Accept=yes.
+    let (client, _its_peer) = UnixStream::pair().unwrap();
+    for (socket, why) in [
+        (OwnedFd::from(datagram), "LISTEN_FDS: descriptor 3 is no stream socket"),
+        (OwnedFd::from(client), "LISTEN_FDS: descriptor 3: does not listen (expected ListenStream= and Accept=no"),
+    ] {
+        let mut command = Command::new("sh");
+        let hand_over = "exec 3<&0 </dev/null; LISTEN_PID=$$; export LISTEN_PID; exec \"$0\" \"$@\"";
+        command.args(["-c", hand_over]).arg(env!("CARGO_BIN_EXE_hoistway")).args(["serve", "--target", "mem:1M"]);
+        command.stdin(Stdio::from(socket)).env("LISTEN_FDS", "1").stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(30);
+        while child.try_wait().unwrap().is_none() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // If it serves it would do so until it is told to end.
+        let _ = child.kill();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(why) && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn a_service_manager_that_does_not_listen_keeps_neither_clients_nor_the_end_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let notify = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&notify).unwrap();
+    let full = UnixDatagram::unbound().unwrap();
+    full.set_nonblocking(true).unwrap();
+    while full.send_to(b"x", &notify).is_ok() {}
+    let mut command = hoistway();
+    command.args(["serve", "--target", "mem:1M", "--socket"]).arg(folder.path().join("nbd.sock"));
+    command.env("NOTIFY_SOCKET", &notify);
+    let server = Running::launch(folder, command);
+    assert!(Client::at(&server, "").unwrap().is_served());
+    assert!(server.end().ends_with("Some(0)"));
+    drop(manager);
 }
 
 #[test]

@@ -16,14 +16,27 @@ impl Client {
 
     /// The same on a connection that there is.
     pub(crate) fn on(mut stream: UnixStream, export: &str) -> Option<Client> {
+        stream.write_all(b"\0\0\0\x03").unwrap();
+        stream.read_exact(&mut [0; 18]).unwrap();
+        Client::go(stream, export)
+    }
+
+    /// A client at an export that takes answers in chunks, so that holes need not be sent.
+    pub(crate) fn in_chunks(server: &Running, export: &str) -> Option<Client> {
+        let mut stream = server.connect();
+        stream.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x08\0\0\0\0").unwrap();
+        stream.read_exact(&mut [0; 18 + 20]).unwrap();
+        Client::go(stream, export)
+    }
+
+    fn go(mut stream: UnixStream, export: &str) -> Option<Client> {
         let length = export.len() as u32;
-        let mut hello = b"\0\0\0\x03IHAVEOPT\0\0\0\x07".to_vec();
+        let mut hello = b"IHAVEOPT\0\0\0\x07".to_vec();
         hello.extend((length + 6).to_be_bytes());
         hello.extend(length.to_be_bytes());
         hello.extend(export.as_bytes());
         hello.extend([0, 0]);
         stream.write_all(&hello).unwrap();
-        stream.read_exact(&mut [0; 18]).unwrap();
         loop {
             let mut head = [0; 20];
             stream.read_exact(&mut head).unwrap();

@@ -20,7 +20,9 @@ impl Session {
         let Request { offset, length, .. } = request;
         match request.command {
             Command::Read { unfragmented } => {
-                if self.has_chunks && !unfragmented && length >= READ_WITH_HOLES_BYTES {
+                // Limits are about what is asked for, wherever it lies: what is limited is read whole, as one request.
+                let may_leave_out = !unfragmented && !self.served.quota.is_limited();
+                if self.has_chunks && may_leave_out && length >= READ_WITH_HOLES_BYTES {
                     self.begin_read_with_holes(site, now, request, outbox);
                 } else {
                     let slot = self.occupy(now, request, 1, Vec::new());

@@ -11,6 +11,8 @@ use crate::backend::Extent;
 
 /// What of a range of bytes, whole sectors, is data and what are holes: the first `most` parts, or one more.
 ///
+/// Behind the end of a file that has become shorter is no hole: it would be taken for zeroes, and a read of it fails.
+///
 /// # Errors
 /// If the system does not say.
 pub fn extents_of(file: &File, bytes: Range<u64>, most: usize) -> io::Result<Vec<Extent>> {
@@ -25,7 +27,8 @@ pub fn extents_of(file: &File, bytes: Range<u64>, most: usize) -> io::Result<Vec
         // Data begins and ends somewhere in its sector, and counts as all of it.
         let data = match seek(file, SeekFrom::Data(at)) {
             Ok(data) => (data / SECTOR_BYTES * SECTOR_BYTES).min(end),
-            Err(rustix::io::Errno::NXIO) => end,
+            // Holes up to its end, which somebody may have moved.
+            Err(rustix::io::Errno::NXIO) => file.metadata()?.len().next_multiple_of(SECTOR_BYTES).clamp(at, end),
             // A file system that cannot tell has no holes.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => at,
             Err(errno) => return Err(errno.into()),

@@ -21,13 +21,16 @@ use crate::input::CommandLine;
 /// What can change while the server runs. All else is fixed when it starts.
 const LIVE: [&str; 4] = ["export", "scheduler", "set", "nr_requests"];
 
+/// Before the name of an export in quotes, in errors and where places are kept.
+const EXPORT: &str = "export ";
+
 /// All that a server is asked for.
 pub(super) struct Asked {
     pub(super) arguments: Arguments,
     pub(super) exports: Vec<ExportSpec>,
     /// The values of the options that are fixed, by their names.
     pub(super) fixed: BTreeMap<String, Vec<OsString>>,
-    /// Where the file says an option, unless the command line has the last word.
+    /// Where the file says an option, unless the command line has the last word; and where an export begins.
     places: BTreeMap<String, String>,
 }
 
@@ -43,8 +46,10 @@ impl Asked {
             let file = File { path, text: &text };
             file.read(&mut all, &mut exports, &mut places)?;
             let (matches, _) = &of_line;
-            places
-                .retain(|option, _| matches.value_source(&option.replace('-', "_")) != Some(ValueSource::CommandLine));
+            places.retain(|option, _| {
+                option.starts_with(EXPORT)
+                    || matches.value_source(&option.replace('-', "_")) != Some(ValueSource::CommandLine)
+            });
         }
         all.extend_from_slice(line);
         let (matches, arguments) = parse(&all).map_err(|error| anyhow!(first_line(&error)))?;
@@ -77,9 +82,12 @@ impl Asked {
         }
     }
 
-    /// The same for what a queue refuses, which is told with the name of its file or the tunable.
+    /// The same for what a queue refuses, which is told with the name of its file or the tunable, and for an export that cannot be.
     pub(super) fn blame_setting(&self, error: anyhow::Error) -> anyhow::Error {
         let said = error.to_string();
+        if let Some(export) = self.places.keys().find(|key| key.starts_with(EXPORT) && said.starts_with(*key)) {
+            return self.blame(export, error);
+        }
         let Some((name, _)) = said.split_once(['=', ':']) else { return error };
         match name {
             "scheduler" => self.blame("scheduler", error),
@@ -146,7 +154,7 @@ impl File<'_> {
         for (key, value) in document.get_ref() {
             let (name, at) = (key.get_ref().as_ref(), key.span().start);
             if name == "export" {
-                self.read_exports(value, exports)?;
+                self.read_exports(value, exports, places)?;
                 continue;
             }
             let command = command();
@@ -190,7 +198,12 @@ impl File<'_> {
         }
     }
 
-    fn read_exports(&self, value: &Spanned<DeValue<'_>>, exports: &mut Vec<ExportSpec>) -> Result<()> {
+    fn read_exports(
+        &self,
+        value: &Spanned<DeValue<'_>>,
+        exports: &mut Vec<ExportSpec>,
+        places: &mut BTreeMap<String, String>,
+    ) -> Result<()> {
         let expected = "export: expected a section [[export]] for each";
         let DeValue::Array(tables) = value.get_ref() else { bail!(self.wrong(value.span().start, expected)) };
         for table in tables {
@@ -214,6 +227,7 @@ impl File<'_> {
                 return Err(self
                     .wrong(table.span().start, format!("export: there is one with the name {:?} before", spec.name)));
             }
+            places.insert(format!("{EXPORT}{:?}", spec.name), self.place(table.span().start));
             exports.push(spec);
         }
         Ok(())

@@ -3,11 +3,15 @@
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use hoistway_serve::Listener;
 use listenfd::ListenFd;
 use rustix::time::{ClockId, clock_gettime};
+
+/// A service manager that has not read what it was told before does not keep the server from its work for longer than this.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The sockets that a `.socket` unit listens on for us.
 pub(super) fn sockets() -> Result<Vec<Listener>> {
@@ -52,5 +56,7 @@ fn send(place: &[u8], text: &[u8]) -> io::Result<()> {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         path => SocketAddr::from_pathname(String::from_utf8_lossy(path).as_ref())?,
     };
-    UnixDatagram::unbound()?.send_to_addr(text, &address).map(|_| ())
+    let socket = UnixDatagram::unbound()?;
+    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.send_to_addr(text, &address).map(|_| ())
 }
