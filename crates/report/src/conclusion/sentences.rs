@@ -1,8 +1,8 @@
 //! The sentences about one place: what to do, what that costs, what became of the others, and by what it was judged.
 
 use hoistway_results::comparison::{Comparison, Estimate};
-use hoistway_results::document::{Candidate, Decision, FocusFrom, Outcome, SetupSummary, Shift, Verdict};
-use hoistway_results::{FigureName, ResultsDocument, WeightedFigure};
+use hoistway_results::document::{Aspect, Candidate, Decision, FocusFrom, Outcome, SetupSummary, Shift, Verdict};
+use hoistway_results::{Figure, FigureName, ResultsDocument, WeightedFigure};
 
 use super::phrases::{change_between, figure_in_words, noun, relative, shift};
 use crate::columns::value;
@@ -29,7 +29,7 @@ impl Sentences<'_> {
         if verdict.had_a_choice == Some(false) {
             sentences.push(
                 "The schedulers never had a choice: hardly any request waited beside another, so they differ in nothing but \
-                 what they cost."
+                 what they cost, and in what then comes sooner or later."
                     .to_owned(),
             );
         }
@@ -45,7 +45,11 @@ impl Sentences<'_> {
         let nouns = self.nouns();
         match (verdict.decision, self.recommended()) {
             (Decision::Change, Some(candidate)) if candidate.outcome == Outcome::BetterElsewhere => {
-                let gains = told(&candidate.gains, LOSSES_OF_OTHERS_MAX);
+                // What is the reason first: a largest latency is none.
+                let (mut gains, largest): (Vec<Shift>, Vec<Shift>) =
+                    candidate.gains.iter().cloned().partition(|gain| gain.aspect != Aspect::Figure(Figure::Max));
+                gains.extend(largest);
+                let gains = told(&gains, LOSSES_OF_OTHERS_MAX);
                 let (from, to) = (self.reference(), self.words(&candidate.scheduler));
                 format!("{place}: change from {from} to {to}, which is no different in {nouns} and better at {gains}.")
             }
@@ -129,6 +133,7 @@ impl Sentences<'_> {
     fn named(&self, figure: &FigureName) -> String {
         match self.verdict.alike.len() {
             0 | 1 => figure_in_words(figure),
+            2 => format!("{} and the job like it (median)", figure_in_words(figure)),
             jobs => format!("{} and the {} jobs like it (median)", figure_in_words(figure), jobs - 1),
         }
     }
@@ -197,10 +202,20 @@ impl Sentences<'_> {
             }
             _ => self.words(&candidate.scheduler),
         };
-        let better: Vec<String> = of(Outcome::Better).chain(of(Outcome::BetterElsewhere)).map(with_gain).collect();
+        let better: Vec<String> = of(Outcome::Better).map(with_gain).collect();
         if !better.is_empty() && verdict.decision != Decision::OneRun {
             let reference = self.words(&verdict.reference);
             sentences.push(format!("Also better than {reference}: {}.", list(&better)));
+        }
+        // By what is judged they are no better: no gain is told that there is not.
+        let elsewhere: Vec<String> =
+            of(Outcome::BetterElsewhere).map(|candidate| self.words(&candidate.scheduler)).collect();
+        if !elsewhere.is_empty() {
+            sentences.push(format!(
+                "Better than {} only in what is not judged: {}.",
+                self.words(&verdict.reference),
+                list(&elsewhere)
+            ));
         }
         sentences.extend(of(Outcome::Outweighed).map(|candidate| {
             // What outweighs first.

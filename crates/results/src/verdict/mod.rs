@@ -201,7 +201,9 @@ impl<'a> Judge<'a> {
     }
 
     fn is_better_elsewhere(&self, moved: &shifts::Shifts) -> bool {
-        let is_large = |gain: &Shift| gain.factor >= GAIN_ELSEWHERE && gain.significant == Some(true);
+        // A largest latency is a single I/O, and no reason by itself.
+        let is_max = |gain: &Shift| gain.aspect == Aspect::Figure(Figure::Max);
+        let is_large = |gain: &Shift| gain.factor >= GAIN_ELSEWHERE && gain.significant == Some(true) && !is_max(gain);
         moved.losses.is_empty() && moved.gains.iter().any(is_large)
     }
 
