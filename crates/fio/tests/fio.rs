@@ -8,7 +8,7 @@ use std::fs;
 
 use hoistway_blk::{IoPriority, Op};
 use hoistway_fio::{Environment, JobFile};
-use hoistway_load::Io;
+use hoistway_load::{Amount, Io};
 
 /// What a process of fio did, from its I/O log; `None` if fio is not installed.
 fn logged_by_fio(test: &str, options: &str) -> Option<Vec<Io>> {
@@ -47,7 +47,14 @@ fn io(op: Op, offset_bytes: u64, bytes: u32) -> Io {
 fn generated(options: &str) -> Vec<Io> {
     let text = format!("[a]\nioengine=libaio\ndirect=1\nfilename=nothing\n{options}\n");
     let job_file = JobFile::parse(&text, "jobs.fio", &Environment::empty()).unwrap_or_else(|e| panic!("{e}"));
-    job_file.load.processes[0].generator(0, 1, |_| 1 << 40).unwrap_or_else(|e| panic!("{e}")).collect()
+    let process = &job_file.load.processes[0];
+    // Without a device fio takes a file to end where the job does.
+    let volume = &process.plan.pattern.volume;
+    let device_bytes = match (volume.file_bytes, volume.size, volume.offset) {
+        (None, Some(Amount::Bytes(size)), Amount::Bytes(offset)) => size + offset,
+        _ => 1 << 40,
+    };
+    process.generator(0, 1, |_| device_bytes).unwrap_or_else(|e| panic!("{e}")).collect()
 }
 
 fn ops(ios: &[Io]) -> Vec<Op> {
@@ -82,7 +89,13 @@ fn jobs_without_chance_are_the_same_io_for_io() {
         "rw=write\nsize=64k\nfsync=3\nfdatasync=2",
         "rw=read:8k\nsize=64k",
         "rw=read:8k\nsize=64k\nio_size=100k",
+        "rw=read:8k\nsize=20k",
+        "rw=read:8k\nsize=28k",
+        "rw=read:12k\nsize=40k",
+        "rw=read:4k\nbs=12k\nsize=64k",
+        "rw=read:100k\nsize=40k\nloops=2",
         "rw=read:-8k\nsize=64k",
+        "rw=read:-4k\nbs=12k\nsize=64k",
         "rw=read:-12k\nsize=64k",
         "rw=trim\nsize=32k",
         "rw=trimwrite\nsize=32k",

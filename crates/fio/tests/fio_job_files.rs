@@ -113,7 +113,7 @@ const GRAMMAR: &[OurFile] = &[
     (
         "loops, zones and repeated sizes",
         "[global]\nfilename=x\nsize=256k\n[a]\nrw=randread\nloops=3\n[b]\nrw=write\nio_size=600k\n\
-         [c]\nrw=read\nzonemode=strided\nzonesize=16k\nzoneskip=16k\nio_size=300k\n[d]\nrw=read:12k\nloops=2\n[e]\nrw=write:-8k\n\
+         [c]\nrw=read\nzonemode=strided\nzonesize=16k\nzoneskip=16k\nio_size=300k\n[d]\nrw=read:8k\nloops=2\n[e]\nrw=write:-8k\n\
          [f]\nrw=randwrite\nrandom_generator=lfsr\nloops=2\n[g]\nrw=write\nnumber_ios=5\nloops=2\n[h]\nrw=write\nfill_device=1\n",
         0,
     ),

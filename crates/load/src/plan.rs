@@ -58,6 +58,9 @@ pub(crate) struct Region {
     /// First byte on the device.
     pub(crate) start: u64,
     pub(crate) bytes: u64,
+    /// All of the file that it is in, and where it begins there.
+    pub(crate) file_bytes: u64,
+    pub(crate) offset: u64,
     /// Which of the process's devices it is on.
     pub(crate) device: u8,
 }
@@ -212,7 +215,7 @@ impl IoPlan {
             return wrong_size(message, "use a larger device or size, or a smaller block (bs)");
         }
         self.zones_fit(bytes)?;
-        Ok(Region { start: base + offset, bytes, device: file.device })
+        Ok(Region { start: base + offset, bytes, file_bytes: whole, offset, device: file.device })
     }
 
     /// Zones that are given in bytes have to lie in the region.

@@ -192,14 +192,41 @@ fn sequential_jobs_skip_forwards_and_backwards() {
     let skips = |skip_blocks: i64, size: u64, time_based| {
         let volume = Volume { size: Some(Amount::Bytes(size * 4096)), time_based, ..Volume::default() };
         let offsets = Offsets::Sequential { skip_bytes: skip_blocks * 4096 };
-        blocks(&Process::new("p", 0, Pattern { volume, offsets, ..Pattern::read(4096) }), 7)
+        let process = Process::new("p", 0, Pattern { volume, offsets, ..Pattern::read(4096) });
+        // The file ends with the region.
+        process.generator(0, 1, |_| size * 4096).unwrap().take(7).map(|io| io.offset_bytes / 4096).collect::<Vec<_>>()
     };
     assert_eq!(skips(0, 4, false), [0, 1, 2, 3]);
     assert_eq!(skips(0, 4, true), [0, 1, 2, 3, 0, 1, 2]);
     assert_eq!(skips(2, 8, true), [0, 3, 6, 0, 3, 6, 0]);
     assert_eq!(skips(1, 4, false), [0, 2, 0, 2], "to exactly the end: it starts over, for as many bytes as there are");
-    assert_eq!(skips(2, 5, false), [0, 3], "beyond the end: it is done");
+    assert_eq!(skips(2, 5, false), [0, 3, 0, 3, 0], "beyond the end: likewise");
+    assert_eq!(skips(2, 4, false), [0, 3], "its last I/O ends with the region: it is done");
     assert_eq!(skips(-2, 8, false), [0, 6, 5, 4, 3, 2, 1], "backwards from the end");
+}
+
+#[test]
+fn who_skips_beyond_a_region_of_a_larger_device_is_done() {
+    for size in [4, 5, 6] {
+        let volume = Volume { size: Some(Amount::Bytes(size * 4096)), ..Volume::default() };
+        let offsets = Offsets::Sequential { skip_bytes: 2 * 4096 };
+        assert_eq!(
+            blocks(&Process::new("p", 0, Pattern { volume, offsets, ..Pattern::read(4096) }), 7),
+            [0, 3],
+            "{size}"
+        );
+    }
+}
+
+#[test]
+fn who_skips_does_as_many_bytes_as_there_are_rounded_up() {
+    let volume = Volume { size: Some(Amount::Bytes(2 << 20)), ..Volume::default() };
+    for skip_bytes in [4096, -4096] {
+        let pattern =
+            Pattern { volume: volume.clone(), offsets: Offsets::Sequential { skip_bytes }, ..Pattern::read(12 << 10) };
+        // As many as fio 3.33.
+        assert_eq!(Process::new("p", 0, pattern).generator(0, 1, |_| 2 << 20).unwrap().count(), 171, "{skip_bytes}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What to write where, in words and lines for a shell. What is [decided](hoistway_results::advice) elsewhere is put into words here.
 
 use hoistway_results::ResultsDocument;
+use hoistway_results::comparison::Comparison;
 use hoistway_results::document::{Advice, Caution, Decision, Stack};
 
 use crate::words::device_name;
@@ -9,13 +10,14 @@ use crate::wrap::hanging;
 /// All advice of a document as text, prose wrapped at `width`; empty if there is none.
 pub(crate) fn advice(document: &ResultsDocument, width: usize) -> String {
     let mut text = String::new();
+    let comparison = Comparison::of(document);
     for advice in &document.advice {
         let place = match document.setups.get(advice.setup as usize) {
             Some(setup) => format!(" ({}, Linux {})", device_name(&setup.device), setup.kernel),
             None => String::new(),
         };
         text += &format!("\n{}", hanging(&format!("What to write for {}{place}:", advice.device), width, 0, 2));
-        Page { text: &mut text, width }.write(advice);
+        Page { text: &mut text, width, comparison: &comparison }.write(advice);
     }
     text
 }
@@ -24,9 +26,16 @@ pub(crate) fn advice(document: &ResultsDocument, width: usize) -> String {
 struct Page<'a> {
     text: &'a mut String,
     width: usize,
+    comparison: &'a Comparison<'a>,
 }
 
 impl Page<'_> {
+    /// What is recommended, as it stands in a sentence that says where it is.
+    fn words(&self, advice: &Advice) -> String {
+        let variant = self.comparison.variants.iter().find(|variant| variant.label == advice.recommended);
+        variant.map_or_else(|| advice.recommended.clone(), |variant| variant.in_words())
+    }
+
     fn prose(&mut self, prose: &str) {
         *self.text += &hanging(prose, self.width, 2, 2);
     }
@@ -44,7 +53,10 @@ impl Page<'_> {
             Decision::OneRun => self.prose("Nothing yet: one run does not say what is noise. --repeat 3 does."),
             Decision::Alone => self.prose("Nothing: there was one scheduler, and no other to compare it with."),
             Decision::Keep if advice.check.is_empty() => {}
-            Decision::Keep => self.prose(&format!("Nothing: keep {}.", advice.recommended)),
+            Decision::Keep if !advice.now.is_empty() => {
+                self.prose(&format!("Keep {} if that is what is set (below).", self.words(advice)));
+            }
+            Decision::Keep => self.prose(&format!("Nothing: keep {}.", self.words(advice))),
             Decision::Change => {}
         }
         let cautions = |first: bool| advice.cautions.iter().filter(move |caution| is_told_first(caution) == first);
@@ -116,6 +128,9 @@ fn in_words(caution: &Caution, device: &str) -> String {
         Caution::OtherDefault { compared_with } => format!(
             "Linux gives NVMe drives none by itself, and what is said above is the difference from {compared_with}: for {device} \
              compare with --baseline none."
+        ),
+        Caution::NotCompared { default } => format!(
+            "By itself Linux gives {device} {default}, which was not compared (default among --schedulers adds it)."
         ),
         Caution::NotInKernel { kernel, scheduler } => {
             format!("Nothing can be written: Linux {kernel} does not have {scheduler}.")

@@ -29,7 +29,17 @@ pub(crate) fn seconds(seconds: f64) -> String {
 pub(crate) fn difference(fraction: f64) -> String {
     let percent = fraction * 100.0;
     // No sign where the digits say that there is no difference.
-    if percent.abs() < 0.05 { "0.0%".to_owned() } else { format!("{percent:+.*}%", decimals(percent)) }
+    if percent.abs() < 0.05 { "0.0%".to_owned() } else { format!("{percent:+.*}%", decimals_of_difference(percent)) }
+}
+
+/// Of what is nearly all so many more that it is not taken for all: nothing is left of what is less by 100 %.
+fn decimals_of_difference(percent: f64) -> usize {
+    const MAX: i32 = 6;
+    let left = percent + 100.0;
+    if left <= 0.0 || left >= 0.05 {
+        return decimals(percent);
+    }
+    (2..=MAX).find(|&decimals| left >= 0.5 * 0.1_f64.powi(decimals)).unwrap_or(MAX) as usize
 }
 
 /// A factor: `2.4`.
@@ -105,5 +115,16 @@ mod tests {
         assert_eq!(difference(2.5), "+250%");
         assert_eq!(spread(0.0123, false), "±1.2%");
         assert_eq!(spread(0.0, true), "+-0.0%");
+    }
+
+    #[test]
+    fn what_is_nearly_gone_is_not_told_as_gone() {
+        assert_eq!(difference(-1.0), "-100%");
+        // 75.5 ms -> 16.3 us.
+        assert_eq!(difference(16.3 / 75_500.0 - 1.0), "-99.98%");
+        assert_eq!(difference(-0.999_94), "-99.99%");
+        assert_eq!(difference(-0.999_999_9), "-99.99999%");
+        assert_eq!(difference(-0.999_4), "-99.9%");
+        assert_eq!(difference(-0.999_51), "-99.95%");
     }
 }

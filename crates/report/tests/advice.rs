@@ -360,3 +360,41 @@ fn what_is_no_name_of_a_device_is_refused() {
         "\"sda; reboot\" is no name of a block device (expected one as in /sys/block, such as sda or nvme0n1)"
     );
 }
+
+#[test]
+fn who_keeps_what_the_kernel_does_not_give_by_itself_has_to_write_it() {
+    let mut unknown = keep("none", "kyber");
+    unknown.default_scheduler = Some("mq-deadline".to_owned());
+    let document = advised(unknown.clone(), "vda");
+    let advice = only(&document);
+    assert_eq!(advice.now, ["echo none > /sys/block/vda/queue/scheduler"]);
+    assert_eq!(advice.back, ["echo mq-deadline > /sys/block/vda/queue/scheduler"]);
+    assert!(advice.rule.is_some());
+    let told = line(&document);
+    assert!(told.starts_with("vda: Keep none if that is what is set (below). By itself Linux gives vda mq-deadline, which was not compared"), "{told}");
+    // Whoever says what others are to be compared with has it; NVMe drives have none anyway.
+    assert!(line(&advised(unknown.clone(), "nvme0n1")).contains("Nothing: keep none."));
+    unknown.baseline = Some("none".to_owned());
+    assert!(line(&advised(unknown, "vda")).starts_with("vda: Nothing: keep none."));
+}
+
+#[test]
+fn a_change_from_what_was_only_the_first_leads_back_to_what_the_kernel_gives() {
+    let mut document = two("none", "kyber");
+    document.default_scheduler = Some("mq-deadline".to_owned());
+    let document = advised(document, "vda");
+    assert_eq!(only(&document).now, ["echo kyber > /sys/block/vda/queue/scheduler"]);
+    assert_eq!(only(&document).back, ["echo mq-deadline > /sys/block/vda/queue/scheduler"]);
+    assert!(line(&document).contains("By itself Linux gives vda mq-deadline, which was not compared"));
+}
+
+#[test]
+fn what_is_kept_in_a_place_is_named_without_the_place() {
+    let mut document = keep("none", "kyber");
+    for run in &mut document.runs {
+        let settings = Map::from_iter([("kernel".to_owned(), json!("6.18"))]);
+        run.variant = RunVariant::new(&run.scheduler, settings);
+    }
+    document.setups = vec![place("ssd", "6.18", Some("none")), place("ssd", "6.12", Some("none"))];
+    assert!(line(&advised(document, "vda")).contains("Nothing: keep none."));
+}

@@ -359,3 +359,36 @@ fn a_lock_that_leaves_room_in_any_repeat_is_not_told_of() {
         assert!(!told.iter().any(|sentence| sentence.contains("cannot give more")), "{told:?}");
     }
 }
+
+#[test]
+fn a_mean_of_a_handful_of_ios_is_in_doubt() {
+    let of = |ios: u64| {
+        let few = move |mean: f64| {
+            move |factor: f64| {
+                vec![job("few", 0, mean * factor, |summary| {
+                    (summary.directions[0].ios, summary.directions[0].bytes) = (ios, ios * 4096);
+                })]
+            }
+        };
+        told(&three(&[("none", &few(2e6)), ("kyber", &few(1e6))]))
+    };
+    let text = of(3);
+    assert!(text.contains("change from none to kyber: mean read latency of few 2.00 ms"), "{text}");
+    assert!(
+        text.contains("Uncertain: the mean read latency of few rests on 3 I/O(s) in the run with the fewest"),
+        "{text}"
+    );
+    assert!(of(29).contains("rests on 29 I/O(s)") && !of(30).contains("rests on"), "{}", of(30));
+}
+
+#[test]
+fn two_jobs_that_are_alike_are_one_and_the_job_like_it() {
+    let both = |mean: f64| {
+        move |factor: f64| {
+            let one = |name, number| job(name, number, mean * factor, |summary| summary.alike = Some(0));
+            vec![one("a", 0), one("b", 1)]
+        }
+    };
+    let text = told(&three(&[("none", &both(2e6)), ("kyber", &both(1e6))]));
+    assert!(text.contains("p99 read latency of a and the job like it (median)"), "{text}");
+}

@@ -218,3 +218,46 @@ fn of_two_that_are_as_good_the_one_that_loses_less_is_named() {
     assert!(of(0.8, 0.9).contains("change from none to kyber"), "{}", of(0.8, 0.9));
     assert!(of(0.9, 0.8).contains("change from none to bfq"), "{}", of(0.9, 0.8));
 }
+
+/// Reads that are judged, and somebody else's, which bfq changes and kyber leaves as they are.
+fn elsewhere(change: fn(&mut JobSummary)) -> String {
+    let jobs = |change: fn(&mut JobSummary)| {
+        move |factor: f64| {
+            let others = job("others", 1, 1e7 * factor, change);
+            vec![job("reads", 0, 1e6 * factor, |_| {}), others]
+        }
+    };
+    told(&three(&[("none", &jobs(|_| {})), ("bfq", &jobs(change)), ("kyber", &jobs(|_| {}))]))
+}
+
+#[test]
+fn a_largest_latency_alone_is_no_reason_to_change() {
+    let text = elsewhere(|others| others.directions[0].lat_ns.max /= 4);
+    assert!(text.contains("keep none") && !text.contains("Better than"), "{text}");
+}
+
+#[test]
+fn what_is_better_elsewhere_is_told_with_its_reason_first() {
+    let text = elsewhere(|others| {
+        others.directions[0].lat_ns.max /= 40;
+        others.directions[0].lat_ns.p99 /= 2;
+    });
+    assert!(
+        text.contains("no different in p99 read latency of reads and better at p99 read latency of others"),
+        "{text}"
+    );
+}
+
+#[test]
+fn whoever_is_no_better_by_what_is_judged_is_not_told_to_be() {
+    let better = |by: u64| {
+        move |factor: f64| {
+            let others = job("others", 1, 1e7 * factor, |others| others.directions[0].lat_ns.p99 /= by);
+            vec![job("reads", 0, 1e6 * factor, |_| {}), others]
+        }
+    };
+    let text = told(&three(&[("none", &better(1)), ("bfq", &better(2)), ("kyber", &better(2))]));
+    assert!(text.contains("change from none to bfq, which is no different"), "{text}");
+    assert!(text.contains("Better than none only in what is not judged: kyber."), "{text}");
+    assert!(!text.contains("Also better") && !text.contains("(0.0%)"), "{text}");
+}

@@ -178,6 +178,8 @@ fn own_bytes(job: &Job<'_>, pattern: &Pattern, clone: u32, sizes: &mut Stream) -
             return Err(error.hinting("set filename to the device, or size to the bytes of each process"));
         }
     };
+    // The last sector of a file is its own.
+    let bytes = bytes.and_then(|bytes| bytes.checked_next_multiple_of(512));
     bytes.ok_or_else(|| job.error("size", "the files of the jobs are too large"))
 }
 

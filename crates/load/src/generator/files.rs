@@ -130,8 +130,9 @@ impl Files {
         self.go_to(next, cursor);
     }
 
-    /// The current file turned out to be done: goes to another. False if the job is done.
-    pub(super) fn pick_after_the_end(&mut self, cursor: &mut Cursor) -> bool {
+    /// The current file turned out to be done: goes to another. False if the job is done, as it is after a pass over all files that is
+    /// not to be followed by another.
+    pub(super) fn pick_after_the_end(&mut self, cursor: &mut Cursor, goes_on: impl FnOnce() -> bool) -> bool {
         if self.states[self.current] == State::Open {
             self.states[self.current] = State::Done;
             self.open -= 1;
@@ -140,7 +141,7 @@ impl Files {
         self.left = 0;
         if self.done == self.states.len() {
             self.passes_left = self.passes_left.saturating_sub(1);
-            if self.passes_left == 0 {
+            if self.passes_left == 0 || !goes_on() {
                 return false;
             }
             self.done = 0;

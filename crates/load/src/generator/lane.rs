@@ -59,6 +59,9 @@ pub(super) struct Track {
     pub(super) orders: Vec<Order>,
     pub(super) start_bytes: u64,
     pub(super) region_bytes: u64,
+    /// All of the file that the region is in, and where it begins there.
+    pub(super) file_bytes: u64,
+    pub(super) offset: u64,
     pub(super) zones: Option<Box<Zones>>,
     /// Bytes between sequential I/Os, backwards if negative.
     pub(super) skip: i64,
@@ -230,8 +233,12 @@ impl Track {
         if start + lane.bytes_min <= self.region_bytes {
             return Some(start);
         }
-        // Tried with fio 3.33: a job that skips to exactly the end starts over, one that skips beyond it ends.
-        let is_exact = self.skip > 0 && start == self.region_bytes;
-        (self.wraps || self.skip < 0 || is_exact).then_some(0)
+        if self.wraps || self.skip < 0 {
+            return Some(0);
+        }
+        // Tried with fio 3.33: a job that skips as far as its file is long, or farther, starts over, as far behind its beginning as
+        // that is behind the file's. It is done where its last I/O ends with the region, and where it skips beyond the region only.
+        let starts_over = self.skip > 0 && start >= self.file_bytes && lane.last_end < self.region_bytes;
+        (starts_over && self.offset + lane.bytes_min <= self.region_bytes).then_some(self.offset)
     }
 }

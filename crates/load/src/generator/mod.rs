@@ -152,7 +152,7 @@ impl Generator {
         device_bytes: &dyn Fn(usize) -> u64,
     ) -> Generator {
         // A replay has no region.
-        let nowhere = Region { start: 0, bytes: 0, device: 0 };
+        let nowhere = Region { start: 0, bytes: 0, file_bytes: 0, offset: 0, device: 0 };
         let mut generator = Generator::of_regions(job, &[nowhere], process, seed);
         generator.extra.get_or_insert_default().recorded = Some(Recorded::new(replay, device_bytes));
         generator
@@ -349,7 +349,9 @@ impl Generator {
         let tries = self.extra.as_ref().and_then(|extra| extra.files.as_ref()).map_or(0, |files| 2 * files.count() + 1);
         for _ in 0..tries {
             let files = self.extra.as_mut().and_then(|extra| extra.files.as_mut());
-            if !files.is_some_and(|files| files.pick_after_the_end(&mut self.cursor)) {
+            let (passes, direction, issued) = (&mut self.passes, self.direction, self.issued_bytes);
+            let goes_on = || direction != Direction::TrimWrite || passes.goes_on(direction, issued);
+            if !files.is_some_and(|files| files.pick_after_the_end(&mut self.cursor, goes_on)) {
                 break;
             }
             if let Some(trimmed) = self.cursor.trimmed.take() {
@@ -376,11 +378,12 @@ impl Iterator for Generator {
     }
 }
 
-/// How often a job with one file goes over its region (tried with fio 3.33).
+/// How often a job with one file goes over its region, or one that trims and writes over several (tried with fio 3.33).
 #[derive(Debug)]
 struct Passes {
     done: u64,
     loops: u64,
+    time_based: bool,
     /// What has to be moved in all, if it is given.
     bytes: Option<u64>,
     /// The largest block of all directions, those that do not occur too.
@@ -392,6 +395,7 @@ impl Passes {
         Passes {
             done: 0,
             loops: job.volume.loops,
+            time_based: job.volume.time_based,
             bytes: job.volume.io_size.map(|size| size.of(whole_bytes)),
             block_bytes_max: job.sizes.iter().map(|sizes| u64::from(sizes.max())).max().unwrap_or(0),
         }
@@ -406,7 +410,9 @@ impl Passes {
         }
         // Trims count here, and nowhere else.
         let moved = if direction == Direction::TrimWrite { issued_bytes.saturating_mul(2) } else { issued_bytes };
-        self.done < self.loops || self.bytes.is_some_and(|bytes| bytes >= moved.saturating_add(self.block_bytes_max))
+        self.time_based
+            || self.done < self.loops
+            || self.bytes.is_some_and(|bytes| bytes >= moved.saturating_add(self.block_bytes_max))
     }
 }
 
@@ -424,6 +430,8 @@ fn cursor(job: &Pattern, region: Region, seed: u64, process: u64, is_only: bool)
             orders: orders(job, order_bytes, seed, process, is_only),
             start_bytes: region.start,
             region_bytes: region.bytes,
+            file_bytes: region.file_bytes,
+            offset: region.offset,
             zones: job.zones.map(|zones| Box::new(Zones::new(zones, job.direction == Direction::TrimWrite))),
             skip,
             wraps: match job.zones {
@@ -458,7 +466,9 @@ fn limits(job: &Pattern, regions: &[Region]) -> (u64, u64) {
         job.random_offsets().is_some_and(|random| !random.has_map() && random.generator != RandomGenerator::Lfsr);
     // Likewise where no direction gets to the end of the region: those of a sequential mix begin at its start, each.
     let is_side_by_side = regions.len() == 1 && job.direction == Direction::Mixed && job.random_offsets().is_none();
-    let ends_by_sum = is_drawn || is_side_by_side || job.zones.is_some();
+    // Nor do those that skip: they start over in the middle of a block.
+    let is_skipping = matches!(job.offsets, Offsets::Sequential { skip_bytes } if skip_bytes != 0);
+    let ends_by_sum = is_drawn || is_side_by_side || is_skipping || job.zones.is_some();
     let block = job.fixed_size().filter(|_| !ends_by_sum).map_or(1, u64::from);
     let whole_blocks = || regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region.bytes / block * block));
     let pass_bytes = match (volume.io_size, volume.file_bytes, volume.size) {

@@ -11,6 +11,8 @@ use crate::{failures, units};
 
 /// I/Os beyond a percentile, from which on it means something.
 const BEYOND_MIN: f64 = 10.0;
+/// I/Os of a run, from which on their mean, or how many they are, does not hang on one of them.
+const IOS_MIN: f64 = 30.0;
 /// Schedulers that are named at most.
 const NAMES_MAX: usize = 3;
 
@@ -99,16 +101,16 @@ fn named<'a>(names: impl Iterator<Item = &'a String>) -> String {
     list(&distinct)
 }
 
-/// A percentile of too few I/Os.
+/// A figure of too few I/Os.
 fn few(comparison: &Comparison<'_>, name: &FigureName) -> Option<String> {
-    let beyond = match name.figure {
-        Figure::P99 => 0.01,
-        Figure::P99_9 => 0.001,
-        _ => return None,
+    let ios_min = match name.figure {
+        Figure::P99 => BEYOND_MIN / 0.01,
+        Figure::P99_9 => BEYOND_MIN / 0.001,
+        _ => IOS_MIN,
     };
     let (_, operation) = comparison.find(name).ok()?;
     let fewest = operation.rows.iter().map(|row| row.ios_min()).min()?;
     let figure = figure_in_words(name);
-    ((fewest as f64) * beyond < BEYOND_MIN)
+    ((fewest as f64) < ios_min)
         .then(|| format!("the {figure} rests on {fewest} I/O(s) in the run with the fewest: try a longer --runtime"))
 }

@@ -29,7 +29,7 @@ impl Sentences<'_> {
         if verdict.had_a_choice == Some(false) {
             sentences.push(
                 "The schedulers never had a choice: hardly any request waited beside another, so they differ in nothing but \
-                 what they cost."
+                 what they cost, and in what then comes sooner or later."
                     .to_owned(),
             );
         }
@@ -129,6 +129,7 @@ impl Sentences<'_> {
     fn named(&self, figure: &FigureName) -> String {
         match self.verdict.alike.len() {
             0 | 1 => figure_in_words(figure),
+            2 => format!("{} and the job like it (median)", figure_in_words(figure)),
             jobs => format!("{} and the {} jobs like it (median)", figure_in_words(figure), jobs - 1),
         }
     }
@@ -197,10 +198,20 @@ impl Sentences<'_> {
             }
             _ => self.words(&candidate.scheduler),
         };
-        let better: Vec<String> = of(Outcome::Better).chain(of(Outcome::BetterElsewhere)).map(with_gain).collect();
+        let better: Vec<String> = of(Outcome::Better).map(with_gain).collect();
         if !better.is_empty() && verdict.decision != Decision::OneRun {
             let reference = self.words(&verdict.reference);
             sentences.push(format!("Also better than {reference}: {}.", list(&better)));
+        }
+        // By what is judged they are no better: no gain is told that there is not.
+        let elsewhere: Vec<String> =
+            of(Outcome::BetterElsewhere).map(|candidate| self.words(&candidate.scheduler)).collect();
+        if !elsewhere.is_empty() {
+            sentences.push(format!(
+                "Better than {} only in what is not judged: {}.",
+                self.words(&verdict.reference),
+                list(&elsewhere)
+            ));
         }
         sentences.extend(of(Outcome::Outweighed).map(|candidate| {
             let losses = told(&weighing_first(&candidate.losses), LOSSES_OF_OTHERS_MAX);

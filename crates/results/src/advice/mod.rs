@@ -5,7 +5,7 @@ mod settings;
 
 use self::block_device::{BlockDevice, Kind};
 use self::settings::{Settings, path, write};
-use crate::comparison::Comparison;
+use crate::comparison::{Comparison, Variant};
 use crate::document::{Advice, Caution, Check, Decision, Front, ResultsDocument, Run, UdevRule, Verdict};
 
 /// Stands for the name of a device that nobody has named.
@@ -73,6 +73,8 @@ struct Adviser<'a> {
     run: &'a Run,
     /// Whether that is on the other of the two queues that old kernels have: only a boot leads from one to the other.
     is_other_queue: bool,
+    /// What the kernel gives the devices by itself, if nothing was compared with that and nobody has said what else is set.
+    missing: Option<&'a str>,
     from: Settings,
     to: Settings,
 }
@@ -85,9 +87,22 @@ impl<'a> Adviser<'a> {
         };
         let (from, run) = (here(&verdict.reference)?, here(&verdict.recommended)?);
         let settings = |run| Settings::of(run, document.guests.is_some());
-        let is_other_queue = from.front != run.front;
+        let default = document.setups.get(verdict.setup as usize);
+        let default = default.map_or(&document.default_scheduler, |setup| &setup.default_scheduler).as_deref();
+        let is_compared = |default: &str| {
+            let mut here = comparison.variants.iter().map(Variant::first).filter(|run| run.setup == verdict.setup);
+            here.any(|run| run.scheduler == default)
+        };
+        let is_asked = document.baseline.is_some() || document.guests.is_some();
+        let missing = default.filter(|default| !is_asked && !is_compared(default));
+        let front = match missing {
+            Some("noop" | "deadline" | "cfq") => Front::Legacy,
+            Some(_) => Front::Mq,
+            None => from.front,
+        };
+        let is_other_queue = front != run.front;
         let kernel = document.place_of(run).1;
-        Some(Self { verdict, kernel, run, is_other_queue, from: settings(from), to: settings(run) })
+        Some(Self { verdict, kernel, run, is_other_queue, missing, from: settings(from), to: settings(run) })
     }
 
     fn advice(&self, device: &BlockDevice) -> Option<Advice> {
@@ -120,7 +135,9 @@ impl<'a> Adviser<'a> {
             return Some(advice);
         }
         advice.check = self.check(&device.name);
-        if self.verdict.decision == Decision::Change {
+        let missing = self.missing(device);
+        advice.cautions.extend(missing.map(|default| Caution::NotCompared { default: default.to_owned() }));
+        if self.verdict.decision == Decision::Change || missing.is_some() {
             self.write(device, &mut advice);
         }
         Some(advice)
@@ -146,9 +163,23 @@ impl<'a> Adviser<'a> {
         is_other.then(|| Caution::OtherDefault { compared_with: self.from.scheduler.clone() })
     }
 
+    /// What the device has by itself, if nothing was compared with that.
+    fn missing(&self, device: &BlockDevice) -> Option<&'a str> {
+        let default = self.missing.map(|default| if device.kind == Kind::Nvme { "none" } else { default });
+        default.filter(|&default| default != self.from.scheduler)
+    }
+
+    /// What is set before a change, as far as that is known.
+    fn before(&self, device: &BlockDevice) -> Settings {
+        match self.missing(device) {
+            Some(default) => Settings { scheduler: default.to_owned(), guest_scheduler: None, files: Vec::new() },
+            None => self.from.clone(),
+        }
+    }
+
     /// What a change takes.
     fn write(&self, device: &BlockDevice, advice: &mut Advice) {
-        let (from, to, name) = (&self.from, &self.to, device.name.as_str());
+        let (from, to, name) = (&self.before(device), &self.to, device.name.as_str());
         let is_changed = from.scheduler != to.scheduler;
         // In guests the change may be theirs alone.
         if from.scheduler == to.scheduler && from.files == to.files {
@@ -188,7 +219,7 @@ impl<'a> Adviser<'a> {
         }
         let (to, is_default_unknown) = (&self.to, self.other_default(device).is_some());
         let of_nvme = Settings { scheduler: "none".to_owned(), ..self.from.clone() };
-        let from = if is_default_unknown { &of_nvme } else { &self.from };
+        let from = if is_default_unknown { &of_nvme } else { &self.before(device) };
         let device = device.name.as_str();
         let is_fresh = |file: &str| file == "nr_requests" || file.starts_with("iosched/");
         let is_lost = to.files.iter().any(|(file, _)| is_fresh(file) && from.file(file).is_none());

@@ -84,6 +84,11 @@ pub enum Caution {
         /// That default.
         compared_with: String,
     },
+    /// What the kernel gives the device by itself was not among what was compared: to have what is recommended takes a write in any case.
+    NotCompared {
+        /// What the kernel gives it.
+        default: String,
+    },
     /// The kernel that was simulated does not have what is recommended. Nothing is to be written.
     NotInKernel {
         /// The kernel.
