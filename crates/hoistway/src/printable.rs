@@ -14,7 +14,10 @@ pub(crate) fn text(text: &str) -> String {
 }
 
 fn is_obeyed(character: char) -> bool {
-    character.is_control() && character != '\n' && character != '\t'
+    // Terminals that write in both directions turn round what stands behind some that are no controls to Unicode.
+    let turns =
+        matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || character.is_control() && character != '\n' && character != '\t'
 }
 
 fn picture(control: char) -> char {
@@ -95,6 +98,8 @@ mod tests {
             ('\0', '\u{2400}'),
             ('\u{7f}', '\u{2421}'),
             ('\u{9b}', '\u{fffd}'),
+            ('\u{202e}', '\u{fffd}'),
+            ('\u{2066}', '\u{fffd}'),
         ] {
             let (before, after) = (format!("a{obeyed}\n"), format!("a{picture}\n"));
             assert_eq!(shown("name", &before), Some(("name".to_owned(), after.clone())), "{obeyed:?}");

@@ -53,13 +53,11 @@ fn doubt(processes: &[&Process], preset: &Preset, reads: f64) -> Option<String> 
 /// What of the load is not in the range.
 fn outside(range: &CalibratedRange, processes: &[&Process], reads: f64) -> Vec<String> {
     let any = |is: &dyn Fn(&Process) -> bool| processes.iter().any(|process| is(process));
-    let smallest = processes.iter().map(|process| process.plan.block_bytes_min()).min().unwrap_or(0);
-    let largest = processes.iter().map(|process| process.plan.block_bytes_max()).max().unwrap_or(0);
-    let mut phases: BTreeMap<u32, u32> = BTreeMap::new();
-    for process in processes {
-        *phases.entry(process.schedule.phase).or_default() += process.issue.depth;
-    }
-    let outstanding = phases.into_values().max().unwrap_or(0);
+    // Who only syncs, as a replay may, has no size.
+    let sizes = |of: fn(&Process) -> u32| processes.iter().map(move |process| of(process)).filter(|&bytes| bytes > 0);
+    let smallest = sizes(|process| process.plan.block_bytes_min()).min().unwrap_or(range.io_bytes[0]);
+    let largest = sizes(|process| process.plan.block_bytes_max()).max().unwrap_or(0);
+    let outstanding = outstanding(processes);
     let mut outside = Vec::new();
     if largest > range.io_bytes[1] {
         outside.push(format!("I/Os of {}", bytes(largest)));
@@ -84,6 +82,21 @@ fn outside(range: &CalibratedRange, processes: &[&Process], reads: f64) -> Vec<S
         outside.push(format!("{percent} % reads ({low} to {high} are)"));
     }
     outside
+}
+
+/// The most that may be outstanding at a time, by what is known of when processes run: of how long one takes that time does not end,
+/// nothing is.
+fn outstanding(processes: &[&Process]) -> u32 {
+    let at = |moment: &Process| {
+        let (phase, start) = (moment.schedule.phase, moment.schedule.start_delay);
+        let runs = |process: &&&Process| {
+            let schedule = &process.schedule;
+            let end = schedule.runtime.map(|runtime| schedule.start_delay + schedule.ramp + runtime);
+            schedule.phase == phase && schedule.start_delay <= start && end.is_none_or(|end| start < end)
+        };
+        processes.iter().filter(runs).map(|process| process.issue.depth).sum()
+    };
+    processes.iter().map(|process| at(process)).max().unwrap_or(0)
 }
 
 fn bytes(bytes: u32) -> String {
@@ -120,6 +133,21 @@ mod tests {
             ["the model of intel-s3520-1600gb is not calibrated for I/Os of 1 MiB, sequential I/O, 64 outstanding \
                  I/Os (1 to 48 are), flushes, 60 % reads (0 to 50 are) (`hoistway devices intel-s3520-1600gb`)"]
         );
+    }
+
+    #[test]
+    fn only_what_runs_at_a_time_is_outstanding_at_a_time() {
+        let two = |second: &str| {
+            let first = "rw=randwrite\niodepth=40\nruntime=5\ntime_based";
+            let told = told(
+                &format!("{first}\n[b]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\n{second}"),
+                "intel-s3520-1600gb",
+                0.0,
+            );
+            told.concat().contains("80 outstanding I/Os")
+        };
+        assert!(two("rw=randwrite\niodepth=40") && two("rw=randwrite\niodepth=40\nstartdelay=4"));
+        assert!(!two("rw=randwrite\niodepth=40\nstartdelay=5") && !two("rw=randwrite\niodepth=40\nstonewall"));
     }
 
     #[test]

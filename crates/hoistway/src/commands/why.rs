@@ -34,8 +34,18 @@ pub(crate) struct Arguments {
 /// A reason: its word and its sentence.
 type Reason = (String, String);
 
-/// What a run's scheduler answered, by whose request it was (nobody's if there was none) and why.
-type Counts = BTreeMap<(Option<u32>, Reason), u64>;
+/// Whose request was chosen.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Whose {
+    /// None was.
+    Nobody,
+    /// The kernel's own: of write-back and journals, or all that a host does for its guests.
+    Kernel,
+    Process(u32),
+}
+
+/// What a run's scheduler answered, by whose request it was and why.
+type Counts = BTreeMap<(Whose, Reason), u64>;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(None)?;
@@ -49,7 +59,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         let Some(counts) = line.run.and_then(|run| runs.get_mut(run as usize)) else {
             bail!("{name}: an event of a run that its first line does not name");
         };
-        *counts.entry((line.process, (reason.into_owned(), why.into_owned()))).or_default() += 1;
+        let whose = match (line.process, line.rq) {
+            (Some(process), _) => Whose::Process(process),
+            (None, Some(_)) => Whose::Kernel,
+            (None, None) => Whose::Nobody,
+        };
+        *counts.entry((whose, (reason.into_owned(), why.into_owned()))).or_default() += 1;
     }
     let text = match arguments.format {
         Format::Json => serde_json::to_string_pretty(&document(&header, &runs, is_partial))? + "\n",
@@ -67,9 +82,12 @@ fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     Ok(if is_gzip { Box::new(BufReader::new(MultiGzDecoder::new(file))) } else { Box::new(file) })
 }
 
-fn job_of(header: &Header, process: Option<u32>) -> &str {
-    let process = process.and_then(|process| header.processes.get(process as usize));
-    process.map_or("", |process| &process.job)
+fn job_of(header: &Header, whose: Whose) -> &str {
+    match whose {
+        Whose::Nobody => "(no request)",
+        Whose::Kernel => "(no job)",
+        Whose::Process(process) => header.processes.get(process as usize).map_or("", |process| &process.job),
+    }
 }
 
 fn table(header: &Header, runs: &[Counts], is_partial: bool) -> String {
@@ -83,8 +101,8 @@ fn table(header: &Header, runs: &[Counts], is_partial: bool) -> String {
             continue;
         }
         let mut by_job: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-        for ((process, (_, why)), count) in counts {
-            *by_job.entry((job_of(header, *process), why)).or_default() += count;
+        for ((whose, (_, why)), count) in counts {
+            *by_job.entry((job_of(header, *whose), why)).or_default() += count;
         }
         let all: u64 = by_job.values().sum();
         let mut rows: Vec<_> = by_job.into_iter().collect();
@@ -93,7 +111,6 @@ fn table(header: &Header, runs: &[Counts], is_partial: bool) -> String {
             .into_iter()
             .map(|((job, why), count)| {
                 let percent = count as f64 * 100.0 / all as f64;
-                let job = if job.is_empty() { "(no request)" } else { job };
                 [format!("{count:>9}"), format!("{percent:>4.1} %"), job.to_owned(), why.to_owned()]
             })
             .collect();
@@ -107,9 +124,14 @@ fn table(header: &Header, runs: &[Counts], is_partial: bool) -> String {
 
 fn document(header: &Header, runs: &[Counts], is_partial: bool) -> Value {
     let runs = header.runs.iter().zip(runs).map(|(run, counts)| {
-        let reasons = counts.iter().map(|((process, (reason, why)), count)| {
-            let job = process.map(|_| job_of(header, *process));
-            json!({"process": process, "job": job, "reason": reason, "why": why, "count": count})
+        let reasons = counts.iter().map(|((whose, (reason, why)), count)| {
+            let process = match whose {
+                Whose::Process(process) => Some(process),
+                Whose::Nobody | Whose::Kernel => None,
+            };
+            let job = process.map(|_| job_of(header, *whose));
+            let is_request = *whose != Whose::Nobody;
+            json!({"process": process, "job": job, "request": is_request, "reason": reason, "why": why, "count": count})
         });
         json!({
             "run": run.run,

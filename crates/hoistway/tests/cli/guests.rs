@@ -110,6 +110,20 @@ fn a_row_is_named_by_both_for_the_baseline_logs_and_traces() {
 }
 
 #[test]
+fn what_a_host_does_for_its_guests_is_of_no_job_and_not_without_a_request() {
+    let folder = folder();
+    let pair = ["--guest-schedulers", "none", "--schedulers", "mq-deadline", "--trace", "events.jsonl"];
+    output(folder.path(), &pair);
+    let why = succeeded(hoistway().current_dir(folder.path()).args(["why", "events.jsonl"]));
+    let mut rows = why.lines().filter(|line| line.contains(" %  "));
+    assert!(rows.all(|row| row.contains("(no job)")), "mq-deadline refuses nothing: {why}");
+    let json = succeeded(hoistway().current_dir(folder.path()).args(["why", "--format", "json", "events.jsonl"]));
+    let document: Value = serde_json::from_str(&json).unwrap();
+    let reasons = document["runs"][0]["reasons"].as_array().unwrap();
+    assert!(reasons.iter().all(|reason| reason["request"] == true && reason["process"].is_null()), "{json}");
+}
+
+#[test]
 fn the_same_command_gives_the_same_document() {
     let folder = folder();
     let once = || repeatable(&output(folder.path(), &["--guest-schedulers", "bfq,kyber", "--format", "json"]));

@@ -94,7 +94,8 @@ fn effect(scheduler: Option<&str>, knob: &str, rated: &[(&str, f64)], knobs: usi
     let chance = within / freedom[1] as f64;
     let is_beyond_chance = all > NOTHING
         && per_group > NOTHING
-        && stats::chance_of_ratio(per_group / chance, freedom) < (1.0 - stats::CONFIDENCE) / knobs as f64;
+        && stats::chance_of_ratio(per_group / chance, freedom).max(chance_of_groups(settings, groups.values()))
+            < (1.0 - stats::CONFIDENCE) / knobs as f64;
     if !is_beyond_chance {
         return None;
     }
@@ -111,6 +112,13 @@ fn effect(scheduler: Option<&str>, knob: &str, rated: &[(&str, f64)], knobs: usi
     };
     let means = means.iter().map(|(value, mean, _)| ((*value).to_owned(), *mean)).collect();
     Some(Explained { effect, of_sample: between / all, means })
+}
+
+/// How often chance finds these very groups among all of these sizes. No group may explain more often than that, however well it does:
+/// of figures that are alike to the bit, as percentiles in bins are, nothing else is left of the variance.
+fn chance_of_groups<'a>(settings: usize, groups: impl Iterator<Item = &'a Vec<f64>>) -> f64 {
+    let ln_factorial = |n: usize| (1..=n).map(|i| (i as f64).ln()).sum::<f64>();
+    (groups.map(|group| ln_factorial(group.len())).sum::<f64>() - ln_factorial(settings)).exp()
 }
 
 /// What rounding leaves of a variance that is none.
@@ -132,6 +140,18 @@ mod tests {
         assert!(effect(Some("bfq"), "b", &rated(false), 1).is_none());
         assert!(effect(None, "c", &[("1", 1.0), ("2", 2.0)], 1).is_none(), "each alone says nothing");
         assert!(effect(None, "c", &[("1", 1.0), ("1", 2.0)], 1).is_none());
+    }
+
+    #[test]
+    fn a_single_setting_that_differs_from_a_few_alike_to_the_bit_tells_nothing_of_its_knobs() {
+        // One of three is the odd one, whatever its value: each knob that is set there alone explains everything.
+        let odd = |others: usize| {
+            let mut rated = vec![("1", 2.0)];
+            rated.extend(std::iter::repeat_n(("2", 1.0), others));
+            effect(Some("bfq"), "a", &rated, 1).is_some()
+        };
+        assert!(!odd(2) && !odd(18));
+        assert!(odd(20), "one in 21 is rarer than one in twenty");
     }
 
     #[test]
