@@ -271,6 +271,22 @@ fn each_place_has_a_verdict_of_its_own() {
 }
 
 #[test]
+fn a_run_for_real_names_no_option_that_it_does_not_have() {
+    let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
+    assert!(told(&document).contains("--focus JOB:OPERATION:FIGURE"));
+    document.is_real = true;
+    let text = told(&document);
+    assert!(text.contains("for which somebody is likeliest to wait.") && !text.contains("--focus"), "{text}");
+    for other in [&[2000.0], &[500.0]] {
+        let mut document = repeated(&[("none", &[1000.0]), ("kyber", other)]);
+        assert!(told(&document).contains("--repeat 3 does"));
+        document.is_real = true;
+        let text = told(&document);
+        assert!(text.contains("naming each scheduler three times does") && !text.contains("--repeat"), "{text}");
+    }
+}
+
+#[test]
 fn runs_that_had_not_settled_are_named() {
     let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
     let figure = hoistway_results::settling::SettlingFigure::Iops;

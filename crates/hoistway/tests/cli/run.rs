@@ -153,6 +153,27 @@ fn an_interrupted_run_prints_what_it_has() {
 }
 
 #[test]
+fn a_file_whose_filling_is_interrupted_is_not_left_half_made() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let folder = tempdir().unwrap();
+    // Larger than anything that is filled before the signal comes.
+    job(folder.path(), "[r]\nrw=randread\nsize=1t\n");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
+    command.current_dir(folder.path()).args(["run", "job.fio", "--target", "file:new"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begin = std::time::Instant::now();
+    while !folder.path().join("new").exists() && begin.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(130), 0), "{said}");
+    assert_eq!(said, "hoistway: file:new: interrupted before it was filled, and not kept\n");
+    assert!(!folder.path().join("new").exists());
+}
+
+#[test]
 fn a_job_that_fails_fails_the_run() {
     let folder = tempdir().unwrap();
     // Flash takes longer than that.

@@ -43,6 +43,8 @@ impl Sentences<'_> {
     fn first(&self) -> String {
         let (verdict, place) = (self.verdict, self.place());
         let nouns = self.nouns();
+        // A run for real has no --repeat.
+        let more = if self.document.is_real { "naming each scheduler three times" } else { "--repeat 3" };
         match (verdict.decision, self.recommended()) {
             (Decision::Change, Some(candidate)) if candidate.outcome == Outcome::BetterElsewhere => {
                 let gains = told(&weighing_first(&candidate.gains), LOSSES_OF_OTHERS_MAX);
@@ -54,14 +56,14 @@ impl Sentences<'_> {
                 format!("{place}: change from {from} to {to}: {}.", self.gained(candidate))
             }
             (Decision::OneRun, Some(candidate)) => format!(
-                "{place}: in this one run {} was ahead of {}: {}. One run does not say what is noise: --repeat 3 does.",
+                "{place}: in this one run {} was ahead of {}: {}. One run does not say what is noise: {more} does.",
                 self.words(&candidate.scheduler),
                 self.reference(),
                 self.gained(candidate)
             ),
             (Decision::OneRun, None) => format!(
                 "{place}: in this one run nothing was worth a change from {} in {nouns} ({}). One run does not say what is noise: \
-                 --repeat 3 does.",
+                 {more} does.",
                 self.reference(),
                 self.shown(&verdict.reference)
             ),
@@ -234,6 +236,11 @@ impl Sentences<'_> {
         let noun = noun(focus.figure.figure, focus.figure.operation);
         match self.verdict.focus_from {
             FocusFrom::Asked => None,
+            // A run for real has no --focus.
+            FocusFrom::Load if self.document.is_real => Some(format!("Judged by {noun}, as this load is about that.")),
+            FocusFrom::Figures if self.document.is_real => {
+                Some(format!("Judged by {noun} of {}, for which somebody is likeliest to wait.", focus.figure.job))
+            }
             FocusFrom::Load => {
                 Some(format!("Judged by {noun}, as this load is about that; --focus {} chooses it.", focus.figure))
             }

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// time (see `hoistway devices`), which takes its time but keeps no data.
     #[arg(long, value_name = "file:PATH|blk:PATH|mem:SIZE|null:|sim:PRESET")]
     pub(super) target: String,
-    /// The scheduler, or several, which run one after the other: none, mq-deadline, kyber, bfq.
+    /// The scheduler, or several, which run one after the other, each as often as it is named: none, mq-deadline, kyber, bfq.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "none")]
     pub(super) scheduler: Vec<String>,
     /// Commands that each hardware queue has at the target at most: a scheduler has a choice only among what is beyond.

@@ -5,6 +5,7 @@ mod document;
 mod progress;
 pub(super) mod target;
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant as WallClock;
 
@@ -44,11 +45,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let settings = settings_of(arguments)?;
     arguments.run.output.iter().try_for_each(|file| target.spare(file))?;
     let output = Output::open(arguments.run.output.as_deref())?;
-    target.prepare(&file.load, arguments.force)?;
     let boards: Vec<Arc<Board>> = arguments.scheduler.iter().map(|_| Arc::new(Board::new(&file.load))).collect();
     let interrupted = boards.clone();
     ctrlc::set_handler(move || interrupted.iter().for_each(|board| board.cancel()))
         .context("cannot watch for Ctrl-C")?;
+    let is_interrupted = || boards.iter().any(|board| board.is_cancelled());
+    if !target.prepare(&file.load, arguments.force, &is_interrupted)? {
+        let _ = writeln!(
+            std::io::stderr(),
+            "hoistway: {}: interrupted before it was filled, and not kept",
+            arguments.target
+        );
+        return Ok(Ending::Interrupted);
+    }
     let begin = WallClock::now();
     let mut runs = Vec::new();
     for (scheduler, board) in arguments.scheduler.iter().zip(&boards) {
@@ -58,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         let _progress = Progress::show(board, scheduler);
         runs.push(run_one(arguments, &target, &file, scheduler, &settings, board)?);
     }
-    let is_partial = boards.iter().any(|board| board.is_cancelled());
+    let is_partial = is_interrupted();
     let has_failed = runs.iter().flat_map(|run| &run.processes).any(|process| process.error != 0);
     let plus = runs.first().map(|run| document::fio_output(&file.load, run, true));
     let mut document = document::of(arguments, &target, &file, text, runs, begin.elapsed().as_secs_f64());

@@ -79,8 +79,8 @@ impl Target {
         }
     }
 
-    /// Whether the load may be run on it; a file that is missing is made.
-    pub(super) fn prepare(&self, load: &Load, force: bool) -> Result<()> {
+    /// Whether the load may be run on it; a file that is missing is made. Answers whether it is ready: what somebody interrupts is not.
+    pub(super) fn prepare(&self, load: &Load, force: bool, is_interrupted: &dyn Fn() -> bool) -> Result<bool> {
         let writes = load.processes.iter().any(|process| process.plan.modifies());
         match self {
             Target::File(path) if path.exists() => {
@@ -96,9 +96,9 @@ impl Target {
                         "--target file:{path}: the load would overwrite a file that no run has made (expected --force, or a file that does not exist)"
                     );
                 }
-                Ok(())
+                Ok(true)
             }
-            Target::File(path) => make(path, load),
+            Target::File(path) => make(path, load, is_interrupted),
             Target::Block(path) => {
                 let metadata = path.metadata().with_context(|| format!("--target blk:{}", path.display()))?;
                 if !metadata.file_type().is_block_device() {
@@ -107,9 +107,9 @@ impl Target {
                 if writes && !force {
                     bail!("--target blk:{}: the load would overwrite it (expected --force)", path.display());
                 }
-                Ok(())
+                Ok(true)
             }
-            Target::Memory(_) | Target::Null(_) | Target::Simulated(_) => Ok(()),
+            Target::Memory(_) | Target::Null(_) | Target::Simulated(_) => Ok(true),
         }
     }
 
@@ -151,8 +151,9 @@ fn is_ours(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| fgetxattr(&file, MADE, &mut [0u8; 8]).is_ok())
 }
 
-/// Makes a file as large as the load needs. It is filled, as fio does: reading holes would be reading nothing.
-fn make(path: &Path, load: &Load) -> Result<()> {
+/// Makes a file as large as the load needs, unless somebody interrupts that. It is filled, as fio does: reading holes would be
+/// reading nothing.
+fn make(path: &Path, load: &Load, is_interrupted: &dyn Fn() -> bool) -> Result<bool> {
     let name = path.display();
     let mut bytes = 0;
     for process in &load.processes {
@@ -167,18 +168,18 @@ fn make(path: &Path, load: &Load) -> Result<()> {
     }
     let failed = |error: std::io::Error| anyhow!("--target file:{name}: cannot be made: {error}");
     let mut file = File::create_new(path).map_err(failed)?;
-    let filled = fill(&mut file, bytes).map_err(failed);
-    if filled.is_err() {
+    let filled = fill(&mut file, bytes, is_interrupted).map_err(failed);
+    if !matches!(filled, Ok(true)) {
         // Half a file is of no use to anybody.
         let _ = std::fs::remove_file(path);
         return filled;
     }
     // Without it the next run asks for --force.
     let _ = fsetxattr(&file, MADE, b"1", XattrFlags::CREATE);
-    Ok(())
+    Ok(true)
 }
 
-fn fill(file: &mut File, bytes: u64) -> std::io::Result<()> {
+fn fill(file: &mut File, bytes: u64, is_interrupted: &dyn Fn() -> bool) -> std::io::Result<bool> {
     let mut chunk = vec![0u8; 1 << 20];
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     for word in chunk.chunks_exact_mut(8) {
@@ -189,9 +190,13 @@ fn fill(file: &mut File, bytes: u64) -> std::io::Result<()> {
     }
     let mut left = bytes;
     while left > 0 {
+        if is_interrupted() {
+            return Ok(false);
+        }
         let len = left.min(chunk.len() as u64);
         file.write_all(&chunk[..len as usize])?;
         left -= len;
     }
-    file.sync_all()
+    file.sync_all()?;
+    Ok(true)
 }

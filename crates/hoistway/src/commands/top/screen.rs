@@ -11,7 +11,10 @@ const HEADER: [&str; 14] = [
     "export", "clients", "flight", "held", "read/s", "MiB/s", "p50 us", "p99 us", "write/s", "MiB/s", "p50 us",
     "p99 us", "share", "weight",
 ];
-const WIDTHS: [u16; 14] = [14, 7, 6, 5, 8, 7, 8, 8, 8, 7, 8, 8, 6, 6];
+/// Columns that a narrow window does without, those first that are missed least.
+const SPARED: [usize; 13] = [1, 6, 10, 13, 2, 3, 5, 9, 12, 7, 11, 8, 4];
+/// Names may take so much before columns are spared.
+const NAME_WIDTH: usize = 20;
 
 /// Draws what happened between two looks; of a first look only what holds at that moment.
 pub(super) fn draw(frame: &mut Frame<'_>, before: Option<&State>, now: &State) {
@@ -45,11 +48,56 @@ pub(super) fn draw(frame: &mut Frame<'_>, before: Option<&State>, now: &State) {
     let rates: Vec<_> =
         now.exports.iter().map(|export| past(export).and_then(|(past, s)| Rates::of(past, export, s))).collect();
     let all: f64 = rates.iter().flatten().map(Rates::bytes).sum();
-    let rows = now.exports.iter().zip(&rates).map(|(export, rates)| Row::new(cells(export, rates.as_ref(), all)));
-    let header = Row::new(HEADER).style(Style::new().add_modifier(Modifier::REVERSED));
-    let table = Table::new(rows, WIDTHS.map(Constraint::Length)).header(header).column_spacing(1);
+    let rows: Vec<_> =
+        now.exports.iter().zip(&rates).map(|(export, rates)| cells(export, rates.as_ref(), all)).collect();
+    let columns = columns(&rows, usize::from(middle.width));
+    let shown =
+        |cells: Vec<String>| Row::new(columns.iter().map(|&(at, width)| cut(&cells[at], width)).collect::<Vec<_>>());
+    let header = shown(HEADER.map(str::to_owned).into()).style(Style::new().add_modifier(Modifier::REVERSED));
+    let widths = columns.iter().map(|&(_, width)| Constraint::Length(width as u16));
+    // Below the header.
+    let rows_beyond = rows.len().saturating_sub(usize::from(middle.height.saturating_sub(1)));
+    let columns_beyond = HEADER.len() - columns.len();
+    let table = Table::new(rows.into_iter().map(shown), widths).header(header).column_spacing(1);
     frame.render_widget(table, middle);
-    frame.render_widget(Paragraph::new("q ends; hoistway ctl changes weights, limits and the scheduler"), bottom);
+    let beyond = match (rows_beyond, columns_beyond) {
+        (0, 0) => String::new(),
+        (rows, columns) => format!("{rows} exports and {columns} columns more in a larger window; "),
+    };
+    let told = format!("{beyond}q ends; hoistway ctl changes weights, limits and the scheduler");
+    frame.render_widget(Paragraph::new(told), bottom);
+}
+
+/// The columns that such a window has room for, and how wide they are: a figure is all there or not at all.
+fn columns(rows: &[Vec<String>], width: usize) -> Vec<(usize, usize)> {
+    let needs = |at: usize| rows.iter().map(|cells| &*cells[at]).chain([HEADER[at]]).map(wide).max().unwrap_or(0);
+    let mut columns: Vec<_> = (0..HEADER.len()).map(|at| (at, needs(at))).collect();
+    let longest = std::mem::replace(&mut columns[0].1, needs(0).min(NAME_WIDTH));
+    let taken = |columns: &[(usize, usize)]| columns.iter().map(|(_, width)| width + 1).sum::<usize>() - 1;
+    for spared in SPARED {
+        if taken(&columns) <= width {
+            break;
+        }
+        columns.retain(|&(at, _)| at != spared);
+    }
+    // What is left over is for the names.
+    let others = taken(&columns) - columns[0].1;
+    columns[0].1 = longest.min(width.saturating_sub(others));
+    columns
+}
+
+fn wide(text: &str) -> usize {
+    Line::raw(text).width()
+}
+
+/// A text in so many columns; of what has to be cut one can see that it was.
+fn cut(text: &str, width: usize) -> String {
+    if wide(text) <= width {
+        return text.to_owned();
+    }
+    let mut kept = text.to_owned();
+    while wide(&kept) >= width.max(1) && kept.pop().is_some() {}
+    kept + "\u{2026}"
 }
 
 /// What an export did, a second.
@@ -204,6 +252,45 @@ mod tests {
         let lines = drawn(Some(&before), &now, 140);
         assert_eq!(words(&lines, 5), "vm1 2 0 0 - - - - - - - - - 400");
         assert_eq!(words(&lines, 6), "vm2 2 0 0 - - - - - - - - - 100");
+    }
+
+    #[test]
+    fn a_narrow_window_has_fewer_columns_and_each_figure_whole() {
+        let (before, mut now) = (state(1_000_000_000), state(3_000_000_000));
+        for (at, export) in now.exports.iter_mut().enumerate() {
+            (export.reads, export.read_bytes) = (200_000, 800_000_000);
+            export.read_latency = Latencies { bins: vec![(1_000_000_000, 200_000)], sum_ns: 0 };
+            export.name = format!("vm-production-{at}");
+        }
+        let before = State {
+            exports: now
+                .exports
+                .iter()
+                .map(|it| ExportState { name: it.name.clone(), ..before.exports[0].clone() })
+                .collect(),
+            ..before
+        };
+        let whole: Vec<_> = drawn(Some(&before), &now, 140)[5].split_whitespace().map(str::to_owned).collect();
+        for width in 30..140 {
+            let lines = drawn(Some(&before), &now, width);
+            for word in lines[5].split_whitespace() {
+                assert!(whole.iter().any(|figure| figure == word), "{word} of {whole:?} at {width}");
+            }
+            assert!(lines[6].starts_with("vm-production-1 "), "{lines:?}");
+        }
+        let lines = drawn(Some(&before), &now, 80);
+        assert!(lines[4].contains("p99 us") && lines[5].contains("1000k"), "{lines:?}");
+        assert!(lines[11].starts_with("0 exports and 4 columns more in a larger window; q ends"), "{lines:?}");
+        assert!(drawn(Some(&before), &now, 12)[5].starts_with("vm-producti\u{2026}"));
+    }
+
+    #[test]
+    fn exports_that_have_no_room_are_counted() {
+        let mut now = state(1_000_000_000);
+        now.exports = (0..20).map(|at| export(&format!("vm{at}"), 100)).collect();
+        let lines = drawn(None, &now, 140);
+        // Twelve lines: four above, the header, one below.
+        assert!(lines[10].starts_with("vm5 ") && lines[11].starts_with("14 exports and 0 columns more"), "{lines:?}");
     }
 
     #[test]
