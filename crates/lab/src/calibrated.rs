@@ -2,7 +2,7 @@
 //!
 //! Presets say their range in words, and most of them for programs, too. Of others the words are quoted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hoistway_blk::Nanos;
 use hoistway_device::{CalibratedRange, Parameters, Preset};
@@ -87,8 +87,7 @@ fn outside(range: &CalibratedRange, processes: &[&Process], reads: f64) -> Vec<S
 /// The most that may be outstanding at a time, by what is known of when processes run: of how long one takes that time does not end,
 /// nothing is.
 fn outstanding(processes: &[&Process]) -> u32 {
-    let at = |moment: &Process| {
-        let (phase, start) = (moment.schedule.phase, moment.schedule.start_delay);
+    let at = |(phase, start)| {
         let runs = |process: &&&Process| {
             let schedule = &process.schedule;
             let end = schedule.runtime.map(|runtime| schedule.start_delay + schedule.ramp + runtime);
@@ -96,7 +95,9 @@ fn outstanding(processes: &[&Process]) -> u32 {
         };
         processes.iter().filter(runs).map(|process| process.issue.depth).sum()
     };
-    processes.iter().map(|process| at(process)).max().unwrap_or(0)
+    // Thousands of processes begin at a few moments.
+    let begins: BTreeSet<_> = processes.iter().map(|it| (it.schedule.phase, it.schedule.start_delay)).collect();
+    begins.into_iter().map(at).max().unwrap_or(0)
 }
 
 fn bytes(bytes: u32) -> String {

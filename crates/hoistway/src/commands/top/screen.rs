@@ -60,10 +60,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, before: Option<&State>, now: &State) {
     let columns_beyond = HEADER.len() - columns.len();
     let table = Table::new(rows.into_iter().map(shown), widths).header(header).column_spacing(1);
     frame.render_widget(table, middle);
-    let beyond = match (rows_beyond, columns_beyond) {
-        (0, 0) => String::new(),
-        (rows, columns) => format!("{rows} exports and {columns} columns more in a larger window; "),
-    };
+    let beyond = [(rows_beyond, "export(s)"), (columns_beyond, "column(s)")].into_iter().filter(|(more, _)| *more > 0);
+    let beyond: Vec<_> = beyond.map(|(more, what)| format!("{more} {what}")).collect();
+    let beyond = if beyond.is_empty() { String::new() } else { beyond.join(" and ") + " more in a larger window; " };
     let told = format!("{beyond}q ends; hoistway ctl changes weights, limits and the scheduler");
     frame.render_widget(Paragraph::new(told), bottom);
 }
@@ -280,7 +279,7 @@ mod tests {
         }
         let lines = drawn(Some(&before), &now, 80);
         assert!(lines[4].contains("p99 us") && lines[5].contains("1000k"), "{lines:?}");
-        assert!(lines[11].starts_with("0 exports and 4 columns more in a larger window; q ends"), "{lines:?}");
+        assert!(lines[11].starts_with("4 column(s) more in a larger window; q ends"), "{lines:?}");
         assert!(drawn(Some(&before), &now, 12)[5].starts_with("vm-producti\u{2026}"));
     }
 
@@ -290,7 +289,7 @@ mod tests {
         now.exports = (0..20).map(|at| export(&format!("vm{at}"), 100)).collect();
         let lines = drawn(None, &now, 140);
         // Twelve lines: four above, the header, one below.
-        assert!(lines[10].starts_with("vm5 ") && lines[11].starts_with("14 exports and 0 columns more"), "{lines:?}");
+        assert!(lines[10].starts_with("vm5 ") && lines[11].starts_with("14 export(s) more in"), "{lines:?}");
     }
 
     #[test]
