@@ -1,14 +1,12 @@
 //! Files of `queue/` that are written while a load runs: the scheduler, tunables, `nr_requests`.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{run_job_probed, spec};
 use hoistway_blk::{CpuId, Event, Kernel, Nanos, Now, Probe, SCHEDULERS};
 use hoistway_device::Preset;
 use hoistway_legacy::{ALL_SCHEDULERS, LEGACY_SCHEDULERS};
 use hoistway_sim::{QueueSettings, RunResult, Write};
-use support::{run_job_probed, spec};
 
 const JOB: &str = "[global]\ndirect=1\nfilename=/dev/sda\nioengine=libaio\niodepth=8\ntime_based\nbs=4k\n\
     [readers]\nrw=randread\nnumjobs=3\n[writers]\nrw=randwrite\nnumjobs=3\n";

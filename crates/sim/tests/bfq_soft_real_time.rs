@@ -2,14 +2,12 @@
 //! other is empty, so that it has had little service there, comes late as soft real-time processes do, and is raised (BFQ-92, BFQ-95).
 //! The drive is kept for it when it leaves again (BFQ-74), which takes service from the others and makes them look the same.
 
-mod support;
-
+use crate::support::spec;
 use hoistway_blk::{Event, Kernel, Nanos, Probe, Reason};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_results::Direction;
 use hoistway_sim::{Control, Host, QueueSettings, Scenario, run_probed};
-use support::spec;
 
 /// How often bfq kept a drive for the empty queue in service when it was asked for a request, and how often it was asked.
 #[derive(Default)]

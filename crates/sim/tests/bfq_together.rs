@@ -1,12 +1,10 @@
 //! bfq lets readers go on beside a deep sequential writer, also if it takes both for one application: since Linux 5.13
 //! queues that are created within 180 ms of each other in a cgroup become one for good (BFQ-109).
 
-mod support;
-
+use crate::support::{run_job, spec};
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_sim::QueueSettings;
-use support::{run_job, spec};
 
 const KERNELS_WITH_BFQ: [Kernel; 6] =
     [Kernel::V4_12, Kernel::V4_19, Kernel::V5_10, Kernel::V6_3, Kernel::V6_12, Kernel::V6_18];

@@ -1,15 +1,12 @@
 //! BL-94: where the work of a completion is done, by `queue/rq_affinity`, and who pays for it.
 
-#[path = "support/mod.rs"]
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::spec;
 use hoistway_blk::{CpuId, Event, Kernel, Now, Probe};
 use hoistway_device::{Preset, PresetFile, ThrottleParameters};
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, QueueSettings, Scenario, run_probed};
-use support::spec;
 
 /// The CPUs on which requests end.
 #[derive(Default)]

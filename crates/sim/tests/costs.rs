@@ -1,15 +1,12 @@
 //! A host whose locks cost nothing is a host without meters.
 
-#[path = "support/mod.rs"]
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::spec;
 use hoistway_blk::{CpuId, Event, Kernel, Nanos, Now, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, LockUse, QueueSettings, Scenario, run_probed};
-use support::spec;
 
 /// Every event, with its time and its CPU.
 #[derive(Default)]

@@ -1,13 +1,10 @@
 //! The moment at which the time of a process is over.
 
-#[path = "support/mod.rs"]
-mod support;
-
+use crate::support::spec;
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, QueueSettings, Scenario, run};
-use support::spec;
 
 /// I/Os of each process, and when all was over, ns. A read takes 10 us, and nothing else takes any time.
 fn simulated(job: &str) -> (Vec<u64>, u64) {

@@ -1,13 +1,11 @@
 //! Processes that end by what is measured of them, or fail by it.
 
-mod support;
-
+use crate::support::{run_job, spec};
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
 use hoistway_results::fio::{Output, OutputParameters};
 use hoistway_results::{Direction, ProcessResult};
 use hoistway_sim::QueueSettings;
-use support::{run_job, spec};
 
 fn simulated(jobs: &str) -> Vec<ProcessResult> {
     let text = format!("[global]\nioengine=libaio\ndirect=1\nfilename=/dev/sda\nrw=randread\nsize=1g\n{jobs}");

@@ -1,12 +1,10 @@
 //! Commands that fail at the device fail for the process that waits for them.
 
-mod support;
-
+use crate::support::{run_job, spec};
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
 use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_sim::QueueSettings;
-use support::{run_job, spec};
 
 const JOB: &str = "[global]\nioengine=libaio\ndirect=1\nfilename=/dev/sda\nbs=4k\niodepth=8\nruntime=1\n\
                    [reader]\nrw=randread\n[writer]\nrw=randwrite\n";

@@ -1,13 +1,11 @@
 //! Loads that must be durable: fsync after each write, and O_DSYNC, through the sequencers of both fronts.
 
-mod support;
-
+use crate::support::{run_job_probed, spec};
 use hoistway_blk::{Event, Kernel, Now, Op, Probe};
 use hoistway_device::Preset;
 use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_results::ProcessResult;
 use hoistway_sim::QueueSettings;
-use support::{run_job_probed, spec};
 
 /// Counts the commands that the device is given.
 #[derive(Default)]

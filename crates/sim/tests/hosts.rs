@@ -1,14 +1,11 @@
 //! What the built-in host profiles do to a lone reader.
 
-#[path = "support/mod.rs"]
-mod support;
-
+use crate::support::spec;
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_results::Direction;
 use hoistway_sim::{Control, Host, QueueSettings, Scenario, run};
-use support::spec;
 
 /// Mean latency of a lone reader on a host, us.
 fn latency_us(host: &str, device: &str) -> f64 {

@@ -2,14 +2,12 @@
 //! on Linux 4.12. The device is calibrated on `none` alone, so these are predictions; what is tested is that they are
 //! plausible.
 
-mod support;
-
+use crate::support::{run_job, spec};
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_legacy::LEGACY_SCHEDULERS;
 use hoistway_results::ProcessResult;
 use hoistway_sim::QueueSettings;
-use support::{run_job, spec};
 
 const JOB: &str = include_str!("data/habr-ssd.fio");
 

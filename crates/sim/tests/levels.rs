@@ -1,14 +1,11 @@
 //! What is measured of a process beside its latencies: depths, sizes of batches, and when its I/Os ended.
 
-#[path = "support/mod.rs"]
-mod support;
-
+use crate::support::spec;
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_results::{Direction, ProcessResult};
 use hoistway_sim::{Control, Host, QueueSettings, Scenario, run};
-use support::spec;
 
 /// The only process of a job file, on a host that costs no time: it begins at 0.
 fn measured(job: &str) -> ProcessResult {

@@ -1,13 +1,10 @@
 //! What schedulers' locks take is CPU time of processes, and of nobody else.
 
-#[path = "support/mod.rs"]
-mod support;
-
+use crate::support::spec;
 use hoistway_blk::{Insertion, Kernel, Nanos, Techniques};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, LockUse, QueueSettings, Scenario, run};
-use support::spec;
 
 /// On a host on which nothing takes time but what is done under locks of schedulers: that, and CPU time of all processes.
 fn simulated(job: &str, scheduler: &str, cpus: u16, techniques: Techniques) -> (LockUse, Nanos) {

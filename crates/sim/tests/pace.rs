@@ -2,17 +2,16 @@
 
 #[path = "../../fio/tests/fio_run/mod.rs"]
 mod fio_run;
-mod support;
 
 use std::fs;
 use std::time::Duration;
 
+use crate::support::{run_job, spec};
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
 use hoistway_results::ProcessResult;
 use hoistway_sim::QueueSettings;
 use serde_json::Value;
-use support::{run_job, spec};
 
 /// Runs jobs on a device that takes next to no time.
 fn simulated(jobs: &str) -> Vec<ProcessResult> {

@@ -1,7 +1,6 @@
 //! I/O that is not direct: what of it reaches the device, when, and who waits for it.
 
-mod support;
-
+use crate::support::spec;
 use hoistway_blk::{BioFlags, CpuId, Event, Kernel, Now, Op, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
@@ -9,7 +8,6 @@ use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_results::ProcessResult;
 use hoistway_results::document::PageCacheSummary;
 use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run_probed};
-use support::spec;
 
 /// The requests that the device has finished, and the sectors at which bios of flushers begin and end, in order.
 #[derive(Default)]

@@ -1,15 +1,12 @@
 //! Hardware queues for reads and for polled I/O (BL-49 to BL-52, BL-130).
 
-#[path = "support/mod.rs"]
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{run_job_probed, spec};
 use hoistway_blk::{CpuId, Event, Kernel, Nanos, Now, Op, Probe};
 use hoistway_device::{Preset, PresetFile};
 use hoistway_results::{Direction, ProcessResult};
 use hoistway_sim::QueueSettings;
-use support::{run_job_probed, spec};
 
 /// How many reads and writes each hardware queue was handed.
 #[derive(Default)]

@@ -1,12 +1,10 @@
 //! What priorities of processes and weights of groups are worth under each scheduler (CG-1, CG-2, CG-7, CG-8).
 
-mod support;
-
+use crate::support::{run_job, spec};
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
 use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_sim::QueueSettings;
-use support::{run_job, spec};
 
 /// How many times as much as the second of two sequential readers the first gets, whose depth bfq grants to each: one that
 /// asks for more tags than its weight is worth sleeps for the first of them, and gets hardly any. The device says that it rotates,

@@ -1,12 +1,10 @@
 //! Which processes wait for others, which end others, and what they do at their own end.
 
-mod support;
-
+use crate::support::{run_job_probed, spec};
 use hoistway_blk::{Event, Kernel, Now, Op, Probe};
 use hoistway_device::Preset;
 use hoistway_results::ProcessResult;
 use hoistway_sim::QueueSettings;
-use support::{run_job_probed, spec};
 
 /// Counts the flushes that the device is given.
 #[derive(Default)]

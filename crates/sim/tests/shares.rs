@@ -1,15 +1,13 @@
 //! Who gets how much, from first principles: weights of groups, classes and levels of processes, limits of groups
 //! (CG-1, CG-2, CG-7 to CG-15).
 
-mod support;
-
+use crate::support::{run_job, spec};
 use hoistway_blk::{CgroupPriority, Kernel};
 use hoistway_cgroup::IoMax;
 use hoistway_device::Preset;
 use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_results::ProcessResult;
 use hoistway_sim::QueueSettings;
-use support::{run_job, spec};
 
 const DISK: &str = "[global]\nioengine=libaio\ndirect=1\nfilename=/dev/sda\n";
 
@@ -168,7 +166,7 @@ fn io_prio_class_of_a_group_replaces_the_class_of_its_io_since_5_14_and_does_not
         queue.io_prio_class = classes.iter().map(|&(path, text)| (path.to_owned(), class(text))).collect();
         let preset = Preset::builtin("intel-s3520-1600gb").unwrap();
         let spec = spec("mq-deadline", &[("prio_aging_expire", "100000")], 1);
-        let spec = if kernel < Kernel::V6_3 { support::spec("mq-deadline", &[], 1) } else { spec };
+        let spec = if kernel < Kernel::V6_3 { crate::support::spec("mq-deadline", &[], 1) } else { spec };
         shares(&run_job(&format!("{DISK}{jobs}"), &preset, queue, None, &spec).processes)[0]
     };
     let now = Kernel::V6_18;

@@ -1,12 +1,10 @@
 //! When processes begin.
 
-mod support;
-
+use crate::support::spec;
 use hoistway_blk::{CpuId, Event, Kernel, Now, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, QueueSettings, Scenario, run_probed};
-use support::spec;
 
 /// When each bio was put forward, us, and on which CPU.
 #[derive(Default)]

@@ -1,13 +1,11 @@
 //! What a kernel would count: of devices, of cgroups, and how often a scheduler could choose.
 
-mod support;
-
+use crate::support::spec;
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_results::document::DiskSummary;
 use hoistway_sim::{Control, Host, QueueSettings, Scenario, Statistics, Write, run_probed};
-use support::spec;
 
 /// Of the only device of a job file.
 fn statistics(job: &str, scheduler: &str) -> DiskSummary {

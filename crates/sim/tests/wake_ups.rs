@@ -1,14 +1,12 @@
 //! Who has a CPU that wakes up for several processes, and what that decides where they wait for tags.
 
-mod support;
-
+use crate::support::{run_job, spec};
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_results::Direction;
 use hoistway_sim::QueueSettings;
 use hoistway_sim::{Control, Host, Scenario, run};
-use support::{run_job, spec};
 
 /// A device that takes so many commands at a time, of half a millisecond each.
 fn slow(depth: u32) -> Preset {

@@ -1,12 +1,10 @@
 //! Write-back throttling under the page cache: who is held up by it, how much, and who is not.
 
-mod support;
-
+use crate::support::spec;
 use hoistway_blk::{BioFlags, CpuId, Event, Kernel, Nanos, Now, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, Write, run_probed};
-use support::spec;
 
 /// Requests of flushers that exist, and the most that there were at once.
 #[derive(Default)]

@@ -27,7 +27,6 @@ pub fn run_job_probed<P: Probe>(
 }
 
 /// The same, with nobody watching.
-#[allow(dead_code, reason = "some tests watch every run")]
 pub fn run_job(job: &str, preset: &Preset, queue: QueueSettings, runtime: Option<Nanos>, spec: &RunSpec) -> RunResult {
     run_job_probed(job, preset, queue, runtime, spec, NoProbe).0
 }

@@ -1,8 +1,6 @@
 //! Does the simulation reproduce what presets are calibrated on: the rows `none` of the published tables (habr)? And what
 //! no number was fitted to, the longest waits?
 
-#[path = "../support/mod.rs"]
-mod support;
 mod table;
 
 use hoistway_blk::{Kernel, Nanos};

@@ -1,0 +1,35 @@
+//! Whole runs, in one program: whoever runs a simulation builds one, and a program for each of these files would take minutes.
+
+mod administration;
+mod bfq_soft_real_time;
+mod bfq_together;
+mod completions;
+mod costs;
+mod deadlines;
+mod ends;
+mod fairness;
+mod faults;
+mod fsync;
+mod guests;
+mod habr;
+mod hosts;
+mod journal;
+mod legacy;
+mod levels;
+mod loads;
+mod locks;
+mod moving;
+mod pace;
+mod page_cache;
+mod polling;
+mod priorities_and_weights;
+mod process_order;
+mod queues;
+mod several_disks;
+mod shares;
+mod starts;
+mod statistics;
+mod support;
+mod wake_ups;
+mod whose_events;
+mod write_back_throttling;
