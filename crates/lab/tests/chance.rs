@@ -1,7 +1,8 @@
 //! How often a verdict comes out otherwise by chance: the verdict on a few of many runs, beside that on all of them.
 //!
 //! `HOISTWAY_REPEATS=60 cargo test --release -p hoistway-lab --test chance -- --nocapture` takes all bundled loads at their whole length and
-//! prints the table of docs/results.md; without it there is a short one.
+//! prints how many verdicts name another one that is as good, keep, or mislead, whose sums stand in docs/results.md; without it the example
+//! is looked at, cut short.
 
 use hoistway_lab::{Alone, Comparison, Load, scenarios};
 use hoistway_results::ResultsDocument;

@@ -88,11 +88,10 @@ impl Reloader {
 
 /// A pipe is read once; whoever waited for it would not hear that the server is to end.
 fn check(option: &str, file: Option<&Path>) -> Result<()> {
-    match file {
-        Some(file) if !std::fs::metadata(file).is_ok_and(|it| it.is_file()) => match std::fs::metadata(file) {
-            Ok(_) => bail!("{option} {}: not a file that can be read again (a restart reads it)", file.display()),
-            Err(error) => bail!("{option} {}: cannot be read: {error}", file.display()),
-        },
-        _ => Ok(()),
+    let Some(file) = file else { return Ok(()) };
+    match std::fs::metadata(file) {
+        Ok(it) if it.is_file() => Ok(()),
+        Ok(_) => bail!("{option} {}: not a file that can be read again (a restart reads it)", file.display()),
+        Err(error) => bail!("{option} {}: cannot be read: {error}", file.display()),
     }
 }

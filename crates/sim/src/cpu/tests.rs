@@ -1,0 +1,165 @@
+//! What CPUs do with interrupts, workers and turns.
+
+use rand_xoshiro::rand_core::SeedableRng;
+
+use super::*;
+use crate::fair::Wait;
+
+fn cpus() -> Cpus {
+    let text = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 300\nredirect_ns = 20\nwake_ns = [0, 0]\n\
+                worker_ns = [0, 0]\nidle_ns = [[100, 7]]\n";
+    Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 2)
+}
+
+#[test]
+fn a_completion_takes_the_time_of_the_cpu_that_does_its_work_and_little_of_the_one_that_passes_it_on() {
+    let free_at = |cpus: &Cpus| cpus.cpus.iter().map(|cpu| cpu.free_at.0).collect::<Vec<_>>();
+    for place in [CompletionPlace::Interrupt, CompletionPlace::Softirq] {
+        let mut cpus = cpus();
+        assert_eq!(cpus.complete(Instant(1000), CpuId(0), place), CpuId(0));
+        assert_eq!(free_at(&cpus), [1300, 0]);
+    }
+    let mut cpus = cpus();
+    let passed_on = CompletionPlace::Redirected(CpuId(1));
+    assert_eq!(cpus.complete(Instant(1000), CpuId(0), passed_on), CpuId(1));
+    assert_eq!(free_at(&cpus), [1020, 1307], "CPU 1 had slept");
+    cpus.complete(Instant(1000), CpuId(0), passed_on);
+    assert_eq!(free_at(&cpus), [1040, 1607]);
+}
+
+#[test]
+fn a_turn_that_is_given_away_keeps_others_waiting() {
+    let (mut cpus, cpu, place) = (cpus(), CpuId(0), CompletionPlace::Interrupt);
+    assert_eq!(cpus.interrupt_waits(Instant(1000), cpu, place), None);
+    cpus.complete(Instant(1000), cpu, place);
+    assert_eq!(cpus.interrupt_waits(Instant(1100), cpu, place), Some(Instant(1300)));
+    assert!(cpus.any_takes_interrupt(Instant(1300)), "one that comes just then would take it as well");
+    assert_eq!(cpus.interrupt_waits(Instant(1300), cpu, place), Some(Instant(1600)));
+    cpus.complete(Instant(1300), cpu, place);
+    cpus.complete(Instant(1600), cpu, place);
+    assert_eq!(cpus.interrupt_waits(Instant(1899), cpu, place), Some(Instant(1900)), "each has its 300 ns");
+    assert_eq!(cpus.interrupt_waits(Instant(1100), CpuId(1), place), None, "another CPU has nothing to do");
+}
+
+#[test]
+fn an_interrupt_has_its_turn_at_once_when_those_before_it_are_over() {
+    let (mut cpus, cpu, place) = (cpus(), CpuId(0), CompletionPlace::Interrupt);
+    cpus.complete(Instant(1000), cpu, place);
+    assert_eq!(cpus.interrupt_waits(Instant(1300), cpu, place), None);
+}
+
+#[test]
+fn an_interrupt_that_locks_keep_makes_those_of_its_cpu_late_that_wait_for_it() {
+    let (mut cpus, cpu, place) = (cpus(), CpuId(0), CompletionPlace::Interrupt);
+    cpus.complete(Instant(1000), cpu, place);
+    assert_eq!(cpus.interrupt_waits(Instant(1100), cpu, place), Some(Instant(1300)));
+    assert!(!cpus.any_is_late(Instant(1100)));
+    cpus.interrupt_spends(Instant(1000), cpu, Nanos(50));
+    assert!(cpus.any_is_late(Instant(1300)));
+    assert_eq!(cpus.is_late(Instant(1300), cpu), Some(Instant(1350)));
+    assert_eq!([(1350, cpu), (1300, CpuId(1))].map(|(at, cpu)| cpus.is_late(Instant(at), cpu)), [None; 2]);
+    assert_eq!(cpus.interrupt_waits(Instant(1349), cpu, place), Some(Instant(1650)), "behind both");
+    assert_eq!(cpus.cpus[0].free_at, Instant(1350));
+}
+
+#[test]
+fn a_worker_comes_behind_interrupts_and_the_step_that_is_under_way_and_takes_time_of_its_cpu() {
+    let text = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 300\ndispatch_ns = 40\n\
+                wake_ns = [0, 0]\nworker_ns = [5000, 5000]\nidle_ns = []\n";
+    let (mut cpus, cpu) = (Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 2), CpuId(0));
+    let random = &mut Xoshiro256PlusPlus::seed_from_u64(1);
+    assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(6040));
+    cpus.complete(Instant(1000), cpu, CompletionPlace::Interrupt);
+    assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(6340));
+    assert_eq!(cpus.worker_comes_by(Instant(1000)), Instant(6340));
+    cpus.on(cpu).task_until = Instant(9000);
+    assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(6340), "that was its last step");
+    cpus.on(cpu).is_taken = true;
+    assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(9040));
+    cpus.worker_ran(Instant(9040), cpu);
+    assert_eq!((cpus.cpus[0].free_at, cpus.cpus[1].free_at), (Instant(9040), Instant::ZERO));
+}
+
+#[test]
+fn a_short_interrupt_does_not_hide_a_longer_one_on_another_cpu() {
+    let mut cpus = cpus();
+    cpus.complete(Instant(1000), CpuId(0), CompletionPlace::Interrupt);
+    assert_eq!(cpus.passes_on_to_busy(Instant(1100), CpuId(1), CpuId(0)), Some(Instant(1300)));
+    assert!(cpus.any_takes_interrupt(Instant(1599)), "both turns");
+    assert!(!cpus.any_takes_interrupt(Instant(1600)));
+}
+
+#[test]
+fn what_is_passed_on_has_its_turn_among_the_interrupts_of_the_other_cpu() {
+    let (mut cpus, to) = (cpus(), CpuId(1));
+    assert_eq!(cpus.passes_on_to_busy(Instant(1000), CpuId(0), to), None);
+    // It sleeps: 7 ns more.
+    cpus.complete(Instant(1000), CpuId(0), CompletionPlace::Redirected(to));
+    assert_eq!(cpus.passes_on_to_busy(Instant(1100), CpuId(0), to), Some(Instant(1307)));
+    assert_eq!(cpus.cpus[0].free_at, Instant(1120), "passing on takes its time at once");
+    assert_eq!(cpus.cpus[1].free_at, Instant(1307), "the work does not");
+    assert_eq!(cpus.interrupt_waits(Instant(1200), to, CompletionPlace::Interrupt), Some(Instant(1607)), "behind both");
+    cpus.complete_passed_on(Instant(1307), to);
+    assert_eq!(cpus.cpus[1].free_at, Instant(1607));
+}
+
+fn wait(entry: u64) -> Wait {
+    Wait { since: Instant(1000), entry: Nanos(entry), switch: Nanos::ZERO, in_call: Nanos::ZERO }
+}
+
+#[test]
+fn an_interrupt_stops_a_task_that_goes_on_where_it_was() {
+    let (mut cpus, cpu) = (cpus(), CpuId(0));
+    cpus.on(cpu).waiting.wakes(7, 0, SLICE, wait(1000));
+    assert_eq!(cpus.set(Instant(1000), cpu), Some(Instant(2000)));
+    for at in [1100, 1900] {
+        cpus.complete(Instant(at), cpu, CompletionPlace::Interrupt);
+    }
+    assert!(matches!(cpus.next(Instant(2000), cpu, 0), Turn::Later(Instant(2600))), "2 times 300 ns later");
+    assert!(matches!(cpus.next(Instant(2600), cpu, 0), Turn::Run(7)));
+}
+
+#[test]
+fn whose_turn_was_interrupted_has_its_next_one_after_who_was_not() {
+    let (mut cpus, cpu) = (cpus(), CpuId(0));
+    for task in [1, 2, 3] {
+        cpus.on(cpu).waiting.wakes(task, 0, SLICE, wait(1000));
+    }
+    let mut at = cpus.set(Instant(1000), cpu);
+    let mut order = Vec::new();
+    while let Some(now) = at {
+        match cpus.next(now, cpu, 0) {
+            Turn::Later(later) => at = Some(later),
+            Turn::Run(task) => {
+                order.push(task);
+                let on = cpus.on(cpu);
+                on.waiting.count(on.free_at, now, SLICE);
+                let lag = on.waiting.sleeps(task);
+                on.waiting.wakes(task, lag, SLICE, Wait { since: on.free_at, ..wait(1000) });
+                on.turn_ended = on.free_at;
+                at = if order.len() < 6 { cpus.set(now, cpu) } else { None };
+                if order == [1] {
+                    cpus.complete(now, cpu, CompletionPlace::Interrupt);
+                }
+            }
+            Turn::Nobodys => at = None,
+        }
+    }
+    assert_eq!(order, [1, 2, 3, 1, 3, 2], "task 2 was interrupted");
+}
+
+#[test]
+fn interrupts_keep_a_task_waiting_but_not_for_ever() {
+    let (mut cpus, cpu) = (cpus(), CpuId(0));
+    let mut interrupts = |at| cpus.complete(Instant(at), cpu, CompletionPlace::Interrupt);
+    interrupts(1000);
+    interrupts(1000);
+    cpus.on(cpu).waiting.wakes(7, 0, SLICE, wait(0));
+    assert_eq!(cpus.set(Instant(1000), cpu), Some(Instant(1600)));
+    cpus.complete(Instant(1500), cpu, CompletionPlace::Interrupt);
+    assert!(matches!(cpus.next(Instant(1600), cpu, 0), Turn::Later(Instant(1900))));
+    let end = 1000 + PATIENCE.0;
+    (0..PATIENCE.0 / 300 + 1).for_each(|_| _ = cpus.complete(Instant(1900), cpu, CompletionPlace::Interrupt));
+    assert!(matches!(cpus.next(Instant(1900), cpu, 0), Turn::Later(at) if at.0 == end));
+    assert!(matches!(cpus.next(Instant(end), cpu, 0), Turn::Run(7)));
+}
