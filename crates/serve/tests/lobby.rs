@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hoistway_blk::{Instant, Nanos};
 use hoistway_engine::{Config, Engine, Memory};
-use hoistway_serve::{Doors, Lobby, Ready, Stay, Visitor, Watch};
+use hoistway_serve::{Doors, Lobby, Ready, Stay, Visitor, VisitorId, Watch};
 
 /// Sends back what it receives; a `!` makes it panic, and a `?` leave.
 struct Echo {
@@ -100,6 +100,37 @@ fn a_visitor_is_attended_to_at_its_moment_though_nothing_happens() {
     far.read_exact(&mut said).unwrap();
     assert_eq!(said, *b"now");
     assert!(engine.now() >= moment);
+}
+
+/// Has itself called whenever it is attended to, as who has more to do than one turn allows.
+struct Called {
+    stream: UnixStream,
+    doors: Doors,
+    id: VisitorId,
+}
+
+impl Visitor for Called {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    fn attend(&mut self, _: Instant, _: Ready) -> Stay {
+        self.doors.call(self.id);
+        Stay::Until(Instant::NEVER)
+    }
+
+    fn panicked(&self) {}
+}
+
+#[test]
+fn a_visitor_that_has_itself_called_again_and_again_keeps_nobody_else_waiting() {
+    let (_engine, doors) = engine(1);
+    let mut calm = enter(&doors, Instant::NEVER);
+    assert!(echoes(&mut calm));
+    let (near, _far) = UnixStream::pair().unwrap();
+    doors.enter(0, |id| Arc::new(Mutex::new(Called { stream: near, doors: doors.clone(), id })));
+    calm.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    assert!((0..20).all(|_| echoes(&mut calm)));
 }
 
 /// Wants to be attended to at once, always.

@@ -264,10 +264,11 @@ impl Station for LobbyStation {
         let begin = time::Instant::now();
         if !self.has_rung_inside && !self.look_on(begin, most) && self.door().bell.may_sleep() && !self.peek(true) {
             self.look(most);
+            // Only now: one visitor who has himself called again and again would keep the others from being seen.
+            self.loops = 0;
         }
         self.patience.waited(begin.elapsed());
         self.door().bell.is_up();
-        self.loops = 0;
     }
 
     fn waker(&self) -> Arc<dyn Wake> {
