@@ -1,6 +1,6 @@
 //! The search itself: rounds of fewer settings, longer runs and more seeds.
 
-use hoistway_results::document::Shift;
+use hoistway_results::document::{Change, Shift};
 use hoistway_results::quoted;
 use hoistway_results::tuning::{FORMAT, Found, Round, Setting, Standing, TuneRun, Tuning, losses};
 
@@ -212,29 +212,31 @@ impl Race<'_> {
         let standing = ranked.iter().map(|one| &one.standing).find(|one| one.setting == *reference).cloned();
         let alone = || judge.ranked(std::slice::from_ref(reference)).pop().map(|one| one.standing);
         let Some(standing) = standing.or_else(alone) else { return Ok(None) };
+        let gain = judge.change(reference, &best.setting);
         Ok(Some(Found {
             holds: best.holds,
-            gain: judge.change(reference, &best.setting),
+            gain,
             undecided: undecided(ranked),
-            losses: self.losses([reference, &best.setting], step, seeds)?,
+            losses: self.losses([reference, &best.setting], step, seeds, gain)?,
             reference: standing,
             best,
         }))
     }
 
-    /// What gets worse from one setting to another.
+    /// What gets worse from one setting to another, which brings this.
     fn losses(
         &self,
         [from, to]: [&Setting; 2],
         step: &Step,
         seeds: std::ops::Range<usize>,
+        gain: Option<Change>,
     ) -> Result<Option<Vec<Shift>>, TuneError> {
         let keys = |setting: &Setting| -> Vec<Key> {
             let key = |seed: &u64| Key { setting: setting.clone(), seed: *seed, runtime_ns: step.runtime_ns };
             self.seeds[seeds.clone()].iter().map(key).collect()
         };
         let (from, to) = (self.ledger.whole(&keys(from))?, self.ledger.whole(&keys(to))?);
-        Ok(losses(&self.search.objective, &from.into_iter().zip(to).collect::<Vec<_>>()))
+        Ok(losses(&self.search.objective, &from.into_iter().zip(to).collect::<Vec<_>>(), gain))
     }
 }
 

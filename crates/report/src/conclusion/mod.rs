@@ -12,7 +12,7 @@ use hoistway_results::{ResultsDocument, verdict};
 
 use self::sentences::Sentences;
 
-pub(crate) use phrases::{change, change_between};
+pub(crate) use phrases::{change, change_between, may_lose_more};
 pub use phrases::{figure_in_words, shift as shift_in_words};
 
 /// The sentences; none if there was no I/O, and one if there is no verdict for what was written meanwhile. Those about doubts begin with "Uncertain: ".

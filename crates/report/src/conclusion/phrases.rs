@@ -62,24 +62,13 @@ fn told(change: Change, figure: Figure, of_runs: &str) -> String {
 
 /// What has shifted, from what to what: `p99 read latency of oltp 4.49 ms -> 38.5 ms (8.6 times)`.
 pub fn shift(shift: &Shift) -> String {
-    let jobs = match shift.jobs {
-        1 => shift.job.clone(),
-        jobs => format!("{} and {} alike", shift.job, jobs - 1),
-    };
-    let (what, from, to) = match (shift.aspect, shift.operation) {
-        (Aspect::Figure(figure), Some(operation)) => {
+    let what = shifted(shift);
+    let (from, to) = match shift.aspect {
+        Aspect::Figure(figure) | Aspect::Worst(figure) => {
             let shown = |number| value(figure, number, false);
-            (noun(figure, operation), shown(shift.from), shown(shift.to))
+            (shown(shift.from), shown(shift.to))
         }
-        (Aspect::Worst(figure), Some(operation)) => {
-            let what = format!("{} of the job that is worst off", noun(figure, operation));
-            let shown = |number| value(figure, number, false);
-            (what, shown(shift.from), shown(shift.to))
-        }
-        (Aspect::Fairness | Aspect::Figure(_) | Aspect::Worst(_), _) => {
-            let what = "fairness (Jain's index)".to_owned();
-            (what, format!("{:.2}", shift.from), format!("{:.2}", shift.to))
-        }
+        Aspect::Fairness => (format!("{:.2}", shift.from), format!("{:.2}", shift.to)),
     };
     let of_what = match shift.aspect {
         Aspect::Figure(Figure::Max) => " in a run",
@@ -93,7 +82,34 @@ pub fn shift(shift: &Shift) -> String {
     };
     let of_runs = of_runs(shift.from, shift.to, shift.factor);
     let certain = if shift.significant == Some(false) { ", within the noise" } else { "" };
-    format!("{what} of {jobs}{of_what} {from} -> {to} ({how_much}{of_runs}{certain})")
+    format!("{what}{of_what} {from} -> {to} ({how_much}{of_runs}{certain})")
+}
+
+/// What has shifted: `p99 read latency of oltp`.
+fn shifted(shift: &Shift) -> String {
+    let what = match (shift.aspect, shift.operation) {
+        (Aspect::Figure(figure), Some(operation)) => noun(figure, operation),
+        (Aspect::Worst(figure), Some(operation)) => {
+            format!("{} of the job that is worst off", noun(figure, operation))
+        }
+        (Aspect::Fairness | Aspect::Figure(_) | Aspect::Worst(_), _) => "fairness (Jain's index)".to_owned(),
+    };
+    match shift.jobs {
+        1 => format!("{what} of {}", shift.job),
+        jobs => format!("{what} of {} and {} alike", shift.job, jobs - 1),
+    }
+}
+
+/// Of what may be lost more than is gained, by a factor of `gain`: the runs do not agree on it, so that it does not weigh. Not of a largest
+/// latency, which is a single I/O.
+pub(crate) fn may_lose_more(losses: &[Shift], gain: f64) -> Option<String> {
+    let is_doubtful = |loss: &&Shift| {
+        loss.significant == Some(false)
+            && !loss.weighs
+            && loss.factor > gain
+            && loss.aspect != Aspect::Figure(Figure::Max)
+    };
+    losses.iter().find(is_doubtful).map(shifted)
 }
 
 /// What to say behind a change that is not that of the two means beside it: what is judged is the geometric mean of the runs' ratios,

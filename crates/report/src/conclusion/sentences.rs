@@ -4,7 +4,7 @@ use hoistway_results::comparison::{Comparison, Estimate};
 use hoistway_results::document::{Candidate, Decision, FocusFrom, Outcome, SetupSummary, Shift, Verdict};
 use hoistway_results::{FigureName, ResultsDocument, WeightedFigure};
 
-use super::phrases::{change_between, figure_in_words, noun, relative, shift};
+use super::phrases::{change_between, figure_in_words, may_lose_more, noun, relative, shift};
 use crate::columns::value;
 use crate::units;
 use crate::words::{device_name, list};
@@ -181,7 +181,11 @@ impl Sentences<'_> {
             let noise = if self.verdict.decision == Decision::OneRun { "" } else { " beyond the noise" };
             return format!("Nothing else gets worse by {smallest} or more{noise}.");
         }
-        format!("It costs, worst first: {}.", told(&recommended.losses, LOSSES_MAX))
+        let doubt = recommended.gain.and_then(|gain| may_lose_more(&recommended.losses, gain.factor));
+        let more = if self.document.is_real { "naming each scheduler more often" } else { "a larger --repeat" };
+        let doubt = doubt
+            .map_or_else(String::new, |what| format!(" It may lose more in the {what} than it gains: {more} tells."));
+        format!("It costs, worst first: {}.{doubt}", told(&recommended.losses, LOSSES_MAX))
     }
 
     /// What became of those that were not chosen.

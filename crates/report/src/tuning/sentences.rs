@@ -4,7 +4,7 @@ use hoistway_results::document::Change;
 use hoistway_results::tuning::{Found, Setting, Standing, Tuning};
 
 use super::cells::shown;
-use crate::conclusion::{change, change_between, figure_in_words, shift_in_words};
+use crate::conclusion::{change, change_between, figure_in_words, may_lose_more, shift_in_words};
 use crate::units;
 use crate::words::{device_name, list};
 
@@ -139,7 +139,12 @@ fn costs(found: &Found) -> Option<String> {
             "It loses more than it gains, worst first: {told}. A condition (subject to) keeps what must not be lost."
         )
     } else {
-        format!("It costs, worst first: {told}.")
+        let gain = found.gain.filter(is_worth_it);
+        let doubt = gain.and_then(|gain| may_lose_more(losses, gain.factor));
+        let doubt = doubt.map_or_else(String::new, |what| {
+            format!(" It may lose more in the {what} than it gains: the runs do not say.")
+        });
+        format!("It costs, worst first: {told}.{doubt}")
     })
 }
 

@@ -15,20 +15,21 @@ type Figures = BTreeMap<FigureName, f64>;
 const LOOKED_AT: [Figure; 4] = [Figure::Iops, Figure::Mean, Figure::P99, Figure::Max];
 
 /// All figures that are worse in the second run of pairs with the same seed than in the first, by at least 2 %, worst first. None if the
-/// runs have no figures but those of the objective.
-pub fn losses(objective: &Objective, pairs: &[(Figures, Figures)]) -> Option<Vec<Shift>> {
+/// runs have no figures but those of the objective, by which the second is better by `gain`.
+pub fn losses(objective: &Objective, pairs: &[(Figures, Figures)], gain: Option<Change>) -> Option<Vec<Shift>> {
     let (first, _) = pairs.first()?;
     let known = objective.figures();
     if first.keys().all(|name| known.contains(&name)) {
         return None;
     }
     let others = first.keys().filter(|name| LOOKED_AT.contains(&name.figure) && **name != objective.figure);
-    let mut losses: Vec<Shift> = others.filter_map(|name| loss(objective, name, pairs)).collect();
+    let gain = gain.filter(|gain| gain.is_better() && gain.factor >= 1.0 + SMALLEST_EFFECT).map(|gain| gain.factor);
+    let mut losses: Vec<Shift> = others.filter_map(|name| loss(objective, name, pairs, gain)).collect();
     losses.sort_by(|a, b| b.factor.total_cmp(&a.factor));
     Some(losses)
 }
 
-fn loss(objective: &Objective, name: &FigureName, pairs: &[(Figures, Figures)]) -> Option<Shift> {
+fn loss(objective: &Objective, name: &FigureName, pairs: &[(Figures, Figures)], gain: Option<f64>) -> Option<Shift> {
     let values: Option<Vec<[f64; 2]>> =
         pairs.iter().map(|(from, to)| Some([*from.get(name)?, *to.get(name)?])).collect();
     let values = values?;
@@ -36,7 +37,7 @@ fn loss(objective: &Objective, name: &FigureName, pairs: &[(Figures, Figures)]) 
         values.iter().map(|[from, to]| logarithm(*from, *to, name.figure.higher_is_better())).collect();
     let change = Change::of(&logarithms?)?;
     let (aspect, factor, is_certain) = (Aspect::Figure(name.figure), 1.0 / change.factor, change.is_worse());
-    let is_told = factor >= 1.0 + SMALLEST_EFFECT && (is_certain || is_told_though_uncertain(aspect, factor));
+    let is_told = factor >= 1.0 + SMALLEST_EFFECT && (is_certain || is_told_though_uncertain(aspect, factor, gain));
     let shown = |side: usize| shown(aspect, &values.iter().map(|pair| pair[side]).collect::<Vec<_>>());
     let significant = change.low.map(|_| is_certain);
     // What may be lost of a figure with a condition is said by that.
@@ -71,7 +72,7 @@ mod tests {
         let before = || run(9.0, [1000.0, 5.0, 50.0, 1.0]);
         let told = |after: [[f64; 4]; 3]| -> Vec<(String, Option<bool>)> {
             let pairs: Vec<_> = after.into_iter().map(|after| (before(), run(99.0, after))).collect();
-            let losses = losses(&objective, &pairs).unwrap();
+            let losses = losses(&objective, &pairs, None).unwrap();
             losses.iter().map(|loss| (format!("{:?} {:.2}", loss.aspect, loss.factor), loss.significant)).collect()
         };
         // What was searched for is no loss, the median is not looked at, and a largest latency is a single I/O.
@@ -86,10 +87,26 @@ mod tests {
     }
 
     #[test]
+    fn what_may_be_chance_is_told_but_does_not_weigh_if_it_would_be_more_than_the_gain() {
+        let objective: Objective = "min a:read:p99".parse().unwrap();
+        let pair = |mean| (run(9.0, [1000.0, 5.0, 50.0, 1.0]), run(8.5, [1000.0, mean, 50.0, 1.0]));
+        let pairs = [pair(6.0), pair(5.0), pair(5.6)];
+        let told = |factor, low| {
+            let gain = Change { factor, low: Some(low), high: Some(2.0 * factor - low) };
+            let losses = losses(&objective, &pairs, Some(gain)).unwrap();
+            losses.iter().map(|loss| (loss.significant, loss.weighs)).collect::<Vec<_>>()
+        };
+        assert_eq!(told(1.06, 1.05), [(Some(false), false)]);
+        assert_eq!(told(1.20, 1.05), [], "less than is gained");
+        assert_eq!(told(1.06, 0.95), [], "nothing is gained");
+        assert_eq!(told(1.01, 1.005), [], "next to nothing is gained");
+    }
+
+    #[test]
     fn a_loss_is_told_from_and_to_the_mean_of_the_runs_and_of_largest_latencies_the_geometric_one() {
         let objective: Objective = "min a:read:p99".parse().unwrap();
         let pair = |iops, max| (run(9.0, [1000.0, 5.0, 50.0, 1.0]), run(9.0, [iops, 5.0, max, 1.0]));
-        let losses = losses(&objective, &[pair(400.0, 400.0), pair(600.0, 900.0)]).unwrap();
+        let losses = losses(&objective, &[pair(400.0, 400.0), pair(600.0, 900.0)], None).unwrap();
         let told: Vec<_> = losses.iter().map(|loss| (loss.aspect, loss.from.round(), loss.to.round())).collect();
         let [max, iops] = [Figure::Max, Figure::Iops].map(Aspect::Figure);
         assert_eq!(told, [(max, 50.0, 600.0), (iops, 1000.0, 500.0)]);
@@ -99,7 +116,7 @@ mod tests {
     fn what_has_a_condition_does_not_weigh_and_neither_does_a_single_io_of_somebody_else() {
         let weighing = |objective: &str| -> Vec<String> {
             let pair = || (run(9.0, [1000.0, 5.0, 50.0, 1.0]), run(9.0, [500.0, 10.0, 500.0, 1.0]));
-            let losses = losses(&objective.parse().unwrap(), &[pair(), pair(), pair()]).unwrap();
+            let losses = losses(&objective.parse().unwrap(), &[pair(), pair(), pair()], None).unwrap();
             assert_eq!(losses.len(), 3, "all are told");
             losses.iter().filter(|loss| loss.weighs).map(|loss| format!("{:?}", loss.aspect)).collect()
         };
@@ -107,10 +124,11 @@ mod tests {
         assert_eq!(weighing("min a:read:p99 subject to b:write:iops >= 400"), ["Figure(Mean)"]);
         let own_max = run(9.0, [1000.0, 5.0, 50.0, 1.0]);
         let worse = run(9.0, [1000.0, 5.0, 500.0, 1.0]);
-        let losses = losses(&"min b:write:p50".parse().unwrap(), &[(own_max, worse)]).unwrap();
+        let losses = losses(&"min b:write:p50".parse().unwrap(), &[(own_max, worse)], None).unwrap();
         assert!(losses[0].weighs, "{losses:?}");
         let own = |max| (run(9.0, [1000.0, 5.0, 50.0, 1.0]), run(9.0, [1000.0, 5.0, max, 1.0]));
-        let losses = super::losses(&"min b:write:p50".parse().unwrap(), &[own(5000.0), own(50.0), own(49.0)]).unwrap();
+        let runs = [own(5000.0), own(50.0), own(49.0)];
+        let losses = super::losses(&"min b:write:p50".parse().unwrap(), &runs, None).unwrap();
         assert!(losses.len() == 1 && !losses[0].weighs, "its own, but the runs do not agree on it: {losses:?}");
     }
 
@@ -118,7 +136,7 @@ mod tests {
     fn of_what_nobody_looked_at_nothing_is_said() {
         let objective: Objective = "min a:read:p99".parse().unwrap();
         let only = |value| BTreeMap::from([(objective.figure.clone(), value)]);
-        assert_eq!(losses(&objective, &[(only(1.0), only(2.0))]), None);
-        assert_eq!(losses(&objective, &[]), None);
+        assert_eq!(losses(&objective, &[(only(1.0), only(2.0))], None), None);
+        assert_eq!(losses(&objective, &[], None), None);
     }
 }

@@ -6,7 +6,8 @@
 //! * the figure is better beyond the noise, and by more than the smallest effect that matters;
 //! * nothing is lost by a larger factor than is gained: throughput, latencies, commits and fairness of every job, and the largest
 //!   latency of the job in focus itself, if it is at least twice as long and the repeats
-//!   agree on it (what else is longer is told, and does not weigh: each is a single I/O);
+//!   agree on it (what else is longer is told, and does not weigh: each is a single I/O); a loss that may be chance weighs if it
+//!   is large, and is told at least if it would be more than the gain;
 //! * nobody else is better at everything.
 //!
 //! Of several that are, and cannot be told apart, the one with the smallest losses is named. Otherwise the reference stays.
@@ -180,13 +181,16 @@ impl<'a> Judge<'a> {
     }
 
     fn candidate(&self, variant: usize) -> Candidate {
-        let moved = shifts(self.comparison, self.focus, [self.reference, variant], self.smallest_effect);
         let gain = self.gain(self.reference, variant);
         let is_single = gain.is_some_and(|gain| gain.is_significant().is_none());
         let smallest = self.smallest_effect.ln_1p();
+        let is_gain = |gain: &Ratio| gain.mean >= smallest && (is_single || gain.is_better());
+        let gained = gain.filter(is_gain).map(|gain| gain.mean.exp());
+        let places = [self.reference, variant];
+        let moved = shifts(self.comparison, self.focus, places, self.smallest_effect, gained);
         let outcome = match gain {
             None => Outcome::Incomparable,
-            Some(gain) if gain.mean >= smallest && (is_single || gain.is_better()) => {
+            Some(gain) if is_gain(&gain) => {
                 let outweighs = |loss: &Shift| loss.weighs && loss.factor.ln() > gain.mean;
                 if moved.losses.iter().any(outweighs) { Outcome::Outweighed } else { Outcome::Better }
             }

@@ -8,7 +8,8 @@ use crate::document::{Aspect, Shift};
 use crate::figure::Figure;
 use crate::operation::Operation;
 
-/// A loss of this factor is told, and counts, although the repeats do not agree on it: caution is cheaper than a stall.
+/// A loss of this factor is told, and counts, although the repeats do not agree on it: caution is cheaper than a stall. A smaller one is told
+/// if it would be more than is gained, and does not count.
 const UNCERTAIN_FACTOR: f64 = 1.25;
 /// A loss of this factor of a largest latency, which is a single I/O, is told although it may be chance, and counts if it is not.
 const LARGE_FACTOR_OF_MAX: f64 = 2.0;
@@ -18,9 +19,13 @@ fn is_max(aspect: Aspect) -> bool {
     matches!(aspect, Aspect::Figure(Figure::Max))
 }
 
-/// Whether a loss by this factor is told although it may be chance.
-pub(crate) fn is_told_though_uncertain(aspect: Aspect, factor: f64) -> bool {
-    factor >= if is_max(aspect) { LARGE_FACTOR_OF_MAX } else { UNCERTAIN_FACTOR }
+/// Whether a loss by this factor is told although it may be chance. `gain` is what is gained for it, as a factor, if anything.
+pub(crate) fn is_told_though_uncertain(aspect: Aspect, factor: f64, gain: Option<f64>) -> bool {
+    match gain {
+        _ if is_max(aspect) => factor >= LARGE_FACTOR_OF_MAX,
+        Some(gain) => factor >= UNCERTAIN_FACTOR.min(gain),
+        None => factor >= UNCERTAIN_FACTOR,
+    }
 }
 
 /// What is shown of the values of the runs, beside the factor of a typical run: their mean, and of largest latencies the geometric one,
@@ -33,7 +38,12 @@ pub(crate) fn shown(aspect: Aspect, values: &[f64]) -> f64 {
 /// Whether a loss can outweigh a gain. A largest latency is that of a single I/O, which in one run met a stall and in the next one did not:
 /// it counts if it is of the job in focus, the runs agree on it, and it is large; else the number of runs would decide.
 pub(crate) fn can_outweigh(aspect: Aspect, is_of_focus: bool, significant: Option<bool>, factor: f64) -> bool {
-    !is_max(aspect) || is_of_focus && significant != Some(false) && factor >= LARGE_FACTOR_OF_MAX
+    let is_certain = significant != Some(false);
+    if is_max(aspect) {
+        is_of_focus && is_certain && factor >= LARGE_FACTOR_OF_MAX
+    } else {
+        is_certain || factor >= UNCERTAIN_FACTOR
+    }
 }
 
 /// What changes from one variant to another.
@@ -44,12 +54,13 @@ pub(super) struct Shifts {
     pub(super) gains: Vec<Shift>,
 }
 
-/// All changes of at least `smallest_effect`.
+/// All changes of at least `smallest_effect`. `gain` is what the change brings in the focus, as a factor, if anything.
 pub(super) fn shifts(
     comparison: &Comparison<'_>,
     focus: &Focus<'_>,
     [from, to]: [usize; 2],
     smallest_effect: f64,
+    gain: Option<f64>,
 ) -> Shifts {
     let mut shifts = Shifts { losses: Vec::new(), gains: Vec::new() };
     for party in Party::all(comparison) {
@@ -67,7 +78,7 @@ pub(super) fn shifts(
                 if shift.significant != Some(false) {
                     shifts.gains.push(Shift { weighs: !is_focus && !is_max(aspect), ..shift });
                 }
-            } else if shift.significant != Some(false) || is_told_though_uncertain(aspect, shift.factor) {
+            } else if shift.significant != Some(false) || is_told_though_uncertain(aspect, shift.factor, gain) {
                 let is_own = focus.parts.iter().any(|part| part.party.jobs[0].job == party.jobs[0].job);
                 let weighs = !is_focus && can_outweigh(aspect, is_own, shift.significant, shift.factor);
                 shifts.losses.push(Shift { weighs, ..shift });
