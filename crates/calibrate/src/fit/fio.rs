@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use super::rows::{Row, RowsError, row};
 
+/// Directions that mix reads and writes.
+const MIXED: [&str; 3] = ["randrw", "rw", "readwrite"];
+
 /// A row for each job. Jobs have to have run one after the other (`stonewall`): what each would do alone cannot be told of jobs
 /// that ran side by side. `file_name` is only for errors.
 ///
@@ -38,7 +41,11 @@ pub fn from_fio_json(text: &str, file_name: &str) -> Result<Vec<Row>, RowsError>
             ));
         }
         values.entry("bs".to_owned()).or_insert_with(|| "4k".to_owned());
-        values.entry("rw".to_owned()).or_insert_with(|| "read".to_owned());
+        let direction = values.entry("rw".to_owned()).or_insert_with(|| "read".to_owned());
+        // Of what does not mix, fio does not look at it.
+        if !MIXED.contains(&direction.as_str()) {
+            values.remove("rwmixread");
+        }
         values.entry("iodepth".to_owned()).or_insert_with(|| "1".to_owned());
         rows.push(row(1, |key| values.get(key).map(String::as_str)).map_err(told)?);
     }
@@ -82,7 +89,7 @@ mod tests {
     use super::*;
 
     const RIGHT: &str = r#"{"fio version": "fio-3.36", "global options": {"bs": "4k", "ioengine": "libaio"}, "jobs": [
-        {"jobname": "a", "error": 0, "job options": {"rw": "randread", "iodepth": "8"},
+        {"jobname": "a", "error": 0, "job options": {"rw": "randread", "rwmixread": "70", "iodepth": "8"},
          "read": {"total_ios": 100, "iops": 50000.5, "lat_ns": {"mean": 150000.0}},
          "write": {"total_ios": 0, "iops": 0, "lat_ns": {"mean": 0}}},
         {"jobname": "b", "error": 0, "job options": {"rw": "randrw", "rwmixread": "75", "numjobs": "2", "group_reporting": "", "stonewall": ""},

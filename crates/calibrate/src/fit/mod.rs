@@ -50,10 +50,19 @@ pub struct FitPlan {
     pub name: String,
 }
 
-/// Why nothing was fitted.
+/// Why nothing was fitted: which part of the plan is wrong, and how.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct FitError(String);
+pub enum FitError {
+    /// The rows, or the model does not run under them.
+    #[error("{0}")]
+    Rows(String),
+    /// The preset has nothing to be fitted.
+    #[error("{0}")]
+    Like(String),
+    /// A name is of no parameter, or there twice.
+    #[error("{0}")]
+    Parameters(String),
+}
 
 /// What came of a fit.
 #[derive(Clone, Debug)]
@@ -98,13 +107,17 @@ impl Fitted {
 /// # Errors
 /// If the rows are too few for the parameters, a parameter is none, or the load does not run on the device.
 pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitError> {
-    let changeable = Changeable::new(&plan.like).map_err(FitError)?;
+    let changeable = Changeable::new(&plan.like).map_err(FitError::Like)?;
     let names: Vec<String> = if plan.parameters.is_empty() {
         changeable.shown_by(&plan.rows).into_iter().map(str::to_owned).collect()
     } else {
         plan.parameters.clone()
     };
-    let values = names.iter().map(|name| changeable.value(name)).collect::<Result<Vec<f64>, _>>().map_err(FitError)?;
+    if let Some((_, twice)) = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name)) {
+        return Err(FitError::Parameters(format!("`{twice}` is there twice; expected each parameter once")));
+    }
+    let values = names.iter().map(|name| changeable.value(name)).collect::<Result<Vec<f64>, _>>();
+    let values = values.map_err(FitError::Parameters)?;
     enough(&names, &plan.rows)?;
     let preset_at = |at: &[f64]| {
         let values = names.iter().cloned().zip(values.iter().zip(at).map(|(value, at)| value * at.exp()));
@@ -117,7 +130,7 @@ pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitErro
         figures.collect::<Result<Vec<Vec<f64>>, _>>()
     };
     // What does not run at all is told now, and not searched.
-    simulate(&plan.like).map_err(FitError)?;
+    simulate(&plan.like).map_err(FitError::Rows)?;
     let misses = |at: &[f64]| {
         let figures = simulate(&preset_at(at).ok()?).ok()?;
         let pairs = plan.rows.iter().zip(figures).flat_map(|(row, figures)| {
@@ -127,25 +140,25 @@ pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitErro
     };
     let found = least_squares(names.len(), plan.evaluations.clamp(1, EVALUATIONS_MAX), &misses, &goes_on);
     let at_end =
-        misses(&found.at).ok_or_else(|| FitError("the model does not run where the search ended".to_owned()))?;
-    let preset = preset_at(&found.at).map_err(FitError)?;
+        misses(&found.at).ok_or_else(|| FitError::Rows("the model does not run where the search ended".to_owned()))?;
+    let preset = preset_at(&found.at).map_err(FitError::Rows)?;
     let columns = derivatives(&found.at, &at_end, &misses);
     let freedom = at_end.len().saturating_sub(names.len()).max(1) as f64;
     let scatter = (at_end.iter().map(|miss| miss * miss).sum::<f64>() / freedom).sqrt().max(SCATTER_LEAST);
     let told = identified(&columns, scatter);
-    let ended = Changeable::new(&preset).map_err(FitError)?;
+    let ended = Changeable::new(&preset).map_err(FitError::Rows)?;
     let mut parameters = Vec::with_capacity(names.len());
     for ((name, before), told) in names.iter().zip(&values).zip(told) {
         let like = told.like.filter(|(_, how)| told.error >= KNOWN && *how > 0.95);
         parameters.push(Fitted {
             key: changeable.key(name),
             before: *before,
-            value: ended.value(name).map_err(FitError)?,
+            value: ended.value(name).map_err(FitError::Rows)?,
             error: told.error,
             like: like.map(|(other, _)| changeable.key(&names[other])),
         });
     }
-    let figures = simulate(&preset).map_err(FitError)?;
+    let figures = simulate(&preset).map_err(FitError::Rows)?;
     let residuals: Vec<_> = plan
         .rows
         .iter()
@@ -158,7 +171,7 @@ pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitErro
     file.name.clone_from(&plan.name);
     file.title = format!("fitted to {}, with the other numbers of {}", plan.source, plan.like.name);
     file.calibration = fit.calibration(plan);
-    fit.preset = file.try_into().map_err(|error: hoistway_device::PresetError| FitError(error.to_string()))?;
+    fit.preset = file.try_into().map_err(|error: hoistway_device::PresetError| FitError::Rows(error.to_string()))?;
     Ok(fit)
 }
 
@@ -170,12 +183,12 @@ fn miss(model: f64, measured: f64) -> f64 {
 /// As many figures as parameters at least.
 fn enough(names: &[String], rows: &[Row]) -> Result<(), FitError> {
     if names.is_empty() {
-        return Err(FitError("these rows show no parameter of this model: name some".to_owned()));
+        return Err(FitError::Rows("these rows show no parameter of this model: name some".to_owned()));
     }
     let figures: usize = rows.iter().map(|row| row.figures.len()).sum();
     if figures < names.len() {
         let [enough, beyond] = [&names[..figures], &names[figures..]].map(|names| names.join(", "));
-        return Err(FitError(format!(
+        return Err(FitError::Rows(format!(
             "{figures} figure(s) are too few for {} parameters: after {enough} nothing is left for {beyond}; expected more \
              rows, at other depths and sizes, or fewer parameters",
             names.len()

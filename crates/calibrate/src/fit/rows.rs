@@ -166,7 +166,11 @@ pub(super) fn row<'a>(line: u64, value: impl Fn(&str) -> Option<&'a str>) -> Res
         return Err(format!("`rw` is {rw}; expected one of {}", all.join(", ")));
     };
     let reads_percent = match (reads, value("rwmixread")) {
-        (Some(reads), _) => *reads,
+        (Some(reads), None) => *reads,
+        (Some(reads), Some(text)) if text == reads.to_string() => *reads,
+        (Some(_), Some(text)) => {
+            return Err(format!("`rwmixread` is {text}, and `rw` {rw}; expected it of randrw and rw only"));
+        }
         (None, None) => MIX_DEFAULT,
         (None, Some(text)) => number(text, "rwmixread", 1, 99)? as u8,
     };
@@ -189,6 +193,7 @@ pub(super) fn row<'a>(line: u64, value: impl Fn(&str) -> Option<&'a str>) -> Res
     let jobs = value("numjobs").map_or(Ok(1), |text| number(text, "numjobs", 1, JOBS_MAX))?;
     let row = Row { line, is_random: *is_random, reads_percent, block_bytes, depth, jobs, figures };
     row.check_by_littles_law()?;
+    row.check_percentiles()?;
     Ok(row)
 }
 
@@ -244,6 +249,19 @@ impl Row {
         Ok(())
     }
 
+    /// A percentile is as large at least as those below it: columns that were mixed up show so.
+    fn check_percentiles(&self) -> Result<(), String> {
+        let percentiles = self.figures.iter().filter(|figure| matches!(figure.what, What::Percentile(_)));
+        let percentiles: Vec<&Measured> = percentiles.collect();
+        match percentiles.windows(2).find(|pair| pair[0].value > pair[1].value) {
+            Some([lower, higher]) => Err(format!(
+                "{} is {}, and {} {}; expected no less",
+                lower.what, lower.value, higher.what, higher.value
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// The load as processes. They go on until whoever runs them stops them.
     pub(super) fn load(&self) -> Load {
         let direction = match self.reads_percent {
@@ -270,7 +288,7 @@ mod tests {
 
     const RIGHT: &str = "rw,bs,iodepth,numjobs,rwmixread,iops,lat_mean_us,lat_p99_us\n\
                          # a comment\n\
-                         randread,4k,1,,,12000,82.1,99\n\
+                         randread,4k,1,,100,12000,82.1,99\n\
                          randrw,65536,32,4,70,30000,4000,\n";
 
     #[test]
@@ -302,6 +320,14 @@ mod tests {
             ("rw,bs,iodepth,iops\nread,4k,1,-3", "m.csv:2: `iops` is -3; expected a number above 0"),
             ("rw,bs,iodepth,iops\nread,4k,1,nan", "m.csv:2: `iops` is nan; expected a number above 0"),
             ("rw,bs,iodepth,iops\n\n# a comment\nread,4k,1,-3", "m.csv:4: `iops` is -3"),
+            (
+                "rw,bs,iodepth,rwmixread,iops\nread,4k,1,30,9",
+                "m.csv:2: `rwmixread` is 30, and `rw` read; expected it of",
+            ),
+            (
+                "rw,bs,iodepth,lat_p50_us,lat_p999_us\nread,4k,1,90,80",
+                "m.csv:2: p50 of latency, us is 90, and p99.9 of latency, us 80; expected no less",
+            ),
             ("rw,bs,iodepth,iops\nread,4k,1,", "m.csv:2: has no figure"),
             ("rw,bs,iodepth,iops\nread,4k,1", "m.csv:2: has 3 values; expected 4"),
             (

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use hoistway_calibrate::fit::{EVALUATIONS_MAX, FitPlan, fit, from_csv, from_fio_json};
+use hoistway_calibrate::fit::{EVALUATIONS_MAX, FitError, FitPlan, fit, from_csv, from_fio_json};
 use hoistway_device::{Preset, PresetFile};
 use hoistway_lab::Surroundings as _;
 use hoistway_sim::Host;
@@ -90,7 +90,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
         !interrupted.load(Ordering::Relaxed)
     });
     bar.finish_and_clear();
-    let fitted = fitted.map_err(|error| anyhow!("{file}: {error}"))?;
+    let fitted = fitted.map_err(|error| match error {
+        FitError::Rows(_) => anyhow!("{file}: {error}"),
+        FitError::Like(_) => anyhow!("--like {}: {error}", arguments.like),
+        FitError::Parameters(_) => anyhow!("--parameters: {error}"),
+    })?;
     output.write(PresetFile::from(fitted.preset.clone()).to_toml().context("the preset cannot be written as TOML")?)?;
     Output::Standard.write(fitted.report())?;
     if interrupted.load(Ordering::Relaxed) {
