@@ -51,14 +51,17 @@ fn a_descriptor_that_is_no_listening_stream_is_refused() {
     let (datagram, _other) = UnixDatagram::pair().unwrap();
     // As systemd hands over a client with Accept=yes.
     let (client, _its_peer) = UnixStream::pair().unwrap();
-    for (socket, why) in [
-        (OwnedFd::from(datagram), "LISTEN_FDS: descriptor 3 is no stream socket"),
-        (OwnedFd::from(client), "LISTEN_FDS: descriptor 3: does not listen (expected ListenStream= and Accept=no"),
+    let null = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+    for (count, socket, why) in [
+        ("1", OwnedFd::from(datagram), "LISTEN_FDS: descriptor 3 is no stream socket"),
+        ("1", OwnedFd::from(client), "LISTEN_FDS: descriptor 3: does not listen (expected ListenStream= and Accept=no"),
+        ("one", null(), "LISTEN_FDS=one: expected a number of descriptors"),
+        ("99999999999", null(), "LISTEN_FDS=99999999999: expected a number of descriptors"),
     ] {
         let mut command = Command::new("sh");
         let hand_over = "exec 3<&0 </dev/null; LISTEN_PID=$$; export LISTEN_PID; exec \"$0\" \"$@\"";
         command.args(["-c", hand_over]).arg(env!("CARGO_BIN_EXE_hoistway")).args(["serve", "--target", "mem:1M"]);
-        command.stdin(Stdio::from(socket)).env("LISTEN_FDS", "1").stderr(Stdio::piped());
+        command.stdin(Stdio::from(socket)).env("LISTEN_FDS", count).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let until = Instant::now() + Duration::from_secs(30);
         while child.try_wait().unwrap().is_none() && Instant::now() < until {

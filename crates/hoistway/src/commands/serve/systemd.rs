@@ -15,6 +15,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The sockets that a `.socket` unit listens on for us.
 pub(super) fn sockets() -> Result<Vec<Listener>> {
+    if let Some(count) = std::env::var_os("LISTEN_FDS")
+        && count.to_str().is_none_or(|count| count.parse::<u16>().is_err())
+    {
+        bail!("LISTEN_FDS={}: expected a number of descriptors, as systemd says it", count.display());
+    }
     let mut handed = ListenFd::from_env();
     let mut listeners = Vec::new();
     for at in 0..handed.len() {
