@@ -72,7 +72,7 @@ function drawCharts(part, data) {
   }
 }
 
-function legend(place, entries, kind) {
+function legend(place, entries, kind = "line") {
   place.replaceChildren(
     ...entries.map(([name, key]) => {
       const entry = document.createElement("span");
