@@ -28,6 +28,9 @@ pub const HANDSHAKE_MAX: Nanos = Nanos::from_secs(10);
 /// How long a client that leaves may take to receive what it asked for.
 const FAREWELL_MAX: Nanos = Nanos::from_secs(10);
 
+/// How often it is received, or dealt with what has been received, until others have their turn.
+const STEPS_A_TURN: u32 = 8;
+
 /// A connection.
 pub struct Connection {
     site: Arc<Site>,
@@ -84,9 +87,9 @@ impl Connection {
         })
     }
 
-    /// Does what can be done now. An error is the end of the connection.
+    /// Does what can be done now, and in one turn. An error is the end of the connection.
     fn advance(&mut self, now: Instant) -> Result<(), End> {
-        loop {
+        for _ in 0..STEPS_A_TURN {
             self.send()?;
             if self.tls_begins && self.outbox.is_empty() {
                 self.begin_tls()?;
@@ -101,9 +104,8 @@ impl Connection {
                         self.leave(now);
                         continue;
                     }
-                    if session.has_kept_others_waiting() {
-                        self.site.doors.call(self.id);
-                        return Ok(());
+                    if session.has_had_its_turn() {
+                        break;
                     }
                     !session.is_leaving() && !session.is_full(&self.site.bounds, self.outbox.bytes())
                 }
@@ -123,6 +125,9 @@ impl Connection {
                 return Ok(());
             }
         }
+        // A client that sends as fast as it is read would never let go of the thread.
+        self.site.doors.call(self.id);
+        Ok(())
     }
 
     /// The server, or the export, ends: what is under way is answered, nothing more is taken.

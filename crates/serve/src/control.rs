@@ -271,7 +271,7 @@ impl Control {
     pub fn serve(&self, site: &Site, stop: &Stop) {
         let accept = |listener: &UnixListener| listener.accept().map(|(stream, _)| stream);
         let one_at_a_time = Mutex::new(site);
-        askers::serve(&self.listener, stop, accept, |stream| {
+        askers::serve(&self.listener, site, stop, accept, |stream| {
             // Who is too slow, or has gone, is not answered.
             let _ = converse(&one_at_a_time, stream, stop);
         });

@@ -50,7 +50,7 @@ impl Metrics {
     /// Answers until somebody stops that.
     pub fn serve(&self, site: &Site, stop: &Stop) {
         let accept = |listener: &TcpListener| listener.accept().map(|(stream, _)| stream);
-        askers::serve(&self.listener, stop, accept, |stream| {
+        askers::serve(&self.listener, site, stop, accept, |stream| {
             // Who is too slow, or has gone, is not answered.
             let _ = answer(site, stream, stop);
         });

@@ -102,11 +102,24 @@ fn a_visitor_is_attended_to_at_its_moment_though_nothing_happens() {
     assert!(engine.now() >= moment);
 }
 
-/// Has itself called whenever it is attended to, as who has more to do than one turn allows.
+/// Has itself called whenever it is attended to, as who has more to do than one turn allows, so many times each time.
 struct Called {
     stream: UnixStream,
     doors: Doors,
     id: VisitorId,
+    times: u32,
+    attended: Arc<AtomicU32>,
+}
+
+impl Called {
+    /// Answers how often it has been attended to.
+    fn enter(doors: &Doors, times: u32) -> Arc<AtomicU32> {
+        let (stream, _) = UnixStream::pair().unwrap();
+        let attended = Arc::<AtomicU32>::default();
+        let (counted, door) = (Arc::clone(&attended), doors.clone());
+        doors.enter(0, |id| Arc::new(Mutex::new(Called { stream, doors: door, id, times, attended: counted })));
+        attended
+    }
 }
 
 impl Visitor for Called {
@@ -115,7 +128,10 @@ impl Visitor for Called {
     }
 
     fn attend(&mut self, _: Instant, _: Ready) -> Stay {
-        self.doors.call(self.id);
+        // Not for ever, should it be called more and more often.
+        if self.attended.fetch_add(1, SeqCst) < 1 << 20 {
+            (0..self.times).for_each(|_| self.doors.call(self.id));
+        }
         Stay::Until(Instant::NEVER)
     }
 
@@ -127,10 +143,21 @@ fn a_visitor_that_has_itself_called_again_and_again_keeps_nobody_else_waiting() 
     let (_engine, doors) = engine(1);
     let mut calm = enter(&doors, Instant::NEVER);
     assert!(echoes(&mut calm));
-    let (near, _far) = UnixStream::pair().unwrap();
-    doors.enter(0, |id| Arc::new(Mutex::new(Called { stream: near, doors: doors.clone(), id })));
+    Called::enter(&doors, 1);
     calm.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     assert!((0..20).all(|_| echoes(&mut calm)));
+}
+
+#[test]
+fn who_is_called_many_times_at_a_time_is_attended_to_once() {
+    let (_engine, doors) = engine(1);
+    let [once, twice] = [1, 2].map(|times| Called::enter(&doors, times));
+    while once.load(SeqCst) < 1000 {
+        std::thread::yield_now();
+    }
+    // It came later, and what has happened since is not counted in the same moment.
+    let twice = twice.load(SeqCst);
+    assert!(twice < 100_000, "{twice}");
 }
 
 /// Wants to be attended to at once, always.

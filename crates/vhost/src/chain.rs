@@ -155,6 +155,12 @@ impl Chain {
         }
     }
 
+    /// Descriptors that it has, or that have been read of it if it has no end.
+    #[must_use]
+    pub fn descriptors(&self) -> usize {
+        self.readable.len() + self.writable.len()
+    }
+
     /// Bytes that the driver has written for us.
     #[must_use]
     pub fn readable_bytes(&self) -> u64 {

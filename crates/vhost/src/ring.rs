@@ -145,7 +145,7 @@ impl Ring {
         self.queue.set_next_used(used.0);
         self.taken = vec![false; usize::from(self.queue.size())].into();
         self.again.clear();
-        if let Some(record) = record.filter(|record| record.is_of(self.index, self.queue.size())) {
+        if let Some(record) = self.own(record) {
             let mut recovered = record.recover(self.index, used.0);
             recovered.heads.retain(|&head| head < self.queue.size());
             // What had been taken was taken in the order of the ring, whatever order it was given back in.
@@ -157,6 +157,11 @@ impl Ring {
         self.heeds_enabling = features.protocol();
         (self.is_running, self.is_broken) = (true, false);
         true
+    }
+
+    /// The record, if it has a place for each of this ring's heads: a front end may give one that is made for others.
+    fn own<'a>(&self, record: Option<&'a Record>) -> Option<&'a Record> {
+        record.filter(|record| record.is_of(self.index, self.queue.size()))
     }
 
     /// Finds its parts in memory. Answers whether they are there.
@@ -231,7 +236,7 @@ impl Ring {
             return Err(Broken::Twice);
         }
         self.in_flight += 1;
-        if let Some(record) = record {
+        if let Some(record) = self.own(record) {
             record.taken(self.index, head, self.counter);
         }
         self.counter = self.counter.wrapping_add(1);
@@ -257,6 +262,7 @@ impl Ring {
         written: u32,
     ) -> Result<(), Broken> {
         self.forget(head);
+        let record = self.own(record);
         if let Some(record) = record {
             record.gives_back(self.index, head);
         }

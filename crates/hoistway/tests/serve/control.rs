@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+
 use crate::running::{Running, hoistway, is_installed, succeeded};
 use crate::wire::Client;
 
@@ -140,6 +142,24 @@ fn however_many_say_nothing_figures_are_answered() {
     assert!(server.ctl(&["show"]).status.success());
     drop((silent, silent_too));
     assert!(server.end().ends_with("Some(0)"));
+}
+
+#[test]
+fn without_descriptors_it_says_so_and_answers_when_it_has_some() {
+    let mut server = Running::start(&["--target", "mem:8M"]);
+    let limit = |new| prlimit(Some(server.id()), Resource::Nofile, new).unwrap();
+    let before = limit(Rlimit { current: Some(0), maximum: getrlimit(Resource::Nofile).maximum });
+    let control = server.folder().join("control.sock");
+    let asking = std::thread::spawn(move || {
+        let mut asks = UnixStream::connect(control).unwrap();
+        asks.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        asks.write_all(b"{\"do\":\"show\"}\n").unwrap();
+        BufReader::new(asks).read_line(&mut String::new()).unwrap()
+    });
+    // Not again and again as fast as it can, but with a pause behind each line.
+    server.wait_until("it says so", |server| server.log().contains("cannot accept: Too many open files"));
+    prlimit(Some(server.id()), Resource::Nofile, before).unwrap();
+    assert!(asking.join().unwrap() > 0 && server.ctl(&["show"]).status.success());
 }
 
 #[test]

@@ -4,7 +4,10 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use rustix::net::sockopt::set_socket_send_buffer_size;
 
 use crate::control::shown;
 use crate::running::Running;
@@ -216,4 +219,53 @@ fn who_asks_a_fragmented_file_for_its_holes_again_and_again_keeps_nobody_else_wa
     asks.read_exact(&mut head).unwrap();
     let length = u32::from_be_bytes(head[16..].try_into().unwrap());
     assert!((4 + 8 * 1024..=4 + 8 * 1025).contains(&length), "{length}");
+}
+
+/// Sends these bytes again and again, and takes and counts what is answered, until it is told to stop.
+fn flood(stream: &UnixStream, bytes: &[u8], answered: &AtomicUsize, is_over: &AtomicBool) {
+    // So that there is always more than is received at a time.
+    set_socket_send_buffer_size(stream, 8 << 20).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut stream, mut answers) = (stream, vec![0; 1 << 20]);
+            while let Ok(count @ 1..) = stream.read(&mut answers) {
+                answered.fetch_add(count, Relaxed);
+            }
+        });
+        let mut stream = stream;
+        while !is_over.load(Relaxed) && stream.write_all(bytes).is_ok() {}
+        let _ = stream.shutdown(std::net::Shutdown::Both);
+    });
+}
+
+#[test]
+fn who_asks_without_end_for_what_is_answered_as_it_comes_keeps_nobody_else_waiting() {
+    let server = Running::start(&["--target", "mem:64M"]);
+    let in_chunks = || Client::in_chunks(&server, "").unwrap().0;
+    let greeted = || {
+        let mut stream = server.connect();
+        stream.write_all(&HELLO).unwrap();
+        stream
+    };
+    for (what, stream, bytes) in [
+        ("CACHE", begun(&server), request(0, 5, 1, 0, 512)),
+        ("a command that there is not", begun(&server), request(0, 99, 1, 0, 0)),
+        ("READ behind the end", begun(&server), request(0, 0, 1, 1 << 60, 512)),
+        ("READ of a hole", in_chunks(), request(0, 0, 1, 0, 1 << 20)),
+        ("LIST", greeted(), b"IHAVEOPT\0\0\0\x03\0\0\0\0".to_vec()),
+        ("an option that there is not", greeted(), b"IHAVEOPT\0\0\0\x4d\0\0\0\0".to_vec()),
+    ] {
+        let mut calm = Client::at(&server, "").unwrap();
+        calm.0.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let (answered, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| flood(&stream, &bytes.repeat(8000), &answered, &is_over));
+            while answered.load(Relaxed) < 1 << 20 {
+                std::thread::yield_now();
+            }
+            let are_served = (0..50).take_while(|_| calm.is_served()).count();
+            is_over.store(true, Relaxed);
+            assert_eq!(are_served, 50, "beside {what}");
+        });
+    }
 }

@@ -10,8 +10,9 @@ use crate::gate::Gate;
 use crate::pool::Pool;
 use crate::served::{Ended, Served, Site};
 
-/// Heads that are taken from a ring at a time: others wait meanwhile.
-const BATCH: usize = 256;
+/// Heads and descriptors that are taken from all rings in a turn: others wait meanwhile. A request mostly has three, a hostile one
+/// a thousand.
+const TURN: usize = 4096;
 /// The part of a request that is the flush behind the others.
 const FLUSH_BEHIND: u64 = 1 << 32;
 /// The flush that no request asked for.
@@ -103,9 +104,9 @@ impl Requests {
     /// Takes what is in the rings, submits it, and tells the driver what has been given back. Answers whether there is more.
     pub fn advance(&mut self, site: &Site, now: Instant, say: &dyn Fn(&str)) -> bool {
         let rings = self.device.rings().len() as u16;
-        let mut is_more = false;
+        let (mut left, mut is_more) = (TURN, false);
         for ring in 0..rings {
-            is_more |= self.take(site, now, (ring + self.first_ring) % rings, say);
+            is_more |= self.take(site, now, (ring + self.first_ring) % rings, &mut left, say);
         }
         self.first_ring = (self.first_ring + 1) % rings.max(1);
         self.gate.submit(site, now);
@@ -118,17 +119,20 @@ impl Requests {
         !self.is_full(site) && self.device.has_more(is_about_to_sleep)
     }
 
-    fn take(&mut self, site: &Site, now: Instant, ring: u16, say: &dyn Fn(&str)) -> bool {
+    fn take(&mut self, site: &Site, now: Instant, ring: u16, left: &mut usize, say: &dyn Fn(&str)) -> bool {
         if !self.device.may_take(ring) {
             return false;
         }
         self.device.be_quiet(ring);
-        for _ in 0..BATCH {
+        while *left > 0 {
             if self.is_full(site) {
                 return false;
             }
             let slot = self.free_slot();
-            match self.device.take(ring, &mut self.slots[slot as usize].chain) {
+            let chain = &mut self.slots[slot as usize].chain;
+            let taken = self.device.take(ring, chain);
+            let cost = 1 + chain.descriptors();
+            match taken {
                 Taken::Request(head, request) => {
                     self.free.pop();
                     self.begin(now, slot, head, request);
@@ -155,6 +159,7 @@ impl Requests {
                 // Whoever kicks is not listened to until the worker sleeps: see `peek`.
                 Taken::Nothing => return false,
             }
+            *left = left.saturating_sub(cost);
         }
         true
     }

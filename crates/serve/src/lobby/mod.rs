@@ -59,6 +59,7 @@ pub trait Visitor: Send {
     fn panicked(&self);
 
     /// Whether it can be [peeked at](Self::peek): it shares memory with its client, who need not ring while somebody looks.
+    /// However many of its descriptors have rung, it is attended to once then, and told of one of them.
     fn can_be_peeked_at(&self) -> bool {
         false
     }

@@ -39,6 +39,8 @@ pub struct LobbyStation {
     events: Vec<(u64, Ready)>,
     /// Memory that is used again.
     seats: Vec<u64>,
+    /// Rounds of attending so far.
+    rounds: u64,
     loops: u32,
     /// Whether something has ended inside since it was asked.
     has_rung_inside: bool,
@@ -47,6 +49,9 @@ pub struct LobbyStation {
 struct Seated {
     visitor: SharedVisitor,
     until: Instant,
+    can_be_peeked_at: bool,
+    /// The round in which it was attended to last.
+    round: u64,
 }
 
 impl LobbyStation {
@@ -75,6 +80,7 @@ impl LobbyStation {
             due: BTreeSet::new(),
             events: Vec::new(),
             seats: Vec::new(),
+            rounds: 0,
             loops: 0,
             has_rung_inside: false,
         })
@@ -144,6 +150,7 @@ impl LobbyStation {
 
     /// Attends to whoever needs it.
     fn attend(&mut self, now: Instant) {
+        self.rounds += 1;
         if self.door().has_news.load(Relaxed) {
             self.take_news(now);
         }
@@ -176,6 +183,9 @@ impl LobbyStation {
         if all_called {
             called.extend(self.visitors.keys());
         }
+        // Each once, however often: who is called again each time, and by others as well, would be called more and more often.
+        called.sort_unstable();
+        called.dedup();
         for number in called {
             self.attend_one(now, number, Ready::default());
         }
@@ -187,15 +197,21 @@ impl LobbyStation {
             self.door().visitors.fetch_sub(1, Relaxed);
             return;
         }
-        if lock(&visitor).can_be_peeked_at() {
+        let can_be_peeked_at = lock(&visitor).can_be_peeked_at();
+        if can_be_peeked_at {
             self.peeked.push(number);
         }
         lock(&visitor).seated(Watch { waiting: Arc::clone(&self.waiting), number });
-        self.visitors.insert(number, Seated { visitor, until: Instant::NEVER });
+        self.visitors.insert(number, Seated { visitor, until: Instant::NEVER, can_be_peeked_at, round: 0 });
     }
 
     fn attend_one(&mut self, now: Instant, number: u64, ready: Ready) {
         let Some(seated) = self.visitors.get_mut(&number) else { return };
+        // Many bells of its own may have rung: whichever did, it looks at all that it shares.
+        if seated.can_be_peeked_at && seated.round == self.rounds {
+            return;
+        }
+        seated.round = self.rounds;
         let mut visitor = lock(&seated.visitor);
         // A panic is the end of this visitor and of nobody else: what it shares with others is behind locks that do not
         // stay locked, and the queue is not touched in here.

@@ -4,7 +4,7 @@ use hoistway_blk::{Instant, SECTOR_BYTES};
 use hoistway_engine::{Buffer, Errno, Operation, Request as Io};
 use hoistway_nbd::{Command, Extent, Refusal, Request};
 
-use super::{Chunk, Pending, Receiving, Session, token_of};
+use super::{Chunk, Pending, Receiving, Session, TURN, token_of};
 use crate::outbox::Outbox;
 use crate::served::Site;
 
@@ -46,6 +46,7 @@ impl Session {
             Command::Cache => {
                 self.served.counts.at_once(true);
                 self.answered += 1;
+                self.spent += 1;
                 outbox.header(|out| self.writer.done(request.origin(), out));
             }
             Command::BlockStatus { one } => self.answer_block_status(site, request, one, outbox),
@@ -81,7 +82,8 @@ impl Session {
 
     fn begin_read_with_holes(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) {
         let extents = self.extents(site, request, usize::MAX).unwrap_or_default();
-        self.has_looked |= extents.len() > EXTENTS_AT_ONCE / 16;
+        // At most one for each block of a read.
+        self.spent += extents.len() as u32;
         let mut chunks = Vec::new();
         if extents.iter().any(|extent| extent.hole) {
             let mut offset = request.offset;
@@ -111,7 +113,7 @@ impl Session {
     fn answer_block_status(&mut self, site: &Site, request: Request, one: bool, outbox: &mut Outbox) {
         // Two: what is told as one may be two that are alike.
         let extents = self.extents(site, request, if one { 2 } else { EXTENTS_AT_ONCE });
-        self.has_looked = true;
+        self.spent = TURN;
         match extents {
             Ok(extents) => {
                 self.served.counts.at_once(true);

@@ -17,6 +17,10 @@ use crate::outbox::Outbox;
 use crate::pool::Pool;
 use crate::served::{Bounds, Served, Site};
 
+/// What one is worth until others have their turn, in requests that are answered as they come, each of which takes less than a
+/// microsecond, and in parts of a file that are looked for, each of which takes one or two.
+const TURN: u32 = 64;
+
 /// A client that has chosen an export.
 pub struct Session {
     /// Which.
@@ -42,8 +46,8 @@ pub struct Session {
     pub pool: Pool,
     /// Requests so far.
     pub answered: u64,
-    /// It has been looked, on this thread, for what is there of a file: the next request waits until others have had their turn.
-    has_looked: bool,
+    /// What this thread has done for it without the engine since others had their turn: see [`TURN`].
+    spent: u32,
 }
 
 /// A request under way.
@@ -120,15 +124,19 @@ impl Session {
             leaves: false,
             pool: Pool::new(site.engine.buffers()),
             answered: 0,
-            has_looked: false,
+            spent: 0,
         })
     }
 
     // --- bounds ---
 
-    /// Whether it has kept others waiting since this was asked last.
-    pub fn has_kept_others_waiting(&mut self) -> bool {
-        std::mem::take(&mut self.has_looked)
+    /// Whether others are to have their turn before its next request, which is told once.
+    pub fn has_had_its_turn(&mut self) -> bool {
+        let has_had = self.spent >= TURN;
+        if has_had {
+            self.spent = 0;
+        }
+        has_had
     }
 
     /// Whether nothing more may be taken at present.
@@ -207,7 +215,7 @@ impl Session {
                 }
                 taken = Taken::Something;
             }
-            if self.leaves || self.is_full(&site.bounds, outbox.bytes()) {
+            if self.leaves || self.spent >= TURN || self.is_full(&site.bounds, outbox.bytes()) {
                 return taken;
             }
             let Some(received) = self.requests.read(input.held()) else { return taken };
@@ -216,9 +224,6 @@ impl Session {
                 Received::Request(request) => {
                     input.forget(self.requests.header_bytes());
                     self.begin_request(site, now, request, outbox);
-                    if self.has_looked {
-                        return taken;
-                    }
                 }
                 Received::Refused { origin, refusal, payload_bytes } => {
                     input.forget(self.requests.header_bytes());
@@ -236,6 +241,7 @@ impl Session {
     fn refuse(&mut self, origin: Origin, refusal: Refusal, outbox: &mut Outbox) {
         self.served.counts.at_once(false);
         self.answered += 1;
+        self.spent += 1;
         outbox.header(|out| self.writer.refused(origin, refusal, out));
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 
 use super::{Device, Problem};
 use crate::config_space::{CONFIG_BYTES, WRITEBACK_AT};
@@ -115,7 +115,7 @@ impl Device {
     /// # Errors
     /// If there is no such ring, or nothing to be rung.
     pub fn set_kick(&mut self, index: u8, kick: Option<File>) -> Result<Option<File>, Problem> {
-        let kick = kick.ok_or(Problem::Polling)?;
+        let kick = no_socket(kick.ok_or(Problem::Polling)?)?;
         let before = self.ring(index)?.kick.replace(kick);
         self.start();
         Ok(before)
@@ -197,8 +197,19 @@ impl Device {
     }
 }
 
+/// A descriptor that is no socket: one could be the front end's own end of the connection, and who keeps that is never told that
+/// the front end has gone.
+fn no_socket(file: File) -> Result<File, Problem> {
+    let kind = fstat(&file).map(|status| FileType::from_raw_mode(status.st_mode));
+    match kind.map_err(|error| Problem::Bell(error.into()))? {
+        FileType::Socket => Err(Problem::Bell(std::io::Error::other("a socket (expected an eventfd)"))),
+        _ => Ok(file),
+    }
+}
+
 /// A descriptor to be rung, which must not make us wait.
 fn bell(file: File) -> Result<File, Problem> {
+    let file = no_socket(file)?;
     let not_waiting = fcntl_getfl(&file).and_then(|flags| fcntl_setfl(&file, flags | OFlags::NONBLOCK));
     not_waiting.map_err(|error| Problem::Bell(error.into()))?;
     Ok(file)

@@ -3,11 +3,14 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
+use rustix::fs::{OFlags, fcntl_setfl};
 use vhost::VhostBackend as _;
 use vhost::vhost_user::VhostUserFrontend as _;
+use vhost::vhost_user::message::VhostUserInflight;
 use vmm_sys_util::sock_ctrl_msg::ScmSocket as _;
 
 use super::client::*;
@@ -131,12 +134,12 @@ fn descriptors_that_cannot_be_rung_are_refused_and_do_not_make_anybody_wait() {
     let file = File::open("/proc/self/exe").unwrap();
     stream.send_with_fd(&message(12, 1, &0_u64.to_ne_bytes())[..], file.as_raw_fd()).unwrap();
     until_closed(stream);
-    // A full socket takes no interrupt: the driver is on its own, and the server is not.
+    // A full pipe takes no interrupt: the driver is on its own, and the server is not.
     let mut guest = Client::start(&socket(&server), Options::default());
-    let (full, _other) = UnixStream::pair().unwrap();
-    full.set_nonblocking(true).unwrap();
+    let (_other, full) = std::io::pipe().unwrap();
+    fcntl_setfl(&full, OFlags::NONBLOCK).unwrap();
     while (&full).write(&[0; 4096]).is_ok() {}
-    full.set_nonblocking(false).unwrap();
+    fcntl_setfl(&full, OFlags::empty()).unwrap();
     guest.raw.send_with_fd(&message(13, 1, &0_u64.to_ne_bytes())[..], full.as_raw_fd()).unwrap();
     for _ in 0..10 {
         guest.submit(0, 0, READ, 0, Data::In(512));
@@ -146,6 +149,21 @@ fn descriptors_that_cannot_be_rung_are_refused_and_do_not_make_anybody_wait() {
             std::thread::yield_now();
         }
     }
+}
+
+#[test]
+fn a_front_end_that_hands_over_its_own_end_of_the_connection_as_a_bell_goes_all_the_same() {
+    let mut server = serve(&["--target", "mem:1M"]);
+    for bell in [12, 13, 14] {
+        let stream = connect(&server);
+        stream.send_with_fd(&message(bell, 1, &0_u64.to_ne_bytes())[..], stream.as_raw_fd()).unwrap();
+        drop(stream);
+        let mut next = connect(&server);
+        next.write_all(&message(1, 1, &[])).unwrap();
+        next.read_exact(&mut [0; 20]).unwrap();
+    }
+    server.wait_until("it says so", |server| server.log().contains("a socket (expected an eventfd)"));
+    assert!(Client::start(&socket(&server), Options::default()).works());
 }
 
 #[test]
@@ -221,6 +239,22 @@ fn what_waits_when_a_ring_is_enabled_needs_no_kick() {
     guest.rings[0].offer_all(&[0]);
     guest.start_rings();
     assert_eq!(guest.rings[0].next_used(), (0, 513));
+}
+
+#[test]
+fn a_record_that_is_too_small_for_a_ring_is_none_of_its() {
+    let server = serve(&["--target", "mem:1M"]);
+    let mut guest = Client::start(&socket(&server), Options { has_record: true, ..Options::default() });
+    let (small, file) = guest.frontend.get_inflight_fd(&VhostUserInflight::new(0, 0, 1, 8)).unwrap();
+    guest.frontend.set_inflight_fd(&small, file.as_raw_fd()).unwrap();
+    for head in (0..126).step_by(3) {
+        guest.submit(0, head, READ, 0, Data::In(512));
+        assert_eq!(guest.rings[0].next_used(), (head, 513));
+    }
+    let mut kept = vec![1; small.mmap_size as usize - 64];
+    file.read_exact_at(&mut kept[16..], 16).unwrap();
+    assert!(kept[16..].iter().all(|&byte| byte == 0), "{kept:?}");
+    assert_eq!(guest.config(32, 1), [1]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::memory::REGIONS;
 use super::ring::{Descriptor, INDIRECT, NEXT, WRITE, describe};
 use super::{serve, socket};
 use crate::running::Running;
+use crate::wire;
 
 /// Where a test lays what it needs: behind the places of all heads.
 const SPARE: u64 = DATA_AT + (32 << 20);
@@ -258,4 +259,27 @@ fn rings_that_lie_over_each_other_or_nowhere_harm_nobody_else() {
     guest.start_rings();
     guest.rings[0].kick.write(1).unwrap();
     assert!(calm.works());
+}
+
+#[test]
+fn chains_without_an_end_in_all_rings_keep_nobody_else_waiting() {
+    let server = serve(&["--target", "mem:16M"]);
+    let mut guest = Client::start(&socket(&server), Options { queues: 64, size: 1024, ..Options::default() });
+    for ring in &guest.rings {
+        (0..1024).for_each(|index| ring.describe(index, (SPARE, 16, NEXT, (index + 1) % 1024)));
+    }
+    let mut calm = wire::Client::at(&server, "").unwrap();
+    calm.0.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+    let calm = std::thread::spawn(move || (0..20).take_while(|_| calm.is_served()).count());
+    while !calm.is_finished() {
+        for ring in &mut guest.rings {
+            // All of the ring, whose entries are zeroes, as soon as it has been given back.
+            if guest.memory.load::<u16>(ring.used + 2) == ring.available_index {
+                ring.available_index = ring.available_index.wrapping_add(1024);
+                guest.memory.store(ring.available + 2, ring.available_index);
+                let _ = ring.kick.write(1);
+            }
+        }
+    }
+    assert_eq!(calm.join().unwrap(), 20);
 }
