@@ -281,11 +281,12 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         self.words.iter().map(|word| word.load(Relaxed).count_ones()).sum()
     }
 
-    /// How many sleepers are woken at once.
+    /// How many sleepers are woken at once: never so many that the tags of the smallest shallow depth could not come together.
     #[must_use]
     pub fn wake_batch(&self, min_shallow: Option<u32>) -> u32 {
         let usable = match min_shallow {
             None => self.depth,
+            Some(min) if self.rule == ShallowRule::WholeMap => self.depth.min(min),
             Some(min) => {
                 let groups = self.depth.div_ceil(1 << self.shift);
                 (0..groups).map(|group| self.bits_of_group(group).min(min)).sum()
@@ -337,6 +338,9 @@ mod tests {
     fn wake_batch_is_an_eighth_of_the_depth_between_1_and_8() {
         assert_eq!([8, 32, 64, 256].map(|depth| map(depth, ShallowRule::PerWord).wake_batch(None)), [1, 4, 8, 8]);
         assert_eq!(map(256, ShallowRule::WholeMap).wake_batch(Some(1)), 1);
+        // By word there are 16 such tags, of the whole map only one.
+        assert_eq!(map(1024, ShallowRule::PerWord).wake_batch(Some(1)), 2);
+        assert_eq!(map(1024, ShallowRule::WholeMap).wake_batch(Some(1)), 1);
     }
 
     #[test]
@@ -412,6 +416,17 @@ mod tests {
     }
 
     proptest! {
+        /// Else those who sleep for them would sleep for good where nobody else frees any.
+        #[test]
+        fn no_more_are_waited_for_than_there_are_of_the_smallest_shallow_depth(
+            depth in 1u32..2048, min in 1u32..2048, rule in prop_oneof![Just(ShallowRule::PerWord), Just(ShallowRule::WholeMap)],
+        ) {
+            let map = map(depth, rule);
+            let batch = map.wake_batch(Some(min)) as usize;
+            let admitted = count(&map, Depth::Shallow(min));
+            prop_assert!(batch <= admitted, "{batch} of {admitted}");
+        }
+
         #[test]
         fn no_tag_is_given_twice_and_every_tag_is_given(depth in 1u32..300, hint in 0u64..300) {
             let map = map(depth, ShallowRule::WholeMap);
