@@ -246,7 +246,11 @@ impl World {
         let schedulers: &[&str] = if self.front.is_legacy() { &LEGACY_SCHEDULERS } else { &SCHEDULERS };
         let (file, text) = match self.random.below(9) {
             0..3 => ("scheduler".to_owned(), self.random.of(schedulers).to_owned()),
-            3 => ("nr_requests".to_owned(), self.random.below(40).to_string()),
+            3 => {
+                // Maps of many words, too.
+                let count = if self.random.one_in(4) { 1024 + self.random.below(1024) } else { self.random.below(40) };
+                ("nr_requests".to_owned(), count.to_string())
+            }
             4 => ("nomerges".to_owned(), self.random.below(3).to_string()),
             5 => ("write_cache".to_owned(), self.random.of(&["write back", "write through"]).to_owned()),
             6 if !self.front.is_legacy() => {
