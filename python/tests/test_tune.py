@@ -60,9 +60,11 @@ def test_a_search_finds_the_setting_that_a_comparison_of_all_finds(job: str, fou
     assert found.document["settings_possible"] == 13
     best = min(p99.values())
     assert found.holds and found.document["found"]["best"]["figures"]["quiet:read:p99"]["mean"] <= 1.02 * best
-    again = hoistway.compare(job, device=PLACE["device"], repeats=1, **found.best.arguments())
-    run = again.document["runs"][0]
-    assert (run["scheduler"], run["queue_files"]) == (found.best.scheduler, {"nr_requests": 32})
+    for setting in (found.best, hoistway.Setting("mq-deadline", {"fifo_batch": "4"}, {"nr_requests": "32"})):
+        again = hoistway.compare(job, device=PLACE["device"], repeats=1, **setting.arguments())
+        run = again.document["runs"][0]
+        files = {name: str(value) for name, value in run.get("queue_files", {}).items()}
+        assert (run["scheduler"], files) == (setting.scheduler, setting.queue)
 
 
 def test_it_says_what_to_do_and_shows_it(found: hoistway.Tuning) -> None:
@@ -167,8 +169,9 @@ def test_the_lines_of_the_documentation_make_a_picture_and_run_on_a_cluster_when
 def test_progress_counts_the_runs(job: str, found: hoistway.Tuning) -> None:
     told: list[tuple[int, int]] = []
     hoistway.tune(job, **PLACE, budget=150, progress=lambda done, planned: told.append((done, planned)))
-    runs = len(found.document["runs"])
-    assert told == sorted(told) and told[-1] == (runs, runs)
+    # What is planned is a forecast: fewer settings may go on than could.
+    done, planned = told[-1]
+    assert told == sorted(told) and done == len(found.document["runs"]) <= planned <= done + 8
 
     def enough(done: int, planned: int) -> None:
         raise RuntimeError("enough")
