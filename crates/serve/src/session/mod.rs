@@ -17,8 +17,8 @@ use crate::outbox::Outbox;
 use crate::pool::Pool;
 use crate::served::{Bounds, Served, Site};
 
-/// What one is worth until others have their turn, in requests that are answered as they come, each of which takes less than a
-/// microsecond, and in parts of a file that are looked for, each of which takes one or two.
+/// So much may be done for a client on this thread before others have their turn: requests that are answered as they come, each of
+/// which takes less than a microsecond, and parts of a file that are looked for, each of which takes one or two.
 const TURN: u32 = 64;
 
 /// A client that has chosen an export.
