@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::rows::{Row, RowsError, row};
-
-/// Directions that mix reads and writes.
-const MIXED: [&str; 3] = ["randrw", "rw", "readwrite"];
+use super::rows::{Row, RowsError, mixes, row};
 
 /// A row for each job. Jobs have to have run one after the other (`stonewall`): what each would do alone cannot be told of jobs
 /// that ran side by side. `file_name` is only for errors.
@@ -43,7 +40,7 @@ pub fn from_fio_json(text: &str, file_name: &str) -> Result<Vec<Row>, RowsError>
         values.entry("bs".to_owned()).or_insert_with(|| "4k".to_owned());
         let direction = values.entry("rw".to_owned()).or_insert_with(|| "read".to_owned());
         // Of what does not mix, fio does not look at it.
-        if !MIXED.contains(&direction.as_str()) {
+        if !mixes(direction) {
             values.remove("rwmixread");
         }
         values.entry("iodepth".to_owned()).or_insert_with(|| "1".to_owned());

@@ -197,6 +197,11 @@ pub(super) fn row<'a>(line: u64, value: impl Fn(&str) -> Option<&'a str>) -> Res
     Ok(row)
 }
 
+/// Whether reads and writes are mixed in what `rw` names.
+pub(super) fn mixes(rw: &str) -> bool {
+    DIRECTIONS.iter().any(|(name, _, reads)| *name == rw && reads.is_none())
+}
+
 fn number(text: &str, name: &str, least: u32, most: u32) -> Result<u32, String> {
     let number = text.parse::<u32>().ok().filter(|number| (least..=most).contains(number));
     number.ok_or_else(|| format!("`{name}` is {text}; expected a whole number from {least} to {most}"))
