@@ -281,8 +281,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         self.words.iter().map(|word| word.load(Relaxed).count_ones()).sum()
     }
 
-    /// How many sleepers are woken at once: never so many that the tags of the smallest shallow depth could not come together.
-    /// BL-63 reckons by word under both rules; but of a whole map a shallow depth of 1 is one tag, and nobody would wake who sleeps for two.
+    /// How many sleepers are woken at once: never so many that the tags of the smallest shallow depth could not come together (BL-61).
     #[must_use]
     pub fn wake_batch(&self, min_shallow: Option<u32>) -> u32 {
         let usable = match min_shallow {
