@@ -1,6 +1,6 @@
 //! The coarse presets do what was measured of their drives, and say how well.
 
-mod closed_loop;
+use crate::closed_loop;
 
 use closed_loop::{Process, run};
 use hoistway_blk::Nanos;

@@ -1,7 +1,7 @@
 //! What every device model must keep, whatever its parameters and its load: each command ends exactly once and
 //! never too early, no stage is faster than it can be, flushes are barriers, and a seed fixes every bit.
 
-mod closed_loop;
+use crate::closed_loop;
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! Models without chance, to the nanosecond.
 
-mod support;
+use crate::support;
 
 use hoistway_blk::{Instant, Op, Status};
 use hoistway_device::{

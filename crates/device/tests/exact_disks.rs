@@ -1,6 +1,6 @@
 //! Disks where nothing is left to chance, to the nanosecond.
 
-mod support;
+use crate::support;
 
 use hoistway_blk::{Instant, Op, Status};
 use hoistway_device::{

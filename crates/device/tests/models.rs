@@ -1,7 +1,7 @@
 //! What the built-in presets and their models must keep beside what `conservation.rs` proves of the smallest ones: every
 //! model ends each command exactly once, is bound by its stages, reaches its media rate, and rises with depth.
 
-mod closed_loop;
+use crate::closed_loop;
 
 use closed_loop::{Process, run};
 use hoistway_blk::{Instant, Nanos, Op, Sector, Status};

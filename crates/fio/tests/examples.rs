@@ -4,7 +4,7 @@
 //! fio-examples. `FIO_EXAMPLES` names their directory if it is another one. `examples.txt` has what comes of each, of
 //! those of fio 3.33.
 
-mod examples_directory;
+use crate::examples_directory;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,7 @@
 //! The same jobs with fio itself: what it logs must be what is generated here, number for number where the
 //! order is not random, and in counts, coverage and shares where it is.
 
-mod fio_run;
+use crate::fio_run;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -3,9 +3,9 @@
 //! The files are under fio's licence and not part of this repository: see `examples.rs`. `fio_trace/adapt.rs` says what is
 //! changed of them for both sides.
 
-mod examples_directory;
-mod fio_run;
-mod fio_trace;
+use crate::examples_directory;
+use crate::fio_run;
+use crate::fio_trace;
 
 use std::collections::BTreeSet;
 use std::fs;

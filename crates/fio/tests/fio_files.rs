@@ -1,6 +1,6 @@
 //! Jobs with several files with fio itself: which file is next, where, and how much.
 
-mod fio_run;
+use crate::fio_run;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

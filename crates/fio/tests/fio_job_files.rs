@@ -1,8 +1,8 @@
 //! Our own job files with fio itself, and what is easily read wrongly in them: inheritance, includes, variables, clones,
 //! phases, several files. `fio_trace/adapt.rs` says what is changed of them for both sides.
 
-mod fio_run;
-mod fio_trace;
+use crate::fio_run;
+use crate::fio_trace;
 
 use std::fs::{self, File};
 use std::path::Path;

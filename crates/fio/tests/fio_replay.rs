@@ -1,6 +1,6 @@
 //! Replays and priorities of single I/Os with fio itself.
 
-mod fio_run;
+use crate::fio_run;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

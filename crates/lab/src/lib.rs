@@ -22,7 +22,7 @@
 //!
 //! The way of a comparison: `comparison` (what is asked for) and `surroundings` (by whom), `plan` and its `setup`s (with `load`,
 //! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `variants`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`: a
-//! field or two each), `effects`, `joined` and `calibrated` (what must be said of it), `run` (with `locks`) and `trace` (seen through `watch` and `observers`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
+//! field or two each), `effects`, `joined` and `calibrated` (what must be said of it), `run` (with `locks`) and `trace` (seen through `watch` and observers, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
 
 mod alike;
 mod asked_kernel;
@@ -43,7 +43,6 @@ mod joined;
 mod load;
 mod locks;
 pub mod nearest;
-mod observers;
 mod outcome;
 mod plan;
 mod queue_files;

@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hoistway_results::ProcessResult;
 use hoistway_results::document::{Front, JobSummary, ResultsDocument, Run, cpu_us_per_io};
-use hoistway_sim::{Control, QueueSettings, RunError, RunResult, Statistics, run_probed, run_with_statistics};
+use hoistway_sim::{Control, Observer, QueueSettings, RunError, RunResult, run_observed, run_with_statistics};
 use serde_json::{Map, Value};
 
 use crate::comparison::Comparison;
 use crate::document;
 use crate::error::{Error, Field};
 use crate::locks;
-use crate::observers::{Observer, Observers};
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Planned};
 use crate::recorder::Recorder;
@@ -79,10 +78,9 @@ impl Plan<'_> {
         observer: Option<&mut dyn Observer>,
     ) -> Result<Outcome, Error> {
         let mut recorder = (self.asked.comparison.excerpts && planned.repeat == 0).then(Recorder::new);
-        let observers: Vec<&mut dyn Observer> =
+        let mut observers: Vec<&mut dyn Observer> =
             recorder.as_mut().map(|recorder| recorder as _).into_iter().chain(observer.map(|one| one as _)).collect();
-        let observers = (!observers.is_empty()).then_some(Observers(observers));
-        let mut outcome = self.one(planned, control, watch, observers)?;
+        let mut outcome = self.one(planned, control, watch, &mut observers)?;
         let reached_ns = control.reached_ns.load(Ordering::Relaxed);
         let of = |recorder: Recorder| {
             let processes = self.processes(planned.setup).into_iter().map(|process| process.job);
@@ -92,20 +90,20 @@ impl Plan<'_> {
         Ok(outcome)
     }
 
-    /// One run, watched by observers, if there are such.
+    /// One run with its observers, if any.
     pub(crate) fn one(
         &self,
         planned: &Planned,
         control: &Control,
         watch: &dyn Watch,
-        observers: Option<Observers<'_>>,
+        observers: &mut [&mut dyn Observer],
     ) -> Result<Outcome, Error> {
         let (scenario, spec) = (self.scenario(planned), &planned.spec);
         let begin = watch.seconds();
-        let ended = match observers {
-            None => run_with_statistics(&scenario, spec, control),
-            Some(observers) => run_probed(&scenario, spec, control, (Statistics::new(&scenario, spec), observers))
-                .map(|(result, (statistics, _))| (result, statistics)),
+        let ended = if observers.is_empty() {
+            run_with_statistics(&scenario, spec, control)
+        } else {
+            run_observed(&scenario, spec, control, observers)
         };
         let (result, statistics) = ended.map_err(cannot_begin)?;
         let disks = statistics.summaries(&scenario, result.simulated);

@@ -1,9 +1,8 @@
 //! What to write where: that lines follow from the verdict, and that each sentence beside them is said where it is true and nowhere
 //! else.
 
-#[path = "support/place.rs"]
-mod place;
-mod support;
+use crate::support;
+use crate::support::place;
 
 use hoistway_report::{Style, markdown, table};
 use hoistway_results::advice::{advice, check_name};

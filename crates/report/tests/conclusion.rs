@@ -1,10 +1,8 @@
 //! The sentences under a comparison: that they say what the verdict is, and never claim what noise may have made.
 
-#[path = "support/judged.rs"]
-mod judged;
-#[path = "support/place.rs"]
-mod place;
-mod support;
+use crate::support;
+use crate::support::judged;
+use crate::support::place;
 
 use hoistway_report::{conclusion, figure_in_words};
 use hoistway_results::document::{JobSummary, LatencySummary, LockSummary, Run, SyncSummary};

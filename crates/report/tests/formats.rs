@@ -1,6 +1,6 @@
 //! The other forms of a comparison: comma-separated values and Markdown.
 
-mod support;
+use crate::support;
 
 use hoistway_report::{Style, csv, markdown};
 use hoistway_results::document::{FailedProcesses, LatencySummary, Run, Statistics, SyncSummary};

@@ -1,8 +1,7 @@
 //! Several devices, kernels or hosts in one document: what rows are compared with, and what is said of each place.
 
-#[path = "support/place.rs"]
-mod place;
-mod support;
+use crate::support;
+use crate::support::place;
 
 use hoistway_report::{Style, csv, markdown, table};
 use hoistway_results::document::{Run, RunVariant, Statistics};

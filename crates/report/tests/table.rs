@@ -1,8 +1,7 @@
 //! Tables of a small document made by hand, against the text they should be.
 
-#[path = "support/place.rs"]
-mod place;
-mod support;
+use crate::support;
+use crate::support::place;
 
 use hoistway_report::{Style, conclusion, csv, json, markdown, table};
 use hoistway_results::document::{FailedProcesses, Front, Run, RunVariant};

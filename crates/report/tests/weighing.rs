@@ -1,8 +1,7 @@
 //! What is weighed against what: which losses outweigh a gain, which are only told, and whom a load is judged by.
 
-#[path = "support/judged.rs"]
-mod judged;
-mod support;
+use crate::support;
+use crate::support::judged;
 
 use hoistway_results::ResultsDocument;
 use hoistway_results::document::JobSummary;

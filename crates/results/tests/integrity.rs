@@ -1,6 +1,6 @@
 //! Documents that were cut, edited or put together from others are refused by the name of the field that does not fit.
 
-mod support;
+use crate::support;
 
 use hoistway_results::ResultsDocument;
 use hoistway_results::document::Statistics;

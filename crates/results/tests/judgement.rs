@@ -1,6 +1,6 @@
 //! What a comparison says of figures that leave no doubt, and of those that do.
 
-mod support;
+use crate::support;
 
 use hoistway_results::document::{Aspect, Candidate, Decision, LatencySummary, Outcome, Run, Shift, Verdict};
 use hoistway_results::{Comparison, Figure, ResultsDocument};

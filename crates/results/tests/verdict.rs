@@ -1,6 +1,6 @@
 //! What a verdict may never do, whatever the figures are.
 
-mod support;
+use crate::support;
 
 use hoistway_results::document::{Decision, Run, Verdict};
 use hoistway_results::{Comparison, Figure, FigureName, Operation, ResultsDocument};

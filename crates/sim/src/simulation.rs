@@ -24,6 +24,7 @@ use crate::flow::Flows;
 use crate::host::Host;
 use crate::identity::Sleeper;
 use crate::locks::{LockMeter, SectionCost};
+use crate::observers::{Observer, Observers};
 use crate::page_cache::PageCache;
 use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::statistics::Statistics;
@@ -41,7 +42,7 @@ pub fn run(scenario: &Scenario<'_>, spec: &RunSpec, control: &Control) -> Result
     Ok(run_with_statistics(scenario, spec, control)?.0)
 }
 
-/// Runs a scenario and keeps the statistics of its devices and cgroups. What nobody watches is built here, once for all callers.
+/// Runs a scenario and keeps the statistics of its devices and cgroups.
 ///
 /// # Errors
 /// As for [`run`].
@@ -50,20 +51,23 @@ pub fn run_with_statistics(
     spec: &RunSpec,
     control: &Control,
 ) -> Result<(RunResult, Statistics), RunError> {
-    run_probed(scenario, spec, control, Statistics::new(scenario, spec))
+    Ok(Simulation::new(scenario, spec, Statistics::new(scenario, spec))?.run(control))
 }
 
-/// Runs a scenario, watched by a probe, which is given back.
+/// Runs a scenario as [`run_with_statistics`] does, with observers of each event. This and the run without observers are the only
+/// two builds of the simulator.
 ///
 /// # Errors
 /// As for [`run`].
-pub fn run_probed<P: Probe>(
+pub fn run_observed(
     scenario: &Scenario<'_>,
     spec: &RunSpec,
     control: &Control,
-    probe: P,
-) -> Result<(RunResult, P), RunError> {
-    Ok(Simulation::new(scenario, spec, probe)?.run(control))
+    observers: &mut [&mut dyn Observer],
+) -> Result<(RunResult, Statistics), RunError> {
+    let probe = (Statistics::new(scenario, spec), Observers(observers));
+    let (result, (statistics, _)) = Simulation::new(scenario, spec, probe)?.run(control);
+    Ok((result, statistics))
 }
 
 struct Simulation<'a, P> {

@@ -2,12 +2,12 @@
 //! other is empty, so that it has had little service there, comes late as soft real-time processes do, and is raised (BFQ-92, BFQ-95).
 //! The drive is kept for it when it leaves again (BFQ-74), which takes service from the others and makes them look the same.
 
-use crate::support::spec;
+use crate::support::{observe, spec};
 use hoistway_blk::{Event, Kernel, Nanos, Probe, Reason};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_results::Direction;
-use hoistway_sim::{Control, Host, QueueSettings, Scenario, run_probed};
+use hoistway_sim::{Host, QueueSettings, Scenario};
 
 /// How often bfq kept a drive for the empty queue in service when it was asked for a request, and how often it was asked.
 #[derive(Default)]
@@ -39,7 +39,7 @@ fn writes(drives: &str, low_latency: &str) -> (f64, f64) {
     let host = Host::builtin(Host::DEFAULT).unwrap();
     let scenario = Scenario { workload: &workload, devices, guests: None, queue, host, runtime: None };
     let spec = spec("bfq", &[("low_latency", low_latency)], 1);
-    let (result, kept) = run_probed(&scenario, &spec, &Control::default(), Kept::default()).unwrap();
+    let (result, kept) = observe(&scenario, &spec, Kept::default()).unwrap();
     let writes: u64 = result.processes.iter().map(|process| process.direction(Direction::Write).lat.count()).sum();
     (writes as f64 / Nanos::from_secs(2).0 as f64 * 1e9, kept.kept as f64 / kept.asked as f64)
 }

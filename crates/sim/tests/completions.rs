@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::spec;
+use crate::support::{observe, spec};
 use hoistway_blk::{CpuId, Event, Kernel, Now, Probe};
 use hoistway_device::{Preset, PresetFile, ThrottleParameters};
 use hoistway_fio::{Environment, JobFile};
-use hoistway_sim::{Control, Host, QueueSettings, Scenario, run_probed};
+use hoistway_sim::{Host, QueueSettings, Scenario};
 
 /// The CPUs on which requests end.
 #[derive(Default)]
@@ -38,7 +38,7 @@ fn completed(device: &str, scheduler: &str, affinity: &str, cpu: u32, cache_cpus
         ..Host::builtin("server").unwrap()
     };
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
-    let run = run_probed(&scenario, &spec(scheduler, &[], 1), &Control::default(), Ends::default());
+    let run = observe(&scenario, &spec(scheduler, &[], 1), Ends::default());
     let (result, ends) = run.unwrap();
     // Its last turn, which finds nothing to submit, takes as long as a submission.
     (ends.0.into_iter().collect(), (result.processes[0].cpu.system_ns - 1000) / result.ios)
@@ -83,8 +83,7 @@ fn devices_that_are_alike_interrupt_a_cpu_each_unless_they_are_behind_one_contro
             let host = Host::builtin("server").unwrap();
             let scenario =
                 Scenario { workload: &workload, devices: vec![&preset; 3], guests: None, queue, host, runtime: None };
-            let (_, ends) =
-                run_probed(&scenario, &spec(scheduler, &[], 1), &Control::default(), Ends::default()).unwrap();
+            let (_, ends) = observe(&scenario, &spec(scheduler, &[], 1), Ends::default()).unwrap();
             assert_eq!(ends.0.into_iter().collect::<Vec<_>>(), expected, "{scheduler}");
         }
     }
@@ -120,7 +119,7 @@ fn work_that_is_passed_on_is_done_after_the_interrupts_that_its_cpu_has_already(
     queue.attributes.push(("rq_affinity".to_owned(), "2".to_owned()));
     let host = Host { complete_ns: 1000, redirect_ns: 20, ..Host::builtin("server").unwrap() };
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
-    let (result, times) = run_probed(&scenario, &spec("none", &[], 1), &Control::default(), Times::default()).unwrap();
+    let (result, times) = observe(&scenario, &spec("none", &[], 1), Times::default()).unwrap();
     assert_eq!(result.ios, 8 * 2560);
     let shortest = |cpu: usize| times.0[cpu].windows(2).map(|pair| pair[1] - pair[0]).min();
     assert_eq!(times.0.each_ref().map(Vec::len), [4 * 2560; 2]);
@@ -136,7 +135,7 @@ fn one_interrupt_is_taken_after_the_other_and_tasks_on_that_cpu_do_not_starve() 
     let queue = QueueSettings::new(Kernel::V6_18, 8);
     let host = Host { complete_ns: 1000, switch_ns: Some(0), waking_ns: Some(0), ..Host::builtin("server").unwrap() };
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
-    let (result, _) = run_probed(&scenario, &spec("none", &[], 1), &Control::default(), Ends::default()).unwrap();
+    let (result, _) = observe(&scenario, &spec("none", &[], 1), Ends::default()).unwrap();
     // Four of the processes begin later: they share their CPUs with others, and beginning takes CPU time.
     assert!((950_000..=1_000_500).contains(&result.ios), "{}", result.ios);
     let least = result.processes.iter().map(|process| process.directions[0].ios).min();

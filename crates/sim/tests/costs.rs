@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::spec;
+use crate::support::{observe, spec};
 use hoistway_blk::{CpuId, Event, Kernel, Nanos, Now, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
-use hoistway_sim::{Control, Host, LockUse, QueueSettings, Scenario, run_probed};
+use hoistway_sim::{Host, LockUse, QueueSettings, Scenario};
 
 /// Every event, with its time and its CPU.
 #[derive(Default)]
@@ -27,7 +27,7 @@ fn events(host: Host, scheduler: &str) -> (Vec<String>, LockUse) {
     let queue = QueueSettings::new(Kernel::V6_18, 4);
     let runtime = Some(Nanos::from_millis(3));
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime };
-    let (result, all) = run_probed(&scenario, &spec(scheduler, &[], 1), &Control::default(), All::default()).unwrap();
+    let (result, all) = observe(&scenario, &spec(scheduler, &[], 1), All::default()).unwrap();
     (all.0, result.locks)
 }
 

@@ -1,5 +1,6 @@
 //! Disks over disks: the queues of guests over the queue of their host over a device.
 
+use crate::support::observe;
 use std::collections::BTreeSet;
 
 use hoistway_blk::{CpuId, Event, Kernel, Nanos, Now, Op, Probe, Waiter};
@@ -9,7 +10,7 @@ use hoistway_fio::{Environment, JobFile};
 use hoistway_results::{Direction, ProcessResult};
 use hoistway_sim::{
     Control, GuestSpec, Guests, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, Statistics, VirtualDisk,
-    Write, run, run_probed,
+    Write, run,
 };
 
 const SSD: &str = "intel-s3520-1600gb";
@@ -63,8 +64,7 @@ impl<'a> Setup<'a> {
     }
 
     fn run_watched<P: Probe>(&self, probe: P) -> (RunResult, P) {
-        self.with(|scenario| run_probed(scenario, &self.spec, &Control::default(), probe))
-            .unwrap_or_else(|e| panic!("{e}"))
+        self.with(|scenario| observe(scenario, &self.spec, probe)).unwrap_or_else(|e| panic!("{e}"))
     }
 }
 
@@ -308,7 +308,7 @@ fn results_name_both_schedulers_and_all_disks() {
     let setup = Setup { weights: &[("/dev/vdb", 200)], ..Setup::new(job, SSD, "none", "bfq") };
     assert_eq!(setup.spec.label(), "none-over-bfq");
     let (result, statistics) = setup.with(|scenario| {
-        let (result, statistics) = setup.run_watched(Statistics::new(scenario, &setup.spec));
+        let (result, statistics) = run_with_statistics(scenario, &setup.spec, &Control::default()).unwrap();
         let simulated = result.simulated;
         (result, statistics.summaries(scenario, simulated))
     });

@@ -1,11 +1,12 @@
 //! File systems with a journal: what an fsync waits for, and who shares a commit.
 
+use crate::support::observe;
 use hoistway_blk::{BioFlags, CpuId, Event, Kernel, Now, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_results::document::PageCacheSummary;
-use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, run_probed};
+use hoistway_sim::{Host, QueueSettings, RunResult, RunSpec, Scenario};
 
 /// What was submitted: where, how much and how.
 #[derive(Default)]
@@ -34,7 +35,7 @@ fn simulate_probed<P: Probe>(job: &str, scheduler: &str, journal: bool, probe: P
     let queue = QueueSettings::new(Kernel::V6_18, 8);
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
     let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
-    let (result, probe) = run_probed(&scenario, &spec, &Control::default(), probe).unwrap();
+    let (result, probe) = observe(&scenario, &spec, probe).unwrap();
     assert!(result.processes.iter().all(|process| process.error == 0));
     (result, probe)
 }

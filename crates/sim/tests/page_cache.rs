@@ -1,13 +1,13 @@
 //! I/O that is not direct: what of it reaches the device, when, and who waits for it.
 
-use crate::support::spec;
+use crate::support::{observe, spec};
 use hoistway_blk::{BioFlags, CpuId, Event, Kernel, Now, Op, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_results::ProcessResult;
 use hoistway_results::document::PageCacheSummary;
-use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run_probed};
+use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario};
 
 /// The requests that the device has finished, and the sectors at which bios of flushers begin and end, in order.
 #[derive(Default)]
@@ -61,7 +61,7 @@ fn simulate_with(job: &str, device: &str, memory_mib: u64, spec: &RunSpec, queue
         host,
         runtime: None,
     };
-    let (result, requests) = run_probed(&scenario, spec, &Control::default(), Requests::default()).unwrap();
+    let (result, requests) = observe(&scenario, spec, Requests::default()).unwrap();
     assert!(result.processes.iter().all(|process| process.error == 0));
     Outcome { processes: result.processes, cache: result.page_cache.unwrap(), requests }
 }

@@ -1,10 +1,11 @@
 //! Processes that use several disks, single I/Os with priorities, and replays.
 
+use crate::support::observe;
 use hoistway_blk::{CpuId, Event, Kernel, Now, Probe, Waiter};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_results::{Direction, ProcessResult};
-use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, run, run_probed};
+use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, run};
 
 const LOG: &str = "fio version 3 iolog\n0 /dev/a add\n0 /dev/b add\n0 /dev/a read 0 4096\n100000 /dev/b write 4096 4096\n\
     100000 /dev/a sync 0 0\n400000 /dev/a read 8192 4096\n";
@@ -151,7 +152,7 @@ fn disks_behind_one_controller_have_no_more_in_flight_together_than_one_alone_an
                     runtime: None,
                 };
                 let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
-                let (result, probe) = run_probed(&scenario, &spec, &Control::default(), InFlight::default()).unwrap();
+                let (result, probe) = observe(&scenario, &spec, InFlight::default()).unwrap();
                 let least = result.processes.iter().map(reads).min().unwrap();
                 let most = result.processes.iter().map(reads).max().unwrap();
                 assert!(least * 2 > most, "{scheduler} on {kernel}: {least} and {most} reads");
@@ -199,8 +200,7 @@ fn what_is_plugged_for_other_disks_goes_out_before_a_process_sleeps_for_a_tag() 
     let scenario =
         Scenario { workload: &workload, devices: vec![&preset; 2], guests: None, queue, host, runtime: None };
     let spec = RunSpec { scheduler: "none".to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
-    let (_, Commands { seen, .. }) =
-        run_probed(&scenario, &spec, &Control::default(), Commands::default()).unwrap_or_else(|e| panic!("{e}"));
+    let (_, Commands { seen, .. }) = observe(&scenario, &spec, Commands::default()).unwrap_or_else(|e| panic!("{e}"));
     let first_end = seen.iter().position(|&(is_issued, _)| !is_issued);
     assert_eq!(seen.iter().rposition(|&command| command == (true, 0)).map(|at| Some(at) < first_end), Some(true));
     assert_eq!(seen.iter().filter(|(is_issued, _)| *is_issued).count(), 72);

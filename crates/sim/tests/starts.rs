@@ -1,10 +1,10 @@
 //! When processes begin.
 
-use crate::support::spec;
+use crate::support::{observe, spec};
 use hoistway_blk::{CpuId, Event, Kernel, Now, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
-use hoistway_sim::{Control, Host, QueueSettings, Scenario, run_probed};
+use hoistway_sim::{Host, QueueSettings, Scenario};
 
 /// When each bio was put forward, us, and on which CPU.
 #[derive(Default)]
@@ -33,7 +33,7 @@ fn bios(cpus: u16, jobs: &str) -> Vec<(u64, u32)> {
         host: Host::from_toml(host, "x.toml").unwrap(),
         runtime: None,
     };
-    let (_, mut bios) = run_probed(&scenario, &spec("none", &[], 1), &Control::default(), Bios::default()).unwrap();
+    let (_, mut bios) = observe(&scenario, &spec("none", &[], 1), Bios::default()).unwrap();
     bios.0.sort_unstable();
     bios.0
 }

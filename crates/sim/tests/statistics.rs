@@ -5,7 +5,7 @@ use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_results::document::DiskSummary;
-use hoistway_sim::{Control, Host, QueueSettings, Scenario, Statistics, Write, run_probed};
+use hoistway_sim::{Control, Host, QueueSettings, Scenario, Write, run_with_statistics};
 
 /// Of the only device of a job file.
 fn statistics(job: &str, scheduler: &str) -> DiskSummary {
@@ -26,10 +26,9 @@ fn of_all(job: &str, scheduler: &str, writes: Vec<Write>) -> Vec<DiskSummary> {
         runtime: None,
     };
     let spec = spec(scheduler, &[], 1);
-    let probe = Statistics::new(&scenario, &spec);
-    let (result, probe) = run_probed(&scenario, &spec, &Control::default(), probe).unwrap();
+    let (result, statistics) = run_with_statistics(&scenario, &spec, &Control::default()).unwrap();
     assert!(result.refused.is_empty(), "{:?}", result.refused);
-    probe.summaries(&scenario, result.simulated)
+    statistics.summaries(&scenario, result.simulated)
 }
 
 #[test]

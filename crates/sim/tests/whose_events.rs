@@ -1,10 +1,11 @@
 //! Whatever a probe is told of happens on the disk that it was told of before.
 
+use crate::support::observe;
 use hoistway_blk::{Bio, CpuId, Event, Kernel, Nanos, Now, Op, Probe, Waiter};
 use hoistway_cgroup::IoMax;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
-use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, Write, run_probed};
+use hoistway_sim::{Host, QueueSettings, RunSpec, Scenario, Write};
 
 /// All I/O of disk `n` is in its gibibyte `n`. Counts what was told of each, in its right place and elsewhere.
 #[derive(Default)]
@@ -80,7 +81,7 @@ fn told(job: &str, scheduler: &str, change: impl FnOnce(&mut QueueSettings)) -> 
         runtime: None,
     };
     let spec = RunSpec { scheduler: scheduler.to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
-    let (result, places) = run_probed(&scenario, &spec, &Control::default(), Places::default()).unwrap();
+    let (result, places) = observe(&scenario, &spec, Places::default()).unwrap();
     assert!(result.refused.is_empty(), "{:?}", result.refused);
     places
 }

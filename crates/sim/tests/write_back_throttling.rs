@@ -1,10 +1,10 @@
 //! Write-back throttling under the page cache: who is held up by it, how much, and who is not.
 
-use crate::support::spec;
+use crate::support::{observe, spec};
 use hoistway_blk::{BioFlags, CpuId, Event, Kernel, Nanos, Now, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
-use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, Write, run_probed};
+use hoistway_sim::{Host, QueueSettings, RunResult, RunSpec, Scenario, Write};
 
 /// Requests of flushers that exist, and the most that there were at once.
 #[derive(Default)]
@@ -59,7 +59,7 @@ fn simulate_with(
     queue.writes.extend(next.map(switch));
     queue.attributes.extend(target.map(|text| ("wbt_lat_usec".into(), text.into())));
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
-    let (result, probe) = run_probed(&scenario, spec, &Control::default(), WriteBack::default()).unwrap();
+    let (result, probe) = observe(&scenario, spec, WriteBack::default()).unwrap();
     assert!(result.processes.iter().all(|process| process.error == 0));
     (result, probe)
 }

@@ -10,7 +10,7 @@ use hoistway_blk::{
 use hoistway_legacy::{LegacyConfig, LegacyElevator, LegacySubmission, Tagging, all_schedulers};
 use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Io, Mark, RqNumber, Submitted, Trace};
 
-use crate::host::{Happened, Host};
+use crate::legacy_front::host::{Happened, Host};
 
 /// How long the scheduler had been there when a recording began: so the recorder was made.
 pub const ATTACHED_BEFORE: Nanos = Nanos::from_millis(150);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use hoistway_blk::{Instant, Nanos, Sector, Status};
 use hoistway_trace::iosched::{Event, EventKind, RqNumber, Submitted, Trace};
 
-use crate::replay::{ATTACHED_BEFORE, Replay};
+use crate::legacy_front::replay::{ATTACHED_BEFORE, Replay};
 
 /// A reader: what it does next and when.
 struct Reader {
@@ -127,7 +127,7 @@ const RECORDINGS: [(&str, f64); 8] = [
 #[test]
 fn processes_of_several_priorities_and_groups_get_the_shares_that_the_kernel_gave_them() {
     for (name, tolerance) in RECORDINGS {
-        let trace = crate::recording("cfq", name);
+        let trace = crate::legacy_front::recording("cfq", name);
         let mut load = Load::recorded(&trace);
         let ours = served_by_us(&trace, &mut load);
         let share = |served: &BTreeMap<u32, u64>, pid| {

@@ -222,7 +222,7 @@ impl Sweep {
             while let Some(point) = points.next_if(|&point| self.axes.place(point).cell == place.cell) {
                 let seed = self.seeds[self.axes.place(point).seed];
                 plan.runs[0].spec.seed = seed;
-                let outcome = plan.one(&plan.runs[0], control, &Unwatched, None)?;
+                let outcome = plan.one(&plan.runs[0], control, &Unwatched, &mut [])?;
                 if outcome.is_partial || control.cancelled.load(Ordering::Relaxed) {
                     return Ok(());
                 }

@@ -84,7 +84,7 @@ impl<'a> Evaluator<'a> {
         let runtime = load::time(asked, Field::RuntimeNs, runtime_ns.or(asked.comparison.runtime_ns))?;
         let variant = self.plan.setups[0].with(asked, setting)?;
         let planned = Planned::of(0, variant, seed, 0, runtime);
-        let outcome = self.plan.one(&planned, &self.control, &Unwatched, None)?;
+        let outcome = self.plan.one(&planned, &self.control, &Unwatched, &mut [])?;
         Ok(outcome.run)
     }
 

@@ -10,7 +10,7 @@ use hoistway_blk::{
 };
 use hoistway_legacy::{Change, Front, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Tagging, all_schedulers};
 
-use crate::device::{Balance, Device, TIMEOUT_MIN};
+use crate::properties::device::{Balance, Device, TIMEOUT_MIN};
 use crate::support::Random;
 use crate::support::bounds::Bounds;
 pub use load::Habits;

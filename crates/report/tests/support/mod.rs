@@ -1,5 +1,8 @@
 //! Small documents made by hand.
 
+pub mod judged;
+pub mod place;
+
 use hoistway_results::document::{
     DirectionSummary, Front, JobSummary, LatencySummary, REVISION, Run, RunVariant, SeriesSummary,
 };

@@ -1,9 +1,9 @@
 //! What tests of whole runs share: a job file on devices of the default host.
 
-use hoistway_blk::{Nanos, NoProbe, Probe};
+use hoistway_blk::{Nanos, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
-use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, run_probed};
+use hoistway_sim::{Control, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, run, run_observed};
 
 /// A run of a scheduler with these tunables.
 pub fn spec(scheduler: &str, tunables: &[(&str, &str)], seed: u64) -> RunSpec {
@@ -11,7 +11,26 @@ pub fn spec(scheduler: &str, tunables: &[(&str, &str)], seed: u64) -> RunSpec {
     RunSpec { scheduler: scheduler.to_owned(), tunables, guest: None, seed }
 }
 
-/// Runs a job file on one device, watched by a probe. A `runtime` replaces that of every process.
+/// Runs a scenario with one probe.
+pub fn observe<P: Probe>(scenario: &Scenario<'_>, spec: &RunSpec, mut probe: P) -> Result<(RunResult, P), RunError> {
+    let (result, _) = run_observed(scenario, spec, &Control::default(), &mut [&mut probe])?;
+    Ok((result, probe))
+}
+
+/// Calls `body` with the scenario of a job file on one device. A `runtime` replaces that of every process.
+fn with_job<R>(
+    job: &str,
+    preset: &Preset,
+    queue: QueueSettings,
+    runtime: Option<Nanos>,
+    body: impl FnOnce(&Scenario<'_>) -> R,
+) -> R {
+    let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
+    let host = Host::builtin(Host::DEFAULT).unwrap();
+    body(&Scenario { workload: &workload, devices: vec![preset], guests: None, queue, host, runtime })
+}
+
+/// Runs a job file on one device, with a probe.
 pub fn run_job_probed<P: Probe>(
     job: &str,
     preset: &Preset,
@@ -20,13 +39,10 @@ pub fn run_job_probed<P: Probe>(
     spec: &RunSpec,
     probe: P,
 ) -> (RunResult, P) {
-    let workload = JobFile::parse(job, "test.fio", &Environment::empty()).unwrap().load;
-    let host = Host::builtin(Host::DEFAULT).unwrap();
-    let scenario = Scenario { workload: &workload, devices: vec![preset], guests: None, queue, host, runtime };
-    run_probed(&scenario, spec, &Control::default(), probe).unwrap()
+    with_job(job, preset, queue, runtime, |scenario| observe(scenario, spec, probe).unwrap())
 }
 
-/// The same, with nobody watching.
+/// Runs a job file on one device.
 pub fn run_job(job: &str, preset: &Preset, queue: QueueSettings, runtime: Option<Nanos>, spec: &RunSpec) -> RunResult {
-    run_job_probed(job, preset, queue, runtime, spec, NoProbe).0
+    with_job(job, preset, queue, runtime, |scenario| run(scenario, spec, &Control::default()).unwrap())
 }

@@ -1,4 +1,4 @@
-//! What a command costs: `cargo bench -p hoistway-device`. The budget is 40 ns.
+//! What a command costs: `cargo bench -p hoistway-benches --bench device`. The budget is 40 ns.
 
 use std::hint::black_box;
 use std::time::Instant as Clock;

@@ -2,7 +2,7 @@
 //! answers at once, with one technique against contention after the other.
 //!
 //! ```text
-//! cargo bench -p hoistway-blk --bench locks
+//! cargo bench -p hoistway-benches --bench locks
 //! ```
 //! What counts is the share, not the time: threads are more than CPUs, so a lock is found taken mostly when its holder was
 //! interrupted.

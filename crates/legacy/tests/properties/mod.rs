@@ -6,14 +6,12 @@
 //! `HOISTWAY_REQUESTS=100000000` has so many bios instead of some ten thousand; `docs/reliability.md` says how to run it.
 
 mod device;
-#[path = "../support/mod.rs"]
-mod support;
 mod world;
 
+use crate::support::Context;
 use hoistway_blk::Kernel;
 use hoistway_legacy::ALL_SCHEDULERS;
 use proptest::prelude::*;
-use support::Context;
 use world::{Habits, World};
 
 /// One load from beginning to end; answers what was issued, in order, and how many bios there were.

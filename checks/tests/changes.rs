@@ -12,7 +12,7 @@ use hoistway_legacy::{Front, all_schedulers};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 
-#[path = "../../blk/tests/support/checked.rs"]
+#[path = "support/checked.rs"]
 mod checked;
 use checked::{Beds, Checked, check, on_threads};
 

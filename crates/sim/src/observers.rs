@@ -1,11 +1,12 @@
-//! Any number of probes of one run. Whoever watches a run at all does so through this, so that the simulator is built once with
-//! probes and once without.
+//! Any number of probes of one run, behind one type, so that the simulator is built once with probes and once without.
 
 use hoistway_blk::{CpuId, Event, Now, Probe, Waiter};
 
-/// A probe that can be one of several.
-pub(crate) trait Observer {
+/// A probe that can be one of several; every [`Probe`] is one.
+pub trait Observer {
+    /// As [`Probe::enter`].
     fn enter(&mut self, device: u32, submitter: Option<Waiter>);
+    /// As [`Probe::event`].
     fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>);
 }
 
@@ -19,10 +20,10 @@ impl<P: Probe> Observer for P {
     }
 }
 
-/// Those that watch a run.
-pub(crate) struct Observers<'a>(pub(crate) Vec<&'a mut dyn Observer>);
+/// The observers of a run.
+pub(crate) struct Observers<'a, 'o>(pub(crate) &'a mut [&'o mut dyn Observer]);
 
-impl Probe for Observers<'_> {
+impl Probe for Observers<'_, '_> {
     fn enter(&mut self, device: u32, submitter: Option<Waiter>) {
         self.0.iter_mut().for_each(|observer| observer.enter(device, submitter));
     }

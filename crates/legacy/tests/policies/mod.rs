@@ -7,13 +7,11 @@
 //!
 //! `HOISTWAY_POLICY_CASES=10000 cargo test -p hoistway-legacy --test policies` runs more cases than the default.
 
-#[path = "../support/mod.rs"]
-mod support;
 mod world;
 
+use crate::support::{Context, Random};
 use hoistway_blk::{Bio, HctxId, Kernel, Nanos, Op, Sector};
 use proptest::prelude::*;
-use support::{Context, Random};
 use world::{Subject, World};
 
 /// Cases of a property: the variable, or so many.

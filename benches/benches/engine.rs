@@ -1,13 +1,12 @@
 //! What a request costs on its whole way through the engine: random reads and writes of 4 KiB, 128 under way for each worker.
 //!
 //! ```text
-//! cargo bench -p hoistway-engine -- null memory file:PATH clients techniques    # or some of them
+//! cargo bench -p hoistway-benches --bench engine -- null memory file:PATH clients techniques    # or some of them
 //! ```
 //! Schedulers take turns, so that all see the same weather; the median of the rounds is told, and the fastest and slowest: time
 //! on the clock, and CPU time of all threads, which says more on a machine that others use, too.
 
-#[path = "../../blk/benches/techniques/mod.rs"]
-mod against_contention;
+mod techniques;
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant as WallClock};
@@ -143,7 +142,7 @@ fn compare(target: &str, depth: usize, writes: bool, backend: &dyn Fn() -> Box<d
 
 /// What is done against contention for a scheduler's lock, one by one and together.
 fn techniques() {
-    let all = against_contention::COMPARED;
+    let all = techniques::COMPARED;
     for (scheduler, workers) in [("mq-deadline", 1), ("mq-deadline", 2), ("bfq", 1), ("bfq", 2)] {
         let mut figures = vec![Vec::new(); all.len()];
         for _ in 0..ROUNDS {

@@ -1,0 +1,1 @@
+//! Only benchmarks; the layers that they measure are crates of their own.

@@ -1,0 +1,1 @@
+//! Only tests: the protocols between threads of the block layer under model checkers.

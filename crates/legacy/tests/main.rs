@@ -1,0 +1,5 @@
+//! Random loads over whole queues, and over policies alone, as one program.
+
+mod policies;
+mod properties;
+mod support;

@@ -1,0 +1,7 @@
+//! Loads, as one program: each test program links the simulation and its libraries anew.
+
+mod bounds;
+mod checking;
+mod files;
+mod regions;
+mod replays;

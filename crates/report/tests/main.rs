@@ -1,0 +1,10 @@
+//! Texts, as one program: each test program links the simulation and its libraries anew.
+
+mod advice;
+mod conclusion;
+mod formats;
+mod places;
+mod support;
+mod table;
+mod tuning;
+mod weighing;
