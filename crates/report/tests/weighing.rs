@@ -1,6 +1,5 @@
 //! What is weighed against what: which losses outweigh a gain, which are only told, and whom a load is judged by.
 
-use crate::support;
 use crate::support::judged;
 
 use hoistway_results::ResultsDocument;

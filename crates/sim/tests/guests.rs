@@ -9,8 +9,8 @@ use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_results::{Direction, ProcessResult};
 use hoistway_sim::{
-    Control, GuestSpec, Guests, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, Statistics, VirtualDisk,
-    Write, run,
+    Control, GuestSpec, Guests, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, VirtualDisk, Write, run,
+    run_with_statistics,
 };
 
 const SSD: &str = "intel-s3520-1600gb";
