@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use hoistway_results::LatencyHistogram;
+use hoistway_measure::LatencyHistogram;
 
 /// Latencies from about 10 us to 20 ms, as a busy device has them.
 fn latencies() -> Vec<u64> {

@@ -2,7 +2,7 @@
 
 use hoistway_lab::tune::{Evaluate, Evaluator, Figures};
 use hoistway_lab::{Error, Field};
-use hoistway_results::tuning::Setting;
+use hoistway_answer::tuning::Setting;
 use pyo3::prelude::*;
 
 use crate::stop::Stop;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use hoistway_lab::{self as lab, Comparison, Ended, Field, Plan, TraceError, Watch};
 use hoistway_legacy::all_schedulers;
-use hoistway_results::ResultsDocument;
+use hoistway_answer::ResultsDocument;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -122,7 +122,7 @@ impl Threads {
 
 /// The document with what is said of it.
 fn finished(mut document: ResultsDocument, own: &[String]) -> Result<ResultsDocument, lab::Error> {
-    let comparison = hoistway_results::Comparison::of(&document);
+    let comparison = hoistway_answer::Analysis::of(&document);
     for focus in &document.focuses {
         if let Err(error) = comparison.find(&focus.figure) {
             let message = format!("{} {}: {error}", errors::keyword(Field::Focus), focus.figure);

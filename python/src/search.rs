@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use hoistway_lab::sweep::{Inputs, VERSION};
 use hoistway_lab::tune::{Evaluate, Evaluator, Observe, Search as Searched, State, Trials, TuneError, tune_by};
 use hoistway_lab::{self as lab, Comparison, Vary};
-use hoistway_results::tuning::{Budget, Setting, TuneRun};
+use hoistway_answer::tuning::{Budget, Setting, TuneRun};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ impl Search {
     #[new]
     fn new(py: Python<'_>, asked: &str) -> PyResult<Search> {
         let Asked { comparison, knobs, objective, budget } = from_json("search", asked)?;
-        let objective = objective.parse().map_err(|error: hoistway_results::ObjectiveError| {
+        let objective = objective.parse().map_err(|error: hoistway_answer::ObjectiveError| {
             errors::argument(py, "objective", &format!("objective: {error}"))
         })?;
         let search = Searched { comparison, knobs, objective, budget };
@@ -90,7 +90,7 @@ impl Search {
     /// Whether the objective is to be large.
     #[getter]
     fn is_maximum(&self) -> bool {
-        self.search.objective.goal == hoistway_results::Goal::Max
+        self.search.objective.goal == hoistway_answer::Goal::Max
     }
 
     /// The objective's figure, and then its conditions.

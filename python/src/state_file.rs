@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use hoistway_dataset::{DatasetError, complete_file};
 use hoistway_lab::tune::State;
-use hoistway_results::tuning::TuneRun;
+use hoistway_answer::tuning::TuneRun;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 

@@ -1,6 +1,6 @@
 //! What a search has found, as Python holds it.
 
-use hoistway_results::tuning::{FORMAT, Tuning};
+use hoistway_answer::tuning::{FORMAT, Tuning};
 use pyo3::prelude::*;
 
 use crate::errors;

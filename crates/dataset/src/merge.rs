@@ -121,8 +121,8 @@ fn complete(folder: &Folder, sweep: &Sweep, index: &Index) -> Result<(), Dataset
 fn add(table: &mut dyn Table, sweep: &Sweep, point: u64, record: &RunRecord<'_>) -> Result<u64, DatasetError> {
     let run = &record.run;
     let block_layer = match run.block_layer {
-        hoistway_results::document::Front::Mq => "mq",
-        hoistway_results::document::Front::Legacy => "legacy",
+        hoistway_answer::document::Front::Mq => "mq",
+        hoistway_answer::document::Front::Legacy => "legacy",
     };
     let mut rows = 0;
     let settings: Vec<Cell<'_>> =

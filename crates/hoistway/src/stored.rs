@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::tuning::Tuning;
 use hoistway_lab::Surroundings as _;
-use hoistway_results::ResultsDocument;
-use hoistway_results::tuning::Tuning;
 
 use crate::input::CommandLine;
 

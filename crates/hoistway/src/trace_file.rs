@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use hoistway_answer::ResultsDocument;
 use hoistway_lab::{Controls, Plan, TraceError, Watch};
-use hoistway_results::ResultsDocument;
 
 use crate::output::{Output, Stream, cannot_be_written};
 

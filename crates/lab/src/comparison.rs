@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use hoistway_results::WeightedFigure;
+use hoistway_answer::WeightedFigure;
 use serde::{Deserialize, Serialize};
 
 /// One load under several schedulers: on a device, a kernel and a host, or on several of each.

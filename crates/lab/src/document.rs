@@ -1,8 +1,9 @@
 //! The result document of runs.
 
-use hoistway_results::document::{FormatTag, REVISION, Run, Statistics};
-use hoistway_results::verdict::{SMALLEST_EFFECT, verdicts};
-use hoistway_results::{Direction, ResultsDocument};
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::{FormatTag, REVISION, Run, Statistics};
+use hoistway_answer::verdict::{SMALLEST_EFFECT, verdicts};
+use hoistway_measure::Direction;
 use hoistway_sim::Fate;
 
 use crate::calibrated;

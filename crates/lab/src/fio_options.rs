@@ -1,7 +1,7 @@
 //! Options that programs look for in fio's documents.
 
 use hoistway_fio::options;
-use hoistway_results::fio::Output;
+use hoistway_measure::fio::Output;
 
 /// Those without which fio-plot draws nothing. fio repeats only what the job file has.
 const LOOKED_FOR: [&str; 4] = ["rw", "bs", "iodepth", "numjobs"];

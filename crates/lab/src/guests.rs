@@ -1,9 +1,9 @@
 //! A load in virtual machines.
 
+use hoistway_answer::document::GuestsSummary;
 use hoistway_blk::Registry;
 use hoistway_device::Preset;
 use hoistway_load::Load;
-use hoistway_results::document::GuestsSummary;
 use hoistway_sim::{Guests, QueueSettings, VirtualDisk};
 
 use crate::comparison::Profile;

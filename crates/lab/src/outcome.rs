@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hoistway_results::document::Run;
+use hoistway_answer::document::Run;
 use hoistway_sim::Fate;
 
 /// What a run leaves, besides what whoever watched it was shown.

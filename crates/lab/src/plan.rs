@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use hoistway_answer::document::RunVariant;
 use hoistway_blk::{Kernel, Nanos};
-use hoistway_results::document::RunVariant;
 use hoistway_sim::{Host, QueueSettings, RunSpec, Scenario};
 use serde_json::Value;
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use hoistway_answer::document::{Excerpt, ExcerptAnswer, ExcerptReason, ExcerptRequest};
 use hoistway_blk::{Bio, CpuId, Event, IoContextId, Now, Op, Probe, Reason, Request, Waiter};
-use hoistway_results::document::{Excerpt, ExcerptAnswer, ExcerptReason, ExcerptRequest};
 
 /// Requests of an excerpt.
 const REQUESTS_MAX: usize = 2000;

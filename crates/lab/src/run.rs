@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hoistway_results::ProcessResult;
-use hoistway_results::document::{Front, JobSummary, ResultsDocument, Run, cpu_us_per_io};
+use hoistway_answer::document::{Front, JobSummary, ResultsDocument, Run, cpu_us_per_io};
+use hoistway_measure::ProcessResult;
 use hoistway_sim::{Control, Observer, QueueSettings, RunError, RunResult, run_observed, run_with_statistics};
 use serde_json::{Map, Value};
 

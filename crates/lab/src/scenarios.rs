@@ -1,6 +1,6 @@
 //! The bundled loads: a job file and a page each, in `scenarios/`.
 
-use hoistway_results::FigureName;
+use hoistway_answer::FigureName;
 use serde::Deserialize;
 
 /// The name of a scenario with its job file and its page.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use hoistway_answer::document::{RunVariant, SetupSummary};
+use hoistway_answer::tuning::Setting;
 use hoistway_blk::{Layer, Nanos, QueueConfig};
 use hoistway_device::Preset;
 use hoistway_fio::JobFile;
-use hoistway_results::document::{RunVariant, SetupSummary};
-use hoistway_results::tuning::Setting;
 use hoistway_sim::{GuestSpec, Host, QueueSettings, RunSpec};
 use serde_json::{Map, Value};
 

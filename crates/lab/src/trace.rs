@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::sync::atomic::Ordering;
 
-use hoistway_results::ResultsDocument;
-use hoistway_results::document::value_text;
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::value_text;
 use hoistway_trace::events::{FORMAT, Header, RunHeader, Writer};
 use serde_json::{Map, Value};
 

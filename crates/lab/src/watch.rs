@@ -2,9 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use hoistway_results::ProcessResult;
-use hoistway_results::document::{DiskSummary, Run};
-use hoistway_results::fio::{Output, OutputParameters};
+use hoistway_answer::document::Run;
+use hoistway_measure::DiskSummary;
+use hoistway_measure::ProcessResult;
+use hoistway_measure::fio::{Output, OutputParameters};
 use hoistway_sim::Control;
 
 use crate::fio_options;

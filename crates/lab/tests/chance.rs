@@ -4,10 +4,10 @@
 //! prints how many verdicts name another one that is as good, keep, or mislead, whose sums stand in docs/results.md; without it the example
 //! is looked at, cut short.
 
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::{Decision, Outcome, Verdict};
+use hoistway_answer::verdict::verdicts;
 use hoistway_lab::{Alone, Comparison, Load, scenarios};
-use hoistway_results::ResultsDocument;
-use hoistway_results::document::{Decision, Outcome, Verdict};
-use hoistway_results::verdict::verdicts;
 
 /// What the example is called here.
 const EXAMPLE: &str = "example";

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::analysis::Analysis as Results;
 use hoistway_blk::{MQ_DEADLINE, Registry, Row};
 use hoistway_lab::{
     Alone, Comparison, Controls, Devices, Ended, Field, Guests, Load, Plan, Surroundings, Tunable, Unwatched, Watch,
     Write,
 };
 use hoistway_legacy::all_schedulers;
-use hoistway_results::ResultsDocument;
-use hoistway_results::comparison::Comparison as Results;
 
 const JOB: &str = "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nruntime=20ms\ntime_based\n\
     [a]\nrw=randread\niodepth=4\n[b]\nrw=write\nbs=64k\niodepth=8\n";

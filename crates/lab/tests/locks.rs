@@ -1,7 +1,7 @@
 //! What documents say of schedulers' locks.
 
+use hoistway_answer::document::LockSummary;
 use hoistway_lab::{Alone, Comparison, Load};
-use hoistway_results::document::LockSummary;
 
 /// The locks of runs of so many processes of deep reads on a fast drive.
 fn locks(processes: u32, host: &str) -> Vec<Option<LockSummary>> {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use hoistway_answer::WeightedFigure;
 use hoistway_lab::{
     Alone, CgroupFile, Comparison, Devices, Field, Guests, Load, Plan, Profile, QueueFile, Tunable, Vary, Write,
 };
-use hoistway_results::WeightedFigure;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

@@ -1,8 +1,8 @@
 //! What techniques against contention are worth in virtual time.
 
+use hoistway_answer::document::Run;
 use hoistway_lab::reproduction::{Length, Table};
 use hoistway_lab::{Alone, Comparison, Load, QueueFile};
-use hoistway_results::document::Run;
 
 /// Each for itself.
 const SINGLE: [&str; 5] = ["single-dispatcher", "try-merge", "batch-dispatch", "insertion-buckets", "pending-lists"];

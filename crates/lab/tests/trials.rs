@@ -4,10 +4,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Mutex;
 
+use hoistway_answer::tuning::{Budget, Setting, TuneRun};
 use hoistway_lab::sweep::Inputs;
 use hoistway_lab::tune::{Evaluate as _, Evaluator, Observe, Search, Trials, tune};
 use hoistway_lab::{Alone, Comparison, Load, Surroundings, Unwatched, Vary};
-use hoistway_results::tuning::{Budget, Setting, TuneRun};
 
 const JOB: &str =
     "[r]\nfilename=/dev/sda\nrw=randread\ndirect=1\nioengine=libaio\niodepth=64\nruntime=20ms\ntime_based\n";

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use hoistway_answer::tuning::{Budget, Setting, TuneRun, Tuning};
+use hoistway_answer::{Analysis as Results, FigureName, Objective};
 use hoistway_lab::tune::{Evaluate, Evaluator, Figures, Observe, Search, State, TuneError, tune, tune_by};
 use hoistway_lab::{Alone, Comparison, Error, Field, Load, Unwatched, Vary};
-use hoistway_results::tuning::{Budget, Setting, TuneRun, Tuning};
-use hoistway_results::{Comparison as Results, FigureName, Objective};
 
 const JOB: &str = "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nruntime=30ms\ntime_based\n\
     [readers]\nrw=randread\nbs=8k\niodepth=4\nnumjobs=4\n[writers]\nrw=randwrite\nbs=64k\niodepth=40\n";

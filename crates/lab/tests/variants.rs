@@ -1,8 +1,8 @@
 //! Settings of which several values are compared.
 
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::analysis::Analysis as Results;
 use hoistway_lab::{Alone, Comparison, Field, Guests, Load, Plan, QueueFile, Tunable, Vary};
-use hoistway_results::ResultsDocument;
-use hoistway_results::comparison::Comparison as Results;
 
 const JOB: &str = "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nruntime=20ms\ntime_based\n\
     [a]\nrw=randread\niodepth=4\n[b]\nrw=write\nbs=64k\niodepth=40\n";

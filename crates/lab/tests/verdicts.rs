@@ -5,13 +5,13 @@
 
 use std::sync::OnceLock;
 
+use hoistway_answer::document::{Decision, LatencySummary, Outcome, Run, Shift, Verdict};
+use hoistway_answer::verdict::verdicts;
+use hoistway_answer::{Analysis as Results, Figure, ResultsDocument};
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
 use hoistway_lab::{Alone, Comparison, Guests, Load, scenarios};
 use hoistway_legacy::all_schedulers;
-use hoistway_results::document::{Decision, LatencySummary, Outcome, Run, Shift, Verdict};
-use hoistway_results::verdict::verdicts;
-use hoistway_results::{Comparison as Results, Figure, ResultsDocument};
 
 /// Devices on which a short time holds many I/Os.
 const FAST: [&str; 5] = ["intel-p4800x-375gb", "micron-9100-1600gb", "null", "raid-64-queues", "samsung-980pro-1tb"];

@@ -1,8 +1,8 @@
 //! Latencies by percentile, and I/Os over time, of what is compared.
 
-use hoistway_results::Operation;
-use hoistway_results::comparison::Variant;
-use hoistway_results::document::{JobSummary, LatencyDistribution, LatencySummary, Run, SeriesSummary};
+use hoistway_answer::analysis::Variant;
+use hoistway_answer::document::{JobSummary, LatencyDistribution, LatencySummary, Run, SeriesSummary};
+use hoistway_measure::Operation;
 use serde::Serialize;
 
 /// A latency distribution: the means over the repeats, as in tables.

@@ -1,8 +1,8 @@
 //! What the page's scripts draw.
 
-use hoistway_results::Operation;
-use hoistway_results::comparison::{Comparison, JobComparison};
-use hoistway_results::document::SeriesSummary;
+use hoistway_answer::analysis::{Analysis, JobAnalysis};
+use hoistway_answer::document::SeriesSummary;
+use hoistway_measure::Operation;
 use serde::Serialize;
 
 use crate::curves::{Curve, over_time};
@@ -42,7 +42,7 @@ struct OverTime {
 }
 
 impl<'a> Data<'a> {
-    pub(crate) fn of(comparison: &'a Comparison<'a>) -> Self {
+    pub(crate) fn of(comparison: &'a Analysis<'a>) -> Self {
         let operations = comparison.jobs.iter().flat_map(|job| {
             job.operations.iter().map(|operation| OperationData::of(comparison, job, operation.operation))
         });
@@ -59,7 +59,7 @@ impl<'a> Data<'a> {
 }
 
 impl OperationData {
-    fn of(comparison: &Comparison<'_>, job: &JobComparison, operation: Operation) -> Self {
+    fn of(comparison: &Analysis<'_>, job: &JobAnalysis, operation: Operation) -> Self {
         let variants = &comparison.variants;
         let series: Vec<Option<OverTime>> =
             variants.iter().map(|variant| over_time(variant, job.job, operation).map(OverTime::from)).collect();

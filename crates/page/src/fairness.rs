@@ -1,6 +1,6 @@
 //! Who got how much.
 
-use hoistway_results::comparison::{Comparison, Variant};
+use hoistway_answer::analysis::{Analysis, Variant};
 use serde::Serialize;
 
 /// A job's part under each variant.
@@ -22,7 +22,7 @@ struct Share {
 }
 
 /// The parts of all jobs.
-pub(crate) fn shares(comparison: &Comparison<'_>) -> Vec<JobShares> {
+pub(crate) fn shares(comparison: &Analysis<'_>) -> Vec<JobShares> {
     let of = |job: u32| comparison.variants.iter().map(move |variant| Share::of(variant, job)).collect();
     comparison.jobs.iter().map(|job| JobShares { name: job.name.clone(), shares: of(job.job) }).collect()
 }

@@ -1,8 +1,8 @@
 //! The settings of a search as points, for the page and the plot.
 
+use hoistway_answer::tuning::{Standing, Tuning};
+use hoistway_answer::{Figure, FigureName};
 use hoistway_report::{figure_in_words, standing_in_words};
-use hoistway_results::tuning::{Standing, Tuning};
-use hoistway_results::{Figure, FigureName};
 use serde::Serialize;
 
 /// The settings of the first round, the best first, by the figures of the objective.

@@ -1,10 +1,10 @@
 //! The page.
 
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::analysis::Analysis;
+use hoistway_answer::document::{Candidate, Decision, Outcome, Verdict};
+use hoistway_answer::verdict::verdicts;
 use hoistway_report::{Mark, cells, conclusion, shift_in_words};
-use hoistway_results::ResultsDocument;
-use hoistway_results::comparison::Comparison;
-use hoistway_results::document::{Candidate, Decision, Outcome, Verdict};
-use hoistway_results::verdict::verdicts;
 use serde_json::{Value, json};
 
 use crate::data::Data;
@@ -23,7 +23,7 @@ pub fn html(document: &ResultsDocument) -> String {
 }
 
 fn content(document: &ResultsDocument) -> Value {
-    let comparison = Comparison::of(document);
+    let comparison = Analysis::of(document);
     let data = Data::of(&comparison);
     let (set_up, tables, remarks) = cells(document);
     let (doubts, sentences): (Vec<String>, Vec<String>) =
@@ -85,7 +85,7 @@ fn head(document: &ResultsDocument) -> Value {
     if places.is_empty() {
         places.push(place(&document.kernel, first, &document.device, &document.host));
     }
-    let comparison = Comparison::of(document);
+    let comparison = Analysis::of(document);
     let tunables = comparison.variants.iter().map(|variant| match variant.setting() {
         set if set.is_empty() => format!("{}: defaults", variant.label),
         set => format!("{}: {set}", variant.label),

@@ -1,6 +1,6 @@
 //! Excerpts as the page's timeline reads them: rows of numbers, as short as they can be.
 
-use hoistway_results::document::{Excerpt, ExcerptAnswer, ExcerptRequest};
+use hoistway_answer::document::{Excerpt, ExcerptAnswer, ExcerptRequest};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
-//! What to write where, in words and lines for a shell. What is [decided](hoistway_results::advice) elsewhere is put into words here.
+//! What to write where, in words and lines for a shell. What is [decided](hoistway_answer::advice) elsewhere is put into words here.
 
-use hoistway_results::ResultsDocument;
-use hoistway_results::comparison::Comparison;
-use hoistway_results::document::{Advice, Caution, Decision, Stack};
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::analysis::Analysis;
+use hoistway_answer::document::{Advice, Caution, Decision, Stack};
 
 use crate::words::device_name;
 use crate::wrap::hanging;
@@ -10,7 +10,7 @@ use crate::wrap::hanging;
 /// All advice of a document as text, prose wrapped at `width`; empty if there is none.
 pub(crate) fn advice(document: &ResultsDocument, width: usize) -> String {
     let mut text = String::new();
-    let comparison = Comparison::of(document);
+    let comparison = Analysis::of(document);
     for advice in &document.advice {
         let place = match document.setups.get(advice.setup as usize) {
             Some(setup) => format!(" ({}, Linux {})", device_name(&setup.device), setup.kernel),
@@ -26,7 +26,7 @@ pub(crate) fn advice(document: &ResultsDocument, width: usize) -> String {
 struct Page<'a> {
     text: &'a mut String,
     width: usize,
-    comparison: &'a Comparison<'a>,
+    comparison: &'a Analysis<'a>,
 }
 
 impl Page<'_> {

@@ -1,7 +1,8 @@
 //! The comparison table as cells, for whoever draws it otherwise.
 
-use hoistway_results::comparison::Comparison;
-use hoistway_results::{Operation, ResultsDocument};
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::analysis::Analysis;
+use hoistway_measure::Operation;
 
 use crate::colour::Mark;
 use crate::columns::Column;
@@ -32,7 +33,7 @@ pub struct LineCells {
 
 /// What stands in a [`table`](crate::table()): a line about the set-up, the tables, and the lines under them.
 pub fn cells(document: &ResultsDocument) -> (String, Vec<JobCells>, Vec<String>) {
-    let comparison = Comparison::of(document);
+    let comparison = Analysis::of(document);
     let jobs = comparison.jobs.iter().filter(|job| !job.operations.is_empty()).map(|job| {
         let grid = Grid::new(&comparison, job, &Column::ALL, Spacing::Wide, false);
         let lines = grid.lines.into_iter();

@@ -1,7 +1,8 @@
 //! The columns of figures in a comparison table.
 
-use hoistway_results::comparison::Row;
-use hoistway_results::{Figure, Operation};
+use hoistway_answer::Figure;
+use hoistway_answer::analysis::Row;
+use hoistway_measure::Operation;
 
 use crate::units;
 

@@ -1,8 +1,8 @@
 //! The comparison as comma-separated values.
 
-use hoistway_results::comparison::{Comparison, JobComparison, OperationComparison, Row, Variant};
-use hoistway_results::document::Front;
-use hoistway_results::{Figure, ResultsDocument};
+use hoistway_answer::analysis::{Analysis, JobAnalysis, OperationAnalysis, Row, Variant};
+use hoistway_answer::document::Front;
+use hoistway_answer::{Figure, ResultsDocument};
 
 use crate::failures::Failed;
 
@@ -31,7 +31,7 @@ const BEHIND: [&str; 2] = ["failed_processes", "errnos"];
 /// bandwidth. Behind the figures stand the processes of the job that an error ended (in the repeat with the most) and the
 /// numbers of these errors. A job that failed before any I/O has a line without direction and figures.
 pub fn csv(document: &ResultsDocument) -> String {
-    let comparison = Comparison::of(document);
+    let comparison = Analysis::of(document);
     let mut records = vec![header()];
     for job in &comparison.jobs {
         for operation in &job.operations {
@@ -59,7 +59,7 @@ fn header() -> Vec<String> {
 }
 
 /// The columns before the direction.
-fn names(document: &ResultsDocument, variant: &Variant<'_>, job: &JobComparison) -> Vec<String> {
+fn names(document: &ResultsDocument, variant: &Variant<'_>, job: &JobAnalysis) -> Vec<String> {
     let block_layer = match variant.first().front {
         Front::Mq => "mq",
         Front::Legacy => "legacy",
@@ -79,9 +79,9 @@ fn names(document: &ResultsDocument, variant: &Variant<'_>, job: &JobComparison)
 
 fn record(
     document: &ResultsDocument,
-    comparison: &Comparison<'_>,
-    job: &JobComparison,
-    operation: &OperationComparison,
+    comparison: &Analysis<'_>,
+    job: &JobAnalysis,
+    operation: &OperationAnalysis,
     row: &Row,
 ) -> Vec<String> {
     let variant = &comparison.variants[row.variant];
@@ -112,7 +112,7 @@ fn record(
 }
 
 /// The line of a job without any I/O, if it failed.
-fn record_of_failure(document: &ResultsDocument, variant: &Variant<'_>, job: &JobComparison) -> Option<Vec<String>> {
+fn record_of_failure(document: &ResultsDocument, variant: &Variant<'_>, job: &JobAnalysis) -> Option<Vec<String>> {
     let failed = Failed::of(job.job, variant);
     if failed.is_empty() {
         return None;

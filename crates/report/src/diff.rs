@@ -1,7 +1,7 @@
 //! Two result documents side by side: tables for people and for issues, and a sentence.
 
-use hoistway_results::comparison::Estimate;
-use hoistway_results::diff::{Diff, FigureChange, Outcome};
+use hoistway_answer::analysis::Estimate;
+use hoistway_answer::diff::{Diff, FigureChange, Outcome};
 use serde_json::Value;
 
 use crate::columns::value;

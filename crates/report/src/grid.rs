@@ -1,7 +1,7 @@
 //! The cells of one job's table, whatever it is drawn with.
 
-use hoistway_results::Operation;
-use hoistway_results::comparison::{Comparison, JobComparison, OperationComparison};
+use hoistway_answer::analysis::{Analysis, JobAnalysis, OperationAnalysis};
+use hoistway_measure::Operation;
 
 use crate::colour::{Mark, marks};
 use crate::columns::Column;
@@ -80,8 +80,8 @@ impl GridLine {
 
 impl Grid {
     pub(crate) fn new(
-        comparison: &Comparison<'_>,
-        job: &JobComparison,
+        comparison: &Analysis<'_>,
+        job: &JobAnalysis,
         columns: &[Column],
         spacing: Spacing,
         ascii: bool,
@@ -96,7 +96,7 @@ impl Grid {
 }
 
 /// What headers call that with which others are compared: of several places each has its own.
-pub(crate) fn baseline<'a>(comparison: &Comparison<'a>) -> &'a str {
+pub(crate) fn baseline<'a>(comparison: &Analysis<'a>) -> &'a str {
     let baselines = comparison.distinct_baselines();
     let [first, others @ ..] = &baselines[..] else { return "" };
     let first = &comparison.variants[*first];
@@ -108,8 +108,8 @@ pub(crate) fn baseline<'a>(comparison: &Comparison<'a>) -> &'a str {
 }
 
 fn lines(
-    comparison: &Comparison<'_>,
-    operation: &OperationComparison,
+    comparison: &Analysis<'_>,
+    operation: &OperationAnalysis,
     columns: &[Column],
     spacing: Spacing,
     ascii: bool,
@@ -132,7 +132,7 @@ fn lines(
 }
 
 /// Best and worst of a column. Over repeats: beyond the noise.
-fn column_marks(operation: &OperationComparison, column: Column, texts: &[String]) -> Vec<Option<Mark>> {
+fn column_marks(operation: &OperationAnalysis, column: Column, texts: &[String]) -> Vec<Option<Mark>> {
     let rows = &operation.rows;
     let Some(figure) = column.judged().filter(|figure| figure.is_of(operation.operation)) else {
         return vec![None; rows.len()];

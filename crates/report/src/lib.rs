@@ -19,7 +19,7 @@ mod units;
 mod words;
 mod wrap;
 
-use hoistway_results::{Figure, ResultsDocument};
+use hoistway_answer::{Figure, ResultsDocument};
 
 pub use self::csv::csv;
 pub use cells::{JobCells, LineCells, cells};

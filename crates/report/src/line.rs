@@ -1,6 +1,6 @@
 //! A run in one line, to be shown as soon as it has ended.
 
-use hoistway_results::document::Run;
+use hoistway_answer::document::Run;
 
 use crate::units;
 

@@ -1,6 +1,6 @@
 //! The comparison table in Markdown.
 
-use hoistway_results::ResultsDocument;
+use hoistway_answer::ResultsDocument;
 
 use crate::advice::advice;
 use crate::cells::cells;

@@ -1,8 +1,8 @@
 //! The comparison table.
 
-use hoistway_results::ResultsDocument;
-use hoistway_results::comparison::{Comparison, JobComparison, Variant};
-use hoistway_results::document::{Decision, Verdict};
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::analysis::{Analysis, JobAnalysis, Variant};
+use hoistway_answer::document::{Decision, Verdict};
 use serde_json::Value;
 
 use crate::advice::advice;
@@ -39,7 +39,7 @@ const WIDTH_MIN: usize = 40;
 /// A job's processes (clones) are taken together: IOPS and bandwidth are *sums* over them, latencies are total
 /// latencies (fio's `lat`) from the merged histograms. Repeats of a run are averaged, but for the largest latency.
 pub fn table(document: &ResultsDocument, style: &Style) -> String {
-    let comparison = Comparison::of(document);
+    let comparison = Analysis::of(document);
     let mut text = match style.width {
         None => set_up(document) + "\n",
         Some(width) => hanging(&set_up(document), usize::from(width).max(WIDTH_MIN), 0, 2),
@@ -67,7 +67,7 @@ pub fn table(document: &ResultsDocument, style: &Style) -> String {
 }
 
 /// A job and how many processes it has.
-pub(crate) fn title(job: &JobComparison) -> String {
+pub(crate) fn title(job: &JobAnalysis) -> String {
     let processes = if job.processes == 1 { "1 process".to_owned() } else { format!("{} processes", job.processes) };
     format!("{}, {processes}", job.name)
 }
@@ -103,7 +103,7 @@ fn simulated_time(document: &ResultsDocument) -> String {
 }
 
 /// The lines under the tables.
-pub(crate) fn remarks(document: &ResultsDocument, comparison: &Comparison<'_>, ascii: bool) -> Vec<String> {
+pub(crate) fn remarks(document: &ResultsDocument, comparison: &Analysis<'_>, ascii: bool) -> Vec<String> {
     let mut lines: Vec<String> = failures::remark(comparison).into_iter().collect();
     if comparison.jobs.iter().any(|job| !job.operations.is_empty()) {
         lines.push(
@@ -135,7 +135,7 @@ pub(crate) fn remarks(document: &ResultsDocument, comparison: &Comparison<'_>, a
 }
 
 /// The table of one job, as narrow as it must be.
-fn job_table(comparison: &Comparison<'_>, job: &JobComparison, style: &Style) -> String {
+fn job_table(comparison: &Analysis<'_>, job: &JobAnalysis, style: &Style) -> String {
     let table = JobTable { comparison, job, style };
     let limit = style.width.map_or(USUAL_WIDTH, usize::from);
     let columns = if style.wide { &Column::ALL[..] } else { &Column::MAIN };
@@ -160,8 +160,8 @@ fn job_table(comparison: &Comparison<'_>, job: &JobComparison, style: &Style) ->
 
 /// What a job's table is made from.
 struct JobTable<'a> {
-    comparison: &'a Comparison<'a>,
-    job: &'a JobComparison,
+    comparison: &'a Analysis<'a>,
+    job: &'a JobAnalysis,
     style: &'a Style,
 }
 

@@ -1,6 +1,6 @@
 //! Words that several outputs share.
 
-pub(crate) use hoistway_results::document::device_name;
+pub(crate) use hoistway_answer::document::device_name;
 
 /// `a, b and c`.
 pub(crate) fn list(names: &[String]) -> String {

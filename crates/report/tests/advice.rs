@@ -4,11 +4,12 @@
 use crate::support;
 use crate::support::place;
 
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::advice::{advice, check_name};
+use hoistway_answer::document::{Advice, Front, Run, RunVariant};
+use hoistway_answer::verdict::verdicts;
+use hoistway_measure::Direction;
 use hoistway_report::{Style, markdown, table};
-use hoistway_results::advice::{advice, check_name};
-use hoistway_results::document::{Advice, Front, Run, RunVariant};
-use hoistway_results::verdict::verdicts;
-use hoistway_results::{Direction, ResultsDocument};
 use serde_json::{Map, Value, json};
 
 use place::place;

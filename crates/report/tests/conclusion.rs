@@ -4,9 +4,10 @@ use crate::support;
 use crate::support::judged;
 use crate::support::place;
 
+use hoistway_answer::document::{JobSummary, LatencySummary, LockSummary, Run, SyncSummary};
+use hoistway_answer::{FigureName, ResultsDocument};
+use hoistway_measure::{Direction, Settling};
 use hoistway_report::{conclusion, figure_in_words};
-use hoistway_results::document::{JobSummary, LatencySummary, LockSummary, Run, SyncSummary};
-use hoistway_results::{Direction, FigureName, ResultsDocument, Settling};
 use serde_json::json;
 
 use judged::{job, three, told};
@@ -255,7 +256,7 @@ fn each_place_has_a_verdict_of_its_own() {
     document.runs.extend(elsewhere.runs.into_iter().map(|run| Run { setup: 1, ..run }));
     for run in &mut document.runs {
         let kernel = ["4.19", "6.18"][run.setup as usize];
-        run.variant = hoistway_results::document::RunVariant::new(&run.scheduler, settings(kernel));
+        run.variant = hoistway_answer::document::RunVariant::new(&run.scheduler, settings(kernel));
     }
     document.setups = vec![at("4.19"), at("6.18")];
     let text = told(&document);
@@ -287,7 +288,7 @@ fn a_run_for_real_names_no_option_that_it_does_not_have() {
 #[test]
 fn runs_that_had_not_settled_are_named() {
     let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
-    let figure = hoistway_results::settling::SettlingFigure::Iops;
+    let figure = hoistway_measure::settling::SettlingFigure::Iops;
     document.runs[0].jobs[0].directions[0].settling = Settling::WarmUp { seconds: 2.5, figure, difference: 0.4 };
     document.runs[2].jobs[0].directions[0].settling = Settling::Unsettled { figure, difference: -0.3 };
     let doubt = told(&document);
@@ -301,7 +302,7 @@ fn runs_that_had_not_settled_are_named() {
 #[test]
 fn one_run_of_three_that_looks_unsettled_is_no_reason_to_doubt_and_two_are() {
     let mut document = repeated(&[("none", &[1000.0, 1010.0, 990.0]), ("kyber", &[2000.0, 2010.0, 1990.0])]);
-    let figure = hoistway_results::settling::SettlingFigure::Iops;
+    let figure = hoistway_measure::settling::SettlingFigure::Iops;
     for (repeats, is_told) in [(1, false), (2, true)] {
         for run in &mut document.runs[..repeats] {
             run.jobs[0].directions[0].settling = Settling::Unsettled { figure, difference: -0.3 };
@@ -323,7 +324,7 @@ fn a_setting_is_recommended_in_words_and_what_the_scheduler_has_anyway_is_the_de
         let batch = if run.scheduler == "a" { 4 } else { 16 };
         run.scheduler = "mq-deadline".to_owned();
         run.tunables = serde_json::Map::from_iter([("fifo_batch".to_owned(), json!(batch))]);
-        run.variant = hoistway_results::document::RunVariant::new("mq-deadline", run.tunables.clone());
+        run.variant = hoistway_answer::document::RunVariant::new("mq-deadline", run.tunables.clone());
         run.variant.is_default = batch == 16;
     }
     document.default_scheduler = Some("mq-deadline".to_owned());
@@ -334,7 +335,7 @@ fn a_setting_is_recommended_in_words_and_what_the_scheduler_has_anyway_is_the_de
         let change =
             "change from the default (mq-deadline with fifo_batch=16) to mq-deadline with fifo_batch=4: p99 read";
         assert!(text.contains(change), "{text}");
-        assert_eq!(hoistway_results::Comparison::of(&document).variants.len(), 3);
+        assert_eq!(hoistway_answer::Analysis::of(&document).variants.len(), 3);
     }
     // The kernel's scheduler, but nothing of what is compared is what it has anyway.
     document.runs.iter_mut().for_each(|run| run.variant.is_default = false);

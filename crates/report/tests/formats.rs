@@ -2,9 +2,10 @@
 
 use crate::support;
 
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::{FailedProcesses, LatencySummary, Run, Statistics, SyncSummary};
+use hoistway_measure::{Direction, Operation};
 use hoistway_report::{Style, csv, markdown};
-use hoistway_results::document::{FailedProcesses, LatencySummary, Run, Statistics, SyncSummary};
-use hoistway_results::{Direction, Operation, ResultsDocument};
 
 use support::{direction, document, run};
 

@@ -3,10 +3,11 @@
 use crate::support;
 use crate::support::place;
 
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::{Run, RunVariant, Statistics};
+use hoistway_answer::verdict::verdicts;
+use hoistway_measure::Direction;
 use hoistway_report::{Style, csv, markdown, table};
-use hoistway_results::document::{Run, RunVariant, Statistics};
-use hoistway_results::verdict::verdicts;
-use hoistway_results::{Direction, ResultsDocument};
 use serde_json::{Map, json};
 
 use place::place;

@@ -3,9 +3,10 @@
 use crate::support;
 use crate::support::place;
 
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::{FailedProcesses, Front, Run, RunVariant};
+use hoistway_measure::Direction;
 use hoistway_report::{Style, conclusion, csv, json, markdown, table};
-use hoistway_results::document::{FailedProcesses, Front, Run, RunVariant};
-use hoistway_results::{Direction, ResultsDocument};
 use serde_json::{Map, Value, json};
 
 use support::{direction, document, run};
@@ -217,8 +218,8 @@ fn a_run_that_has_ended_is_a_line_whatever_it_did() {
     let run = &document.runs[0];
     let line = hoistway_report::run_line("bfq", run);
     assert!(line.starts_with(&format!("bfq: {} ", run.jobs[0].name)) && line.contains(" IOPS, p99 "), "{line}");
-    let idle = hoistway_results::document::Run { jobs: Vec::new(), ..run.clone() };
+    let idle = hoistway_answer::document::Run { jobs: Vec::new(), ..run.clone() };
     assert_eq!(hoistway_report::run_line("bfq", &idle), "bfq: no I/O");
-    let many = hoistway_results::document::Run { jobs: vec![run.jobs[0].clone(); 20], ..run.clone() };
+    let many = hoistway_answer::document::Run { jobs: vec![run.jobs[0].clone(); 20], ..run.clone() };
     assert!(hoistway_report::run_line("bfq", &many).ends_with("; 17 more"));
 }

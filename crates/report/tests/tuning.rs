@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use hoistway_answer::analysis::Estimate;
+use hoistway_answer::document::{Aspect, Change, Shift};
+use hoistway_answer::tuning::{Budget, FORMAT, Found, Round, Setting, Standing, Tuning};
+use hoistway_answer::{Figure, FigureName};
+use hoistway_measure::Operation;
 use hoistway_report::{tuning, tuning_conclusion};
-use hoistway_results::comparison::Estimate;
-use hoistway_results::document::{Aspect, Change, Shift};
-use hoistway_results::tuning::{Budget, FORMAT, Found, Round, Setting, Standing, Tuning};
-use hoistway_results::{Figure, FigureName, Operation};
 use serde_json::json;
 
 const READS: &str = "a:read:p99";

@@ -2,9 +2,9 @@
 
 use crate::support::judged;
 
-use hoistway_results::ResultsDocument;
-use hoistway_results::document::JobSummary;
-use hoistway_results::verdict::verdicts;
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::JobSummary;
+use hoistway_answer::verdict::verdicts;
 
 use judged::{job, three, told};
 

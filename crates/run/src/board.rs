@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use hoistway_blk::Instant;
 use hoistway_load::{Ends, Load, Schedule};
-use hoistway_results::ProcessResult;
+use hoistway_measure::ProcessResult;
 
 /// What the processes of a run share, and whoever watches it.
 #[derive(Debug)]

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use hoistway_blk::{ConfigError, IoPriority, Nanos};
 use hoistway_engine::{Context, Engine, Group};
 use hoistway_load::{Load, LoadError};
-use hoistway_results::ProcessResult;
+use hoistway_measure::ProcessResult;
 
 use process::RealProcess;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hoistway_engine::{Config, Engine, Memory};
 use hoistway_fio::{Environment, JobFile};
-use hoistway_results::ProcessResult;
+use hoistway_measure::ProcessResult;
 use hoistway_run::{Board, Settings, check, run};
 
 fn load(text: &str) -> hoistway_load::Load {

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 
 use hoistway_blk::{Instant, Nanos};
 use hoistway_load::LatencyTarget;
-use hoistway_results::LatencySearchResult;
+use hoistway_measure::LatencySearchResult;
 
 /// So many good windows in a row let a depth that is followed go up.
 const GOOD_WINDOWS: u32 = 3;

@@ -2,9 +2,9 @@
 
 use hoistway_blk::{Instant, IoPriority, Nanos, Op};
 use hoistway_load::{LogSettings, Process};
-use hoistway_results::fio::SteadyState;
-use hoistway_results::io_log::{IoLog, LogParameters, LoggedIo};
-use hoistway_results::{Direction, LatencyHistogram, LatencySearchResult, ProcessResult, SAMPLE_INTERVAL_NS};
+use hoistway_measure::fio::SteadyState;
+use hoistway_measure::io_log::{IoLog, LogParameters, LoggedIo};
+use hoistway_measure::{Direction, LatencyHistogram, LatencySearchResult, ProcessResult, SAMPLE_INTERVAL_NS};
 
 /// The measurement of one process: fio's, with its samples of bandwidth and IOPS.
 pub struct Measurement {
@@ -223,14 +223,14 @@ impl Measurement {
     }
 
     #[cold]
-    fn by_priority(result: &mut hoistway_results::DirectionResult, priority: IoPriority, clat: Nanos, total: u64) {
+    fn by_priority(result: &mut hoistway_measure::DirectionResult, priority: IoPriority, clat: Nanos, total: u64) {
         let of = result.priority_mut(priority.0);
         of.clat.record(clat.0);
         of.lat.record(total);
     }
 
     #[cold]
-    fn sample(result: &mut hoistway_results::DirectionResult, sample: &mut Sample, now: Instant, span: Nanos) {
+    fn sample(result: &mut hoistway_measure::DirectionResult, sample: &mut Sample, now: Instant, span: Nanos) {
         let per_second = |count: u64| (u128::from(count) * 1_000_000_000 / u128::from(span.0.max(1))) as u64;
         result.bandwidth.add(per_second(sample.bytes) / 1024);
         result.iops.add(per_second(sample.ios));

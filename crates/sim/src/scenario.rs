@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use hoistway_blk::{AttributeError, ConfigError, Nanos, StoreError};
 use hoistway_device::Preset;
 use hoistway_load::{Load, LoadError};
-use hoistway_results::ProcessResult;
-use hoistway_results::document::PageCacheSummary;
+use hoistway_measure::PageCacheSummary;
+use hoistway_measure::ProcessResult;
 
 use crate::administration::Fate;
 use crate::disk::QueueSettings;

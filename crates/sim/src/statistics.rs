@@ -4,7 +4,7 @@
 
 use hoistway_blk::{CpuId, DiskStats, Event, Hz, Instant, Nanos, Now, Probe, Waiter};
 use hoistway_cgroup::CgroupStats;
-use hoistway_results::document::{CgroupIoSummary, DiskSummary};
+use hoistway_measure::{CgroupIoSummary, DiskSummary};
 
 use crate::cgroups::Cgroups;
 use crate::scenario::{RunSpec, Scenario};

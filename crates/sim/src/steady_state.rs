@@ -5,7 +5,7 @@
 
 use hoistway_blk::{Instant, Nanos};
 use hoistway_load::{Process, SteadyFigure, SteadyState as Rule};
-use hoistway_results::fio::{SteadyState as Document, SteadyStateData};
+use hoistway_measure::fio::{SteadyState as Document, SteadyStateData};
 
 /// fio takes a sample each second.
 pub(crate) const SAMPLE: Nanos = Nanos(1_000_000_000);

@@ -6,7 +6,7 @@ use crate::support::{observe, spec};
 use hoistway_blk::{Event, Kernel, Nanos, Probe, Reason};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
-use hoistway_results::Direction;
+use hoistway_measure::Direction;
 use hoistway_sim::{Host, QueueSettings, Scenario};
 
 /// How often bfq kept a drive for the empty queue in service when it was asked for a request, and how often it was asked.

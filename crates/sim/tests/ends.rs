@@ -3,8 +3,8 @@
 use crate::support::{run_job, spec};
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
-use hoistway_results::fio::{Output, OutputParameters};
-use hoistway_results::{Direction, ProcessResult};
+use hoistway_measure::fio::{Output, OutputParameters};
+use hoistway_measure::{Direction, ProcessResult};
 use hoistway_sim::QueueSettings;
 
 fn simulated(jobs: &str) -> Vec<ProcessResult> {
@@ -14,7 +14,7 @@ fn simulated(jobs: &str) -> Vec<ProcessResult> {
     run_job(&text, &preset, queue, None, &spec("none", &[], 1)).processes
 }
 
-fn documents(processes: &[ProcessResult]) -> Vec<hoistway_results::fio::Job> {
+fn documents(processes: &[ProcessResult]) -> Vec<hoistway_measure::fio::Job> {
     Output::from_processes(&[], processes, &OutputParameters::default()).jobs
 }
 

@@ -4,7 +4,7 @@
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
-use hoistway_results::ProcessResult;
+use hoistway_measure::ProcessResult;
 use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
 
 /// A preset and the load of its published table.

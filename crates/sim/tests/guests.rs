@@ -7,7 +7,7 @@ use hoistway_blk::{CpuId, Event, Kernel, Nanos, Now, Op, Probe, Waiter};
 use hoistway_cgroup::IoMax;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
-use hoistway_results::{Direction, ProcessResult};
+use hoistway_measure::{Direction, ProcessResult};
 use hoistway_sim::{
     Control, GuestSpec, Guests, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, VirtualDisk, Write, run,
     run_with_statistics,

@@ -5,7 +5,7 @@ use hoistway_blk::{BioFlags, CpuId, Event, Kernel, Now, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_legacy::ALL_SCHEDULERS;
-use hoistway_results::document::PageCacheSummary;
+use hoistway_measure::PageCacheSummary;
 use hoistway_sim::{Host, QueueSettings, RunResult, RunSpec, Scenario};
 
 /// What was submitted: where, how much and how.

@@ -6,7 +6,7 @@ use crate::support::{run_job, spec};
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_legacy::LEGACY_SCHEDULERS;
-use hoistway_results::ProcessResult;
+use hoistway_measure::ProcessResult;
 use hoistway_sim::QueueSettings;
 
 const JOB: &str = include_str!("data/habr-ssd.fio");

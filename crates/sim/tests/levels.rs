@@ -4,7 +4,7 @@ use crate::support::spec;
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
-use hoistway_results::{Direction, ProcessResult};
+use hoistway_measure::{Direction, ProcessResult};
 use hoistway_sim::{Control, Host, QueueSettings, Scenario, run};
 
 /// The only process of a job file, on a host that costs no time: it begins at 0.

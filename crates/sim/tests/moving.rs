@@ -3,7 +3,7 @@
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
-use hoistway_results::Direction;
+use hoistway_measure::Direction;
 use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, run};
 
 /// Two readers begin on CPU 0 of two, and would keep one each busy. On CPU 1 there is a third one, which hardly does anything.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::support::{run_job, spec};
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
-use hoistway_results::ProcessResult;
+use hoistway_measure::ProcessResult;
 use hoistway_sim::QueueSettings;
 use serde_json::Value;
 

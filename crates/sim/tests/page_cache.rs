@@ -5,8 +5,8 @@ use hoistway_blk::{BioFlags, CpuId, Event, Kernel, Now, Op, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_legacy::ALL_SCHEDULERS;
-use hoistway_results::ProcessResult;
-use hoistway_results::document::PageCacheSummary;
+use hoistway_measure::PageCacheSummary;
+use hoistway_measure::ProcessResult;
 use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario};
 
 /// The requests that the device has finished, and the sectors at which bios of flushers begin and end, in order.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::support::{run_job_probed, spec};
 use hoistway_blk::{CpuId, Event, Kernel, Nanos, Now, Op, Probe};
 use hoistway_device::{Preset, PresetFile};
-use hoistway_results::{Direction, ProcessResult};
+use hoistway_measure::{Direction, ProcessResult};
 use hoistway_sim::QueueSettings;
 
 /// How many reads and writes each hardware queue was handed.

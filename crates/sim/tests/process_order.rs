@@ -3,7 +3,7 @@
 use crate::support::{run_job_probed, spec};
 use hoistway_blk::{Event, Kernel, Now, Op, Probe};
 use hoistway_device::Preset;
-use hoistway_results::ProcessResult;
+use hoistway_measure::ProcessResult;
 use hoistway_sim::QueueSettings;
 
 /// Counts the flushes that the device is given.

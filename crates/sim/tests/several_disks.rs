@@ -4,7 +4,7 @@ use crate::support::observe;
 use hoistway_blk::{CpuId, Event, Kernel, Now, Probe, Waiter};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
-use hoistway_results::{Direction, ProcessResult};
+use hoistway_measure::{Direction, ProcessResult};
 use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, run};
 
 const LOG: &str = "fio version 3 iolog\n0 /dev/a add\n0 /dev/b add\n0 /dev/a read 0 4096\n100000 /dev/b write 4096 4096\n\

@@ -6,7 +6,7 @@ use hoistway_blk::{CgroupPriority, Kernel};
 use hoistway_cgroup::IoMax;
 use hoistway_device::Preset;
 use hoistway_legacy::ALL_SCHEDULERS;
-use hoistway_results::ProcessResult;
+use hoistway_measure::ProcessResult;
 use hoistway_sim::QueueSettings;
 
 const DISK: &str = "[global]\nioengine=libaio\ndirect=1\nfilename=/dev/sda\n";

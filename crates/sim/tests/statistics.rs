@@ -4,7 +4,7 @@ use crate::support::spec;
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
-use hoistway_results::document::DiskSummary;
+use hoistway_measure::DiskSummary;
 use hoistway_sim::{Control, Host, QueueSettings, Scenario, Write, run_with_statistics};
 
 /// Of the only device of a job file.

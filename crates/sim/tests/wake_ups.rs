@@ -4,7 +4,7 @@ use crate::support::{run_job, spec};
 use hoistway_blk::Kernel;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
-use hoistway_results::Direction;
+use hoistway_measure::Direction;
 use hoistway_sim::QueueSettings;
 use hoistway_sim::{Control, Host, Scenario, run};
 

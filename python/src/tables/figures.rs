@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{Float64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::ArrowError;
-use hoistway_results::ResultsDocument;
+use hoistway_answer::ResultsDocument;
 
 use super::keys::{Keys, Names, names};
 use crate::table::batch;

@@ -7,9 +7,9 @@ use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::types::{UInt16Type, UInt32Type, UInt64Type};
 use arrow_schema::ArrowError;
 use hoistway_lab::Ended;
-use hoistway_results::IoLog;
-use hoistway_results::document::ResultsDocument;
-use hoistway_results::rows::RunRow;
+use hoistway_measure::IoLog;
+use hoistway_answer::document::ResultsDocument;
+use hoistway_answer::rows::RunRow;
 
 use super::keys::{Keys, Names, names};
 use crate::table::batch;
@@ -24,7 +24,7 @@ pub(crate) struct RunLog {
 
 impl RunLog {
     pub(crate) fn of(ended: &Ended<'_>) -> RunLog {
-        let logged = |(number, process): (u32, &hoistway_results::ProcessResult)| {
+        let logged = |(number, process): (u32, &hoistway_measure::ProcessResult)| {
             Some((number, process.name.clone(), *process.log.clone()?))
         };
         let processes = (0..).zip(ended.processes).filter_map(logged).collect();

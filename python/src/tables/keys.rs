@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::builder::{PrimitiveBuilder, StringDictionaryBuilder};
 use arrow_array::types::{Int32Type, UInt32Type, UInt64Type};
-use hoistway_results::document::Front;
-use hoistway_results::rows::RunRow;
+use hoistway_answer::document::Front;
+use hoistway_answer::rows::RunRow;
 
 use crate::table::Column;
 

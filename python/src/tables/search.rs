@@ -6,7 +6,7 @@ use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::types::UInt64Type;
 use arrow_array::{Float64Array, RecordBatch, UInt64Array};
 use arrow_schema::ArrowError;
-use hoistway_results::tuning::Tuning;
+use hoistway_answer::tuning::Tuning;
 
 use super::keys::{Names, names};
 use crate::table::batch;

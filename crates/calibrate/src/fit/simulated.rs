@@ -2,7 +2,7 @@
 
 use hoistway_blk::{Kernel, NONE, Nanos};
 use hoistway_device::Preset;
-use hoistway_results::LatencyHistogram;
+use hoistway_measure::LatencyHistogram;
 use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
 
 use super::rows::{Row, What};

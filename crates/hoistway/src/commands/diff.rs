@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use hoistway_results::diff::Diff;
+use hoistway_answer::diff::Diff;
 
 use crate::Ending;
 use crate::input::CommandLine;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::tuning::Tuning;
 use hoistway_page::PlotError;
-use hoistway_results::ResultsDocument;
-use hoistway_results::tuning::Tuning;
 
 use crate::output::Output;
 use crate::printable;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use hoistway_results::ResultsDocument;
-use hoistway_results::tuning::Tuning;
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::tuning::Tuning;
 
 use super::plot::Plot;
 use crate::Ending;

@@ -1,6 +1,6 @@
 //! A file server's clients over a RAID card with 64 hardware queues, before and after bfq was dispatched from one of them.
 
-use hoistway_results::fio::Output;
+use hoistway_measure::fio::Output;
 use serde::Deserialize;
 
 use super::cell::{Cell, Judgement};

@@ -1,6 +1,6 @@
 //! Thirty-two writers at once under cfq, with low_latency and without.
 
-use hoistway_results::fio::Output;
+use hoistway_measure::fio::Output;
 
 use super::cell::{Cell, Judgement};
 use super::runs::{Setting, load, run};

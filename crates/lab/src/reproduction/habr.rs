@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_results::fio::{DirectionStats, Job, Output};
+use hoistway_measure::fio::{DirectionStats, Job, Output};
 use serde::Deserialize;
 
 use super::cell::{Cell, Judgement, median};

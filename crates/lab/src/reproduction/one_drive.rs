@@ -1,6 +1,6 @@
 //! A reader beside a writer on one drive, where kyber's targets are so far away that it throttles nobody.
 
-use hoistway_results::fio::DirectionStats;
+use hoistway_measure::fio::DirectionStats;
 use serde::Deserialize;
 
 use super::cell::{Cell, Judgement};

@@ -1,7 +1,7 @@
 //! How often a table is run: until its figures are known well enough, or the effect that they show would take longer than it is
 //! worth.
 
-use hoistway_results::stats;
+use hoistway_measure::stats;
 
 use super::Table;
 use super::cell::Cell;

@@ -1,6 +1,6 @@
 //! How a run of a published load is made: its job file with the variables that its author set.
 
-use hoistway_results::fio::{DirectionStats, Job, Output};
+use hoistway_measure::fio::{DirectionStats, Job, Output};
 
 use super::sensitivity::Change;
 use crate::comparison::{Comparison, Load, Profile};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use hoistway_results::rows::RunRow;
+use hoistway_answer::rows::RunRow;
 use rayon::prelude::*;
 
 use super::axes::{Axes, Place, QUEUE};

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use hoistway_results::document::{Run, SetupSummary};
-use hoistway_results::rows::{OperationRow, RunRow};
+use hoistway_answer::document::{Run, SetupSummary};
+use hoistway_answer::rows::{OperationRow, RunRow};
 use serde::{Deserialize, Serialize};
 
 /// The figures of a run. Nothing in it depends on when, where and how fast it ran.

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_results::stats;
-use hoistway_results::tuning::{Effect, Knob, Standing};
+use hoistway_answer::tuning::{Effect, Knob, Standing};
+use hoistway_measure::stats;
 
 use super::Search;
 use super::space::{Branch, Space};
@@ -127,7 +127,7 @@ const NOTHING: f64 = 1e-18;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_results::tuning::Setting;
+    use hoistway_answer::tuning::Setting;
 
     #[test]
     fn what_decides_has_all_of_the_variance_and_what_does_not_matter_none() {

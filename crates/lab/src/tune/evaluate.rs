@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use hoistway_answer::FigureName;
+use hoistway_answer::document::Run;
+use hoistway_answer::tuning::Setting;
 use hoistway_blk::Nanos;
-use hoistway_results::FigureName;
-use hoistway_results::document::Run;
-use hoistway_results::tuning::Setting;
 use hoistway_sim::Control;
 
 use super::observe::Cancel;

@@ -1,7 +1,7 @@
 //! The Pareto front.
 
-use hoistway_results::tuning::Standing;
-use hoistway_results::{FigureName, Goal, Objective};
+use hoistway_answer::tuning::Standing;
+use hoistway_answer::{FigureName, Goal, Objective};
 
 /// The settings that no other beats in all figures.
 pub(super) fn front(objective: &Objective, standings: &[Standing]) -> Vec<Standing> {

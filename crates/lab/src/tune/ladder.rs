@@ -1,8 +1,8 @@
 //! Values that are worth a try, of tunables for which nobody names any.
 
+use hoistway_answer::tuning::Knob;
 use hoistway_blk::{Effects, Instant, Local, Tunable};
 use hoistway_legacy::Front;
-use hoistway_results::tuning::Knob;
 
 use crate::error::{About as _, Error, Field};
 use crate::schedulers::queue_under;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_results::FigureName;
-use hoistway_results::tuning::{Setting, TuneRun};
+use hoistway_answer::FigureName;
+use hoistway_answer::tuning::{Setting, TuneRun};
 use rayon::prelude::*;
 
 use super::evaluate::{Evaluate, Figures};

@@ -24,8 +24,8 @@ mod standing;
 mod state;
 mod trials;
 
-use hoistway_results::Objective;
-use hoistway_results::tuning::Budget;
+use hoistway_answer::Objective;
+use hoistway_answer::tuning::Budget;
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::{Comparison, Vary};

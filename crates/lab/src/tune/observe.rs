@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hoistway_results::tuning::TuneRun;
+use hoistway_answer::tuning::TuneRun;
 use hoistway_sim::Control;
 
 use crate::error::Error;

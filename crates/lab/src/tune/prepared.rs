@@ -1,8 +1,8 @@
 //! A search with all that it is compared with.
 
+use hoistway_answer::tuning::Setting;
+use hoistway_answer::{Limit, Objective};
 use hoistway_blk::Nanos;
-use hoistway_results::tuning::Setting;
-use hoistway_results::{Limit, Objective};
 
 use super::Search;
 use super::evaluate::Evaluator;

@@ -1,8 +1,8 @@
 //! The search itself: rounds of fewer settings, longer runs and more seeds.
 
-use hoistway_results::document::{Change, Shift};
-use hoistway_results::quoted;
-use hoistway_results::tuning::{FORMAT, Found, Round, Setting, Standing, TuneRun, Tuning, losses};
+use hoistway_answer::document::{Change, Shift};
+use hoistway_answer::quoted;
+use hoistway_answer::tuning::{FORMAT, Found, Round, Setting, Standing, TuneRun, Tuning, losses};
 
 use super::evaluate::{Evaluate, Evaluator};
 use super::front::{does_the_same, front};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hoistway_results::tuning::Setting;
+use hoistway_answer::tuning::Setting;
 
 use super::space::{Branch, Space};
 use crate::repeats::split_mix;
@@ -92,7 +92,7 @@ impl<'a> Source<'a> {
 
 /// The choices of a combination, by its number.
 fn choices(branch: &Branch, mut number: u64) -> Vec<usize> {
-    let digit = |knob: &hoistway_results::tuning::Knob| {
+    let digit = |knob: &hoistway_answer::tuning::Knob| {
         let count = knob.texts.len() as u64 + 1;
         let digit = number % count;
         number /= count;
@@ -110,7 +110,7 @@ fn below(random: &mut u64, limit: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_results::tuning::Knob;
+    use hoistway_answer::tuning::Knob;
 
     fn space(knobs: usize, values: usize) -> Space {
         let knob = |number: usize| Knob {

@@ -1,7 +1,7 @@
 //! What there is to try.
 
-use hoistway_results::document::value_text;
-use hoistway_results::tuning::{Knob, Setting};
+use hoistway_answer::document::value_text;
+use hoistway_answer::tuning::{Knob, Setting};
 
 use super::Search;
 use super::evaluate::Evaluator;

@@ -3,10 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use hoistway_results::comparison::Estimate;
-use hoistway_results::document::Change;
-use hoistway_results::tuning::{Setting, Standing};
-use hoistway_results::{Condition, Figure, FigureName, Limit, Objective, stats};
+use hoistway_answer::analysis::Estimate;
+use hoistway_answer::document::Change;
+use hoistway_answer::tuning::{Setting, Standing};
+use hoistway_answer::{Condition, Figure, FigureName, Limit, Objective};
+use hoistway_measure::stats;
 
 use super::ledger::{Key, Ledger};
 

@@ -1,6 +1,6 @@
 //! A search that can be taken up again: its runs, and what they were made of.
 
-use hoistway_results::tuning::TuneRun;
+use hoistway_answer::tuning::TuneRun;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Single settings of a search, judged as a round of it would: for whoever chooses them in another way.
 
-use hoistway_results::Limit;
-use hoistway_results::tuning::{Knob, Setting, Standing, TuneRun};
+use hoistway_answer::Limit;
+use hoistway_answer::tuning::{Knob, Setting, Standing, TuneRun};
 
 use super::Search;
 use super::evaluate::{Evaluate, Evaluator};

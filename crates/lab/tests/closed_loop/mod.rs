@@ -9,8 +9,8 @@ mod recorded;
 
 use errors::{Figure, Spread};
 use hoistway_lab::{Alone, Comparison, Devices, Load, Profile, QueueFile, Tunable};
-use hoistway_results::Direction;
-use hoistway_results::fio::{DirectionStats, Job};
+use hoistway_measure::Direction;
+use hoistway_measure::fio::{DirectionStats, Job};
 use recorded::{Row, Scenario, rows, scenarios};
 
 /// Chance decides single cells: ours are means over so many seeds.

@@ -1,6 +1,6 @@
 //! What was recorded of a real kernel.
 
-use hoistway_results::Direction;
+use hoistway_measure::Direction;
 use serde::Deserialize;
 
 /// A scenario: a job file and what it ran on.

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use hoistway_answer::analysis::{Analysis, Estimate, JobAnalysis, OperationAnalysis};
+use hoistway_answer::verdict::verdicts;
+use hoistway_answer::{Figure, FigureName, ResultsDocument};
 use hoistway_report::{figure_in_words, figure_value};
-use hoistway_results::comparison::{Comparison, Estimate, JobComparison, OperationComparison};
-use hoistway_results::verdict::verdicts;
-use hoistway_results::{Figure, FigureName, ResultsDocument};
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
 use plotters::prelude::*;
@@ -21,7 +21,7 @@ const LETTER_WIDTH: u32 = 8;
 
 impl Picture for ResultsDocument {
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), PlotError> {
-        let comparison = Comparison::of(self);
+        let comparison = Analysis::of(self);
         let plot = Plot::of(self, &comparison)?;
         let (left, right) = area.split_horizontally(SIZE.0 / 2);
         plot.bars(&left)?;
@@ -31,14 +31,14 @@ impl Picture for ResultsDocument {
 
 /// What is drawn.
 struct Plot<'a> {
-    comparison: &'a Comparison<'a>,
+    comparison: &'a Analysis<'a>,
     name: FigureName,
-    job: &'a JobComparison,
-    operation: &'a OperationComparison,
+    job: &'a JobAnalysis,
+    operation: &'a OperationAnalysis,
 }
 
 impl<'a> Plot<'a> {
-    fn of(document: &ResultsDocument, comparison: &'a Comparison<'a>) -> Result<Self, PlotError> {
+    fn of(document: &ResultsDocument, comparison: &'a Analysis<'a>) -> Result<Self, PlotError> {
         let verdicts = verdicts(document);
         let name = verdicts.first().and_then(|verdict| verdict.focus.first()).ok_or(PlotError::NoFocus)?.figure.clone();
         let (job, operation) = comparison.find(&name).map_err(|_| PlotError::NoFocus)?;

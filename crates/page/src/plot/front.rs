@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use hoistway_answer::Figure;
+use hoistway_answer::tuning::Tuning;
 use hoistway_report::{figure_value, tuning_round};
-use hoistway_results::Figure;
-use hoistway_results::tuning::Tuning;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
 use plotters::prelude::*;

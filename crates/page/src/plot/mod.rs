@@ -3,8 +3,8 @@
 mod comparison;
 mod front;
 
-use hoistway_results::ResultsDocument;
-use hoistway_results::tuning::Tuning;
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::tuning::Tuning;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::{FontStyle, register_font};

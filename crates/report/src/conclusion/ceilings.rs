@@ -1,11 +1,11 @@
 //! Schedulers whose one lock bounds the result.
 
-use hoistway_results::comparison::Comparison;
+use hoistway_answer::analysis::Analysis;
 
 use crate::units;
 
 /// A sentence for each that was bound in every repeat.
-pub(super) fn ceilings(comparison: &Comparison<'_>) -> Vec<String> {
+pub(super) fn ceilings(comparison: &Analysis<'_>) -> Vec<String> {
     let bound = comparison.variants.iter().filter_map(|variant| {
         let bounds = variant.runs.iter().map(|run| run.locks.and_then(|locks| locks.bound_iops()));
         let bounds = bounds.collect::<Option<Vec<f64>>>().filter(|bounds| !bounds.is_empty())?;

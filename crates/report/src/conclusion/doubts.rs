@@ -1,9 +1,9 @@
 //! What makes a comparison uncertain.
 
-use hoistway_results::comparison::{Comparison, Row};
-use hoistway_results::document::Verdict;
-use hoistway_results::settling::{Settling, SettlingFigure};
-use hoistway_results::{Figure, FigureName, ResultsDocument};
+use hoistway_answer::analysis::{Analysis, Row};
+use hoistway_answer::document::Verdict;
+use hoistway_answer::{Figure, FigureName, ResultsDocument};
+use hoistway_measure::settling::{Settling, SettlingFigure};
 
 use super::phrases::figure_in_words;
 use crate::words::list;
@@ -17,7 +17,7 @@ const IOS_MIN: f64 = 30.0;
 const NAMES_MAX: usize = 3;
 
 /// All doubts, as half sentences: those that follow from the data, then what else the document knows.
-pub(super) fn doubts(document: &ResultsDocument, comparison: &Comparison<'_>, verdict: &Verdict) -> Vec<String> {
+pub(super) fn doubts(document: &ResultsDocument, comparison: &Analysis<'_>, verdict: &Verdict) -> Vec<String> {
     let mut doubts = Vec::new();
     if document.partial {
         doubts.push("it was cut short".to_owned());
@@ -32,7 +32,7 @@ pub(super) fn doubts(document: &ResultsDocument, comparison: &Comparison<'_>, ve
 }
 
 /// Runs that had not settled, or began with a warm-up: the worst of each kind.
-fn settling(comparison: &Comparison<'_>) -> Vec<String> {
+fn settling(comparison: &Analysis<'_>) -> Vec<String> {
     let mut unsettled: Vec<(String, f64, SettlingFigure)> = Vec::new();
     let mut warming: Vec<(String, f64, SettlingFigure, f64)> = Vec::new();
     for job in &comparison.jobs {
@@ -102,7 +102,7 @@ fn named<'a>(names: impl Iterator<Item = &'a String>) -> String {
 }
 
 /// A figure of too few I/Os.
-fn few(comparison: &Comparison<'_>, name: &FigureName) -> Option<String> {
+fn few(comparison: &Analysis<'_>, name: &FigureName) -> Option<String> {
     let ios_min = match name.figure {
         Figure::P99 => BEYOND_MIN / 0.01,
         Figure::P99_9 => BEYOND_MIN / 0.001,

@@ -1,14 +1,14 @@
 //! What a comparison means, in a few sentences: what to do, what that costs, and what makes it uncertain.
 //!
-//! The [`verdict`](mod@hoistway_results::verdict) is decided elsewhere, from the same document; here it is put into words.
+//! The [`verdict`](mod@hoistway_answer::verdict) is decided elsewhere, from the same document; here it is put into words.
 
 mod ceilings;
 mod doubts;
 mod phrases;
 mod sentences;
 
-use hoistway_results::comparison::Comparison;
-use hoistway_results::{ResultsDocument, verdict};
+use hoistway_answer::analysis::Analysis;
+use hoistway_answer::{ResultsDocument, verdict};
 
 use self::sentences::Sentences;
 
@@ -23,7 +23,7 @@ pub fn conclusion(document: &ResultsDocument) -> Vec<String> {
             document.writes.join(", ")
         )];
     }
-    let comparison = Comparison::of(document);
+    let comparison = Analysis::of(document);
     let verdicts = verdict::verdicts(document);
     let words = |verdict| Sentences { document, comparison: &comparison, verdict };
     let mut sentences: Vec<String> = verdicts.iter().flat_map(|verdict| words(verdict).of_place()).collect();

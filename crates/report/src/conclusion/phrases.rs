@@ -1,7 +1,8 @@
 //! Figures and their changes in words.
 
-use hoistway_results::document::{Aspect, Change, Shift};
-use hoistway_results::{Figure, FigureName, Operation};
+use hoistway_answer::document::{Aspect, Change, Shift};
+use hoistway_answer::{Figure, FigureName};
+use hoistway_measure::Operation;
 
 use crate::columns::value;
 use crate::units;

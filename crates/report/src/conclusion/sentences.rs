@@ -1,8 +1,8 @@
 //! The sentences about one place: what to do, what that costs, what became of the others, and by what it was judged.
 
-use hoistway_results::comparison::{Comparison, Estimate};
-use hoistway_results::document::{Candidate, Decision, FocusFrom, Outcome, SetupSummary, Shift, Verdict};
-use hoistway_results::{FigureName, ResultsDocument, WeightedFigure};
+use hoistway_answer::analysis::{Analysis, Estimate};
+use hoistway_answer::document::{Candidate, Decision, FocusFrom, Outcome, SetupSummary, Shift, Verdict};
+use hoistway_answer::{FigureName, ResultsDocument, WeightedFigure};
 
 use super::phrases::{change_between, figure_in_words, may_lose_more, noun, relative, shift};
 use crate::columns::value;
@@ -17,7 +17,7 @@ const LOSSES_OF_OTHERS_MAX: usize = 2;
 /// A verdict in words.
 pub(super) struct Sentences<'a> {
     pub(super) document: &'a ResultsDocument,
-    pub(super) comparison: &'a Comparison<'a>,
+    pub(super) comparison: &'a Analysis<'a>,
     pub(super) verdict: &'a Verdict,
 }
 

@@ -1,7 +1,7 @@
 //! The tables of a search as cells, for whoever draws them otherwise.
 
-use hoistway_results::FigureName;
-use hoistway_results::tuning::{Budget, Effect, Round, Standing, Tuning};
+use hoistway_answer::FigureName;
+use hoistway_answer::tuning::{Budget, Effect, Round, Standing, Tuning};
 
 use crate::columns::value;
 use crate::conclusion::figure_in_words;

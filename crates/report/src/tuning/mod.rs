@@ -3,7 +3,7 @@
 mod cells;
 mod sentences;
 
-use hoistway_results::tuning::Tuning;
+use hoistway_answer::tuning::Tuning;
 
 use crate::lines::lines;
 use crate::wrap::hanging;

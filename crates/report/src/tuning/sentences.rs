@@ -1,7 +1,7 @@
 //! The sentences of a search.
 
-use hoistway_results::document::Change;
-use hoistway_results::tuning::{Found, Setting, Standing, Tuning};
+use hoistway_answer::document::Change;
+use hoistway_answer::tuning::{Found, Setting, Standing, Tuning};
 
 use super::cells::shown;
 use crate::conclusion::{change, change_between, figure_in_words, may_lose_more, shift_in_words};

@@ -1,8 +1,9 @@
 //! Documents with a verdict, and its sentences.
 
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::{JobSummary, Run};
+use hoistway_measure::Direction;
 use hoistway_report::conclusion;
-use hoistway_results::document::{JobSummary, Run};
-use hoistway_results::{Direction, ResultsDocument};
 
 use crate::support::{direction, document, run};
 

@@ -3,10 +3,11 @@
 pub mod judged;
 pub mod place;
 
-use hoistway_results::document::{
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::{
     DirectionSummary, Front, JobSummary, LatencySummary, REVISION, Run, RunVariant, SeriesSummary,
 };
-use hoistway_results::{Direction, ResultsDocument, Settling, fio};
+use hoistway_measure::{Direction, Settling, fio};
 use serde_json::{Map, json};
 
 /// One direction with these IOPS of 4 KiB, and a mean latency of which the rest are multiples.

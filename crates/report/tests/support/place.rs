@@ -1,6 +1,6 @@
 //! Places of runs.
 
-use hoistway_results::document::SetupSummary;
+use hoistway_answer::document::SetupSummary;
 use serde_json::json;
 
 /// A device under a kernel.

@@ -23,7 +23,7 @@ mod read_ahead;
 
 use hoistway_blk::{Bio, BioFlags, Instant, Op, Sector, Status};
 use hoistway_load::Load;
-use hoistway_results::document::PageCacheSummary;
+use hoistway_measure::PageCacheSummary;
 
 use crate::disk::Disk;
 use crate::host::Host;

@@ -2,7 +2,7 @@
 
 use hoistway_blk::{Instant, Nanos, Op};
 use hoistway_load::ThinkBlocks;
-use hoistway_results::ProcessResult;
+use hoistway_measure::ProcessResult;
 
 use super::Task;
 use crate::measure::Finished;

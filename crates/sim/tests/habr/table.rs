@@ -3,7 +3,7 @@
 
 use hoistway_blk::{Kernel, Nanos};
 use hoistway_device::Preset;
-use hoistway_results::{Direction, ProcessResult};
+use hoistway_measure::{Direction, ProcessResult};
 use hoistway_sim::QueueSettings;
 
 use crate::support::{run_job, spec};

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use hoistway_answer::Threshold;
 use hoistway_blk::Kernel;
 use hoistway_lab::limits::REPEATS_MAX;
 use hoistway_lab::{AskedKernel, scenarios};
-use hoistway_results::Threshold;
 
 use super::format::Format;
 use crate::commands::options::{PlaceOptions, RunOptions};
@@ -151,7 +151,7 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 
 /// The name of a block device. That of a load is taken for a mistake: `--advice my.fio` was meant to be two things.
 fn parse_block_device(text: &str) -> Result<String, String> {
-    hoistway_results::advice::check_name(text).map_err(|error| error.to_string())?;
+    hoistway_answer::advice::check_name(text).map_err(|error| error.to_string())?;
     if scenarios::named(text).is_some() || Path::new(text).is_file() {
         return Err("it is a load (expected the name of a device; put the load before --advice)".to_owned());
     }

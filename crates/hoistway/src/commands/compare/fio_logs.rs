@@ -15,8 +15,8 @@ use std::sync::Mutex;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use hoistway_lab::Ended;
-use hoistway_results::ProcessResult;
-use hoistway_results::fio::{LogKind, Output, write_histograms};
+use hoistway_measure::ProcessResult;
+use hoistway_measure::fio::{LogKind, Output, write_histograms};
 
 use super::format::fio_text;
 

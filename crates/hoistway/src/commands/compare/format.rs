@@ -2,8 +2,9 @@
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use hoistway_answer::ResultsDocument;
+use hoistway_measure::fio;
 use hoistway_report::Style;
-use hoistway_results::{ResultsDocument, fio};
 
 use crate::output::Output;
 use crate::printable;

@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant as WallClock, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
+use hoistway_answer::{ResultsDocument, Threshold};
 use hoistway_lab::{Comparison, Controls, Ended, Load, Plan, Watch};
-use hoistway_results::{ResultsDocument, Threshold, fio};
+use hoistway_measure::fio;
 
 use self::fio_logs::FioLogs;
 use super::plot::Plot;
@@ -83,7 +84,7 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let broken = broken(&document, &arguments.fail_if)?;
     document.conclusion = hoistway_report::conclusion(&document);
     if let Some(devices) = &arguments.advice {
-        document.advice = hoistway_results::advice::advice(&document, devices).context("--advice")?;
+        document.advice = hoistway_answer::advice::advice(&document, devices).context("--advice")?;
     }
     let json_plus = watching.json_plus.into_inner().unwrap_or_else(PoisonError::into_inner);
     let text = arguments.format.rendered(&document, json_plus.as_ref(), arguments.wide, &output)?;
@@ -125,7 +126,7 @@ fn broken(document: &ResultsDocument, limits: &[Threshold]) -> Result<Vec<String
 
 /// Whether what was asked to be in focus was there.
 fn check_focus(document: &ResultsDocument) -> Result<()> {
-    let comparison = hoistway_results::Comparison::of(document);
+    let comparison = hoistway_answer::Analysis::of(document);
     for focus in document.focuses.iter().filter(|_| !document.partial) {
         comparison.find(&focus.figure).map(|_| ()).with_context(|| format!("--focus {}", focus.figure))?;
     }

@@ -2,12 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::{FormatTag, Front, JobSummary, REVISION, Run, RunVariant, Statistics, cpu_us_per_io};
 use hoistway_blk::Kernel;
 use hoistway_fio::JobFile;
 use hoistway_load::Load;
-use hoistway_results::ResultsDocument;
-use hoistway_results::document::{FormatTag, Front, JobSummary, REVISION, Run, RunVariant, Statistics, cpu_us_per_io};
-use hoistway_results::fio::{Output, OutputParameters};
+use hoistway_measure::fio::{Output, OutputParameters};
 use serde_json::{Map, Value, json};
 
 use super::RunOf;

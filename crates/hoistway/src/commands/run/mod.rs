@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use hoistway_engine::{Config, Engine};
 use hoistway_fio::{Environment, JobFile};
 use hoistway_lab::Surroundings as _;
-use hoistway_results::ProcessResult;
+use hoistway_measure::ProcessResult;
 use hoistway_run::{Board, Settings};
 
 use self::progress::Progress;

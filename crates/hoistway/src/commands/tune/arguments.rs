@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use hoistway_answer::Objective;
+use hoistway_answer::tuning::Budget;
 use hoistway_blk::Kernel;
 use hoistway_lab::AskedKernel;
-use hoistway_results::Objective;
-use hoistway_results::tuning::Budget;
 
 use crate::commands::options::{PlaceOptions, RunOptions, parse_time};
 use crate::output::Format;

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
+use hoistway_answer::tuning::{Budget, TuneRun, Tuning};
 use hoistway_fio::LogSource;
 use hoistway_lab::tune::{BUDGET_RUNS, Cancel, Observe, Search, State, TuneError, tune};
 use hoistway_lab::{Comparison, Devices, Field, Surroundings, Vary};
-use hoistway_results::tuning::{Budget, TuneRun, Tuning};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use self::state::StateFile;

@@ -46,7 +46,7 @@ impl StateFile {
     }
 
     /// Replaces it: a reader sees the old one or the new one.
-    pub(super) fn write(&mut self, runs: Vec<hoistway_results::tuning::TuneRun>) -> Result<()> {
+    pub(super) fn write(&mut self, runs: Vec<hoistway_answer::tuning::TuneRun>) -> Result<()> {
         self.state.runs = runs;
         let text = serde_json::to_string(&self.state)? + "\n";
         let mut stream = Output::open(Some(&self.name))?.stream()?;

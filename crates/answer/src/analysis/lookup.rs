@@ -1,0 +1,52 @@
+//! Figures by name.
+
+use super::{Analysis, Estimate, JobAnalysis, OperationAnalysis, Row};
+use crate::document::ResultsDocument;
+use crate::figure::Figure;
+use crate::figure_name::{FigureName, quoted};
+
+/// Why a figure is not among some results.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{name}: there was no such I/O (expected {}, each with one of {})",
+    if known.is_empty() { "results with I/O".to_owned() } else { format!("one of {}", known.join(", ")) },
+    Figure::ALL.map(Figure::name).join(", ")
+)]
+pub struct NoSuchFigure {
+    /// The figure.
+    pub name: FigureName,
+    /// What there is: jobs with their operations.
+    pub known: Vec<String>,
+}
+
+impl Analysis<'_> {
+    /// The job and operation that a figure is of.
+    ///
+    /// # Errors
+    /// If no variant had such I/O; the error lists what there was.
+    pub fn find(&self, name: &FigureName) -> Result<(&JobAnalysis, &OperationAnalysis), NoSuchFigure> {
+        let all = || self.jobs.iter().flat_map(|job| job.operations.iter().map(move |operation| (job, operation)));
+        let is_wanted = |(job, operation): &(&JobAnalysis, &OperationAnalysis)| {
+            job.name == name.job && operation.operation == name.operation && name.figure.is_of(name.operation)
+        };
+        all().find(is_wanted).ok_or_else(|| NoSuchFigure {
+            name: name.clone(),
+            known: all()
+                .map(|(job, operation)| format!("{}:{}", quoted(&job.name), operation.operation.name()))
+                .collect(),
+        })
+    }
+}
+
+impl ResultsDocument {
+    /// A figure under each variant that has it, with the variant's label.
+    ///
+    /// # Errors
+    /// If no variant had such I/O; the error lists what there was.
+    pub fn figure(&self, name: &FigureName) -> Result<Vec<(String, Estimate)>, NoSuchFigure> {
+        let comparison = Analysis::of(self);
+        let (_, operation) = comparison.find(name)?;
+        let of = |row: &Row| (comparison.variants[row.variant].label.clone(), row.estimate(name.figure));
+        Ok(operation.rows.iter().map(of).collect())
+    }
+}

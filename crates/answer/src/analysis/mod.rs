@@ -1,0 +1,230 @@
+//! What a comparison of schedulers shows, and what of it is beyond the noise.
+//!
+//! Runs of one repeat have the same seed and so the same offered load under every scheduler. Differences are therefore
+//! *paired*: taken repeat by repeat, so that what varies from load to load cancels. A difference is *significant* if
+//! the interval of its mean excludes zero. Each interval is for itself: of many comparisons, one in twenty errs.
+
+mod baseline;
+mod lookup;
+mod ranking;
+mod sample;
+mod statistics;
+mod variant;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::document::{JobSummary, ResultsDocument, Run};
+use crate::figure::Figure;
+use hoistway_measure::Operation;
+use hoistway_measure::stats;
+
+pub use lookup::NoSuchFigure;
+pub use ranking::Ranking;
+pub use sample::Sample;
+pub use variant::Variant;
+
+/// All jobs of a job file under all variants.
+#[derive(Clone, Debug)]
+pub struct Analysis<'a> {
+    /// What is compared, in the order of the first runs.
+    pub variants: Vec<Variant<'a>>,
+    /// The variant that others are compared with, in the first place: index into `variants`.
+    pub baseline: usize,
+    /// What each variant is compared with: one of the same place, unless somebody named a row of the table.
+    pub baselines: Vec<usize>,
+    /// The jobs, in the order of the job file.
+    pub jobs: Vec<JobAnalysis>,
+}
+
+/// One job of the job file.
+#[derive(Clone, Debug)]
+pub struct JobAnalysis {
+    /// The job's name.
+    pub name: String,
+    /// Index of its section.
+    pub job: u32,
+    /// Number of its processes.
+    pub processes: u32,
+    /// Index of the section of the first job that is like it; None if there is no other.
+    pub alike: Option<u32>,
+    /// Whether its I/Os lie anywhere, if that is known.
+    pub random: Option<bool>,
+    /// What it did, in the order of tables.
+    pub operations: Vec<OperationAnalysis>,
+}
+
+/// One operation of a job.
+#[derive(Clone, Debug)]
+pub struct OperationAnalysis {
+    /// Read, write, trim or sync.
+    pub operation: Operation,
+    /// One for each variant that had any of it, in their order.
+    pub rows: Vec<Row>,
+}
+
+/// One operation of a job under one variant.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Index into [`Analysis::variants`].
+    pub variant: usize,
+    /// Modelled CPU time for each I/O of the job, of whichever kind, us: the mean over the repeats.
+    pub cpu_us_per_io: Option<f64>,
+    /// By number of the repeat.
+    samples: BTreeMap<u32, Sample>,
+}
+
+/// The mean of a figure over the repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The mean; of maxima the largest.
+    pub mean: f64,
+    /// Half the width of its 95 % interval; None of a single run, and of maxima.
+    pub half_width: Option<f64>,
+}
+
+impl Estimate {
+    /// Of a figure's values, one for each repeat.
+    pub(crate) fn of(figure: Figure, values: &[f64]) -> Self {
+        if figure == Figure::Max {
+            return Self { mean: values.iter().copied().fold(0.0, f64::max), half_width: None };
+        }
+        Self { mean: stats::mean(values).unwrap_or(0.0), half_width: stats::half_width(values) }
+    }
+}
+
+/// The mean of the paired differences of a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// The mean, in the figure's unit.
+    pub mean: f64,
+    /// Half the width of its 95 % interval; None of fewer than two pairs.
+    pub half_width: Option<f64>,
+    /// The mean as a fraction of the other's mean over the same repeats; None if that is zero.
+    pub relative: Option<f64>,
+    /// Repeats that both have.
+    pub pairs: usize,
+}
+
+impl Difference {
+    /// Whether the interval excludes zero; None if there is no interval.
+    pub fn is_significant(&self) -> Option<bool> {
+        self.half_width.map(|half_width| self.mean.abs() > half_width)
+    }
+}
+
+impl Row {
+    /// The runs' summaries, by repeat.
+    pub fn samples(&self) -> impl ExactSizeIterator<Item = &Sample> {
+        self.samples.values()
+    }
+
+    /// That of one repeat.
+    pub fn sample(&self, repeat: u32) -> Option<&Sample> {
+        self.samples.get(&repeat)
+    }
+
+    /// Number of I/Os in the run that had the fewest.
+    pub fn ios_min(&self) -> u64 {
+        self.samples().map(|sample| sample.ios).min().unwrap_or(0)
+    }
+
+    /// A figure over the repeats.
+    pub fn estimate(&self, figure: Figure) -> Estimate {
+        let values: Vec<f64> = self.samples().map(|sample| sample.figure(figure)).collect();
+        Estimate::of(figure, &values)
+    }
+
+    /// How much more of a figure this row has than `other`, repeat by repeat. None if they share no repeat. Of maxima
+    /// there is no interval: their distribution has too long a tail for one.
+    pub fn difference(&self, other: &Row, figure: Figure) -> Option<Difference> {
+        let pairs = self.samples.iter().filter_map(|(repeat, sample)| {
+            let other = other.samples.get(repeat)?.figure(figure);
+            Some((sample.figure(figure) - other, other))
+        });
+        let (differences, others): (Vec<f64>, Vec<f64>) = pairs.unzip();
+        let (mean, of_other) = (stats::mean(&differences)?, stats::mean(&others)?);
+        Some(Difference {
+            mean,
+            half_width: stats::half_width(&differences).filter(|_| figure != Figure::Max),
+            relative: stats::relative_difference(of_other + mean, of_other),
+            pairs: differences.len(),
+        })
+    }
+}
+
+impl OperationAnalysis {
+    /// What a row is compared with; None if it is that itself, or that has no such I/O.
+    pub fn baseline_of(&self, comparison: &Analysis<'_>, row: &Row) -> Option<&Row> {
+        let baseline = comparison.baselines[row.variant];
+        self.row(baseline).filter(|_| baseline != row.variant)
+    }
+
+    /// The row of a variant.
+    pub fn row(&self, variant: usize) -> Option<&Row> {
+        self.rows.iter().find(|row| row.variant == variant)
+    }
+
+    /// Best and worst by a figure.
+    pub fn ranking(&self, figure: Figure) -> Ranking {
+        Ranking::of(&self.rows, figure)
+    }
+}
+
+impl<'a> Analysis<'a> {
+    /// The comparison that a document holds.
+    pub fn of(document: &'a ResultsDocument) -> Self {
+        let variants = Variant::of(&document.runs);
+        let baselines = baseline::baselines(document, &variants);
+        let baseline = baselines.first().copied().unwrap_or(0);
+        let mut jobs: BTreeMap<u32, &JobSummary> = BTreeMap::new();
+        for job in document.runs.iter().flat_map(|run| &run.jobs) {
+            jobs.entry(job.job).or_insert(job);
+        }
+        let jobs = jobs.into_values().map(|job| JobAnalysis {
+            name: job.name.clone(),
+            job: job.job,
+            processes: job.processes,
+            alike: job.alike,
+            random: job.random,
+            operations: operations(job.job, &variants),
+        });
+        Self { jobs: jobs.collect(), variants, baseline, baselines }
+    }
+
+    /// The variants that others are compared with, each once: one for each place, unless somebody named a row of the table.
+    pub fn distinct_baselines(&self) -> Vec<usize> {
+        let mut distinct = self.baselines.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        distinct
+    }
+
+    /// Largest number of repeats of a variant.
+    pub fn repeats(&self) -> usize {
+        self.variants.iter().map(|variant| variant.runs.len()).max().unwrap_or(0)
+    }
+}
+
+fn operations(job: u32, variants: &[Variant<'_>]) -> Vec<OperationAnalysis> {
+    let of = |operation| {
+        let row = |(variant, compared): (usize, &Variant<'_>)| {
+            let sample = |run: &&Run| Some((run.repeat, Sample::of(of_job(run, job)?, operation)?));
+            let samples: BTreeMap<_, _> = compared.runs.iter().filter_map(sample).collect();
+            let cpu: Vec<f64> = compared.runs.iter().filter_map(|run| of_job(run, job)?.cpu_us_per_io).collect();
+            (!samples.is_empty()).then(|| Row { variant, cpu_us_per_io: stats::mean(&cpu), samples })
+        };
+        OperationAnalysis { operation, rows: variants.iter().enumerate().filter_map(row).collect() }
+    };
+    Operation::ALL.into_iter().map(of).filter(|operation| !operation.rows.is_empty()).collect()
+}
+
+/// What a run has of each operation of a job.
+pub(crate) fn samples(job: &JobSummary) -> impl Iterator<Item = (Operation, Sample)> + use<'_> {
+    Operation::ALL.into_iter().filter_map(|operation| Some((operation, Sample::of(job, operation)?)))
+}
+
+fn of_job(run: &Run, job: u32) -> Option<&JobSummary> {
+    run.jobs.iter().find(|summary| summary.job == job)
+}

@@ -1,0 +1,85 @@
+//! The inputs of two documents.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::leaves::{Leaf, differences};
+use crate::analysis::Analysis;
+use crate::document::ResultsDocument;
+
+/// An input that is not the same.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct InputChange {
+    /// The key in the document, with its place: `device.name`; of a scheduler's settings, its label and the tunable or file.
+    pub input: String,
+    /// In the first document; null if there is none.
+    pub before: Value,
+    /// In the second.
+    pub after: Value,
+}
+
+impl From<Leaf> for InputChange {
+    fn from((input, before, after): Leaf) -> Self {
+        Self { input, before, after }
+    }
+}
+
+/// All of them, in the order of the document.
+pub(super) fn changes(before: &ResultsDocument, after: &ResultsDocument) -> Vec<InputChange> {
+    let mut changes: Vec<InputChange> = Vec::new();
+    if let Some((line, before, after)) = line(&before.job_text, &after.job_text) {
+        changes.push(InputChange {
+            input: format!("job_text, line {line}"),
+            before: before.into(),
+            after: after.into(),
+        });
+    }
+    changes.extend(differences("", &head(before), &head(after)).into_iter().map(InputChange::from));
+    let (old, new) = (settings(before), settings(after));
+    for (label, old) in &old {
+        if let Some(new) = new.get(label) {
+            changes.extend(differences(label, old, new).into_iter().map(InputChange::from));
+        }
+    }
+    changes
+}
+
+/// What is no setting of a scheduler.
+fn head(document: &ResultsDocument) -> Value {
+    json!({
+        "version": document.version,
+        "device": document.device,
+        "guests": document.guests,
+        "kernel": document.kernel,
+        "cpus": document.cpus,
+        "hw_queues": document.hw_queues,
+        "nr_requests": document.nr_requests,
+        "host": document.host,
+        "seed": document.seed,
+        "repeats": document.seeds.len(),
+        "setups": document.setups,
+        "writes": document.writes,
+        "is_real": document.is_real,
+    })
+}
+
+/// What was set of each scheduler, by its label.
+fn settings(document: &ResultsDocument) -> BTreeMap<String, Value> {
+    let comparison = Analysis::of(document);
+    let of = |run: &crate::document::Run| {
+        let mut set = run.tunables.clone();
+        set.extend(run.queue_files.clone());
+        let as_usual = run.ran_as.iter().map(|kernel| ("ran_as".to_owned(), Value::from(kernel.as_str())));
+        Value::Object(set.into_iter().chain(as_usual).collect::<Map<_, _>>())
+    };
+    comparison.variants.iter().map(|variant| (variant.label.clone(), of(variant.first()))).collect()
+}
+
+/// The first line that differs, counted from 1, in both texts.
+fn line(before: &str, after: &str) -> Option<(usize, String, String)> {
+    let lines = before.lines().count().max(after.lines().count());
+    let at = |text: &str, line: usize| text.lines().nth(line).unwrap_or_default().to_owned();
+    (0..lines).map(|line| (line + 1, at(before, line), at(after, line))).find(|(_, before, after)| before != after)
+}

@@ -1,0 +1,187 @@
+//! Two result documents side by side: which inputs differ, and which figures have changed beyond the noise.
+//!
+//! Runs of both that have the same seed had the same offered load: then changes are *paired*, seed by seed. Otherwise the two are
+//! independent samples, and the interval is Welch's. Changes are ratios, as logarithms.
+
+mod inputs;
+mod leaves;
+
+use serde::{Deserialize, Serialize};
+
+use crate::analysis::{Analysis, Estimate, Row};
+use crate::document::{Change, ResultsDocument};
+use crate::figure::Figure;
+use crate::figure_name::FigureName;
+use crate::verdict::SMALLEST_EFFECT;
+use hoistway_measure::Operation;
+use hoistway_measure::stats;
+
+pub use inputs::InputChange;
+pub(crate) use leaves::first as first_difference;
+
+/// What [`Diff::format`] is written as.
+pub const FORMAT: &str = "hoistway-diff/1";
+
+/// What two documents differ in.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Diff {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// The inputs that differ.
+    pub inputs: Vec<InputChange>,
+    /// What is less, as a fraction, is no difference: the larger one of both documents.
+    pub smallest_effect: f64,
+    /// Rows that only the first document has: labels.
+    pub only_before: Vec<String>,
+    /// Rows that only the second one has.
+    pub only_after: Vec<String>,
+    /// Every figure that both have, in the order of tables.
+    pub figures: Vec<FigureChange>,
+}
+
+/// A figure in both documents.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FigureChange {
+    /// The scheduler with its settings, as tables call it.
+    pub label: String,
+    /// The figure.
+    pub figure: FigureName,
+    /// In the first document.
+    pub before: Estimate,
+    /// In the second.
+    pub after: Estimate,
+    /// By what factor it is better in the second: below 1, worse. None if either is zero, and of repeats that do not pair.
+    pub change: Option<Change>,
+    /// Whether that is seed by seed.
+    pub paired: bool,
+    /// What that means.
+    pub outcome: Outcome,
+}
+
+/// What a change means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// To the bit the same.
+    Same,
+    /// Better, beyond the noise and by the smallest effect or more.
+    Better,
+    /// Worse, as much.
+    Worse,
+    /// Less than the smallest effect.
+    Small,
+    /// By the smallest effect or more, but within the noise.
+    WithinNoise,
+    /// By the smallest effect or more, and without repeats nobody knows what is noise; of maxima nobody ever does.
+    NoInterval,
+}
+
+impl Diff {
+    /// What the second document has that the first has not.
+    pub fn of(before: &ResultsDocument, after: &ResultsDocument) -> Self {
+        let (old, new) = (Analysis::of(before), Analysis::of(after));
+        let smallest = |document: &ResultsDocument| document.smallest_effect.unwrap_or(SMALLEST_EFFECT);
+        let smallest_effect = smallest(before).max(smallest(after));
+        let labels = |comparison: &Analysis<'_>| -> Vec<String> {
+            comparison.variants.iter().map(|variant| variant.label.clone()).collect()
+        };
+        let (labels_before, labels_after) = (labels(&old), labels(&new));
+        let only = |these: &[String], others: &[String]| {
+            these.iter().filter(|label| !others.contains(label)).cloned().collect()
+        };
+        let mut figures = Vec::new();
+        for job in &old.jobs {
+            for operation in &job.operations {
+                for row in &operation.rows {
+                    let label = &labels_before[row.variant];
+                    let beside = || {
+                        let variant = labels_after.iter().position(|other| other == label)?;
+                        let name =
+                            |figure| FigureName { job: job.name.clone(), operation: operation.operation, figure };
+                        let (_, operation) = new.find(&name(Figure::Iops)).ok()?;
+                        operation.row(variant)
+                    };
+                    let Some(other) = beside() else { continue };
+                    let seeds = Seeds { before: &old, after: &new };
+                    let named = |figure| named(&job.name, operation.operation, figure);
+                    figures.extend(
+                        Figure::ALL
+                            .into_iter()
+                            .filter(|figure| figure.is_of(operation.operation))
+                            .map(|figure| seeds.change(label, named(figure), [row, other], smallest_effect)),
+                    );
+                }
+            }
+        }
+        Diff {
+            format: FORMAT.to_owned(),
+            inputs: inputs::changes(before, after),
+            smallest_effect,
+            only_before: only(&labels_before, &labels_after),
+            only_after: only(&labels_after, &labels_before),
+            figures,
+        }
+    }
+}
+
+fn named(job: &str, operation: Operation, figure: Figure) -> FigureName {
+    FigureName { job: job.to_owned(), operation, figure }
+}
+
+/// The runs of both.
+struct Seeds<'a> {
+    before: &'a Analysis<'a>,
+    after: &'a Analysis<'a>,
+}
+
+impl Seeds<'_> {
+    fn change(&self, label: &str, name: FigureName, rows: [&Row; 2], smallest_effect: f64) -> FigureChange {
+        let figure = name.figure;
+        let values = |comparison: &Analysis<'_>, row: &Row| -> Vec<(u64, f64)> {
+            let runs = comparison.variants[row.variant].runs.iter();
+            runs.filter_map(|run| Some((run.seed, row.sample(run.repeat)?.figure(figure)))).collect()
+        };
+        let (before, after) = (values(self.before, rows[0]), values(self.after, rows[1]));
+        let pairs: Vec<(f64, f64)> = before
+            .iter()
+            .filter_map(|(seed, value)| {
+                let (_, other) = after.iter().find(|(other, _)| other == seed)?;
+                Some((*value, *other))
+            })
+            .collect();
+        // A seed in common by accident makes no pairs of all others.
+        let paired = pairs.len() == before.len().min(after.len());
+        let better = |logarithm: f64| if figure.higher_is_better() { logarithm } else { -logarithm };
+        // Of maxima there is no interval: their distribution has too long a tail for one.
+        let without =
+            |change: Change| if figure == Figure::Max { Change { low: None, high: None, ..change } } else { change };
+        let change = if !paired {
+            let logarithms =
+                |values: &[(u64, f64)]| values.iter().map(|(_, value)| better(value.ln())).collect::<Vec<_>>();
+            let (before, after) = (logarithms(&before), logarithms(&after));
+            stats::welch(&before, &after).map(|(mean, half)| Change::within(mean, half))
+        } else {
+            Change::of(&pairs.iter().map(|(before, after)| better((after / before).ln())).collect::<Vec<_>>())
+        };
+        let change = change.filter(|change| change.factor.is_finite() && change.factor > 0.0).map(without);
+        let is_same = paired && pairs.iter().all(|(one, other)| one == other);
+        let outcome = match change {
+            _ if is_same => Outcome::Same,
+            None => Outcome::NoInterval,
+            Some(change) if change.factor.max(1.0 / change.factor) < 1.0 + smallest_effect => Outcome::Small,
+            Some(change) if change.is_better() => Outcome::Better,
+            Some(change) if change.is_worse() => Outcome::Worse,
+            Some(change) if change.low.is_some() => Outcome::WithinNoise,
+            Some(_) => Outcome::NoInterval,
+        };
+        FigureChange {
+            label: label.to_owned(),
+            figure: name,
+            before: rows[0].estimate(figure),
+            after: rows[1].estimate(figure),
+            change,
+            paired,
+            outcome,
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The result document: runs with everything needed to repeat and to render them again.
+
+mod advice;
+mod check;
+mod device_name;
+mod distribution;
+mod excerpt;
+mod guests;
+mod locks;
+mod setup;
+mod statistics;
+mod summary;
+mod variant;
+mod verdict;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::figure_name::FigureName;
+use crate::focus::WeightedFigure;
+use hoistway_measure::{DiskSummary, PageCacheSummary, fio};
+
+pub use advice::{Advice, Caution, Check, Stack, UdevRule};
+pub use device_name::device_name;
+pub use distribution::LatencyDistribution;
+pub use excerpt::{Excerpt, ExcerptAnswer, ExcerptReason, ExcerptRequest};
+pub use guests::GuestsSummary;
+pub use locks::LockSummary;
+pub use setup::SetupSummary;
+pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
+pub use summary::{
+    DirectionSummary, FailedProcesses, JobSummary, LatencySummary, SeriesSummary, SyncSummary, cpu_us_per_io,
+};
+pub use variant::{RunVariant, value_text};
+pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift, Verdict};
+
+/// What [`ResultsDocument::format`] is written as. The number grows when a reader of the old form would be misled;
+/// new keys alone do not change it, as unknown keys are ignored.
+pub const FORMAT: &str = "hoistway-results/1";
+
+/// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
+pub const REVISION: u32 = 5;
+
+/// One comparison: a job under several schedulers, and what came out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultsDocument {
+    /// Always [`FORMAT`].
+    pub format: FormatTag,
+    /// [`REVISION`] of the version that wrote the document; 0 of those that did not say.
+    #[serde(default)]
+    pub revision: u32,
+    /// Version of hoistway that wrote the document.
+    pub version: String,
+    /// The command line, quoted so that a shell reads it as it was.
+    pub command: String,
+    /// The command and its arguments, one by one.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+    /// Path of the job file or trace, as given.
+    pub job_file: String,
+    /// The job file's text, so that the run can be repeated without the file.
+    pub job_text: String,
+    /// The device model with all its parameters: an object with a `name`, or an array of such objects.
+    pub device: Value,
+    /// The guests that the load ran in; null if it ran on the host itself. The device is the host's then.
+    #[serde(default)]
+    pub guests: Option<GuestsSummary>,
+    /// The kernel generation whose behaviour was simulated.
+    pub kernel: String,
+    /// Number of CPUs of the simulated host.
+    pub cpus: u32,
+    /// Number of hardware queues.
+    pub hw_queues: u32,
+    /// `nr_requests` of each queue.
+    pub nr_requests: u32,
+    /// The host profile (costs of the CPU model): its name, or an object with its parameters.
+    pub host: Value,
+    /// Seed from which every run's seed was derived.
+    pub seed: u64,
+    /// The seeds of the repeats, in their order.
+    #[serde(default)]
+    pub seeds: Vec<u64>,
+    /// Where the runs took place, if that was in several places: the figures of the head (device, kernel, CPUs, hardware
+    /// queues, requests, host) are those of the first then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setups: Vec<SetupSummary>,
+    /// Duration of the whole comparison, s of wall-clock time.
+    pub wall_seconds: f64,
+    /// I/Os simulated in all runs.
+    pub simulated_ios: u64,
+    /// Whether the runs were no simulations: the load ran for real, on the device that is named, for as long as it says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_real: bool,
+    /// Whether the comparison was cut short, so that runs are missing.
+    pub partial: bool,
+    /// Warnings and remarks for whoever reads the figures, one sentence each.
+    #[serde(default)]
+    pub notices: Vec<String>,
+    /// The scheduler that the kernel gives the devices by itself, if they have one in common.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_scheduler: Option<String>,
+    /// The scheduler that others are compared with. If null: the default one, or without it the first.
+    #[serde(default)]
+    pub baseline: Option<String>,
+    /// The figure that the load is about, if its author says.
+    #[serde(default)]
+    pub focus: Option<FigureName>,
+    /// What the results are to be judged by, if whoever asked for them said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub focuses: Vec<WeightedFigure>,
+    /// What is less, as a fraction, is no difference; null in documents of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_effect: Option<f64>,
+    /// What was written to files of `queue/` while each run went on, such as `300ms:scheduler=bfq`: a run is called after what it
+    /// began with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
+    /// What makes the results uncertain and cannot be seen in them, as half sentences: a load outside of the range that
+    /// the device's model is calibrated for.
+    #[serde(default)]
+    pub doubts: Vec<String>,
+    /// What to do, in each place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verdicts: Vec<Verdict>,
+    /// What the results mean, and what makes that uncertain: a sentence each.
+    #[serde(default)]
+    pub conclusion: Vec<String>,
+    /// What to write where for the verdicts, if whoever asked for them wanted to know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Advice>,
+    /// What the repeats say together; null in documents of versions that did not repeat.
+    #[serde(default)]
+    pub statistics: Option<Statistics>,
+    /// The runs: one for each scheduler, setting, setup and repeat.
+    pub runs: Vec<Run>,
+}
+
+/// One run of the job under one scheduler.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The scheduler's name, as in sysfs; with guests `GUEST-over-HOST`.
+    pub scheduler: String,
+    /// The block layer it ran on.
+    pub front: Front,
+    /// The kernel whose block layer it ran on, if that of the place lacks this scheduler.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ran_as: Option<String>,
+    /// The tunables that were set (not those left at their defaults), by name.
+    pub tunables: Map<String, Value>,
+    /// The files of `queue/` of every device that were written before, by name; none in documents of versions that did not say.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub queue_files: Map<String, Value>,
+    /// What tells it from other runs of the same scheduler.
+    #[serde(default)]
+    pub variant: RunVariant,
+    /// Where it took place: index into [`ResultsDocument::setups`]; 0 if there are none.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub setup: u32,
+    /// Number of the repeat, from 0.
+    pub repeat: u32,
+    /// The run's seed; the same for all schedulers of one repeat.
+    pub seed: u64,
+    /// Virtual time that passed, s.
+    pub simulated_seconds: f64,
+    /// I/Os simulated.
+    pub simulated_ios: u64,
+    /// Duration of the run, s of wall-clock time.
+    pub wall_seconds: f64,
+    /// Modelled CPU time of the host for each I/O, us: of submitting, completing and polling. Null without I/O, and in
+    /// documents of versions that did not say.
+    pub cpu_us_per_io: Option<f64>,
+    /// Statistics of the devices, if they were kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskSummary>,
+    /// What locks of schedulers cost, if the host has a price for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<LockSummary>,
+    /// What the page cache did, if a job used it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache: Option<PageCacheSummary>,
+    /// The figures of the comparison table, one entry for each job of the job file.
+    #[serde(default)]
+    pub jobs: Vec<JobSummary>,
+    /// Some of its requests, one by one, if they were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excerpt: Option<Excerpt>,
+    /// The run as fio would report it.
+    pub fio: fio::Output,
+}
+
+impl Run {
+    /// The tunables that were set: `slice_idle=0, low_latency=0`.
+    pub fn setting(&self) -> String {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let set = self.tunables.iter().map(|(name, value)| format!("{name}={}", text(value)));
+        set.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn is_first(setup: &u32) -> bool {
+    *setup == 0
+}
+
+/// The block layer that a scheduler ran on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Front {
+    /// Multi-queue.
+    Mq,
+    /// Single-queue, as in Linux until 4.20.
+    Legacy,
+}
+
+/// Stands for [`FORMAT`], the only value of the key `format`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FormatTag;
+
+impl Serialize for FormatTag {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(FORMAT)
+    }
+}
+
+impl<'de> Deserialize<'de> for FormatTag {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let found = String::deserialize(deserializer)?;
+        if found == FORMAT { Ok(Self) } else { Err(D::Error::custom(ReadError::UnknownFormat { found })) }
+    }
+}
+
+/// Why a text is not a result document that can be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The text is no JSON object with a `format`.
+    #[error("not a result document: it should be a JSON object that begins with {{\"format\": \"{FORMAT}\"")]
+    NotADocument,
+    /// A format that this version does not know.
+    #[error(
+        "unknown result format \"{found:.60}\": this version reads \"{FORMAT}\"; use the version that wrote the file"
+    )]
+    UnknownFormat {
+        /// The value of `format`.
+        found: String,
+    },
+    /// The document of a search, of a format that this version does not know.
+    #[error(
+        "unknown format of a search \"{found:.60}\": this version reads \"{}\"; use the version that wrote the file",
+        crate::tuning::FORMAT
+    )]
+    UnknownSearch {
+        /// The value of `format`.
+        found: String,
+    },
+    /// Broken JSON.
+    #[error("the result document cannot be read: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A key is missing or of the wrong type.
+    #[error("the result document cannot be read: {field}: {error}")]
+    Field {
+        /// The way to it.
+        field: String,
+        /// What is wrong with it.
+        error: serde_json::Error,
+    },
+    /// Fields that do not fit together.
+    #[error("the result document cannot be read: {field}: {expected}")]
+    Inconsistent {
+        /// The way to one of them.
+        field: String,
+        /// What was expected of it.
+        expected: &'static str,
+    },
+}
+
+impl ResultsDocument {
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// Says what is wrong if the text is something else, is of an unknown format or is damaged.
+    pub fn from_json(text: &str) -> Result<Self, ReadError> {
+        /// Only the format, so that a document of another format is not blamed for its other keys.
+        #[derive(Deserialize)]
+        struct Header {
+            format: Option<Value>,
+        }
+        // A list would do for a structure, too.
+        if text.trim_start().starts_with('[') {
+            return Err(ReadError::NotADocument);
+        }
+        let header: Header = match serde_json::from_str(text) {
+            Ok(header) => header,
+            Err(error) if error.classify() == serde_json::error::Category::Data => return Err(ReadError::NotADocument),
+            // Where it breaks off.
+            Err(error) => return Self::of_this_format(text).and(Err(error.into())),
+        };
+        match header.format {
+            Some(Value::String(found)) if found == FORMAT => Self::of_this_format(text),
+            Some(Value::String(found)) => Err(ReadError::UnknownFormat { found }),
+            _ => Err(ReadError::NotADocument),
+        }
+    }
+
+    fn of_this_format(text: &str) -> Result<Self, ReadError> {
+        let document: Self = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text))
+            .map_err(|error| ReadError::Field { field: error.path().to_string(), error: error.into_inner() })?;
+        check::check(&document).map_err(|(field, expected)| ReadError::Inconsistent { field, expected })?;
+        Ok(document)
+    }
+
+    /// The device and the kernel that a run took place on.
+    pub fn place_of(&self, run: &Run) -> (&Value, &str) {
+        match self.setups.get(run.setup as usize) {
+            Some(setup) => (&setup.device, &setup.kernel),
+            None => (&self.device, &self.kernel),
+        }
+    }
+
+    /// The same without anything that depends on when and how fast it was made: wall-clock durations are 0, fio's
+    /// timestamps those of 1970. Equal inputs and seeds give equal documents then.
+    pub fn without_wall_clock(&self) -> Self {
+        let mut document = self.clone();
+        document.wall_seconds = 0.0;
+        for run in &mut document.runs {
+            run.wall_seconds = 0.0;
+            run.fio.set_timestamp_ms(0);
+        }
+        document
+    }
+}

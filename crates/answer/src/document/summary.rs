@@ -1,0 +1,266 @@
+//! The figures of a comparison table: what fio's entries cannot be added up to afterwards.
+
+use serde::{Deserialize, Serialize};
+
+use super::distribution::LatencyDistribution;
+use hoistway_measure::Direction;
+use hoistway_measure::histogram::LatencyHistogram;
+use hoistway_measure::measurement::ProcessResult;
+use hoistway_measure::rate::per_second;
+use hoistway_measure::series::{Interval, Series};
+use hoistway_measure::settling::Settling;
+use hoistway_measure::stats;
+
+/// One job of the job file, all its processes (clones) taken together.
+///
+/// Rates are *sums* over the processes, each over its own runtime; latencies are those of *all* the job's I/Os, from
+/// the merged histograms. fio's output cannot give this: without `group_reporting` it has an entry for each process,
+/// whose percentiles do not add up, and with it one for several jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobSummary {
+    /// The job's name.
+    pub name: String,
+    /// Index of its section in the job file, from 0.
+    pub job: u32,
+    /// Number of processes.
+    pub processes: u32,
+    /// Those of them that an error ended, by errno; their figures are those until then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<FailedProcesses>,
+    /// Modelled CPU time for each I/O, us, as [`Run::cpu_us_per_io`](super::Run::cpu_us_per_io).
+    #[serde(default)]
+    pub cpu_us_per_io: Option<f64>,
+    /// The first job that does the same under another name, on other files or elsewhere on them (its own index if that is it
+    /// and others follow); None if it is like no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alike: Option<u32>,
+    /// Whether its I/Os lie anywhere, not one behind the other; None in documents of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random: Option<bool>,
+    /// Jain's index of the I/Os a second of its processes: 1 if all have the same, 1/n if one of n has everything. None of a
+    /// single process, and without I/O.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<f64>,
+    /// Directions in which there was I/O, in fio's order.
+    pub directions: Vec<DirectionSummary>,
+    /// Its `fsync`s, `fdatasync`s and the like; None without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync: Option<SyncSummary>,
+}
+
+/// Processes of a job that the same error ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedProcesses {
+    /// The error, as a positive number of Linux.
+    pub errno: i32,
+    /// How many of them.
+    pub processes: u32,
+}
+
+/// One direction of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DirectionSummary {
+    /// Read, write or trim.
+    pub direction: Direction,
+    /// I/Os completed.
+    pub ios: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// I/Os per second, summed over the processes.
+    pub iops: f64,
+    /// Bandwidth, summed over the processes.
+    pub bytes_per_second: f64,
+    /// Total latency (fio's `lat`).
+    pub lat_ns: LatencySummary,
+    /// The same in more points; empty in documents of versions that did not say.
+    #[serde(default)]
+    pub distribution: LatencyDistribution,
+    /// How it went over time.
+    #[serde(default)]
+    pub series: SeriesSummary,
+    /// Whether it had settled.
+    #[serde(default)]
+    pub settling: Settling,
+}
+
+/// The `fsync`s, `fdatasync`s and the like of a job: commits, to a database.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SyncSummary {
+    /// How many have ended.
+    pub syncs: u64,
+    /// How many a second, summed over the processes.
+    pub syncs_per_second: f64,
+    /// Their latency.
+    pub lat_ns: LatencySummary,
+    /// The same in more points; empty in documents of versions that did not say.
+    #[serde(default)]
+    pub distribution: LatencyDistribution,
+}
+
+/// I/Os and latencies over time: of the intervals of equal length that lie wholly in the measurement, which begins
+/// after the ramp.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SeriesSummary {
+    /// Length of an interval, s.
+    pub interval_seconds: f64,
+    /// I/Os that ended in each interval.
+    pub ios: Vec<u64>,
+    /// Their mean total latency, ns; 0 without any.
+    pub mean_lat_ns: Vec<u64>,
+}
+
+/// A distribution of latencies, ns. Percentiles are midpoints of bins, so they may be off by 1/128.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencySummary {
+    /// Smallest.
+    pub min: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation of the single latencies.
+    pub stddev: f64,
+    /// Median.
+    pub p50: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p99_9: u64,
+    /// Largest.
+    pub max: u64,
+}
+
+/// CPU time that was spent for these processes while they were measured, us for each of their I/Os, syncs included. None
+/// without any.
+pub fn cpu_us_per_io<'a>(processes: impl IntoIterator<Item = &'a ProcessResult>) -> Option<f64> {
+    let (mut ns, mut ios) = (0, 0);
+    for process in processes {
+        ns += process.cpu.user_ns + process.cpu.system_ns;
+        ios += process.sync.total_ios + process.directions.iter().map(|direction| direction.ios).sum::<u64>();
+    }
+    (ios > 0).then(|| ns as f64 / 1e3 / ios as f64)
+}
+
+impl JobSummary {
+    /// Summaries of all jobs, in the order of the job file.
+    pub fn from_processes(processes: &[ProcessResult]) -> Vec<Self> {
+        let mut by_job: Vec<&ProcessResult> = processes.iter().collect();
+        by_job.sort_by_key(|process| process.job);
+        by_job.chunk_by(|a, b| a.job == b.job).map(Self::of_clones).collect()
+    }
+
+    /// Processes that an error ended.
+    pub fn failed_processes(&self) -> u32 {
+        self.failed.iter().map(|failed| failed.processes).sum()
+    }
+
+    fn of_clones(clones: &[&ProcessResult]) -> Self {
+        let summaries = Direction::ALL.into_iter().map(|direction| DirectionSummary::of_clones(direction, clones));
+        Self {
+            name: clones[0].name.clone(),
+            job: clones[0].job,
+            processes: clones.len() as u32,
+            failed: FailedProcesses::among(clones),
+            cpu_us_per_io: cpu_us_per_io(clones.iter().copied()),
+            alike: None,
+            random: None,
+            fairness: stats::jain_index(&clones.iter().map(|clone| rate_of(clone)).collect::<Vec<_>>()),
+            directions: summaries.filter(|summary| summary.ios > 0).collect(),
+            sync: SyncSummary::of_clones(clones),
+        }
+    }
+}
+
+/// I/Os a second of a process.
+fn rate_of(process: &ProcessResult) -> f64 {
+    per_second(process.total_ios(), process.runtime_ns)
+}
+
+impl SyncSummary {
+    fn of_clones(clones: &[&ProcessResult]) -> Option<Self> {
+        let mut lat = LatencyHistogram::new();
+        clones.iter().for_each(|process| lat.merge(&process.sync.lat));
+        let syncs = clones.iter().map(|process| process.sync.total_ios).sum();
+        let syncs_per_second =
+            clones.iter().map(|process| per_second(process.sync.total_ios, process.runtime_ns)).sum();
+        (syncs > 0).then(|| Self {
+            syncs,
+            syncs_per_second,
+            lat_ns: LatencySummary::from(&lat),
+            distribution: LatencyDistribution::from(&lat),
+        })
+    }
+}
+
+impl FailedProcesses {
+    fn among(clones: &[&ProcessResult]) -> Vec<Self> {
+        let mut errors: Vec<i32> = clones.iter().map(|process| process.error).filter(|&error| error != 0).collect();
+        errors.sort_unstable();
+        let alike = errors.chunk_by(|a, b| a == b);
+        alike.map(|errors| Self { errno: errors[0], processes: errors.len() as u32 }).collect()
+    }
+}
+
+impl DirectionSummary {
+    fn of_clones(direction: Direction, clones: &[&ProcessResult]) -> Self {
+        let mut lat = LatencyHistogram::new();
+        let mut series = Series::new();
+        let (mut shortest_ns, mut longest_ns) = (u64::MAX, 0);
+        let mut summary = Self {
+            direction,
+            ios: 0,
+            bytes: 0,
+            iops: 0.0,
+            bytes_per_second: 0.0,
+            lat_ns: LatencySummary::default(),
+            distribution: LatencyDistribution::default(),
+            series: SeriesSummary::default(),
+            settling: Settling::Unknown,
+        };
+        for process in clones {
+            let measured = process.direction(direction);
+            summary.ios += measured.ios;
+            summary.bytes += measured.bytes;
+            summary.iops += per_second(measured.ios, process.runtime_ns);
+            summary.bytes_per_second += per_second(measured.bytes, process.runtime_ns);
+            lat.merge(&measured.lat);
+            series.merge(&measured.series);
+            if measured.ios > 0 {
+                shortest_ns = shortest_ns.min(process.runtime_ns);
+                longest_ns = longest_ns.max(process.runtime_ns);
+            }
+        }
+        summary.lat_ns = LatencySummary::from(&lat);
+        summary.distribution = LatencyDistribution::from(&lat);
+        summary.series = SeriesSummary::of(series.complete(longest_ns), series.length_ns());
+        // A clone that has ended is no sign of a run that is still finding its pace.
+        summary.settling = Settling::of(series.complete(shortest_ns), series.length_ns());
+        summary
+    }
+}
+
+impl SeriesSummary {
+    fn of(intervals: &[Interval], length_ns: u64) -> Self {
+        Self {
+            interval_seconds: length_ns as f64 / 1e9,
+            ios: intervals.iter().map(|interval| interval.ios).collect(),
+            mean_lat_ns: intervals.iter().map(|interval| interval.lat_ns / interval.ios.max(1)).collect(),
+        }
+    }
+}
+
+impl From<&LatencyHistogram> for LatencySummary {
+    /// All zero for an empty histogram.
+    fn from(histogram: &LatencyHistogram) -> Self {
+        let (min, max) = (histogram.min().unwrap_or(0), histogram.max().unwrap_or(0));
+        // Percentiles are midpoints of bins: beside the exact maximum nobody would believe one above it.
+        let percentile = |percent| histogram.percentile(percent).unwrap_or(0).clamp(min, max);
+        Self {
+            min,
+            mean: histogram.mean(),
+            stddev: histogram.stddev(),
+            p50: percentile(50.0),
+            p99: percentile(99.0),
+            p99_9: percentile(99.9),
+            max,
+        }
+    }
+}

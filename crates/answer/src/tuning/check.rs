@@ -1,0 +1,111 @@
+//! Reads the document of a search, and refuses one that was cut or edited.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{FORMAT, Round, Setting, Standing, TuneRun, Tuning};
+use crate::check::Contradiction;
+use crate::document::ReadError;
+use crate::figure::Figure;
+use hoistway_measure::stats;
+
+impl Tuning {
+    /// Whether a text calls itself the document of a search, of this version or another.
+    pub fn is_meant_by(text: &str) -> bool {
+        #[derive(Deserialize)]
+        struct Header {
+            format: Option<Value>,
+        }
+        let series = FORMAT.split_once('/').map_or(FORMAT, |(series, _)| series);
+        let is_of_series = |format: &str| format.split('/').next() == Some(series);
+        match serde_json::from_str::<Header>(text) {
+            Ok(header) => header.format.as_ref().and_then(Value::as_str).is_some_and(is_of_series),
+            // One that breaks off begins as it should.
+            Err(_) => text.chars().take(HEAD_CHARACTERS).collect::<String>().contains(&format!("\"{series}/")),
+        }
+    }
+
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// Which field is missing, wrong, or not what the document's own runs say.
+    pub fn from_json(text: &str) -> Result<Self, ReadError> {
+        let document: Self = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text))
+            .map_err(|error| ReadError::Field { field: error.path().to_string(), error: error.into_inner() })?;
+        if document.format != FORMAT {
+            return Err(ReadError::UnknownSearch { found: document.format });
+        }
+        Ok(document)
+    }
+
+    /// Whether its parts fit each other: what is told of settings is what their runs say.
+    ///
+    /// # Errors
+    /// The first part that does not.
+    pub fn check(&self) -> Result<(), Contradiction> {
+        let wrong = |field: String, problem: &str| Err(Contradiction { field, problem: problem.to_owned() });
+        let mut seeds: Vec<u64> = Vec::new();
+        for run in &self.runs {
+            if !seeds.contains(&run.seed) {
+                seeds.push(run.seed);
+            }
+        }
+        let mut values: BTreeMap<(&Setting, u64, Option<u64>), &TuneRun> = BTreeMap::new();
+        for run in &self.runs {
+            values.insert((&run.setting, run.seed, run.runtime_ns), run);
+        }
+        let mut used = 0;
+        for (place, round) in self.rounds.iter().enumerate() {
+            let count = round.settings.iter().map(|standing| standing.seeds as usize).max().unwrap_or(0);
+            let Some(of_round) = seeds.get(used..used + count) else {
+                return wrong(format!("rounds[{place}]"), "has more seeds than there are runs of");
+            };
+            used += count;
+            for (number, standing) in round.settings.iter().enumerate() {
+                if !is_as_it_ran(standing, round, of_round, &values) {
+                    return wrong(format!("rounds[{place}].settings[{number}].figures"), "is not what `runs` say");
+                }
+            }
+        }
+        let [first, last] = [self.rounds.first(), self.rounds.last()].map(|round| round.map_or(&[][..], settings));
+        if let Some(place) = self.front.iter().position(|standing| !first.contains(standing)) {
+            return wrong(format!("front[{place}]"), "is none of the first round");
+        }
+        match &self.found {
+            Some(found) if last.first() != Some(&found.best) => {
+                wrong("found.best".to_owned(), "is not the first of the last round")
+            }
+            Some(found) if found.holds != found.best.holds => {
+                wrong("found.holds".to_owned(), "is not that of `found.best`")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// In which a document says what it is.
+const HEAD_CHARACTERS: usize = 200;
+
+fn settings(round: &Round) -> &[Standing] {
+    &round.settings
+}
+
+fn is_as_it_ran(
+    standing: &Standing,
+    round: &Round,
+    seeds: &[u64],
+    runs: &BTreeMap<(&Setting, u64, Option<u64>), &TuneRun>,
+) -> bool {
+    standing.figures.iter().all(|(name, spread)| {
+        let value = |seed: &u64| runs.get(&(&standing.setting, *seed, round.runtime_ns))?.figures.get(name).copied();
+        let values: Vec<f64> = seeds.iter().filter_map(value).collect();
+        let reckoned = match name.figure {
+            Figure::Max => values.into_iter().reduce(f64::max),
+            _ => stats::mean(&values),
+        };
+        // Numbers are written with as many digits as they have.
+        reckoned.is_some_and(|mean| mean == spread.mean)
+    })
+}

@@ -1,0 +1,95 @@
+//! Who has a part in a load: a job, or several that are alike, which are judged as one.
+
+use crate::analysis::{Analysis, JobAnalysis, OperationAnalysis};
+use crate::document::Aspect;
+use crate::figure::Figure;
+use hoistway_measure::Operation;
+use hoistway_measure::stats::jain_index;
+
+/// Jobs that are alike, or one.
+#[derive(Clone)]
+pub(super) struct Party<'a> {
+    comparison: &'a Analysis<'a>,
+    pub(super) jobs: Vec<&'a JobAnalysis>,
+}
+
+impl<'a> Party<'a> {
+    /// All parties, in the order of their first jobs.
+    pub(super) fn all(comparison: &'a Analysis<'a>) -> Vec<Self> {
+        let mut parties: Vec<Self> = Vec::new();
+        for job in &comparison.jobs {
+            let is_mine = |party: &&mut Self| party.jobs[0].alike.is_some() && party.jobs[0].alike == job.alike;
+            match parties.iter_mut().find(is_mine) {
+                Some(party) => party.jobs.push(job),
+                None => parties.push(Self { comparison, jobs: vec![job] }),
+            }
+        }
+        parties
+    }
+
+    /// One job alone, whatever it is like.
+    pub(super) fn of(comparison: &'a Analysis<'a>, job: &'a JobAnalysis) -> Self {
+        Self { comparison, jobs: vec![job] }
+    }
+
+    /// The name of its first job.
+    pub(super) fn name(&self) -> &'a str {
+        &self.jobs[0].name
+    }
+
+    /// What any of its jobs did.
+    pub(super) fn operations(&self) -> impl Iterator<Item = Operation> + use<'_> {
+        let did = |operation: &Operation| self.jobs.iter().any(|job| find(job, *operation).is_some());
+        Operation::ALL.into_iter().filter(did)
+    }
+
+    /// The rows of an operation, of each job.
+    pub(super) fn of_operation(&self, operation: Operation) -> impl Iterator<Item = &'a OperationAnalysis> {
+        self.jobs.iter().filter_map(move |job| find(job, operation))
+    }
+
+    /// A measure in one repeat under a variant; None if there was nothing to measure.
+    pub(super) fn value(
+        &self,
+        operation: Option<Operation>,
+        aspect: Aspect,
+        variant: usize,
+        repeat: u32,
+    ) -> Option<f64> {
+        let of_jobs = |figure: Figure| -> Vec<f64> {
+            let Some(operation) = operation else { return Vec::new() };
+            let rows = self.of_operation(operation).filter_map(|operation| operation.row(variant));
+            rows.filter_map(|row| Some(row.sample(repeat)?.figure(figure))).collect()
+        };
+        match aspect {
+            Aspect::Figure(figure) => median(of_jobs(figure)),
+            Aspect::Worst(figure) => {
+                let worse = if figure.higher_is_better() { f64::min } else { f64::max };
+                of_jobs(figure).into_iter().reduce(worse)
+            }
+            Aspect::Fairness => self.fairness(variant, repeat),
+        }
+    }
+
+    /// Jain's index among its jobs, or the processes of its only one.
+    fn fairness(&self, variant: usize, repeat: u32) -> Option<f64> {
+        let run = self.comparison.variants[variant].runs.iter().find(|run| run.repeat == repeat)?;
+        let summaries = || run.jobs.iter().filter(|summary| self.jobs.iter().any(|job| job.job == summary.job));
+        if self.jobs.len() == 1 {
+            return summaries().next()?.fairness;
+        }
+        let iops = summaries().map(|summary| summary.directions.iter().map(|direction| direction.iops).sum());
+        jain_index(&iops.collect::<Vec<f64>>())
+    }
+}
+
+fn find(job: &JobAnalysis, operation: Operation) -> Option<&OperationAnalysis> {
+    job.operations.iter().find(|known| known.operation == operation)
+}
+
+/// The middle one; of an even number the mean of the two in the middle.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    Some(if values.len() % 2 == 1 { upper } else { (values[values.len() / 2 - 1] + upper) / 2.0 })
+}

@@ -1,0 +1,143 @@
+//! What a variant loses and gains beside the figure that it is judged by.
+
+use super::focus::{Focus, has_percentiles, throughput};
+use super::party::Party;
+use super::ratio::{Ratio, logarithm};
+use crate::analysis::Analysis;
+use crate::document::{Aspect, Shift};
+use crate::figure::Figure;
+use hoistway_measure::Operation;
+
+/// A loss of this factor is told, and counts, although the repeats do not agree on it: caution is cheaper than a stall. A smaller one is told
+/// if it would be more than is gained, and does not count.
+const UNCERTAIN_FACTOR: f64 = 1.25;
+/// A loss of this factor of a largest latency, which is a single I/O, is told although it may be chance, and counts if it is not.
+const LARGE_FACTOR_OF_MAX: f64 = 2.0;
+
+/// Whether it is that of a single I/O.
+fn is_max(aspect: Aspect) -> bool {
+    matches!(aspect, Aspect::Figure(Figure::Max))
+}
+
+/// Whether a loss by this factor is told although it may be chance. `gain` is what is gained for it, as a factor, if anything.
+pub(crate) fn is_told_though_uncertain(aspect: Aspect, factor: f64, gain: Option<f64>) -> bool {
+    match gain {
+        _ if is_max(aspect) => factor >= LARGE_FACTOR_OF_MAX,
+        Some(gain) => factor >= UNCERTAIN_FACTOR.min(gain),
+        None => factor >= UNCERTAIN_FACTOR,
+    }
+}
+
+/// What is shown of the values of the runs, beside the factor of a typical run: their mean, and of largest latencies the geometric one,
+/// as the largest of all runs may be the same on both sides.
+pub(crate) fn shown(aspect: Aspect, values: &[f64]) -> f64 {
+    let mean = |of: fn(f64) -> f64| values.iter().copied().map(of).sum::<f64>() / values.len() as f64;
+    if is_max(aspect) { mean(f64::ln).exp() } else { mean(|value| value) }
+}
+
+/// Whether a loss can outweigh a gain. A largest latency is that of a single I/O, which in one run met a stall and in the next one did not:
+/// it counts if it is of the job in focus, the runs agree on it, and it is large; else the number of runs would decide.
+pub(crate) fn can_outweigh(aspect: Aspect, is_of_focus: bool, significant: Option<bool>, factor: f64) -> bool {
+    let is_certain = significant != Some(false);
+    if is_max(aspect) {
+        is_of_focus && is_certain && factor >= LARGE_FACTOR_OF_MAX
+    } else {
+        is_certain || factor >= UNCERTAIN_FACTOR
+    }
+}
+
+/// What changes from one variant to another.
+pub(super) struct Shifts {
+    /// Worst first.
+    pub(super) losses: Vec<Shift>,
+    /// Largest first.
+    pub(super) gains: Vec<Shift>,
+}
+
+/// All changes of at least `smallest_effect`. `gain` is what the change brings in the focus, as a factor, if anything.
+pub(super) fn shifts(
+    comparison: &Analysis<'_>,
+    focus: &Focus<'_>,
+    [from, to]: [usize; 2],
+    smallest_effect: f64,
+    gain: Option<f64>,
+) -> Shifts {
+    let mut shifts = Shifts { losses: Vec::new(), gains: Vec::new() };
+    for party in Party::all(comparison) {
+        for (operation, aspect) in aspects(&party) {
+            // With one figure in focus, that is what everything else is weighed against.
+            let is_focus = focus.parts.iter().any(|part| part.is_shown_by(&party, operation, aspect));
+            if is_focus && focus.parts.len() == 1 {
+                continue;
+            }
+            let Some((shift, ratio)) = shift(comparison, &party, operation, aspect, [from, to]) else { continue };
+            if shift.factor < 1.0 + smallest_effect {
+                continue;
+            }
+            if ratio.mean > 0.0 {
+                if shift.significant != Some(false) {
+                    shifts.gains.push(Shift { weighs: !is_focus && !is_max(aspect), ..shift });
+                }
+            } else if shift.significant != Some(false) || is_told_though_uncertain(aspect, shift.factor, gain) {
+                let is_own = focus.parts.iter().any(|part| part.party.jobs[0].job == party.jobs[0].job);
+                let weighs = !is_focus && can_outweigh(aspect, is_own, shift.significant, shift.factor);
+                shifts.losses.push(Shift { weighs, ..shift });
+            }
+        }
+    }
+    for side in [&mut shifts.losses, &mut shifts.gains] {
+        side.sort_by(|a, b| b.factor.total_cmp(&a.factor));
+    }
+    shifts
+}
+
+/// What is looked at of a party.
+fn aspects(party: &Party<'_>) -> Vec<(Option<Operation>, Aspect)> {
+    let mut aspects = vec![(None, Aspect::Fairness)];
+    for operation in party.operations() {
+        let mut add = |aspect| aspects.push((Some(operation), aspect));
+        add(Aspect::Figure(throughput(party, operation)));
+        add(Aspect::Figure(Figure::Mean));
+        add(Aspect::Figure(Figure::Max));
+        if has_percentiles(party, operation) {
+            add(Aspect::Figure(Figure::P99));
+            if party.jobs.len() > 1 {
+                add(Aspect::Worst(Figure::P99));
+            }
+        }
+    }
+    aspects
+}
+
+fn shift(
+    comparison: &Analysis<'_>,
+    party: &Party<'_>,
+    operation: Option<Operation>,
+    aspect: Aspect,
+    [from, to]: [usize; 2],
+) -> Option<(Shift, Ratio)> {
+    let higher_is_better = match aspect {
+        Aspect::Figure(figure) | Aspect::Worst(figure) => figure.higher_is_better(),
+        Aspect::Fairness => true,
+    };
+    let mut pairs = Vec::new();
+    for run in &comparison.variants[from].runs {
+        let value = |variant| party.value(operation, aspect, variant, run.repeat);
+        pairs.extend(value(from).zip(value(to)));
+    }
+    let logarithms: Option<Vec<f64>> = pairs.iter().map(|(from, to)| logarithm(*from, *to, higher_is_better)).collect();
+    let ratio = Ratio::of(&logarithms?)?;
+    let (before, after): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+    let shift = Shift {
+        job: party.name().to_owned(),
+        jobs: party.jobs.len() as u32,
+        operation,
+        aspect,
+        from: shown(aspect, &before),
+        to: shown(aspect, &after),
+        factor: ratio.mean.abs().exp(),
+        significant: ratio.is_significant(),
+        weighs: true,
+    };
+    Some((shift, ratio))
+}

@@ -1,0 +1,109 @@
+//! Names of figures: read, written, and looked up in results.
+
+use hoistway_answer::document::{JobSummary, ResultsDocument};
+use hoistway_answer::{Figure, FigureName};
+use hoistway_measure::{Direction, Operation, ProcessResult};
+use proptest::prelude::*;
+use serde_json::json;
+
+fn error(text: &str) -> String {
+    text.parse::<FigureName>().unwrap_err().to_string()
+}
+
+#[test]
+fn a_name_says_job_operation_and_figure() {
+    let name: FigureName = "backends:read:p99".parse().unwrap();
+    let same = FigureName { job: "backends".to_owned(), operation: Operation::Read, figure: Figure::P99 };
+    assert_eq!((&name, name.to_string().as_str()), (&same, "backends:read:p99"));
+    let quoted: FigureName = r#""the \"db\": a\\b":write:p99.9"#.parse().unwrap();
+    assert_eq!((quoted.job.as_str(), quoted.figure), (r#"the "db": a\b"#, Figure::P99_9));
+    let needless: FigureName = r#""log":trim:max"#.parse().unwrap();
+    assert_eq!(needless.to_string(), "log:trim:max");
+}
+
+#[test]
+fn what_names_no_figure_is_told_with_the_grammar_and_what_there_is() {
+    for (text, problem) in [
+        ("", "it has no job"),
+        (":read:p99", "it has no job"),
+        ("backends", "it has no operation and figure"),
+        ("backends:read", "it has no operation and figure"),
+        ("a:b:read:p99", "it has too many parts"),
+        ("backends:reads:p99", "\"reads\" is no operation"),
+        ("backends:read:p98", "\"p98\" is no figure"),
+        ("wal:sync:bandwidth", "a sync has no bandwidth"),
+        ("\"a:read:p99", "the closing quotation mark is missing"),
+        ("\"a\"read:p99", "no colon follows the quoted job"),
+        ("\"a\\n\":read:p99", "behind \\ only"),
+    ] {
+        let error = error(text);
+        assert!(error.starts_with(&format!("{text:?} names no figure: {problem}")), "{error}");
+        assert!(error.contains("expected JOB:OPERATION:FIGURE, such as backends:read:p99"), "{error}");
+        assert!(error.contains("read, write, trim, sync") && error.contains("bandwidth, mean, p50"), "{error}");
+    }
+}
+
+/// A document in which "log" has written and "db:main" has read.
+fn document() -> ResultsDocument {
+    let process = |job: u32, name: &str, direction, ios| {
+        let mut process = ProcessResult { name: name.to_owned(), job, runtime_ns: 1_000_000_000, ..Default::default() };
+        let measured = process.direction_mut(direction);
+        measured.ios = ios;
+        (0..ios).for_each(|_| measured.lat.record(100_000));
+        process
+    };
+    let processes = [process(0, "log", Direction::Write, 10), process(1, "db:main", Direction::Read, 20)];
+    serde_json::from_value(json!({
+        "format": "hoistway-results/1", "version": "0.1.0", "command": "", "job_file": "a.fio", "job_text": "",
+        "device": "null", "kernel": "6.18", "cpus": 1, "hw_queues": 1, "nr_requests": 2, "host": "instant", "seed": 1,
+        "wall_seconds": 0.0, "simulated_ios": 30, "partial": false,
+        "runs": [{
+            "scheduler": "none", "front": "mq", "tunables": {}, "repeat": 0, "seed": 1, "simulated_seconds": 1.0,
+            "simulated_ios": 30, "wall_seconds": 0.0, "cpu_us_per_io": null,
+            "jobs": JobSummary::from_processes(&processes), "fio": {"fio version": "fio-3.33", "jobs": []},
+        }],
+    }))
+    .unwrap()
+}
+
+#[test]
+fn a_figure_is_found_under_each_scheduler() {
+    let document = document();
+    let of = |name: &str| document.figure(&name.parse().unwrap());
+    let iops = of("\"db:main\":read:iops").unwrap();
+    assert_eq!(iops.iter().map(|(label, iops)| (label.as_str(), iops.mean)).collect::<Vec<_>>(), [("none", 20.0)]);
+    assert!((of("log:write:mean").unwrap()[0].1.mean - 100_000.0).abs() < 1000.0);
+}
+
+#[test]
+fn a_figure_that_results_do_not_have_is_told_with_those_that_they_have() {
+    let document = document();
+    for name in ["log:read:p99", "logs:write:p99"] {
+        let error = document.figure(&name.parse().unwrap()).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{name}: there was no such I/O")), "{error}");
+        assert!(error.contains("expected one of log:write, \"db:main\":read, each with one of iops,"), "{error}");
+    }
+    let nothing = ResultsDocument { runs: Vec::new(), ..document };
+    let error = nothing.figure(&"log:write:p99".parse().unwrap()).unwrap_err().to_string();
+    assert!(error.contains("expected results with I/O"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn every_name_reads_back_as_it_was_written(job in ".*", operation in 0usize..4, figure in 0usize..7) {
+        let (operation, figure) = (Operation::ALL[operation], Figure::ALL[figure]);
+        prop_assume!(figure.is_of(operation));
+        let name = FigureName { job, operation, figure };
+        let text = name.to_string();
+        prop_assert_eq!(text.parse::<FigureName>().unwrap(), name.clone());
+        let json = serde_json::to_string(&name).unwrap();
+        prop_assert_eq!(serde_json::from_str::<FigureName>(&json).unwrap(), name);
+    }
+
+    #[test]
+    fn what_was_read_means_the_same_when_it_is_written(text in r#"("[a-z:"\\ ]{0,6}"|[a-z" ]{1,6}):(read|write|trim|sync):(p99|p99\.9|iops|x)"#) {
+        if let Ok(name) = text.parse::<FigureName>() {
+            prop_assert_eq!(name.to_string().parse::<FigureName>().unwrap(), name);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What a comparison says of figures that leave no doubt, and of those that do.
+
+use crate::support;
+
+use hoistway_answer::document::{Aspect, Candidate, Decision, LatencySummary, Outcome, Run, Shift, Verdict};
+use hoistway_answer::{Analysis, Figure, ResultsDocument};
+use support::{Figures, Measured, document, verdict};
+
+/// By what factors reads and writes are slower than under the reference.
+type Slower = [f64; 2];
+
+const ONCE: Measured = Measured { iops: 10_000.0, mean: 1e6, p50: 1_000_000, p99: 4_000_000, max: 9_000_000 };
+/// What three repeats differ by.
+const REPEATS: [f64; 3] = [1.0, 1.01, 0.995];
+
+/// Three repeats of reads and writes under the reference and others.
+fn compared(others: &[Slower]) -> ResultsDocument {
+    let slower = |by: f64| Measured {
+        iops: ONCE.iops / by,
+        mean: ONCE.mean * by,
+        p50: (ONCE.p50 as f64 * by) as u64,
+        p99: (ONCE.p99 as f64 * by) as u64,
+        max: (ONCE.max as f64 * by) as u64,
+    };
+    let repeats = |by: &Slower| REPEATS.map(|repeat| by.map(|by| slower(by * repeat))).to_vec();
+    let figures: Figures = [[1.0; 2]].iter().chain(others).map(repeats).collect();
+    document(&figures)
+}
+
+/// The document with something changed in each run.
+fn each(mut document: ResultsDocument, change: impl Fn(&mut Run)) -> ResultsDocument {
+    document.runs.iter_mut().for_each(change);
+    document
+}
+
+fn of<'v>(verdict: &'v Verdict, scheduler: &str) -> &'v Candidate {
+    verdict.candidates.iter().find(|candidate| candidate.scheduler == scheduler).unwrap()
+}
+
+fn told(shifts: &[Shift]) -> Vec<(&str, Aspect)> {
+    shifts.iter().map(|shift| (shift.job.as_str(), shift.aspect)).collect()
+}
+
+#[test]
+fn the_best_is_taken_even_if_another_loses_less_unless_the_two_cannot_be_told_apart() {
+    let clear = verdict(&compared(&[[0.25, 1.05], [0.8, 1.0]]));
+    assert_eq!((clear.decision, clear.recommended.as_str()), (Decision::Change, "none"));
+    let alike = verdict(&compared(&[[0.5, 1.05], [0.5, 1.0]]));
+    assert_eq!((alike.decision, alike.recommended.as_str()), (Decision::Change, "kyber"));
+}
+
+#[test]
+fn what_is_worse_beyond_the_noise_is_told_from_what_may_be_chance_and_from_what_is_no_difference() {
+    let outcomes = |document: &ResultsDocument| {
+        let verdict = verdict(document);
+        assert_eq!((verdict.decision, verdict.recommended.as_str()), (Decision::Keep, "mq-deadline"));
+        ["none", "kyber"].map(|scheduler| of(&verdict, scheduler).outcome)
+    };
+    let mut document = compared(&[[1.3, 1.0], [1.01, 1.0]]);
+    assert_eq!(outcomes(&document), [Outcome::Worse, Outcome::NoDifference]);
+    // The second repeat says the opposite of the first.
+    let reads = |document: &mut ResultsDocument, repeat: u32, p99| {
+        let mut runs = document.runs.iter_mut();
+        let run = runs.find(|run| run.scheduler == "none" && run.repeat == repeat).unwrap();
+        run.jobs[0].directions[0].lat_ns.p99 = p99;
+    };
+    reads(&mut document, 0, 30_000_000);
+    reads(&mut document, 1, 1_000_000);
+    assert_eq!(outcomes(&document), [Outcome::WithinNoise, Outcome::NoDifference]);
+}
+
+#[test]
+fn a_loss_by_a_larger_factor_outweighs_the_gain_and_one_that_is_as_large_does_not() {
+    let outcome = |slower| of(&verdict(&compared(&[slower])), "none").outcome;
+    assert_eq!(outcome([0.5, 1.9]), Outcome::Better);
+    assert_eq!(outcome([0.5, 2.1]), Outcome::Outweighed);
+}
+
+#[test]
+fn what_is_gained_elsewhere_counts_from_a_tenth_on_and_where_nothing_is_lost() {
+    let outcome = |slower| of(&verdict(&compared(&[slower])), "none").outcome;
+    assert_eq!(outcome([1.0, 0.8]), Outcome::BetterElsewhere);
+    assert_eq!(outcome([1.0, 0.95]), Outcome::NoDifference);
+    let mut document = compared(&[[1.0, 0.8]]);
+    for run in document.runs.iter_mut().filter(|run| run.scheduler == "none") {
+        run.jobs[0].directions[0].lat_ns.mean *= 1.2;
+    }
+    assert_eq!(of(&verdict(&document), "none").outcome, Outcome::NoDifference);
+}
+
+#[test]
+fn a_single_io_of_somebody_else_is_no_reason_to_change() {
+    let with_writes = |change: fn(&mut LatencySummary)| {
+        let mut document = compared(&[[1.0, 1.0]]);
+        for run in document.runs.iter_mut().filter(|run| run.scheduler == "none") {
+            change(&mut run.jobs[1].directions[0].lat_ns);
+        }
+        let verdict = verdict(&document);
+        let none = of(&verdict, "none");
+        (none.outcome, none.gains.iter().map(|gain| (gain.job.clone(), gain.aspect)).collect::<Vec<_>>())
+    };
+    let (outcome, gains) = with_writes(|writes| writes.max /= 2);
+    assert_eq!((outcome, gains), (Outcome::NoDifference, vec![("writes".to_owned(), Aspect::Figure(Figure::Max))]));
+    assert_eq!(with_writes(|writes| writes.p99 /= 2).0, Outcome::BetterElsewhere);
+}
+
+#[test]
+fn what_a_verdict_is_judged_by_is_not_told_again_but_the_same_figure_of_another_job_is() {
+    let both_read = each(compared(&[[0.5, 0.5]]), |run| {
+        let reads = run.jobs[0].directions[0].direction;
+        run.jobs[1].directions[0].direction = reads;
+    });
+    let verdict = verdict(&both_read);
+    assert_eq!(verdict.focus[0].figure.to_string(), "reads:read:p99");
+    let gains = told(&of(&verdict, "none").gains);
+    let p99 = Aspect::Figure(Figure::P99);
+    assert!(gains.contains(&("writes", p99)) && !gains.contains(&("reads", p99)), "{gains:?}");
+    assert!(gains.contains(&("reads", Aspect::Figure(Figure::Mean))), "{gains:?}");
+}
+
+#[test]
+fn the_throughput_of_streams_is_their_bandwidth() {
+    let losses = |blocks: u64| {
+        let document = each(compared(&[[0.5, 1.5]]), |run| run.jobs[1].directions[0].bytes = blocks * 5000);
+        let verdict = verdict(&document);
+        told(&of(&verdict, "none").losses).into_iter().map(|(_, aspect)| aspect).collect::<Vec<_>>()
+    };
+    let [bandwidth, iops] = [Figure::Bandwidth, Figure::Iops].map(Aspect::Figure);
+    for (blocks, is_stream) in [(65_535, false), (65_536, true)] {
+        let losses = losses(blocks);
+        assert_eq!(
+            [losses.contains(&bandwidth), losses.contains(&iops)],
+            [is_stream, !is_stream],
+            "{blocks}: {losses:?}"
+        );
+    }
+}
+
+#[test]
+fn jobs_that_are_alike_are_judged_by_their_median_and_the_one_that_is_worst_off_is_looked_at() {
+    let alike = each(compared(&[[0.5, 0.5]]), |run| {
+        let mut slow = run.jobs[0].clone();
+        slow.directions[0].lat_ns.p99 *= 3;
+        (slow.name, slow.job) = ("slow".to_owned(), 2);
+        run.jobs.push(slow);
+        for job in [0, 2] {
+            run.jobs[job].alike = Some(0);
+        }
+    });
+    let verdict = verdict(&alike);
+    assert_eq!(verdict.alike, ["reads", "slow"]);
+    let (comparison, figure) = (Analysis::of(&alike), verdict.focus[0].figure.clone());
+    let estimate = verdict.estimate(&comparison, &figure, "mq-deadline").unwrap();
+    // In the middle of 4 ms and 12 ms.
+    let mean = REPEATS.iter().sum::<f64>() / 3.0;
+    assert!((estimate.mean / (8e6 * mean) - 1.0).abs() < 1e-3, "{estimate:?}");
+    let gains = &of(&verdict, "none").gains;
+    let worst = gains.iter().find(|gain| gain.aspect == Aspect::Worst(Figure::P99)).expect("it is looked at");
+    assert!((worst.from / (12e6 * mean) - 1.0).abs() < 1e-3 && worst.jobs == 2, "{worst:?}");
+    assert!(!gains.iter().any(|gain| gain.job == "writes" && matches!(gain.aspect, Aspect::Worst(_))), "one job alone");
+}

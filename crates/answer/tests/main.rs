@@ -1,0 +1,11 @@
+//! Documents, analyses and verdicts, as one program: each test program links the simulation and its libraries anew.
+
+mod diff;
+mod document;
+mod figure_name;
+mod integrity;
+mod judgement;
+mod latency_summary;
+mod rows;
+mod support;
+mod verdict;

@@ -1,0 +1,155 @@
+//! What a verdict may never do, whatever the figures are.
+
+use crate::support;
+
+use hoistway_answer::document::{Decision, Run, Verdict};
+use hoistway_answer::{Analysis, Figure, FigureName, ResultsDocument};
+use hoistway_measure::Operation;
+use proptest::prelude::*;
+use serde_json::json;
+
+use support::{Figures, Measured, NAMES, document, verdict};
+
+fn measured() -> impl Strategy<Value = Measured> {
+    // Few values, so that equal ones, and clear differences, come often.
+    let latency = prop::sample::select(vec![1_000_000_u64, 1_010_000, 1_030_000, 1_500_000, 4_000_000, 90_000_000]);
+    (
+        prop::sample::select(vec![1000.0, 1015.0, 1100.0, 3000.0]),
+        [latency.clone(), latency.clone(), latency.clone(), latency],
+    )
+        .prop_map(|(iops, [mean, p50, p99, max])| Measured { iops, mean: mean as f64, p50, p99, max })
+}
+
+fn figures() -> impl Strategy<Value = Figures> {
+    // A scheduler has much the same in every repeat, as real ones do.
+    (2..5_usize, 2..5_usize).prop_flat_map(|(schedulers, repeats)| {
+        let jittered =
+            (measured(), measured(), prop::collection::vec(0.99..1.01_f64, repeats)).prop_map(|(a, b, jitter)| {
+                let times = |one: Measured, by: f64| Measured {
+                    iops: one.iops * by,
+                    mean: one.mean * by,
+                    p50: (one.p50 as f64 * by) as u64,
+                    p99: (one.p99 as f64 * by) as u64,
+                    max: (one.max as f64 * by) as u64,
+                };
+                jitter.iter().map(|by| [times(a, *by), times(b, *by)]).collect::<Vec<_>>()
+            });
+        prop::collection::vec(jittered, schedulers)
+    })
+}
+
+/// Whether one variant is better than another in each figure of each job: in the mean by more than the smallest effect, and in
+/// every single repeat.
+fn is_better_at_everything(document: &ResultsDocument, one: &str, other: &str) -> bool {
+    let comparison = Analysis::of(document);
+    let find = |label: &str| comparison.variants.iter().position(|variant| variant.label == label).unwrap();
+    let (one, other) = (find(one), find(other));
+    comparison.jobs.iter().flat_map(|job| &job.operations).all(|operation| {
+        Figure::ALL.into_iter().all(|figure| {
+            let (one, other) = (operation.row(one).unwrap(), operation.row(other).unwrap());
+            one.samples().zip(other.samples()).all(|(one, other)| {
+                let ratio = one.figure(figure) / other.figure(figure);
+                if figure.higher_is_better() { ratio > 1.03 } else { ratio < 0.97 }
+            })
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn nobody_is_recommended_who_is_worse_than_another_at_everything(figures in figures()) {
+        let document = document(&figures);
+        let recommended = verdict(&document).recommended;
+        for name in NAMES.iter().take(figures.len()).filter(|name| **name != recommended) {
+            // Between few repeats that vary, intervals are wide: only what they agree on can be told.
+            let agree = figures.iter().all(|repeats| repeats.len() > 2);
+            prop_assert!(!agree || !is_better_at_everything(&document, name, &recommended), "{name} beats {recommended}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_the_runs_changes_nothing(figures in figures(), seed in any::<u64>()) {
+        let document = document(&figures);
+        let mut shuffled = document.clone();
+        // By a hash of what they are: any order will do.
+        shuffled.runs.sort_by_key(|run| (run.seed + 1).wrapping_mul(seed | 1).rotate_left(run.scheduler.len() as u32));
+        let (one, other) = (verdict(&document), verdict(&shuffled));
+        prop_assert_eq!((one.decision, one.recommended), (other.decision, other.recommended));
+    }
+
+    #[test]
+    fn slower_time_for_all_changes_nothing(figures in figures(), by in prop::sample::select(vec![2_u64, 10, 1000])) {
+        let slower = figures.iter().map(|repeats| repeats.iter().map(|jobs| jobs.map(|one| Measured {
+            iops: one.iops / by as f64,
+            mean: one.mean * by as f64,
+            p50: one.p50 * by,
+            p99: one.p99 * by,
+            max: one.max * by,
+        })).collect()).collect();
+        let (one, other) = (verdict(&document(&figures)), verdict(&document(&slower)));
+        prop_assert_eq!((one.decision, one.recommended), (other.decision, other.recommended));
+    }
+
+    #[test]
+    fn a_copy_of_a_scheduler_under_another_name_is_never_better_than_it(figures in figures()) {
+        let mut twice = figures.clone();
+        twice.truncate(3);
+        twice.push(twice[0].clone());
+        let verdict = verdict(&document(&twice));
+        prop_assert_ne!(verdict.recommended.as_str(), NAMES[twice.len() - 1], "the copy of the reference");
+    }
+
+    #[test]
+    fn more_runs_of_the_same_never_take_a_verdict_back_for_a_worse_one(figures in figures()) {
+        let many = figures.iter().map(|repeats| [&repeats[..], &repeats[..]].concat()).collect();
+        let (few, many) = (verdict(&document(&figures)), verdict(&document(&many)));
+        let gain = |verdict: &Verdict| {
+            let of = verdict.candidates.iter().find(|candidate| candidate.scheduler == verdict.recommended);
+            of.and_then(|candidate| candidate.gain).map_or(1.0, |gain| gain.factor)
+        };
+        prop_assert!(gain(&many) > 0.98 && gain(&few) > 0.98, "nobody is recommended who is worse in what counts");
+    }
+
+    #[test]
+    fn whoever_is_recommended_is_beyond_the_noise_and_the_smallest_effect_and_gains_more_than_it_loses(figures in figures()) {
+        let verdict = verdict(&document(&figures));
+        let recommended = verdict.candidates.iter().find(|candidate| candidate.scheduler == verdict.recommended);
+        prop_assert_eq!(recommended.is_some(), verdict.decision == Decision::Change);
+        if let Some(recommended) = recommended {
+            let gain = recommended.gain.unwrap();
+            let elsewhere = recommended.gains.iter().any(|gain| gain.factor > 1.1 && gain.significant == Some(true));
+            prop_assert!(gain.low.unwrap() > 1.0 && gain.factor >= 1.02 || elsewhere && recommended.losses.is_empty());
+            prop_assert!(recommended.losses.iter().all(|loss| !loss.weighs || loss.factor <= gain.factor));
+        }
+    }
+}
+
+#[test]
+fn small_random_reads_go_before_commits_these_before_streams_and_writes_come_last() {
+    let one = Measured { iops: 1000.0, mean: 1e6, p50: 1_000_000, p99: 2_000_000, max: 3_000_000 };
+    let mut document = document(&vec![vec![[one; 2]; 3]; 2]);
+    let focus = |document: &ResultsDocument| verdict(document).focus[0].figure.to_string();
+    assert_eq!(focus(&document), "reads:read:p99");
+    let each = |document: &mut ResultsDocument, change: fn(&mut Run)| document.runs.iter_mut().for_each(change);
+    each(&mut document, |run| {
+        run.jobs[0].random = Some(false);
+        run.jobs[1].sync = serde_json::from_value(json!({
+            "syncs": 4000, "syncs_per_second": 100.0,
+            "lat_ns": {"min": 1, "mean": 1.0, "stddev": 0.0, "p50": 1, "p99": 1, "p99_9": 1, "max": 1},
+        }))
+        .unwrap();
+    });
+    assert_eq!(focus(&document), "writes:sync:p99");
+    each(&mut document, |run| run.jobs[1].sync = None);
+    assert_eq!(focus(&document), "reads:read:p99", "small reads one behind the other");
+    each(&mut document, |run| run.jobs[0].directions[0].bytes *= 64);
+    assert_eq!(focus(&document), "reads:read:bandwidth");
+    each(&mut document, |run| run.jobs[0].directions.clear());
+    assert_eq!(focus(&document), "writes:write:iops");
+    each(&mut document, |run| run.jobs[1].directions[0].ios = 900);
+    document.focuses =
+        vec![FigureName { job: "writes".into(), operation: Operation::Write, figure: Figure::Max }.into()];
+    assert_eq!(focus(&document), "writes:write:max");
+}

@@ -1,0 +1,32 @@
+//! What is measured of processes: histograms, series, logs, [`ProcessResult`], and fio's own JSON ([`fio`]). No clock, no I/O.
+
+mod direction;
+mod disk;
+pub mod fio;
+pub mod histogram;
+pub mod io_log;
+pub mod measurement;
+mod operation;
+pub mod ordered_map;
+mod page_cache;
+pub mod rate;
+pub mod samples;
+pub mod series;
+pub mod settling;
+pub mod stats;
+mod steady_state;
+
+pub use direction::Direction;
+pub use disk::{CgroupIoSummary, DiskSummary};
+pub use histogram::LatencyHistogram;
+pub use io_log::IoLog;
+pub use measurement::{
+    BatchLevels, CpuUsage, DepthLevels, DirectionResult, LatencySearchResult, PriorityLatency, ProcessResult,
+    SyncResult,
+};
+pub use operation::Operation;
+pub use ordered_map::OrderedMap;
+pub use page_cache::PageCacheSummary;
+pub use samples::{SAMPLE_INTERVAL_NS, SampleStats};
+pub use series::Series;
+pub use settling::Settling;

@@ -1,0 +1,4 @@
+//! Histograms and fio's JSON, as one program.
+
+mod fio_output;
+mod histogram;
