@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use hoistway_conform::{NotReplayed, replay};
+use hoistway_evidence::conform::{NotReplayed, replay};
 use hoistway_trace::iosched::{Limits, Trace};
 use libfuzzer_sys::fuzz_target;
 

@@ -34,7 +34,7 @@ pub(crate) fn hosts() -> Vec<&'static str> {
 /// The names of the bundled loads.
 #[pyfunction]
 pub(crate) fn scenarios() -> Vec<&'static str> {
-    hoistway_lab::scenarios::names().collect()
+    hoistway_experiment::scenarios::names().collect()
 }
 
 /// The names of the schedulers, those that only old kernels have among them.

@@ -1,6 +1,6 @@
 //! Errors of Rust as exceptions of the package.
 
-use hoistway_lab::{self as lab, Field, TraceError};
+use hoistway_experiment::{self as lab, Field, TraceError};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 

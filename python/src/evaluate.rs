@@ -1,7 +1,7 @@
 //! Figures of a search's runs: made here, or by whoever Python asks.
 
-use hoistway_lab::tune::{Evaluate, Evaluator, Figures};
-use hoistway_lab::{Error, Field};
+use hoistway_experiment::tune::{Evaluate, Evaluator, Figures};
+use hoistway_experiment::{Error, Field};
 use hoistway_answer::tuning::Setting;
 use pyo3::prelude::*;
 

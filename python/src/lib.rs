@@ -50,5 +50,5 @@ mod _hoistway {
 
     /// The version with a fingerprint of the sources: runs of different ones may differ.
     #[pymodule_export]
-    const SOURCES: &str = hoistway_lab::sweep::VERSION;
+    const SOURCES: &str = hoistway_experiment::sweep::VERSION;
 }

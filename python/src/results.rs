@@ -1,6 +1,6 @@
 //! The results of a comparison, as Python holds them.
 
-use hoistway_report::Style;
+use hoistway_render::text::Style;
 use hoistway_answer::{Figure, FigureName, ResultsDocument, WeightedFigure};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -36,7 +36,7 @@ pub(crate) fn focus(py: Python<'_>, text: &str) -> PyResult<String> {
 #[pyfunction]
 pub(crate) fn shown(figure: &str, value: f64) -> String {
     let known = Figure::ALL.into_iter().find(|known| known.name() == figure);
-    known.map_or_else(|| value.to_string(), |figure| hoistway_report::figure_value(figure, value))
+    known.map_or_else(|| value.to_string(), |figure| hoistway_render::text::figure_value(figure, value))
 }
 
 impl Results {
@@ -51,25 +51,25 @@ impl Results {
     /// made, if it is to be `stable`.
     fn json(&self, py: Python<'_>, stable: bool) -> String {
         py.detach(|| match stable {
-            true => hoistway_report::json(&self.document.without_wall_clock()),
-            false => hoistway_report::json(&self.document),
+            true => hoistway_render::text::json(&self.document.without_wall_clock()),
+            false => hoistway_render::text::json(&self.document),
         })
     }
 
     /// The table for people. `width` is that of the terminal; 0 for no limit.
     fn text(&self, wide: bool, width: u16) -> String {
         let width = (width > 0).then_some(width);
-        hoistway_report::table(&self.document, &Style { wide, width, ..Style::default() })
+        hoistway_render::text::table(&self.document, &Style { wide, width, ..Style::default() })
     }
 
     /// A page that needs nothing else, with charts.
     fn page(&self, py: Python<'_>) -> String {
-        py.detach(|| hoistway_page::html(&self.document))
+        py.detach(|| hoistway_render::html::html(&self.document))
     }
 
     /// The same in Markdown.
     fn markdown(&self) -> String {
-        hoistway_report::markdown(&self.document)
+        hoistway_render::text::markdown(&self.document)
     }
 
     /// A figure by its name: for each variant its label, its mean over the repeats and half the width of the mean's interval.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use hoistway_lab::{self as lab, Comparison, Ended, Field, Plan, TraceError, Watch};
+use hoistway_experiment::{self as lab, Comparison, Ended, Field, Plan, TraceError, Watch};
 use hoistway_legacy::all_schedulers;
 use hoistway_answer::ResultsDocument;
 use pyo3::exceptions::PyValueError;
@@ -136,7 +136,7 @@ fn finished(mut document: ResultsDocument, own: &[String]) -> Result<ResultsDocu
             own.join(", ")
         ));
     }
-    document.conclusion = hoistway_report::conclusion(&document);
+    document.conclusion = hoistway_render::text::conclusion(&document);
     Ok(document)
 }
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use hoistway_lab::sweep::{Inputs, VERSION};
-use hoistway_lab::tune::{Evaluate, Evaluator, Observe, Search as Searched, State, Trials, TuneError, tune_by};
-use hoistway_lab::{self as lab, Comparison, Vary};
+use hoistway_experiment::sweep::{Inputs, VERSION};
+use hoistway_experiment::tune::{Evaluate, Evaluator, Observe, Search as Searched, State, Trials, TuneError, tune_by};
+use hoistway_experiment::{self as lab, Comparison, Vary};
 use hoistway_answer::tuning::{Budget, Setting, TuneRun};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hoistway_fio::LogSource;
-use hoistway_lab::{Error, Field, Surroundings};
+use hoistway_experiment::{Error, Field, Surroundings};
 use hoistway_legacy::all_schedulers;
 use pyo3::prelude::*;
 

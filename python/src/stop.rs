@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use hoistway_lab::Controls;
+use hoistway_experiment::Controls;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 

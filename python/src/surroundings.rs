@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hoistway_blk::Registry;
 use hoistway_fio::LogSource;
-use hoistway_lab::{Field, Surroundings};
+use hoistway_experiment::{Field, Surroundings};
 
 use crate::errors;
 

@@ -4,9 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use hoistway_dataset::{Folder, Index, Merged, RunsFile, Work, merge, merge_csv, merge_parquet, missing};
-use hoistway_lab::Surroundings;
-use hoistway_lab::sweep::{Shard, Space, Sweep as Planned, SweepError};
+use hoistway_experiment::store::{Folder, Index, Merged, RunsFile, Work, merge, merge_csv, missing};
+use hoistway_experiment::Surroundings;
+use hoistway_experiment::sweep::{Shard, Space, Sweep as Planned, SweepError, VERSION};
 use hoistway_legacy::all_schedulers;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -105,9 +105,9 @@ pub(crate) struct DataSet {
     sweep: Py<Sweep>,
 }
 
-fn failed(py: Python<'_>, error: hoistway_dataset::DatasetError) -> PyErr {
+fn failed(py: Python<'_>, error: hoistway_experiment::store::DatasetError) -> PyErr {
     match error {
-        hoistway_dataset::DatasetError::Run(error) => refused(py, error),
+        hoistway_experiment::store::DatasetError::Run(error) => refused(py, error),
         error => errors::exception(py, "DataSetError", (error.to_string(),)),
     }
 }
@@ -157,6 +157,16 @@ impl DataSet {
     }
 
     /// All runs as a table.
+    /// What made the table, for the metadata of files.
+    fn metadata(&self, py: Python<'_>) -> PyResult<[(&'static str, String); 3]> {
+        let key = self.sweep.get().0.key().map_err(|error| refused(py, error))?;
+        Ok([
+            ("hoistway.schema", "hoistway-sweep-table/1".to_owned()),
+            ("hoistway.version", VERSION.to_owned()),
+            ("hoistway.sweep", key.to_string()),
+        ])
+    }
+
     fn figures(&self, py: Python<'_>) -> PyResult<Table> {
         let sweep = &self.sweep.get().0;
         let mut batches = Vec::new();
@@ -167,16 +177,12 @@ impl DataSet {
         Ok(Table::new(first, batches))
     }
 
-    /// Makes a table of all runs, in a file that is complete or as it was before. Answers with how many runs and figures there are, and
-    /// in how many runs an error ended a process.
+    /// Makes a table of all runs as comma-separated values, in a file that is complete or as it was before. Returns how many runs and
+    /// figures there are, and in how many runs an error ended a process.
     fn save(&self, py: Python<'_>, file: PathBuf) -> PyResult<(u64, u64, u64)> {
         let sweep = &self.sweep.get().0;
-        let is_csv = file.extension().is_some_and(|extension| extension == "csv");
         let merged = py.detach(|| {
-            hoistway_dataset::complete_file(&file, |to| match is_csv {
-                true => merge_csv(&self.folder, sweep, to),
-                false => merge_parquet(&self.folder, sweep, to),
-            })
+            hoistway_experiment::store::complete_file(&file, |to| merge_csv(&self.folder, sweep, to))
         });
         let Merged { runs, rows, failed: of_error } = merged.map_err(|error| failed(py, error))?;
         Ok((runs, rows, of_error))

@@ -13,7 +13,7 @@ pub(crate) struct Tuned(Tuning);
 
 impl Tuned {
     pub(crate) fn of(mut document: Tuning) -> Tuned {
-        document.conclusion = hoistway_report::tuning_conclusion(&document);
+        document.conclusion = hoistway_render::text::tuning_conclusion(&document);
         Tuned(document)
     }
 }
@@ -44,7 +44,7 @@ impl Tuned {
 
     /// For people. `width` is that of the terminal.
     fn text(&self, width: usize) -> String {
-        hoistway_report::tuning(&self.0, width)
+        hoistway_render::text::tuning(&self.0, width)
     }
 
     /// One row for each figure of each run.

@@ -32,14 +32,14 @@ const OURS: &[OurFile] = files! {
     "data/icpe24-precondition.fio", 4;
     "data/options.fio", 256;
     "data/suse-cfq-dd.fio", 0;
-    "../../lab/scenarios/backup-beside-oltp.fio", 64;
-    "../../lab/scenarios/boot.fio", 256;
-    "../../lab/scenarios/compaction.fio", 256;
-    "../../lab/scenarios/database.fio", 64;
-    "../../lab/scenarios/desktop-freeze.fio", 4096;
-    "../../lab/scenarios/guests.fio", 64;
-    "../../lab/scenarios/video-playback.fio", 64;
-    "../../lab/scenarios/vm-host.fio", 64;
+    "../../experiment/scenarios/backup-beside-oltp.fio", 64;
+    "../../experiment/scenarios/boot.fio", 256;
+    "../../experiment/scenarios/compaction.fio", 256;
+    "../../experiment/scenarios/database.fio", 64;
+    "../../experiment/scenarios/desktop-freeze.fio", 4096;
+    "../../experiment/scenarios/guests.fio", 64;
+    "../../experiment/scenarios/video-playback.fio", 64;
+    "../../experiment/scenarios/vm-host.fio", 64;
 };
 
 /// What the text of a job file can make of its jobs.

@@ -2,15 +2,15 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
+use hoistway_experiment::{Field, Surroundings};
 use hoistway_fio::{LogSource, log_in_memory};
-use hoistway_lab::{Field, Surroundings};
+use hoistway_terminal::files::{Identity, identity, spare};
 
 /// Largest file that is read. What is meant to be endless (`/dev/zero`) ends here.
 const BYTES_MAX: u64 = 64 << 20;
@@ -23,21 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct CommandLine {
     /// The files that have been read.
     read: Mutex<Vec<Identity>>,
-}
-
-/// What makes a file the same under any name: its device and its number there.
-pub(crate) type Identity = (u64, u64);
-
-/// Refuses to write over a file, by whatever name, that is one of those that are read.
-pub(crate) fn spare(read: &[Identity], output: &Path) -> Result<()> {
-    let is_read = identity(output).is_some_and(|identity| read.contains(&identity));
-    ensure!(!is_read, "{}: is read by this command (expected another file to write to)", output.display());
-    Ok(())
-}
-
-/// None of what is not an ordinary file.
-pub(crate) fn identity(path: &Path) -> Option<Identity> {
-    fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 impl CommandLine {

@@ -2,8 +2,6 @@
 
 mod commands;
 mod input;
-mod output;
-mod printable;
 mod progress;
 mod stored;
 mod trace_file;
@@ -11,7 +9,7 @@ mod trace_file;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueHint};
 
 /// Which I/O scheduler, with which settings, for my device and my load?
 ///
@@ -29,7 +27,6 @@ enum Command {
     Calibrate(Box<commands::calibrate::Arguments>),
     Compare(Box<commands::compare::Arguments>),
     Completions(commands::completions::Arguments),
-    Conform(commands::conform::Arguments),
     Ctl(commands::ctl::Arguments),
     Devices(commands::devices::Arguments),
     Diff(commands::diff::Arguments),
@@ -39,7 +36,6 @@ enum Command {
     Man(commands::man::Arguments),
     Merge(commands::merge::Arguments),
     Report(commands::report::Arguments),
-    Reproduce(commands::reproduce::Arguments),
     Run(Box<commands::run::Arguments>),
     Scenarios(commands::scenarios::Arguments),
     Schedulers(commands::schedulers::Arguments),
@@ -50,23 +46,11 @@ enum Command {
     Why(commands::why::Arguments),
 }
 
-/// How a command ended well, or was ended.
-pub(crate) enum Ending {
-    /// It did what it was asked.
-    Done,
-    /// It did what it was asked, and what it simulated failed: as with fio, when a job ends with an error.
-    JobFailed,
-    /// It did what it was asked, and a limit that it was given is broken.
-    LimitBroken,
-    /// The user interrupted it; what it had was printed and marked.
-    Interrupted,
-}
-
 /// The command line as data, for completions and manual pages.
 pub(crate) fn command() -> clap::Command {
     // Shells offer files only where files belong.
-    let files = ["job", "device", "host", "virtual_disk", "output", "trace", "fio_logs", "report", "plot"];
-    Cli::command().mut_subcommand("compare", |compare| {
+    let files = ["job", "device", "host", "virtual_disk", "output", "trace", "fio_logs", "report"];
+    commands::programs::added_to(Cli::command()).mut_subcommand("compare", |compare| {
         compare.mut_args(|argument| {
             let is_file = files.contains(&argument.get_id().as_str());
             let has_value = argument.get_action().takes_values();
@@ -92,7 +76,11 @@ fn too_many_threads() -> Option<usize> {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    if let Err(error) = commands::programs::execute_if_asked() {
+        return hoistway_terminal::exit_code("hoistway", Err(error));
+    }
+    let matches = commands::programs::added_to(Cli::command()).try_get_matches();
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => match commands::fio::meant_for_fio(&error) {
             Some(tip) => {
@@ -113,7 +101,6 @@ fn main() -> ExitCode {
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
-        Command::Conform(arguments) => commands::conform::run(&arguments),
         Command::Ctl(arguments) => commands::ctl::run(&arguments),
         Command::Devices(arguments) => commands::devices::run(&arguments),
         Command::Diff(arguments) => commands::diff::run(&arguments),
@@ -123,7 +110,6 @@ fn main() -> ExitCode {
         Command::Man(arguments) => commands::man::run(&arguments),
         Command::Merge(arguments) => commands::merge::run(&arguments),
         Command::Report(arguments) => commands::report::run(&arguments),
-        Command::Reproduce(arguments) => commands::reproduce::run(&arguments),
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),
@@ -134,30 +120,5 @@ fn main() -> ExitCode {
         Command::Tune(arguments) => commands::tune::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),
     };
-    match ending {
-        Ok(Ending::Done) => ExitCode::SUCCESS,
-        Ok(Ending::JobFailed) => ExitCode::FAILURE,
-        Ok(Ending::LimitBroken) => ExitCode::from(3),
-        Ok(Ending::Interrupted) => ExitCode::from(130),
-        // Whoever read our output has had enough: nothing to complain about.
-        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Not `eprintln!`: that panics if nobody reads standard error any more.
-            let _ = writeln!(std::io::stderr(), "hoistway: {}", printable::text(&told_once(&error)));
-            ExitCode::from(2)
-        }
-    }
-}
-
-/// The error with its causes behind it, except those that it quotes itself.
-fn told_once(error: &anyhow::Error) -> String {
-    let mut message = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if message.is_empty() {
-            message = cause;
-        } else if !message.contains(&cause) {
-            message = format!("{message}: {cause}");
-        }
-    }
-    message
+    hoistway_terminal::exit_code("hoistway", ending)
 }

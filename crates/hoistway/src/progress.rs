@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hoistway_lab::Controls;
+use hoistway_experiment::Controls;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// What is over sooner needs no progress.

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::tuning::Tuning;
-use hoistway_lab::Surroundings as _;
+use hoistway_experiment::Surroundings as _;
 
 use crate::input::CommandLine;
 

@@ -7,9 +7,9 @@ use anyhow::{Result, anyhow};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hoistway_answer::ResultsDocument;
-use hoistway_lab::{Controls, Plan, TraceError, Watch};
+use hoistway_experiment::{Controls, Plan, TraceError, Watch};
 
-use crate::output::{Output, Stream, cannot_be_written};
+use hoistway_terminal::output::{Output, Stream, cannot_be_written};
 
 /// Bytes on their way to the file.
 const BUFFER_BYTES: usize = 1 << 18;

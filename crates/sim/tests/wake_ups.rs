@@ -28,7 +28,7 @@ fn latencies(scheduler: &str) -> [u64; 3] {
 
 /// The completion of a read wakes its reader and a sleeper for the tag. Neither is owed anything, so that the reader goes first, takes the tag
 /// again, and the sleeper finds none: it is owed time now, and takes the tag when they meet again. Linux 6.18 shows the same: half of
-/// its reads take 1 time of a command, the others 7 (3.59 ms of 0.5 each, `seq-random-d1` in the closed loops of `crates/lab`).
+/// its reads take 1 time of a command, the others 7 (3.59 ms of 0.5 each, `seq-random-d1` in the closed loops of `crates/experiment`).
 #[test]
 fn a_reader_takes_its_tag_again_every_other_time() {
     assert_eq!(latencies("none"), [1, 7, 7]);

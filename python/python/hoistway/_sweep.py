@@ -48,11 +48,15 @@ class Sweep:
         Raises:
             Error: The name ends in something else.
             DataSetError: Runs are missing or damaged, or the file cannot be written.
+            ImportError: Parquet without polars.
         """
         name = os.fspath(file)
         if not name.endswith((".parquet", ".csv")):
             raise Error(f"file {name}: expected a name that ends in .parquet or .csv", option="file")
-        self._data.save(name)
+        if name.endswith(".csv"):
+            self._data.save(name)
+        else:
+            _write_parquet(self._data, name)
 
     def figures(self) -> _hoistway.Table:
         """The same table in memory, some 100 bytes a row, for pyarrow, polars, pandas or DuckDB.
@@ -260,3 +264,30 @@ class _Tasks:
             concurrent.futures.wait([future])
             self._take(future)
         self.executor = self.factory()
+
+
+def _write_parquet(data: _hoistway.DataSet, name: str) -> None:
+    try:
+        import polars
+    except ImportError as error:
+        raise ImportError("Parquet needs polars (pip install 'hoistway[parquet]')") from error
+    frame = polars.DataFrame(data.figures()).with_columns(polars.col(polars.Categorical).cast(polars.String))
+    folder, last = os.path.split(name)
+    try:
+        handle, unfinished = tempfile.mkstemp(prefix=f".{last}.", dir=folder or ".")
+        os.close(handle)
+        try:
+            frame.write_parquet(unfinished, compression="snappy", metadata=dict(data.metadata()))
+            os.chmod(unfinished, 0o666 & ~_umask())
+            os.replace(unfinished, name)
+        except BaseException:
+            os.unlink(unfinished)
+            raise
+    except OSError as error:
+        raise DataSetError(f"{name}: cannot be written: {error.strerror or error}") from error
+
+
+def _umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask

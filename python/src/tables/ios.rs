@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::types::{UInt16Type, UInt32Type, UInt64Type};
 use arrow_schema::ArrowError;
-use hoistway_lab::Ended;
+use hoistway_experiment::Ended;
 use hoistway_measure::IoLog;
 use hoistway_answer::document::ResultsDocument;
 use hoistway_answer::rows::RunRow;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::builder::{Float64Builder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use hoistway_dataset::{Cell, Column, DatasetError, Kind, Table};
+use hoistway_experiment::store::{Cell, Column, DatasetError, Kind, Table};
 
 use super::keys::Names;
 

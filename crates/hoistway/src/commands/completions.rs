@@ -6,12 +6,12 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 use hoistway_blk::{Kernel, SCHEDULERS};
 use hoistway_device::Preset;
-use hoistway_lab::{scenarios, texts::Texts};
+use hoistway_experiment::{scenarios, texts::Texts};
 use hoistway_legacy::{ALL_SCHEDULERS, LEGACY_SCHEDULERS};
 use hoistway_sim::{Host, VirtualDisk};
 
-use crate::Ending;
-use crate::output::Output;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::Output;
 
 /// Prints the completions for a shell.
 ///

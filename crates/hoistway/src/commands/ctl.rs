@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use hoistway_serve::{Answer, Ask, State, ask};
 
-use crate::Ending;
-use crate::output::{Format, Output};
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::{Format, Output};
 
 /// A scheduler is changed when all that is under way has ended, which can take a slow disk a while.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -3,11 +3,11 @@
 use anyhow::Result;
 use clap::Args;
 use hoistway_device::Preset;
-use hoistway_lab::preset;
+use hoistway_experiment::preset;
 
-use crate::Ending;
 use crate::input::CommandLine;
-use crate::output::Output;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::Output;
 
 /// Lists the device models, or describes one: what it is, what it is calibrated on, how far off it is.
 ///

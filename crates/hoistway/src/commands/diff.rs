@@ -6,11 +6,11 @@ use anyhow::{Result, bail};
 use clap::Args;
 use hoistway_answer::diff::Diff;
 
-use crate::Ending;
 use crate::input::CommandLine;
-use crate::output::{DocumentFormat as Format, Output};
-use crate::printable;
 use crate::stored;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::{DocumentFormat as Format, Output};
+use hoistway_terminal::printable;
 
 /// Shows in what two result documents differ: inputs, and figures beyond the noise.
 ///
@@ -51,8 +51,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(arguments.output.as_deref())?;
     let diff = Diff::of(&before, &after);
     let text = match arguments.format {
-        Format::Table => printable::text(&hoistway_report::diff(&diff, arguments.all, output.text_width())),
-        Format::Markdown => printable::text(&hoistway_report::diff_markdown(&diff, arguments.all)),
+        Format::Table => printable::text(&hoistway_render::text::diff(&diff, arguments.all, output.text_width())),
+        Format::Markdown => printable::text(&hoistway_render::text::diff_markdown(&diff, arguments.all)),
         Format::Json => serde_json::to_string_pretty(&diff)? + "\n",
     };
     output.write(&text)?;

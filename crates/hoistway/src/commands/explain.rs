@@ -3,15 +3,15 @@
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use hoistway_blk::{Kernel, StoreError};
-use hoistway_lab::AskedKernel;
-use hoistway_lab::facts::{self, Facts};
-use hoistway_lab::texts::{FileText, NoteText, SchedulerText, Texts, TunableText};
-use hoistway_report::{hanging, wrapped};
+use hoistway_experiment::AskedKernel;
+use hoistway_experiment::facts::{self, Facts};
+use hoistway_experiment::texts::{FileText, NoteText, SchedulerText, Texts, TunableText};
+use hoistway_render::text::{hanging, wrapped};
 use serde_json::{Value, json};
 
-use super::schedulers::aligned;
-use crate::Ending;
-use crate::output::Output;
+use hoistway_render::text::aligned;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::Output;
 
 /// Explains a scheduler, one of its tunables, or another file of the queue.
 ///

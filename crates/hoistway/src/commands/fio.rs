@@ -3,12 +3,12 @@
 use anyhow::{Context as _, Result};
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, FromArgMatches as _};
+use hoistway_experiment::Load;
 use hoistway_fio::{job_text, options};
-use hoistway_lab::Load;
 
 use super::compare;
-use crate::Ending;
-use crate::output::Output;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::Output;
 
 /// Compares a command line of fio's: paste it whole, `fio` itself included.
 ///

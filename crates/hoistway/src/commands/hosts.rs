@@ -4,9 +4,9 @@ use anyhow::Result;
 use clap::Args;
 use hoistway_sim::Host;
 
-use super::schedulers::aligned;
-use crate::Ending;
-use crate::output::Output;
+use hoistway_render::text::aligned;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::Output;
 
 /// Lists the host profiles, or prints the file of one: change its numbers, and give it to `hoistway compare --host`.
 ///

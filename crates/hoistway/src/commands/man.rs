@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result};
 use clap::{Args, Command};
 use clap_mangen::Man;
 
-use crate::Ending;
-use crate::output::Output;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::Output;
 
 /// Writes the manual pages, one for each command, into a folder; without one, prints that of hoistway itself.
 ///

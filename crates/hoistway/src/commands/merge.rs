@@ -5,19 +5,18 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use hoistway_dataset::{DatasetError, Folder, Merged, merge_csv};
-use hoistway_lab::sweep::{Key, Sweep};
+use hoistway_experiment::store::{DatasetError, Folder, Merged, merge_csv};
+use hoistway_experiment::sweep::{Key, Sweep};
 
 use super::sweep::complain;
-use crate::Ending;
-use crate::output::{Output, Stream, cannot_be_written};
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::{Output, Stream, cannot_be_written};
 
 /// Makes one table of a sweep: a row for each figure of each job and operation in each run, in the order of the plan. It checks that
 /// all runs are there, and says which are not.
 ///
 /// Examples:
 ///   hoistway merge runs -o runs.csv
-///   hoistway merge runs -o runs.parquet
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -25,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// The table: comma-separated values, or Parquet if hoistway was built with it.
-    #[arg(short, long, value_name = "FILE.csv|FILE.parquet")]
+    #[arg(short, long, value_name = "FILE.csv")]
     output: PathBuf,
     /// The sweep, by the name of its file in DIR/sweeps, if there are several.
     #[arg(long, value_name = "KEY")]
@@ -34,15 +33,13 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let name = arguments.output.display();
-    let write = match arguments.output.extension().and_then(|extension| extension.to_str()) {
-        Some("csv") => csv,
-        Some("parquet") => parquet()?,
-        _ => bail!("-o {name}: expected a name that ends in .csv or .parquet"),
-    };
+    if arguments.output.extension().is_none_or(|extension| extension != "csv") {
+        bail!("-o {name}: expected a name that ends in .csv (the Python package writes .parquet)");
+    }
     let folder = Folder::open(&arguments.folder)?;
     let sweep = folder.sweep(arguments.sweep)?;
     let mut to = Output::open(Some(&arguments.output))?.stream()?;
-    let merged = write(&folder, &sweep, &mut to).map_err(|error| match error.downcast_ref() {
+    let merged = csv(&folder, &sweep, &mut to).map_err(|error| match error.downcast_ref() {
         Some(DatasetError::Table(_)) => error.context(cannot_be_written(&arguments.output)),
         _ => error,
     })?;
@@ -56,25 +53,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-type Write = fn(&Folder, &Sweep, &mut Stream) -> Result<Merged>;
-
 fn csv(folder: &Folder, sweep: &Sweep, to: &mut Stream) -> Result<Merged> {
     let mut to = BufWriter::new(to);
     let merged = merge_csv(folder, sweep, &mut to)?;
     to.flush().context("the table cannot be written")?;
     Ok(merged)
-}
-
-#[cfg(feature = "parquet")]
-#[expect(clippy::unnecessary_wraps, reason = "without the feature there is none")]
-fn parquet() -> Result<Write> {
-    Ok(|folder, sweep, to| Ok(hoistway_dataset::merge_parquet(folder, sweep, to)?))
-}
-
-#[cfg(not(feature = "parquet"))]
-fn parquet() -> Result<Write> {
-    bail!(
-        "-o: this hoistway was built without Parquet, which takes long to build (expected FILE.csv, or \
-         `cargo install --path crates/hoistway --features parquet`)"
-    )
 }

@@ -3,7 +3,6 @@
 pub(crate) mod calibrate;
 pub(crate) mod compare;
 pub(crate) mod completions;
-pub(crate) mod conform;
 pub(crate) mod ctl;
 pub(crate) mod devices;
 pub(crate) mod diff;
@@ -13,9 +12,8 @@ pub(crate) mod hosts;
 pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod options;
-pub(crate) mod plot;
+pub(crate) mod programs;
 pub(crate) mod report;
-pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod scenarios;
 pub(crate) mod schedulers;

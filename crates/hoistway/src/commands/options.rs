@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hoistway_blk::Nanos;
-use hoistway_lab::limits::{CPUS_MAX, HW_QUEUES_MAX, TIME_NS_MAX, TYPED_QUEUES_MAX};
+use hoistway_experiment::limits::{CPUS_MAX, HW_QUEUES_MAX, TIME_NS_MAX, TYPED_QUEUES_MAX};
 use hoistway_serve::parse_size;
 use hoistway_sim::Host;
 

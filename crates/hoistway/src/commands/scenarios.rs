@@ -2,13 +2,13 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use hoistway_lab::nearest;
-use hoistway_lab::scenarios::{Scenario, named, names};
-use hoistway_report::{figure_in_words, wrapped};
+use hoistway_experiment::nearest;
+use hoistway_experiment::scenarios::{Scenario, named, names};
+use hoistway_render::text::{figure_in_words, wrapped};
 
-use super::schedulers::aligned;
-use crate::Ending;
-use crate::output::Output;
+use hoistway_render::text::aligned;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::Output;
 
 /// Lists the bundled loads, or describes one: whose problem it is, what to look at, what is known of real systems.
 ///

@@ -3,15 +3,15 @@
 use anyhow::Result;
 use clap::Args;
 use hoistway_blk::Kernel;
-use hoistway_lab::AskedKernel;
-use hoistway_lab::facts;
-use hoistway_lab::texts::{SchedulerText, Texts};
+use hoistway_experiment::AskedKernel;
+use hoistway_experiment::facts;
+use hoistway_experiment::texts::{SchedulerText, Texts};
 use hoistway_legacy::all_schedulers;
-use hoistway_report::{hanging, wrapped};
+use hoistway_render::text::{aligned, hanging, wrapped};
 use serde_json::{Value, json};
 
-use crate::Ending;
-use crate::output::{Format, Output};
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::{Format, Output};
 
 /// Lists the schedulers: what each promises and costs, where it exists, and what it honours.
 ///
@@ -115,21 +115,4 @@ fn table(schedulers: &[&SchedulerText], wanted: Option<Kernel>) -> String {
         ]);
     }
     aligned(&rows)
-}
-
-/// Columns, two spaces apart.
-pub(super) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
-    let mut widths = [0; N];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let mut text = String::new();
-    for row in rows {
-        let line: String = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}  ")).collect();
-        text += line.trim_end();
-        text.push('\n');
-    }
-    text
 }

@@ -11,10 +11,10 @@ use flate2::bufread::MultiGzDecoder;
 use hoistway_trace::events::{Header, Reader};
 use serde_json::{Value, json};
 
-use super::schedulers::aligned;
-use crate::Ending;
-use crate::output::{Format, Output};
-use crate::printable;
+use hoistway_render::text::aligned;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::{Format, Output};
+use hoistway_terminal::printable;
 
 /// Counts why each scheduler chose requests, or gave none, in a trace of `hoistway compare --trace`.
 ///

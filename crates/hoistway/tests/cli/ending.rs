@@ -2,22 +2,15 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc;
+use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use hoistway_blk::SCHEDULERS;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::support::RECORDINGS;
-
-/// After it a process that should have ended or begun never will.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Processor time, in ticks of 10 ms, after which a run certainly has results.
-const TICKS_OF_WORK: u64 = 20;
+use crate::interrupts::{assert_interrupted, cut_short, ended};
 
 fn hoistway(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
@@ -25,65 +18,9 @@ fn hoistway(arguments: &[&str]) -> Command {
     command
 }
 
-/// Waits until `condition` holds, and answers whether it ever did.
-fn eventually(mut condition: impl FnMut() -> bool) -> bool {
-    let begin = Instant::now();
-    while begin.elapsed() < PATIENCE {
-        if condition() {
-            return true;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    false
-}
-
-/// Processor time of a process, in ticks. The fields of the file are counted behind the name in brackets.
-fn ticks(child: &Child) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
-    fields.get(11).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
-}
-
-/// Whether a process has a handler for Ctrl-C.
-fn handles_interrupts(child: &Child) -> bool {
-    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    caught >> (Signal::INT.as_raw() - 1) & 1 == 1
-}
-
-/// What a process printed up to its end. Reading goes on meanwhile: results may be longer than a pipe holds.
-fn ended(child: Child) -> Output {
-    let process = Pid::from_child(&child);
-    let (sender, receiver) = mpsc::channel();
-    let waiter = thread::spawn(move || sender.send(child.wait_with_output()));
-    let output = receiver.recv_timeout(PATIENCE);
-    if output.is_err() {
-        kill_process(process, Signal::KILL).unwrap();
-    }
-    waiter.join().unwrap().unwrap();
-    output.expect("does not end").unwrap()
-}
-
 /// Begins a comparison that would take days, and sends it a signal when it has done some work.
 fn interrupted(options: &[&str], signal: Signal) -> Output {
-    cut_short(&[&["compare", "--runtime", "3650d"], options].concat(), signal)
-}
-
-/// Begins something long, and sends it a signal when it has done some work.
-fn cut_short(arguments: &[&str], signal: Signal) -> Output {
-    let child = hoistway(arguments).spawn().unwrap();
-    assert!(eventually(|| handles_interrupts(&child)), "does not begin");
-    let before = ticks(&child);
-    assert!(eventually(|| ticks(&child) >= before + TICKS_OF_WORK), "does not work");
-    kill_process(Pid::from_child(&child), signal).unwrap();
-    ended(child)
-}
-
-fn assert_interrupted(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(130));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    String::from_utf8(output.stdout.clone()).unwrap()
+    cut_short(hoistway(&[&["compare", "--runtime", "3650d"], options].concat()), signal)
 }
 
 #[test]
@@ -124,7 +61,7 @@ fn ctrl_c_ends_a_search_at_once_and_keeps_none_of_the_runs_that_it_broke_off() {
     fs::write(&job, "[g]\nrw=randread\ndirect=1\nsize=1g\ntime_based\nruntime=1\n").unwrap();
     let options = ["--objective", "min g:read:p99", "--over", "none,kyber", "--runtime", "3650d", "--state"];
     let (job, place) = (job.to_str().unwrap(), state.to_str().unwrap());
-    let output = cut_short(&[&["tune", job], &options[..], &[place]].concat(), Signal::INT);
+    let output = cut_short(hoistway(&[&["tune", job], &options[..], &[place]].concat()), Signal::INT);
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{told}");
     assert!(told.contains("its 0 runs are in "), "{told}");
@@ -152,23 +89,6 @@ fn ctrl_c_completes_the_trace_and_marks_it_as_partial() {
     let last: Value = serde_json::from_str(trace.lines().last().unwrap()).unwrap();
     assert_eq!((&last["event"], &last["partial"]), (&"trace_end".into(), &true.into()));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-}
-
-#[test]
-fn ctrl_c_prints_the_scores_of_the_recordings_that_are_done() {
-    // The same recordings over and over take minutes.
-    let recordings = [&["conform"][..], &[RECORDINGS; 60]].concat();
-    let table = assert_interrupted(&cut_short(&recordings, Signal::INT));
-    let (last, of) = (table.lines().last().unwrap_or_default(), table.matches(".jsonl.gz ").count());
-    let counts: Vec<usize> = last.split(' ').filter_map(|word| word.parse().ok()).collect();
-    assert!(matches!(counts[..], [done, all] if 0 < done && done < all && of <= done), "{last}");
-    assert_eq!(last, format!("interrupted: {} of {} recordings", counts[0], counts[1]));
-
-    let json = [&recordings[..], &["--format", "json"]].concat();
-    let document: Value = serde_json::from_str(&assert_interrupted(&cut_short(&json, Signal::TERM))).unwrap();
-    let done = document["traces"].as_array().unwrap().len() + document["skipped"].as_array().unwrap().len();
-    assert_eq!(document["interrupted"]["recordings"], done);
-    assert_eq!(document["interrupted"]["of"], counts[1]);
 }
 
 #[test]

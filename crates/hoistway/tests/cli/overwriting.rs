@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::support::{RECORDINGS, hoistway, refused, succeeded};
+use crate::support::{hoistway, refused, succeeded};
 
 const JOB: &str = "[global]\ninclude common.fio\n[reader]\nfilename=/dev/sda\n";
 const COMMON: &str = "rw=randread\ndirect=1\nruntime=1\ntime_based\n";
@@ -34,10 +34,6 @@ fn what_a_command_reads_it_does_not_overwrite_under_any_name() {
         }
     }
     assert_eq!(fs::read_to_string(folder.path().join("job.fio")).unwrap(), JOB);
-
-    let recording = format!("{RECORDINGS}/mq-deadline/dd-flush.jsonl.gz");
-    fs::copy(recording, folder.path().join("recording.jsonl.gz")).unwrap();
-    refused(folder.path(), &["conform", ".", "-o", "recording.jsonl.gz"], &["is read by this command"]);
 }
 
 #[test]
@@ -86,7 +82,7 @@ fn one_place_is_not_for_two_things_whatever_it_is_called() {
     load_in(folder.path());
     fs::create_dir(folder.path().join("below")).unwrap();
     let compare = ["compare", "job.fio", "--schedulers", "none", "--runtime", "10ms"];
-    for (one, other) in [(["--report", "x.svg"], ["--plot", "./x.svg"]), (["-o", "y"], ["--trace", "below/../y"])] {
+    for (one, other) in [(["--report", "x.html"], ["--trace", "./x.html"]), (["-o", "y"], ["--trace", "below/../y"])] {
         refused(folder.path(), &[&compare[..], &one, &other].concat(), &["to this file (expected another one)"]);
     }
     fs::write(folder.path().join("job.fio"), "[a]\nrw=randread\ndirect=1\nsize=1m\n").unwrap();
@@ -98,15 +94,15 @@ fn one_place_is_not_for_two_things_whatever_it_is_called() {
 }
 
 #[test]
-fn results_are_printed_and_pictures_are_not_where_pictures_cannot_be_written() {
+fn results_are_printed_and_pages_are_not_where_pages_cannot_be_written() {
     let folder = tempdir().unwrap();
     load_in(folder.path());
-    // A file may not become as long as a picture or a page is.
+    // A file may not become as long as a page is.
     let output = Command::new("sh")
         .current_dir(folder.path())
         .args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_hoistway")])
         .args(["compare", "job.fio", "--schedulers", "none", "--runtime", "10ms"])
-        .args(["--plot", "plot.png", "--report", "page.html"])
+        .args(["--report", "page.html"])
         .output()
         .unwrap();
     let (text, complaint) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());

@@ -1,12 +1,10 @@
 //! Bad input: one message that names what is at fault and what was expected, exit status 2, and nothing else.
 
 use std::fs;
-use std::io::Read as _;
-use std::path::Path;
 
 use tempfile::{TempDir, tempdir};
 
-use crate::support::{RECORDINGS, hoistway, refused};
+use crate::support::{hoistway, refused};
 
 /// A valid preset, from which the invalid ones are made.
 pub(crate) const PRESET: &str = r#"name = "mine"
@@ -264,14 +262,12 @@ fn no_command_at_all_gets_the_help() {
 fn places_that_cannot_be_written() {
     let folder = tempdir().unwrap();
     fs::create_dir(folder.path().join("folder")).unwrap();
-    let recording = format!("{RECORDINGS}/mq-deadline/dd-flush.jsonl.gz");
-    for command in [&["compare", "--runtime", "3650d"][..], &["conform", &recording]] {
-        let refused = |place: &str, words: &[&str]| refused(folder.path(), &[command, &["-o", place]].concat(), words);
-        refused("folder", &["folder: is a directory", "expected a file to write"]);
-        refused("gone/results", &["gone/results: cannot be written", "in a folder that exists", "No such file"]);
-        refused("/", &["/: is a directory", "expected a file to write"]);
-        refused("..", &["..: is a directory", "expected a file to write"]);
-    }
+    let compare = ["compare", "--runtime", "3650d", "-o"];
+    let refused = |place: &str, words: &[&str]| refused(folder.path(), &[&compare[..], &[place]].concat(), words);
+    refused("folder", &["folder: is a directory", "expected a file to write"]);
+    refused("gone/results", &["gone/results: cannot be written", "in a folder that exists", "No such file"]);
+    refused("/", &["/: is a directory", "expected a file to write"]);
+    refused("..", &["..: is a directory", "expected a file to write"]);
 }
 
 #[test]
@@ -285,69 +281,6 @@ fn a_full_disk() {
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.starts_with("hoistway: standard output: cannot be written: No space left"), "{message}");
-}
-
-// --- recordings ---
-
-#[track_caller]
-fn recording_refused(name: &str, content: impl AsRef<[u8]>, words: &[&str]) {
-    let folder = folder_with(name, content);
-    let output = hoistway().current_dir(folder.path()).args(["conform", name]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let (listed, message) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    for word in words {
-        assert!(listed.contains(word) && message.contains(word), "expected {word:?} in:\n{listed}{message}");
-    }
-}
-
-fn recording() -> Vec<u8> {
-    fs::read(Path::new(RECORDINGS).join("mq-deadline/dd-flush.jsonl.gz")).unwrap()
-}
-
-#[test]
-fn recordings_that_were_cut() {
-    let zipped = recording();
-    recording_refused("cut.jsonl.gz", &zipped[..3000], &["cut.jsonl.gz:", "gzip data ends in the middle"]);
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(&zipped[..]).read_to_string(&mut text).unwrap();
-    let lines: Vec<&str> = text.lines().take(20).collect();
-    let cut = lines.join("\n");
-    let cut = &cut[..cut.len() - 5];
-    recording_refused("cut.jsonl", cut, &["cut.jsonl:20: ", "the last line ends in the middle", "expected"]);
-    recording_refused("cut.jsonl", lines.join("\n"), &["cut.jsonl:1: expected", "found 19"]);
-}
-
-#[test]
-fn recordings_that_contradict_themselves() {
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(&recording()[..]).read_to_string(&mut text).unwrap();
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let inserted = lines.iter().position(|line| line.contains("\"e\":\"insert\"")).unwrap();
-    lines.insert(inserted + 1, lines[inserted].clone());
-    let events = lines.len() - 1;
-    lines[0] = lines[0].replace(&format!("\"events\":{}", events - 1), &format!("\"events\":{events}"));
-    let (first, second) = (format!("inserted on line {}", inserted + 1), format!("twice.jsonl:{}: ", inserted + 2));
-    recording_refused("twice.jsonl", lines.join("\n"), &[&second, "expected a request that is new", &first]);
-}
-
-#[test]
-fn files_that_are_no_recordings() {
-    let found = |what| ["foreign:1: ", "\"format\":\"iosched-trace/1\", found", what];
-    recording_refused("foreign", b"\x07tae\0\0\0\0\0\0\0\0\0\0", &found("a binary blktrace file"));
-    recording_refused("foreign", "8,0 1 1 0.0 697 Q R 223490 + 8 [fio]\n", &found("plain text"));
-    recording_refused("foreign", PRESET, &found("plain text"));
-    recording_refused("foreign", "{\"format\":\"hoistway-results/1\"}\n", &found("\"format\":\"hoistway-results/1\""));
-    recording_refused("foreign", GARBAGE, &["foreign:1: ", "expected a header line"]);
-    recording_refused("empty", "", &["empty: the file is empty", "expected a header line"]);
-}
-
-#[test]
-fn recordings_that_are_not_there() {
-    let folder = tempdir().unwrap();
-    refused(folder.path(), &["conform", "gone.jsonl.gz"], &["gone.jsonl.gz:", "no such file", "expected a recording"]);
-    fs::create_dir_all(folder.path().join("empty/inside")).unwrap();
-    refused(folder.path(), &["conform", "empty"], &["empty: no recordings", "expected *.jsonl or *.jsonl.gz"]);
-    refused(folder.path(), &["conform"], &["required arguments", "\n  <TRACE|FOLDER>"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `--report`, `hoistway report` and `--plot`: pages and plots of results.
+//! `--report` and `hoistway report`: pages of results.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -334,14 +334,6 @@ fn a_document_that_is_not_whole_or_was_edited_is_refused_with_the_field() {
     let text = document.to_string();
     fs::write(folder.path().join("half.json"), &text[..text.len() / 2]).unwrap();
     refused(folder.path(), &["report", "half.json", "-o", "new.html"], &["half.json", "EOF"]);
-    let mut nothing = document.clone();
-    (nothing["statistics"], nothing["runs"][0]["jobs"]) = (Value::Null, json!([]));
-    fs::write(folder.path().join("idle.json"), nothing.to_string()).unwrap();
-    refused(
-        folder.path(),
-        &["report", "idle.json", "-o", "new.html", "--plot", "new.svg"],
-        &["--plot new.svg: there was no I/O"],
-    );
     fs::write(folder.path().join("no.json"), "[1, 2]").unwrap();
     refused(folder.path(), &["report", "no.json", "-o", "new.html"], &["no.json", "not a result document"]);
     refused(folder.path(), &["report", "gone.json", "-o", "new.html"], &["gone.json", "cannot be read"]);
@@ -351,37 +343,4 @@ fn a_document_that_is_not_whole_or_was_edited_is_refused_with_the_field() {
         &["compare", "load.fio", "--report", "x.html", "-o", "x.html"],
         &["--report x.html", "the results go to this file"],
     );
-}
-
-#[test]
-fn plots_are_svg_or_png_by_their_names_and_hold_names_and_figures() {
-    let folder = tempdir().unwrap();
-    let (_, document) = reported(folder.path(), LOAD, &["--plot", "all.svg", "--focus", "writers:sync:p99"]);
-    let svg = fs::read_to_string(folder.path().join("all.svg")).unwrap();
-    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
-    for run in list(&document["runs"]) {
-        // Under its bar and beside its line.
-        let scheduler = run["scheduler"].as_str().unwrap();
-        assert_eq!(svg.lines().filter(|line| *line == scheduler).count(), 2, "{scheduler}");
-    }
-    assert!(svg.contains("p99 fsync latency of writers"), "{svg}");
-    succeeded(hoistway().current_dir(folder.path()).args(["report", "results.json", "--plot", "all.PNG"]));
-    assert!(fs::read(folder.path().join("all.PNG")).unwrap().starts_with(b"\x89PNG\r\n"));
-    let results = ["report", "results.json", "-o", "new.html"];
-    refused(folder.path(), &[&results[..], &["--plot", "all.pdf"]].concat(), &["--plot all.pdf", ".svg or .png"]);
-    refused(folder.path(), &[&results[..3], &["x.svg", "--plot", "x.svg"]].concat(), &["--plot x.svg", "another one"]);
-    refused(
-        folder.path(),
-        &["compare", "load.fio", "--report", "x.svg", "--plot", "x.svg"],
-        &["--report goes to this file"],
-    );
-}
-
-#[test]
-fn names_in_a_plot_are_text() {
-    let folder = tempdir().unwrap();
-    let load = "[<script>&a]\nfilename=/dev/sda\ndirect=1\nrw=randread\nruntime=50ms\ntime_based\n";
-    let (_, _) = reported(folder.path(), load, &["--schedulers", "none,kyber", "--plot", "x.svg"]);
-    let svg = fs::read_to_string(folder.path().join("x.svg")).unwrap();
-    assert!(!svg.contains("<script") && svg.contains("&lt;script&gt;&amp;a"), "{svg}");
 }

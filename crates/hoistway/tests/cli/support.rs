@@ -11,9 +11,6 @@ use serde_json::Value;
 /// A run that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The recordings of real kernels.
-pub(crate) const RECORDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../conform/traces");
-
 /// The binary, with nothing of the tester's surroundings that changes what it does.
 pub(crate) fn hoistway() -> Command {
     let mut command = assert_cmd::cargo::cargo_bin_cmd!("hoistway");
@@ -77,7 +74,7 @@ pub(crate) fn keys(object: &Value) -> Vec<&str> {
 pub(crate) fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
     let mut command = hoistway();
     command.current_dir(folder).args(arguments);
-    let prints_only = ["devices", "explain", "reproduce", "schedulers", "why"].contains(&arguments[0]);
+    let prints_only = ["devices", "explain", "schedulers", "why"].contains(&arguments[0]);
     if !prints_only && !arguments.contains(&"-o") {
         command.args(["-o", "results"]);
     }

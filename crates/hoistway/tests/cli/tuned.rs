@@ -1,4 +1,4 @@
-//! Pages and plots of searches.
+//! Pages of searches.
 
 use std::fs;
 use std::path::Path;
@@ -106,12 +106,10 @@ fn every_point_is_a_setting_with_its_figures_and_a_click_says_which() {
 
 #[test]
 fn with_one_figure_settings_stand_in_their_order() {
-    let (folder, page, document) = searched("min readers:read:mean", &["--plot", "front.svg"]);
+    let (_, page, document) = searched("min readers:read:mean", &[]);
     let visit = "const place = document.getElementById('front-chart'); \
                  return [place.points.map((one) => [one.setting, one.x]), document.getElementById('across').parentElement.hidden]";
     let settings = list(&document["rounds"][0]["settings"]);
-    let svg = fs::read_to_string(folder.path().join("front.svg")).unwrap();
-    assert!(svg.contains("settings, the best first") && svg.contains("recommended"), "{svg}");
     let Some(seen) = visited(&page, 900, Theme::Light, visit) else { return };
     let expected: Vec<Value> =
         settings.iter().zip(1..).map(|(one, place)| json!([name(&one["setting"]), place])).collect();
@@ -119,19 +117,10 @@ fn with_one_figure_settings_stand_in_their_order() {
 }
 
 #[test]
-fn a_stored_search_makes_the_same_page_and_plots() {
-    let (folder, page, document) = searched(CONDITION, &["--plot", "front.svg"]);
-    let report =
-        |arguments: &[&str]| succeeded(hoistway().current_dir(&folder).args(["report", "tuned.json"]).args(arguments));
-    assert!(report(&[]) == page, "the page of the stored document is another one");
-    let svg = fs::read_to_string(folder.path().join("front.svg")).unwrap();
-    report(&["--plot", "again.svg"]);
-    assert!(fs::read_to_string(folder.path().join("again.svg")).unwrap() == svg);
-    for text in [name(&document["found"]["best"]["setting"]), "mean read latency of readers".to_owned()] {
-        assert!(svg.lines().any(|line| line == text), "{text} is not in {svg}");
-    }
-    report(&["--plot", "front.png"]);
-    assert!(fs::read(folder.path().join("front.png")).unwrap().starts_with(b"\x89PNG\r\n"));
+fn a_stored_search_makes_the_same_page() {
+    let (folder, page, _) = searched(CONDITION, &[]);
+    let stored = succeeded(hoistway().current_dir(&folder).args(["report", "tuned.json"]));
+    assert!(stored == page, "the page of the stored document is another one");
 }
 
 #[test]
@@ -159,8 +148,6 @@ fn a_search_that_was_cut_or_edited_is_refused_with_the_field() {
     let tune = ["tune", "load.fio", "--objective", CONDITION];
     let refuse = |options: &[&str], words: &[&str]| refused(folder.path(), &[&tune[..], options].concat(), words);
     refuse(&["--report", "x.html", "-o", "x.html"], &["--report x.html", "the results go to this file"]);
-    refuse(&["--report", "x.svg", "--plot", "x.svg"], &["--plot x.svg: --report goes to this file"]);
-    refuse(&["--plot", "x.pdf"], &["--plot x.pdf", ".svg or .png"]);
     assert!(!Path::new("x.html").exists());
 }
 

@@ -68,7 +68,7 @@ fn assert_sound(document: &Value, of: &str) {
 fn on_every_bundled_load_the_verdict_keeps_to_its_rules() {
     let list = printed(&["scenarios"]);
     let names = list.lines().take_while(|line| !line.is_empty()).map(|line| line.split_whitespace().next().unwrap());
-    // In turns: tests/verdicts.rs of hoistway-lab has many more places.
+    // In turns: tests/verdicts.rs of hoistway-experiment has many more places.
     let places = [&[][..], &["--kernel", "4.19", "--schedulers", "all"], &["--device", "hgst-he10-8tb"]];
     for (name, more) in names.zip(places.into_iter().cycle()) {
         let short = ["compare", name, "--runtime", "600ms", "--ramp", "0", "--repeat", "3", "--format", "json"];

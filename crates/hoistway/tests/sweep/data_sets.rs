@@ -77,7 +77,7 @@ fn runs_of_another_version_are_named_left_alone_and_made_again() {
     printed(at, &["sweep", "plan.toml", "-o", "runs"]);
     for (path, content) in files(at, "runs") {
         // As a build from other sources has it.
-        let version = format!("\"version\":\"{}\"", hoistway_lab::sweep::VERSION);
+        let version = format!("\"version\":\"{}\"", hoistway_experiment::sweep::VERSION);
         let text = String::from_utf8(content).unwrap().replacen(&version, &version.replacen("+", "+f", 1), 1);
         fs::write(path, text).unwrap();
     }

@@ -70,23 +70,3 @@ fn a_run_that_fails_is_counted_and_ends_with_status_1() {
     let table = fs::read_to_string(folder.path().join("table.csv")).unwrap();
     assert!(table.lines().skip(1).all(|line| line.ends_with(",1")), "{table}");
 }
-
-#[cfg(feature = "parquet")]
-#[test]
-fn parquet_has_the_same_rows_and_says_what_made_it() {
-    let folder = folder(PLAN);
-    let at = folder.path();
-    printed(at, &["sweep", "plan.toml", "-o", "runs"]);
-    let lines = merged(at, "runs").lines().count();
-    let told = printed(at, &["merge", "runs", "-o", "table.parquet"]);
-    assert!(told.starts_with(&format!("table.parquet: {} figures of 24 runs, ", lines - 1)), "{told}");
-    let bytes = fs::read(at.join("table.parquet")).unwrap();
-    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
-    let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
-    let sweep = fs::read_dir(at.join("runs/sweeps")).unwrap().next().unwrap().unwrap().path();
-    for text in ["hoistway-sweep-table/1", env!("CARGO_PKG_VERSION"), sweep.file_stem().unwrap().to_str().unwrap()] {
-        assert!(holds(text), "{text}");
-    }
-    printed(at, &["merge", "runs", "-o", "again.parquet"]);
-    assert!(fs::read(at.join("again.parquet")).unwrap() == bytes);
-}

@@ -8,7 +8,7 @@ use super::io::QueueName;
 /// One line about bfq's inner state.
 ///
 /// The fields depend on the kind and are kept as they stand, because nothing but a comparison reads them: see
-/// `crates/conform/traces/README.md`.
+/// `crates/evidence/traces/README.md`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BfqState {
     /// The kind of line, the file's `k`: `busy`, `serve`, `expire`, `vtime`, ...

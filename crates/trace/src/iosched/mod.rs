@@ -7,7 +7,7 @@
 //! ```no_run
 //! use hoistway_trace::iosched::{EventKind, Trace};
 //!
-//! let trace = Trace::open("crates/conform/traces/bfq/bfq-2hwq.jsonl.gz")?;
+//! let trace = Trace::open("crates/evidence/traces/bfq/bfq-2hwq.jsonl.gz")?;
 //! let decisions = trace.events.iter().filter(|event| matches!(event.kind, EventKind::Dispatch(_))).count();
 //! println!("{}: {decisions} decisions of {}", trace.header.name, trace.header.scheduler);
 //! # Ok::<(), hoistway_trace::iosched::ReadError>(())

@@ -7,7 +7,7 @@ use hoistway_blk::{HctxId, Op};
 use hoistway_trace::iosched::{Clock, EventKind, InsertedBy, Mark, Trace};
 
 /// The recordings of the repository.
-pub(crate) const RECORDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../conform/traces");
+pub(crate) const RECORDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../evidence/traces");
 
 /// All recordings, in a fixed order.
 fn recordings() -> Vec<PathBuf> {

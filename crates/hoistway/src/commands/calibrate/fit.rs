@@ -9,13 +9,13 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use hoistway_calibrate::fit::{EVALUATIONS_MAX, FitError, FitPlan, fit, from_csv, from_fio_json};
 use hoistway_device::{Preset, PresetFile};
-use hoistway_lab::Surroundings as _;
+use hoistway_experiment::Surroundings as _;
 use hoistway_sim::Host;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::Ending;
 use crate::input::CommandLine;
-use crate::output::Output;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::Output;
 
 /// Fits the parameters of a device model to what was measured of a device without a scheduler.
 ///

@@ -11,8 +11,8 @@ use clap::Args;
 use hoistway_calibrate::host::{Costs, HostError, HostPlan, ROUNDS_MAX, measure};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::Ending;
-use crate::output::Output;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::Output;
 
 /// Measures this machine, and prints a host profile for `hoistway compare --host`.
 ///

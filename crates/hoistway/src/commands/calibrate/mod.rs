@@ -6,7 +6,7 @@ mod host;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-use crate::Ending;
+use hoistway_terminal::Ending;
 
 /// Measures this machine, or fits a device model to measurements: so that comparisons are about what you have.
 #[derive(Args, Debug)]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use hoistway_answer::Threshold;
 use hoistway_blk::Kernel;
-use hoistway_lab::limits::REPEATS_MAX;
-use hoistway_lab::{AskedKernel, scenarios};
+use hoistway_experiment::limits::REPEATS_MAX;
+use hoistway_experiment::{AskedKernel, scenarios};
 
 use super::format::Format;
 use crate::commands::options::{PlaceOptions, RunOptions};
@@ -78,8 +78,8 @@ pub(crate) struct Arguments {
     pub(super) host: Vec<String>,
     /// Runs each scheduler so many times, with as many seeds, for means, 95 % confidence intervals and paired
     /// differences: a repeat has the same seed, and so the same load, under every scheduler. [default: 3, and up to 10 as long as
-    /// that takes less than ten seconds; 1 for JSON without --report or
-    /// --plot, for --fio-logs and --trace]
+    /// that takes less than ten seconds; 1 for JSON without --report,
+    /// for --fio-logs and --trace]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     pub(super) repeat: Option<u32>,
     /// The scheduler that others are compared with, or a row of the table as it is called there, such as "bfq kernel=6.18".
@@ -117,9 +117,6 @@ pub(crate) struct Arguments {
     /// document of --format json then holds these requests, too.
     #[arg(long, value_name = "FILE.html")]
     pub(super) report: Option<PathBuf>,
-    /// Also makes a plot for papers: the figure by which schedulers are judged, with intervals, and the latency distribution behind it.
-    #[arg(long, value_name = "FILE.svg|png")]
-    pub(super) plot: Option<PathBuf>,
     /// Also writes every event of the runs, and why each request was chosen, as JSON lines (docs/trace.md);
     /// compressed if the name ends in .gz. About 1 KiB for each I/O: use a short --runtime. Runs go one by one.
     #[arg(long, value_name = "FILE")]
@@ -134,7 +131,7 @@ impl Arguments {
     /// Whether somebody is going to read it: then it says how sure it is. Programs get one run unless they ask for more.
     pub(super) fn is_for_people(&self) -> bool {
         let for_programs = match self.format {
-            Format::Json => self.report.is_none() && self.plot.is_none(),
+            Format::Json => self.report.is_none(),
             Format::FioJson | Format::FioJsonPlus => true,
             Format::Table | Format::Csv | Format::Markdown => false,
         };

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_lab::{CgroupFile, Comparison, Devices, Guests, Load, QueueFile, Tunable, Vary, Write, limits, scenarios};
+use hoistway_experiment::{
+    CgroupFile, Comparison, Devices, Guests, Load, QueueFile, Tunable, Vary, Write, limits, scenarios,
+};
 
 use super::arguments::Arguments;
 use crate::commands::options::{PlaceOptions, RunOptions, parse_time};

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use hoistway_lab::Ended;
+use hoistway_experiment::Ended;
 use hoistway_measure::ProcessResult;
 use hoistway_measure::fio::{LogKind, Output, write_histograms};
 

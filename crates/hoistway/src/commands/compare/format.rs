@@ -4,10 +4,10 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use hoistway_answer::ResultsDocument;
 use hoistway_measure::fio;
-use hoistway_report::Style;
+use hoistway_render::text::Style;
 
-use crate::output::Output;
-use crate::printable;
+use hoistway_terminal::output::Output;
+use hoistway_terminal::printable;
 
 /// How results are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -68,10 +68,10 @@ impl Format {
         let shown = self.is_text().then(|| printable::document(document, ResultsDocument::from_json)).transpose()?;
         let document = shown.as_ref().and_then(Option::as_ref).unwrap_or(document);
         Ok(match self {
-            Self::Table => hoistway_report::table(document, &Style { wide, ..to.style() }),
-            Self::Json => hoistway_report::json(document),
-            Self::Csv => hoistway_report::csv(document),
-            Self::Markdown => hoistway_report::markdown(document),
+            Self::Table => hoistway_render::text::table(document, &Style { wide, ..to.style() }),
+            Self::Json => hoistway_render::text::json(document),
+            Self::Csv => hoistway_render::text::csv(document),
+            Self::Markdown => hoistway_render::text::markdown(document),
             Self::FioJson => fio_text(document.runs.first().map(|run| &run.fio))?,
             Self::FioJsonPlus => fio_text(plus)?,
         })

@@ -11,16 +11,15 @@ use std::time::{Instant as WallClock, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use hoistway_answer::{ResultsDocument, Threshold};
-use hoistway_lab::{Comparison, Controls, Ended, Load, Plan, Watch};
+use hoistway_experiment::{Comparison, Controls, Ended, Load, Plan, Watch};
 use hoistway_measure::fio;
 
 use self::fio_logs::FioLogs;
-use super::plot::Plot;
-use crate::Ending;
 use crate::input::CommandLine;
-use crate::output::{Output, different};
 use crate::progress::{Lines, Progress};
 use crate::trace_file::TraceFile;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::{Output, different};
 
 pub(crate) use self::arguments::Arguments;
 pub(crate) use self::format::Format;
@@ -40,16 +39,15 @@ pub(crate) fn run_load(arguments: &Arguments, load: Load) -> Result<Ending> {
 fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let surroundings = CommandLine::default();
     let plan = Plan::of(&comparison, &surroundings)?;
-    [&arguments.run.output, &arguments.trace, &arguments.report, &arguments.plot]
+    [&arguments.run.output, &arguments.trace, &arguments.report]
         .into_iter()
         .flatten()
         .try_for_each(|file| surroundings.spare(file))?;
     arguments.format.check(plan.run_count())?;
     arguments.advice.as_ref().map_or(Ok(()), |_| arguments.format.check_advice())?;
-    different(&[("--report", &arguments.report), ("--plot", &arguments.plot), ("--trace", &arguments.trace)])?;
+    different(&[("--report", &arguments.report), ("--trace", &arguments.trace)])?;
     let output = Output::open(arguments.run.output.as_deref())?;
     let report = arguments.report.as_deref().map(|file| Output::beside("--report", file, &output)).transpose()?;
-    let plot = arguments.plot.as_deref().map(|file| Plot::open(file, &output)).transpose()?;
     let trace = arguments.trace.as_deref().map(|file| TraceFile::open(file, &output)).transpose()?;
     let logs = arguments.fio_logs.as_deref().map(FioLogs::open).transpose()?;
     let controls = Arc::new(plan.controls());
@@ -82,7 +80,7 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     }
     check_focus(&document)?;
     let broken = broken(&document, &arguments.fail_if)?;
-    document.conclusion = hoistway_report::conclusion(&document);
+    document.conclusion = hoistway_render::text::conclusion(&document);
     if let Some(devices) = &arguments.advice {
         document.advice = hoistway_answer::advice::advice(&document, devices).context("--advice")?;
     }
@@ -92,8 +90,7 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let logs = logs.map_or(Ok(()), FioLogs::finish);
     let report =
         report.map_or(Ok(()), |report| super::report::page(&document).and_then(|page| report.write_there(page)));
-    let plot = plot.map_or(Ok(()), |plot| plot.write(&document));
-    output.write(&text).and(logs).and(report).and(plot)?;
+    output.write(&text).and(logs).and(report)?;
     if document.partial {
         return Ok(Ending::Interrupted);
     }
@@ -115,7 +112,7 @@ fn broken(document: &ResultsDocument, limits: &[Threshold]) -> Result<Vec<String
         let breaking = document.breaking(limit).with_context(|| format!("--fail-if {limit}"))?;
         if !breaking.is_empty() {
             let shown = |(label, value): &(String, f64)| {
-                format!("{} under {label}", hoistway_report::figure_value(limit.figure.figure, *value))
+                format!("{} under {label}", hoistway_render::text::figure_value(limit.figure.figure, *value))
             };
             let shown: Vec<String> = breaking.iter().map(shown).collect();
             broken.push(format!("--fail-if {limit}: {}", shown.join(", ")));
@@ -168,7 +165,7 @@ impl Watch for Watching<'_> {
 
     fn ended(&self, ended: &Ended<'_>) {
         if ended.repeat == 0 {
-            self.lines.push(hoistway_report::run_line(ended.label, ended.run));
+            self.lines.push(hoistway_render::text::run_line(ended.label, ended.run));
         }
         if self.logs.is_none() && !self.wants_json_plus {
             return;

@@ -11,16 +11,16 @@ use std::time::Instant as WallClock;
 
 use anyhow::{Context as _, Result, bail};
 use hoistway_engine::{Config, Engine};
+use hoistway_experiment::Surroundings as _;
 use hoistway_fio::{Environment, JobFile};
-use hoistway_lab::Surroundings as _;
 use hoistway_measure::ProcessResult;
 use hoistway_run::{Board, Settings};
 
 use self::progress::Progress;
 use self::target::Target;
-use crate::Ending;
 use crate::input::CommandLine;
-use crate::output::Output;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::Output;
 
 pub(crate) use self::arguments::Arguments;
 
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let plus = runs.first().map(|run| document::fio_output(&file.load, run, true));
     let mut document = document::of(arguments, &target, &file, text, runs, begin.elapsed().as_secs_f64());
     document.partial = is_partial;
-    document.conclusion = hoistway_report::conclusion(&document);
+    document.conclusion = hoistway_render::text::conclusion(&document);
     let text = arguments.format.rendered(&document, plus.as_ref(), arguments.wide, &output)?;
     output.write(&text)?;
     Ok(match (is_partial, has_failed) {

@@ -13,7 +13,7 @@ use hoistway_serve::parse_size;
 use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
 
 use crate::input::CommandLine;
-use crate::output::is_one_place;
+use hoistway_terminal::output::is_one_place;
 
 pub(crate) const EXPECTED: &str = "expected file:PATH, blk:PATH, mem:SIZE, null:, null:SIZE or sim:PRESET";
 /// Of `null:`.
@@ -52,7 +52,7 @@ impl Target {
             "null" if rest.is_empty() => Target::Null(NULL_BYTES),
             "null" => Target::Null(bytes()?),
             "sim" => {
-                let preset = hoistway_lab::preset(&rest.into(), surroundings);
+                let preset = hoistway_experiment::preset(&rest.into(), surroundings);
                 Target::Simulated(Box::new(preset.with_context(|| format!("--target {text}"))?))
             }
             _ => bail!("--target {text}: {EXPECTED}"),

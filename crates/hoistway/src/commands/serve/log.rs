@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::printable;
+use hoistway_terminal::printable;
 
 /// Lines that may wait; what comes beyond them is counted, and lost.
 const LINES_MAX: usize = 4096;

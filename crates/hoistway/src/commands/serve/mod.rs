@@ -16,14 +16,14 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use hoistway_blk::{Kernel, Nanos, Techniques};
 use hoistway_engine::Config;
-use hoistway_lab::facts;
+use hoistway_experiment::facts;
 use hoistway_serve::{Bounds, Control, FrontEnd, GuestListener, Listener, Metrics, Server, Stop, TlsFiles};
 
 use self::config::Asked;
 use self::log::say;
 use self::reload::Reloader;
 use self::systemd::News;
-use crate::Ending;
+use hoistway_terminal::Ending;
 
 /// Serves disks to clients of NBD and to virtual machines, under one scheduler that is fair between them.
 ///

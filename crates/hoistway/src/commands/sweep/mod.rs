@@ -11,12 +11,12 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use hoistway_dataset::{Folder, Index, Work, missing};
-use hoistway_lab::sweep::{Shard, Sweep};
+use hoistway_experiment::store::{Folder, Index, Work, missing};
+use hoistway_experiment::sweep::{Shard, Sweep};
 
-use crate::Ending;
-use crate::output::Output;
-use crate::printable;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::Output;
+use hoistway_terminal::printable;
 
 /// Carries out every run of a plan, a product of loads, devices, kernels, hosts, schedulers, settings and seeds, or a shard of it.
 ///

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use hoistway_lab::Surroundings;
-use hoistway_lab::sweep::{Space, Sweep, SweepError};
+use hoistway_experiment::Surroundings;
+use hoistway_experiment::sweep::{Space, Sweep, SweepError};
 
 use crate::input::CommandLine;
 

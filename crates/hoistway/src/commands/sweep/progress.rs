@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use hoistway_dataset::Work;
+use hoistway_experiment::store::Work;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Between two looks.

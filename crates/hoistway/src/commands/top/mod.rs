@@ -17,7 +17,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{DefaultTerminal, Frame};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::Ending;
+use hoistway_terminal::Ending;
 
 /// Shows a running `hoistway serve --control PATH`: for each export what its clients do, how long they wait, how much of it
 /// waits where, and its share beside its weight.

@@ -6,10 +6,10 @@ use clap::Args;
 use hoistway_answer::Objective;
 use hoistway_answer::tuning::Budget;
 use hoistway_blk::Kernel;
-use hoistway_lab::AskedKernel;
+use hoistway_experiment::AskedKernel;
 
 use crate::commands::options::{PlaceOptions, RunOptions, parse_time};
-use crate::output::Format;
+use hoistway_terminal::output::Format;
 
 /// Searches schedulers and their tunables for the setting that is best for a load.
 ///
@@ -26,7 +26,7 @@ use crate::output::Format;
 ///   hoistway tune my-load.fio --objective "min a:read:p99" --knob mq-deadline.fifo_batch=1,2,4,8 --knob queue.nr_requests=32,64
 ///   hoistway tune my-load.fio --objective "min a:read:p99" --budget 1000 --state search.json
 ///   hoistway tune my-load.fio --objective "min a:read:p99" --budget 30m --format json -o tuned.json
-///   hoistway tune my-load.fio --objective "min a:read:p99 subject to b:write:iops >= 0.9*default" --report page.html --plot front.svg
+///   hoistway tune my-load.fio --objective "min a:read:p99 subject to b:write:iops >= 0.9*default" --report page.html
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -77,10 +77,6 @@ pub(crate) struct Arguments {
     /// Also makes a page of the result: the front, the finalists, what mattered, how sure it is, what it costs (docs/report.md).
     #[arg(long, value_name = "FILE.html")]
     pub(super) report: Option<PathBuf>,
-    /// Also makes a plot for papers: the settings as points by the figure that is searched for and that of the first condition, with
-    /// the Pareto front.
-    #[arg(long, value_name = "FILE.svg|png")]
-    pub(super) plot: Option<PathBuf>,
 }
 
 /// A number of runs, or a time with its unit.

@@ -10,19 +10,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
 use hoistway_answer::tuning::{Budget, TuneRun, Tuning};
+use hoistway_experiment::tune::{BUDGET_RUNS, Cancel, Observe, Search, State, TuneError, tune};
+use hoistway_experiment::{Comparison, Devices, Field, Surroundings, Vary};
 use hoistway_fio::LogSource;
-use hoistway_lab::tune::{BUDGET_RUNS, Cancel, Observe, Search, State, TuneError, tune};
-use hoistway_lab::{Comparison, Devices, Field, Surroundings, Vary};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use self::state::StateFile;
 use super::compare::asked;
-use super::plot::Plot;
 use super::report::tuned_page;
-use crate::Ending;
 use crate::input::CommandLine;
-use crate::output::{Format, Output, different};
-use crate::printable;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::{Format, Output, different};
+use hoistway_terminal::printable;
 
 pub(crate) use self::arguments::Arguments;
 
@@ -30,13 +29,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let surroundings = Surrounded::default();
     let search = search(arguments)?;
     let fresh = State::of(&search, &surroundings)?;
-    let files = [&arguments.run.output, &arguments.state, &arguments.report, &arguments.plot];
+    let files = [&arguments.run.output, &arguments.state, &arguments.report];
     files.into_iter().flatten().try_for_each(|file| surroundings.0.spare(file))?;
-    let files = [("--state", &arguments.state), ("--report", &arguments.report), ("--plot", &arguments.plot)];
+    let files = [("--state", &arguments.state), ("--report", &arguments.report)];
     different(&files)?;
     let output = Output::open(arguments.run.output.as_deref())?;
     let report = arguments.report.as_deref().map(|file| Output::beside("--report", file, &output)).transpose()?;
-    let plot = arguments.plot.as_deref().map(|file| Plot::open(file, &output)).transpose()?;
     let state = arguments.state.as_deref().map(|file| StateFile::open(file, fresh)).transpose()?;
     if let Some(name) = arguments.state.as_deref()
         && output.is_same_file(&Output::open(Some(name))?)
@@ -83,20 +81,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     if !arguments.stable {
         document.command = crate::command_line().1;
     }
-    document.conclusion = hoistway_report::tuning_conclusion(&document);
+    document.conclusion = hoistway_render::text::tuning_conclusion(&document);
     let holds = document.found.as_ref().is_some_and(|found| found.holds);
     let text = rendered(&document, arguments.format, output.text_width())?;
     // Each is written even if another cannot be.
     let report = report.map_or(Ok(()), |report| tuned_page(&document).and_then(|page| report.write_there(page)));
-    let plot = plot.map_or(Ok(()), |plot| plot.write_search(&document));
-    output.write(&text).and(report).and(plot)?;
+    output.write(&text).and(report)?;
     Ok(if holds { Ending::Done } else { Ending::LimitBroken })
 }
 
 fn rendered(document: &Tuning, format: Format, width: usize) -> Result<String> {
     Ok(match format {
         Format::Json => serde_json::to_string_pretty(document)? + "\n",
-        Format::Table => printable::text(&hoistway_report::tuning(document, width)),
+        Format::Table => printable::text(&hoistway_render::text::tuning(document, width)),
     })
 }
 

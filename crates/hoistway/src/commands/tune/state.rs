@@ -5,9 +5,9 @@ use std::io::{Error, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_lab::tune::State;
+use hoistway_experiment::tune::State;
 
-use crate::output::{Output, cannot_be_written};
+use hoistway_terminal::output::{Output, cannot_be_written};
 
 /// The file.
 pub(super) struct StateFile {

@@ -1,0 +1,33 @@
+//! Compares bfq's inner state with recordings, line by line: how much is equal, and the first differences.
+use hoistway_evidence::conform::{Consistent, bfq::replay_with_lines};
+fn main() {
+    /// Differences to show.
+    const SHOWN: usize = 4;
+    for file in std::env::args().skip(1) {
+        let trace = hoistway_trace::iosched::Trace::open(&file).unwrap();
+        let (outcome, differences) = replay_with_lines(&Consistent::check(&trace).unwrap());
+        let (equal, all) = outcome.state_lines.unwrap();
+        let score = outcome.score;
+        println!(
+            "{}: {equal} of {all}, {} differences; all {}/{} hard {:?} switch {:?} null {:?}",
+            trace.header.name,
+            differences.len(),
+            score.all,
+            score.dispatches,
+            score.hard,
+            score.switch,
+            score.null
+        );
+        for difference in differences.iter().take(SHOWN) {
+            let show = |line: &Option<hoistway_evidence::conform::bfq::Line>| {
+                line.as_ref().map_or("-".to_owned(), ToString::to_string)
+            };
+            println!(
+                "  t={} kernel: {}\n      ours: {}",
+                difference.t_ns,
+                show(&difference.recorded),
+                show(&difference.ours)
+            );
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `hoistway conform`: how faithful are our schedulers to recorded kernels?
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use hoistway_evidence::conform::{
+    Inconsistency, Interrupted, NotReplayed, Refused, Report, TraceReport, pool_of, replay,
+};
+use hoistway_trace::iosched::{ReadError, Trace};
+use rayon::prelude::*;
+
+use hoistway_terminal::Ending;
+use hoistway_terminal::files::{Identity, identity, spare};
+use hoistway_terminal::output::{Format, Output};
+
+/// Replays recordings of real kernels and compares every decision.
+///
+/// Scores: `all` = same request; `hard` = the same where neither a FIFO nor a one-way elevator is right;
+/// `switch` = same process where the process changes; `null` = both decline.
+///
+/// Damaged recordings are listed, with file, line and reason, and the others are scored: the status is 2 then.
+///
+/// Examples:
+///   hoistway conform crates/evidence/traces/mq-deadline
+///   hoistway conform --format json recording.jsonl.gz
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// Recordings in the format iosched-trace/1, or folders of them (searched for *.jsonl and *.jsonl.gz).
+    #[arg(required = true, value_name = "TRACE|FOLDER")]
+    recordings: Vec<PathBuf>,
+    /// How the scores are written.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Write to a file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let output = Output::open(arguments.output.as_deref())?;
+    let mut files = Vec::new();
+    for path in &arguments.recordings {
+        collect(path, &mut files)?;
+    }
+    if let Some(output) = &arguments.output {
+        let read: Vec<Identity> = files.iter().filter_map(|file| identity(file)).collect();
+        spare(&read, output)?;
+    }
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    let watch = move || {
+        // A recording that has been begun is finished, unless somebody will not wait for that.
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    };
+    ctrlc::set_handler(watch).context("cannot watch for Ctrl-C")?;
+    let unless_interrupted = |file: &PathBuf| (!interrupted.load(Ordering::Relaxed)).then(|| score(file));
+    let verdicts: Vec<Verdict> = files.par_iter().filter_map(unless_interrupted).collect();
+    let mut report = Report::default();
+    if verdicts.len() < files.len() {
+        report.interrupted = Some(Interrupted { recordings: verdicts.len(), of: files.len() });
+    }
+    for verdict in verdicts {
+        match verdict {
+            Verdict::Scored(trace) => report.traces.push(*trace),
+            Verdict::Skipped { file, reason } => report.skipped.push((file, reason)),
+            Verdict::Refused(refused) => report.refused.push(refused),
+        }
+    }
+    let text = match arguments.format {
+        Format::Table => report.table(false),
+        Format::Json => report.json(),
+    };
+    output.write(&text)?;
+    if report.interrupted.is_some() {
+        return Ok(Ending::Interrupted);
+    }
+    match &report.refused[..] {
+        [] => Ok(Ending::Done),
+        [damaged] => bail!("{damaged}"),
+        [first, others @ ..] => bail!("{first} (and {} more damaged recordings)", others.len()),
+    }
+}
+
+/// What becomes of a recording.
+enum Verdict {
+    Scored(Box<TraceReport>),
+    /// There is nothing to replay it with.
+    Skipped {
+        file: String,
+        reason: String,
+    },
+    /// It is damaged. The others are scored all the same.
+    Refused(Refused),
+}
+
+/// Adds the recordings at `path`, those of a folder in the order of their names.
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    if !path.is_dir() {
+        if !path.exists() {
+            return Err(anyhow!("{}: no such file or folder (expected a recording)", path.display()));
+        }
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let context = || format!("{}: cannot be read", path.display());
+    let mut inside: Vec<PathBuf> =
+        std::fs::read_dir(path).with_context(context)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    inside.sort();
+    let before = files.len();
+    for entry in inside {
+        let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if entry.is_dir() {
+            // An empty folder inside another is no mistake.
+            let _ = collect(&entry, files);
+        } else if name.ends_with(".jsonl") || name.ends_with(".jsonl.gz") {
+            files.push(entry);
+        }
+    }
+    if files.len() == before {
+        return Err(anyhow!("{}: no recordings in it (expected *.jsonl or *.jsonl.gz)", path.display()));
+    }
+    Ok(())
+}
+
+fn score(path: &Path) -> Verdict {
+    let file = path.display().to_string();
+    let trace = match Trace::open(path) {
+        Ok(trace) => trace,
+        Err(ReadError { line, problem, .. }) => {
+            return Verdict::Refused(Refused { file, line, reason: problem.to_string() });
+        }
+    };
+    match replay(&trace) {
+        Ok(outcome) => Verdict::Scored(Box::new(TraceReport { file, scheduler: pool_of(&trace), outcome })),
+        Err(unsupported @ NotReplayed::Unsupported { .. }) => {
+            Verdict::Skipped { file, reason: unsupported.to_string() }
+        }
+        Err(NotReplayed::Inconsistent(Inconsistency { line, problem })) => {
+            Verdict::Refused(Refused { file, line: Some(line), reason: problem })
+        }
+    }
+}

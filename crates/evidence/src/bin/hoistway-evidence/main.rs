@@ -1,0 +1,30 @@
+//! The command line of the evidence: parse, call the library, render.
+
+mod conform;
+mod reproduce;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// How faithful hoistway is: recorded decisions replayed, published tables simulated.
+#[derive(Parser, Debug)]
+#[command(name = "hoistway-evidence", version, about, propagate_version = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Conform(conform::Arguments),
+    Reproduce(reproduce::Arguments),
+}
+
+fn main() -> ExitCode {
+    let ending = match Cli::parse().command {
+        Command::Conform(arguments) => conform::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
+    };
+    hoistway_terminal::exit_code("hoistway-evidence", ending)
+}

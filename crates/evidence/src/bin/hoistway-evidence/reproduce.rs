@@ -1,0 +1,184 @@
+//! `hoistway reproduce`: published tables beside what comes out here.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use hoistway_evidence::reproduction::{Cell, Length, Reproduced, Reproduction, Sensitivity, TABLES, Table};
+use hoistway_render::text::wrapped;
+
+use hoistway_render::text::aligned;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::{DocumentFormat as Format, Output};
+
+/// Reproduces published measurements of I/O schedulers: each figure as it comes out here, as it was published, and the error.
+///
+/// Figures that a device or a host was calibrated on are marked and not judged; all others are predictions.
+///
+/// Examples:
+///   hoistway reproduce --list
+///   hoistway reproduce habr-ssd habr-nvme
+///   hoistway reproduce habr-nvme --sensitivity
+///   hoistway reproduce --format markdown > docs/reproduction.md
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// Names of tables; all if none is given.
+    names: Vec<String>,
+    /// Lists the tables and runs nothing.
+    #[arg(long, conflicts_with_all = ["names", "full", "sensitivity", "format"])]
+    list: bool,
+    /// Simulates as much time as the published runs took, instead of as much as figures take to settle.
+    #[arg(long)]
+    full: bool,
+    /// Simulates each table once more with half and with double of each number of its device and host that no source tells, and says
+    /// what that changes.
+    #[arg(long)]
+    sensitivity: bool,
+    /// How the result is written.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let output = Output::open(None)?;
+    let width = output.text_width();
+    if arguments.list {
+        let rows: Vec<[String; 2]> =
+            TABLES.iter().map(|table| [table.name.to_owned(), table.title.to_owned()]).collect();
+        output.write(aligned(&rows))?;
+        return Ok(Ending::Done);
+    }
+    let tables = named(&arguments.names)?;
+    let length = if arguments.full { Length::Published } else { Length::Settled };
+    let mut reproduced = Vec::with_capacity(tables.len());
+    for table in &tables {
+        let mut cells = table.reproduce(length)?;
+        if arguments.sensitivity {
+            cells.sensitivity = table.sensitivity(length)?;
+        }
+        reproduced.push(cells);
+    }
+    let text = match arguments.format {
+        Format::Json => serde_json::to_string_pretty(&Reproduction::of(reproduced))? + "\n",
+        Format::Table => tables.iter().zip(&reproduced).map(|(table, cells)| for_people(table, cells, width)).collect(),
+        Format::Markdown => tables.iter().zip(&reproduced).map(|(table, cells)| for_documents(table, cells)).collect(),
+    };
+    output.write(&text)?;
+    Ok(Ending::Done)
+}
+
+/// The tables of these names; all if there are none.
+fn named(names: &[String]) -> Result<Vec<&'static Table>> {
+    if names.is_empty() {
+        return Ok(TABLES.iter().collect());
+    }
+    let mut tables = Vec::with_capacity(names.len());
+    for name in names {
+        let Some(table) = Table::named(name) else {
+            let known: Vec<_> = TABLES.iter().map(|table| table.name).collect();
+            bail!("reproduce {name}: unknown table (expected one of {})", known.join(", "));
+        };
+        tables.push(table);
+    }
+    Ok(tables)
+}
+
+const HEAD: [&str; 6] = ["", "", "here", "published", "error", ""];
+
+/// The texts of a cell, in the order of [`HEAD`].
+fn texts(cell: &Cell) -> [String; 6] {
+    let verdict = match (cell.calibration, cell.within, cell.tolerance) {
+        (true, ..) => "calibration".to_owned(),
+        (_, Some(true), Some(tolerance)) => format!("within {tolerance}"),
+        (_, Some(false), Some(tolerance)) => format!("MISSED {tolerance}"),
+        _ => String::new(),
+    };
+    let error = cell.error.map(|error| format!("{:+.1} %", 100.0 * error)).unwrap_or_default();
+    [
+        cell.row.clone(),
+        cell.column.clone(),
+        with_interval(cell),
+        cell.published.map(figure).unwrap_or_default(),
+        error,
+        verdict,
+    ]
+}
+
+/// What comes out here, and half its confidence interval, if that is known.
+fn with_interval(cell: &Cell) -> String {
+    let interval = cell.interval.map(|interval| format!(" ±{:.1} %", 100.0 * interval)).unwrap_or_default();
+    figure(cell.ours) + &interval
+}
+
+/// Four digits, or those before the point.
+fn figure(value: f64) -> String {
+    let digits = value.abs().max(1e-3).log10().floor() as i32 + 1;
+    format!("{value:.*}", usize::try_from(4 - digits).unwrap_or(0).min(4))
+}
+
+fn summary(cells: &Reproduced) -> String {
+    let [within, judged, calibrated] = cells.counts();
+    format!("{within} of {judged} judged cells are as close as is claimed; {calibrated} were calibrated on.")
+}
+
+/// Other values of unknowns, and what they change.
+fn of_unknowns(usual: &Reproduced) -> impl Iterator<Item = [String; 2]> {
+    usual.sensitivity.iter().map(|changed| {
+        let Sensitivity { key, value, cells, .. } = changed;
+        let [within, judged, _] = Reproduced::counts_of(cells);
+        let mut text = format!("{within} of {judged} as close as is claimed");
+        if let Some(median) = Sensitivity::median_error(cells) {
+            text += &format!(", median error {:.1} %", 100.0 * median);
+        }
+        if let Some([before, after]) = changed.moved_most(&usual.cells) {
+            let (name, moved) =
+                (format!("{}, {}", before.row, before.column), 100.0 * (after.ours / before.ours - 1.0));
+            text += &format!(
+                "; {name} moves most: {} instead of {} ({moved:+.1} %)",
+                figure(after.ours),
+                figure(before.ours)
+            );
+        }
+        [format!("{key} = {value} instead of {}", changed.usual), text]
+    })
+}
+
+fn for_people(table: &Table, cells: &Reproduced, width: usize) -> String {
+    let rows: Vec<[String; 6]> =
+        std::iter::once(HEAD.map(str::to_owned)).chain(cells.cells.iter().map(texts)).collect();
+    let widths: [usize; 6] =
+        std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    let mut text = wrapped(&format!("{}: {}", table.name, table.title), width, 0);
+    text += &wrapped(table.source, width, 0);
+    for row in &rows {
+        let mut line = format!("{:1$}  {2:3$}", row[0], widths[0], row[1], widths[1]);
+        for (text, width) in row[2..5].iter().zip(&widths[2..5]) {
+            line += &format!("  {text:>width$}");
+        }
+        line += &format!("  {}", row[5]);
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text += &wrapped(&summary(cells), width, 0);
+    text += &wrapped(table.story, width, 0);
+    for line in of_unknowns(cells) {
+        text += &wrapped(&line.join(": "), width, 2);
+    }
+    text + "\n"
+}
+
+fn for_documents(table: &Table, cells: &Reproduced) -> String {
+    let mut text = format!("## {}\n\n{}.\n\nSource: {}.\n\n", table.name, table.title, table.source);
+    text += "| row | column | here | published | error | |\n| --- | --- | ---: | ---: | ---: | --- |\n";
+    for cell in &cells.cells {
+        text += &format!("| {} |\n", texts(cell).join(" | "));
+    }
+    text += &format!("\n{} {}\n\n", summary(cells), table.story);
+    if !cells.sensitivity.is_empty() {
+        text += "| unknown | what changes |\n| --- | --- |\n";
+        for line in of_unknowns(cells) {
+            text += &format!("| {} |\n", line.join(" | "));
+        }
+        text.push('\n');
+    }
+    text
+}

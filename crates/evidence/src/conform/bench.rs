@@ -1,0 +1,299 @@
+//! The bench that every scheduler is put on: what is inside, whose request is which, the policy that is asked and, after
+//! a different answer, goes on from the kernel's, and the score. What differs between schedulers - which event tells it
+//! what, and when - is a file each.
+//!
+//! [`baseline`] holds the simple policies that tell hard decisions from easy ones, [`doubts`] the decisions whose place a
+//! recording leaves open.
+
+pub(crate) mod baseline;
+pub(crate) mod doubts;
+
+use std::collections::{HashMap, HashSet};
+
+use hoistway_blk::{
+    Bio, CgroupId, Edge, HctxId, Instant, IoContextId, Limits, Local, NoMerges, Now, Place, PolicyCx, RequestPool,
+    Requests, Rq, RqId, Scheduler, Sector, Wishes,
+};
+use hoistway_trace::iosched::bounds::SECTORS_MAX;
+use hoistway_trace::iosched::{Dispatch, Event, Insert, Io, QueueSettings, RqMerge, RqNumber};
+
+use crate::conform::score::Outcome;
+use baseline::{Baseline, Candidate};
+
+/// The length of a request that grows. What joins a request that the recording leaves open may be too long for it, so
+/// there is an end.
+pub(crate) fn longer(sectors: u32, by: u32) -> u32 {
+    sectors.saturating_add(by).min(SECTORS_MAX)
+}
+
+/// The bio that the recording shows. Its physical segments are pages of 4 KiB.
+pub(crate) fn bio_of(io: &Io, pid: u32) -> Bio {
+    Bio {
+        flags: io.flags,
+        ioprio: io.prio,
+        io_context: IoContextId(pid),
+        cgroup: io.cg.unwrap_or(CgroupId::ROOT),
+        segments: u16::try_from(io.sectors.div_ceil(8)).unwrap_or(u16::MAX).max(1),
+        ..Bio::new(io.op, io.sector, io.sectors)
+    }
+}
+
+/// How far bios may merge. They are recorded after splitting.
+pub(crate) fn limits_of(queue: &QueueSettings) -> (Limits, NoMerges) {
+    let block = (queue.logical_block_size / 512).max(1);
+    let segments = queue.max_segments.min(u32::from(u16::MAX)) as u16;
+    let nomerges = match queue.nomerges {
+        0 => NoMerges::All,
+        1 => NoMerges::Cheap,
+        _ => NoMerges::Nothing,
+    };
+    (Limits::new(block, block, queue.max_sectors_kb * 2, u32::MAX, segments), nomerges)
+}
+
+/// Which of our requests is which of the recording's.
+pub(crate) struct Slots {
+    pool: RequestPool<Local>,
+    /// Those that no request has.
+    free: Vec<RqId>,
+    by_number: HashMap<RqNumber, RqId>,
+    by_id: Vec<Option<RqNumber>>,
+}
+
+impl Slots {
+    pub(crate) fn new(capacity: u32) -> Self {
+        Slots {
+            pool: RequestPool::new(capacity),
+            free: (0..capacity).rev().map(RqId).collect(),
+            by_number: HashMap::new(),
+            by_id: vec![None; capacity as usize],
+        }
+    }
+
+    pub(crate) fn id(&self, number: RqNumber) -> Option<RqId> {
+        self.by_number.get(&number).copied()
+    }
+
+    pub(crate) fn number(&self, id: RqId) -> Option<RqNumber> {
+        self.by_id[id.index()]
+    }
+
+    /// A request that a bio founds: in the slot that it has already, or in a free one.
+    pub(crate) fn found(&mut self, number: RqNumber, bio: Bio, start: Instant) -> Option<Rq> {
+        let id = self.id(number).or_else(|| self.free.pop())?;
+        let mut rq = self.pool.take(id);
+        rq.found(bio, start);
+        self.by_number.insert(number, id);
+        self.by_id[id.index()] = Some(number);
+        Some(rq)
+    }
+
+    /// Takes a request apart; its slot stays its own.
+    pub(crate) fn put(&mut self, rq: Rq) {
+        self.pool.put(rq);
+    }
+
+    /// Forgets a request. Its slot is free only with [`recycle`](Self::recycle).
+    pub(crate) fn forget(&mut self, number: RqNumber) -> Option<RqId> {
+        let id = self.by_number.remove(&number)?;
+        self.by_id[id.index()] = None;
+        Some(id)
+    }
+
+    pub(crate) fn recycle(&mut self, id: RqId) {
+        self.free.push(id);
+    }
+}
+
+/// A policy under replay: no lock, no merge index, no queue around it.
+pub(crate) struct Bench<S> {
+    pub(crate) policy: S,
+    /// The moment of the next calls.
+    pub(crate) now: Now,
+    /// When the policy's timer is due.
+    pub(crate) timer: Option<Instant>,
+    pub(crate) requests: Requests,
+    pub(crate) slots: Slots,
+    /// Requests that the scheduler does not hold.
+    pub(crate) outside: HashMap<RqNumber, Rq>,
+    pub(crate) baseline: Baseline,
+    pub(crate) outcome: Outcome,
+    /// Lines of decisions that were made before they were printed.
+    decided: HashSet<u64>,
+}
+
+impl<S: Scheduler + Clone> Bench<S> {
+    pub(crate) fn new(policy: S, capacity: u32) -> Self {
+        Bench {
+            policy,
+            now: Now::default(),
+            timer: None,
+            requests: Requests::new(capacity),
+            slots: Slots::new(capacity),
+            outside: HashMap::new(),
+            baseline: Baseline::default(),
+            outcome: Outcome::default(),
+            decided: HashSet::new(),
+        }
+    }
+
+    pub(crate) fn call<R>(&mut self, body: impl FnOnce(&mut S, &mut PolicyCx<'_>) -> R) -> R {
+        let mut wishes = Wishes::default();
+        let mut cx = PolicyCx { now: self.now, requests: &self.requests, wishes: &mut wishes };
+        let answer = body(&mut self.policy, &mut cx);
+        if wishes.cancel_timer {
+            self.timer = None;
+        }
+        self.timer = wishes.set_timer.or(self.timer);
+        answer
+    }
+
+    pub(crate) fn set_tunable(&mut self, name: &str, text: &str) {
+        // What the kernel refused it did not show, so a text that we refuse is a difference of parsing: it changes
+        // nothing and shows in the decisions.
+        let _ = self.call(|policy, cx| policy.set_tunable(cx, name, text));
+    }
+
+    /// The slot of a request that the scheduler holds.
+    pub(crate) fn inside(&self, number: RqNumber) -> Option<RqId> {
+        self.slots.id(number).filter(|&id| self.requests.holds(id))
+    }
+
+    /// A request comes to be, or comes back from the driver as what it was. Answers whether there is room for it.
+    pub(crate) fn arrive(&mut self, number: RqNumber, bio: Bio) -> bool {
+        if let Some(id) = self.slots.id(number) {
+            self.call(|policy, cx| policy.requeued(cx, id));
+            self.put_apart(number);
+        }
+        let Some(rq) = self.slots.found(number, bio, self.now.at) else { return false };
+        self.outside.insert(number, rq);
+        true
+    }
+
+    /// The scheduler is given a request.
+    pub(crate) fn insert(&mut self, insert: &Insert, pid: u32) {
+        let Some(rq) = self.outside.remove(&insert.rq) else { return };
+        let id = rq.id();
+        self.requests.hold(rq);
+        self.baseline.inside.push(Candidate::new(insert, pid));
+        let place = if insert.head { Place::Head } else { Place::Sorted };
+        self.call(|policy, cx| policy.insert(cx, id, place));
+    }
+
+    /// A request grows, wherever it is; in front it begins at `front` then. Answers with its slot if it is inside.
+    pub(crate) fn lengthen(&mut self, number: RqNumber, by: u32, front: Option<Sector>) -> Option<RqId> {
+        let inside = self.inside(number);
+        let rq = match inside {
+            Some(id) => self.requests.get_mut(id),
+            None => &mut **self.outside.get_mut(&number)?,
+        };
+        rq.sectors = longer(rq.sectors, by);
+        rq.sector = front.unwrap_or(rq.sector);
+        if let Some(candidate) = self.baseline.candidate(number) {
+            (candidate.sector, candidate.sectors) = (rq.sector, rq.sectors);
+        }
+        inside
+    }
+
+    /// A request grows, and the scheduler is told if it holds it.
+    pub(crate) fn grow(&mut self, number: RqNumber, by: u32, front: Option<Sector>) {
+        let edge = if front.is_some() { Edge::Front } else { Edge::Back };
+        if let Some(id) = self.lengthen(number, by, front) {
+            self.call(|policy, cx| policy.grown(cx, id, edge));
+        }
+    }
+
+    /// Of two requests inside, one goes up in the other. [`grow`](Self::grow) or [`lengthen`](Self::lengthen) follows.
+    pub(crate) fn join(&mut self, survivor: RqId, absorbed: RqId, number: RqNumber) {
+        let rq = self.requests.join(survivor, absorbed, |_, _| {});
+        self.slots.put(rq);
+        self.baseline.remove(number);
+    }
+
+    /// A request is absorbed by the one that ends where it starts: by its neighbour inside, or on its way in, which for
+    /// the policy is a request that grows. Answers with the one that is left.
+    pub(crate) fn absorb(&mut self, merge: &RqMerge) -> Option<RqNumber> {
+        let survivor = self.baseline.survivor(merge)?;
+        let id = self.inside(survivor)?;
+        match self.inside(merge.absorbed) {
+            Some(absorbed) => {
+                self.call(|policy, cx| policy.absorbed(cx, id, absorbed));
+                self.join(id, absorbed, merge.absorbed);
+                self.lengthen(survivor, merge.sectors, None);
+            }
+            None => self.grow(survivor, merge.sectors, None),
+        }
+        Some(survivor)
+    }
+
+    /// Puts the recorded question, compares the answers, and goes on from the kernel's; `show` says what a request is. A
+    /// decision whose place is in doubt was made here if our answer is the recorded one.
+    pub(crate) fn ask(
+        &mut self,
+        event: &Event,
+        dispatch: &Dispatch,
+        in_doubt: bool,
+        show: impl Fn(&Self, &Candidate) -> String,
+    ) {
+        let kernel = dispatch.chosen.as_ref().map(|chosen| chosen.rq);
+        // A request that never went in (flush machinery) is no decision of the scheduler's.
+        if self.decided.remove(&event.line) || kernel.is_some_and(|rq| self.inside(rq).is_none()) {
+            return;
+        }
+        let before = (self.policy.clone(), self.timer);
+        let choice = self.call(|policy, cx| policy.dispatch(cx, dispatch.hctx));
+        let ours = choice.rq.and_then(|id| self.slots.number(id));
+        if ours != kernel {
+            if !in_doubt {
+                let mismatch =
+                    self.baseline.explain(event, kernel, ours, choice.reason.text(), |candidate| show(self, candidate));
+                self.outcome.note(|| mismatch);
+            }
+            (self.policy, self.timer) = before;
+            if in_doubt {
+                return;
+            }
+            if let Some(id) = kernel.and_then(|rq| self.inside(rq)) {
+                self.call(|policy, cx| policy.adopt(cx, dispatch.hctx, id));
+            }
+        } else if in_doubt {
+            self.decided.insert(event.line);
+        }
+        self.baseline.judge(&mut self.outcome.score, kernel, ours);
+        if let Some(number) = kernel
+            && let Some(id) = self.inside(number)
+        {
+            self.outside.insert(number, self.requests.release(id));
+        }
+    }
+
+    /// Takes a request out that was not asked for: the recording drained it some other way.
+    pub(crate) fn drain(&mut self, number: RqNumber) {
+        if let Some(id) = self.inside(number) {
+            self.baseline.remove(number);
+            self.call(|policy, cx| policy.adopt(cx, HctxId(0), id));
+            self.outside.insert(number, self.requests.release(id));
+        }
+    }
+
+    /// A request is over.
+    pub(crate) fn release(&mut self, number: RqNumber) {
+        let Some(id) = self.slots.id(number) else { return };
+        self.drain(number);
+        self.call(|policy, cx| policy.finish(cx, id));
+        self.forget(number);
+    }
+
+    /// Frees the slot of a request.
+    pub(crate) fn forget(&mut self, number: RqNumber) {
+        self.put_apart(number);
+        if let Some(id) = self.slots.forget(number) {
+            self.slots.recycle(id);
+        }
+    }
+
+    fn put_apart(&mut self, number: RqNumber) {
+        if let Some(rq) = self.outside.remove(&number) {
+            self.slots.put(rq);
+        }
+    }
+}

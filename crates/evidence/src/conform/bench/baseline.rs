@@ -1,0 +1,137 @@
+//! What every replay keeps of the requests inside: for the simple policies that tell hard decisions from easy ones, and
+//! for showing what a decision was made among.
+
+use std::fmt;
+
+use hoistway_blk::{IoPriority, Op, Sector};
+use hoistway_trace::iosched::{Event, Insert, Io, RqMerge, RqNumber};
+
+use crate::conform::score::{Mismatch, Score};
+
+/// How many requests of the inside a mismatch lists.
+const INSIDE_SHOWN: usize = 8;
+
+/// A request inside the scheduler as the baselines see it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) rq: RqNumber,
+    pub(crate) sector: Sector,
+    pub(crate) sectors: u32,
+    pub(crate) op: Op,
+    pub(crate) prio: IoPriority,
+    /// It was inserted before all others, where nothing merges with it.
+    pub(crate) head: bool,
+    pub(crate) pid: u32,
+}
+
+impl Candidate {
+    /// A request as it is inserted, on behalf of `pid`.
+    pub(crate) fn new(insert: &Insert, pid: u32) -> Candidate {
+        let Io { sector, sectors, op, prio, .. } = insert.io;
+        Candidate { rq: insert.rq, sector, sectors, op, prio, head: insert.head, pid }
+    }
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rq {} {}+{} of {}", self.rq.0, self.sector.0, self.sectors, self.pid)
+    }
+}
+
+/// What is inside, in the order of arrival, and where the kernel served last.
+#[derive(Debug, Default)]
+pub(crate) struct Baseline {
+    pub(crate) inside: Vec<Candidate>,
+    last_end: Sector,
+    last_pid: Option<u32>,
+}
+
+impl Baseline {
+    pub(crate) fn candidate(&mut self, rq: RqNumber) -> Option<&mut Candidate> {
+        self.inside.iter_mut().find(|candidate| candidate.rq == rq)
+    }
+
+    pub(crate) fn remove(&mut self, rq: RqNumber) -> Option<Candidate> {
+        let at = self.inside.iter().position(|candidate| candidate.rq == rq)?;
+        Some(self.inside.remove(at))
+    }
+
+    /// The request that absorbs another: the one that is named, or else the first one of the same kind that ends where
+    /// the other begins.
+    pub(crate) fn survivor(&self, merge: &RqMerge) -> Option<RqNumber> {
+        let absorbed = self.inside.iter().find(|candidate| candidate.rq == merge.absorbed);
+        if absorbed.is_some_and(|absorbed| absorbed.head) {
+            return None;
+        }
+        let kind = absorbed.map(|absorbed| (absorbed.op, absorbed.prio));
+        let kind = kind.or_else(|| merge.io.map(|io| (io.op, io.prio)));
+        let mut others = self.inside.iter().filter(|other| other.rq != merge.absorbed && !other.head);
+        let survivor = others.find(|other| match merge.survivor {
+            Some(named) => other.rq == named.rq,
+            None => other.sector + other.sectors == merge.sector && kind == Some((other.op, other.prio)),
+        });
+        survivor.map(|survivor| survivor.rq)
+    }
+
+    /// Whether a decision for `kernel` is hard: several candidates, and neither the oldest request nor a one-way
+    /// sweep from the end of the last one is right.
+    fn is_hard(&self, kernel: RqNumber) -> bool {
+        let ahead = self.inside.iter().filter(|candidate| candidate.sector >= self.last_end);
+        let sweep = ahead.min_by_key(|candidate| candidate.sector);
+        let sweep = sweep.or_else(|| self.inside.iter().min_by_key(|candidate| candidate.sector));
+        self.inside.len() > 1
+            && self.inside.first().is_some_and(|oldest| oldest.rq != kernel)
+            && sweep.is_some_and(|sweep| sweep.rq != kernel)
+    }
+
+    /// Describes a decision that differs, with `show` saying what a request is.
+    pub(crate) fn explain(
+        &self,
+        event: &Event,
+        kernel: Option<RqNumber>,
+        ours: Option<RqNumber>,
+        reason: &'static str,
+        show: impl Fn(&Candidate) -> String,
+    ) -> Mismatch {
+        let name = |rq: Option<RqNumber>| {
+            let found = self.inside.iter().find(|candidate| Some(candidate.rq) == rq);
+            found.map_or_else(|| "nothing".to_owned(), &show)
+        };
+        Mismatch {
+            line: event.line,
+            t_ns: event.t.0,
+            inside: self.inside.iter().take(INSIDE_SHOWN).map(&show).collect(),
+            more: self.inside.len().saturating_sub(INSIDE_SHOWN),
+            kernel: name(kernel),
+            ours: name(ours),
+            reason,
+        }
+    }
+
+    /// Scores one question and makes the kernel's choice the last one served.
+    pub(crate) fn judge(&mut self, score: &mut Score, kernel: Option<RqNumber>, ours: Option<RqNumber>) {
+        score.questions += 1;
+        if kernel.is_none() || ours.is_none() {
+            score.null.0 += 1;
+            score.null.1 += u64::from(kernel.is_none() && ours.is_none());
+        }
+        let Some(rq) = kernel else { return };
+        let same = ours == kernel;
+        score.dispatches += 1;
+        score.all += u64::from(same);
+        if self.is_hard(rq) {
+            score.hard.0 += 1;
+            score.hard.1 += u64::from(same);
+        }
+        let pid = |rq| self.inside.iter().find(|candidate| candidate.rq == rq).map(|candidate| candidate.pid);
+        let (kernels, our_pid) = (pid(rq), ours.and_then(pid));
+        if self.last_pid.is_some() && (kernels != self.last_pid || our_pid != self.last_pid) {
+            score.switch.0 += 1;
+            score.switch.1 += u64::from(kernels == our_pid);
+        }
+        if let Some(given) = self.remove(rq) {
+            self.last_end = given.sector + given.sectors;
+            self.last_pid = Some(given.pid);
+        }
+    }
+}

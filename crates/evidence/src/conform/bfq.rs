@@ -1,0 +1,355 @@
+//! The replay of bfq's policy, bare. More than other policies it depends on what a recording does not say outright:
+//! the clock that stands still under a plug, the edges of ticks, the exits of processes, the moment of a decision.
+//!
+//! Beside the scores it compares the inner state, line by line.
+
+mod clock;
+mod exits;
+mod lines;
+
+use std::collections::{HashMap, HashSet};
+
+use hoistway_blk::{
+    Bfq, BfqConfig, BfqGroup, Bio, BioFlags, CgroupId, Hz, Instant, IoContextId, News, Now, RqId, Scheduler, Sector,
+};
+use hoistway_trace::iosched::{
+    BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Mark, RqMerge, RqNumber, Submitted, Trace,
+};
+
+use crate::conform::bench::baseline::Candidate;
+use crate::conform::bench::{Bench, bio_of};
+use crate::conform::consistency::Consistent;
+use crate::conform::kernel_of;
+use crate::conform::plugs::unplugged;
+use crate::conform::score::Outcome;
+use clock::{PlugClocks, TickPhase};
+
+pub use lines::{Difference, Line};
+
+/// Outside of a plug, from the event of an insertion to the moment at which the scheduler reads its clock for it, and from
+/// the making of a new queue to that, ns (BFQ-6).
+const INSERTION: u64 = 4_000;
+const QUEUE_MADE_BEFORE: u64 = 6_000;
+
+/// The code between the question and the moment at which the scheduler reads its clock, ns.
+const QUESTION: u64 = 4_000;
+
+/// What has one of these flags never merges.
+const UNMERGEABLE: BioFlags = BioFlags::NOMERGE.with(BioFlags::PREFLUSH).with(BioFlags::FUA);
+/// A completion and its consequences are one interrupt if they are no further apart, ns.
+const INTERRUPT: u64 = 50_000;
+/// From the beginning of an interrupt to its completion event, ns.
+const INTERRUPT_ENTRY: u64 = 8_000;
+
+/// Replays a recording.
+#[must_use]
+pub fn replay(recording: &Consistent<'_>) -> Outcome {
+    replay_with_lines(recording).0
+}
+
+/// Replays a recording and answers where our inner state differs from the recorded one, in order.
+#[must_use]
+pub fn replay_with_lines(recording: &Consistent<'_>) -> (Outcome, Vec<Difference>) {
+    let trace = recording.trace();
+    let mut replay = Replay::new(recording);
+    for step in schedule(trace, &replay.pid_of, &replay.unplugged) {
+        replay.step(&step);
+    }
+    let recorded: Vec<(u64, Line)> = trace
+        .events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::Bfq(state) => lines::recorded(state).map(|line| (event.t.0, line)),
+            _ => None,
+        })
+        .collect();
+    let (equal, differences) = lines::compare(&recorded, &replay.lines);
+    let mut outcome = replay.bench.outcome;
+    outcome.state_lines = Some((equal, recorded.len() as u64));
+    (outcome, differences)
+}
+
+/// Something that is told to the policy.
+struct Step<'a> {
+    /// When, for the order, ns.
+    at: u64,
+    /// What the policy's nanosecond clock shows.
+    ns: u64,
+    /// The moment whose tick counts, ns.
+    tick_at: u64,
+    what: What<'a>,
+}
+
+enum What<'a> {
+    Event(&'a Event),
+    /// A decision that may have been made here, or else where its event comes again.
+    InDoubt(&'a Event),
+    Exit(u32),
+}
+
+/// Everything in the order in which it happened to the scheduler.
+fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>, unplugged: &HashSet<BioNumber>) -> Vec<Step<'a>> {
+    let mut clocks = PlugClocks::new(unplugged);
+    let mut steps = Vec::new();
+    let mut completed = 0;
+    for (index, event) in trace.events.iter().enumerate() {
+        let (at, real) = match &event.kind {
+            EventKind::Dispatch(dispatch) if holds_another(&trace.events[..index], event, dispatch) => {
+                let (at, ns) = (dispatch.asked.0 + QUESTION, dispatch.asked.0);
+                steps.push(Step { at, ns: clocks.read(event, ns), tick_at: at, what: What::InDoubt(event) });
+                (event.t.0, event.t.0)
+            }
+            EventKind::Insert(insert) if unplugged.contains(&insert.bio) => (event.t.0, event.t.0 + INSERTION),
+            // An interrupt may be logged between the question and the answer although the decision was taken.
+            EventKind::Dispatch(dispatch) => (dispatch.asked.0 + QUESTION, dispatch.asked.0),
+            _ => (event.t.0, event.t.0),
+        };
+        let ns = clocks.read(event, real);
+        let tick_at = match &event.kind {
+            EventKind::Complete(_) => {
+                completed = event.t.0;
+                at
+            }
+            // An interrupt that began before a tick's edge does not see the tick.
+            EventKind::Finish { .. } if at - completed < INTERRUPT => completed.saturating_sub(INTERRUPT_ENTRY),
+            _ => at,
+        };
+        steps.push(Step { at, ns, tick_at, what: What::Event(event) });
+    }
+    for (at, pid) in exits::exits(trace, pid_of) {
+        steps.push(Step { at, ns: at, tick_at: at, what: What::Exit(pid) });
+    }
+    steps.sort_by_key(|step| step.at);
+    steps
+}
+
+/// Whether a question holds another one whole: who asked was pre-empted, before the decision or after it.
+fn holds_another(before: &[Event], outer: &Event, dispatch: &Dispatch) -> bool {
+    let mut within = before.iter().rev().take_while(|event| event.t >= dispatch.asked);
+    within.any(|event| match &event.kind {
+        EventKind::Dispatch(inner) => event.cpu == outer.cpu && inner.asked > dispatch.asked,
+        _ => false,
+    })
+}
+
+struct Replay<'a> {
+    trace: &'a Trace,
+    phase: TickPhase,
+    bench: Bench<Bfq>,
+    /// Requests that were absorbed on their way in: they were set up all the same, and count until they are released.
+    on_entry: HashSet<RqNumber>,
+    /// Bios that joined a request, and which.
+    joins: HashMap<BioNumber, RqNumber>,
+    /// The process of each request: that which allocated it, whoever inserted it.
+    pid_of: HashMap<RqNumber, u32>,
+    /// Bios with a request that was not inserted yet: the process, and the bio.
+    allocated: Vec<(u32, Submitted)>,
+    /// The cgroup that a bio is charged to, where the recording says so.
+    cgroup_of: HashMap<BioNumber, CgroupId>,
+    /// Bios outside of any plug.
+    unplugged: HashSet<BioNumber>,
+    /// The request that was merged last, or the first one inserted since that left.
+    last_merged: Option<RqNumber>,
+    lines: Vec<Line>,
+}
+
+impl<'a> Replay<'a> {
+    fn new(recording: &Consistent<'a>) -> Self {
+        let (trace, capacity) = (recording.trace(), recording.at_once());
+        let header = &trace.header;
+        let queue = &header.queue;
+        let groups = (1u32..).zip(header.cgroups.iter().skip(1)).map(|(id, group)| BfqGroup {
+            cgroup: CgroupId(id),
+            parent: group.parent.unwrap_or(CgroupId::ROOT),
+            weight: group.weight.map_or(100, |weight| weight as u16),
+        });
+        let config = BfqConfig {
+            hz: Hz(header.hz.0),
+            groups: groups.collect(),
+            ..BfqConfig::new(&kernel_of(header).generation(), queue.nr_requests, queue.rotational)
+        };
+        let mut policy = Bfq::new(config, capacity);
+        policy.observe(true);
+        let (mut joins, mut pid_of_bio, mut pid_of) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut cgroup_of = HashMap::new();
+        for event in &trace.events {
+            match &event.kind {
+                EventKind::Getrq { bio, .. } => {
+                    pid_of_bio.insert(bio.bio, event.pid.unwrap_or(0));
+                    if let Some(cg) = bio.io.cg {
+                        cgroup_of.insert(bio.bio, cg);
+                    }
+                }
+                EventKind::Insert(insert) => {
+                    let pid = pid_of_bio.get(&insert.bio).copied().or(event.pid);
+                    pid_of.insert(insert.rq, pid.unwrap_or(0));
+                }
+                EventKind::Backmerge(merge) | EventKind::Frontmerge(merge) => {
+                    joins.insert(merge.bio, merge.rq);
+                }
+                _ => {}
+            }
+        }
+        let mut replay = Replay {
+            trace,
+            phase: TickPhase::of(trace, header.hz),
+            bench: Bench::new(policy, capacity),
+            on_entry: HashSet::new(),
+            joins,
+            pid_of,
+            allocated: Vec::new(),
+            cgroup_of,
+            unplugged: unplugged(trace),
+            last_merged: None,
+            lines: Vec::new(),
+        };
+        replay.bench.now.tick = replay.phase.at(0);
+        // What differs from the default was written after the scheduler was made.
+        for (name, value) in &header.tunables {
+            let tunables = replay.bench.policy.tunables();
+            let written = tunables.iter().find(|(tunable, _)| tunable.name == name);
+            if written.is_some_and(|(tunable, _)| tunable.default != i128::from(*value)) {
+                replay.bench.set_tunable(name, &value.to_string());
+            }
+        }
+        replay
+    }
+
+    fn step(&mut self, step: &Step<'_>) {
+        self.bench.now = Now { at: Instant(step.ns), tick: self.phase.at(step.tick_at) };
+        match step.what {
+            What::Exit(pid) => self.bench.call(|policy, cx| policy.told(cx, News::IoContextExited(IoContextId(pid)))),
+            What::Event(event) => self.event(event, false),
+            What::InDoubt(event) => self.event(event, true),
+        }
+        self.lines.extend(self.bench.policy.take_lines().iter().filter_map(lines::ours));
+    }
+
+    fn event(&mut self, event: &Event, in_doubt: bool) {
+        match &event.kind {
+            EventKind::Queue(bio) => self.bio_arrives(event, bio),
+            EventKind::Getrq { bio, .. } => self.allocated.push((event.pid.unwrap_or(0), *bio)),
+            EventKind::Insert(insert) if insert.by == InsertedBy::Scheduler => self.insert(event, insert),
+            EventKind::Backmerge(merge) => self.grow(merge.rq, merge.io.sectors, None),
+            EventKind::Frontmerge(merge) => self.grow(merge.rq, merge.io.sectors, Some(merge.io.sector)),
+            EventKind::Rqmerge(merge) => self.absorb(merge),
+            EventKind::Dispatch(dispatch) => self.ask(event, dispatch, in_doubt),
+            EventKind::Finish { rq } if !self.on_entry.contains(rq) => self.bench.release(*rq),
+            EventKind::Free(free) => self.release(free.rq),
+            EventKind::BfqIdleTimer => self.bench.call(|policy, cx| policy.timer(cx)),
+            EventKind::Mark(Mark::Tunable { name, value }) => self.bench.set_tunable(name, value),
+            EventKind::Unknown(_) => self.bench.outcome.unknown_events += 1,
+            _ => {}
+        }
+    }
+
+    /// A bio enters. If the plug does not absorb it the scheduler is asked about a merge, but only with a request
+    /// that it might join: with the one that was merged last wherever that lies, with others if they are adjacent.
+    fn bio_arrives(&mut self, event: &Event, bio: &Submitted) {
+        let in_plug = self.joins.get(&bio.bio).is_some_and(|&rq| self.bench.inside(rq).is_none());
+        if in_plug || bio.io.flags.intersects(UNMERGEABLE) || bio.io.sectors == 0 {
+            return;
+        }
+        let like = |id: RqId| {
+            let rq = self.bench.requests.get(id);
+            rq.op == bio.io.op && !rq.flags.intersects(UNMERGEABLE)
+        };
+        let adjacent = |id: RqId| {
+            let rq = self.bench.requests.get(id);
+            rq.end() == bio.io.sector || bio.io.end() == rq.sector
+        };
+        let last = self.last_merged.and_then(|rq| self.bench.inside(rq)).filter(|&id| like(id));
+        let mut inside = self.bench.baseline.inside.iter().filter_map(|candidate| self.bench.inside(candidate.rq));
+        if let Some(id) = last.or_else(|| inside.find(|&id| like(id) && adjacent(id))) {
+            let bio = self.bio_of(&bio.io, event.pid.unwrap_or(0), Some(bio.bio));
+            self.bench.call(|policy, cx| policy.bio_arrived(cx, &bio));
+            self.bench.call(|policy, cx| policy.allow_merge(cx, id, &bio));
+        }
+    }
+
+    fn insert(&mut self, event: &Event, insert: &Insert) {
+        if let Some(tick) = insert.io.j {
+            self.bench.now.tick = TickPhase::printed(tick);
+        }
+        let number = insert.rq;
+        self.allocated.retain(|(_, bio)| bio.bio != insert.bio);
+        // That one which comes back has left may not be known yet: a decision has its place where the question was put.
+        let pid = self.pid_of.get(&number).copied().unwrap_or(0);
+        if self.bench.inside(number).is_some()
+            || !self.bench.arrive(number, self.bio_of(&insert.io, pid, Some(insert.bio)))
+        {
+            return;
+        }
+        let arrives = self.bench.now.at;
+        if self.unplugged.contains(&insert.bio) {
+            self.bench.now.at = Instant(arrives.0.saturating_sub(QUEUE_MADE_BEFORE));
+        }
+        self.set_up(number);
+        self.bench.now.at = arrives;
+        if !insert.head && !insert.io.flags.intersects(UNMERGEABLE) {
+            self.last_merged = self.last_merged.or(Some(number));
+        }
+        self.bench.insert(insert, event.pid.unwrap_or(0));
+    }
+
+    /// The scheduler meets a request that has come to be.
+    fn set_up(&mut self, number: RqNumber) {
+        if let Some(rq) = self.bench.outside.remove(&number) {
+            self.bench.call(|policy, cx| policy.arrived(cx, &rq));
+            self.bench.outside.insert(number, rq);
+        }
+    }
+
+    /// A bio joined a request. If that is not inside it was still on a plug list.
+    fn grow(&mut self, number: RqNumber, by: u32, front: Option<Sector>) {
+        if self.bench.inside(number).is_some() {
+            self.last_merged = Some(number);
+            self.bench.grow(number, by, front);
+        }
+    }
+
+    /// A request was absorbed by the one that ends where it starts: by its neighbour, or on its way in.
+    fn absorb(&mut self, merge: &RqMerge) {
+        if let (None, Some(io)) = (self.bench.inside(merge.absorbed), &merge.io) {
+            let at = self.allocated.iter().position(|(_, bio)| {
+                bio.io.op == io.op && (merge.sector..merge.sector + merge.sectors).contains(&bio.io.sector)
+            });
+            let (pid, bio) = at.map_or((0, None), |at| {
+                let (pid, bio) = self.allocated.remove(at);
+                (pid, Some(bio.bio))
+            });
+            if self.bench.arrive(merge.absorbed, self.bio_of(io, pid, bio)) {
+                self.set_up(merge.absorbed);
+                self.on_entry.insert(merge.absorbed);
+            }
+        }
+        self.last_merged = self.bench.absorb(merge).or(self.last_merged);
+    }
+
+    fn ask(&mut self, event: &Event, dispatch: &Dispatch, in_doubt: bool) {
+        self.bench.ask(event, dispatch, in_doubt, |_, candidate| {
+            let Candidate { rq, sector, sectors, op, pid, .. } = candidate;
+            format!("rq {} {op:?} {}+{sectors} of {pid}", rq.0, sector.0)
+        });
+        self.last_merged = self.last_merged.filter(|&last| self.bench.inside(last).is_some());
+    }
+
+    /// A request's slot is free. One that was absorbed on its way in is over only now.
+    fn release(&mut self, number: RqNumber) {
+        if !self.on_entry.remove(&number) {
+            return self.bench.release(number);
+        }
+        if let Some(id) = self.bench.slots.id(number) {
+            self.bench.call(|policy, cx| policy.dropped(cx, id));
+            self.bench.forget(number);
+        }
+    }
+
+    /// A bio as the recording shows it.
+    fn bio_of(&self, io: &Io, pid: u32, bio: Option<BioNumber>) -> Bio {
+        let process = self.trace.header.processes.iter().find(|process| process.pid == pid);
+        let charged = bio.and_then(|bio| self.cgroup_of.get(&bio).copied()).or(io.cg);
+        let cgroup = charged.or(process.map(|process| process.cgroup)).unwrap_or(CgroupId::ROOT);
+        Bio { cgroup, ..bio_of(io, pid) }
+    }
+}

@@ -1,0 +1,340 @@
+//! The replay of cfq, which is more than a policy's: its recordings say when a request was allocated, when a process
+//! left and when the driver looked, and cfq depends on all of that and on the time to the microsecond.
+//!
+//! The kernel reads its clock some way into the handling of an event, so each kind of event has a delay of its own
+//! here. Where the clock is the host's (two CPUs), the kernel's own message that follows an event tells the moment.
+//!
+//! [`replay`] scores; [`first_difference`] drives cfq freely and compares what it says about itself with what the
+//! kernel's said.
+
+mod messages;
+
+pub use messages::first_difference;
+
+use std::collections::HashMap;
+
+use hoistway_blk::{
+    Bio, CgroupId, HctxId, Instant, IoContextId, IoPriority, Nanos, News, Now, RqId, Scheduler, Sector,
+};
+use hoistway_legacy::{Cfq, CfqConfig, CfqEvent, CfqMessage, CfqQueueName};
+use hoistway_trace::iosched::{
+    Clock, Complete, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Issue, Mark, QueueName, RqMerge, RqNumber,
+    Trace,
+};
+
+use crate::conform::bench::baseline::Candidate;
+use crate::conform::bench::{Bench, bio_of};
+use crate::conform::consistency::Consistent;
+use crate::conform::kernel_of;
+use crate::conform::score::Outcome;
+
+/// How long before the first event the scheduler was attached. Anything from 100 to 199 ms fits all recordings.
+const ATTACHED_BEFORE: Nanos = Nanos::from_millis(150);
+
+// When the kernel reads its clock, after the time of an event (4 ns an instruction).
+const AFTER_QUEUE: Nanos = Nanos::from_micros(5);
+const AFTER_INSERT: Nanos = Nanos::from_micros(8);
+const AFTER_ASKED: Nanos = Nanos::from_micros(4);
+const AFTER_COMPLETE: Nanos = Nanos::from_micros(10);
+const COMPLETION_STEP: Nanos = Nanos::from_micros(10);
+const AFTER_EXIT: Nanos = Nanos::from_micros(2);
+
+/// Replays a recording and compares every decision; after a different one it goes on from the kernel's.
+#[must_use]
+pub fn replay(recording: &Consistent<'_>) -> Outcome {
+    let mut replay = Replay::new(recording);
+    for (index, event) in recording.trace().events.iter().enumerate() {
+        replay.event(index, event);
+    }
+    replay.bench.outcome.slices = Some(replay.slices.score);
+    replay.bench.outcome
+}
+
+struct Replay<'a> {
+    trace: &'a Trace,
+    bench: Bench<Cfq<Vec<CfqMessage>>>,
+    /// Cgroup and priority of each process.
+    processes: HashMap<u32, (CgroupId, IoPriority)>,
+    pids: Pids,
+    slices: Slices,
+    /// What cfq has said during the present event.
+    said: Vec<CfqMessage>,
+}
+
+impl<'a> Replay<'a> {
+    fn new(recording: &Consistent<'a>) -> Self {
+        let (trace, capacity) = (recording.trace(), recording.at_once());
+        let header = &trace.header;
+        let config = CfqConfig {
+            hz: header.hz,
+            completion_step: COMPLETION_STEP,
+            ..CfqConfig::new(&kernel_of(header).generation(), header.queue.rotational)
+        };
+        let processes =
+            header.processes.iter().map(|process| (process.pid, (process.cgroup, process.effective_ioprio())));
+        let mut replay = Replay {
+            trace,
+            bench: Bench::new(Cfq::with_log(config, Now::default(), capacity, Vec::new()), capacity),
+            processes: processes.collect(),
+            pids: Pids::default(),
+            slices: Slices::default(),
+            said: Vec::new(),
+        };
+        replay.until(Instant::ZERO);
+        for (index, cgroup) in header.cgroups.iter().enumerate() {
+            let id = CgroupId(index as u32);
+            let weight = cgroup.weight.and_then(|weight| u16::try_from(weight).ok());
+            replay.bench.call(|policy, cx| {
+                policy.told(cx, News::CgroupAdded { cgroup: id, parent: cgroup.parent.unwrap_or_default() });
+                if let Some(weight) = weight {
+                    policy.told(cx, News::Weight { cgroup: id, weight });
+                }
+            });
+        }
+        for (name, value) in &header.tunables {
+            replay.bench.set_tunable(name, &value.to_string());
+        }
+        replay
+    }
+
+    fn event(&mut self, index: usize, event: &Event) {
+        let t = event.t;
+        match &event.kind {
+            EventKind::Queue(bio) if reaches_cfq(&bio.io) => self.meet(event, &bio.io),
+            EventKind::Getrq { bio, rq: Some(rq) } if reaches_cfq(&bio.io) => self.allocate(event, &bio.io, *rq),
+            EventKind::Insert(insert) if insert.by == InsertedBy::Scheduler => self.insert(index, event, insert),
+            // The request may still be on a plug list.
+            EventKind::Backmerge(merge) => self.grow(t, merge.rq, merge.io.sectors, None),
+            EventKind::Frontmerge(merge) => self.grow(t, merge.rq, merge.io.sectors, Some(merge.io.sector)),
+            EventKind::Rqmerge(merge) => self.absorb(t, merge),
+            EventKind::Dispatch(dispatch) => self.ask(index, event, dispatch),
+            EventKind::Issue(issue) => self.start(t, issue),
+            EventKind::Requeue { rq, .. } => {
+                if let Some(id) = self.bench.slots.id(*rq) {
+                    self.until(t);
+                    self.bench.call(|policy, cx| policy.requeued(cx, id));
+                }
+            }
+            EventKind::Complete(complete) => self.complete(index, event, complete),
+            EventKind::Exit => {
+                self.until(self.moment(index, t + AFTER_EXIT, |_| true));
+                let io_context = self.pids.context(event.pid.unwrap_or(0));
+                self.bench.call(|policy, cx| policy.told(cx, News::IoContextExited(io_context)));
+            }
+            EventKind::Mark(Mark::Tunable { name, value }) => {
+                self.until(t);
+                self.bench.set_tunable(name, value);
+            }
+            EventKind::Msg { text, .. } => self.slices.recorded(text),
+            EventKind::Unknown(_) => self.bench.outcome.unknown_events += 1,
+            _ => {}
+        }
+        let mut said = std::mem::take(self.bench.policy.log_mut());
+        said.iter_mut().filter_map(|message| message.queue.as_mut()).for_each(|queue| self.pids.restore(queue));
+        self.slices.said(&said);
+        self.said.extend(said);
+    }
+
+    /// Sets the clock to a moment of the recording; cfq's timer comes first if it is due before.
+    fn until(&mut self, at: Instant) {
+        let at = at + ATTACHED_BEFORE;
+        while let Some(due) = self.bench.timer.filter(|&due| due <= at) {
+            self.bench.timer = None;
+            self.bench.now.at = due;
+            self.bench.call(|policy, cx| policy.timer(cx));
+        }
+        self.bench.now.at = at;
+    }
+
+    /// The moment of the event at `index`, which is `by_constant` where instructions are the clock. Otherwise it is
+    /// that of the first fitting message behind the event.
+    fn moment(&self, index: usize, by_constant: Instant, fits: impl Fn(&str) -> bool) -> Instant {
+        if self.trace.header.clock == Clock::Icount {
+            return by_constant;
+        }
+        let following = self.trace.events[index + 1..].iter().map_while(|event| match &event.kind {
+            EventKind::Msg { text, .. } => Some((event.t, text)),
+            _ => None,
+        });
+        following.into_iter().find(|(_, text)| fits(text)).map_or(by_constant, |(t, _)| t)
+    }
+
+    /// The moment of a decision: its messages stand before it.
+    fn moment_of_decision(&self, index: usize, asked: Instant) -> Instant {
+        if self.trace.header.clock == Clock::Icount {
+            return asked + AFTER_ASKED;
+        }
+        let before = self.trace.events[..index].iter().rev().take_while(|event| event.t >= asked);
+        let messages = before.filter(|event| matches!(event.kind, EventKind::Msg { .. }));
+        messages.last().map_or(asked + AFTER_ASKED, |event| event.t)
+    }
+
+    /// The bio that the recording shows, with what its process is.
+    fn bio(&mut self, event: &Event, io: &Io) -> Bio {
+        let pid = event.pid.unwrap_or(0);
+        let io_context = self.pids.context(pid);
+        let (cgroup, ioprio) = self.processes.get(&pid).copied().unwrap_or_default();
+        let ioprio = if io.prio == IoPriority::UNSET { ioprio } else { io.prio };
+        Bio { ioprio, io_context, cgroup, ..bio_of(io, pid) }
+    }
+
+    fn meet(&mut self, event: &Event, io: &Io) {
+        let bio = self.bio(event, io);
+        self.until(event.t + AFTER_QUEUE);
+        self.bench.call(|policy, cx| policy.bio_arrived(cx, &bio));
+    }
+
+    fn allocate(&mut self, event: &Event, io: &Io, number: RqNumber) {
+        let bio = self.bio(event, io);
+        self.until(event.t);
+        let Some(rq) = self.bench.slots.found(number, bio.clone(), self.bench.now.at) else { return };
+        self.bench.call(|policy, cx| {
+            policy.may_queue(cx, &bio);
+            policy.prepare(cx, &rq);
+        });
+        self.bench.outside.insert(number, rq);
+    }
+
+    fn insert(&mut self, index: usize, event: &Event, insert: &Insert) {
+        let Some(rq) = self.bench.outside.get_mut(&insert.rq) else { return };
+        (rq.sector, rq.sectors) = (insert.io.sector, insert.io.sectors);
+        self.until(self.moment(index, event.t + AFTER_INSERT, |text| text.ends_with("add_to_rr")));
+        self.bench.insert(insert, insert.queue.map_or(0, served_as));
+    }
+
+    fn grow(&mut self, at: Instant, number: RqNumber, by: u32, front: Option<Sector>) {
+        self.until(at);
+        self.bench.grow(number, by, front);
+    }
+
+    fn absorb(&mut self, at: Instant, merge: &RqMerge) {
+        let Some(survivor) = merge.survivor else { return };
+        let ids = (self.bench.slots.id(survivor.rq), self.bench.slots.id(merge.absorbed));
+        let (Some(first), Some(second)) = ids else { return };
+        let was_inside = self.bench.inside(merge.absorbed).is_some();
+        self.until(at);
+        if was_inside {
+            self.bench.call(|policy, cx| {
+                if policy.allow_join(first, second) {
+                    policy.absorbed(cx, first, second);
+                } else {
+                    // Ours are in different queues, so the second one leaves by itself.
+                    policy.adopt(cx, HctxId(0), second);
+                }
+            });
+            self.bench.join(first, second, merge.absorbed);
+            self.bench.call(|policy, cx| policy.finish(cx, second));
+        }
+        let begins = self.sector_of(survivor.rq);
+        let front = (begins != Some(survivor.sector)).then_some(survivor.sector);
+        self.bench.grow(survivor.rq, merge.sectors, front);
+        if !was_inside {
+            self.bench.call(|policy, cx| policy.dropped(cx, second));
+        }
+        self.bench.forget(merge.absorbed);
+    }
+
+    fn sector_of(&self, number: RqNumber) -> Option<Sector> {
+        let outside = self.bench.outside.get(&number).map(|rq| rq.sector);
+        outside.or_else(|| self.bench.inside(number).map(|id| self.bench.requests.get(id).sector))
+    }
+
+    fn ask(&mut self, index: usize, event: &Event, dispatch: &Dispatch) {
+        // What is due before the question is not undone with it.
+        self.until(self.moment_of_decision(index, dispatch.asked));
+        let pids = &self.pids;
+        self.bench.ask(event, dispatch, false, |bench, candidate| {
+            let Candidate { rq, sector, sectors, .. } = candidate;
+            let queue = bench.slots.id(*rq).and_then(|id: RqId| bench.policy.queue_of(id));
+            let queue = queue.map_or_else(String::new, |mut name| {
+                pids.restore(&mut name);
+                name.to_string()
+            });
+            format!("rq {} {}+{sectors} of {queue}", rq.0, sector.0)
+        });
+    }
+
+    fn start(&mut self, at: Instant, issue: &Issue) {
+        let Some(id) = self.bench.slots.id(issue.rq) else { return };
+        self.until(at);
+        // What is inside was drained some other way: the question was not recorded.
+        self.bench.drain(issue.rq);
+        self.bench.call(|policy, cx| policy.started(cx, id));
+    }
+
+    fn complete(&mut self, index: usize, event: &Event, complete: &Complete) {
+        let tells = ["set_slice", "arm_idle", "slice expired", "schedule dispatch"];
+        let at = self.moment(index, event.t + AFTER_COMPLETE, |text| tells.iter().any(|told| text.contains(told)));
+        self.slices.begin();
+        if self.bench.slots.id(complete.rq).is_some() {
+            self.until(at);
+            self.bench.release(complete.rq);
+        }
+    }
+}
+
+/// Processes are numbered from 0 for cfq, which has a table of them: pids may be millions.
+#[derive(Default)]
+struct Pids {
+    contexts: HashMap<u32, IoContextId>,
+    pids: Vec<u32>,
+}
+
+impl Pids {
+    /// The number of a process.
+    fn context(&mut self, pid: u32) -> IoContextId {
+        let Pids { contexts, pids } = self;
+        *contexts.entry(pid).or_insert_with(|| {
+            pids.push(pid);
+            IoContextId(pids.len() as u32 - 1)
+        })
+    }
+
+    /// Names a queue by the pid of its owner.
+    fn restore(&self, queue: &mut CfqQueueName) {
+        if let Some(&pid) = self.pids.get(queue.owner.index()) {
+            queue.owner = IoContextId(pid);
+        }
+    }
+}
+
+/// Flush and FUA requests go past the scheduler.
+fn reaches_cfq(io: &Io) -> bool {
+    use hoistway_blk::{BioFlags, Op};
+    io.op != Op::Flush && !io.flags.intersects(BioFlags::FUA.with(BioFlags::PREFLUSH))
+}
+
+/// What the baselines take for the served process: the queue.
+fn served_as(queue: QueueName) -> u32 {
+    queue.owner.unwrap_or(0) * 2 + u32::from(queue.sync)
+}
+
+/// The comparison of slice lengths.
+#[derive(Default)]
+struct Slices {
+    /// What we set with the last completion.
+    ours: Option<i64>,
+    /// Equal ones, and all that the kernel set.
+    score: (u64, u64),
+}
+
+impl Slices {
+    fn begin(&mut self) {
+        self.ours = None;
+    }
+
+    fn said(&mut self, messages: &[CfqMessage]) {
+        for message in messages {
+            if let CfqEvent::SetSlice(length) = message.event {
+                self.ours = Some(length);
+            }
+        }
+    }
+
+    fn recorded(&mut self, text: &str) {
+        if let Some((_, length)) = text.split_once(" set_slice=") {
+            self.score.1 += 1;
+            self.score.0 += u64::from(self.ours.take().is_some_and(|ours| length.parse() == Ok(ours)));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The tool for finding a mistake: cfq is driven by the events of a recording without ever being corrected, and what it
+//! says about itself is compared with the kernel's own messages. The first difference is nearly always the cause.
+
+use hoistway_trace::iosched::EventKind;
+
+use super::Replay;
+use crate::conform::consistency::Consistent;
+
+/// Drives cfq by the events of a recording without ever correcting it, and answers the first message or decision that
+/// differs from the kernel's.
+#[must_use]
+pub fn first_difference(recording: &Consistent<'_>) -> Option<String> {
+    let mut replay = Replay::new(recording);
+    let mut messages = Messages::default();
+    for (index, event) in recording.trace().events.iter().enumerate() {
+        if let EventKind::Msg { text, .. } = &event.kind {
+            messages.kernel.push((event.line, text.to_string()));
+        }
+        replay.event(index, event);
+        messages.ours.extend(replay.said.drain(..).map(|said| (event.line, said.to_string())));
+        if let Some(difference) = messages.compare() {
+            return Some(difference);
+        }
+        if let Some(mismatch) = replay.bench.outcome.mismatches.first() {
+            return Some(format!(
+                "line {}: the kernel gave {}, we {} ({})",
+                mismatch.line, mismatch.kernel, mismatch.ours, mismatch.reason
+            ));
+        }
+    }
+    let [kernel, ours] = [messages.kernel.len(), messages.ours.len()];
+    (kernel.abs_diff(ours) > TAIL).then(|| format!("the kernel said {kernel} things, we said {ours}"))
+}
+
+/// A recording may end between an event and what was said of it: so many messages may be missing at its end.
+const TAIL: usize = 8;
+
+/// The two sequences of messages, with the lines of the recording that they belong to.
+#[derive(Default)]
+struct Messages {
+    kernel: Vec<(u64, String)>,
+    ours: Vec<(u64, String)>,
+    /// How many have been compared.
+    compared: usize,
+}
+
+/// Times differ by what the kernel executes between two readings of its clock. ns.
+const TOLERANCE: u64 = 200_000;
+
+impl Messages {
+    /// The first difference among what has come since the last call.
+    fn compare(&mut self) -> Option<String> {
+        while let (Some(kernel), Some(ours)) = (self.kernel.get(self.compared), self.ours.get(self.compared)) {
+            if !alike(&kernel.1, &ours.1) {
+                let context: Vec<String> = self.ours[self.compared.saturating_sub(12)..self.compared]
+                    .iter()
+                    .map(|(line, text)| format!("    {line} {text}\n"))
+                    .collect();
+                return Some(format!(
+                    "{}  the kernel said (line {}): {}\n  we said (line {}): {}",
+                    context.concat(),
+                    kernel.0,
+                    kernel.1,
+                    ours.0,
+                    ours.1
+                ));
+            }
+            self.compared += 1;
+        }
+        None
+    }
+}
+
+/// Whether two messages say the same. Numbers that are measured times may differ a little, virtual times are left out.
+fn alike(kernel: &str, ours: &str) -> bool {
+    // Addresses are hidden in the recordings.
+    let kernel = kernel.split("(____").next().unwrap_or(kernel).trim_end();
+    if kernel.starts_with("served:") && ours.starts_with("served:") {
+        return true;
+    }
+    let measured = ["resid=", "sl_used=", "think_time:"].iter().any(|key| kernel.contains(key));
+    if !measured {
+        return kernel == ours;
+    }
+    let split = |text: &str| -> Vec<String> { text.split([' ', '=', ':']).map(str::to_owned).collect() };
+    let (kernel, ours) = (split(kernel), split(ours));
+    kernel.len() == ours.len()
+        && kernel.iter().zip(&ours).all(|(kernel, ours)| match (kernel.parse::<i64>(), ours.parse::<i64>()) {
+            (Ok(kernel), Ok(ours)) => kernel.abs_diff(ours) <= TOLERANCE,
+            _ => kernel == ours,
+        })
+}

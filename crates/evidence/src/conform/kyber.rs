@@ -1,0 +1,333 @@
+//! The replay of kyber: not a policy of it, but the whole scheduler as it ships, on one thread.
+//!
+//! Twice. First its dispatching alone: the depths are the recorded ones, and the token that a request takes is the
+//! recorded one too, because which free number a CPU picks depends on hints that it drew at random. That is the score.
+//! Then with its own controller, which is shown the recorded samples and must find the recorded percentiles and
+//! depths by itself: [`OwnController`].
+
+mod clock;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use hoistway_blk::{
+    ControllerRound, CpuId, CpuMap, Domain, ElevatorCx, Hz, Instant, Kyber, KyberChoice, KyberConfig, Local,
+    MergeRules, NoMeter, Now, Place, Rq, Tick,
+};
+use hoistway_trace::iosched::{
+    BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, KyberLatency, LatencyKind, Mark, RqNumber,
+    Submitted, Trace,
+};
+
+use crate::conform::bench::baseline::{Baseline, Candidate};
+use crate::conform::bench::{Slots, bio_of, limits_of, longer};
+use crate::conform::consistency::Consistent;
+use crate::conform::kernel_of;
+use crate::conform::kyber_domains::domain_of;
+use crate::conform::plugs::hctx_of_cpu;
+use crate::conform::score::{Outcome, OwnController};
+use clock::{Moment, PlugClocks, moments};
+
+/// Replays a recording, with the recorded depths and then with the controller's own.
+#[must_use]
+pub fn replay(recording: &Consistent<'_>) -> Outcome {
+    let trace = recording.trace();
+    let mut outcome = Replay::new(recording, Depths::Recorded).run(trace).outcome;
+    let own = Replay::new(recording, Depths::Own).run(trace);
+    let (recorded, found) = (recorded_findings(trace), own.findings);
+    let pick = |wanted: fn(&Finding) -> bool| {
+        let of = |findings: &[Finding]| findings.iter().copied().filter(wanted).collect::<Vec<_>>();
+        identical(&of(&recorded), &of(&found))
+    };
+    outcome.own_controller = Some(OwnController {
+        score: own.outcome.score,
+        latencies: pick(|finding| matches!(finding, Finding::Latency { .. })),
+        depth_changes: pick(|finding| matches!(finding, Finding::Depth { .. })),
+    });
+    outcome
+}
+
+/// Whose depths are in force.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depths {
+    Recorded,
+    Own,
+}
+
+/// What a controller says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Finding {
+    Latency { domain: Domain, kind: LatencyKind, bucket: u8, samples: u32 },
+    Depth { domain: Domain, depth: u32 },
+}
+
+fn recorded_findings(trace: &Trace) -> Vec<Finding> {
+    let finding = |event: &Event| match &event.kind {
+        EventKind::KyberLatency(KyberLatency { domain, kind, bucket, samples, .. }) => {
+            // Recorded buckets count from 1.
+            Some(Finding::Latency { domain: domain_of(*domain), kind: *kind, bucket: bucket - 1, samples: *samples })
+        }
+        EventKind::KyberAdjust { domain, depth } => Some(Finding::Depth { domain: domain_of(*domain), depth: *depth }),
+        _ => None,
+    };
+    trace.events.iter().filter_map(finding).collect()
+}
+
+/// How many of two sequences agree, place by place, and how many places there are.
+fn identical(one: &[Finding], other: &[Finding]) -> (u64, u64) {
+    let same = one.iter().zip(other).filter(|(one, other)| one == other).count();
+    (same as u64, one.len().max(other.len()) as u64)
+}
+
+struct Replay {
+    kyber: Kyber<Local>,
+    rules: MergeRules,
+    depths: Depths,
+    hz: Hz,
+    plugs: PlugClocks,
+    slots: Slots,
+    /// The domains of requests that are not released yet.
+    domains: HashMap<RqNumber, Domain>,
+    /// Lines of decisions that were made before they were printed.
+    decided: HashSet<u64>,
+    /// Requests that kyber has given out or has never seen.
+    outside: HashMap<RqNumber, Rq>,
+    baseline: Baseline,
+    /// When the controller's timer is due.
+    due: Option<Instant>,
+    /// When it came last.
+    last_round: Option<Tick>,
+    findings: Vec<Finding>,
+    outcome: Outcome,
+}
+
+impl Replay {
+    fn new(recording: &Consistent<'_>, depths: Depths) -> Self {
+        let (trace, capacity) = (recording.trace(), recording.at_once());
+        let (queue, kernel) = (&trace.header.queue, kernel_of(&trace.header));
+        let config = KyberConfig {
+            hz: Hz(trace.header.hz.0),
+            ..KyberConfig::new(&kernel.generation(), queue.nr_requests, queue.queue_depth)
+        };
+        let (limits, nomerges) = limits_of(queue);
+        let replay = Replay {
+            kyber: Kyber::new(config, &CpuMap::of_one_type(&hctx_of_cpu(trace)), capacity),
+            rules: MergeRules::new(&kernel.generation(), limits, nomerges),
+            depths,
+            hz: Hz(trace.header.hz.0),
+            plugs: PlugClocks::default(),
+            slots: Slots::new(capacity),
+            domains: HashMap::new(),
+            decided: HashSet::new(),
+            outside: HashMap::new(),
+            baseline: Baseline::default(),
+            due: None,
+            last_round: None,
+            findings: Vec::new(),
+            outcome: Outcome::default(),
+        };
+        for (name, value) in &trace.header.tunables {
+            replay.set_tunable(name, &value.to_string());
+        }
+        replay
+    }
+
+    fn run(mut self, trace: &Trace) -> Self {
+        for moment in moments(trace) {
+            self.moment(&moment);
+        }
+        self
+    }
+
+    fn moment(&mut self, &Moment { now, event, in_doubt }: &Moment<'_>) {
+        self.timer_until(now.tick);
+        let at = now.at;
+        let (cpu, pid) = (event.cpu.unwrap_or(CpuId(0)), event.pid.unwrap_or(0));
+        match &event.kind {
+            EventKind::Queue(_) => self.plugs.enter(pid, at),
+            EventKind::Getrq { bio, .. } => self.plugs.allocate(pid, at, bio.bio),
+            EventKind::Unplug { explicit: false, .. } | EventKind::RunEnd => self.plugs.run_on(pid),
+            EventKind::Insert(insert) if insert.by == InsertedBy::Scheduler => self.insert(at, event, insert),
+            EventKind::Backmerge(merge) | EventKind::Frontmerge(merge) => {
+                self.merge(cpu, pid, merge.rq, Submitted { bio: merge.bio, io: merge.io });
+            }
+            EventKind::Dispatch(dispatch) => self.ask(event, dispatch, in_doubt),
+            EventKind::Issue(issue) => self.issued(at, pid, issue.rq, issue.bio, &issue.io),
+            EventKind::Sample { rq } => self.sample(now, cpu, *rq),
+            EventKind::Finish { rq } => {
+                if let Some(id) = self.slots.id(*rq) {
+                    // Whom the token wakes the recording tells.
+                    ElevatorCx::alone(now, |cx| self.kyber.finish(&NoMeter, cx, id));
+                }
+            }
+            EventKind::Free(free) => self.release(free.rq),
+            EventKind::KyberAdjust { domain, depth } if self.depths == Depths::Recorded => {
+                self.kyber.adopt_depth(domain_of(*domain), *depth);
+            }
+            EventKind::KyberLatency(_) if self.depths == Depths::Own => self.recorded_round(now),
+            EventKind::Mark(Mark::Tunable { name, value }) => self.set_tunable(name, value),
+            EventKind::Unknown(_) => self.outcome.unknown_events += 1,
+            _ => {}
+        }
+    }
+
+    fn set_tunable(&self, name: &str, text: &str) {
+        // What the kernel refused it did not show, so a text that we refuse is a difference of parsing: it changes
+        // nothing and shows in the decisions.
+        let _ = self.kyber.set_tunable(name, text);
+    }
+
+    // --- the way in ---
+
+    /// A slot for a request, founded by the bio that the recording shows.
+    fn found(&mut self, number: RqNumber, start: Instant, io: &Io, pid: u32) -> Option<Rq> {
+        let mut rq = self.slots.found(number, bio_of(io, pid), start)?;
+        if let Some(place) = io.place {
+            (rq.ctx, rq.hctx) = (place.ctx, place.hctx);
+        }
+        self.domains.insert(number, self.kyber.domain_of(&rq));
+        Some(rq)
+    }
+
+    fn insert(&mut self, at: Instant, event: &Event, insert: &Insert) {
+        let pid = event.pid.unwrap_or(0);
+        let start = self.plugs.allocation(insert.bio).unwrap_or(at);
+        // A request that comes back is known already.
+        let known = self.outside.remove(&insert.rq);
+        let Some(rq) = known.or_else(|| self.found(insert.rq, start, &insert.io, pid)) else { return };
+        self.baseline.inside.push(Candidate::new(insert, pid));
+        let place = if insert.head { Place::Head } else { Place::Sorted };
+        self.kyber.insert(&NoMeter, std::iter::once(rq), place);
+    }
+
+    /// A bio joined a request. If that is not inside it was still on a plug list.
+    fn merge(&mut self, cpu: CpuId, pid: u32, number: RqNumber, bio: Submitted) {
+        let Some(candidate) = self.baseline.candidate(number) else { return };
+        candidate.sector = candidate.sector.min(bio.io.sector);
+        candidate.sectors = longer(candidate.sectors, bio.io.sectors);
+        self.outcome.merges.1 += 1;
+        let merged = self.kyber.merge_bio(&NoMeter, cpu, &self.rules, &mut Some(bio_of(&bio.io, pid)));
+        self.outcome.merges.0 += u64::from(merged.is_some());
+    }
+
+    // --- the way out ---
+
+    /// Puts the recorded question. A decision whose place is in doubt was made here if our answer is the recorded one.
+    fn ask(&mut self, event: &Event, dispatch: &Dispatch, in_doubt: bool) {
+        let kernel = dispatch.chosen.as_ref().map(|chosen| chosen.rq);
+        // A request that never went in (flush machinery) is no decision of the scheduler's.
+        if kernel.is_some_and(|rq| self.baseline.candidate(rq).is_none()) || self.decided.remove(&event.line) {
+            return;
+        }
+        let hctx = dispatch.hctx;
+        let before = self.kyber.turn(hctx);
+        let (rq, reason) = self.kyber.dispatch(&NoMeter, hctx);
+        let ours = rq.as_ref().and_then(|rq| self.slots.number(rq.id()));
+        if in_doubt {
+            if ours != kernel {
+                self.kyber.undo(hctx, before, rq);
+                return;
+            }
+            self.decided.insert(event.line);
+        }
+        let choice = dispatch.chosen.as_ref().zip(dispatch.token).and_then(|(chosen, token)| {
+            let (id, domain) = (self.slots.id(chosen.rq)?, *self.domains.get(&chosen.rq)?);
+            Some(KyberChoice { id, domain, token })
+        });
+        let rq = if ours == kernel {
+            if let Some(choice) = choice {
+                self.kyber.adopt_token(choice.id, choice.token);
+            }
+            rq
+        } else {
+            self.outcome.note(|| self.baseline.explain(event, kernel, ours, reason.text(), Candidate::to_string));
+            self.kyber.undo(hctx, before, rq);
+            self.kyber.adopt(hctx, choice)
+        };
+        self.baseline.judge(&mut self.outcome.score, kernel, ours);
+        if let (Some(number), Some(rq)) = (kernel, rq) {
+            self.outcome.tokens.1 += 1;
+            self.outcome.tokens.0 += u64::from(self.kyber.token_of(rq.id()) == dispatch.token);
+            self.outside.insert(number, rq);
+        }
+    }
+
+    fn issued(&mut self, at: Instant, pid: u32, number: RqNumber, bio: Option<BioNumber>, io: &Io) {
+        let clock = self.plugs.read(pid, at);
+        if !self.outside.contains_key(&number) && self.slots.id(number).is_none() && !io.flushseq {
+            // It by-passed the scheduler, but its latency is sampled all the same.
+            let start = bio.and_then(|bio| self.plugs.allocation(bio)).unwrap_or(clock);
+            if let Some(rq) = self.found(number, start, io, pid) {
+                self.outside.insert(number, rq);
+            }
+        }
+        if let Some(rq) = self.outside.get_mut(&number) {
+            rq.issued = clock;
+        }
+    }
+
+    fn release(&mut self, number: RqNumber) {
+        let Some(id) = self.slots.forget(number) else { return };
+        self.domains.remove(&number);
+        self.baseline.remove(number);
+        // Without having been given out it stays where it is, and its slot with it.
+        if let Some(rq) = self.outside.remove(&number) {
+            self.slots.put(rq);
+            self.slots.recycle(id);
+        }
+    }
+
+    // --- the controller ---
+
+    fn sample(&mut self, now: Now, cpu: CpuId, number: RqNumber) {
+        let Some(rq) = self.outside.get(&number) else { return };
+        if self.depths == Depths::Recorded {
+            return;
+        }
+        let wished = ElevatorCx::alone(now, |cx| {
+            cx.cpu = cpu;
+            self.kyber.completed(cx, rq);
+            cx.wishes.set_timer
+        });
+        self.due = wished.or(self.due);
+    }
+
+    /// Lets the timer come if it is due by this tick.
+    fn timer_until(&mut self, tick: Tick) {
+        while let Some(due) = self.due.map(|due| self.hz.now(due)).filter(|due| due.tick <= tick) {
+            self.round(due);
+        }
+    }
+
+    /// A recorded round. With several CPUs, whose ticks come when their turn to run does, it may not be where ours is:
+    /// then ours is moved. What it finds is still its own.
+    fn recorded_round(&mut self, now: Now) {
+        if self.last_round != Some(now.tick) {
+            self.round(now);
+        }
+    }
+
+    fn round(&mut self, now: Now) {
+        self.due = ElevatorCx::alone(now, |cx| {
+            self.kyber.timer(&NoMeter, cx);
+            cx.wishes.set_timer
+        });
+        self.last_round = Some(now.tick);
+        self.findings.extend(self.kyber.last_round().iter().flat_map(findings_of));
+    }
+}
+
+/// What a round says, in the order in which the kernel says it.
+fn findings_of(round: &ControllerRound) -> Vec<Finding> {
+    let mut findings = VecDeque::new();
+    let latency = |domain: Domain, kind: LatencyKind| {
+        let readings = if kind == LatencyKind::Io { &round.io } else { &round.total };
+        let reading = readings[domain.index()]?;
+        Some(Finding::Latency { domain, kind, bucket: reading.bucket, samples: reading.samples })
+    };
+    findings.extend(Domain::ALL.into_iter().filter_map(|domain| latency(domain, LatencyKind::Io)));
+    for domain in Domain::ALL {
+        findings.extend(latency(domain, LatencyKind::Total));
+        findings.extend(round.depths[domain.index()].map(|depth| Finding::Depth { domain, depth }));
+    }
+    findings.into()
+}

@@ -1,0 +1,129 @@
+//! When things happened, by the clocks that kyber reads, from what a recording says about it.
+
+use std::collections::HashMap;
+
+use hoistway_blk::{Hz, Instant, Nanos, Now, Tick};
+use hoistway_trace::iosched::{BioNumber, Event, EventKind, RqNumber, Trace};
+
+use crate::conform::bench::doubts;
+
+/// The recorded moment and tick counter of an event, if it tells both.
+fn tick_of(event: &Event) -> Option<(Instant, Tick)> {
+    match &event.kind {
+        EventKind::Insert(insert) => Some((event.t, insert.io.j?)),
+        EventKind::Issue(issue) => Some((event.t, issue.io.j?)),
+        EventKind::Dispatch(dispatch) => Some((dispatch.asked, dispatch.j)),
+        _ => None,
+    }
+}
+
+/// Something that happened.
+pub(super) struct Moment<'a> {
+    /// When.
+    pub(super) now: Now,
+    /// What.
+    pub(super) event: &'a Event,
+    /// A decision that may have been made here, or else where its event comes again.
+    pub(super) in_doubt: bool,
+}
+
+/// The events in the order in which things happened, each with its moment.
+///
+/// A decision [in doubt](doubts) comes twice. Time is shifted so that ticks begin where a clock that starts at 0 has them.
+pub(super) fn moments(trace: &Trace) -> Vec<Moment<'_>> {
+    let hz = Hz(trace.header.hz.0);
+    let tick_ns = i128::from(hz.tick_ns());
+    let known = trace.events.iter().filter_map(tick_of);
+    let first_tick = known.map(|(at, tick)| i128::from(at.0) - i128::from(tick.0) * tick_ns).min().unwrap_or(0);
+    // Two ticks more, so that nothing lies before the start.
+    let shift_ns = 2 * tick_ns - first_tick;
+    let shifted = |at: Instant| Instant(u64::try_from(i128::from(at.0) + shift_ns).unwrap_or(0));
+
+    let moment = |at, event, in_doubt| Moment { now: hz.now(shifted(at)), event, in_doubt };
+    let in_doubt = doubts::before(&trace.events, |one, other| one.hctx == other.hctx);
+    let mut moments: Vec<Moment<'_>> = Vec::with_capacity(trace.events.len());
+    for (event, in_doubt) in trace.events.iter().zip(in_doubt) {
+        moments.extend(in_doubt.into_iter().map(|decision| moment(event.t, decision, true)));
+        moments.push(moment(event.t, event, false));
+    }
+    hold_back_ticks(trace, hz, &mut moments);
+    moments
+}
+
+/// Sets the tick counter back where the recording shows it behind the clock: a tick that falls into a time without
+/// interrupts comes late. An interrupt that comes late deals with what has expired in order, so a completion whose
+/// service ended before the tick did not see it.
+fn hold_back_ticks(trace: &Trace, hz: Hz, moments: &mut [Moment<'_>]) {
+    let service = trace.header.device.get("completion_ns").and_then(serde_json::Value::as_u64);
+    let mut served: HashMap<RqNumber, Instant> = HashMap::new();
+    for Moment { now, event, .. } in moments.iter_mut() {
+        match &event.kind {
+            EventKind::Issue(issue) => {
+                served.insert(issue.rq, now.at + Nanos(service.unwrap_or(u64::MAX)));
+            }
+            EventKind::Sample { rq } => {
+                if let Some(&served) = served.get(rq) {
+                    now.tick = now.tick.min(hz.now(served).tick);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut next = Tick(u64::MAX);
+    for Moment { now, event, .. } in moments.iter_mut().rev() {
+        if let Some((at, tick)) = tick_of(event)
+            && at == event.t
+        {
+            next = next.min(Tick(tick.0 + 2));
+        }
+        next = next.min(now.tick);
+        now.tick = next;
+    }
+}
+
+/// A task whose bio waits for its request for longer than this has slept for a tag in between, ns. Sleeping flushes
+/// the plug, and with it the clock that the plug had stopped.
+const SLEPT_NS: u64 = 100_000;
+
+/// What the clock showed when bios got requests and requests were issued: a plug's clock stands still from the first
+/// request until it is flushed, its issues included.
+#[derive(Default)]
+pub(super) struct PlugClocks {
+    /// Where each pid's clock stands.
+    stopped_at: HashMap<u32, Instant>,
+    /// When each pid's last bio entered.
+    entered: HashMap<u32, Instant>,
+    /// When each bio got its request.
+    allocated: HashMap<BioNumber, Instant>,
+}
+
+impl PlugClocks {
+    /// A task submits a bio.
+    pub(super) fn enter(&mut self, pid: u32, at: Instant) {
+        self.entered.insert(pid, at);
+    }
+
+    /// A bio gets its request.
+    pub(super) fn allocate(&mut self, pid: u32, at: Instant, bio: BioNumber) {
+        if self.entered.get(&pid).is_some_and(|entered| at.since(*entered).0 > SLEPT_NS) {
+            self.stopped_at.remove(&pid);
+        }
+        let clock = *self.stopped_at.entry(pid).or_insert(at);
+        self.allocated.insert(bio, clock);
+    }
+
+    /// The flush of a task's plug has ended.
+    pub(super) fn run_on(&mut self, pid: u32) {
+        self.stopped_at.remove(&pid);
+    }
+
+    /// What a task's clock shows.
+    pub(super) fn read(&self, pid: u32, at: Instant) -> Instant {
+        self.stopped_at.get(&pid).copied().unwrap_or(at)
+    }
+
+    /// When a bio got its request, by the clock of its task.
+    pub(super) fn allocation(&self, bio: BioNumber) -> Option<Instant> {
+        self.allocated.get(&bio).copied()
+    }
+}

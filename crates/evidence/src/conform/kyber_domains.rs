@@ -1,0 +1,22 @@
+//! kyber's domains as recordings name them, and how many tokens each may have.
+
+use hoistway_blk::{CpuMap, Domain, HctxId, Kyber, KyberConfig, Local};
+use hoistway_trace::iosched::{Header, KyberDomain};
+
+use crate::conform::kernel_of;
+
+/// The most tokens of each domain.
+pub(crate) fn tokens(header: &Header) -> [u32; 4] {
+    let config = KyberConfig::new(&kernel_of(header).generation(), 1, 1);
+    let fresh: Kyber<Local> = Kyber::new(config, &CpuMap::of_one_type(&[HctxId(0)]), 0);
+    Domain::ALL.map(|domain| fresh.depth(domain))
+}
+
+pub(crate) fn domain_of(domain: KyberDomain) -> Domain {
+    match domain {
+        KyberDomain::Read => Domain::Read,
+        KyberDomain::Write => Domain::Write,
+        KyberDomain::Discard => Domain::Discard,
+        KyberDomain::Other => Domain::Other,
+    }
+}

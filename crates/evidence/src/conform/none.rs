@@ -1,0 +1,365 @@
+//! The replay of the block layer without a scheduler.
+//!
+//! There is no scheduler to ask, so the whole [`Queue`] runs, driven by the recording: bios enter when they entered,
+//! plugs are flushed, hardware queues run and tags come back when the recording says so, and the driver refuses what
+//! it refused. What is compared is the order in which *queued* requests reach the driver; direct issues are no
+//! decisions. After a difference the order goes on from the kernel's.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use hoistway_blk::{
+    Answer, Bio, Caller, CpuId, Cx, Driver, Effects, HctxId, Instant, Local, NoMeter, NoProbe, Now, Plug, PlugFlush,
+    Queue, QueueConfig, Refusal, Rq, Status, Submission, Tick, Waiter,
+};
+use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, QueueSettings, RqNumber, Submitted, Trace};
+
+use crate::conform::bench::baseline::{Baseline, Candidate};
+use crate::conform::bench::{bio_of, limits_of};
+use crate::conform::consistency::{Consistent, Inconsistency};
+use crate::conform::kernel_of;
+use crate::conform::plugs::{hctx_of_cpu, unplugged};
+use crate::conform::score::Outcome;
+
+/// The most driver tags of all hardware queues together that are made for a replay.
+const TAGS_MAX: u32 = 1 << 19;
+/// The most pairs of a hardware queue and a CPU, each of which takes some memory too.
+const PAIRS_MAX: u32 = 1 << 20;
+
+/// Whether a queue as the header describes it can be made here.
+fn check_size(queue: &QueueSettings, cpus: u16) -> Result<(), Inconsistency> {
+    let hctxs = u32::from(queue.nr_hw_queues);
+    let (tags, pairs) = (hctxs.saturating_mul(queue.queue_depth), hctxs * u32::from(cpus));
+    let problem = if tags > TAGS_MAX {
+        format!("expected at most {TAGS_MAX} driver tags in all hardware queues, found {tags}")
+    } else if pairs > PAIRS_MAX {
+        format!("expected at most {PAIRS_MAX} pairs of hardware queue and CPU, found {pairs}")
+    } else {
+        return Ok(());
+    };
+    Err(Inconsistency { line: 1, problem })
+}
+
+/// Replays a recording through the block layer.
+///
+/// # Errors
+/// If the header describes a queue that is too large to be made.
+pub fn replay(recording: &Consistent<'_>) -> Result<Outcome, Inconsistency> {
+    let mut replay = Replay::new(recording.trace())?;
+    for event in &recording.trace().events {
+        replay.event(event);
+    }
+    Ok(replay.outcome)
+}
+
+/// A driver that answers as the recorded one did.
+#[derive(Default)]
+struct ScriptedDriver {
+    /// The request that each bio ended up in.
+    number_of: HashMap<u64, RqNumber>,
+    /// For each request whether its next starts succeed.
+    verdicts: HashMap<RqNumber, VecDeque<bool>>,
+    in_flight: HashMap<RqNumber, Rq>,
+    /// Empty flushes: they hold a tag and never reach a queue.
+    flushes: VecDeque<Rq>,
+    /// What was started, in order, and not yet compared.
+    started: VecDeque<RqNumber>,
+    /// The hardware queue that a request was refused for in the present call.
+    refused: Option<HctxId>,
+}
+
+impl Driver for ScriptedDriver {
+    fn queue_rq(&mut self, _now: Now, rq: Rq, _last: bool) -> Answer {
+        if rq.sectors == 0 {
+            self.flushes.push_back(rq);
+            return Answer::Queued;
+        }
+        let number = rq.bios.iter().find_map(|bio| self.number_of.get(&bio.owner)).copied();
+        let Some(number) = number else {
+            // A bio that the recording never showed in a request: it ends with the recording.
+            return Answer::Done(rq, Status::IoError);
+        };
+        if self.in_flight.contains_key(&number) {
+            // Two of ours are one request there, as recordings have it that were altered: one of them ends.
+            return Answer::Done(rq, Status::IoError);
+        }
+        let accepted = self.verdicts.get_mut(&number).and_then(VecDeque::pop_front).unwrap_or(true);
+        if !accepted {
+            self.refused = Some(rq.hctx);
+            return Answer::Refused(rq, Refusal::Busy);
+        }
+        self.started.push_back(number);
+        self.in_flight.insert(number, rq);
+        Answer::Queued
+    }
+}
+
+struct Replay {
+    queue: Queue<Local>,
+    driver: ScriptedDriver,
+    caller: Caller,
+    plugs: HashMap<u32, Plug>,
+    /// Flushes that are under way.
+    flushes: HashMap<u32, PlugFlush>,
+    /// Bios outside of any plug.
+    unplugged: HashSet<BioNumber>,
+    /// Bios whose request was queued before it was issued, if it was.
+    queued_first: HashSet<BioNumber>,
+    /// Bios that merged.
+    merging: HashSet<BioNumber>,
+    /// Lines of runs in which the kernel issued something: there the hardware queue was not stopped.
+    issuing_runs: HashSet<u64>,
+    /// Requests that went through a queue: their order counts.
+    queued: HashSet<RqNumber>,
+    /// Requests that the kernel issued before we did.
+    early: HashSet<RqNumber>,
+    baseline: Baseline,
+    outcome: Outcome,
+    tick: Tick,
+}
+
+impl Replay {
+    fn new(trace: &Trace) -> Result<Self, Inconsistency> {
+        let queue = &trace.header.queue;
+        check_size(queue, trace.header.cpus)?;
+        let (limits, nomerges) = limits_of(queue);
+        let kernel = kernel_of(&trace.header);
+        let hctx_of_cpu = hctx_of_cpu(trace);
+        let config = QueueConfig {
+            kernel,
+            cpus: hctx_of_cpu.len() as u16,
+            hw_queues: queue.nr_hw_queues,
+            hctx_of_cpu: Some(hctx_of_cpu),
+            queue_depth: queue.queue_depth,
+            nr_requests: None,
+            nomerges,
+            limits,
+            ..QueueConfig::new(kernel)
+        };
+        let queue = Queue::new(&config, "none");
+        let queue = queue.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;
+        if kernel.generation().wbt {
+            // What was throttled had waited before it was recorded.
+            let off = queue.set_attribute(Now::default(), "wbt_lat_usec", "0", &mut Effects::new());
+            off.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;
+        }
+        let mut driver = ScriptedDriver::default();
+        let mut last_start: HashMap<RqNumber, bool> = HashMap::new();
+        let mut queued = HashSet::new();
+        let (mut merging, mut queued_first) = (HashSet::new(), HashSet::new());
+        let mut issuing_runs = HashSet::new();
+        let mut open_runs: HashMap<(Option<CpuId>, Option<u32>), u64> = HashMap::new();
+        for event in &trace.events {
+            match &event.kind {
+                EventKind::Insert(insert) => {
+                    driver.number_of.insert(u64::from(insert.bio.0), insert.rq);
+                    if insert.by == InsertedBy::Core {
+                        queued.insert(insert.rq);
+                        queued_first.insert(insert.bio);
+                    }
+                }
+                EventKind::Issue(issue) => {
+                    if let Some(bio) = issue.bio {
+                        driver.number_of.insert(u64::from(bio.0), issue.rq);
+                    }
+                    driver.verdicts.entry(issue.rq).or_default().push_back(true);
+                    issuing_runs.extend(open_runs.get(&(event.cpu, event.pid)));
+                    last_start.insert(issue.rq, true);
+                }
+                EventKind::Requeue { rq, .. } => {
+                    // After a start it takes that start back; otherwise it was refused before one.
+                    let verdicts = driver.verdicts.entry(*rq).or_default();
+                    if last_start.remove(rq).is_some() {
+                        verdicts.pop_back();
+                    }
+                    verdicts.push_back(false);
+                }
+                EventKind::Complete(complete) => {
+                    last_start.remove(&complete.rq);
+                }
+                EventKind::Run { .. } => {
+                    open_runs.insert((event.cpu, event.pid), event.line);
+                }
+                EventKind::RunEnd => {
+                    open_runs.remove(&(event.cpu, event.pid));
+                }
+                EventKind::Backmerge(merge) | EventKind::Frontmerge(merge) => {
+                    driver.number_of.insert(u64::from(merge.bio.0), merge.rq);
+                    merging.insert(merge.bio);
+                }
+                _ => {}
+            }
+        }
+        Ok(Replay {
+            queue,
+            driver,
+            caller: Caller::new(),
+            plugs: HashMap::new(),
+            flushes: HashMap::new(),
+            unplugged: unplugged(trace),
+            queued_first,
+            merging,
+            issuing_runs,
+            queued,
+            early: HashSet::new(),
+            baseline: Baseline::default(),
+            outcome: Outcome::default(),
+            tick: Tick(0),
+        })
+    }
+
+    fn event(&mut self, event: &Event) {
+        let (pid, cpu) = (event.pid.unwrap_or(0), event.cpu.unwrap_or(CpuId(0)));
+        let at = event.t;
+        match &event.kind {
+            // A bio that merged did so when it arrived; one that got a request may have slept for it in between.
+            EventKind::Queue(submitted) if self.merging.contains(&submitted.bio) => {
+                self.submit(at, cpu, pid, submitted);
+            }
+            EventKind::Getrq { bio, .. } => self.submit(at, cpu, pid, bio),
+            EventKind::Unplug { explicit, .. } => {
+                self.finish_flush(at, cpu, pid);
+                let mut flush = None;
+                self.with_plug(at, cpu, pid, |queue, cx, plug| flush = Some(queue.begin_flush(cx, plug, *explicit)));
+                if let Some(flush) = flush {
+                    self.flushes.insert(pid, flush);
+                }
+                if !*explicit {
+                    self.finish_flush(at, cpu, pid);
+                }
+            }
+            EventKind::Run { hctx } => self.run(event, cpu, *hctx),
+            EventKind::Insert(insert) if insert.by == InsertedBy::Core => {
+                // Queued although its plug was flushed to be issued: the driver had stopped the hardware queue.
+                self.step_flush(event, cpu, pid, insert.rq, true);
+                self.baseline.inside.push(Candidate::new(insert, pid));
+            }
+            EventKind::Issue(issue) if !issue.io.flushseq => {
+                self.tick = issue.io.j.unwrap_or(self.tick);
+                self.step_flush(event, cpu, pid, issue.rq, false);
+                self.compare(event, issue.rq);
+            }
+            EventKind::Free(free) => self.release(at, cpu, free.rq),
+            EventKind::Unknown(_) => self.outcome.unknown_events += 1,
+            _ => {}
+        }
+    }
+
+    fn with_cx<R>(
+        &mut self,
+        at: Instant,
+        cpu: CpuId,
+        body: impl FnOnce(&Queue<Local>, &mut Cx<'_, (ScriptedDriver, NoProbe)>) -> R,
+    ) -> R {
+        let (now, mut probe) = (Now { at, tick: self.tick }, NoProbe);
+        let answer = body(&self.queue, &mut self.caller.cx(now, cpu, &mut self.driver, &mut probe, &NoMeter));
+        // The recorded driver stops a queue that it refused something for, and starts it when its time has come.
+        if let Some(hctx) = self.driver.refused.take() {
+            self.queue.hctx(hctx).set_stopped(true);
+        }
+        // The recording says what happens next.
+        while self.caller.effects.pop().is_some() {}
+        answer
+    }
+
+    fn with_plug(
+        &mut self,
+        at: Instant,
+        cpu: CpuId,
+        pid: u32,
+        body: impl FnOnce(&Queue<Local>, &mut Cx<'_, (ScriptedDriver, NoProbe)>, &mut Plug),
+    ) {
+        let mut plug = self.plugs.remove(&pid).unwrap_or_default();
+        self.with_cx(at, cpu, |queue, cx| body(queue, cx, &mut plug));
+        self.plugs.insert(pid, plug);
+    }
+
+    fn submit(&mut self, at: Instant, cpu: CpuId, pid: u32, submitted: &Submitted) {
+        let io = &submitted.io;
+        let bio = Bio { owner: u64::from(submitted.bio.0), ..bio_of(io, pid) };
+        self.finish_flush(at, cpu, pid);
+        let mut submission = Submission::new(bio, Waiter(submitted.bio.0));
+        if self.unplugged.contains(&submitted.bio) {
+            // Directly to the driver or into a queue: into one also if the driver had stopped the hardware queue.
+            let stopped = self.queued_first.contains(&submitted.bio);
+            self.with_cx(at, cpu, |queue, cx| {
+                queue.hctx(queue.hctx_of(cpu)).set_stopped(stopped);
+                if queue.submit(cx, &mut submission, None) == hoistway_blk::Submitted::Parked {
+                    queue.cancel(cx, &mut submission);
+                }
+            });
+            return;
+        }
+        self.with_plug(at, cpu, pid, |queue, cx, plug| {
+            // An empty flush goes to the flush machinery, past the plug; here it only holds its tag.
+            let plug = (io.sectors > 0).then_some(plug);
+            if queue.submit(cx, &mut submission, plug) == hoistway_blk::Submitted::Parked {
+                // There is no tag where the kernel had one: the bio is given up, and shows as a difference.
+                queue.cancel(cx, &mut submission);
+            }
+        });
+    }
+
+    /// Lets the flush of `pid`'s plug deal with `rq`, if it is next, with the hardware queue stopped or not.
+    fn step_flush(&mut self, event: &Event, cpu: CpuId, pid: u32, rq: RqNumber, stopped: bool) {
+        let Some(mut flush) = self.flushes.remove(&pid) else { return };
+        self.with_cx(event.t, cpu, |queue, cx| {
+            let next = flush.next().map(|next| (next.hctx, next.bios.iter().map(|bio| bio.owner).collect::<Vec<_>>()));
+            let Some((hctx, bios)) = next else { return };
+            if bios.iter().any(|bio| cx.driver.number_of.get(bio) == Some(&rq)) {
+                queue.hctx(hctx).set_stopped(stopped);
+                flush.step(queue, cx);
+            }
+        });
+        self.flushes.insert(pid, flush);
+    }
+
+    /// Takes the flush of `pid`'s plug to its end.
+    fn finish_flush(&mut self, at: Instant, cpu: CpuId, pid: u32) {
+        if let Some(flush) = self.flushes.remove(&pid) {
+            self.with_cx(at, cpu, |queue, cx| flush.finish(queue, cx));
+        }
+    }
+
+    fn run(&mut self, event: &Event, cpu: CpuId, hctx: HctxId) {
+        if self.issuing_runs.contains(&event.line) {
+            self.queue.hctx(hctx).set_stopped(false);
+        }
+        self.with_cx(event.t, cpu, |queue, cx| queue.run_hctx(cx, hctx));
+    }
+
+    /// The kernel issued `rq`: is it the next of ours?
+    fn compare(&mut self, event: &Event, rq: RqNumber) {
+        if !self.queued.contains(&rq) || self.baseline.candidate(rq).is_none() {
+            // Issued directly: no decision, in either order.
+            self.driver.started.retain(|&started| started != rq);
+            return;
+        }
+        let (queued, early) = (&self.queued, &self.early);
+        self.driver.started.retain(|started| queued.contains(started) && !early.contains(started));
+        let ours = self.driver.started.front().copied();
+        if ours != Some(rq) {
+            let reason = "the order of dispatch list and software queues";
+            let mut mismatch = self.baseline.explain(event, Some(rq), ours, reason, Candidate::to_string);
+            if ours.and_then(|ours| self.baseline.candidate(ours)).is_none() {
+                mismatch.ours = "nothing yet".to_owned();
+            }
+            self.outcome.note(|| mismatch);
+        }
+        self.baseline.judge(&mut self.outcome.score, Some(rq), ours);
+        match self.driver.started.iter().position(|&started| started == rq) {
+            Some(at) => drop(self.driver.started.remove(at)),
+            None => drop(self.early.insert(rq)),
+        }
+    }
+
+    fn release(&mut self, at: Instant, cpu: CpuId, rq: RqNumber) {
+        let known = self.driver.in_flight.remove(&rq);
+        let known = known.or_else(|| {
+            let has_number = self.driver.verdicts.contains_key(&rq);
+            if has_number { None } else { self.driver.flushes.pop_front() }
+        });
+        if let Some(rq) = known {
+            self.with_cx(at, cpu, |queue, cx| queue.complete(cx, rq, Status::Ok));
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Which bios were submitted under a plug, and on which hardware queue each CPU's bios go: what the events of a recording
+//! show without saying it.
+
+use std::collections::{HashMap, HashSet};
+
+use hoistway_blk::HctxId;
+use hoistway_trace::iosched::{BioNumber, EventKind, Insert, Io, Issue, Trace};
+
+use crate::conform::kernel_of;
+
+/// The bios outside of any plug. Only from 7.2 on there are some: before, such a bio had a plug of its own or, up to 6.9,
+/// went the same way as if it had.
+///
+/// A request is plugged if a plug of its task is open when it is allocated, or opened for it before the task's next
+/// allocation (BL-33).
+pub(crate) fn unplugged(trace: &Trace) -> HashSet<BioNumber> {
+    #[derive(Default)]
+    struct Task {
+        plug_is_open: bool,
+        allocated: Option<BioNumber>,
+    }
+    let generation = kernel_of(&trace.header).generation();
+    let (mut tasks, mut unplugged): (HashMap<Option<u32>, Task>, HashSet<BioNumber>) = Default::default();
+    if generation.unplugged_runs_inline || !generation.plug_stops_clock {
+        return unplugged;
+    }
+    for event in &trace.events {
+        let task = tasks.entry(event.pid).or_default();
+        match &event.kind {
+            EventKind::Getrq { bio, .. } => {
+                unplugged.extend(task.allocated.take());
+                task.allocated = (!task.plug_is_open).then_some(bio.bio);
+            }
+            EventKind::Plug => (task.plug_is_open, task.allocated) = (true, None),
+            EventKind::Unplug { .. } => task.plug_is_open = false,
+            _ => {}
+        }
+    }
+    unplugged.extend(tasks.into_values().filter_map(|task| task.allocated));
+    unplugged
+}
+
+/// The hardware queue of each CPU, as inserts and issues show it: from 7.0 on the kernel spreads CPUs over hardware queues
+/// in an order of its own (BL-52).
+pub(crate) fn hctx_of_cpu(trace: &Trace) -> Vec<HctxId> {
+    let (cpus, queues) = (u32::from(trace.header.cpus.max(1)), u32::from(trace.header.queue.nr_hw_queues));
+    let mut map: Vec<HctxId> = (0..cpus).map(|cpu| HctxId((cpu * queues / cpus) as u16)).collect();
+    for event in &trace.events {
+        let (EventKind::Insert(Insert { io, .. }) | EventKind::Issue(Issue { io, .. })) = &event.kind else { continue };
+        if let Io { place: Some(place), flushseq: false, .. } = io
+            && let Some(hctx) = map.get_mut(place.ctx.index())
+        {
+            *hctx = place.hctx;
+        }
+    }
+    // Every hardware queue may be asked, also the last one if no CPU of it is shown.
+    map.push(HctxId(trace.header.queue.nr_hw_queues - 1));
+    map
+}

@@ -1,0 +1,63 @@
+//! The replay of the policies that depend on nothing but what they are told: mq-deadline, deadline and noop.
+
+use hoistway_blk::{Now, Scheduler};
+use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Mark};
+
+use crate::conform::bench::baseline::Candidate;
+use crate::conform::bench::{Bench, bio_of, doubts};
+use crate::conform::consistency::Consistent;
+use crate::conform::score::Outcome;
+
+/// Replays a recording with the policy that `make` builds for so many request ids.
+pub fn replay<S: Scheduler + Clone>(recording: &Consistent<'_>, make: impl FnOnce(u32) -> S) -> Outcome {
+    let capacity = recording.at_once();
+    let trace = recording.trace();
+    let mut bench = Bench::new(make(capacity), capacity);
+    // Legacy kernels release a request as it completes, and do not say so.
+    let is_legacy = matches!(trace.header.scheduler.as_str(), "noop" | "deadline");
+    for (name, value) in &trace.header.tunables {
+        bench.set_tunable(name, &value.to_string());
+    }
+    // Whichever hardware queue is asked for, all have one scheduler.
+    let in_doubt = doubts::before(&trace.events, |_, _| true);
+    for (event, in_doubt) in trace.events.iter().zip(in_doubt) {
+        in_doubt.into_iter().for_each(|decision| step(&mut bench, decision, true, is_legacy));
+        step(&mut bench, event, false, is_legacy);
+    }
+    bench.outcome
+}
+
+fn step<S: Scheduler + Clone>(bench: &mut Bench<S>, event: &Event, in_doubt: bool, is_legacy: bool) {
+    let pid = event.pid.unwrap_or(0);
+    bench.now.at = event.t;
+    match &event.kind {
+        EventKind::Insert(insert) if insert.by == InsertedBy::Scheduler => {
+            bench.now.tick = insert.io.j.unwrap_or(bench.now.tick);
+            if bench.arrive(insert.rq, bio_of(&insert.io, pid)) {
+                bench.insert(insert, pid);
+            }
+        }
+        EventKind::Backmerge(merge) => bench.grow(merge.rq, merge.io.sectors, None),
+        EventKind::Frontmerge(merge) => bench.grow(merge.rq, merge.io.sectors, Some(merge.io.sector)),
+        EventKind::Rqmerge(merge) => {
+            let was_inside = bench.inside(merge.absorbed).is_some();
+            if bench.absorb(merge).is_some() && was_inside && is_legacy {
+                bench.release(merge.absorbed);
+            }
+        }
+        EventKind::Dispatch(dispatch) => {
+            let tick = std::mem::replace(&mut bench.now, Now { at: dispatch.asked, tick: dispatch.j }).tick;
+            bench.ask(event, dispatch, in_doubt, |_, candidate| {
+                let Candidate { rq, sector, sectors, op, prio, pid, .. } = candidate;
+                format!("rq {} {op:?} {prio:?} {}+{sectors} of {pid}", rq.0, sector.0)
+            });
+            // The clock of a decision in doubt is ahead of those before it.
+            bench.now.tick = if in_doubt { tick } else { dispatch.j };
+        }
+        EventKind::Free(free) => bench.release(free.rq),
+        EventKind::Complete(complete) if is_legacy => bench.release(complete.rq),
+        EventKind::Mark(Mark::Tunable { name, value }) => bench.set_tunable(name, value),
+        EventKind::Unknown(_) => bench.outcome.unknown_events += 1,
+        _ => {}
+    }
+}

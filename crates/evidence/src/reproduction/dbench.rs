@@ -1,0 +1,138 @@
+//! A file server's clients over a RAID card with 64 hardware queues, before and after bfq was dispatched from one of them.
+
+use hoistway_measure::fio::Output;
+use serde::Deserialize;
+
+use super::cell::{Cell, Judgement};
+use super::runs::{Setting, load, run};
+use super::{Table, Unknown};
+use hoistway_experiment::Error;
+use hoistway_experiment::scenarios;
+use hoistway_experiment::{Comparison, Devices, Profile};
+
+pub(super) const KARA: Table = Table {
+    name: "kara-dbench",
+    title: "clients of a file server over a RAID card with 64 hardware queues, under bfq: ratios of times",
+    source: "Jan Kara, December 2020 (patch against 5.10-rc6): dbench on XFS, a RAID card with 64 hardware queues, one rotating disk",
+    story: "Only ratios of times are compared: the load is the bundled one of the name file-server, after counts of what dbench \
+            replays, over the sketch of a page cache with a journal, not dbench over XFS. Stock is Linux 5.10, patched 5.12, whose \
+            block layer and bfq differ here in this patch alone; the single queue is 5.10 with one. The disk, the card's cache, the \
+            host's 64 CPUs and its memory are assumed. Nothing is calibrated. What the patch is worth is missed: patched and stock are alike, \
+            and so is the single queue. One run may take twice as long as another with 4 or 16 clients, all three alike: bfq falls into one of \
+            several rhythms with the journal, for which it waits in vain. Tried: a disk of 64 queues without a card (4 % faster with \
+            the patch at 8 clients, if a hardware queue that asks in vain puts off all runs that are set, as kernels before 5.18 \
+            are said to; else nothing); no write cache at all (no difference); the disk's own cache with \
+            flushes (no difference, and the single queue 10 to 25 % slower from 8 clients on, since each hardware queue has a flush machinery of its own); \
+            a cache of 1 GB (nearly all stays in it, and chance decides when it is full); CPUs \
+            that each send what they have fetched in their own time, 0.5 to 40 us, so that commands overtake each other (no difference: a busy disk \
+            sorts them anyway). So neither the order nor the lock explains 12 to 41 % here. What \
+            seems to be missing lies in the file system: XFS writes its log from the process that syncs or from changing workers, so \
+            that bfq has other processes to wait for; and what 64 CPUs that wake at each run of all queues cost a host of several sockets.",
+    device: "raid-64-queues",
+    host: None,
+    unknowns: &[Unknown("raid.command_us"), Unknown("shape.queue_depth")],
+    others: &[],
+    repeats_max: 8,
+    run: reproduce,
+};
+
+/// A published row: times, the less the better.
+#[derive(Deserialize)]
+struct Row {
+    clients: u32,
+    stock: f64,
+    single_queue: f64,
+    patched: f64,
+}
+
+fn rows() -> Vec<Row> {
+    let csv = include_str!("../../published/kara_dbench.csv");
+    let rows = csv::Reader::from_reader(csv.as_bytes()).into_deserialize();
+    rows.map(|row| row.expect("a test reads the bundled table")).collect()
+}
+
+/// The bundled load with so many clients instead of its own number.
+fn job(clients: u32) -> String {
+    let scenario = scenarios::named(LOAD).expect("it is bundled");
+    scenario.job.replace(CLIENTS, &format!("numjobs={clients}"))
+}
+
+const LOAD: &str = "file-server";
+/// What the bundled load says of the number of its clients.
+const CLIENTS: &str = "numjobs=16";
+
+fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
+    rows().into_iter().map(|row| of_row(&row, setting)).collect::<Result<Vec<_>, _>>().map(|cells| cells.concat())
+}
+
+fn of_row(row: &Row, setting: Setting) -> Result<Vec<Cell>, Error> {
+    let many = times(row.clients, &["5.10", "5.12"], None, setting)?;
+    let (stock, patched) = (many[0], many[1]);
+    let single_queue = times(row.clients, &["5.10"], Some(1), setting)?[0];
+    let (over_stock, over_single) = match row.clients {
+        1 => (Judgement::None, Judgement::None),
+        512 => (Judgement::NearOne(0.05), Judgement::None),
+        _ => (Judgement::AtMost(0.9), Judgement::NearOne(0.15)),
+    };
+    let name = if row.clients == 1 { "1 client".to_owned() } else { format!("{} clients", row.clients) };
+    let cell =
+        |column, ours: f64, published: f64, judgement| Cell::new(&name, column, ours, Some(published), judgement);
+    Ok(vec![
+        cell("single queue over stock", single_queue / stock, row.single_queue / row.stock, Judgement::None),
+        cell("patched over stock", patched / stock, row.patched / row.stock, over_stock),
+        cell("patched over single queue", patched / single_queue, row.patched / row.single_queue, over_single),
+    ])
+}
+
+/// How long a client takes for a read or a write in the mean under each kernel, fsyncs between them included, s.
+fn times(clients: u32, kernels: &[&str], hw_queues: Option<u16>, setting: Setting) -> Result<Vec<f64>, Error> {
+    let device = include_str!("../../published/devices/raid-with-battery.toml");
+    let device = Profile::Text { name: "raid-with-battery.toml".to_owned(), text: device.to_owned() };
+    let comparison = Comparison {
+        load: load("file-server.fio", &job(clients)),
+        journal: true,
+        devices: vec![Devices { common: Some(device), ..Devices::default() }],
+        kernels: kernels.iter().map(|&kernel| kernel.to_owned()).collect(),
+        hw_queues,
+        cpus: Some(64),
+        ramp_ns: Some(setting.of(3, 60)),
+        runtime_ns: Some(setting.of(7, 300)),
+        ..Comparison::default()
+    };
+    let outputs = run(comparison, &["bfq"], &[], setting)?;
+    let per_second = |output: &Output| output.jobs.iter().map(|job| job.read.iops + job.write.iops).sum::<f64>();
+    Ok(outputs.iter().map(|output| f64::from(clients) / per_second(output)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use hoistway_blk::{Generation, Kernel};
+
+    use super::*;
+    use crate::reproduction::Length;
+
+    #[test]
+    fn the_bundled_table_can_be_read_and_the_load_has_as_many_clients_as_a_row() {
+        let clients: Vec<u32> = rows().iter().map(|row| row.clients).collect();
+        assert_eq!(clients, [1, 2, 4, 8, 16, 32, 64, 512]);
+        assert!(job(4).contains("numjobs=4\n") && !job(4).contains(CLIENTS));
+    }
+
+    #[test]
+    fn a_row_compares_the_patch_with_stock_and_with_a_single_queue() {
+        let row = rows().remove(0);
+        let cells = of_row(&row, Setting { length: Length::Settled, change: None, seed: 1 }).unwrap();
+        let columns: Vec<&str> = cells.iter().map(|cell| cell.column.as_str()).collect();
+        assert_eq!(columns, ["single queue over stock", "patched over stock", "patched over single queue"]);
+        let of_one = |cell: &Cell| cell.row == "1 client" && (cell.ours - 1.0).abs() < 0.05;
+        assert!(cells.iter().all(of_one), "one client has one hardware queue: {cells:?}");
+    }
+
+    #[test]
+    fn stock_and_patched_differ_in_this_patch_alone() {
+        let of = |text: &str| text.parse::<Kernel>().unwrap().generation();
+        let (stock, patched) = (of("5.10"), of("5.12"));
+        assert!(!stock.single_dispatch);
+        assert_eq!(Generation { kernel: patched.kernel, single_dispatch: true, ..stock }, patched);
+    }
+}

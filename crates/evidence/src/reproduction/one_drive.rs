@@ -1,0 +1,134 @@
+//! A reader beside a writer on one drive, where kyber's targets are so far away that it throttles nobody.
+
+use hoistway_measure::fio::DirectionStats;
+use serde::Deserialize;
+
+use super::cell::{Cell, Judgement};
+use super::heatmaps::{DRIVE, on_their_host};
+use super::runs::{Setting, p99_us, run};
+use super::{Table, Unknown};
+use hoistway_experiment::Error;
+use hoistway_experiment::{Comparison, Tunable};
+
+pub(super) const ONE_DRIVE: Table = Table {
+    name: "icpe24-one-drive",
+    title: "a reader and a writer of 4 KiB on one drive, throttled by nobody",
+    source: "ICPE 2024, tables of kyber's targets: Samsung 980 PRO 1 TB, Linux 6.3.8, kyber with targets of 1 s, means of five \
+             runs",
+    story: STORY,
+    device: DRIVE,
+    host: None,
+    unknowns: &[
+        Unknown("flash.fetches_commands"),
+        Unknown("flash.fetches_write_kib"),
+        Unknown("flash.acknowledge_us"),
+        Unknown("flash.write_to_host_us"),
+        Unknown("flash.buffer_kib"),
+        Unknown("flash.program_kib"),
+        Unknown("flash.program_us"),
+        Unknown("flash.striping.unit_kib"),
+        Unknown("flash.striping.write_through_unit_kib"),
+        Unknown("flash.collection.programs"),
+        Unknown("flash.collection.step_us"),
+    ],
+    others: WRITE_LIMITS,
+    repeats_max: 8,
+    run: reproduce,
+};
+
+/// Data of writes that the drive may hold: the preset's lies just above what kyber lets through of large writes.
+pub(super) const WRITE_LIMITS: &[(Unknown, f64)] =
+    &[(Unknown("flash.fetches_write_kib"), 6000.0), (Unknown("flash.fetches_write_kib"), 12_000.0)];
+
+const STORY: &str = "The write side of the drive was fitted to the rows with 1, 4 and 16 writers over eight drives and to the reader at \
+                     iodepth 1 here; the reader at iodepth 128 is a prediction. A program takes one from a store of free flash however \
+                     little it holds, dies for which nothing waits collect, and once there is none nothing is programmed until the store is \
+                     full: that makes 1 % of the writes wait for 10 to 12 ms while reads go on, and programs are fuller when more is \
+                     outstanding, so that collection keeps up with more. Pauses by the clock, which this replaces, gave 257,000 and 255,000 \
+                     writes a second and a p99 of 0.4 ms. Reads are too fast in their tails: a read waits for one program or \
+                     step of collection at most, 1.7 ms, and published ones for twice that.";
+
+/// A published row: one direction of a load.
+#[derive(Deserialize)]
+struct Row {
+    figure: String,
+    workload: String,
+    dir: String,
+    iops_mean: f64,
+    lat_mean_us: f64,
+    clat_p99_us_mean: f64,
+}
+
+/// How far from the published figure a cell may be.
+const TOLERANCE: f64 = 0.25;
+
+/// The loads: what they are called, the table in which they were published, their job files, and how they are judged.
+const LOADS: [(&str, &str, &str, &str, Judgement); 2] = [
+    (
+        "reader at iodepth 1",
+        "table3-4",
+        "icpe24-kyber-targets-lt.fio",
+        include_str!("../../published/jobs/icpe24-kyber-targets-lt.fio"),
+        Judgement::Calibration,
+    ),
+    (
+        "reader at iodepth 128",
+        "table2",
+        "icpe24-kyber-targets-tt.fio",
+        include_str!("../../published/jobs/icpe24-kyber-targets-tt.fio"),
+        Judgement::Error(TOLERANCE),
+    ),
+];
+
+/// The published rows of processes that have a CPU of their own.
+fn rows() -> Vec<Row> {
+    let csv = include_str!("../../published/icpe24_single_drive.csv");
+    let rows = csv::Reader::from_reader(csv.as_bytes()).into_deserialize();
+    rows.map(|row| row.expect("a test reads the bundled tables"))
+        .filter(|row: &Row| row.workload == "separate")
+        .collect()
+}
+
+fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
+    let target =
+        |name: &str| Tunable { scheduler: "kyber".to_owned(), name: name.to_owned(), text: "1000000000".to_owned() };
+    let mut cells = Vec::new();
+    for (load, figure, job_name, job, judgement) in LOADS {
+        let comparison = Comparison {
+            tunables: ["read_lat_nsec", "write_lat_nsec"].map(target).into(),
+            ramp_ns: Some(setting.of(2, 360)),
+            runtime_ns: Some(setting.of(8, 360)),
+            ..on_their_host(job_name, job)
+        };
+        let outputs = run(comparison, &["kyber"], &[("DEV", "/dev/nvme0n1".to_owned())], setting)?;
+        for row in rows().iter().filter(|row| row.figure == figure) {
+            // The job file asks for one report of both processes.
+            let directions = outputs[0].jobs.iter().map(|job| if row.dir == "read" { &job.read } else { &job.write });
+            let stats: &DirectionStats = directions.max_by_key(|stats| stats.total_ios).expect("a load has processes");
+            let figures = [
+                ("IOPS", stats.iops, row.iops_mean),
+                ("mean us", stats.lat_ns.mean / 1e3, row.lat_mean_us),
+                ("p99 us", p99_us(stats), row.clat_p99_us_mean),
+            ];
+            cells.extend(figures.map(|(column, ours, published)| {
+                Cell::new(load, format!("{}, {column}", row.dir), ours, Some(published), judgement)
+            }));
+        }
+    }
+    Ok(cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bundled_table_has_both_directions_of_each_load() {
+        for (_, figure, ..) in LOADS {
+            let rows = rows();
+            let directions: Vec<&str> =
+                rows.iter().filter(|row| row.figure == figure).map(|row| row.dir.as_str()).collect();
+            assert_eq!(directions, ["read", "write"]);
+        }
+    }
+}

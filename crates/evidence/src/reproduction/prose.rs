@@ -1,0 +1,113 @@
+//! What the ICPE'24 slides say in words.
+
+use super::cell::{Cell, Judgement};
+use super::heatmaps::{DRIVE, SCHEDULERS, on_their_host, p99_by_scheduler, variables};
+use super::one_drive::WRITE_LIMITS;
+use super::runs::{Setting, of_job, p99_us, run};
+use super::sensitivity::{Change, To};
+use super::{Table, Unknown};
+use hoistway_experiment::Error;
+use hoistway_experiment::{Comparison, Devices, Profile};
+
+pub(super) const OVERHEAD: Table = Table {
+    name: "icpe24-overhead",
+    title: "what a scheduler adds to the p99 of a lone process at iodepth 1: at most 2.7 %",
+    source: "ICPE 2024 slides: Samsung 980 PRO 1 TB, Linux 6.3.8, one core",
+    story: "p99 over that of none. Claimed is a bound of 4 %.",
+    device: DRIVE,
+    host: None,
+    unknowns: &[Unknown("flash.host_to_device_us")],
+    others: &[],
+    repeats_max: 5,
+    run: overhead,
+};
+
+pub(super) const INTERFERENCE: Table = Table {
+    name: "icpe24-interference",
+    title: "only bfq and kyber bound the p99 of a reader beside many writers",
+    source: "ICPE 2024 slides: eight Samsung 980 PRO 1 TB, Linux 6.3.8, 10 cores; figures 11c and 11d",
+    story: "p99 of a reader at iodepth 1 beside 8 and 16 writers at iodepth 128, over the worse of bfq and kyber. Claimed is \
+            at least 3 for none and mq-deadline. One of the eight drives is slower than the others, as in the study. All processes are of one fio here; published, each was its own and began \
+            when it began. Under bfq that decides: who begins within 180 ms of another shares a queue with it. Beside eight \
+            writers of 64 KiB that begin 0.4 s after a reader (its queue is remembered, so that none is merged with \
+            another) reads fell from 14,000 a second after 2 s to 600 after 16 s, and writes were an eighth of those with low_latency=0, on drives whose collection kept up less (an earlier preset; two drives of today's write two thirds). This follows from bfq's rules: \
+            writes of 32 KiB and more are never seeky on flash (BFQ-64), and a process that waits for another drive leaves \
+            its queue on this one empty, has had less than 7,000 sectors a second, and is taken for soft real time (BFQ-92, \
+            BFQ-95). So its drive is kept for its empty queue (BFQ-74), for 20 ms where it does not come (BFQ-77), which slows all others down and makes them \
+            look like soft real time in turn. Traced for 10 s: each drive is kept for two thirds of the time, nearly always for a writer, \
+            half of that in vain, and has 8 commands under way meanwhile, of some hundred that wait. With one drive, with writes of 28 KiB, with low_latency=0, or by the rules of 4.19 \
+            and 5.10, it does not happen; with two drives, or by those of 5.4, it does. A kernel that was recorded over one drive shows none \
+            either.",
+    device: DRIVE,
+    host: None,
+    unknowns: &[
+        Unknown("shape.hw_queues"),
+        Unknown("flash.fetches_commands"),
+        Unknown("flash.fetches_write_kib"),
+        Unknown("flash.buffer_kib"),
+    ],
+    others: WRITE_LIMITS,
+    repeats_max: 5,
+    run: interference,
+};
+
+fn overhead(setting: Setting) -> Result<Vec<Cell>, Error> {
+    let job = include_str!("../../published/jobs/icpe24-lapp-intra.fio");
+    let p99 = p99_by_scheduler("icpe24-lapp-intra.fio", job, &variables("QD", 1), setting)?;
+    let ratios = SCHEDULERS.iter().zip(p99).skip(1);
+    Ok(ratios
+        .map(|(scheduler, of)| {
+            let published = (*scheduler == "bfq").then_some(1.027);
+            Cell::new(*scheduler, "p99 over none", of / p99[0], published, Judgement::AtMost(1.04))
+        })
+        .collect())
+}
+
+/// The drives of the study. One of them reads 9 % slower than the others, as figure 1a shows beside 11b, and collects flash slower,
+/// which was fitted to rows of `none`: see docs/devices.md.
+fn eight_drives() -> Devices {
+    let slower = [("flash.read_mb_per_s", 0.91), ("flash.collection.step_us", 1.9)];
+    let slower = slower.into_iter().fold(Profile::Named(DRIVE.to_owned()), |drive, (key, times)| {
+        let change = Change { unknown: Unknown(key), to: To::Times(times) };
+        change.of_device(&drive).ok().flatten().expect("the preset has these numbers").0
+    });
+    Devices { files: [("/dev/nvme0n1".to_owned(), slower)].into(), ..DRIVE.into() }
+}
+
+fn interference(setting: Setting) -> Result<Vec<Cell>, Error> {
+    let jobs = [
+        (
+            "11c (4 KiB)",
+            "icpe24-interference-11c.fio",
+            include_str!("../../published/jobs/icpe24-interference-11c.fio"),
+        ),
+        (
+            "11d (64 KiB)",
+            "icpe24-interference-11d.fio",
+            include_str!("../../published/jobs/icpe24-interference-11d.fio"),
+        ),
+    ];
+    let drives: Vec<String> = (0..8).map(|drive| format!("/dev/nvme{drive}n1")).collect();
+    let mut cells = Vec::new();
+    for (figure, job_name, job) in jobs {
+        for writers in [8, 16] {
+            let variables =
+                [("DEV", drives.join(":")), ("SCHED", "none".to_owned()), ("NBG", u32::to_string(&writers))];
+            let comparison = Comparison {
+                devices: vec![eight_drives()],
+                ramp_ns: Some(setting.of(1, 600)),
+                runtime_ns: Some(setting.of(3, 600)),
+                ..on_their_host(job_name, job)
+            };
+            let outputs = run(comparison, &SCHEDULERS, &variables, setting)?;
+            let p99 = |place: usize| of_job(&outputs[place], "lapp").map(|job| p99_us(&job.read)).sum::<f64>();
+            let bounded = p99(1).max(p99(2));
+            for place in [0, 3] {
+                let row = format!("{figure}, {writers} writers");
+                let column = format!("{} over the worse of bfq and kyber", SCHEDULERS[place]);
+                cells.push(Cell::new(row, column, p99(place) / bounded, None, Judgement::AtLeast(3.0)));
+            }
+        }
+    }
+    Ok(cells)
+}

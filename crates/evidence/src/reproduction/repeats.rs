@@ -1,0 +1,77 @@
+//! How often a table is run: until its figures are known well enough, or the effect that they show would take longer than it is
+//! worth.
+
+use hoistway_measure::stats;
+
+use super::Table;
+use super::cell::Cell;
+use super::runs::{Length, Setting};
+use super::sensitivity::Change;
+use hoistway_experiment::Error;
+use hoistway_experiment::seeds;
+
+/// Of fewer runs the interval says little.
+pub(super) const LEAST: usize = 3;
+
+/// Half a confidence interval, over its figure, that is narrow enough.
+const NARROW: f64 = 0.01;
+
+/// Runs a table with one seed after the other, until the intervals of all its cells are narrow, at most so often; as published runs
+/// were, it is run once. Answers the means.
+pub(super) fn of(table: &Table, length: Length, change: Option<Change>, most: usize) -> Result<Vec<Cell>, Error> {
+    let most = if length == Length::Published { 1 } else { most };
+    let mut runs = Vec::with_capacity(most);
+    for seed in seeds(1, most as u32) {
+        runs.push((table.run)(Setting { length, change, seed })?);
+        let is_narrow = |cell: &Cell| cell.interval.is_none_or(|interval| interval < NARROW);
+        if runs.len() >= LEAST && means(&runs).iter().all(is_narrow) {
+            break;
+        }
+    }
+    Ok(means(&runs))
+}
+
+/// The cells of runs, which have the same ones, with their means.
+fn means(runs: &[Vec<Cell>]) -> Vec<Cell> {
+    let Some(first) = runs.first() else { return Vec::new() };
+    let mean = |(place, cell): (usize, &Cell)| {
+        let values: Vec<f64> = runs.iter().map(|cells| cells[place].ours).collect();
+        let ours = stats::mean(&values).unwrap_or(cell.ours);
+        let interval = stats::half_width(&values).map(|half| half / ours.abs()).filter(|interval| interval.is_finite());
+        Cell { interval, ..Cell::new(&cell.row, &cell.column, ours, cell.published, cell.judgement) }
+    };
+    first.iter().enumerate().map(mean).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduction::cell::Judgement;
+    use crate::reproduction::{TABLES, Unknown};
+
+    fn table(run: fn(Setting) -> Result<Vec<Cell>, Error>) -> Table {
+        const NONE: &[Unknown] = &[];
+        Table { unknowns: NONE, run, ..TABLES[0] }
+    }
+
+    fn cell(ours: f64) -> Result<Vec<Cell>, Error> {
+        Ok(vec![Cell::new("row", "column", ours, Some(100.0), Judgement::Error(0.1))])
+    }
+
+    #[test]
+    fn what_comes_out_alike_is_run_as_often_as_an_interval_takes_and_what_scatters_as_often_as_it_may() {
+        let same = of(&table(|_| cell(104.0)), Length::Settled, None, 9).unwrap();
+        assert_eq!((same[0].ours, same[0].interval, same[0].within), (104.0, Some(0.0), Some(true)));
+        // The first seed is 1.
+        let scattered = table(|setting| cell(if setting.seed == 1 { 50.0 } else { 150.0 }));
+        let cells = of(&scattered, Length::Settled, None, 4).unwrap();
+        assert_eq!((cells[0].ours, cells[0].within), (125.0, Some(false)), "the mean of one and three others");
+        assert!(cells[0].interval.is_some_and(|interval| interval > 0.5));
+    }
+
+    #[test]
+    fn what_is_as_long_as_it_was_published_is_run_once() {
+        let once = of(&table(|setting| cell(setting.seed as f64)), Length::Published, None, 9).unwrap();
+        assert_eq!((once[0].ours, once[0].interval), (1.0, None));
+    }
+}

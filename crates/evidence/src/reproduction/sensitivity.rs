@@ -1,0 +1,226 @@
+//! What half and double of a number that nobody has measured does to a table.
+
+use hoistway_device::{Preset, PresetError};
+use hoistway_sim::Host;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use super::cell::{Cell, median};
+use hoistway_experiment::Profile;
+
+/// A number that no source tells: of a device its section and key in the preset, such as `shape.hw_queues`; of a host, `host.`
+/// and the key in its profile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unknown(pub &'static str);
+
+/// What the key of an unknown of a host begins with.
+const OF_HOST: &str = "host.";
+
+/// An unknown with another value.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Change {
+    /// Which.
+    pub unknown: Unknown,
+    /// Its value.
+    pub to: To,
+}
+
+/// Another value.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum To {
+    /// So many times what the profile says.
+    Times(f64),
+    /// This one.
+    Value(f64),
+}
+
+impl To {
+    fn of(self, usual: f64) -> f64 {
+        match self {
+            To::Times(factor) => usual * factor,
+            To::Value(value) => value,
+        }
+    }
+
+    /// Changes a number, or each of a range. Answers it before and after, of a range the first.
+    fn set(self, value: &mut Value) -> Option<[f64; 2]> {
+        let usual = match value {
+            Value::Integer(number) => *number as f64,
+            Value::Float(number) => *number,
+            Value::Array(range) => {
+                let all: Option<Vec<_>> = range.iter_mut().map(|one| self.set(one)).collect();
+                return all?.first().copied();
+            }
+            _ => return None,
+        };
+        let changed = self.of(usual);
+        // Some parameters have to be whole numbers.
+        *value = if changed.fract() == 0.0 { Value::Integer(changed as i64) } else { Value::Float(changed) };
+        Some([usual, changed])
+    }
+}
+
+/// A table with another value of an unknown.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Sensitivity {
+    /// Section and key of the preset, or `host.` and the key of the host's profile.
+    pub key: String,
+    /// What the profile says.
+    pub usual: f64,
+    /// What was taken instead.
+    pub value: f64,
+    /// The table's cells, in their order.
+    pub cells: Vec<Cell>,
+}
+
+impl Change {
+    /// A built-in device with the change, and the value before and after it. None if it has no such number.
+    pub(super) fn of_preset(self, name: &str) -> Result<Option<(Profile, [f64; 2])>, PresetError> {
+        self.of_device(&Profile::Named(name.to_owned()))
+    }
+
+    /// A device with the change, and the value before and after it. None if it has no such number.
+    pub(super) fn of_device(self, device: &Profile) -> Result<Option<(Profile, [f64; 2])>, PresetError> {
+        if self.is_of_host() {
+            return Ok(None);
+        }
+        Ok(match device {
+            Profile::Named(name) => self.apply(name, &Preset::builtin_toml(name)?, self.unknown.0),
+            Profile::Text { name, text } => self.apply(name, text, self.unknown.0),
+        })
+    }
+
+    /// The same of a host.
+    pub(super) fn of_host(self, profile: &Profile) -> Option<(Profile, [f64; 2])> {
+        let key = self.unknown.0.strip_prefix(OF_HOST)?;
+        match profile {
+            Profile::Named(name) => self.apply(name, Host::builtin_toml(name).ok()?, key),
+            Profile::Text { name, text } => self.apply(name, text, key),
+        }
+    }
+
+    /// The profile of a table that is changed, and the value before and after it. None if it has no such number.
+    pub(super) fn of_table(self, table: &super::Table) -> Option<(Profile, [f64; 2])> {
+        if self.is_of_host() {
+            let named = || Profile::Named("server".to_owned());
+            let text =
+                |text: &str| Profile::Text { name: format!("the host of {}", table.name), text: text.to_owned() };
+            return self.of_host(&table.host.map_or_else(named, text));
+        }
+        self.of_preset(table.device).ok()?
+    }
+
+    fn is_of_host(self) -> bool {
+        self.unknown.0.starts_with(OF_HOST)
+    }
+
+    /// A profile in TOML with another value of this key.
+    fn apply(self, name: &str, text: &str, key: &str) -> Option<(Profile, [f64; 2])> {
+        let mut profile: Table = text.parse().ok()?;
+        // What a preset says of its own errors holds for its own numbers.
+        if let Some(Value::Table(calibration)) = profile.get_mut("calibration") {
+            calibration.remove("residuals");
+        }
+        let mut keys = key.split('.');
+        let first = profile.get_mut(keys.next()?);
+        let value = keys.try_fold(first, |at, key| Some(at?.as_table_mut()?.get_mut(key)))??;
+        let values = self.to.set(value)?;
+        let name = format!("{name} with {} = {}", self.unknown.0, values[1]);
+        Some((Profile::Text { name, text: profile.to_string() }, values))
+    }
+}
+
+impl Sensitivity {
+    /// The median of the errors of all cells that something is claimed of, a fraction; none if nobody is.
+    #[must_use]
+    pub fn median_error(cells: &[Cell]) -> Option<f64> {
+        let judged = cells.iter().filter(|cell| cell.within.is_some());
+        let errors: Vec<f64> = judged.filter_map(|cell| cell.error.map(f64::abs)).collect();
+        (!errors.is_empty()).then(|| median(errors))
+    }
+
+    /// The cell that moves most, of those that were not calibrated on, as it was and as it is.
+    #[must_use]
+    pub fn moved_most<'a>(&'a self, usual: &'a [Cell]) -> Option<[&'a Cell; 2]> {
+        let moved = |[before, after]: &[&Cell; 2]| (after.ours / before.ours).ln().abs();
+        let pairs = usual.iter().zip(&self.cells).filter(|(before, _)| !before.calibration);
+        let pairs = pairs.map(|(before, after)| [before, after]).filter(|pair| moved(pair).is_finite());
+        pairs.max_by(|one, other| moved(one).total_cmp(&moved(other)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cell::Judgement;
+    use super::super::{TABLES, Table};
+    use super::*;
+
+    #[test]
+    fn a_change_is_of_the_one_number_and_the_device_can_still_be_read() {
+        let change = Change { unknown: Unknown("shape.hw_queues"), to: To::Times(0.5) };
+        let (profile, values) = change.of_preset("micron-9100-1600gb").unwrap().unwrap();
+        assert_eq!(values, [12.0, 6.0]);
+        let Profile::Text { text, .. } = profile else { unreachable!() };
+        let changed = Preset::from_toml(&text, "changed.toml").unwrap();
+        let usual = Preset::builtin("micron-9100-1600gb").unwrap();
+        assert_eq!(changed.shape().hw_queues, 6);
+        assert_eq!(changed.parameters(), usual.parameters());
+        assert!(change.of_preset("no-such-drive").is_err());
+        let none = Change { unknown: Unknown("hdd.buffer_kib"), to: To::Times(2.0) };
+        assert_eq!(none.of_preset("micron-9100-1600gb").unwrap(), None);
+    }
+
+    /// The text of a profile with the change, and the values before and after.
+    fn text(table: &Table, change: Change) -> Option<(String, [f64; 2])> {
+        let (profile, values) = change.of_table(table)?;
+        let Profile::Text { text, .. } = profile else { unreachable!() };
+        Some((text, values))
+    }
+
+    #[test]
+    fn every_unknown_of_a_table_is_a_number_of_its_device_or_host_with_half_and_double_of_it() {
+        for table in TABLES {
+            for change in table.changes() {
+                let Unknown(key) = change.unknown;
+                let (text, values) = text(table, change).unwrap_or_else(|| panic!("{}: {key}", table.name));
+                let read = if change.is_of_host() {
+                    Host::from_toml(&text, "changed.toml").map(drop).map_err(|error| error.to_string())
+                } else {
+                    Preset::from_toml(&text, "changed.toml").map(drop).map_err(|error| error.to_string())
+                };
+                read.unwrap_or_else(|error| panic!("{}, {key}: {error}", table.name));
+                assert!((change.to.of(values[0]) / values[1] - 1.0).abs() < 0.01, "{}, {key}", table.name);
+                assert_ne!(values[0], values[1], "{}, {key}", table.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_table_says_what_half_and_double_of_something_do() {
+        for table in TABLES {
+            assert!(!table.unknowns.is_empty(), "{}", table.name);
+        }
+    }
+
+    #[test]
+    fn a_value_is_taken_as_it_is() {
+        let change = Change { unknown: Unknown("flash.fetches_write_kib"), to: To::Value(6000.0) };
+        let (_, values) = change.of_preset("samsung-980pro-1tb").unwrap().unwrap();
+        assert_eq!(values, [8256.0, 6000.0]);
+    }
+
+    #[test]
+    fn the_cell_that_moves_most_is_none_that_was_calibrated_on() {
+        let cells = |figures: [f64; 3]| -> Vec<Cell> {
+            let judgements = [Judgement::Calibration, Judgement::Error(0.1), Judgement::Error(0.1)];
+            let of = |(figure, judgement): (f64, Judgement)| Cell::new("row", "IOPS", figure, Some(100.0), judgement);
+            figures.into_iter().zip(judgements).map(of).collect()
+        };
+        let usual = cells([100.0, 100.0, 110.0]);
+        let changed =
+            Sensitivity { key: "shape.hw_queues".into(), usual: 8.0, value: 4.0, cells: cells([900.0, 80.0, 109.0]) };
+        let [before, after] = changed.moved_most(&usual).unwrap();
+        assert_eq!((before.ours, after.ours), (100.0, 80.0));
+        assert!((Sensitivity::median_error(&changed.cells).unwrap() - 0.145).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,29 @@
+//! bfq against 31 recordings of Linux 6.18: the decisions of every one, and the inner state line by line.
+
+use std::path::Path;
+
+use hoistway_evidence::conform::bfq::replay_with_lines;
+use hoistway_evidence::conform::{Consistent, Score};
+use hoistway_trace::iosched::Trace;
+
+#[test]
+fn every_recorded_decision_and_refusal_is_met() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces/bfq");
+    let (mut pooled, mut exact, mut recordings, mut lines) = (Score::default(), 0, 0, (0, 0));
+    for entry in std::fs::read_dir(folder).expect("the recordings are here") {
+        let path = entry.expect("the folder can be read").path();
+        let trace = Trace::open(&path).expect("the recording is whole");
+        let recording = Consistent::check(&trace).expect("a kernel does not contradict itself");
+        let (outcome, differences) = replay_with_lines(&recording);
+        assert!(outcome.score.is_perfect(), "{}: {:?}", path.display(), outcome.mismatches);
+        pooled.add(&outcome.score);
+        recordings += 1;
+        exact += usize::from(differences.is_empty());
+        let (equal, all) = outcome.state_lines.expect("lines were compared");
+        lines = (lines.0 + equal, lines.1 + all);
+    }
+    assert_eq!((recordings, pooled.dispatches), (31, 19_122));
+    // What is left lies within the microseconds that a recording does not tell: tick edges, one process's exit.
+    assert!(exact >= 26, "{exact} recordings without any difference");
+    assert!(lines.1 - lines.0 <= 10, "{} of {} lines", lines.0, lines.1);
+}

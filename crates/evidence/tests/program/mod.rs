@@ -1,0 +1,8 @@
+//! The program from outside.
+
+mod conform;
+#[path = "../../../hoistway/tests/cli/interrupts.rs"]
+mod interrupts;
+mod refusals;
+mod reproduce;
+mod support;

@@ -1,0 +1,47 @@
+//! `hoistway reproduce`.
+
+use serde_json::Value;
+use tempfile::tempdir;
+
+use super::support::{printed, refused};
+
+#[test]
+fn every_table_is_listed_and_an_unknown_one_is_answered_with_those_that_exist() {
+    let list = printed(&["reproduce", "--list"]);
+    assert!(list.lines().count() >= 9, "{list}");
+    refused(tempdir().unwrap().path(), &["reproduce", "habr-floppy"], &["habr-floppy", "habr-ssd, habr-nvme"]);
+}
+
+#[test]
+fn the_document_has_the_keys_that_readers_count_on() {
+    let document: Value = serde_json::from_str(&printed(&["reproduce", "suse-dd", "--format", "json"])).unwrap();
+    assert_eq!(document["format"], "hoistway-reproduction/1");
+    let table = &document["tables"][0];
+    assert_eq!(table["name"], "suse-dd");
+    let cells = table["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 4);
+    for cell in cells {
+        let keys: Vec<&String> = cell.as_object().unwrap().keys().collect();
+        let expected =
+            ["row", "column", "ours", "interval", "published", "error", "calibration", "tolerance", "within"];
+        assert_eq!(keys.len(), expected.len(), "{cell}");
+        assert!(expected.iter().all(|key| cell.get(key).is_some()), "{cell}");
+    }
+    assert!(table.get("sensitivity").is_none(), "only if it is asked for");
+}
+
+#[test]
+fn half_and_double_of_what_nobody_has_measured_are_simulated_if_asked_for() {
+    let arguments = ["reproduce", "suse-dd", "--sensitivity"];
+    let text = printed(&arguments);
+    assert!(text.contains("hdd.outer_mb_per_s = 70 instead of 140"), "{text}");
+    let document: Value = serde_json::from_str(&printed(&[&arguments[..], &["--format", "json"]].concat())).unwrap();
+    let table = &document["tables"][0];
+    let changed = table["sensitivity"].as_array().unwrap();
+    assert_eq!(changed.len(), 4, "half and double of two numbers");
+    assert_eq!((&changed[1]["usual"], &changed[1]["value"]), (&140.0.into(), &280.0.into()));
+    for one in changed {
+        assert_eq!(one["cells"].as_array().unwrap().len(), table["cells"].as_array().unwrap().len());
+        assert_ne!(one["cells"], table["cells"], "{}", one["key"]);
+    }
+}

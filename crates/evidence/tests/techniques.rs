@@ -1,0 +1,155 @@
+//! What techniques against contention are worth in virtual time.
+
+use hoistway_answer::document::Run;
+use hoistway_evidence::reproduction::{Length, Table};
+use hoistway_experiment::{Alone, Comparison, Load, QueueFile};
+
+/// Each for itself.
+const SINGLE: [&str; 5] = ["single-dispatcher", "try-merge", "batch-dispatch", "insertion-buckets", "pending-lists"];
+/// Several together.
+const TOGETHER: [&str; 4] = [
+    "single-dispatcher,insertion-buckets",
+    "single-dispatcher,try-merge,pending-lists",
+    "all",
+    "single-dispatcher,try-merge,batch-dispatch,pending-lists",
+];
+
+/// A run of this job file under a scheduler.
+fn run_of(job: String, device: &str, (scheduler, techniques): (&str, &str), other: Comparison) -> Run {
+    let comparison = Comparison {
+        load: Load::text(job),
+        devices: vec![device.into()],
+        schedulers: vec![scheduler.to_owned()],
+        techniques: Some(techniques.to_owned()),
+        ..other
+    };
+    comparison.run(&Alone).unwrap().runs.remove(0)
+}
+
+/// Processes that read in batches of four on the null block device, each on a CPU of its own.
+fn readers(processes: u16, scheduler: &str, host: &str, techniques: &str) -> Run {
+    let job = format!(
+        "[a]\nfilename=/dev/nullb0\nioengine=io_uring\ndirect=1\nrw=randread\nnorandommap=1\nbs=4k\niodepth=4\n\
+         iodepth_batch_submit=4\niodepth_batch_complete=4\nnumjobs={processes}\ntime_based\nruntime=20ms\n"
+    );
+    let other = Comparison { hosts: vec![host.into()], cpus: Some(processes), ..Comparison::default() };
+    run_of(job, "null", (scheduler, techniques), other)
+}
+
+fn iops_of(run: &Run) -> f64 {
+    run.fio.jobs.iter().map(|job| job.read.iops + job.write.iops).sum()
+}
+
+fn iops(processes: u16, scheduler: &str, host: &str, techniques: &str) -> f64 {
+    iops_of(&readers(processes, scheduler, host, techniques))
+}
+
+fn file(name: &str, text: &str) -> QueueFile {
+    QueueFile { file: name.to_owned(), text: text.to_owned() }
+}
+
+/// CPU time that is spun away before locks for an I/O, us.
+fn spun_us(run: &Run, cpus: f64) -> f64 {
+    run.locks.unwrap().waited_percent / 100.0 * cpus * 1e6 / iops_of(run)
+}
+
+#[test]
+fn no_technique_loses_where_many_cpus_want_one_lock_and_all_together_gain() {
+    for scheduler in ["mq-deadline", "bfq"] {
+        let gain = |techniques| iops(8, scheduler, "server", techniques) / iops(8, scheduler, "server", "none");
+        let each = SINGLE.map(gain);
+        let all = gain("all");
+        eprintln!("{scheduler}: {each:?}, all {all}");
+        assert!(each.iter().all(|&gain| gain > 0.98), "{scheduler}: {each:?}");
+        // Of eight readers merges that only try the lock gain a little more alone.
+        assert!(all > 1.15, "{scheduler}: {each:?}, all {all}");
+    }
+}
+
+#[test]
+fn alone_a_process_gains_nothing_and_where_locks_cost_nothing_nobody_does() {
+    for (processes, host) in [(1, "server"), (8, "instant")] {
+        let [plain, with] = ["none", "all"].map(|techniques| iops(processes, "mq-deadline", host, techniques));
+        // A draw that finds nothing needs no hold of its own.
+        assert!((with / plain - 1.0).abs() < 0.04, "{processes} on {host}: {plain} {with}");
+    }
+}
+
+#[test]
+fn the_patches_against_contention_show_in_the_published_direction() {
+    let table = Table::named("axboe-contention").unwrap().reproduce(Length::Settled).unwrap();
+    let ours: Vec<_> = table.cells.iter().map(|cell| (cell.row.as_str(), cell.column.as_str(), cell.ours)).collect();
+    eprintln!("{ours:#?}");
+    let [_, share_before, _, share_after, ratio, third] = ours[..] else { panic!("{ours:?}") };
+    assert!(share_before.2 > 80.0 && share_after.2 < share_before.2 + 0.1, "{ours:?}");
+    assert!(ratio.2 > 0.98 && third.2 > 2.0, "{ours:?}");
+}
+
+#[test]
+fn insertion_buckets_take_waiting_away_where_many_insert_at_once_and_none_where_one_does() {
+    let [plain, buckets] = ["single-dispatcher,try-merge,batch-dispatch", "all"].map(|techniques| {
+        let run = readers(32, "mq-deadline", "server", techniques);
+        (iops_of(&run), spun_us(&run, 32.0), run.locks.unwrap())
+    });
+    eprintln!("{plain:?} {buckets:?}");
+    assert!(buckets.0 > 0.98 * plain.0 && buckets.1 < plain.1 / 2.0, "{plain:?} {buckets:?}");
+    assert!(buckets.2.taken_per_io < plain.2.taken_per_io, "{plain:?} {buckets:?}");
+    assert!(plain.2.lists_taken_per_io.is_none() && buckets.2.lists_taken_per_io.is_some(), "{plain:?} {buckets:?}");
+    let alone = readers(1, "mq-deadline", "server", "insertion-buckets");
+    assert_eq!(alone.locks.unwrap().lists_taken_per_io, None, "nobody is met");
+}
+
+#[test]
+fn requests_wait_in_pending_lists_for_whoever_asks_and_not_for_the_schedulers_lock() {
+    let [plain, lists] =
+        ["single-dispatcher,try-merge", "single-dispatcher,try-merge,pending-lists"].map(|techniques| {
+            let run = readers(16, "mq-deadline", "server", techniques);
+            (iops_of(&run), spun_us(&run, 16.0))
+        });
+    assert!(lists.0 > 0.98 * plain.0 && lists.1 < plain.1 / 5.0, "{plain:?} {lists:?}");
+}
+
+#[test]
+fn whatever_is_left_to_others_every_io_is_done_once() {
+    let job = |processes: u32| {
+        format!(
+            "[global]\nfilename=/dev/sda\nioengine=io_uring\ndirect=1\nbs=4k\niodepth=8\niodepth_batch_submit=4\n\
+             iodepth_batch_complete_min=1\nnumber_ios=200\nsize=64m\n[r]\nrw=randread\nnumjobs={processes}\n\
+             [w]\nrw=write\nfsync=16\noffset=1g\noffset_increment=64m\nnumjobs={processes}\n"
+        )
+    };
+    for scheduler in ["mq-deadline", "bfq"] {
+        let done = |techniques: &str| {
+            let other = Comparison { queue_files: vec![file("nr_requests", "16")], ..Comparison::default() };
+            let run = run_of(job(6), "intel-s3520-1600gb", (scheduler, techniques), other);
+            let ios = run.fio.jobs.iter().map(|job| (job.read.total_ios, job.write.total_ios, job.sync.total_ios));
+            (ios.collect::<Vec<_>>(), run.disks[0].stat.clone())
+        };
+        let plain = done("none");
+        assert_eq!(plain.0.iter().map(|(reads, ..)| reads).sum::<u64>(), 6 * 200, "{scheduler}: {plain:?}");
+        for techniques in SINGLE.iter().chain(&TOGETHER) {
+            let with = done(techniques);
+            assert_eq!(with.0, plain.0, "{scheduler} with {techniques}: {with:?} {plain:?}");
+        }
+    }
+}
+
+#[test]
+fn sequential_writers_beyond_the_tags_are_merged_with_pending_lists_as_without() {
+    let job = "[w]\nfilename=/dev/sda\nioengine=io_uring\ndirect=1\nrw=write\nbs=4k\niodepth=32\nnumjobs=64\n\
+               offset_increment=1g\nsize=1g\ntime_based\nruntime=500ms\n";
+    let requests_and_iops = |techniques: &str, nomerges: &str| {
+        let queue_files = vec![file("nomerges", nomerges), file("nr_requests", "64")];
+        let other = Comparison { queue_files, ..Comparison::default() };
+        let run = run_of(job.to_owned(), "hgst-he10-8tb", ("mq-deadline", techniques), other);
+        let writes: f64 = run.disks[0].stat.split_whitespace().nth(4).unwrap().parse().unwrap();
+        (writes, iops_of(&run))
+    };
+    let direct = requests_and_iops("none", "0");
+    let unmerged = requests_and_iops("pending-lists", "2");
+    for techniques in ["pending-lists", TOGETHER[1], TOGETHER[3]] {
+        let lists = requests_and_iops(techniques, "0");
+        assert!(lists.0 < 1.05 * direct.0 && lists.1 > 0.95 * direct.1, "{techniques}: {lists:?}, {direct:?}");
+        assert!(lists.0 < unmerged.0 / 4.0, "{techniques}: {lists:?}, {unmerged:?}");
+    }
+}

@@ -1,0 +1,63 @@
+//! Tells the sources of one version apart: a fingerprint of all crates that a run's figures depend on, and of what they hold beside code.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// This crate, and those that it is made over.
+const CRATES: [&str; 11] =
+    ["answer", "blk", "cgroup", "device", "experiment", "fio", "legacy", "load", "measure", "sim", "trace"];
+/// Folders of a crate that no run depends on.
+const BESIDE: [&str; 3] = ["benches", "examples", "tests"];
+
+fn main() -> io::Result<()> {
+    let crates = Path::new("..");
+    // A package that lies alone came from a registry, where a version has one source.
+    let fingerprint = if CRATES.iter().all(|name| crates.join(name).join("src").is_dir()) {
+        let mut print = Fingerprint(0xcbf2_9ce4_8422_2325);
+        for name in CRATES {
+            print.folder(&crates.join(name), &BESIDE)?;
+        }
+        format!("+{:016x}", print.0)
+    } else {
+        println!("cargo::rerun-if-changed=build.rs");
+        String::new()
+    };
+    println!("cargo::rustc-env=HOISTWAY_SOURCES={fingerprint}");
+    Ok(())
+}
+
+/// FNV-1a: it has to be the same everywhere, not to resist anybody.
+struct Fingerprint(u64);
+
+impl Fingerprint {
+    fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    /// What is in a folder, by name and content.
+    fn folder(&mut self, folder: &Path, without: &[&str]) -> io::Result<()> {
+        let mut paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>()?;
+        paths.sort();
+        for path in paths {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            // What editors and file managers leave behind is hidden.
+            if name.starts_with('.') || without.contains(&&*name) {
+                continue;
+            }
+            println!("cargo::rerun-if-changed={}", path.display());
+            if path.is_dir() {
+                self.folder(&path, &[])?;
+            } else {
+                let content = fs::read(&path)?;
+                self.bytes(name.as_bytes());
+                // With its length, so that no two lists of files are one text.
+                self.bytes(&(content.len() as u64).to_le_bytes());
+                self.bytes(&content);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! A scheduler of one's own, and what a comparison with those of Linux takes: this file, with one row at its end.
+//!
+//! `cargo run --release -p hoistway-experiment --example turns`
+
+use std::collections::VecDeque;
+
+use hoistway_blk::{
+    Choice, Grammar, HctxId, IoContextId, Place, Policy, PolicyCx, Reason, Registry, Row, RqId, Scheduler, StoreError,
+    Tunable, TunableRow, Tunables, Unit,
+};
+use hoistway_experiment::{self as lab, Comparison, Load, Surroundings};
+use hoistway_legacy::all_schedulers;
+
+/// **Promises**: processes take turns, so that one that sends little does not wait behind all that another has queued.
+/// **Costs**: it knows no order by sector, and O(processes) to find the queue of one.
+struct Turns {
+    /// Processes with requests that wait, in the order of their turns.
+    waiting: VecDeque<(IoContextId, VecDeque<RqId>)>,
+    /// Requests of a turn.
+    quantum: u32,
+    /// Requests that the first process has been given in this turn.
+    given: u32,
+}
+
+static TUNABLES: Tunables<Turns> = Tunables {
+    grammar: Grammar::CInt32,
+    rows: &[TunableRow::new(
+        "quantum",
+        (Unit::Requests, 1, 1, 1024),
+        "Requests of a process before it is the next one's turn.",
+        |turns| i128::from(turns.quantum),
+        |turns, requests| turns.quantum = requests as u32,
+    )],
+};
+
+impl Turns {
+    fn remove(&mut self, id: RqId) {
+        self.waiting.iter_mut().for_each(|(_, queue)| queue.retain(|&other| other != id));
+        self.waiting.retain(|(_, queue)| !queue.is_empty());
+    }
+}
+
+impl Scheduler for Turns {
+    fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
+        let process = cx.rq(id).io_context;
+        if place == Place::Head {
+            self.waiting.push_front((process, VecDeque::from([id])));
+        } else if let Some((_, queue)) = self.waiting.iter_mut().find(|(other, _)| *other == process) {
+            queue.push_back(id);
+        } else {
+            self.waiting.push_back((process, VecDeque::from([id])));
+        }
+    }
+
+    fn dispatch(&mut self, _: &mut PolicyCx<'_>, _: HctxId) -> Choice {
+        if self.given >= self.quantum {
+            self.given = 0;
+            self.waiting.rotate_left(self.waiting.len().min(1));
+        }
+        let rq = self.waiting.front_mut().and_then(|(_, queue)| queue.pop_front());
+        self.given += 1;
+        if self.waiting.front().is_some_and(|(_, queue)| queue.is_empty()) {
+            self.waiting.pop_front();
+            self.given = 0;
+        }
+        Choice { rq, reason: if rq.is_some() { Reason::Fifo } else { Reason::Empty } }
+    }
+
+    fn finish(&mut self, _: &mut PolicyCx<'_>, _: RqId) {}
+
+    fn has_work(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    fn absorbed(&mut self, _: &mut PolicyCx<'_>, _: RqId, absorbed: RqId) {
+        self.remove(absorbed);
+    }
+
+    fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        TUNABLES.shown(self)
+    }
+
+    fn set_tunable(&mut self, _: &mut PolicyCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
+        TUNABLES.store(self, name, text)
+    }
+
+    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, id: RqId) {
+        self.remove(id);
+    }
+}
+
+/// All that others need to know of it.
+const TURNS: Row = Row::new("turns", |_| Policy::boxed(Turns { waiting: VecDeque::new(), quantum: 1, given: 0 }));
+
+/// Where the schedulers of Linux are, and this one.
+struct Workshop;
+
+impl Surroundings for Workshop {
+    fn schedulers(&self) -> Registry {
+        all_schedulers().with(&[TURNS])
+    }
+}
+
+/// One process with one read at a time, beside one that floods the device.
+const JOB: &str = "[global]\nfilename=/dev/sda\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\nruntime=1\ntime_based\n\
+                   [quiet]\niodepth=1\n[flood]\niodepth=256\n";
+
+/// I/Os per second of a job under each of these schedulers, and under this one with a quantum.
+pub fn iops(job: &str, schedulers: &[&str], quantum: u32) -> Result<Vec<(String, f64)>, Box<dyn std::error::Error>> {
+    let tunables =
+        vec![lab::Tunable { scheduler: TURNS.name.into(), name: "quantum".into(), text: quantum.to_string() }];
+    let document = Comparison {
+        load: Load::text(JOB),
+        devices: vec!["intel-s3520-1600gb".into()],
+        schedulers: schedulers.iter().map(|&name| name.to_owned()).collect(),
+        tunables,
+        ..Comparison::default()
+    }
+    .run(&Workshop)?;
+    let figures = document.figure(&format!("{job}:read:iops").parse()?)?;
+    Ok(figures.into_iter().map(|(label, iops)| (label, iops.mean)).collect())
+}
+
+#[allow(dead_code, reason = "the test of this example has its own")]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    for (scheduler, iops) in iops("quiet", &["none", "mq-deadline", "kyber", "bfq", TURNS.name], 1)? {
+        println!("{scheduler}: {iops:.0} IOPS beside the flood");
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Repeats: their seeds, and what of them counts.
+
+/// Most repeats: all their documents are in memory at the end.
+pub const REPEATS_MAX: u32 = 1000;
+
+/// Seeds fit the numbers of every reader of JSON, so that a repeat can be run again by its seed.
+const SEED_BITS: u32 = 53;
+
+/// The seed of each repeat: first `seed` itself, so that the first repeat is the run without repeats; then numbers
+/// drawn from it.
+pub fn seeds(seed: u64, repeats: u32) -> Vec<u64> {
+    let mut seeds = Vec::with_capacity(repeats as usize);
+    seeds.push(seed);
+    let mut state = seed;
+    while seeds.len() < repeats.max(1) as usize {
+        let next = split_mix(&mut state) >> (u64::BITS - SEED_BITS);
+        // A run twice would count as two.
+        if !seeds.contains(&next) {
+            seeds.push(next);
+        }
+    }
+    seeds
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014): a bijection of the counter, so numbers do not repeat before they are cut.
+pub(crate) fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut mixed = *state;
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ mixed >> 31
+}
+
+/// What counts of the runs, which stand repeat by repeat, so many in each. Of repeats that were interrupted only those
+/// count in which `is_whole` holds for every run: what was cut short at different moments cannot be compared. If there
+/// are none of these, all that there is remains.
+pub(crate) fn counted<T>(runs: Vec<Option<T>>, of_repeat: usize, is_whole: impl Fn(&T) -> bool) -> Vec<T> {
+    let is_finished = |repeat: &[Option<T>]| repeat.iter().all(|run| run.as_ref().is_some_and(&is_whole));
+    let finished: Vec<bool> = runs.chunks(of_repeat.max(1)).map(is_finished).collect();
+    let only_finished = finished.iter().any(|&finished| finished);
+    let counts = |place: usize| !only_finished || finished[place / of_repeat.max(1)];
+    runs.into_iter().enumerate().filter(|(place, _)| counts(*place)).filter_map(|(_, run)| run).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_differ_begin_with_the_given_one_and_fit_every_reader() {
+        for seed in [0, 1, 42, u64::MAX] {
+            let many = seeds(seed, 1000);
+            assert_eq!(many[0], seed);
+            assert_eq!(many.iter().collect::<std::collections::BTreeSet<_>>().len(), 1000);
+            assert!(many[1..].iter().all(|seed| *seed < 1 << 53));
+            assert_eq!(seeds(seed, 10), many[..10], "more repeats change nothing of the first");
+        }
+        assert_eq!(seeds(7, 1), [7]);
+    }
+
+    #[test]
+    fn of_interrupted_repeats_only_those_count_that_every_scheduler_finished() {
+        // Two schedulers, three repeats; the last run never began.
+        let counted = |cut: &[u32]| {
+            let runs = vec![Some(0), Some(1), Some(2), Some(3), Some(4), None];
+            super::counted(runs, 2, |run| !cut.contains(run))
+        };
+        assert_eq!(counted(&[]), [0, 1, 2, 3]);
+        assert_eq!(counted(&[3]), [0, 1]);
+        assert_eq!(counted(&[0]), [2, 3]);
+        assert_eq!(counted(&[1, 2]), [0, 1, 2, 3, 4], "no repeat is whole: all that there is");
+    }
+}

@@ -1,0 +1,94 @@
+//! What may be wrong with a data set.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::sweep::{Shard, SweepError};
+
+/// Why a data set cannot be read, filled or merged. Nothing that is wrong is changed.
+#[derive(Debug, thiserror::Error)]
+pub enum DatasetError {
+    /// A file or a folder.
+    #[error("{}: cannot be {done}: {error}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What cannot be done with it: `read`, `written`.
+        done: &'static str,
+        /// Why.
+        error: io::Error,
+    },
+    /// A file is not what its name says.
+    #[error("{}: is damaged, {problem}; it is left as it is (expected it to be taken away: what was in it is made again)", path.display())]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A folder holds no sweep.
+    #[error("{}: holds no sweep (expected the folder that `hoistway sweep` was told to write to)", .0.display())]
+    NoSweep(PathBuf),
+    /// It holds sweeps, but none of this version.
+    #[error("{}: {error}", path.display())]
+    Sweep {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: SweepError,
+    },
+    /// It holds several, and nobody said which.
+    #[error("{}: holds {} sweeps (expected one of {} to be chosen)", path.display(), keys.len(), keys.join(", "))]
+    SeveralSweeps {
+        /// The folder.
+        path: PathBuf,
+        /// Their keys.
+        keys: Vec<String>,
+    },
+    /// Runs are missing.
+    #[error("{}: {}", path.display(), missing_runs(*.missing, *.points, .shards))]
+    Missing {
+        /// The folder.
+        path: PathBuf,
+        /// How many.
+        missing: u64,
+        /// Of how many.
+        points: u64,
+        /// The shards that they belong to, with how many each lacks, if the sweep was cut into shards.
+        shards: Vec<(Shard, u64)>,
+    },
+    /// A run cannot begin.
+    #[error(transparent)]
+    Run(#[from] SweepError),
+    /// The table cannot be written.
+    #[error("{0}")]
+    Table(String),
+}
+
+fn missing_runs(missing: u64, points: u64, shards: &[(Shard, u64)]) -> String {
+    /// As many as one reads.
+    const NAMED_MAX: usize = 8;
+    let mut named: Vec<String> =
+        shards.iter().take(NAMED_MAX).map(|(shard, runs)| format!("{shard} ({runs} runs)")).collect();
+    if shards.len() > NAMED_MAX {
+        named.push(format!("{} more", shards.len() - NAMED_MAX));
+    }
+    let of = match &named[..] {
+        [] => String::new(),
+        [one] => format!(", of shard {one}"),
+        several => format!(", of shards {}", several.join(", ")),
+    };
+    format!("{missing} of {points} runs are missing{of} (expected all: `hoistway sweep` makes what is missing)")
+}
+
+impl DatasetError {
+    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> DatasetError + use<> {
+        let path = path.to_owned();
+        move |error| DatasetError::File { path, done: "read", error }
+    }
+
+    pub(crate) fn written(path: &Path) -> impl FnOnce(io::Error) -> DatasetError + use<> {
+        let path = path.to_owned();
+        move |error| DatasetError::File { path, done: "written", error }
+    }
+}

@@ -1,0 +1,149 @@
+//! All runs of a sweep as one table, in the order of their points.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use crate::sweep::{RunRecord, Shard, Sweep};
+
+use crate::store::error::DatasetError;
+use crate::store::folder::Folder;
+use crate::store::index::{Index, Reader};
+use crate::store::table::{Cell, Column, Kind, Table, csv::Csv};
+
+/// What was merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Merged {
+    /// Runs.
+    pub runs: u64,
+    /// Rows: one a figure.
+    pub rows: u64,
+    /// Runs in which an error ended a process.
+    pub failed: u64,
+}
+
+/// As comma-separated values, after a line with the names of the columns. What there is not is empty.
+///
+/// # Errors
+/// If runs are missing, or something cannot be read or written.
+pub fn merge_csv(folder: &Folder, sweep: &Sweep, to: impl Write) -> Result<Merged, DatasetError> {
+    merge(folder, sweep, |columns| Ok(Box::new(Csv::new(to, columns)?)))
+}
+
+/// Columns before those of settings.
+const BEFORE: [(&str, Kind); 11] = [
+    ("point", Kind::Whole),
+    ("load", Kind::Text),
+    ("device", Kind::Text),
+    ("kernel", Kind::Text),
+    ("host", Kind::Text),
+    ("scheduler", Kind::Text),
+    ("label", Kind::Text),
+    ("block_layer", Kind::Text),
+    ("settings", Kind::Text),
+    ("seed", Kind::Whole),
+    ("repeat", Kind::Whole),
+];
+
+/// Columns behind them.
+const BEHIND: [(&str, Kind); 7] = [
+    ("job", Kind::Text),
+    ("operation", Kind::Text),
+    ("figure", Kind::Text),
+    ("unit", Kind::Text),
+    ("value", Kind::Number),
+    ("ios", Kind::Whole),
+    ("failed_processes", Kind::Whole),
+];
+
+fn columns(sweep: &Sweep) -> Vec<Column> {
+    let column = |&(name, kind): &(&str, Kind)| Column { name: name.to_owned(), kind, is_optional: false };
+    let setting =
+        sweep.settings().iter().map(|setting| Column { name: setting.label(), kind: Kind::Text, is_optional: true });
+    BEFORE.iter().map(column).chain(setting).chain(BEHIND.iter().map(column)).collect()
+}
+
+/// Into any table, which is made when its columns are known.
+///
+/// # Errors
+/// If runs are missing, or something cannot be read or written.
+pub fn merge<'a>(
+    folder: &Folder,
+    sweep: &Sweep,
+    table: impl FnOnce(Vec<Column>) -> Result<Box<dyn Table + 'a>, DatasetError>,
+) -> Result<Merged, DatasetError> {
+    let index = Index::of(folder)?;
+    complete(folder, sweep, &index)?;
+    let mut table = table(columns(sweep))?;
+    let mut reader = Reader::new(&index);
+    let mut merged = Merged { runs: 0, rows: 0, failed: 0 };
+    for point in sweep.keys(0..sweep.points()) {
+        let (point, key) = point?;
+        // It was there a moment ago.
+        let Some(record) = reader.read(key)? else { continue };
+        merged.runs += 1;
+        merged.failed += u64::from(record.failed_processes > 0);
+        merged.rows += add(table.as_mut(), sweep, point, &record)?;
+    }
+    table.finish()?;
+    Ok(merged)
+}
+
+/// Refuses a data set that lacks runs, and names them.
+fn complete(folder: &Folder, sweep: &Sweep, index: &Index) -> Result<(), DatasetError> {
+    let (mut missing, mut shards) = (0, BTreeMap::new());
+    for point in sweep.keys(0..sweep.points()) {
+        let (point, key) = point?;
+        if !index.holds(key) {
+            missing += 1;
+            if let Some(of) = index.shards().filter(|&of| of > 1) {
+                *shards.entry(Shard::holding(point, of)).or_default() += 1;
+            }
+        }
+    }
+    if missing == 0 {
+        return Ok(());
+    }
+    let (path, points) = (folder.path().to_owned(), sweep.points());
+    Err(DatasetError::Missing { path, missing, points, shards: shards.into_iter().collect() })
+}
+
+/// Adds the rows of a run, and answers how many.
+fn add(table: &mut dyn Table, sweep: &Sweep, point: u64, record: &RunRecord<'_>) -> Result<u64, DatasetError> {
+    let run = &record.run;
+    let block_layer = match run.block_layer {
+        hoistway_answer::document::Front::Mq => "mq",
+        hoistway_answer::document::Front::Legacy => "legacy",
+    };
+    let mut rows = 0;
+    let settings: Vec<Cell<'_>> =
+        sweep.settings_of(point).map(|value| value.map_or(Cell::Absent, Cell::Text)).collect();
+    for operation in &record.operations {
+        for &(figure, value) in &operation.figures {
+            let before = [
+                Cell::Whole(point),
+                Cell::Text(&record.load),
+                Cell::Text(&run.device),
+                Cell::Text(&run.kernel),
+                Cell::Text(&run.host),
+                Cell::Text(&run.scheduler),
+                Cell::Text(&run.label),
+                Cell::Text(block_layer),
+                Cell::Text(&run.settings),
+                Cell::Whole(run.seed),
+                Cell::Whole(u64::from(run.repeat)),
+            ];
+            let behind = [
+                Cell::Text(&operation.job),
+                Cell::Text(operation.operation.name()),
+                Cell::Text(figure.name()),
+                Cell::Text(figure.unit()),
+                Cell::Number(value),
+                Cell::Whole(operation.ios),
+                Cell::Whole(u64::from(operation.failed_processes)),
+            ];
+            table.row(&mut before.into_iter().chain(settings.iter().copied()).chain(behind))?;
+            rows += 1;
+        }
+    }
+    Ok(rows)
+}

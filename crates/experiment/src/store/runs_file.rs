@@ -1,0 +1,106 @@
+//! A file of finished runs: a line that says which, with how long each is, then the runs, a line each.
+
+use std::path::Path;
+
+use crate::sweep::{Key, RunRecord, Shard, VERSION};
+use serde::{Deserialize, Serialize};
+
+use crate::store::error::DatasetError;
+
+/// What a file of runs begins with. The number grows when a reader of the old form would be misled.
+const FORMAT: &str = "hoistway-runs/1";
+
+/// Finished runs, to be written as one file.
+#[derive(Clone, Debug)]
+pub struct RunsFile {
+    shard: Shard,
+    runs: Vec<(Key, u32)>,
+    body: Vec<u8>,
+}
+
+/// The first line.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Head {
+    format: String,
+    pub(crate) version: String,
+    pub(crate) shard: Shard,
+    /// Hash of all that follows the line.
+    body: Key,
+    /// The runs: keys and bytes of their lines.
+    pub(crate) runs: Vec<(Key, u32)>,
+}
+
+impl RunsFile {
+    /// Without runs yet; it is of this shard's.
+    #[must_use]
+    pub fn new(shard: Shard) -> RunsFile {
+        RunsFile { shard, runs: Vec::new(), body: Vec::new() }
+    }
+
+    /// Adds a run.
+    pub fn push(&mut self, key: Key, record: &RunRecord<'_>) {
+        let before = self.body.len();
+        serde_json::to_writer(&mut self.body, record).expect("plain data, and memory takes all");
+        self.body.push(b'\n');
+        self.runs.push((key, (self.body.len() - before) as u32));
+    }
+
+    /// Number of runs.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let head = Head {
+            format: FORMAT.to_owned(),
+            version: VERSION.to_owned(),
+            shard: self.shard,
+            body: Key::of(&[&self.body]),
+            runs: self.runs.clone(),
+        };
+        let mut bytes = serde_json::to_vec(&head).expect("plain data");
+        bytes.push(b'\n');
+        bytes.extend_from_slice(&self.body);
+        bytes
+    }
+}
+
+/// The first line of a file and where what follows it begins, after a check that it is what was written. None of a file of another
+/// version: what that holds is not known here.
+///
+/// # Errors
+/// If it is damaged.
+pub(crate) fn head(path: &Path, bytes: &[u8]) -> Result<Option<(Head, u64)>, DatasetError> {
+    let damaged = |problem: String| DatasetError::Damaged { path: path.to_owned(), problem };
+    let end =
+        bytes.iter().position(|&byte| byte == b'\n').ok_or_else(|| damaged("its first line has no end".to_owned()))?;
+    #[derive(Deserialize)]
+    struct Told {
+        format: String,
+        version: String,
+    }
+    let line = &bytes[..end];
+    let told: Told = serde_json::from_slice(line).map_err(|error| damaged(format!("its first line: {error}")))?;
+    if told.version != VERSION {
+        return Ok(None);
+    }
+    if told.format != FORMAT {
+        return Err(damaged(format!("its format is {:?}, not {FORMAT:?}", told.format)));
+    }
+    let head: Head = serde_json::from_slice(line).map_err(|error| damaged(format!("its first line: {error}")))?;
+    let body = &bytes[end + 1..];
+    if Key::of(&[body]) != head.body || head.runs.iter().map(|(_, bytes)| *bytes as usize).sum::<usize>() != body.len()
+    {
+        return Err(damaged("its runs are not those that its first line tells".to_owned()));
+    }
+    Ok(Some((head, end as u64 + 1)))
+}

@@ -1,0 +1,132 @@
+//! The runs that are missing are made, on all cores.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::Controls;
+use crate::sweep::{Shard, Sweep};
+
+use crate::store::error::DatasetError;
+use crate::store::folder::Folder;
+use crate::store::index::Index;
+use crate::store::runs_file::RunsFile;
+
+/// The points of a shard whose runs are not there, in their order.
+///
+/// # Errors
+/// If the sweep has no keys.
+pub fn missing(sweep: &Sweep, shard: Shard, index: &Index) -> Result<Vec<u64>, DatasetError> {
+    let mut missing = Vec::new();
+    for point in sweep.keys(shard.points(sweep.points())) {
+        let (point, key) = point?;
+        if !index.holds(key) {
+            missing.push(point);
+        }
+    }
+    Ok(missing)
+}
+
+/// How long the runs of a file take together: no more than that is lost with a process. Results do not depend on it.
+const FILE_TIME: Duration = Duration::from_secs(1);
+/// Most runs in a file, however short they are: they are in memory until it is written.
+const FILE_RUNS_MAX: usize = 4096;
+
+/// Runs that are to be made.
+#[derive(Debug)]
+pub struct Work<'a> {
+    sweep: &'a Sweep,
+    folder: &'a Folder,
+    shard: Shard,
+    points: Vec<u64>,
+    /// Index of the next point.
+    next: Mutex<usize>,
+    stopped: AtomicBool,
+    done: AtomicU64,
+    failed: AtomicU64,
+    /// Those of each thread.
+    controls: Vec<Controls>,
+}
+
+impl<'a> Work<'a> {
+    /// The runs of these points, which are of a shard.
+    #[must_use]
+    pub fn new(sweep: &'a Sweep, folder: &'a Folder, shard: Shard, points: Vec<u64>) -> Work<'a> {
+        let controls = (0..rayon::current_num_threads()).map(|_| Sweep::controls()).collect();
+        Work {
+            sweep,
+            folder,
+            shard,
+            points,
+            next: Mutex::new(0),
+            stopped: AtomicBool::new(false),
+            done: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            controls,
+        }
+    }
+
+    /// Stops it soon: what has ended until then is written.
+    pub fn cancel(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.controls.iter().for_each(Controls::cancel);
+    }
+
+    /// How many runs have ended.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// In how many of these an error ended a process.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Makes the runs, and writes them to files of about a second's work each. Whatever is written is finished.
+    ///
+    /// # Errors
+    /// The first run that cannot begin or file that cannot be written.
+    pub fn carry_out(&self) -> Result<(), DatasetError> {
+        let errors = rayon::broadcast(|thread| {
+            let outcome = self.of_thread(&self.controls[thread.index()]);
+            if outcome.is_err() {
+                self.cancel();
+            }
+            outcome
+        });
+        errors.into_iter().collect()
+    }
+
+    fn of_thread(&self, controls: &Controls) -> Result<(), DatasetError> {
+        let mut runs = 1;
+        while let Some(points) = self.take(runs) {
+            let mut file = RunsFile::new(self.shard);
+            let begin = Instant::now();
+            let outcome = self.sweep.run(points.iter().copied(), controls, |_, key, record| {
+                file.push(key, record);
+                self.done.fetch_add(1, Ordering::Relaxed);
+                self.failed.fetch_add(u64::from(record.failed_processes > 0), Ordering::Relaxed);
+            });
+            if !file.is_empty() {
+                self.folder.add_runs(&file)?;
+            }
+            outcome?;
+            let fitting = FILE_TIME.as_secs_f64() / begin.elapsed().as_secs_f64().max(1e-6) * points.len() as f64;
+            // No faster than twice as many, as the first ones may have been short.
+            runs = (fitting as usize).clamp(1, FILE_RUNS_MAX.min(2 * runs));
+        }
+        Ok(())
+    }
+
+    /// The next points; fewer at the end, so that all threads end together.
+    fn take(&self, runs: usize) -> Option<&[u64]> {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = &self.points[*next..];
+        let share = left.len().div_ceil(2 * self.controls.len());
+        let taken = &left[..runs.min(share)];
+        *next += taken.len();
+        (!taken.is_empty() && !self.stopped.load(Ordering::Relaxed)).then_some(taken)
+    }
+}

@@ -1,0 +1,125 @@
+//! Closed loops beside a real kernel: fio's job files as Linux 6.18 ran them over a device that is known exactly, and as they run
+//! here. Every process reacts to what the others do, so that an error of any part shows. The host is calibrated on the scenario
+//! `reader-writers` under `none` alone; nothing was fitted to another row.
+//!
+//! `cargo test --release -p hoistway-experiment --test closed_loop -- --nocapture` prints every cell.
+
+mod errors;
+mod recorded;
+
+use errors::{Figure, Spread};
+use hoistway_experiment::{Alone, Comparison, Devices, Load, Profile, QueueFile, Tunable};
+use hoistway_measure::Direction;
+use hoistway_measure::fio::{DirectionStats, Job};
+use recorded::{Row, Scenario, rows, scenarios};
+
+/// Chance decides single cells: ours are means over so many seeds.
+const SEEDS: u32 = 10;
+
+/// How far off the median and the 90th percentile of all cells of a scheduler may be, percent: IOPS, mean latency, p99. Where
+/// processes starve under bfq is decided by chance, and a second recording of the kernel differs, too.
+const BOUNDS: [(&str, [[f64; 2]; 3]); 4] = [
+    ("none", [[1.5, 30.0], [1.5, 38.0], [20.0, 60.0]]),
+    ("mq-deadline", [[1.2, 8.0], [1.2, 8.5], [6.0, 18.0]]),
+    ("kyber", [[1.2, 5.0], [1.2, 5.0], [3.0, 27.0]]),
+    ("bfq", [[4.0, 42.0], [6.0, 50.0], [12.0, 120.0]]),
+];
+
+/// A scenario as it runs here, under one scheduler: the jobs of each seed.
+fn simulate(scenario: &Scenario, scheduler: &str) -> Vec<Vec<Job>> {
+    let of_profile = |name: &str, text: String| Profile::Text { name: name.to_owned(), text };
+    let device = of_profile("null.device.toml", scenario.device());
+    // The kernel's test set it with schedulers only.
+    let nr_requests = scenario.nr_requests.filter(|_| scheduler != "none");
+    let file = |file: &str, text: String| QueueFile { file: file.to_owned(), text };
+    let mut queue_files = vec![file("wbt_lat_usec", "0".to_owned())];
+    queue_files.extend(nr_requests.map(|requests| file("nr_requests", requests.to_string())));
+    let document = Comparison {
+        load: Load::Text { name: format!("{}.fio", scenario.name), text: scenario.job() },
+        devices: vec![Devices { common: Some(device), ..Devices::default() }],
+        kernels: vec!["6.18".to_owned()],
+        hosts: vec![of_profile("guest-host.toml", include_str!("data/guest-host.toml").to_owned())],
+        cpus: Some(scenario.cpus),
+        schedulers: vec![scheduler.to_owned()],
+        tunables: scenario
+            .tunables()
+            .filter(|(of, ..)| *of == scheduler)
+            .map(|(of, name, text)| Tunable { scheduler: of.to_owned(), name: name.to_owned(), text: text.to_owned() })
+            .collect(),
+        queue_files,
+        repeats: SEEDS,
+        ..Comparison::default()
+    }
+    .run(&Alone)
+    .unwrap_or_else(|error| panic!("{}, {scheduler}: {error}", scenario.name));
+    document.runs.into_iter().map(|run| run.fio.jobs).collect()
+}
+
+/// What a recorded row is here: means over the clones of a job and over seeds.
+fn ours(row: &Row, runs: &[Vec<Job>]) -> [f64; 3] {
+    let direction = |job: &Job| -> DirectionStats {
+        match row.direction() {
+            Direction::Read => job.read.clone(),
+            _ => job.write.clone(),
+        }
+    };
+    let clones: Vec<DirectionStats> =
+        runs.iter().flatten().filter(|job| job.jobname == row.job).map(direction).collect();
+    let mean = |figure: fn(&DirectionStats) -> f64| clones.iter().map(figure).sum::<f64>() / clones.len() as f64;
+    let p99 = |stats: &DirectionStats| {
+        let percentiles = stats.lat_ns.percentile.as_ref();
+        percentiles.and_then(|all| all.get("99.000000")).map_or(0.0, |&ns| ns as f64 / 1e3)
+    };
+    [mean(|stats| stats.iops), mean(|stats| stats.lat_ns.mean / 1e3), mean(p99)]
+}
+
+/// Runs a scenario under every scheduler that was recorded, prints each cell, and answers the errors.
+fn check(scenario: &Scenario) -> Vec<errors::Cell> {
+    let mut cells = Vec::new();
+    for (scheduler, _) in BOUNDS {
+        let of = |row: &Row| row.scenario == scenario.name && row.scheduler == scheduler;
+        let recorded: Vec<Row> = rows().into_iter().filter(of).collect();
+        if recorded.is_empty() {
+            continue;
+        }
+        let runs = simulate(scenario, scheduler);
+        for row in recorded {
+            let ours = ours(&row, &runs);
+            for (figure, (ours, kernel)) in Figure::ALL.into_iter().zip(ours.into_iter().zip(row.figures())) {
+                cells.push(errors::Cell { scheduler, figure, ours, kernel });
+            }
+            let of_kernel = row.figures();
+            let shown = |at: usize| {
+                format!("{:>9.1} {:>9.1} {:>+7.1}%", ours[at], of_kernel[at], 100.0 * (ours[at] / of_kernel[at] - 1.0))
+            };
+            println!(
+                "{:18} {:12} {:8} {:5} {} {} {}",
+                scenario.name,
+                scheduler,
+                row.job,
+                row.direction,
+                shown(0),
+                shown(1),
+                shown(2)
+            );
+        }
+    }
+    cells
+}
+
+#[test]
+fn what_a_real_kernel_did_comes_out_here_too_within_bounds() {
+    println!("{:46}      IOPS: here, kernel           mean lat us: here, kernel      p99 us: here, kernel", "");
+    let cells: Vec<_> = scenarios().iter().flat_map(check).collect();
+    let mut beyond = Vec::new();
+    for (scheduler, bounds) in BOUNDS {
+        let spreads = Figure::ALL.map(|figure| Spread::of(&cells, scheduler, figure));
+        for (spread, [median, ninety]) in spreads.iter().zip(bounds) {
+            if spread.median > median || spread.ninety > ninety {
+                beyond.push(format!("{scheduler}: {spread}; at most {median} and {ninety}"));
+            }
+        }
+        println!("{scheduler:12} {}", spreads.map(|spread| spread.to_string()).join("  "));
+    }
+    assert!(beyond.is_empty(), "{}", beyond.join("\n"));
+}

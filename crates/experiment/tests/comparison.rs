@@ -1,0 +1,279 @@
+//! Comparisons by callers that are no command line.
+
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::analysis::Analysis as Results;
+use hoistway_blk::{MQ_DEADLINE, Registry, Row};
+use hoistway_experiment::{
+    Alone, Comparison, Controls, Devices, Ended, Field, Guests, Load, Plan, Surroundings, Tunable, Unwatched, Watch,
+    Write,
+};
+use hoistway_legacy::all_schedulers;
+
+const JOB: &str = "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nruntime=20ms\ntime_based\n\
+    [a]\nrw=randread\niodepth=4\n[b]\nrw=write\nbs=64k\niodepth=8\n";
+
+fn small() -> Comparison {
+    Comparison {
+        load: Load::text(JOB),
+        devices: vec!["intel-s3520-1600gb".into()],
+        schedulers: names(&["none", "mq-deadline"]),
+        ..Comparison::default()
+    }
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+fn run(comparison: &Comparison) -> ResultsDocument {
+    comparison.run(&Alone).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn labels(document: &ResultsDocument) -> Vec<&str> {
+    document.runs.iter().map(|run| run.variant.label.as_str()).collect()
+}
+
+#[test]
+fn a_comparison_without_a_clock_gives_the_same_document_each_time() {
+    let comparison = Comparison { repeats: 2, ..small() };
+    let document = run(&comparison);
+    assert_eq!(document, run(&comparison));
+    assert_eq!(document.without_wall_clock(), document, "nothing in it is from a clock");
+    assert_eq!((document.seeds.len(), document.seeds[0]), (2, 1));
+    assert_eq!(document.runs.iter().map(|run| run.seed).collect::<Vec<_>>()[2..], [document.seeds[1]; 2]);
+    assert_eq!(labels(&document), ["none", "mq-deadline", "none", "mq-deadline"]);
+}
+
+#[test]
+fn results_do_not_depend_on_how_many_run_at_once() {
+    let comparison = Comparison { schedulers: Vec::new(), ..small() };
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| run(&comparison))
+    };
+    assert_eq!(with(1), with(4));
+}
+
+#[test]
+fn a_comparison_can_be_written_down_and_read_again() {
+    let comparison = Comparison {
+        devices: vec![Devices {
+            common: Some("null".into()),
+            files: [("/dev/sdb".to_owned(), "micron-9100-1600gb".into())].into(),
+        }],
+        kernels: names(&["4.19", "6.18"]),
+        tunables: vec![Tunable { scheduler: "bfq".to_owned(), name: "slice_idle".to_owned(), text: "0".to_owned() }],
+        writes: vec![Write { at_ns: 5, under: None, file: "scheduler".to_owned(), text: "bfq".to_owned() }],
+        guests: Guests { weights: vec![("/dev/sda".to_owned(), 300)], ..Guests::default() },
+        ..small()
+    };
+    let text = serde_json::to_string(&comparison).unwrap();
+    assert_eq!(serde_json::from_str::<Comparison>(&text).unwrap(), comparison);
+    assert_eq!(serde_json::from_str::<Comparison>("{}").unwrap(), Comparison::default());
+    let error = serde_json::from_str::<Comparison>(r#"{"schedluers": []}"#).unwrap_err().to_string();
+    assert!(error.contains("schedluers") && error.contains("schedulers"), "{error}");
+    let file: Comparison = toml::from_str("load = { file = \"my.fio\" }\nkernels = [\"6.12\"]\n").unwrap();
+    assert_eq!((file.load, file.kernels), (Load::File("my.fio".into()), names(&["6.12"])));
+}
+
+// --- several places ---
+
+#[test]
+fn several_kernels_are_compared_in_one_document() {
+    let both =
+        Comparison { kernels: names(&["4.19", "6.18"]), baseline: Some("none kernel=6.18".to_owned()), ..small() };
+    let document = run(&both);
+    let four = ["none kernel=4.19", "mq-deadline kernel=4.19", "none kernel=6.18", "mq-deadline kernel=6.18"];
+    assert_eq!(labels(&document), four);
+    assert_eq!(document.setups.iter().map(|setup| setup.kernel.as_str()).collect::<Vec<_>>(), ["4.19", "6.18"]);
+    assert_eq!(document.kernel, "4.19");
+    assert_eq!(document.runs[2].variant.settings["kernel"], "6.18");
+    assert!(document.runs.iter().all(|run| run.seed == 1), "all have the same load");
+    // Side by side is as one after the other.
+    for (place, kernel) in ["4.19", "6.18"].into_iter().enumerate() {
+        let alone = run(&Comparison { kernels: names(&[kernel]), ..small() });
+        assert!(alone.setups.is_empty(), "{kernel}");
+        for (one, other) in alone.runs.iter().zip(&document.runs[2 * place..]) {
+            assert_eq!((&one.scheduler, one.setup as usize), (&other.scheduler, 0));
+            assert_eq!((&one.fio, &one.jobs, other.setup as usize), (&other.fio, &other.jobs, place));
+        }
+    }
+    let results = Results::of(&document);
+    assert_eq!(results.variants.iter().map(|variant| variant.label.as_str()).collect::<Vec<_>>(), four);
+    assert_eq!(results.baseline, 2);
+    assert_eq!(document.statistics.unwrap().baseline, "none kernel=6.18");
+}
+
+#[test]
+fn several_devices_and_hosts_are_compared_in_one_document() {
+    let document = run(&Comparison {
+        schedulers: names(&["none"]),
+        devices: vec!["null".into(), "intel-s3520-1600gb".into()],
+        hosts: vec!["server".into(), "instant".into()],
+        ..small()
+    });
+    assert_eq!(
+        labels(&document),
+        [
+            "none device=null host=server",
+            "none device=null host=instant",
+            "none device=intel-s3520-1600gb host=server",
+            "none device=intel-s3520-1600gb host=instant",
+        ]
+    );
+    let last = &document.setups[document.runs[3].setup as usize];
+    assert_eq!((&last.device["name"], &last.host["name"]), (&"intel-s3520-1600gb".into(), &"instant".into()));
+    assert_eq!(Results::of(&document).variants.len(), 4);
+}
+
+#[test]
+fn variants_that_nobody_could_tell_apart_are_refused() {
+    let twice = Comparison { kernels: names(&["6.18", "6.18"]), ..small() };
+    let error = twice.run(&Alone).unwrap_err();
+    assert!(error.message.contains(" kernel=6.18: two variants have this name"), "{error}");
+}
+
+// --- watching ---
+
+/// Counts runs, lets time pass and ends all after the first.
+struct Impatient<'a> {
+    controls: &'a Controls,
+    seen: Mutex<Vec<String>>,
+    looks: AtomicU32,
+}
+
+impl Watch for Impatient<'_> {
+    fn seconds(&self) -> f64 {
+        f64::from(self.looks.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn ended(&self, ended: &Ended<'_>) {
+        assert!(ended.processes.iter().all(|process| process.log.is_some()));
+        assert_eq!(ended.fio_json_plus().jobs.len(), 2);
+        self.seen.lock().unwrap().push(ended.label.to_owned());
+        self.controls.cancel();
+    }
+}
+
+#[test]
+fn whoever_watches_sees_each_run_may_end_all_and_brings_the_clock() {
+    let comparison = Comparison { logs: true, repeats: 3, ..small() };
+    let plan = Plan::of(&comparison, &Alone).unwrap();
+    assert_eq!((plan.run_count(), plan.expected_ns()), (6, Some(6 * 20_000_000)));
+    let controls = plan.controls();
+    let watch = Impatient { controls: &controls, seen: Mutex::default(), looks: AtomicU32::new(0) };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let document = pool.install(|| plan.run(&controls, &watch)).unwrap();
+    assert_eq!(watch.seen.into_inner().unwrap().len(), 1);
+    assert!(document.partial && document.runs.len() == 1);
+    assert_eq!((document.runs[0].wall_seconds, document.wall_seconds), (1.0, 3.0));
+    assert!(controls.reached_ns() >= 20_000_000);
+}
+
+#[test]
+fn events_are_written_to_whatever_takes_them() {
+    let comparison = small();
+    let plan = Plan::of(&comparison, &Alone).unwrap();
+    let (document, bytes) = plan.traced(Vec::new(), &plan.controls(), &Unwatched).unwrap();
+    assert_eq!(document, run(&comparison), "tracing changes nothing");
+    let text = String::from_utf8(bytes).unwrap();
+    assert!(text.starts_with("{\"format\":\"hoistway-trace/1\"") && text.lines().count() > 100);
+    let two = Comparison { kernels: names(&["4.19", "6.18"]), ..small() };
+    let plan = Plan::of(&two, &Alone).unwrap();
+    let error = plan.traced(Vec::new(), &plan.controls(), &Unwatched).unwrap_err().to_string();
+    assert!(error.contains("`kernels`") && error.contains("one kernel"), "{error}");
+}
+
+// --- surroundings ---
+
+/// One file, one variable, and names of its own.
+struct Notebook;
+
+impl Surroundings for Notebook {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        match path.to_str() {
+            Some("my.fio") => {
+                Ok(b"[a]\nfilename=/dev/sda\ndirect=1\nrw=randread\nruntime=${TIME}\ntime_based\n".to_vec())
+            }
+            _ => Err(io::Error::other("not in this notebook")),
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        (name == "TIME").then(|| "10ms".to_owned())
+    }
+
+    fn name(&self, field: Field) -> String {
+        format!("compare({}=...)", field.name())
+    }
+}
+
+#[test]
+fn what_a_comparison_names_is_read_by_its_surroundings() {
+    let load = Load::File("my.fio".into());
+    let comparison = Comparison { load: load.clone(), ..small() };
+    let document = comparison.run(&Notebook).unwrap();
+    assert_eq!(document.job_file, "my.fio");
+    assert!((document.runs[0].simulated_seconds - 0.01).abs() < 0.005);
+    let error = comparison.run(&Alone).unwrap_err();
+    assert_eq!((error.field, error.message.starts_with("my.fio: cannot be read")), (Field::Load, true), "{error}");
+    let error = Comparison { hosts: vec!["gone.toml".into()], ..comparison }.run(&Notebook).unwrap_err();
+    let told = "gone.toml: cannot be read (expected a host profile in TOML): not in this notebook";
+    assert_eq!((error.field, error.message.as_str()), (Field::Hosts, told));
+    let error = Comparison { baseline: Some("cfq".to_owned()), load, ..small() }.run(&Notebook).unwrap_err();
+    assert!(error.message.starts_with("compare(baseline=...) cfq: not among"), "{error}");
+}
+
+/// Linux with a scheduler more: mq-deadline by another name.
+struct Workshop;
+
+impl Surroundings for Workshop {
+    fn schedulers(&self) -> Registry {
+        all_schedulers().with(&[Row { name: "mine", ..MQ_DEADLINE }])
+    }
+}
+
+#[test]
+fn a_scheduler_of_ones_own_is_compared_with_the_others_on_hosts_and_in_guests() {
+    let wanted = names(&["mine", "mq-deadline", "none"]);
+    let tunables = ["mine", "mq-deadline"].map(|scheduler| Tunable {
+        scheduler: scheduler.to_owned(),
+        name: "fifo_batch".to_owned(),
+        text: "1".to_owned(),
+    });
+    let comparison = Comparison { schedulers: wanted.clone(), tunables: tunables.to_vec(), ..small() };
+    let document = comparison.run(&Workshop).unwrap();
+    let [mine, theirs, none] = &document.runs[..] else { panic!("{:?}", labels(&document)) };
+    assert_eq!((&mine.scheduler[..], &mine.fio, &mine.jobs), ("mine", &theirs.fio, &theirs.jobs));
+    assert_ne!(mine.jobs, none.jobs);
+    let all = Comparison { schedulers: Vec::new(), ..small() };
+    assert_eq!(Plan::of(&all, &Workshop).unwrap().run_count(), 5);
+    let guests = Guests { schedulers: wanted, ..Guests::default() };
+    let document = Comparison { guests, ..small() }.run(&Workshop).unwrap();
+    assert_eq!(labels(&document)[..2], ["mine-over-none", "mq-deadline-over-none"]);
+    assert_eq!(document.runs[0].fio, document.runs[1].fio);
+    let error = comparison.run(&Alone).unwrap_err();
+    assert_eq!((error.field, error.message.contains("mine: unknown scheduler")), (Field::Schedulers, true), "{error}");
+}
+
+#[test]
+fn every_bundled_load_runs_and_has_the_figure_that_it_is_about() {
+    for name in hoistway_experiment::scenarios::names() {
+        let page = hoistway_experiment::scenarios::named(name).unwrap().page;
+        let document = run(&Comparison {
+            load: Load::Scenario(name.to_owned()),
+            schedulers: names(&["none"]),
+            guests: Guests { schedulers: page.guest_schedulers.iter().take(1).cloned().collect(), ..Guests::default() },
+            runtime_ns: Some(200_000_000),
+            ramp_ns: Some(0),
+            ..Comparison::default()
+        });
+        assert_eq!(document.focus.as_ref(), Some(&page.focus), "{name}");
+        assert!(document.figure(&page.focus).unwrap()[0].1.mean > 0.0, "{name}");
+    }
+}

@@ -1,0 +1,14 @@
+//! Whole comparisons, as one program: each test program links the simulation and its libraries anew.
+
+mod chance;
+mod closed_loop;
+mod comparison;
+mod cpu_cost;
+mod locks;
+mod own_scheduler;
+mod refusals;
+mod sweep;
+mod trials;
+mod tune;
+mod variants;
+mod verdicts;

@@ -1,0 +1,345 @@
+//! Searches: what they find, that they find it again, and what they are not to be asked for.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hoistway_answer::tuning::{Budget, Setting, TuneRun, Tuning};
+use hoistway_answer::{Analysis as Results, FigureName, Objective};
+use hoistway_experiment::tune::{Evaluate, Evaluator, Figures, Observe, Search, State, TuneError, tune, tune_by};
+use hoistway_experiment::{Alone, Comparison, Error, Field, Load, Unwatched, Vary};
+
+const JOB: &str = "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nruntime=30ms\ntime_based\n\
+    [readers]\nrw=randread\nbs=8k\niodepth=4\nnumjobs=4\n[writers]\nrw=randwrite\nbs=64k\niodepth=40\n";
+
+fn vary(of: &str, name: &str, texts: &[&str]) -> Vary {
+    let texts = texts.iter().map(|&text| text.to_owned()).collect();
+    Vary { of: of.to_owned(), name: name.to_owned(), texts }
+}
+
+fn search(objective: &str, over: &[&str], knobs: Vec<Vary>, budget: u64) -> Search {
+    let comparison = Comparison {
+        load: Load::text(JOB),
+        devices: vec!["intel-s3520-1600gb".into()],
+        schedulers: over.iter().map(|&name| name.to_owned()).collect(),
+        ..Comparison::default()
+    };
+    Search { comparison, knobs, objective: objective.parse().unwrap(), budget: Budget::Runs(budget) }
+}
+
+fn found(search: &Search) -> Tuning {
+    tune(search, &Alone, Vec::new(), &Unwatched).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn best(tuning: &Tuning) -> String {
+    tuning.found.as_ref().unwrap().best.setting.to_string()
+}
+
+const TRADE: &str = "min readers:read:mean subject to writers:write:iops >= 0.6*default";
+
+fn trade(budget: u64) -> Search {
+    let knobs =
+        vec![vary("mq-deadline", "fifo_batch", &["1", "32"]), vary("queue", "nr_requests", &["4", "8", "16", "48"])];
+    search(TRADE, &["none", "mq-deadline"], knobs, budget)
+}
+
+// --- what is found ---
+
+#[test]
+fn it_finds_the_best_of_what_trying_everything_shows() {
+    let search = trade(300);
+    let document =
+        Comparison { vary: search.knobs.clone(), repeats: 8, ..search.comparison.clone() }.run(&Alone).unwrap();
+    let results = Results::of(&document);
+    let mean = |name: &str, label: &str| {
+        let (_, operation) = results.find(&name.parse().unwrap()).unwrap();
+        let variant = results.variants.iter().position(|variant| variant.label == label).unwrap();
+        operation.row(variant).unwrap().estimate(name.parse::<FigureName>().unwrap().figure).mean
+    };
+    let least = 0.6 * mean("writers:write:iops", "mq-deadline");
+    let labels = results.variants.iter().map(|variant| variant.label.as_str());
+    let good = labels.filter(|label| mean("writers:write:iops", label) >= least);
+    let reads = |label: &&str| mean("readers:read:mean", label);
+    let exhaustive = good.min_by(|a, b| reads(a).total_cmp(&reads(b))).unwrap();
+    let tuning = found(&search);
+    let outcome = tuning.found.as_ref().unwrap();
+    // Several are within that, and nobody knows which of them is the best, in so few runs.
+    assert!(reads(&best(&tuning).as_str()) <= 1.05 * reads(&exhaustive), "{exhaustive}: {}", best(&tuning));
+    assert!(
+        outcome.holds
+            && outcome.gain.unwrap().is_better()
+            && outcome.best.setting.queue_files.contains_key("nr_requests")
+    );
+    assert_eq!(outcome.reference.setting, Setting::untouched("mq-deadline"));
+    let first = &tuning.effects.iter().find(|effect| effect.scheduler.as_deref() == Some("mq-deadline")).unwrap();
+    assert_eq!(first.knob, "nr_requests", "{:?}", tuning.effects);
+    assert!(tuning.front.len() > 1, "less latency costs writes: {:?}", tuning.front);
+    assert_eq!(tuning.settings_possible, 4 + 15);
+}
+
+#[test]
+fn what_no_setting_keeps_ends_with_the_closest() {
+    let knobs = vec![vary("queue", "nr_requests", &["4", "48"])];
+    let objective = "min readers:read:mean subject to writers:write:iops >= 5*none and readers:read:mean <= 1s";
+    let tuning = found(&search(objective, &["mq-deadline"], knobs, 60));
+    let outcome = tuning.found.as_ref().unwrap();
+    assert!(!outcome.holds);
+    assert!(outcome.best.margins[0].unwrap().factor < 1.0 && outcome.best.margins[1].unwrap().factor > 1.0);
+    let four = Setting {
+        queue_files: [("nr_requests".to_owned(), "4".to_owned())].into(),
+        ..Setting::untouched("mq-deadline")
+    };
+    assert_ne!(outcome.best.setting, four, "it has the fewest writes");
+    assert!(tuning.rounds.iter().all(|round| round.settings.iter().all(|one| one.setting.scheduler == "mq-deadline")));
+}
+
+// --- the same again ---
+
+#[test]
+fn it_finds_the_same_with_any_number_of_threads() {
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| found(&trade(120)))
+    };
+    let one = with(1);
+    assert_eq!(one, with(2));
+    let text = serde_json::to_string(&one).unwrap();
+    assert_eq!(serde_json::to_string(&serde_json::from_str::<Tuning>(&text).unwrap()).unwrap(), text);
+    let other = Search { comparison: Comparison { seed: 2, ..trade(120).comparison }, ..trade(120) };
+    assert_ne!(one.runs[0].seed, found(&other).runs[0].seed);
+}
+
+/// Counts what really runs.
+struct Counted<'a> {
+    evaluator: Evaluator<'a>,
+    runs: AtomicUsize,
+}
+
+impl Evaluate for Counted<'_> {
+    fn figures(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Figures, Error> {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        self.evaluator.figures(setting, seed, runtime_ns)
+    }
+}
+
+/// Ends a search after so many runs, and keeps what it has.
+#[derive(Default)]
+struct Impatient {
+    after: usize,
+    asked: AtomicUsize,
+    kept: Mutex<Vec<TuneRun>>,
+}
+
+impl Observe for Impatient {
+    fn goes_on(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) < self.after
+    }
+
+    fn ran(&self, runs: &[TuneRun], planned: u64) {
+        assert!(planned >= runs.len() as u64);
+        *self.kept.lock().unwrap() = runs.to_vec();
+    }
+}
+
+#[test]
+fn an_ended_search_goes_on_without_a_run_twice_and_finds_the_same() {
+    let search = trade(120);
+    let comparison = search.comparison.clone();
+    let counted = Counted { evaluator: Evaluator::new(&comparison, &Alone).unwrap(), runs: AtomicUsize::new(0) };
+    let whole = tune_by(&search, &Alone, &counted, Vec::new(), &Unwatched).unwrap();
+    let all = counted.runs.swap(0, Ordering::Relaxed);
+    assert_eq!(all, whole.runs.len());
+    let impatient = Impatient { after: all / 2, ..Impatient::default() };
+    let ended = tune_by(&search, &Alone, &counted, Vec::new(), &impatient).unwrap_err();
+    assert!(matches!(ended, TuneError::Ended));
+    let kept = impatient.kept.into_inner().unwrap();
+    assert!(!kept.is_empty() && kept.len() <= all / 2);
+    counted.runs.store(0, Ordering::Relaxed);
+    let resumed = tune_by(&search, &Alone, &counted, kept.clone(), &Unwatched).unwrap();
+    assert_eq!(resumed, whole);
+    assert_eq!(counted.runs.load(Ordering::Relaxed), all - kept.len());
+    // A larger budget makes use of them, too.
+    counted.runs.store(0, Ordering::Relaxed);
+    let larger = tune_by(&trade(400), &Alone, &counted, whole.runs.clone(), &Unwatched).unwrap();
+    assert!(counted.runs.load(Ordering::Relaxed) < larger.runs.len());
+}
+
+#[test]
+fn the_state_of_another_search_or_a_broken_one_is_refused_with_the_field() {
+    let search = trade(120);
+    let mut state = State::of(&search, &Alone).unwrap();
+    state.runs = found(&search).runs;
+    let text = serde_json::to_string(&state).unwrap();
+    let take_up = |search: &Search, text: &str| {
+        let mut fresh = State::of(search, &Alone).unwrap();
+        fresh.take_up(text).map(|()| fresh.runs)
+    };
+    assert_eq!(take_up(&search, &text).unwrap(), state.runs);
+    assert_eq!(take_up(&trade(500), &text).unwrap(), state.runs, "the budget may be another");
+    let refused = |search: &Search, text: &str, words: &str| {
+        let error = take_up(search, text).unwrap_err();
+        assert!(error.contains(words), "{error}");
+    };
+    let other = |change: &dyn Fn(&mut Search)| {
+        let mut other = search.clone();
+        change(&mut other);
+        other
+    };
+    refused(&other(&|search| search.comparison.seed = 9), &text, "`search.comparison` is another");
+    refused(&other(&|search| search.knobs.truncate(1)), &text, "`search.knobs` is another");
+    refused(&other(&|search| search.objective = "min readers:read:p99".parse().unwrap()), &text, "`search.objective`");
+    refused(&search, &text.replacen("tune-state/1", "tune-state/2", 1), "`format` is another");
+    refused(&search, &text.replacen("iodepth=4", "iodepth=5", 2), "`search.comparison` is another");
+    refused(&search, &text[..text.len() / 2], "EOF while parsing");
+    refused(&search, &text.replacen("\"seed\":", "\"sead\":", 9), "unknown field `sead`");
+    refused(
+        &search,
+        &text.replace("readers:read:mean\":", "readers:read:p99\":"),
+        "readers:read:p99, which the objective",
+    );
+}
+
+// --- the budget ---
+
+#[test]
+fn it_keeps_to_its_budget_of_runs_or_of_time() {
+    for budget in [33, 60, 90, 150, 400] {
+        let tuning = found(&trade(budget));
+        assert!(tuning.runs.len() as u64 <= budget, "{budget}: {}", tuning.runs.len());
+        let distinct: BTreeSet<_> =
+            tuning.runs.iter().map(|run| (run.setting.clone(), run.seed, run.runtime_ns)).collect();
+        assert_eq!(distinct.len(), tuning.runs.len());
+    }
+    let timed = Search { budget: Budget::VirtualNs(2_000_000_000), ..trade(1) };
+    let tuning = found(&timed);
+    assert!(tuning.runs.len() as u64 * 30_000_000 <= 2_000_000_000 && tuning.runs.len() > 40, "{}", tuning.runs.len());
+    for little in
+        [Search { budget: Budget::Runs(3), ..trade(1) }, Search { budget: Budget::VirtualNs(1000), ..trade(1) }]
+    {
+        let error = tune(&little, &Alone, Vec::new(), &Unwatched).unwrap_err().to_string();
+        assert!(
+            error.contains("`budget`") && error.contains("too little for 2 schedulers (expected at least "),
+            "{error}"
+        );
+    }
+}
+
+/// Figures of which is known what is behind them: far from the best costs, and luck by the seed is the same for nobody.
+struct Valley;
+
+impl Evaluate for Valley {
+    fn figures(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Figures, Error> {
+        let number = |name: &str, usual: f64| setting.tunables.get(name).map_or(usual, |text| text.parse().unwrap());
+        let distance = (number("fifo_batch", 16.0).max(1.0) / 64.0).ln().abs()
+            + (number("writes_starved", 2.0).max(1.0) / 8.0).ln().abs();
+        let of_scheduler = if setting.scheduler == "mq-deadline" { distance } else { 8.0 };
+        let luck = setting
+            .to_string()
+            .bytes()
+            .fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3));
+        // Short runs are less sure.
+        let noise = if runtime_ns.is_some() { 0.1 } else { 0.02 };
+        let value = 1e6 * (0.3 * of_scheduler + noise * (luck >> 11) as f64 / (1_u64 << 53) as f64).exp();
+        Ok([("readers:read:p99".parse().unwrap(), value)].into())
+    }
+}
+
+#[test]
+fn among_thousands_it_comes_close_to_the_best_and_says_what_mattered() {
+    let mut search = search("min readers:read:p99", &["none", "mq-deadline", "kyber"], Vec::new(), 300);
+    search.comparison.runtime_ns = Some(60_000_000_000);
+    let tuning = tune_by(&search, &Alone, &Valley, Vec::new(), &Unwatched).unwrap();
+    assert!(tuning.settings_possible > 10_000, "{}", tuning.settings_possible);
+    assert_eq!(tuning.rounds.len(), 3);
+    assert!(tuning.rounds[0].settings.len() > 40 && tuning.rounds[0].runtime_ns < tuning.rounds[1].runtime_ns);
+    assert_eq!(tuning.rounds[2].runtime_ns, None);
+    let seeds: Vec<BTreeSet<u64>> = tuning
+        .rounds
+        .iter()
+        .map(|round| tuning.runs.iter().filter(|run| run.runtime_ns == round.runtime_ns).map(|run| run.seed).collect())
+        .collect();
+    assert!(seeds[0].is_disjoint(&seeds[1]) && seeds[1].is_disjoint(&seeds[2]), "nobody keeps a lead that was luck");
+    let outcome = tuning.found.as_ref().unwrap();
+    assert_eq!(outcome.best.setting.scheduler, "mq-deadline");
+    let value = outcome.best.figures[&"readers:read:p99".parse().unwrap()].mean;
+    assert!(value < 1.4e6, "{value}: {outcome:?}");
+    let of_knobs: Vec<&str> =
+        tuning.effects.iter().filter_map(|effect| effect.scheduler.as_ref().map(|_| &*effect.knob)).collect();
+    assert!(of_knobs.contains(&"fifo_batch") && of_knobs.contains(&"writes_starved"), "{:?}", tuning.effects);
+    assert_eq!(tuning.effects[0].knob, "scheduler", "{:?}", tuning.effects);
+    assert!(
+        of_knobs.iter().filter(|name| !["fifo_batch", "writes_starved"].contains(name)).count() < 2,
+        "{of_knobs:?}"
+    );
+}
+
+// --- by others ---
+
+#[test]
+fn another_sampler_can_ask_for_figures_of_any_setting() {
+    let search = trade(1);
+    let evaluator = Evaluator::new(&search.comparison, &Alone).unwrap();
+    assert_eq!(evaluator.schedulers().collect::<Vec<_>>(), ["none", "mq-deadline"]);
+    let setting =
+        Setting { tunables: [("fifo_batch".to_owned(), "1".to_owned())].into(), ..Setting::untouched("mq-deadline") };
+    let run = evaluator.run(&setting, 7, None).unwrap();
+    assert_eq!((run.seed, &run.tunables["fifo_batch"]), (7, &1.into()));
+    assert_eq!(run.figures(), evaluator.figures(&setting, 7, None).unwrap());
+    assert!(run.figures()[&"writers:write:bandwidth".parse().unwrap()] > 0.0);
+    let refuse = |setting: Setting, words: &str| {
+        let error = evaluator.figures(&setting, 7, None).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    refuse(Setting::untouched("kyber"), "is not compared (expected one of none, mq-deadline)");
+    refuse(Setting { tunables: [("fifo_batch".to_owned(), "x".to_owned())].into(), ..setting.clone() }, "fifo_batch");
+    refuse(Setting { queue_files: [("nr_requests".to_owned(), "x".to_owned())].into(), ..setting }, "whole number");
+}
+
+#[test]
+fn a_search_can_be_written_down_and_read_again() {
+    let search = trade(9);
+    let text = serde_json::to_string(&search).unwrap();
+    assert!(text.contains(r#""budget":{"runs":9}"#) && text.contains(&format!("\"objective\":\"{TRADE}\"")), "{text}");
+    assert_eq!(serde_json::from_str::<Search>(&text).unwrap(), search);
+}
+
+// --- refusals ---
+
+#[test]
+fn what_cannot_be_searched_is_refused_with_what_there_is() {
+    #[track_caller]
+    fn refused(search: Search, field: Field, words: &[&str]) {
+        match tune(&search, &Alone, Vec::new(), &Unwatched) {
+            Err(TuneError::Cannot(error)) => {
+                assert!(words.iter().all(|words| error.message.contains(words)), "{error}");
+                assert_eq!(error.field, field, "{error}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let with = |objective: &str, knobs: Vec<Vary>| search(objective, &["none", "mq-deadline"], knobs, 90);
+    let knob = |of: &str, name: &str, texts: &[&str]| with("min readers:read:p99", vec![vary(of, name, texts)]);
+    refused(
+        with("min reader:read:p99", vec![]),
+        Field::Objective,
+        &["no job \"reader\" (did you mean \"readers\"?", "writers"],
+    );
+    let sync = with("min readers:sync:p99", vec![vary("mq-deadline", "fifo_batch", &["1"])]);
+    refused(sync, Field::Objective, &["readers:sync:p99: there was no such I/O", "readers:read", "writers:write"]);
+    let unknown = with("min readers:read:p99 subject to writers:write:iops >= 0.9*nonee", vec![]);
+    refused(unknown, Field::Objective, &["no scheduler \"nonee\" (did you mean \"none\"?"]);
+    refused(knob("mq-deadline", "fifo_bach", &[]), Field::Vary, &["did you mean \"fifo_batch\"?"]);
+    refused(knob("mq-deadline", "fifo_batch", &["x"]), Field::Vary, &["expected 0 to 2147483647"]);
+    refused(knob("bfq", "slice_idle", &["0"]), Field::Vary, &["bfq is not among the schedulers that are compared"]);
+    refused(knob("queue", "wbt_lat_usec", &[]), Field::Vary, &["expected some values"]);
+    let twice = vec![vary("mq-deadline", "fifo_batch", &["1"]), vary("mq-deadline", "fifo_batch", &["2"])];
+    refused(with("min readers:read:p99", twice), Field::Vary, &["fifo_batch=2", "fifo_batch=1 was given before"]);
+    let mut several = with("min readers:read:p99", vec![]);
+    several.comparison.kernels = vec!["4.19".to_owned(), "6.18".to_owned()];
+    refused(several, Field::Kernels, &["expected one device, host and kernel"]);
+    let mut endless = with("min readers:read:p99", vec![]);
+    endless.comparison.load = Load::text("[readers]\nfilename=/dev/sda\ndirect=1\nrw=randread\nsize=1m\n");
+    endless.budget = Budget::VirtualNs(1_000_000_000_000);
+    refused(endless, Field::Budget, &["not bounded by time (expected a number of runs"]);
+    assert!("min a:read:p99".parse::<Objective>().is_ok());
+}

@@ -1,0 +1,255 @@
+//! What a verdict may never do, over all bundled loads, devices and kernels, and whatever is done to the documents that
+//! changes nothing.
+//!
+//! Devices and kernels are dealt to the loads in turns; `HOISTWAY_PLACES=all` takes each load to all of them.
+
+use std::sync::OnceLock;
+
+use hoistway_answer::document::{Decision, LatencySummary, Outcome, Run, Shift, Verdict};
+use hoistway_answer::verdict::verdicts;
+use hoistway_answer::{Analysis as Results, Figure, ResultsDocument};
+use hoistway_blk::Kernel;
+use hoistway_device::Preset;
+use hoistway_experiment::{Alone, Comparison, Guests, Load, scenarios};
+use hoistway_legacy::all_schedulers;
+
+/// Devices on which a short time holds many I/Os.
+const FAST: [&str; 5] = ["intel-p4800x-375gb", "micron-9100-1600gb", "null", "raid-64-queues", "samsung-980pro-1tb"];
+
+/// What the example is called here.
+const EXAMPLE: &str = "the example";
+
+/// Where a load runs. Without a device it is the one that the load is typical of.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    device: Option<&'static str>,
+    kernel: Kernel,
+}
+
+/// Where the load of this number runs: devices, with kernels dealt to them, and kernels on its own device.
+fn places(load: usize) -> impl Iterator<Item = Place> {
+    const TURNS: usize = 3;
+    let is_all = std::env::var_os("HOISTWAY_PLACES").is_some_and(|places| places == "all");
+    let dealt = Kernel::EXAMPLES.into_iter().cycle().skip(load);
+    let devices = Preset::builtin_names().zip(dealt).map(|(device, kernel)| Place { device: Some(device), kernel });
+    let all = devices.chain(Kernel::EXAMPLES.map(|kernel| Place { device: None, kernel }));
+    let is_its_turn = move |number: usize| is_all || number % TURNS == load % TURNS;
+    all.enumerate().filter(move |&(number, _)| is_its_turn(number)).map(|(_, place)| place)
+}
+
+fn is_guests(load: &str) -> bool {
+    scenarios::named(load).is_some_and(|scenario| !scenario.page.guest_schedulers.is_empty())
+}
+
+fn compared(load: &str, Place { device, kernel }: Place) -> ResultsDocument {
+    let page = scenarios::named(load).map(|scenario| scenario.page);
+    let guest_schedulers = page.as_ref().map(|page| page.guest_schedulers.clone()).unwrap_or_default();
+    let runs_on = device.or(page.as_ref().map(|page| page.device.as_str()));
+    let runtime_ms = if runs_on.is_some_and(|device| FAST.contains(&device)) { 20 } else { 150 };
+    Comparison {
+        load: if load == EXAMPLE { Load::Example } else { Load::Scenario(load.to_owned()) },
+        devices: device.into_iter().map(Into::into).collect(),
+        kernels: vec![kernel.to_string()],
+        // Those that the kernel lacks take part, to be left out.
+        schedulers: if is_guests(load) { vec!["none".to_owned(), "bfq".to_owned()] } else { vec!["all".to_owned()] },
+        guests: Guests { schedulers: guest_schedulers.into_iter().take(2).collect(), ..Guests::default() },
+        runtime_ns: Some(runtime_ms * 1_000_000),
+        ramp_ns: Some(0),
+        repeats: 3,
+        ..Comparison::default()
+    }
+    .run(&Alone)
+    .unwrap_or_else(|error| panic!("{load} on {device:?}, Linux {kernel}: {error}"))
+}
+
+/// Every load at all its places, with words for it.
+fn documents() -> &'static [(String, ResultsDocument)] {
+    static DOCUMENTS: OnceLock<Vec<(String, ResultsDocument)>> = OnceLock::new();
+    DOCUMENTS.get_or_init(|| {
+        let of = |(number, load): (usize, &'static str)| {
+            // Guests have only schedulers of the multi-queue block layer here.
+            let is_new = move |place: &Place| !is_guests(load) || place.kernel != Kernel::V4_4;
+            let told = move |Place { device, kernel }: Place| {
+                format!("{load} on {}, Linux {kernel}", device.unwrap_or("its own device"))
+            };
+            places(number).filter(is_new).map(move |place| (told(place), compared(load, place)))
+        };
+        scenarios::names().chain([EXAMPLE]).enumerate().flat_map(of).collect()
+    })
+}
+
+fn verdict(document: &ResultsDocument) -> Verdict {
+    let mut verdicts = verdicts(document);
+    assert_eq!(verdicts.len(), 1);
+    verdicts.remove(0)
+}
+
+/// Who is better than whom is recommended at everything: each figure of each operation of each job, in every run, by more than the
+/// smallest effect.
+fn better_at_everything(document: &ResultsDocument) -> Vec<String> {
+    let comparison = Results::of(document);
+    let recommended = verdict(document).recommended;
+    let of = comparison.variants.iter().position(|variant| variant.label == recommended).unwrap();
+    let operations = || comparison.jobs.iter().flat_map(|job| &job.operations);
+    let is_better = |one: usize| {
+        operations().next().is_some()
+            && operations().all(|operation| {
+                let (Some(one), Some(other)) = (operation.row(one), operation.row(of)) else { return false };
+                Figure::ALL.into_iter().filter(|figure| figure.is_of(operation.operation)).all(|figure| {
+                    one.samples().zip(other.samples()).all(|(one, other)| {
+                        let ratio = one.figure(figure) / other.figure(figure);
+                        if figure.higher_is_better() { ratio > 1.02 } else { ratio < 0.98 }
+                    })
+                })
+            })
+    };
+    let others = (0..comparison.variants.len()).filter(|one| *one != of);
+    let of_kernel = others.filter(|one| comparison.variants[*one].first().ran_as.is_none());
+    of_kernel.filter(|one| is_better(*one)).map(|one| comparison.variants[one].label.clone()).collect()
+}
+
+/// What a verdict says, but for figures, which are sums in another order.
+fn outcomes(verdict: &Verdict) -> (Decision, &str, Vec<(&str, Outcome, usize)>) {
+    let mut candidates: Vec<_> =
+        verdict.candidates.iter().map(|one| (one.scheduler.as_str(), one.outcome, one.losses.len())).collect();
+    candidates.sort_by_key(|(scheduler, ..)| *scheduler);
+    (verdict.decision, &verdict.recommended, candidates)
+}
+
+/// The document with its runs in another order.
+fn permuted(document: &ResultsDocument, by: usize) -> ResultsDocument {
+    let mut permuted = document.clone();
+    if document.default_scheduler.is_none() {
+        // Without a default, others are compared with the first, which is named here as `--baseline` names it.
+        let reference = verdict(document).reference;
+        permuted.baseline = Some(reference.trim_end_matches(" (legacy)").to_owned());
+    }
+    let count = permuted.runs.len();
+    permuted.runs.sort_by_key(|run| run.scheduler.len() * by % 7);
+    permuted.runs.rotate_left(by % count);
+    permuted
+}
+
+/// The document with each run twice, as two repeats.
+fn doubled(document: &ResultsDocument) -> ResultsDocument {
+    let again = document.runs.iter().map(|run| Run { repeat: run.repeat + 100, ..run.clone() });
+    ResultsDocument { runs: document.runs.iter().cloned().chain(again).collect(), ..document.clone() }
+}
+
+/// The document of a world whose time goes slower: a power of two, so that nothing is rounded but halves of nanoseconds.
+fn slower(document: &ResultsDocument, by: u64) -> ResultsDocument {
+    let mut slower = document.clone();
+    let latency = |summary: &mut LatencySummary| {
+        summary.mean *= by as f64;
+        for figure in [&mut summary.p50, &mut summary.p99, &mut summary.p99_9, &mut summary.max] {
+            *figure *= by;
+        }
+    };
+    for job in slower.runs.iter_mut().flat_map(|run| &mut run.jobs) {
+        for direction in &mut job.directions {
+            direction.iops /= by as f64;
+            direction.bytes_per_second /= by as f64;
+            latency(&mut direction.lat_ns);
+        }
+        if let Some(sync) = &mut job.sync {
+            sync.syncs_per_second /= by as f64;
+            latency(&mut sync.lat_ns);
+        }
+    }
+    slower
+}
+
+#[test]
+fn nobody_is_recommended_who_is_worse_than_another_at_everything_however_the_document_is_turned() {
+    for (of, document) in documents() {
+        for (how, document) in [
+            ("as it is", document.clone()),
+            ("permuted", permuted(document, 5)),
+            ("doubled", doubled(document)),
+            ("slower", slower(document, 8)),
+        ] {
+            assert_eq!(better_at_everything(&document), [""; 0], "{of}, {how}: {}", verdict(&document).recommended);
+        }
+    }
+}
+
+#[test]
+fn the_order_of_runs_and_the_unit_of_time_change_no_verdict() {
+    for (of, document) in documents() {
+        let was = verdict(document);
+        for by in [1, 3, 4] {
+            assert_eq!(outcomes(&verdict(&permuted(document, by))), outcomes(&was), "{of}, permuted by {by}");
+        }
+        let is = verdict(&slower(document, 4));
+        assert_eq!(
+            (is.decision, &is.recommended, is.focus),
+            (was.decision, &was.recommended, was.focus.clone()),
+            "{of}, slower"
+        );
+    }
+}
+
+#[test]
+fn only_schedulers_of_the_kernel_are_judged() {
+    for (of, document) in documents() {
+        let (verdict, kernel) = (verdict(document), document.kernel.parse().unwrap());
+        let labels = verdict.candidates.iter().map(|candidate| &candidate.scheduler).chain([&verdict.recommended]);
+        for label in labels {
+            let host = label.rsplit("-over-").next().unwrap().trim_end_matches(" (legacy)");
+            assert!(all_schedulers().find(host).unwrap().exists_in(kernel), "{of}: {label}");
+        }
+        let lacking = document.runs.iter().filter(|run| run.ran_as.is_some()).count();
+        let lacks_old = !all_schedulers().find("cfq").unwrap().exists_in(kernel);
+        assert_eq!(
+            lacking > 0,
+            lacks_old && document.guests.is_none(),
+            "{of}: {lacking} runs of schedulers that it lacks"
+        );
+    }
+}
+
+#[test]
+fn nobody_is_recommended_whose_interval_overlaps_or_whose_losses_outweigh_the_gain() {
+    let mut changes = 0;
+    for (of, document) in documents() {
+        let verdict = verdict(document);
+        let recommended = verdict.candidates.iter().find(|candidate| candidate.scheduler == verdict.recommended);
+        assert_eq!(verdict.decision == Decision::Change, recommended.is_some(), "{of}");
+        let Some(candidate) = recommended else { continue };
+        changes += 1;
+        let gain = candidate.gain.unwrap();
+        match candidate.outcome {
+            Outcome::Better => {
+                assert!(gain.low.unwrap() > 1.0 && gain.factor >= 1.02, "{of}: {gain:?}");
+                let outweighs = |loss: &&Shift| loss.weighs && loss.factor > gain.factor;
+                assert!(!candidate.losses.iter().any(|loss| outweighs(&loss)), "{of}: {:?}", candidate.losses);
+            }
+            Outcome::BetterElsewhere => {
+                assert!(candidate.losses.is_empty(), "{of}: {:?}", candidate.losses);
+                let is_sure = |gain: &Shift| gain.significant == Some(true) && gain.factor >= 1.1;
+                assert!(candidate.gains.iter().any(is_sure), "{of}: {:?}", candidate.gains);
+            }
+            outcome => panic!("{of}: {} is {outcome:?}", candidate.scheduler),
+        }
+    }
+    assert!(changes > 10 && changes < documents().len(), "{changes} of {}", documents().len());
+}
+
+#[test]
+fn that_there_was_no_choice_is_said_only_where_hardly_a_request_waited() {
+    let waited = |document: &ResultsDocument| {
+        let runs = document.runs.iter().filter(|run| run.scheduler != "none" && run.ran_as.is_none());
+        let (choices, ios) = runs.fold((0, 0), |(choices, ios), run| {
+            (choices + run.disks.iter().filter_map(|disk| disk.choices).sum::<u64>(), ios + run.simulated_ios)
+        });
+        choices * 1000 >= ios
+    };
+    for (of, document) in documents() {
+        assert_eq!(verdict(document).had_a_choice, Some(waited(document)), "{of}");
+    }
+    assert!(documents().iter().filter(|(_, document)| waited(document)).count() > documents().len() / 2);
+    // One process that waits for each of its reads, on an idle drive.
+    let job = "[one]\nfilename=/dev/nvme0n1\ndirect=1\nrw=randread\nioengine=sync\ntime_based\nruntime=50ms\n";
+    let alone = Comparison { load: Load::text(job), devices: vec!["nvme".into()], repeats: 3, ..Comparison::default() };
+    assert_eq!(verdict(&alone.run(&Alone).unwrap()).had_a_choice, Some(false));
+}

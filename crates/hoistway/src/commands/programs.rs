@@ -1,0 +1,64 @@
+//! Commands that programs of their own carry out, so that `hoistway` is quick to build: it executes them.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Error, Result, anyhow};
+use clap::{Arg, ArgAction};
+
+/// A program that has some of the commands.
+struct Program {
+    name: &'static str,
+    /// Its commands, each with a line of help.
+    commands: &'static [(&'static str, &'static str)],
+    /// The command that builds it.
+    build: &'static str,
+}
+
+const PROGRAMS: [Program; 1] = [Program {
+    name: "hoistway-evidence",
+    commands: &[
+        ("conform", "Replay recordings of real kernels and compare every decision"),
+        ("reproduce", "Reproduce published measurements of I/O schedulers"),
+    ],
+    build: "cargo build --release -p hoistway-evidence",
+}];
+
+/// Adds their commands to those of `hoistway`, for help, completions and manual pages.
+pub(crate) fn added_to(command: clap::Command) -> clap::Command {
+    let all = PROGRAMS.iter().flat_map(|program| program.commands.iter().map(move |command| (program, command)));
+    all.fold(command, |command, (program, (name, about))| {
+        let arguments = Arg::new("arguments")
+            .value_name("ARGUMENTS")
+            .num_args(0..)
+            .trailing_var_arg(true)
+            .allow_hyphen_values(true)
+            .action(ArgAction::Append)
+            .help(format!("What `{} {name} --help` lists", program.name));
+        command.subcommand(clap::Command::new(*name).about(*about).disable_help_flag(true).arg(arguments))
+    })
+}
+
+/// Replaces this process by the program of the first argument, if that is one of these commands. Returns only if it is not, or if
+/// the program cannot be executed.
+pub(crate) fn execute_if_asked() -> Result<()> {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let Some(command) = arguments.first().and_then(|first| first.to_str()) else { return Ok(()) };
+    let has_command = |program: &&Program| program.commands.iter().any(|(name, _)| *name == command);
+    let Some(program) = PROGRAMS.iter().find(has_command) else { return Ok(()) };
+    let beside = std::env::current_exe().ok().map(|own| own.with_file_name(program.name));
+    for file in beside.into_iter().chain([PathBuf::from(program.name)]) {
+        let error = Command::new(&file).args(&arguments).exec();
+        if error.kind() != ErrorKind::NotFound {
+            return Err(Error::new(error).context(format!("{command}: cannot execute {}", file.display())));
+        }
+    }
+    Err(anyhow!(
+        "{command}: needs the program {}, which is neither beside hoistway nor on PATH (build it with `{}`)",
+        program.name,
+        program.build
+    ))
+}

@@ -1,0 +1,71 @@
+//! Programs that a signal ends while they work; those of other crates are tested with this, too.
+
+use std::fs;
+use std::process::{Child, Command, Output};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// After it a process that should have ended or begun never will.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Processor time, in ticks of 10 ms, after which a run certainly has results.
+const TICKS_OF_WORK: u64 = 20;
+
+/// Waits until `condition` holds, and answers whether it ever did.
+pub(crate) fn eventually(mut condition: impl FnMut() -> bool) -> bool {
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE {
+        if condition() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+/// Processor time of a process, in ticks. The fields of the file are counted behind the name in brackets.
+pub(crate) fn ticks(child: &Child) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
+    fields.get(11).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
+}
+
+/// Whether a process has a handler for Ctrl-C.
+pub(crate) fn handles_interrupts(child: &Child) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    caught >> (Signal::INT.as_raw() - 1) & 1 == 1
+}
+
+/// What a process printed up to its end. Reading goes on meanwhile: results may be longer than a pipe holds.
+pub(crate) fn ended(child: Child) -> Output {
+    let process = Pid::from_child(&child);
+    let (sender, receiver) = mpsc::channel();
+    let waiter = thread::spawn(move || sender.send(child.wait_with_output()));
+    let output = receiver.recv_timeout(PATIENCE);
+    if output.is_err() {
+        kill_process(process, Signal::KILL).unwrap();
+    }
+    waiter.join().unwrap().unwrap();
+    output.expect("does not end").unwrap()
+}
+
+/// Begins something long, and sends it a signal when it has done some work.
+pub(crate) fn cut_short(mut command: Command, signal: Signal) -> Output {
+    let child = command.spawn().unwrap();
+    assert!(eventually(|| handles_interrupts(&child)), "does not begin");
+    let before = ticks(&child);
+    assert!(eventually(|| ticks(&child) >= before + TICKS_OF_WORK), "does not work");
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    ended(child)
+}
+
+pub(crate) fn assert_interrupted(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}

@@ -1,0 +1,90 @@
+//! What the page's scripts draw.
+
+use hoistway_answer::analysis::{Analysis, JobAnalysis};
+use hoistway_answer::document::SeriesSummary;
+use hoistway_measure::Operation;
+use serde::Serialize;
+
+use crate::html::curves::{Curve, over_time};
+use crate::html::timeline::Timeline;
+
+/// All of it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Data<'a> {
+    /// Labels of what is compared.
+    variants: Vec<&'a str>,
+    pub(crate) operations: Vec<OperationData>,
+    /// Excerpts of variants, if they were recorded.
+    pub(crate) timelines: Vec<Timeline<'a>>,
+}
+
+/// An operation of a job.
+#[derive(Debug, Serialize)]
+pub(crate) struct OperationData {
+    job: String,
+    operation: &'static str,
+    /// Latencies by percentile, for each variant that had such I/O.
+    curves: Vec<Option<Curve>>,
+    /// How the first run went.
+    series: Vec<Option<OverTime>>,
+    /// Whether any series is there.
+    pub(crate) has_series: bool,
+}
+
+/// I/Os and latencies over time.
+#[derive(Debug, Serialize)]
+struct OverTime {
+    interval_seconds: f64,
+    /// I/Os a second, in each interval.
+    iops: Vec<f64>,
+    /// Mean latency of those that ended in it; None without any.
+    mean_lat_ns: Vec<Option<u64>>,
+}
+
+impl<'a> Data<'a> {
+    pub(crate) fn of(comparison: &'a Analysis<'a>) -> Self {
+        let operations = comparison.jobs.iter().flat_map(|job| {
+            job.operations.iter().map(|operation| OperationData::of(comparison, job, operation.operation))
+        });
+        let timelines = comparison.variants.iter().enumerate().filter_map(|(number, variant)| {
+            let excerpt = variant.runs.iter().find_map(|run| run.excerpt.as_ref())?;
+            Some(Timeline::of(number, excerpt))
+        });
+        Data {
+            variants: comparison.variants.iter().map(|variant| &*variant.label).collect(),
+            operations: operations.collect(),
+            timelines: timelines.collect(),
+        }
+    }
+}
+
+impl OperationData {
+    fn of(comparison: &Analysis<'_>, job: &JobAnalysis, operation: Operation) -> Self {
+        let variants = &comparison.variants;
+        let series: Vec<Option<OverTime>> =
+            variants.iter().map(|variant| over_time(variant, job.job, operation).map(OverTime::from)).collect();
+        OperationData {
+            job: job.name.clone(),
+            operation: operation.name(),
+            curves: variants.iter().map(|variant| Curve::of(variant, job.job, operation)).collect(),
+            has_series: series.iter().any(Option::is_some),
+            series,
+        }
+    }
+
+    /// What it is called.
+    pub(crate) fn title(&self) -> String {
+        format!("{}: {}", self.job, self.operation)
+    }
+}
+
+impl From<&SeriesSummary> for OverTime {
+    fn from(series: &SeriesSummary) -> Self {
+        let mean = |(ios, lat_ns): (&u64, &u64)| (*ios > 0).then_some(*lat_ns);
+        OverTime {
+            interval_seconds: series.interval_seconds,
+            iops: series.ios.iter().map(|ios| *ios as f64 / series.interval_seconds).collect(),
+            mean_lat_ns: series.ios.iter().zip(&series.mean_lat_ns).map(mean).collect(),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The settings of a search as points, for the page.
+
+use crate::text::{figure_in_words, standing_in_words};
+use hoistway_answer::tuning::{Standing, Tuning};
+use hoistway_answer::{Figure, FigureName};
+use serde::Serialize;
+
+/// The settings of the first round, the best first, by the figures of the objective.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Front {
+    /// The figures, that of the objective first.
+    pub(crate) figures: Vec<Axis>,
+    pub(crate) points: Vec<Point>,
+}
+
+/// A figure.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Axis {
+    #[serde(rename = "name")]
+    text: String,
+    /// In words.
+    pub(crate) label: String,
+    /// How it is written.
+    unit: &'static str,
+}
+
+/// A setting.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Point {
+    /// All that is known of it.
+    pub(crate) words: String,
+    /// Its name.
+    pub(crate) setting: String,
+    /// Its place in the round, from 1 on.
+    pub(crate) place: usize,
+    /// The means of the figures, as far as there are any.
+    pub(crate) values: Vec<Option<f64>>,
+    pub(crate) holds: bool,
+    /// Of those that no other beats.
+    pub(crate) on_front: bool,
+    /// What was found to be the best in the end.
+    pub(crate) is_best: bool,
+    /// What the best is compared with.
+    pub(crate) is_default: bool,
+}
+
+impl Front {
+    pub(crate) fn of(tuning: &Tuning) -> Front {
+        let names = tuning.objective.figures();
+        let settings = tuning.rounds.first().map_or(&[][..], |round| &round.settings);
+        let found = tuning.found.as_ref();
+        let point = |(standing, place): (&Standing, usize)| Point {
+            words: standing_in_words(tuning, standing),
+            setting: standing.setting.to_string(),
+            place,
+            values: names.iter().map(|name| standing.figures.get(name).map(|spread| spread.mean)).collect(),
+            holds: standing.holds,
+            on_front: tuning.front.contains(standing),
+            is_best: found.is_some_and(|found| found.best.setting == standing.setting),
+            is_default: found.is_some_and(|found| found.reference.setting == standing.setting),
+        };
+        Front {
+            figures: names.iter().map(|name| Axis::of(name)).collect(),
+            points: settings.iter().zip(1..).map(point).collect(),
+        }
+    }
+}
+
+impl Axis {
+    fn of(name: &FigureName) -> Axis {
+        let unit = match name.figure {
+            Figure::Iops => "rate",
+            Figure::Bandwidth => "bandwidth",
+            _ => "latency",
+        };
+        Axis { text: name.to_string(), label: figure_in_words(name), unit }
+    }
+}

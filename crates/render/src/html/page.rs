@@ -1,0 +1,148 @@
+//! The page.
+
+use crate::text::{Mark, cells, conclusion, shift_in_words};
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::analysis::Analysis;
+use hoistway_answer::document::{Candidate, Decision, Outcome, Verdict};
+use hoistway_answer::verdict::verdicts;
+use serde_json::{Value, json};
+
+use crate::html::data::Data;
+use crate::html::fairness::shares;
+use crate::html::template::{CHART_LIBRARY_LICENCE, CHARTS, STYLES, THEME, UNITS, UPLOT, embedded, pretty, rendered};
+
+/// Charts that are shown before one asks for more.
+const OPEN_CHARTS: usize = 2;
+
+/// The page of a document: one file that needs nothing else and asks no network.
+///
+/// # Panics
+/// Never: its template is a part of the program, and a test renders it.
+pub fn html(document: &ResultsDocument) -> String {
+    rendered("page.html", content(document))
+}
+
+fn content(document: &ResultsDocument) -> Value {
+    let comparison = Analysis::of(document);
+    let data = Data::of(&comparison);
+    let (set_up, tables, remarks) = cells(document);
+    let (doubts, sentences): (Vec<String>, Vec<String>) =
+        conclusion(document).into_iter().partition(|sentence| sentence.starts_with(crate::text::DOUBT));
+    let (lead, rest) = sentences.split_at(sentences.len().min(2));
+    let charts: Vec<Value> = data
+        .operations
+        .iter()
+        .zip(0..)
+        .map(|(operation, number): (_, usize)| {
+            json!({"number": number, "title": operation.title(), "has_series": operation.has_series, "open": number < OPEN_CHARTS})
+        })
+        .collect();
+    json!({
+        "version": document.version,
+        "title": document.job_file,
+        "document": head(document),
+        "set_up": set_up,
+        "remarks": remarks,
+        "lead": lead,
+        "rest": rest,
+        "doubts": doubts,
+        "charts": charts,
+        "verdicts": verdicts(document).iter().filter(|verdict| is_certain(verdict)).map(verdict_told).collect::<Vec<_>>(),
+        "tables": tables.iter().map(table).collect::<Vec<_>>(),
+        "variants": comparison.variants.iter().map(|variant| &variant.label).collect::<Vec<_>>(),
+        "shares": shares(&comparison),
+        "has_timeline": !data.timelines.is_empty(),
+        "data": embedded(&data),
+        "styles": STYLES,
+        "scripts": [
+            UPLOT,
+            THEME,
+            UNITS,
+            CHARTS,
+            include_str!("../../assets/why.js"),
+            include_str!("../../assets/timeline.js"),
+            include_str!("../../assets/page.js"),
+        ],
+        "chart_library_licence": CHART_LIBRARY_LICENCE,
+    })
+}
+
+/// What a reader needs to repeat it, without the figures.
+fn head(document: &ResultsDocument) -> Value {
+    let place = |kernel: &str, numbers: [u32; 3], device, host| {
+        let [cpus, hw_queues, nr_requests] = numbers;
+        json!({
+            "kernel": kernel, "cpus": cpus, "hw_queues": hw_queues, "nr_requests": nr_requests,
+            "device": pretty(device), "host": pretty(host),
+        })
+    };
+    let first = [document.cpus, document.hw_queues, document.nr_requests];
+    let mut places: Vec<Value> = document
+        .setups
+        .iter()
+        .map(|at| place(&at.kernel, [at.cpus, at.hw_queues, at.nr_requests], &at.device, &at.host))
+        .collect();
+    if places.is_empty() {
+        places.push(place(&document.kernel, first, &document.device, &document.host));
+    }
+    let comparison = Analysis::of(document);
+    let tunables = comparison.variants.iter().map(|variant| match variant.setting() {
+        set if set.is_empty() => format!("{}: defaults", variant.label),
+        set => format!("{}: {set}", variant.label),
+    });
+    json!({
+        "job_file": document.job_file, "job_text": document.job_text, "command": document.command,
+        "version": document.version, "seed": document.seed, "seeds": document.seeds, "is_real": document.is_real,
+        "guests": document.guests.as_ref().map(|guests| pretty(&guests)),
+        "places": places, "tunables": tunables.collect::<Vec<_>>(),
+    })
+}
+
+fn table(job: &crate::text::JobCells) -> Value {
+    let lines = job.lines.iter().map(|line| {
+        let cells = line.cells.iter().map(|(text, mark)| {
+            let class = match mark {
+                Some(Mark::Best) => "best",
+                Some(Mark::Worst) => "worst",
+                None => "",
+            };
+            json!({"text": text, "class": class})
+        });
+        json!({"label": line.label, "operation": line.operation.name(), "cells": cells.collect::<Vec<_>>()})
+    });
+    json!({"title": job.title, "headers": job.headers, "lines": lines.collect::<Vec<_>>()})
+}
+
+/// Whether it rests on more than one run.
+fn is_certain(verdict: &Verdict) -> bool {
+    matches!(verdict.decision, Decision::Change | Decision::Keep)
+}
+
+/// What became of every candidate, with all that it loses and gains.
+fn verdict_told(verdict: &Verdict) -> Value {
+    let candidate = |candidate: &Candidate| {
+        json!({
+            "scheduler": candidate.scheduler,
+            "outcome": outcome(candidate.outcome),
+            "is_recommended": candidate.scheduler == verdict.recommended,
+            "losses": candidate.losses.iter().map(shift_in_words).collect::<Vec<_>>(),
+            "gains": candidate.gains.iter().map(shift_in_words).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "reference": verdict.reference,
+        "candidates": verdict.candidates.iter().map(candidate).collect::<Vec<_>>(),
+    })
+}
+
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Better => "better in focus, and no loss outweighs that",
+        Outcome::BetterElsewhere => "no different in focus, better elsewhere and nowhere worse",
+        Outcome::Outweighed => "better in focus, but a loss outweighs that",
+        Outcome::NoDifference => "no different in focus",
+        Outcome::WithinNoise => "no different in focus beyond the noise",
+        Outcome::Worse => "worse in focus",
+        Outcome::Incomparable => "cannot be compared",
+    }
+}

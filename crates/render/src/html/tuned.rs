@@ -1,0 +1,96 @@
+//! The page of a search.
+
+use crate::text::{TuningTable, shift_in_words, tuning_cells, tuning_conclusion, tuning_round};
+use hoistway_answer::tuning::{Knob, Round, Tuning};
+use serde_json::{Value, json};
+
+use crate::html::front::Front;
+use crate::html::template::{CHART_LIBRARY_LICENCE, CHARTS, STYLES, THEME, UNITS, UPLOT, embedded, pretty, rendered};
+
+/// The page of a search's document: one file that needs nothing else and asks no network.
+///
+/// # Panics
+/// Never: its template is a part of the program, and a test renders it.
+pub fn tuned_html(tuning: &Tuning) -> String {
+    rendered("tuned.html", content(tuning))
+}
+
+fn content(tuning: &Tuning) -> Value {
+    let cells = tuning_cells(tuning);
+    let front = Front::of(tuning);
+    let sentences = tuning_conclusion(tuning);
+    let (lead, rest) = sentences.split_at(sentences.len().min(2));
+    let found = tuning.found.as_ref();
+    let name = |of: Option<&hoistway_answer::tuning::Standing>| of.map(|standing| standing.setting.to_string());
+    let bars: Vec<f64> = cells.shares.iter().map(|share| share * 100.0).collect();
+    let losses = found
+        .and_then(|found| found.losses.as_ref())
+        .filter(|_| found.is_some_and(|found| found.best.setting != found.reference.setting));
+    json!({
+        "version": tuning.version,
+        "title": tuning.job_file,
+        "set_up": cells.set_up,
+        "lead": lead,
+        "rest": rest,
+        "first": tuning.rounds.first().map(tuning_round),
+        "figures": front.figures,
+        "is_default_there": found.is_none() || front.points.iter().any(|point| point.is_default),
+        "pointed": front.points.iter().find(|point| point.is_best).map_or("", |best| &*best.words),
+        "front": cells.front.as_ref().map(table),
+        "finalists": cells.finalists.as_ref().map(table),
+        "effects": cells.effects.as_ref().map(table),
+        "bars": bars,
+        "sure": sure(tuning),
+        "best": name(found.map(|found| &found.best)),
+        "reference": name(found.map(|found| &found.reference)),
+        "losses": losses.map(|losses| losses.iter().map(shift_in_words).collect::<Vec<_>>()),
+        "command": tuning.command,
+        "seed": tuning.seed,
+        "kernel": tuning.kernel,
+        "cpus": tuning.cpus,
+        "objective": tuning.objective,
+        "knobs": tuning.knobs.iter().map(knob).collect::<Vec<_>>(),
+        "job_text": tuning.job_text,
+        "device": pretty(&tuning.device),
+        "host": pretty(&tuning.host),
+        "search": Some(&tuning.search).filter(|search| !search.is_null()).map(pretty),
+        "notices": tuning.notices,
+        "data": embedded(&front),
+        "styles": STYLES,
+        "scripts": [UPLOT, THEME, UNITS, CHARTS, include_str!("../../assets/front.js"), include_str!("../../assets/tuned.js")],
+        "chart_library_licence": CHART_LIBRARY_LICENCE,
+    })
+}
+
+fn table(table: &TuningTable) -> Value {
+    json!({"title": table.title, "headers": table.headers, "rows": table.rows})
+}
+
+/// What the answer rests on.
+fn sure(tuning: &Tuning) -> Vec<String> {
+    let round = |(round, number): (&Round, usize)| format!("Round {number}: {}.", tuning_round(round));
+    let mut lines: Vec<String> = tuning.rounds.iter().zip(1..).map(round).collect();
+    lines.push(match tuning.found.as_ref().map(|found| (&found.undecided[..], found.best.seeds)) {
+        None => "There was no last round.".to_owned(),
+        Some(([], _)) => {
+            "The best is told apart, beyond the noise, from every other finalist that keeps the conditions and does not do the very same."
+                .to_owned()
+        }
+        Some((undecided, seeds)) => {
+            let names: Vec<String> = undecided.iter().map(ToString::to_string).collect();
+            format!("Not told apart from the best after {seeds} seeds: {}.", names.join("; "))
+        }
+    });
+    let tried = tuning.rounds.first().map_or(0, |first| first.settings.len());
+    lines.push(format!("{tried} of {} settings were tried, in {} runs.", tuning.settings_possible, tuning.runs.len()));
+    lines
+}
+
+fn knob(knob: &Knob) -> String {
+    let of = if knob.is_queue_file {
+        format!("{} under {}", knob.name, knob.scheduler)
+    } else {
+        format!("{}.{}", knob.scheduler, knob.name)
+    };
+    format!("{of}: the default, {}", knob.texts.join(", "))
+}

@@ -1,0 +1,49 @@
+//! The comparison table as cells, for whoever draws it otherwise.
+
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::analysis::Analysis;
+use hoistway_measure::Operation;
+
+use crate::text::colour::Mark;
+use crate::text::columns::Column;
+use crate::text::grid::{Grid, Spacing};
+use crate::text::table::{remarks, set_up, title};
+
+/// The table of one job, with all columns.
+#[derive(Clone, Debug)]
+pub struct JobCells {
+    /// Its name and how many processes it has.
+    pub title: String,
+    /// Of the columns of figures.
+    pub headers: Vec<String>,
+    /// A line for each operation and variant.
+    pub lines: Vec<LineCells>,
+}
+
+/// A line of a table.
+#[derive(Clone, Debug)]
+pub struct LineCells {
+    /// The variant.
+    pub label: String,
+    /// The operation.
+    pub operation: Operation,
+    /// What the columns of figures show, and whether it is among the best or the worst.
+    pub cells: Vec<(String, Option<Mark>)>,
+}
+
+/// What stands in a [`table`](crate::text::table()): a line about the set-up, the tables, and the lines under them.
+pub fn cells(document: &ResultsDocument) -> (String, Vec<JobCells>, Vec<String>) {
+    let comparison = Analysis::of(document);
+    let jobs = comparison.jobs.iter().filter(|job| !job.operations.is_empty()).map(|job| {
+        let grid = Grid::new(&comparison, job, &Column::ALL, Spacing::Wide, false);
+        let lines = grid.lines.into_iter();
+        JobCells {
+            title: title(job),
+            headers: grid.headers.iter().map(|header| header.trim_start().replace('\n', " ")).collect(),
+            lines: lines
+                .map(|line| LineCells { label: line.label, operation: line.operation, cells: line.cells })
+                .collect(),
+        }
+    });
+    (set_up(document), jobs.collect(), remarks(document, &comparison, false))
+}

@@ -1,0 +1,120 @@
+//! The columns of figures in a comparison table.
+
+use hoistway_answer::Figure;
+use hoistway_answer::analysis::Row;
+use hoistway_measure::Operation;
+
+use crate::text::units;
+
+/// A column of figures.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Column {
+    Of(Figure),
+    /// The difference from the baseline.
+    Versus(Figure),
+}
+
+impl Column {
+    /// All of them.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Of(Figure::Iops),
+        Self::Versus(Figure::Iops),
+        Self::Of(Figure::Bandwidth),
+        Self::Of(Figure::Mean),
+        Self::Versus(Figure::Mean),
+        Self::Of(Figure::P50),
+        Self::Of(Figure::P99),
+        Self::Of(Figure::P99_9),
+        Self::Of(Figure::Max),
+    ];
+
+    /// Those of a table for the first look.
+    pub(crate) const MAIN: [Self; 6] = [
+        Self::Of(Figure::Iops),
+        Self::Versus(Figure::Iops),
+        Self::Of(Figure::Bandwidth),
+        Self::Of(Figure::Mean),
+        Self::Of(Figure::P99),
+        Self::Of(Figure::Max),
+    ];
+
+    /// What is left out of a table that is too wide, first things first.
+    pub(crate) const DISPENSABLE: [Self; 6] = [
+        Self::Of(Figure::P50),
+        Self::Of(Figure::Bandwidth),
+        Self::Of(Figure::P99_9),
+        Self::Versus(Figure::Mean),
+        Self::Of(Figure::Max),
+        Self::Versus(Figure::Iops),
+    ];
+
+    /// How many of these are left out before a table is stacked.
+    pub(crate) const BEFORE_STACKING: usize = 5;
+
+    /// Two lines, so that all stand on the separator.
+    pub(crate) fn header(self, baseline: &str) -> String {
+        let name = match self {
+            Self::Of(Figure::Iops) => "\nIOPS",
+            Self::Of(Figure::Bandwidth) => "\nbandwidth",
+            Self::Of(Figure::Mean) => "mean\nlatency",
+            Self::Of(Figure::P50) => "\np50",
+            Self::Of(Figure::P99) => "\np99",
+            Self::Of(Figure::P99_9) => "\np99.9",
+            Self::Of(Figure::Max) => "\nmax",
+            Self::Versus(_) => return format!("vs\n{baseline}"),
+        };
+        name.to_owned()
+    }
+
+    /// For speaking of the column outside of its table.
+    pub(crate) fn name(self, baseline: &str) -> String {
+        match self {
+            Self::Versus(Figure::Mean) => format!("latency vs {baseline}"),
+            Self::Versus(Figure::Iops) => format!("IOPS vs {baseline}"),
+            column => column.header(baseline).replace('\n', " ").trim().to_owned(),
+        }
+    }
+
+    /// What the column shows of a row.
+    pub(crate) fn cell(self, operation: Operation, row: &Row, baseline: Option<&Row>, ascii: bool) -> String {
+        match self {
+            Self::Of(figure) if !figure.is_of(operation) => "-".to_owned(),
+            Self::Of(figure) => {
+                let estimate = row.estimate(figure);
+                let value = value(figure, estimate.mean, ascii);
+                // That of the bandwidth is that of the IOPS.
+                match estimate.half_width.filter(|_| figure != Figure::Bandwidth && estimate.mean > 0.0) {
+                    Some(half_width) => format!("{value} {}", units::spread(half_width / estimate.mean, ascii)),
+                    None => value,
+                }
+            }
+            Self::Versus(figure) => {
+                let difference = baseline.and_then(|baseline| row.difference(baseline, figure));
+                let is_repeated = [Some(row), baseline].into_iter().flatten().any(|row| row.samples().len() > 1);
+                let shown = difference.and_then(|difference| {
+                    let text = units::difference(difference.relative?);
+                    let is_certain = !is_repeated || difference.is_significant() == Some(true);
+                    Some(if is_certain { text } else { format!("({text})") })
+                });
+                shown.unwrap_or_else(|| "-".to_owned())
+            }
+        }
+    }
+
+    /// The figure that is judged; None for a column without marks.
+    pub(crate) fn judged(self) -> Option<Figure> {
+        match self {
+            Self::Of(figure) => Some(figure),
+            Self::Versus(_) => None,
+        }
+    }
+}
+
+/// A figure with its unit.
+pub(crate) fn value(figure: Figure, value: f64, ascii: bool) -> String {
+    match figure {
+        Figure::Iops => units::rate(value),
+        Figure::Bandwidth => units::bandwidth(value),
+        _ => units::latency(value, ascii),
+    }
+}

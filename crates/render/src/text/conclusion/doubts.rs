@@ -1,0 +1,116 @@
+//! What makes a comparison uncertain.
+
+use hoistway_answer::analysis::{Analysis, Row};
+use hoistway_answer::document::Verdict;
+use hoistway_answer::{Figure, FigureName, ResultsDocument};
+use hoistway_measure::settling::{Settling, SettlingFigure};
+
+use super::phrases::figure_in_words;
+use crate::text::words::list;
+use crate::text::{failures, units};
+
+/// I/Os beyond a percentile, from which on it means something.
+const BEYOND_MIN: f64 = 10.0;
+/// I/Os of a run, from which on their mean, or how many they are, does not hang on one of them.
+const IOS_MIN: f64 = 30.0;
+/// Schedulers that are named at most.
+const NAMES_MAX: usize = 3;
+
+/// All doubts, as half sentences: those that follow from the data, then what else the document knows.
+pub(super) fn doubts(document: &ResultsDocument, comparison: &Analysis<'_>, verdict: &Verdict) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if document.partial {
+        doubts.push("it was cut short".to_owned());
+    }
+    if failures::remark(comparison).is_some() {
+        doubts.push("processes failed (see under the table)".to_owned());
+    }
+    doubts.extend(settling(comparison));
+    doubts.extend(verdict.focus.iter().filter_map(|focus| few(comparison, &focus.figure)));
+    doubts.extend(document.doubts.iter().cloned());
+    doubts
+}
+
+/// Runs that had not settled, or began with a warm-up: the worst of each kind.
+fn settling(comparison: &Analysis<'_>) -> Vec<String> {
+    let mut unsettled: Vec<(String, f64, SettlingFigure)> = Vec::new();
+    let mut warming: Vec<(String, f64, SettlingFigure, f64)> = Vec::new();
+    for job in &comparison.jobs {
+        for direction in &job.operations {
+            for row in &direction.rows {
+                let name = || format!("{} under {}", job.name, comparison.variants[row.variant].label);
+                for settling in of_most_runs(row) {
+                    match settling {
+                        Settling::Unsettled { figure, difference } => unsettled.push((name(), difference, figure)),
+                        Settling::WarmUp { seconds, figure, difference } => {
+                            warming.push((name(), difference, figure, seconds));
+                        }
+                        Settling::Unknown | Settling::Settled => {}
+                    }
+                }
+            }
+        }
+    }
+    let mut doubts = Vec::new();
+    let differs = |figure: SettlingFigure, difference: f64| {
+        let what = match figure {
+            SettlingFigure::Iops => "IOPS",
+            SettlingFigure::MeanLatency => "latency",
+        };
+        format!("{what} {} at first", units::difference(difference))
+    };
+    if let Some((_, difference, figure)) = unsettled.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())) {
+        let who = named(unsettled.iter().map(|(name, ..)| name));
+        let differs = differs(*figure, *difference);
+        doubts.push(format!("{who} had not settled by the end (up to {differs}, by MSER): try a longer --runtime"));
+    }
+    if let Some((_, difference, figure, _)) = warming.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())) {
+        let longest = warming.iter().map(|(.., seconds)| *seconds).fold(0.0, f64::max);
+        let who = named(warming.iter().map(|(name, ..)| name));
+        let differs = differs(*figure, *difference);
+        let first = units::seconds(longest);
+        doubts.push(format!(
+            "the first {first} of {who} are unlike the rest (up to {differs}, by MSER): leave them out with --ramp, or \
+             try a longer --runtime"
+        ));
+    }
+    doubts
+}
+
+/// How the runs of a row had settled, if most of them, or half, had not: a device that pauses now and then makes some short run
+/// look so, but what lies in the load or the device shows in every repeat.
+fn of_most_runs(row: &Row) -> impl Iterator<Item = Settling> + use<'_> {
+    let states = || row.samples().map(|sample| sample.settling);
+    let unlike = states().filter(|state| matches!(state, Settling::WarmUp { .. } | Settling::Unsettled { .. })).count();
+    states().filter(move |_| 2 * unlike >= row.samples().len())
+}
+
+/// Some of the names, and how many more there are.
+fn named<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    let mut distinct: Vec<String> = Vec::new();
+    for name in names {
+        if !distinct.contains(name) {
+            distinct.push(name.clone());
+        }
+    }
+    let more = distinct.len().saturating_sub(NAMES_MAX);
+    distinct.truncate(NAMES_MAX);
+    if more > 0 {
+        distinct.push(format!("{more} more"));
+    }
+    list(&distinct)
+}
+
+/// A figure of too few I/Os.
+fn few(comparison: &Analysis<'_>, name: &FigureName) -> Option<String> {
+    let ios_min = match name.figure {
+        Figure::P99 => BEYOND_MIN / 0.01,
+        Figure::P99_9 => BEYOND_MIN / 0.001,
+        _ => IOS_MIN,
+    };
+    let (_, operation) = comparison.find(name).ok()?;
+    let fewest = operation.rows.iter().map(|row| row.ios_min()).min()?;
+    let figure = figure_in_words(name);
+    ((fewest as f64) < ios_min)
+        .then(|| format!("the {figure} rests on {fewest} I/O(s) in the run with the fewest: try a longer --runtime"))
+}

@@ -1,0 +1,181 @@
+//! Figures and their changes in words.
+
+use hoistway_answer::document::{Aspect, Change, Shift};
+use hoistway_answer::{Figure, FigureName};
+use hoistway_measure::Operation;
+
+use crate::text::columns::value;
+use crate::text::units;
+
+/// A figure in words: `p99 read latency of oltp`.
+pub fn figure_in_words(name: &FigureName) -> String {
+    format!("{} of {}", noun(name.figure, name.operation), name.job)
+}
+
+/// `p99 read latency`, `write bandwidth`, `fsyncs a second`.
+pub(super) fn noun(figure: Figure, operation: Operation) -> String {
+    let of = if operation == Operation::Sync { "fsync" } else { operation.name() };
+    match figure {
+        Figure::Iops if operation == Operation::Sync => "fsyncs a second".to_owned(),
+        Figure::Iops => format!("{of} IOPS"),
+        Figure::Bandwidth => format!("{of} bandwidth"),
+        Figure::Mean => format!("mean {of} latency"),
+        Figure::P50 => format!("median {of} latency"),
+        Figure::P99 => format!("p99 {of} latency"),
+        Figure::P99_9 => format!("p99.9 {of} latency"),
+        Figure::Max => format!("largest {of} latency"),
+    }
+}
+
+/// A change for the better by a factor, as the change of a figure: twice as good is half the latency.
+pub(super) fn relative(factor: f64, figure: Figure) -> String {
+    units::difference(if figure.higher_is_better() { factor - 1.0 } else { 1.0 / factor - 1.0 })
+}
+
+/// `-61.0% (95 %: -64.2% to -58.1%)`.
+pub(crate) fn change(change: Change, figure: Figure) -> String {
+    told(change, figure, "")
+}
+
+/// The same beside the two means, if these are known, and with what it is the change of if it is not theirs.
+pub(crate) fn change_between(change: Change, figure: Figure, means: Option<(f64, f64)>) -> String {
+    told(change, figure, means.map_or("", |(from, to)| of_runs(from, to, change.factor)))
+}
+
+fn told(change: Change, figure: Figure, of_runs: &str) -> String {
+    /// As much as sums may differ by in which the same stands.
+    const ROUNDING: f64 = 1e-9;
+    let told = relative(change.factor, figure) + of_runs;
+    match (change.low, change.high) {
+        (Some(low), Some(high)) => {
+            let ends = if figure.higher_is_better() { [low, high] } else { [high, low] };
+            let [from, to] = ends.map(|end| relative(end, figure));
+            // Only an interval without any width says that the runs do not differ: a narrow one is of many that do.
+            if high / low - 1.0 < ROUNDING {
+                format!("{told} in every run")
+            } else {
+                format!("{told} (95 %: {from} to {to})")
+            }
+        }
+        _ => told,
+    }
+}
+
+/// What has shifted, from what to what: `p99 read latency of oltp 4.49 ms -> 38.5 ms (8.6 times)`.
+pub fn shift(shift: &Shift) -> String {
+    let what = shifted(shift);
+    let (from, to) = match shift.aspect {
+        Aspect::Figure(figure) | Aspect::Worst(figure) => {
+            let shown = |number| value(figure, number, false);
+            (shown(shift.from), shown(shift.to))
+        }
+        Aspect::Fairness => (format!("{:.2}", shift.from), format!("{:.2}", shift.to)),
+    };
+    let of_what = match shift.aspect {
+        Aspect::Figure(Figure::Max) => " in a run",
+        _ => "",
+    };
+    let is_up = shift.to > shift.from;
+    let how_much = match shift.factor {
+        factor if factor >= 2.0 && is_up => format!("{} times", units::times(factor)),
+        factor if is_up => units::difference(factor - 1.0),
+        factor => units::difference(1.0 / factor - 1.0),
+    };
+    let of_runs = of_runs(shift.from, shift.to, shift.factor);
+    let certain = if shift.significant == Some(false) { ", within the noise" } else { "" };
+    format!("{what}{of_what} {from} -> {to} ({how_much}{of_runs}{certain})")
+}
+
+/// What has shifted: `p99 read latency of oltp`.
+fn shifted(shift: &Shift) -> String {
+    let what = match (shift.aspect, shift.operation) {
+        (Aspect::Figure(figure), Some(operation)) => noun(figure, operation),
+        (Aspect::Worst(figure), Some(operation)) => {
+            format!("{} of the job that is worst off", noun(figure, operation))
+        }
+        (Aspect::Fairness | Aspect::Figure(_) | Aspect::Worst(_), _) => "fairness (Jain's index)".to_owned(),
+    };
+    match shift.jobs {
+        1 => format!("{what} of {}", shift.job),
+        jobs => format!("{what} of {} and {} alike", shift.job, jobs - 1),
+    }
+}
+
+/// Of what may be lost more than is gained, by a factor of `gain`: the runs do not agree on it, so that it does not weigh. Not of a largest
+/// latency, which is a single I/O.
+pub(crate) fn may_lose_more(losses: &[Shift], gain: f64) -> Option<String> {
+    let is_doubtful = |loss: &&Shift| {
+        loss.significant == Some(false)
+            && !loss.weighs
+            && loss.factor > gain
+            && loss.aspect != Aspect::Figure(Figure::Max)
+    };
+    losses.iter().find(is_doubtful).map(shifted)
+}
+
+/// What to say behind a change that is not that of the two means beside it: what is judged is the geometric mean of the runs' ratios,
+/// which is another one where runs scatter.
+fn of_runs(from: f64, to: f64, factor: f64) -> &'static str {
+    /// As much as three digits of each may hide, and a bit.
+    const APART_MAX: f64 = 0.02;
+    let apart = (to / from).ln().abs() - factor.ln().abs();
+    if apart.abs() > APART_MAX { " in the geometric mean of its runs" } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_factor_for_the_better_is_less_latency_or_more_throughput() {
+        assert_eq!(relative(2.0, Figure::P99), "-50.0%");
+        assert_eq!(relative(0.5, Figure::P99), "+100%");
+        assert_eq!(relative(1.25, Figure::Iops), "+25.0%");
+        let told = change(Change { factor: 2.0, low: Some(1.6), high: Some(2.5) }, Figure::Mean);
+        assert_eq!(told, "-50.0% (95 %: -60.0% to -37.5%)");
+        let told = change(Change { factor: 2.0, low: Some(2.0), high: Some(2.0) }, Figure::Mean);
+        assert_eq!(told, "-50.0% in every run");
+        let told = change(Change { factor: 2.0, low: Some(1.9999), high: Some(2.0001) }, Figure::Mean);
+        assert_eq!(told, "-50.0% (95 %: -50.0% to -50.0%)");
+    }
+
+    #[test]
+    fn a_change_that_is_not_that_of_the_means_beside_it_says_of_what_it_is() {
+        assert_eq!(of_runs(881.0, 4976.0, 4.5), " in the geometric mean of its runs");
+        assert_eq!(of_runs(1.60, 2.67, 1.618), " in the geometric mean of its runs");
+        // Whichever of both is the larger one.
+        assert_eq!((of_runs(3.26, 1.27, 2.564), of_runs(1.27, 3.26, 2.56)), ("", ""));
+        let gain = Change { factor: 4.5, low: Some(1.306), high: Some(15.5) };
+        let told = change_between(gain, Figure::Iops, Some((881.0, 4976.0)));
+        assert_eq!(told, "+350% in the geometric mean of its runs (95 %: +30.6% to +1450%)");
+    }
+
+    #[test]
+    fn a_shift_says_from_what_to_what() {
+        let base = Shift {
+            job: "a".to_owned(),
+            jobs: 1,
+            operation: Some(Operation::Read),
+            aspect: Aspect::Figure(Figure::P99),
+            from: 4.49e6,
+            to: 38.5e6,
+            factor: 38.5 / 4.49,
+            significant: Some(true),
+            weighs: true,
+        };
+        assert_eq!(shift(&base), "p99 read latency of a 4.49 ms -> 38.5 ms (8.57 times)");
+        let max = Shift { aspect: Aspect::Figure(Figure::Max), ..base.clone() };
+        assert_eq!(shift(&max), "largest read latency of a in a run 4.49 ms -> 38.5 ms (8.57 times)");
+        let iops = Aspect::Figure(Figure::Iops);
+        let fewer =
+            Shift { aspect: iops, from: 100.0, to: 80.0, factor: 1.25, significant: Some(false), ..base.clone() };
+        assert_eq!(shift(&fewer), "read IOPS of a 100 -> 80.0 (-20.0%, within the noise)");
+        let faster = Shift { from: 7.34e9, to: 0.919e9, factor: 7.34 / 0.919, ..base.clone() };
+        assert_eq!(shift(&faster), "p99 read latency of a 7.34 s -> 919 ms (-87.5%)", "a gain");
+        let more = Shift { aspect: iops, from: 100.0, to: 150.0, factor: 1.5, ..base.clone() };
+        assert_eq!(shift(&more), "read IOPS of a 100 -> 150 (+50.0%)");
+        let unfair =
+            Shift { aspect: Aspect::Fairness, operation: None, jobs: 20, from: 1.0, to: 0.25, factor: 4.0, ..base };
+        assert_eq!(shift(&unfair), "fairness (Jain's index) of a and 19 alike 1.00 -> 0.25 (-75.0%)");
+    }
+}

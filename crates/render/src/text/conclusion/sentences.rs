@@ -1,0 +1,281 @@
+//! The sentences about one place: what to do, what that costs, what became of the others, and by what it was judged.
+
+use hoistway_answer::analysis::{Analysis, Estimate};
+use hoistway_answer::document::{Candidate, Decision, FocusFrom, Outcome, SetupSummary, Shift, Verdict};
+use hoistway_answer::{FigureName, ResultsDocument, WeightedFigure};
+
+use super::phrases::{change_between, figure_in_words, may_lose_more, noun, relative, shift};
+use crate::text::columns::value;
+use crate::text::units;
+use crate::text::words::{device_name, list};
+
+/// Losses that are told one by one.
+const LOSSES_MAX: usize = 6;
+/// Losses of somebody who was not chosen.
+const LOSSES_OF_OTHERS_MAX: usize = 2;
+
+/// A verdict in words.
+pub(super) struct Sentences<'a> {
+    pub(super) document: &'a ResultsDocument,
+    pub(super) comparison: &'a Analysis<'a>,
+    pub(super) verdict: &'a Verdict,
+}
+
+impl Sentences<'_> {
+    /// All that is said of this place alone.
+    pub(super) fn of_place(&self) -> Vec<String> {
+        let verdict = self.verdict;
+        let mut sentences = vec![self.first()];
+        if verdict.had_a_choice == Some(false) {
+            sentences.push(
+                "The schedulers never had a choice: hardly any request waited beside another, so they differ in nothing but \
+                 what they cost, and in what then comes sooner or later."
+                    .to_owned(),
+            );
+        }
+        if let Some(recommended) = self.recommended() {
+            sentences.push(self.costs(recommended));
+        }
+        sentences.extend(self.others());
+        sentences
+    }
+
+    fn first(&self) -> String {
+        let (verdict, place) = (self.verdict, self.place());
+        let nouns = self.nouns();
+        // A run for real has no --repeat.
+        let more = if self.document.is_real { "naming each scheduler three times" } else { "--repeat 3" };
+        match (verdict.decision, self.recommended()) {
+            (Decision::Change, Some(candidate)) if candidate.outcome == Outcome::BetterElsewhere => {
+                let gains = told(&weighing_first(&candidate.gains), LOSSES_OF_OTHERS_MAX);
+                let (from, to) = (self.reference(), self.words(&candidate.scheduler));
+                format!("{place}: change from {from} to {to}, which is no different in {nouns} and better at {gains}.")
+            }
+            (Decision::Change, Some(candidate)) => {
+                let (from, to) = (self.reference(), self.words(&candidate.scheduler));
+                format!("{place}: change from {from} to {to}: {}.", self.gained(candidate))
+            }
+            (Decision::OneRun, Some(candidate)) => format!(
+                "{place}: in this one run {} was ahead of {}: {}. One run does not say what is noise: {more} does.",
+                self.words(&candidate.scheduler),
+                self.reference(),
+                self.gained(candidate)
+            ),
+            (Decision::OneRun, None) => format!(
+                "{place}: in this one run nothing was worth a change from {} in {nouns} ({}). One run does not say what is noise: \
+                 {more} does.",
+                self.reference(),
+                self.shown(&verdict.reference)
+            ),
+            (Decision::Alone, _) => {
+                format!(
+                    "{place}: {nouns} under {} is {}.",
+                    self.words(&verdict.reference),
+                    self.shown(&verdict.reference)
+                )
+            }
+            (Decision::Keep | Decision::Change, _) => format!(
+                "{place}: keep {}: nothing here is worth a change in {nouns} ({}).",
+                self.reference(),
+                self.shown(&verdict.reference)
+            ),
+        }
+    }
+
+    fn place(&self) -> String {
+        match self.document.setups.get(self.verdict.setup as usize) {
+            Some(setup) if self.document.setups.len() > 1 => format!("On {}", place(&self.document.setups, setup)),
+            _ => {
+                let runs = self.document.runs.iter().find(|run| run.setup == self.verdict.setup);
+                let device = runs.map_or(&self.document.device, |run| self.document.place_of(run).0);
+                format!("For this load on {}", device_name(device))
+            }
+        }
+    }
+
+    /// A variant, by its label, as it stands in a sentence that says where it is.
+    fn words(&self, label: &str) -> String {
+        let variant = self.comparison.variants.iter().find(|variant| variant.label == label);
+        variant.map_or_else(|| label.to_owned(), |variant| variant.in_words())
+    }
+
+    /// What is to be used here, and what is in focus under it: `mq-deadline 1.42 ms on hdd, Linux 6.18`.
+    pub(super) fn in_short(&self) -> Option<String> {
+        let setup = self.document.setups.get(self.verdict.setup as usize)?;
+        let recommended = &self.verdict.recommended;
+        let place = place(&self.document.setups, setup);
+        Some(format!("{} under {} on {place}", self.shown(recommended), self.words(recommended)))
+    }
+
+    /// What one would change from: `the default (mq-deadline)`.
+    fn reference(&self) -> String {
+        let name = self.words(&self.verdict.reference);
+        if self.verdict.reference_is_default { format!("the default ({name})") } else { name }
+    }
+
+    fn recommended(&self) -> Option<&Candidate> {
+        let verdict = self.verdict;
+        verdict.candidates.iter().find(|candidate| candidate.scheduler == verdict.recommended)
+    }
+
+    pub(super) fn nouns(&self) -> String {
+        let figures = &self.verdict.focus;
+        let with_weight = |WeightedFigure { figure, weight }: &WeightedFigure| match figures.len() {
+            1 => self.named(figure),
+            _ => format!("{} (weight {weight})", self.named(figure)),
+        };
+        list(&figures.iter().map(with_weight).collect::<Vec<_>>())
+    }
+
+    /// A figure, with how many jobs it stands for.
+    fn named(&self, figure: &FigureName) -> String {
+        match self.verdict.alike.len() {
+            0 | 1 => figure_in_words(figure),
+            2 => format!("{} and the job like it (median)", figure_in_words(figure)),
+            jobs => format!("{} and the {} jobs like it (median)", figure_in_words(figure), jobs - 1),
+        }
+    }
+
+    fn estimate(&self, figure: &FigureName, label: &str) -> Option<Estimate> {
+        self.verdict.estimate(self.comparison, figure, label)
+    }
+
+    /// The figures under a variant, with their intervals.
+    fn shown(&self, label: &str) -> String {
+        let one = |WeightedFigure { figure, .. }: &WeightedFigure| {
+            let Some(estimate) = self.estimate(figure, label) else { return "nothing".to_owned() };
+            let text = value(figure.figure, estimate.mean, false);
+            match estimate.half_width {
+                Some(half) if estimate.mean > 0.0 => format!("{text} {}", units::spread(half / estimate.mean, false)),
+                _ => text,
+            }
+        };
+        self.verdict.focus.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What a candidate has gained: `p99 read latency of a 3.26 ms -> 1.27 ms, -61.0% (95 %: -64.2% to -58.1%)`.
+    fn gained(&self, candidate: &Candidate) -> String {
+        let moved = |WeightedFigure { figure, .. }: &WeightedFigure| {
+            let of = |label| self.estimate(figure, label).map(|estimate| value(figure.figure, estimate.mean, false));
+            let (from, to) = (of(&self.verdict.reference), of(&candidate.scheduler));
+            let arrow = from.zip(to).map(|(from, to)| format!(" {from} -> {to}")).unwrap_or_default();
+            format!("{}{arrow}", self.named(figure))
+        };
+        let figures = &self.verdict.focus;
+        let mean = |one: &WeightedFigure, label: &str| self.estimate(&one.figure, label).map(|estimate| estimate.mean);
+        let moved = figures.iter().map(moved).collect::<Vec<_>>().join(", ");
+        let Some(gain) = candidate.gain else { return moved };
+        match &figures[..] {
+            [one] => {
+                let means = mean(one, &self.verdict.reference).zip(mean(one, &candidate.scheduler));
+                format!("{moved}, {}", change_between(gain, one.figure.figure, means))
+            }
+            _ => format!("{moved}; together {} times as good", units::times(gain.factor)),
+        }
+    }
+
+    /// What the recommended one loses.
+    fn costs(&self, recommended: &Candidate) -> String {
+        let smallest = units::difference(self.verdict.smallest_effect).trim_start_matches('+').replace(".0%", " %");
+        if recommended.losses.is_empty() {
+            let noise = if self.verdict.decision == Decision::OneRun { "" } else { " beyond the noise" };
+            return format!("Nothing else gets worse by {smallest} or more{noise}.");
+        }
+        let doubt = recommended.gain.and_then(|gain| may_lose_more(&recommended.losses, gain.factor));
+        let more = if self.document.is_real { "naming each scheduler more often" } else { "a larger --repeat" };
+        let doubt = doubt
+            .map_or_else(String::new, |what| format!(" It may lose more in the {what} than it gains: {more} tells."));
+        format!("It costs, worst first: {}.{doubt}", told(&recommended.losses, LOSSES_MAX))
+    }
+
+    /// What became of those that were not chosen.
+    fn others(&self) -> Vec<String> {
+        let verdict = self.verdict;
+        if verdict.decision == Decision::Alone {
+            return Vec::new();
+        }
+        let mut sentences = Vec::new();
+        let others = || verdict.candidates.iter().filter(|candidate| candidate.scheduler != verdict.recommended);
+        let of = |outcome| others().filter(move |candidate| candidate.outcome == outcome);
+        let first = verdict.focus.first().map(|focus| focus.figure.figure);
+        let with_gain = |candidate: &Candidate| match (candidate.gain, first) {
+            (Some(gain), Some(figure)) if verdict.focus.len() == 1 => {
+                format!("{} ({})", self.words(&candidate.scheduler), relative(gain.factor, figure))
+            }
+            _ => self.words(&candidate.scheduler),
+        };
+        let better: Vec<String> = of(Outcome::Better).map(with_gain).collect();
+        if !better.is_empty() && verdict.decision != Decision::OneRun {
+            let reference = self.words(&verdict.reference);
+            sentences.push(format!("Also better than {reference}: {}.", list(&better)));
+        }
+        // By what is judged they are no better: no gain is told that there is not.
+        let elsewhere: Vec<String> =
+            of(Outcome::BetterElsewhere).map(|candidate| self.words(&candidate.scheduler)).collect();
+        if !elsewhere.is_empty() {
+            sentences.push(format!(
+                "Better than {} only in what is not judged: {}.",
+                self.words(&verdict.reference),
+                list(&elsewhere)
+            ));
+        }
+        sentences.extend(of(Outcome::Outweighed).map(|candidate| {
+            let losses = told(&weighing_first(&candidate.losses), LOSSES_OF_OTHERS_MAX);
+            format!("Not {}, which loses more than it gains: {losses}.", with_gain(candidate))
+        }));
+        let alike: Vec<String> = of(Outcome::NoDifference)
+            .chain(of(Outcome::WithinNoise))
+            .map(|candidate| self.words(&candidate.scheduler))
+            .collect();
+        if !alike.is_empty() && verdict.decision != Decision::OneRun {
+            let smallest = verdict.smallest_effect * 100.0;
+            sentences.push(format!("No different by {smallest} % beyond the noise: {}.", list(&alike)));
+        }
+        sentences
+    }
+
+    /// By what it was judged, and how to change that.
+    pub(super) fn judged_by(&self) -> Option<String> {
+        let focus = self.verdict.focus.first()?;
+        let noun = noun(focus.figure.figure, focus.figure.operation);
+        match self.verdict.focus_from {
+            FocusFrom::Asked => None,
+            // A run for real has no --focus.
+            FocusFrom::Load if self.document.is_real => Some(format!("Judged by {noun}, as this load is about that.")),
+            FocusFrom::Figures if self.document.is_real => {
+                Some(format!("Judged by {noun} of {}, for which somebody is likeliest to wait.", focus.figure.job))
+            }
+            FocusFrom::Load => {
+                Some(format!("Judged by {noun}, as this load is about that; --focus {} chooses it.", focus.figure))
+            }
+            FocusFrom::Figures => Some(format!(
+                "Judged by {noun} of {}, for which somebody is likeliest to wait; --focus JOB:OPERATION:FIGURE, such as {}, \
+                 chooses another figure.",
+                focus.figure.job, focus.figure
+            )),
+        }
+    }
+}
+
+/// `hdd, Linux 6.18`, with the host if there are several.
+fn place(setups: &[SetupSummary], setup: &SetupSummary) -> String {
+    let host = |setup: &SetupSummary| device_name(&setup.host);
+    let name = format!("{}, Linux {}", device_name(&setup.device), setup.kernel);
+    if setups.iter().any(|other| host(other) != host(setup)) { format!("{name}, host {}", host(setup)) } else { name }
+}
+
+/// Those that a verdict rests on, before those that are only told.
+fn weighing_first(shifts: &[Shift]) -> Vec<Shift> {
+    let (mut first, others): (Vec<Shift>, Vec<Shift>) = shifts.iter().cloned().partition(|shift| shift.weighs);
+    first.extend(others);
+    first
+}
+
+/// Shifts in words, and how many more there are.
+fn told(shifts: &[Shift], max: usize) -> String {
+    let mut words: Vec<String> = shifts.iter().take(max).map(shift).collect();
+    if shifts.len() > max {
+        words.push(format!("{} more", shifts.len() - max));
+    }
+    words.join("; ")
+}

@@ -1,0 +1,130 @@
+//! The comparison as comma-separated values.
+
+use hoistway_answer::analysis::{Analysis, JobAnalysis, OperationAnalysis, Row, Variant};
+use hoistway_answer::document::Front;
+use hoistway_answer::{Figure, ResultsDocument};
+
+use crate::text::failures::Failed;
+
+/// Columns before those of figures.
+const NAMES: [&str; 10] = [
+    "job_file",
+    "device",
+    "kernel",
+    "scheduler",
+    "block_layer",
+    "tunables",
+    "job",
+    "processes",
+    "direction",
+    "repeats",
+];
+
+/// Columns behind those of figures.
+const BEHIND: [&str; 2] = ["failed_processes", "errnos"];
+
+/// One line for each scheduler (with its setting), job and direction, after a line with the names of the columns.
+///
+/// Each figure has four columns: its mean over the repeats, half the width of its 95 % interval, the relative
+/// difference from the baseline, and whether that is significant (`true` or `false`). What there is not, as the
+/// interval of a single run, is empty. Latencies are in ns. Syncs have a line of their own and no
+/// bandwidth. Behind the figures stand the processes of the job that an error ended (in the repeat with the most) and the
+/// numbers of these errors. A job that failed before any I/O has a line without direction and figures.
+pub fn csv(document: &ResultsDocument) -> String {
+    let comparison = Analysis::of(document);
+    let mut records = vec![header()];
+    for job in &comparison.jobs {
+        for operation in &job.operations {
+            records.extend(operation.rows.iter().map(|row| record(document, &comparison, job, operation, row)));
+        }
+        let idle = (0..)
+            .zip(&comparison.variants)
+            .filter(|(variant, _)| job.operations.iter().all(|operation| operation.row(*variant).is_none()));
+        records.extend(idle.filter_map(|(_, variant)| record_of_failure(document, variant, job)));
+    }
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for record in records {
+        writer.write_record(record).expect("a record in memory, as long as the others");
+    }
+    let bytes = writer.into_inner().expect("a buffer in memory");
+    String::from_utf8(bytes).expect("it was made of text")
+}
+
+fn header() -> Vec<String> {
+    let figures = Figure::ALL.into_iter().flat_map(|figure| {
+        ["", "_half_width", "_vs_baseline", "_significant"].map(|suffix| format!("{}{suffix}", figure.key()))
+    });
+    let names = NAMES.into_iter().map(str::to_owned).chain(["ios".to_owned()]).chain(figures);
+    names.chain(BEHIND.into_iter().map(str::to_owned)).collect()
+}
+
+/// The columns before the direction.
+fn names(document: &ResultsDocument, variant: &Variant<'_>, job: &JobAnalysis) -> Vec<String> {
+    let block_layer = match variant.first().front {
+        Front::Mq => "mq",
+        Front::Legacy => "legacy",
+    };
+    let (device, kernel) = document.place_of(variant.first());
+    vec![
+        document.job_file.clone(),
+        crate::text::words::device_name(device),
+        kernel.to_owned(),
+        variant.scheduler().to_owned(),
+        block_layer.to_owned(),
+        variant.setting(),
+        job.name.clone(),
+        job.processes.to_string(),
+    ]
+}
+
+fn record(
+    document: &ResultsDocument,
+    comparison: &Analysis<'_>,
+    job: &JobAnalysis,
+    operation: &OperationAnalysis,
+    row: &Row,
+) -> Vec<String> {
+    let variant = &comparison.variants[row.variant];
+    let baseline = operation.baseline_of(comparison, row);
+    let mut record = names(document, variant, job);
+    record.extend([
+        operation.operation.name().to_owned(),
+        row.samples().len().to_string(),
+        row.samples().map(|sample| sample.ios).sum::<u64>().to_string(),
+    ]);
+    for figure in Figure::ALL {
+        if !figure.is_of(operation.operation) {
+            record.extend([const { String::new() }; 4]);
+            continue;
+        }
+        let estimate = row.estimate(figure);
+        let difference = baseline.and_then(|baseline| row.difference(baseline, figure));
+        let or_empty = |value: Option<String>| value.unwrap_or_default();
+        record.extend([
+            estimate.mean.to_string(),
+            or_empty(estimate.half_width.map(|half_width| half_width.to_string())),
+            or_empty(difference.and_then(|difference| difference.relative).map(|relative| relative.to_string())),
+            or_empty(difference.and_then(|difference| difference.is_significant()).map(|is| is.to_string())),
+        ]);
+    }
+    record.extend(failure(&Failed::of(job.job, variant)));
+    record
+}
+
+/// The line of a job without any I/O, if it failed.
+fn record_of_failure(document: &ResultsDocument, variant: &Variant<'_>, job: &JobAnalysis) -> Option<Vec<String>> {
+    let failed = Failed::of(job.job, variant);
+    if failed.is_empty() {
+        return None;
+    }
+    let mut record = names(document, variant, job);
+    record.extend([String::new(), variant.runs.len().to_string(), "0".to_owned()]);
+    record.resize(header().len() - 2, String::new());
+    record.extend(failure(&failed));
+    Some(record)
+}
+
+fn failure(failed: &Failed) -> [String; 2] {
+    let errnos: Vec<String> = failed.errnos.iter().map(i32::to_string).collect();
+    [failed.processes_max().to_string(), errnos.join(" ")]
+}

@@ -1,0 +1,84 @@
+//! Processes that an error ended: without a word about them their figures look like any others.
+
+use std::collections::BTreeSet;
+
+use hoistway_answer::analysis::{Analysis, JobAnalysis, Variant};
+use hoistway_answer::document::FailedProcesses;
+
+use crate::text::words::list;
+
+/// All of them in one remark; None if there are none.
+pub(crate) fn remark(comparison: &Analysis<'_>) -> Option<String> {
+    let failed: Vec<String> = comparison.jobs.iter().filter_map(|job| of_job(job, &comparison.variants)).collect();
+    (!failed.is_empty()).then(|| format!("FAILED, and their figures end there: {}.", failed.join("; ")))
+}
+
+/// What failed of a job under one variant.
+#[derive(Debug, Default)]
+pub(crate) struct Failed {
+    /// How many of its processes, in the repeats in which some did.
+    counts: BTreeSet<u32>,
+    /// By which errors, as positive numbers of Linux.
+    pub(crate) errnos: BTreeSet<i32>,
+}
+
+impl Failed {
+    pub(crate) fn of(job: u32, variant: &Variant<'_>) -> Self {
+        let mut of_all = Self::default();
+        let summaries = variant.runs.iter().flat_map(|run| &run.jobs).filter(|summary| summary.job == job);
+        for failed in summaries.map(|summary| &summary.failed).filter(|failed| !failed.is_empty()) {
+            of_all.counts.insert(failed.iter().map(|alike| alike.processes).sum());
+            of_all.errnos.extend(failed.iter().map(|FailedProcesses { errno, .. }| *errno));
+        }
+        of_all
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// Of the repeat with the most; 0 if none failed.
+    pub(crate) fn processes_max(&self) -> u32 {
+        self.counts.last().copied().unwrap_or(0)
+    }
+}
+
+/// `reader under none and bfq (1 to 3 of 3 processes, EIO)`: the fewest and the most in the runs that had some.
+fn of_job(job: &JobAnalysis, variants: &[Variant<'_>]) -> Option<String> {
+    let mut labels = Vec::new();
+    let mut all = Failed::default();
+    for variant in variants {
+        let failed = Failed::of(job.job, variant);
+        if !failed.is_empty() {
+            labels.push(variant.label.clone());
+        }
+        all.counts.extend(failed.counts);
+        all.errnos.extend(failed.errnos);
+    }
+    let (fewest, most) = (all.counts.first()?, all.counts.last()?);
+    let count = if fewest == most { most.to_string() } else { format!("{fewest} to {most}") };
+    let errors: Vec<String> = all.errnos.into_iter().map(name).collect();
+    let is_all = labels.len() > 1 && labels.len() == variants.len();
+    let total = match job.processes {
+        1 => "1 process".to_owned(),
+        processes => format!("{processes} processes"),
+    };
+    let labels = if is_all { "all schedulers".to_owned() } else { list(&labels) };
+    Some(format!("{} under {labels} ({count} of {total}, {})", job.name, list(&errors)))
+}
+
+/// The errors that I/O of a simulation can end with.
+fn name(errno: i32) -> String {
+    let name = match errno {
+        5 => "EIO",
+        11 => "EAGAIN",
+        19 => "ENODEV",
+        22 => "EINVAL",
+        28 => "ENOSPC",
+        61 => "ENODATA",
+        95 => "EOPNOTSUPP",
+        110 => "ETIMEDOUT",
+        _ => return format!("errno {errno}"),
+    };
+    name.to_owned()
+}

@@ -1,0 +1,151 @@
+//! The cells of one job's table, whatever it is drawn with.
+
+use hoistway_answer::analysis::{Analysis, JobAnalysis, OperationAnalysis};
+use hoistway_measure::Operation;
+
+use crate::text::colour::{Mark, marks};
+use crate::text::columns::Column;
+
+/// How much room a table takes: each takes less than those before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Spacing {
+    /// Two blanks between columns.
+    Wide,
+    /// One blank.
+    Close,
+    /// One blank, and the baseline is not named in headers if its name is longer than figures are. Elsewhere it may be longer.
+    Narrow,
+    /// As well, and the schedulers of guests and host are in lines of their own, as are figures and their spreads.
+    Stacked,
+}
+
+impl Spacing {
+    /// What headers call the baseline.
+    pub(crate) fn baseline(self, name: &str) -> &str {
+        let most = if self >= Self::Narrow { FIGURE_CHARACTERS } else { HEADER_CHARACTERS };
+        if name.chars().count() > most { NAMELESS } else { name }
+    }
+
+    /// What a row is called.
+    fn label(self, name: &str) -> String {
+        match name.split_once(OVER) {
+            Some((guest, host)) if self == Self::Stacked => format!("{guest}\nover {}", host.replace(' ', "\n  ")),
+            None if self == Self::Stacked => name.replace(' ', "\n  "),
+            _ => name.to_owned(),
+        }
+    }
+
+    /// A figure with its spread.
+    fn cell(self, text: String) -> String {
+        // The unit stands before it, behind a blank, too.
+        let spread =
+            text.rfind(' ').filter(|at| text[at + 1..].starts_with(['±', '+'])).filter(|_| self == Self::Stacked);
+        spread.map_or_else(|| text.clone(), |at| format!("{}\n{}", &text[..at], &text[at + 1..]))
+    }
+}
+
+/// Between the schedulers of guests and host in the name of a row.
+const OVER: &str = "-over-";
+/// What a baseline with a long name is called in the header of a narrow table.
+pub(crate) const NAMELESS: &str = "base";
+/// What baselines are called that are different schedulers.
+const OF_PLACE: &str = "its place";
+/// As long as a header may be where there is room.
+const HEADER_CHARACTERS: usize = 20;
+/// As long as most differences are.
+const FIGURE_CHARACTERS: usize = 8;
+
+/// The cells of a table.
+pub(crate) struct Grid {
+    /// Of the columns of figures.
+    pub(crate) headers: Vec<String>,
+    pub(crate) lines: Vec<GridLine>,
+}
+
+/// A line of a table: one operation under one variant.
+pub(crate) struct GridLine {
+    pub(crate) label: String,
+    pub(crate) operation: Operation,
+    /// What the columns of figures show, and whether it is best or worst.
+    pub(crate) cells: Vec<(String, Option<Mark>)>,
+}
+
+impl GridLine {
+    /// Lines of text that it takes.
+    pub(crate) fn height(&self) -> usize {
+        let texts = self.cells.iter().map(|(text, _)| text).chain([&self.label]);
+        texts.map(|text| text.lines().count()).max().unwrap_or(1)
+    }
+}
+
+impl Grid {
+    pub(crate) fn new(
+        comparison: &Analysis<'_>,
+        job: &JobAnalysis,
+        columns: &[Column],
+        spacing: Spacing,
+        ascii: bool,
+    ) -> Self {
+        let baseline = spacing.baseline(baseline(comparison));
+        let lines = |operation| lines(comparison, operation, columns, spacing, ascii);
+        Self {
+            headers: columns.iter().map(|column| column.header(baseline)).collect(),
+            lines: job.operations.iter().flat_map(lines).collect(),
+        }
+    }
+}
+
+/// What headers call that with which others are compared: of several places each has its own.
+pub(crate) fn baseline<'a>(comparison: &Analysis<'a>) -> &'a str {
+    let baselines = comparison.distinct_baselines();
+    let [first, others @ ..] = &baselines[..] else { return "" };
+    let first = &comparison.variants[*first];
+    match others {
+        [] => first.name(),
+        _ if others.iter().all(|one| comparison.variants[*one].scheduler() == first.scheduler()) => first.scheduler(),
+        _ => OF_PLACE,
+    }
+}
+
+fn lines(
+    comparison: &Analysis<'_>,
+    operation: &OperationAnalysis,
+    columns: &[Column],
+    spacing: Spacing,
+    ascii: bool,
+) -> Vec<GridLine> {
+    let line = |variant: usize| GridLine {
+        label: spacing.label(&comparison.variants[variant].label),
+        operation: operation.operation,
+        cells: Vec::with_capacity(columns.len()),
+    };
+    let mut lines: Vec<GridLine> = operation.rows.iter().map(|row| line(row.variant)).collect();
+    for column in columns {
+        let cell = |row| column.cell(operation.operation, row, operation.baseline_of(comparison, row), ascii);
+        let texts: Vec<String> = operation.rows.iter().map(cell).collect();
+        let marks = column_marks(operation, *column, &texts);
+        for ((line, text), mark) in lines.iter_mut().zip(texts).zip(marks) {
+            line.cells.push((spacing.cell(text), mark));
+        }
+    }
+    lines
+}
+
+/// Best and worst of a column. Over repeats: beyond the noise.
+fn column_marks(operation: &OperationAnalysis, column: Column, texts: &[String]) -> Vec<Option<Mark>> {
+    let rows = &operation.rows;
+    let Some(figure) = column.judged().filter(|figure| figure.is_of(operation.operation)) else {
+        return vec![None; rows.len()];
+    };
+    if rows.iter().all(|row| row.samples().len() == 1) {
+        let values: Vec<f64> = rows.iter().map(|row| row.estimate(figure).mean).collect();
+        return marks(&values, texts, figure.higher_is_better());
+    }
+    let ranking = operation.ranking(figure);
+    let mark = |index: usize| match index {
+        index if ranking.is_best(index) => Some(Mark::Best),
+        index if ranking.is_worst(index) => Some(Mark::Worst),
+        _ => None,
+    };
+    (0..rows.len()).map(mark).collect()
+}

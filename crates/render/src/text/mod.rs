@@ -1,0 +1,49 @@
+//! Rendering of results: takes a result document, returns text. Nothing is measured, chosen or printed here.
+
+mod advice;
+mod aligned;
+mod cells;
+mod colour;
+mod columns;
+mod conclusion;
+mod csv;
+mod diff;
+mod failures;
+mod grid;
+mod layout;
+mod line;
+mod lines;
+mod markdown;
+mod table;
+mod tuning;
+mod units;
+mod words;
+mod wrap;
+
+use hoistway_answer::{Figure, ResultsDocument};
+
+pub use self::csv::csv;
+pub use aligned::aligned;
+pub use cells::{JobCells, LineCells, cells};
+pub use colour::Mark;
+pub use conclusion::{DOUBT, conclusion, figure_in_words, shift_in_words};
+pub use diff::{diff, diff_conclusion, diff_markdown};
+pub use line::run_line;
+pub use markdown::markdown;
+pub use table::{Style, table};
+pub use tuning::{TuningCells, TuningTable, standing_in_words, tuning, tuning_cells, tuning_conclusion, tuning_round};
+pub use wrap::{hanging, wrapped};
+
+/// A value of a figure with its unit, in three digits.
+pub fn figure_value(figure: Figure, value: f64) -> String {
+    columns::value(figure, value, false)
+}
+
+/// The document as JSON to be stored or read by other programs: indented, with a newline at the end.
+///
+/// [`ResultsDocument::from_json`] reads it back. Numbers that JSON does not know (NaN, infinity) become null.
+pub fn json(document: &ResultsDocument) -> String {
+    let mut text = serde_json::to_string_pretty(document).expect("a document's keys are all strings");
+    text.push('\n');
+    text
+}

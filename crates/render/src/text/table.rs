@@ -1,0 +1,212 @@
+//! The comparison table.
+
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::analysis::{Analysis, JobAnalysis, Variant};
+use hoistway_answer::document::{Decision, Verdict};
+use serde_json::Value;
+
+use crate::text::advice::advice;
+use crate::text::columns::Column;
+use crate::text::failures;
+use crate::text::grid::{Grid, NAMELESS, Spacing, baseline};
+use crate::text::layout::Layout;
+use crate::text::units;
+use crate::text::words::{device_name, list};
+use crate::text::wrap::hanging;
+
+/// How tables look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Colour the best figure of each column green and the worst red.
+    pub colour: bool,
+    /// Columns of the terminal: less important columns of a wider table are left out. None for no limit.
+    pub width: Option<u16>,
+    /// Also the columns that most readers can do without: medians, p99.9.
+    pub wide: bool,
+    /// Nothing but ASCII in what is added here; names and notices stay as they are.
+    pub ascii: bool,
+}
+
+/// Where tables are made to fit in, if they can, when no width is given.
+pub(crate) const USUAL_WIDTH: usize = 100;
+
+/// Prose is as wide as this, however narrow the terminal.
+const WIDTH_MIN: usize = 40;
+
+/// The comparison as text: a line about the set-up, a table for each job of the job file, the notices, and what it all
+/// means.
+///
+/// A job's processes (clones) are taken together: IOPS and bandwidth are *sums* over them, latencies are total
+/// latencies (fio's `lat`) from the merged histograms. Repeats of a run are averaged, but for the largest latency.
+pub fn table(document: &ResultsDocument, style: &Style) -> String {
+    let comparison = Analysis::of(document);
+    let mut text = match style.width {
+        None => set_up(document) + "\n",
+        Some(width) => hanging(&set_up(document), usize::from(width).max(WIDTH_MIN), 0, 2),
+    };
+    for job in comparison.jobs.iter().filter(|job| !job.operations.is_empty()) {
+        text += &format!("\n{}\n", title(job));
+        text += &job_table(&comparison, job, style);
+    }
+    text.push('\n');
+    let prose_width = style.width.map_or(USUAL_WIDTH, usize::from).clamp(WIDTH_MIN, USUAL_WIDTH);
+    for line in remarks(document, &comparison, style.ascii) {
+        text += &hanging(&line, prose_width, 0, 2);
+    }
+    if !document.conclusion.is_empty() {
+        text.push('\n');
+    }
+    for sentence in &document.conclusion {
+        text += &hanging(sentence, prose_width, 0, 2);
+    }
+    let is_change = |verdict: &Verdict| verdict.decision == Decision::Change;
+    if document.advice.is_empty() && !document.is_real && document.verdicts.iter().any(is_change) {
+        text += &hanging("--advice DEVICE, such as --advice sda, tells what to write for that.", prose_width, 0, 2);
+    }
+    text + &advice(document, prose_width)
+}
+
+/// A job and how many processes it has.
+pub(crate) fn title(job: &JobAnalysis) -> String {
+    let processes = if job.processes == 1 { "1 process".to_owned() } else { format!("{} processes", job.processes) };
+    format!("{}, {processes}", job.name)
+}
+
+/// What the figures hold for.
+pub(crate) fn set_up(document: &ResultsDocument) -> String {
+    let plural = |count, name| if count == 1 { format!("1 {name}") } else { format!("{count} {name}s") };
+    let place = |device: &Value, kernel: &str, cpus, hw_queues| {
+        let (cpus, hw_queues) = (plural(cpus, "CPU"), plural(hw_queues, "hardware queue"));
+        format!("{}, Linux {kernel}, {cpus}, {hw_queues}", device_name(device))
+    };
+    let mut places: Vec<String> =
+        document.setups.iter().map(|at| place(&at.device, &at.kernel, at.cpus, at.hw_queues)).collect();
+    if places.is_empty() {
+        places.push(place(&document.device, &document.kernel, document.cpus, document.hw_queues));
+    }
+    format!(
+        "{} on {}, seed {}, {} {}",
+        document.job_file,
+        places.join("; "),
+        document.seed,
+        simulated_time(document),
+        if document.is_real { "for real" } else { "simulated" },
+    )
+}
+
+/// Virtual time of a run: the same for all of them, or from the shortest to the longest.
+fn simulated_time(document: &ResultsDocument) -> String {
+    let times = || document.runs.iter().map(|run| run.simulated_seconds);
+    let (shortest, longest) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
+    let (shortest, longest) = (units::seconds(shortest.min(longest)), units::seconds(longest));
+    if shortest == longest { longest } else { format!("{shortest} to {longest}") }
+}
+
+/// The lines under the tables.
+pub(crate) fn remarks(document: &ResultsDocument, comparison: &Analysis<'_>, ascii: bool) -> Vec<String> {
+    let mut lines: Vec<String> = failures::remark(comparison).into_iter().collect();
+    if comparison.jobs.iter().any(|job| !job.operations.is_empty()) {
+        lines.push(
+            "IOPS and bandwidth: sum over the job's processes. Latency: total (fio's lat), all their I/Os.".to_owned(),
+        );
+    } else {
+        lines.push("There was no I/O.".to_owned());
+    }
+    let repeats = comparison.repeats();
+    if repeats > 1 {
+        let sign = if ascii { "+-" } else { "±" };
+        lines.push(format!(
+            "Means of {repeats} repeats (max: the largest); {sign} is half the 95 % confidence interval. Differences are \
+             paired: same seed, same offered load. In brackets: not beyond the noise."
+        ));
+    }
+    let baselines = comparison.distinct_baselines();
+    if baselines.len() > 1 {
+        let names: Vec<String> = baselines.iter().map(|one| comparison.variants[*one].label.clone()).collect();
+        let called = baseline(comparison);
+        lines.push(format!("vs {called}: each row is compared with the one of its own place: {}.", list(&names)));
+    }
+    lines.extend(comparison.variants.iter().filter_map(Variant::tunables));
+    if document.partial {
+        lines.push("Cut short: some runs are missing.".to_owned());
+    }
+    lines.extend(document.notices.iter().cloned());
+    lines
+}
+
+/// The table of one job, as narrow as it must be.
+fn job_table(comparison: &Analysis<'_>, job: &JobAnalysis, style: &Style) -> String {
+    let table = JobTable { comparison, job, style };
+    let limit = style.width.map_or(USUAL_WIDTH, usize::from);
+    let columns = if style.wide { &Column::ALL[..] } else { &Column::MAIN };
+    for spacing in [Spacing::Wide, Spacing::Close] {
+        let layout = table.layout(columns, spacing);
+        // Where no width is given, nothing is cut to fit.
+        if layout.width() <= limit || (spacing == Spacing::Close && style.width.is_none()) {
+            return table.text(&Narrowed { spacing, layout, left_out: Vec::new() });
+        }
+    }
+    let (dispensable, last) = Column::DISPENSABLE.split_at(Column::BEFORE_STACKING);
+    let narrow = table.narrowed(columns, dispensable, Spacing::Narrow, limit);
+    if narrow.layout.width() <= limit {
+        return table.text(&narrow);
+    }
+    let stacked = table.narrowed(columns, dispensable, Spacing::Stacked, limit);
+    if stacked.layout.width() <= limit {
+        return table.text(&stacked);
+    }
+    table.text(&table.narrowed(columns, &[dispensable, last].concat(), Spacing::Stacked, limit))
+}
+
+/// What a job's table is made from.
+struct JobTable<'a> {
+    comparison: &'a Analysis<'a>,
+    job: &'a JobAnalysis,
+    style: &'a Style,
+}
+
+/// A table without the columns for which there was no room.
+struct Narrowed {
+    spacing: Spacing,
+    layout: Layout,
+    left_out: Vec<Column>,
+}
+
+impl JobTable<'_> {
+    fn layout(&self, columns: &[Column], spacing: Spacing) -> Layout {
+        let ascii = self.style.ascii;
+        Layout::new(&Grid::new(self.comparison, self.job, columns, spacing, ascii), spacing, ascii)
+    }
+
+    /// The table without as many of the dispensable columns as it takes to fit in.
+    fn narrowed(&self, all: &[Column], dispensable: &[Column], spacing: Spacing, limit: usize) -> Narrowed {
+        let mut columns = all.to_vec();
+        let mut narrowed = Narrowed { spacing, layout: self.layout(&columns, spacing), left_out: Vec::new() };
+        for dispensable in dispensable {
+            if narrowed.layout.width() <= limit {
+                break;
+            }
+            if let Some(index) = columns.iter().position(|column| column == dispensable) {
+                narrowed.left_out.push(columns.remove(index));
+                narrowed.layout = self.layout(&columns, spacing);
+            }
+        }
+        narrowed
+    }
+
+    fn text(&self, narrowed: &Narrowed) -> String {
+        let baseline = baseline(self.comparison);
+        let called = narrowed.spacing.baseline(baseline);
+        let mut notes = Vec::new();
+        if called == NAMELESS && called != baseline {
+            notes.push(format!("({called}: {baseline})"));
+        }
+        if !narrowed.left_out.is_empty() {
+            let names: Vec<String> = narrowed.left_out.iter().map(|column| column.name(called)).collect();
+            notes.push(format!("(no room for: {})", names.join(", ")));
+        }
+        let width = self.style.width.map_or(USUAL_WIDTH, usize::from).max(WIDTH_MIN);
+        let notes: String = notes.iter().map(|note| hanging(note, width, 0, 2)).collect();
+        narrowed.layout.text(self.style.colour) + &notes
+    }
+}

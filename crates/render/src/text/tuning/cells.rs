@@ -1,0 +1,172 @@
+//! The tables of a search as cells, for whoever draws them otherwise.
+
+use hoistway_answer::FigureName;
+use hoistway_answer::tuning::{Budget, Effect, Round, Standing, Tuning};
+
+use crate::text::columns::value;
+use crate::text::conclusion::figure_in_words;
+use crate::text::units;
+use crate::text::words::device_name;
+
+/// Knobs that explain less are not told.
+const SHARE_MIN: f64 = 0.01;
+/// Knobs that are told at most.
+const EFFECTS_MAX: usize = 12;
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct TuningTable {
+    /// What it shows.
+    pub title: String,
+    /// Of its columns.
+    pub headers: Vec<String>,
+    /// As many cells each.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// What stands in the text of a search.
+#[derive(Clone, Debug)]
+pub struct TuningCells {
+    /// What was searched.
+    pub set_up: String,
+    /// The last round, the best first.
+    pub finalists: Option<TuningTable>,
+    /// The settings of the first round that no other beats, if there is more than one.
+    pub front: Option<TuningTable>,
+    /// What mattered, the most first.
+    pub effects: Option<TuningTable>,
+    /// The shares of the variance in these rows, 0 to 1.
+    pub shares: Vec<f64>,
+}
+
+/// The tables of a search.
+#[must_use]
+pub fn tuning_cells(tuning: &Tuning) -> TuningCells {
+    let finalists = tuning.rounds.last().map(|last| {
+        let title = format!("the last round, {}, the best first", tuning_round(last));
+        table(tuning, title, &last.settings, true)
+    });
+    let first = tuning.rounds.first().filter(|_| tuning.front.len() > 1);
+    let front = first.map(|first| {
+        let title = format!("nobody beats these in everything: of {}", tuning_round(first));
+        table(tuning, title, &tuning.front, false)
+    });
+    let told: Vec<&Effect> =
+        tuning.effects.iter().filter(|effect| effect.share >= SHARE_MIN).take(EFFECTS_MAX).collect();
+    let effects = (!told.is_empty()).then(|| effects(tuning, &told));
+    TuningCells {
+        set_up: set_up(tuning),
+        finalists,
+        front,
+        effects,
+        shares: told.iter().map(|effect| effect.share).collect(),
+    }
+}
+
+fn effects(tuning: &Tuning, told: &[&Effect]) -> TuningTable {
+    let row = |effect: &&Effect| {
+        let of = effect.scheduler.as_ref().map(|name| format!("{name}.")).unwrap_or_default();
+        vec![
+            format!("{of}{}", effect.knob),
+            format!("{:.0} %", effect.share * 100.0),
+            effect.best.clone(),
+            effect.worst.clone(),
+            format!("{} times", units::times(effect.factor)),
+            effect.settings.to_string(),
+        ]
+    };
+    TuningTable {
+        title: format!(
+            "what mattered to the {}: each among the settings that have it",
+            figure_in_words(&tuning.objective.figure)
+        ),
+        headers: ["knob", "of the variance", "best", "worst", "between them", "settings"].map(str::to_owned).to_vec(),
+        rows: told.iter().map(row).collect(),
+    }
+}
+
+fn set_up(tuning: &Tuning) -> String {
+    let budget = match tuning.budget {
+        Budget::Runs(runs) => format!("{runs} runs"),
+        Budget::VirtualNs(ns) => format!("{} of virtual time", units::seconds(ns as f64 / 1e9)),
+    };
+    format!(
+        "{} on {}, Linux {}, {} CPUs, seed {}: {}; {} of {} settings tried in {} runs of {budget}",
+        tuning.job_file,
+        device_name(&tuning.device),
+        tuning.kernel,
+        tuning.cpus,
+        tuning.seed,
+        tuning.objective,
+        tuning.rounds.first().map_or(0, |first| first.settings.len()),
+        tuning.settings_possible,
+        tuning.runs.len(),
+    )
+}
+
+/// What a round was: `9 settings in runs of 0.50 s with 2 seeds`.
+#[must_use]
+pub fn tuning_round(round: &Round) -> String {
+    let seeds = round.settings.iter().map(|standing| standing.seeds).max().unwrap_or(0);
+    let runs = match round.runtime_ns {
+        Some(ns) => format!("runs of {}", units::seconds(ns as f64 / 1e9)),
+        None => "whole runs".to_owned(),
+    };
+    format!("{} settings in {runs} with {seeds} seeds", round.settings.len())
+}
+
+/// Standings, with what they are beside the first or without.
+fn table(tuning: &Tuning, title: String, standings: &[Standing], beside: bool) -> TuningTable {
+    let figures = tuning.objective.figures();
+    let mut headers = vec!["setting".to_owned()];
+    headers.extend(figures.iter().map(ToString::to_string));
+    if beside {
+        headers.push("beside the best".to_owned());
+    }
+    let has_conditions = !tuning.objective.conditions.is_empty();
+    if has_conditions {
+        headers.push("conditions".to_owned());
+    }
+    let row = |standing: &Standing| {
+        let mut row = vec![standing.setting.to_string()];
+        row.extend(figures.iter().map(|name| shown(standing, name)));
+        if beside {
+            row.push(beside_best(standing));
+        }
+        if has_conditions {
+            row.push(if standing.holds { "kept" } else { "missed" }.to_owned());
+        }
+        row
+    };
+    TuningTable { title, headers, rows: standings.iter().map(row).collect() }
+}
+
+/// A setting with its figures, and whether it keeps the conditions: `none: p99 read latency of a 1.20 ms ±1.0%; conditions kept`.
+#[must_use]
+pub fn standing_in_words(tuning: &Tuning, standing: &Standing) -> String {
+    let figures = tuning.objective.figures().into_iter();
+    let figures = figures.map(|name| format!("{} {}", figure_in_words(name), shown(standing, name)));
+    let conditions = match (tuning.objective.conditions.is_empty(), standing.holds) {
+        (true, _) => "",
+        (false, true) => "; conditions kept",
+        (false, false) => "; conditions missed",
+    };
+    format!("{}: {}{conditions}", standing.setting, figures.collect::<Vec<_>>().join(", "))
+}
+
+/// In brackets what is not beyond the noise.
+fn beside_best(standing: &Standing) -> String {
+    let Some(change) = standing.beside_best.filter(|change| change.factor != 1.0) else { return "-".to_owned() };
+    let text = format!("{} times", units::times(change.factor));
+    if change.is_better() || change.is_worse() { text } else { format!("({text})") }
+}
+
+/// A figure with its interval.
+pub(super) fn shown(standing: &Standing, name: &FigureName) -> String {
+    let Some(spread) = standing.figures.get(name) else { return "-".to_owned() };
+    let text = value(name.figure, spread.mean, false);
+    match spread.half_width {
+        Some(half) if spread.mean > 0.0 => format!("{text} {}", units::spread(half / spread.mean, false)),
+        _ => text,
+    }
+}

@@ -1,0 +1,37 @@
+//! What a search found: tables for people, and sentences.
+
+mod cells;
+mod sentences;
+
+use hoistway_answer::tuning::Tuning;
+
+use crate::text::lines::lines;
+use crate::text::wrap::hanging;
+
+pub use cells::{TuningCells, TuningTable, standing_in_words, tuning_cells, tuning_round};
+pub use sentences::tuning_conclusion;
+
+/// Rows of a table at most.
+const ROWS_MAX: usize = 12;
+
+/// The search as text: what was searched, the last round, the front, what mattered, what it means.
+#[must_use]
+pub fn tuning(tuning: &Tuning, width: usize) -> String {
+    let cells = tuning_cells(tuning);
+    // Of a single round the front is among those above it.
+    let front = cells.front.filter(|_| tuning.rounds.len() > 1);
+    let mut text = hanging(&cells.set_up, width, 0, 2);
+    for mut table in [cells.finalists, front, cells.effects].into_iter().flatten() {
+        let more = table.rows.len().saturating_sub(ROWS_MAX);
+        table.rows.truncate(ROWS_MAX);
+        text += &format!("\n{}\n{}", table.title, lines(table.headers, table.rows));
+        if more > 0 {
+            text += &format!("({more} more)\n");
+        }
+    }
+    text.push('\n');
+    for line in tuning.notices.iter().chain(&tuning.conclusion) {
+        text += &hanging(line, width, 0, 2);
+    }
+    text
+}

@@ -1,0 +1,155 @@
+//! The sentences of a search.
+
+use hoistway_answer::document::Change;
+use hoistway_answer::tuning::{Found, Setting, Standing, Tuning};
+
+use super::cells::shown;
+use crate::text::conclusion::{change, change_between, figure_in_words, may_lose_more, shift_in_words};
+use crate::text::units;
+use crate::text::words::{device_name, list};
+
+/// What is less is no gain.
+const SMALLEST_EFFECT: f64 = 0.02;
+/// Settings that are told one by one.
+const NAMES_MAX: usize = 4;
+/// Losses that are told one by one.
+const LOSSES_MAX: usize = 6;
+
+/// What a search means, a sentence each; none if it found nothing yet.
+#[must_use]
+pub fn tuning_conclusion(tuning: &Tuning) -> Vec<String> {
+    let Some(found) = &tuning.found else { return Vec::new() };
+    let mut sentences = vec![first(tuning, found)];
+    if !found.holds {
+        return sentences;
+    }
+    let conditions = &tuning.objective.conditions;
+    for (condition, margin) in conditions.iter().zip(&found.best.margins) {
+        let Some(margin) = margin else { continue };
+        let sure = match margin.low {
+            Some(low) if low >= 1.0 => "beyond the noise",
+            _ => "on average, but not beyond the noise",
+        };
+        sentences.push(format!("It keeps \"{condition}\" {sure}, by a factor of {}.", units::times(margin.factor)));
+    }
+    let open: Vec<String> = found.undecided.iter().take(NAMES_MAX).map(in_words).collect();
+    if !open.is_empty() {
+        let more = found.undecided.len() - open.len();
+        let more = if more > 0 { format!("{more} more") } else { String::new() };
+        let names: Vec<String> = open.into_iter().chain(Some(more).filter(|more| !more.is_empty())).collect();
+        let seeds = found.best.seeds;
+        sentences.push(format!("After {seeds} seeds it cannot be told apart from {}.", list(&names)));
+    }
+    if is_another_advised(found) {
+        sentences.extend(costs(found));
+    }
+    let tried = tuning.rounds.first().map_or(0, |first| first.settings.len()) as u64;
+    if tried < tuning.settings_possible {
+        sentences.push(format!(
+            "{tried} of {} settings were tried: another may be better (--budget tries more, --knob narrows what is searched).",
+            tuning.settings_possible
+        ));
+    }
+    sentences
+}
+
+fn first(tuning: &Tuning, found: &Found) -> String {
+    let objective = &tuning.objective;
+    let (figure, device) = (&objective.figure, device_name(&tuning.device));
+    let noun = figure_in_words(figure);
+    let best = in_words(&found.best.setting);
+    if !found.holds {
+        let missed = objective.conditions.iter().zip(&found.best.margins).filter_map(|(condition, margin)| {
+            let factor = margin.map_or(0.0, |margin| margin.factor);
+            let misses = margin.is_none() || !condition.is_met(factor.ln());
+            let by = if margin.is_none() {
+                "for lack of such I/O".to_owned()
+            } else {
+                format!("by a factor of {}: {}", units::times(1.0 / factor), shown(&found.best, &condition.figure))
+            };
+            misses.then(|| format!("\"{condition}\" ({by})"))
+        });
+        let missed: Vec<String> = missed.collect();
+        return format!(
+            "For this load on {device}, no setting that was tried keeps the conditions. The closest is {best}, which misses {}.",
+            list(&missed)
+        );
+    }
+    let reference = in_words(&found.reference.setting);
+    let now = shown(&found.best, figure);
+    if found.best.setting == found.reference.setting {
+        return format!(
+            "For this load on {device}: keep {reference}: nothing that was tried is better in {noun} ({now})."
+        );
+    }
+    if !found.reference.holds {
+        let than = found.gain.map(|gain| format!(", {}", change(gain, figure.figure))).unwrap_or_default();
+        return format!(
+            "For this load on {device}: {best}: {noun} {now}{than} from {reference}, which does not keep the conditions."
+        );
+    }
+    match found.gain.filter(is_worth_it) {
+        Some(gain) => {
+            let before = shown(&found.reference, figure);
+            let mean = |standing: &Standing| standing.figures.get(figure).map(|estimate| estimate.mean);
+            let means = mean(&found.reference).zip(mean(&found.best));
+            let than = change_between(gain, figure.figure, means);
+            let alone = if is_outweighed(found) { "by this objective alone " } else { "" };
+            format!(
+                "For this load on {device}: {alone}change from {reference} to {best}: {noun} {before} -> {now}, {than}."
+            )
+        }
+        None => format!(
+            "For this load on {device}: keep {reference}: the best that was found, {best}, is not better in {noun} by 2 % beyond \
+             the noise ({now})."
+        ),
+    }
+}
+
+/// Whether a gain is a reason to change.
+fn is_worth_it(gain: &Change) -> bool {
+    gain.is_better() && gain.factor >= 1.0 + SMALLEST_EFFECT
+}
+
+/// Whether another setting is named than what there is.
+fn is_another_advised(found: &Found) -> bool {
+    let is_other = found.best.setting != found.reference.setting;
+    is_other && (!found.reference.holds || found.gain.as_ref().is_some_and(is_worth_it))
+}
+
+/// Whether the best loses more elsewhere than it gains: what was asked for is not all that somebody may want.
+fn is_outweighed(found: &Found) -> bool {
+    let gain = found.gain.map_or(1.0, |gain| gain.factor);
+    found.losses.iter().flatten().any(|loss| loss.weighs && loss.factor > gain)
+}
+
+/// What the best loses beside the figure that was searched for, if anybody looked.
+fn costs(found: &Found) -> Option<String> {
+    let losses = found.losses.as_ref()?;
+    if losses.is_empty() {
+        return Some("Nothing else gets worse by 2 % or more beyond the noise.".to_owned());
+    }
+    let mut told: Vec<String> = losses.iter().take(LOSSES_MAX).map(shift_in_words).collect();
+    if losses.len() > LOSSES_MAX {
+        told.push(format!("{} more", losses.len() - LOSSES_MAX));
+    }
+    let told = told.join("; ");
+    Some(if is_outweighed(found) {
+        format!(
+            "It loses more than it gains, worst first: {told}. A condition (subject to) keeps what must not be lost."
+        )
+    } else {
+        let gain = found.gain.filter(is_worth_it);
+        let doubt = gain.and_then(|gain| may_lose_more(losses, gain.factor));
+        let doubt = doubt.map_or_else(String::new, |what| {
+            format!(" It may lose more in the {what} than it gains: the runs do not say.")
+        });
+        format!("It costs, worst first: {told}.{doubt}")
+    })
+}
+
+/// `mq-deadline with fifo_batch=4 and nr_requests=64`.
+fn in_words(setting: &Setting) -> String {
+    let knobs: Vec<String> = setting.knobs().map(|(name, text)| format!("{name}={text}")).collect();
+    if knobs.is_empty() { setting.scheduler.clone() } else { format!("{} with {}", setting.scheduler, list(&knobs)) }
+}

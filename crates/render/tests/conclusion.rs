@@ -1,0 +1,409 @@
+//! The sentences under a comparison: that they say what the verdict is, and never claim what noise may have made.
+
+use crate::support;
+use crate::support::judged;
+use crate::support::place;
+
+use hoistway_answer::document::{JobSummary, LatencySummary, LockSummary, Run, SyncSummary};
+use hoistway_answer::{FigureName, ResultsDocument};
+use hoistway_measure::{Direction, Settling};
+use hoistway_render::text::{conclusion, figure_in_words};
+use serde_json::json;
+
+use judged::{job, three, told};
+use place::place;
+use support::{direction, document, run};
+
+/// Repeats of one job of reads with these IOPS under each scheduler; latencies go with them.
+fn repeated(schedulers: &[(&str, &[f64])]) -> ResultsDocument {
+    let runs = schedulers.iter().flat_map(|(name, iops)| {
+        iops.iter().zip(0..).map(|(iops, repeat)| Run {
+            repeat,
+            ..run(name, vec![("a", 1, vec![direction(Direction::Read, *iops, 1e9 / iops)])])
+        })
+    });
+    document(runs.collect())
+}
+
+#[test]
+fn whoever_is_better_beyond_the_noise_is_worth_a_change() {
+    let document = repeated(&[
+        ("none", &[1000.0, 1010.0, 990.0]),
+        ("kyber", &[2000.0, 2020.0, 1985.0]),
+        ("bfq", &[1200.0, 1190.0, 1210.0]),
+    ]);
+    let sentences = conclusion(&document);
+    assert!(
+        sentences[0].starts_with(
+            "For this load on nvme-datacenter: change from none to kyber: p99 read latency of a 4.00 ms -> 2.00 ms, -50.0% (95 %: "
+        ),
+        "{sentences:?}"
+    );
+    assert_eq!(sentences[1], "Nothing else gets worse by 2 % or more beyond the noise.");
+    assert!(sentences[2].starts_with("Also better than none: bfq (-16.7%)."), "{sentences:?}");
+    assert!(sentences[3].contains("--focus JOB:OPERATION:FIGURE, such as a:read:p99"), "{sentences:?}");
+    assert_eq!(sentences.len(), 4);
+}
+
+#[test]
+fn within_the_noise_or_below_the_smallest_effect_the_default_stays() {
+    let mut document = repeated(&[
+        ("none", &[1000.0, 1300.0, 900.0]),
+        ("mq-deadline", &[1000.0, 1301.0, 901.0]),
+        ("bfq", &[1300.0, 900.0, 1400.0]),
+    ]);
+    document.default_scheduler = Some("mq-deadline".to_owned());
+    let text = told(&document);
+    assert!(
+        text.contains(": keep the default (mq-deadline): nothing here is worth a change in p99 read latency of a ("),
+        "{text}"
+    );
+    assert!(text.contains("No different by 2 % beyond the noise: none and bfq."), "{text}");
+    document.smallest_effect = Some(0.1);
+    assert!(told(&document).contains("No different by 10 % beyond the noise"));
+    document.baseline = Some("none".to_owned());
+    assert!(told(&document).contains(": keep none: nothing here"), "who was asked for is no default");
+}
+
+#[test]
+fn single_runs_are_told_as_what_they_are() {
+    let text = told(&repeated(&[("none", &[1000.0]), ("kyber", &[2000.0])]));
+    assert!(
+        text.contains("in this one run kyber was ahead of none: p99 read latency of a 4.00 ms -> 2.00 ms, -50.0%."),
+        "{text}"
+    );
+    assert!(text.contains("--repeat 3"), "{text}");
+    let text = told(&repeated(&[("none", &[1000.0]), ("kyber", &[1000.0])]));
+    assert!(text.contains("in this one run nothing was worth a change from none"), "{text}");
+}
+
+#[test]
+fn whoever_lost_more_than_it_gained_is_not_ahead_of_one_run_either() {
+    let of = |scheduler: &str, reader_ns: f64, writer_iops: f64| {
+        let reader = ("reader", 1, vec![direction(Direction::Read, 1e9 / reader_ns, reader_ns)]);
+        run(scheduler, vec![reader, ("writer", 1, vec![direction(Direction::Write, writer_iops, 1e6)])])
+    };
+    let text = told(&document(vec![of("none", 4e6, 1000.0), of("bfq", 2e6, 10.0), of("kyber", 3e6, 990.0)]));
+    assert!(text.contains("in this one run kyber was ahead of none: mean read latency of reader"), "{text}");
+    assert!(text.contains("Nothing else gets worse by 2 % or more.\n"), "no noise is known of one run: {text}");
+    assert!(text.contains("Not bfq (-50.0%), which loses more than it gains: write IOPS of writer"), "{text}");
+    let text = told(&document(vec![of("none", 4e6, 1000.0), of("bfq", 2e6, 10.0)]));
+    assert!(text.contains("in this one run nothing was worth a change from none"), "{text}");
+    assert!(text.contains("Not bfq (-50.0%), which loses"), "{text}");
+}
+
+#[test]
+fn one_scheduler_alone_is_told_with_its_interval_and_its_doubts() {
+    let mut document = repeated(&[("none", &[1000.0, 1010.0, 990.0])]);
+    document.doubts = vec!["the device is unlike yours".to_owned()];
+    let text = told(&document);
+    assert!(
+        text.starts_with("For this load on nvme-datacenter: p99 read latency of a under none is 4.00 ms ±"),
+        "{text}"
+    );
+    assert!(text.ends_with("Uncertain: the device is unlike yours."), "{text}");
+}
+
+#[test]
+fn a_better_mean_with_a_much_worse_p99_and_stalls_is_no_reason_to_change() {
+    // What a scheduler that idles does to a desktop: most reads are fast, and some wait very long.
+    let document = three(&[
+        ("none", &|factor| vec![job("interactive", 0, 2e6 * factor, |_| {})]),
+        ("bfq", &|factor| {
+            vec![job("interactive", 0, 8e5 * factor, |summary| {
+                let latency = &mut summary.directions[0].lat_ns;
+                (latency.p99, latency.max) = (68_000_000, 8_500_000_000);
+            })]
+        }),
+    ]);
+    let mut document = document;
+    document.focus = "interactive:read:mean".parse().ok();
+    let text = told(&document);
+    assert!(text.contains(": keep none: nothing here is worth a change in mean read latency of interactive"), "{text}");
+    assert!(
+        text.contains(
+            "Not bfq (-60.0%), which loses more than it gains: largest read latency of interactive in a run 61.1 ms -> 8.50 s"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("p99 read latency of interactive 8.01 ms -> 68.0 ms (8.49 times)"), "{text}");
+}
+
+#[test]
+fn what_the_recommended_one_costs_is_told_worst_first_commits_and_others_throughput_included() {
+    let syncs = |summary: &mut JobSummary, ms: f64| {
+        let lat_ns = LatencySummary {
+            mean: ms * 1e6,
+            p99: (ms * 2e6) as u64,
+            max: (ms * 3e6) as u64,
+            ..LatencySummary::default()
+        };
+        summary.sync =
+            Some(SyncSummary { syncs: 4000, syncs_per_second: 2000.0 / ms, lat_ns, distribution: Default::default() });
+    };
+    let jobs = |reads_ns: f64, backup: f64, ms: f64| {
+        move |factor: f64| {
+            vec![
+                job("backends", 0, reads_ns * factor, |summary| syncs(summary, ms)),
+                job("backup", 1, 1e6, |summary| {
+                    summary.directions[0].iops *= backup * factor;
+                    summary.directions[0].bytes_per_second *= backup * factor;
+                }),
+            ]
+        }
+    };
+    let document = three(&[("none", &jobs(1e6, 1.0, 1.0)), ("bfq", &jobs(2e5, 0.5, 1.3))]);
+    let sentences = conclusion(&document);
+    assert!(
+        sentences[0].contains("change from none to bfq: p99 read latency of backends 4.01 ms -> 801 µs"),
+        "{sentences:?}"
+    );
+    let losses = sentences[1].strip_prefix("It costs, worst first: ").unwrap();
+    assert!(losses.starts_with("read IOPS of backup 1.00 k -> 501 (-50.0%); "), "{losses}");
+    assert!(losses.contains("p99 fsync latency of backends 2.00 ms -> 2.60 ms (+30.0%)"), "{losses}");
+}
+
+#[test]
+fn jobs_that_are_alike_are_judged_as_one_and_unfairness_among_them_is_a_loss() {
+    let guests = |means: [f64; 3]| {
+        move |factor: f64| {
+            (0..3)
+                .map(|guest| {
+                    job(&format!("guest{guest}"), guest, means[guest as usize] * factor, |summary| {
+                        summary.alike = Some(0)
+                    })
+                })
+                .collect::<Vec<_>>()
+        }
+    };
+    let fair = three(&[("none", &guests([2e6; 3])), ("kyber", &guests([1e6; 3]))]);
+    let text = told(&fair);
+    assert!(text.contains("p99 read latency of guest0 and the 2 jobs like it (median) 8.01 ms -> 4.01 ms"), "{text}");
+    // The first of them is told nowhere as if it were the median.
+    let odd = three(&[("none", &guests([60e6, 2e6, 2e6])), ("kyber", &guests([60e6, 1e6, 1e6]))]);
+    let text = told(&odd);
+    assert!(text.contains("jobs like it (median) 8.01 ms -> 4.01 ms, -50.0%"), "{text}");
+    let unfair = three(&[("none", &guests([2e6; 3])), ("kyber", &guests([1e6, 1.5e6, 40e6]))]);
+    let text = told(&unfair);
+    assert!(text.contains("Not kyber (-25.0%), which loses more than it gains"), "{text}");
+    assert!(
+        text.contains("p99 read latency of the job that is worst off of guest0 and 2 alike 8.01 ms -> 160 ms"),
+        "{text}"
+    );
+}
+
+#[test]
+fn whoever_asked_for_a_focus_gets_it_and_the_author_of_a_load_may_say_what_it_is_about() {
+    let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
+    let focus: FigureName = "a:read:iops".parse().unwrap();
+    assert_eq!(figure_in_words(&focus), "read IOPS of a");
+    document.focus = Some(focus);
+    let text = told(&document);
+    assert!(text.contains("change from none to kyber: read IOPS of a 1.00 k -> 2.00 k, "), "{text}");
+    assert!(text.contains("Judged by read IOPS, as this load is about that"), "{text}");
+    document.focuses = vec!["a:read:max".parse().unwrap(), "a:read:mean*3".parse().unwrap()];
+    let text = told(&document);
+    assert!(text.contains("largest read latency of a 30.5 ms -> 15.2 ms, mean read latency of a"), "{text}");
+    assert!(text.contains("; together 2.00 times as good"), "{text}");
+    assert!(!text.contains("Judged by"), "they know: {text}");
+}
+
+#[test]
+fn a_figure_that_the_results_do_not_have_is_replaced_by_one_that_they_have() {
+    let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
+    document.focus = Some("a:write:iops".parse().unwrap());
+    assert!(told(&document).contains("p99 read latency of a"));
+}
+
+#[test]
+fn schedulers_that_the_kernel_lacks_have_no_part_in_it() {
+    let mut document =
+        repeated(&[("none", &[1000.0, 1010.0]), ("noop", &[2000.0, 2010.0]), ("bfq", &[1000.0, 1011.0])]);
+    document.runs.iter_mut().filter(|run| run.scheduler == "noop").for_each(|run| run.ran_as = Some("4.20".to_owned()));
+    let text = told(&document);
+    assert!(text.contains("keep none") && !text.contains("noop"), "{text}");
+}
+
+#[test]
+fn a_scheduler_that_never_had_a_choice_is_told() {
+    let mut document = repeated(&[("none", &[1000.0, 1010.0, 990.0]), ("bfq", &[1000.0, 1011.0, 991.0])]);
+    for run in &mut document.runs {
+        run.simulated_ios = 10_000;
+        run.disks = serde_json::from_value(json!([{
+            "file": "/dev/sda", "stat": "", "read_ios": 0, "read_merges": 0, "read_ms": 0, "write_ios": 0, "write_merges": 0,
+            "write_ms": 0, "in_queue_ms": 0, "util_percent": 0.0, "choices": 3
+        }]))
+        .unwrap();
+    }
+    assert!(told(&document).contains("The schedulers never had a choice"), "{}", told(&document));
+    document.runs[4].disks[0].choices = Some(5000);
+    assert!(!told(&document).contains("never had a choice"));
+    for run in &mut document.runs {
+        // Whatever none is said to have had is no choice.
+        run.disks[0].choices = Some(if run.scheduler == "none" { 5000 } else { 3 });
+    }
+    assert!(told(&document).contains("never had a choice"), "{}", told(&document));
+    document.runs[4].disks[0].choices = None;
+    assert!(!told(&document).contains("never had a choice"), "nobody counted");
+}
+
+#[test]
+fn each_place_has_a_verdict_of_its_own() {
+    let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
+    let elsewhere = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[500.0, 505.0])]);
+    let settings = |kernel: &str| serde_json::Map::from_iter([("kernel".to_owned(), json!(kernel))]);
+    let at = |kernel: &str| place("hdd", kernel, Some("none"));
+    document.runs.extend(elsewhere.runs.into_iter().map(|run| Run { setup: 1, ..run }));
+    for run in &mut document.runs {
+        let kernel = ["4.19", "6.18"][run.setup as usize];
+        run.variant = hoistway_answer::document::RunVariant::new(&run.scheduler, settings(kernel));
+    }
+    document.setups = vec![at("4.19"), at("6.18")];
+    let text = told(&document);
+    assert!(text.contains("On hdd, Linux 4.19: change from the default (none) to kyber: "), "{text}");
+    assert!(text.contains("On hdd, Linux 6.18: keep the default (none): "), "{text}");
+    assert!(
+        text.contains("under kyber on hdd, Linux 4.19; ") && text.contains(" under none on hdd, Linux 6.18."),
+        "{text}"
+    );
+    assert_eq!(text.matches("chooses another figure").count(), 1, "{text}");
+}
+
+#[test]
+fn a_run_for_real_names_no_option_that_it_does_not_have() {
+    let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
+    assert!(told(&document).contains("--focus JOB:OPERATION:FIGURE"));
+    document.is_real = true;
+    let text = told(&document);
+    assert!(text.contains("for which somebody is likeliest to wait.") && !text.contains("--focus"), "{text}");
+    for other in [&[2000.0], &[500.0]] {
+        let mut document = repeated(&[("none", &[1000.0]), ("kyber", other)]);
+        assert!(told(&document).contains("--repeat 3 does"));
+        document.is_real = true;
+        let text = told(&document);
+        assert!(text.contains("naming each scheduler three times does") && !text.contains("--repeat"), "{text}");
+    }
+}
+
+#[test]
+fn runs_that_had_not_settled_are_named() {
+    let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
+    let figure = hoistway_measure::settling::SettlingFigure::Iops;
+    document.runs[0].jobs[0].directions[0].settling = Settling::WarmUp { seconds: 2.5, figure, difference: 0.4 };
+    document.runs[2].jobs[0].directions[0].settling = Settling::Unsettled { figure, difference: -0.3 };
+    let doubt = told(&document);
+    assert!(
+        doubt.contains("Uncertain: a under kyber had not settled by the end (up to IOPS -30.0% at first, by MSER)"),
+        "{doubt}"
+    );
+    assert!(doubt.contains("the first 2.50 s of a under none are unlike the rest (up to IOPS +40.0%"), "{doubt}");
+}
+
+#[test]
+fn one_run_of_three_that_looks_unsettled_is_no_reason_to_doubt_and_two_are() {
+    let mut document = repeated(&[("none", &[1000.0, 1010.0, 990.0]), ("kyber", &[2000.0, 2010.0, 1990.0])]);
+    let figure = hoistway_measure::settling::SettlingFigure::Iops;
+    for (repeats, is_told) in [(1, false), (2, true)] {
+        for run in &mut document.runs[..repeats] {
+            run.jobs[0].directions[0].settling = Settling::Unsettled { figure, difference: -0.3 };
+        }
+        assert_eq!(told(&document).contains("a under none had not settled by the end"), is_told, "{}", told(&document));
+    }
+}
+
+#[test]
+fn nothing_is_concluded_from_nothing() {
+    assert!(conclusion(&document(Vec::new())).is_empty());
+}
+
+#[test]
+fn a_setting_is_recommended_in_words_and_what_the_scheduler_has_anyway_is_the_default() {
+    let one = [("mq-deadline", &[1000.0, 1010.0][..]), ("none", &[1000.0, 1010.0]), ("a", &[2000.0, 2010.0])];
+    let mut document = repeated(&one);
+    for run in document.runs.iter_mut().filter(|run| run.scheduler != "none") {
+        let batch = if run.scheduler == "a" { 4 } else { 16 };
+        run.scheduler = "mq-deadline".to_owned();
+        run.tunables = serde_json::Map::from_iter([("fifo_batch".to_owned(), json!(batch))]);
+        run.variant = hoistway_answer::document::RunVariant::new("mq-deadline", run.tunables.clone());
+        run.variant.is_default = batch == 16;
+    }
+    document.default_scheduler = Some("mq-deadline".to_owned());
+    // Whatever stands first.
+    for _ in 0..document.runs.len() {
+        document.runs.rotate_left(1);
+        let text = told(&document);
+        let change =
+            "change from the default (mq-deadline with fifo_batch=16) to mq-deadline with fifo_batch=4: p99 read";
+        assert!(text.contains(change), "{text}");
+        assert_eq!(hoistway_answer::Analysis::of(&document).variants.len(), 3);
+    }
+    // The kernel's scheduler, but nothing of what is compared is what it has anyway.
+    document.runs.iter_mut().for_each(|run| run.variant.is_default = false);
+    let text = told(&document);
+    assert!(text.contains("change from mq-deadline with fifo_batch="), "{text}");
+}
+
+/// Two repeats of bfq and one of none whose lock was held for so much of the time, percent.
+fn with_locks(busy_percents: [f64; 2]) -> Vec<String> {
+    let mut document = repeated(&[("none", &[400_000.0]), ("bfq", &[200_000.0, 200_000.0])]);
+    for (run, busy) in document.runs[1..].iter_mut().zip(busy_percents) {
+        run.locks = Some(LockSummary {
+            held_percent: busy / 8.0,
+            waited_percent: 40.0,
+            taken_per_io: 3.0,
+            lists_taken_per_io: None,
+            busy_percent: Some(busy),
+            ceiling_iops: Some(200_000.0 / (busy / 100.0)),
+        });
+    }
+    conclusion(&document)
+}
+
+#[test]
+fn a_lock_that_is_held_all_the_time_is_told_with_what_it_allows() {
+    let told = with_locks([100.0, 99.0]);
+    let sentences: Vec<_> = told.iter().filter(|sentence| sentence.contains("cannot give more")).collect();
+    assert_eq!(sentences.len(), 1, "{told:?}");
+    assert!(sentences[0].starts_with("bfq cannot give more than 201 k I/Os a second here: its one lock"), "{told:?}");
+}
+
+#[test]
+fn a_lock_that_leaves_room_in_any_repeat_is_not_told_of() {
+    for busy in [[100.0, 80.0], [50.0, 50.0]] {
+        let told = with_locks(busy);
+        assert!(!told.iter().any(|sentence| sentence.contains("cannot give more")), "{told:?}");
+    }
+}
+
+#[test]
+fn a_mean_of_a_handful_of_ios_is_in_doubt() {
+    let of = |ios: u64| {
+        let few = move |mean: f64| {
+            move |factor: f64| {
+                vec![job("few", 0, mean * factor, |summary| {
+                    (summary.directions[0].ios, summary.directions[0].bytes) = (ios, ios * 4096);
+                })]
+            }
+        };
+        told(&three(&[("none", &few(2e6)), ("kyber", &few(1e6))]))
+    };
+    let text = of(3);
+    assert!(text.contains("change from none to kyber: mean read latency of few 2.00 ms"), "{text}");
+    assert!(
+        text.contains("Uncertain: the mean read latency of few rests on 3 I/O(s) in the run with the fewest"),
+        "{text}"
+    );
+    assert!(of(29).contains("rests on 29 I/O(s)") && !of(30).contains("rests on"), "{}", of(30));
+}
+
+#[test]
+fn two_jobs_that_are_alike_are_one_and_the_job_like_it() {
+    let both = |mean: f64| {
+        move |factor: f64| {
+            let one = |name, number| job(name, number, mean * factor, |summary| summary.alike = Some(0));
+            vec![one("a", 0), one("b", 1)]
+        }
+    };
+    let text = told(&three(&[("none", &both(2e6)), ("kyber", &both(1e6))]));
+    assert!(text.contains("p99 read latency of a and the job like it (median)"), "{text}");
+}

@@ -1,0 +1,125 @@
+//! Several devices, kernels or hosts in one document: what rows are compared with, and what is said of each place.
+
+use crate::support;
+use crate::support::place;
+
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::{Run, RunVariant, Statistics};
+use hoistway_answer::verdict::verdicts;
+use hoistway_measure::Direction;
+use hoistway_render::text::{Style, csv, markdown, table};
+use serde_json::{Map, json};
+
+use place::place;
+use support::{direction, document, run};
+
+/// I/Os a second of schedulers on each device, with the scheduler that the kernel gives it.
+type Places<'a> = [(&'a str, &'a str, &'a [(&'a str, f64)])];
+
+const TWO: &Places<'_> =
+    &[("hdd", "bfq", &[("none", 100.0), ("bfq", 200.0)]), ("nvme", "none", &[("none", 1000.0), ("bfq", 500.0)])];
+
+/// Three repeats of a job of reads.
+fn of_places(places: &Places<'_>) -> ResultsDocument {
+    let run_of = |setup: u32, device: &str, scheduler: &str, iops: f64, repeat: u32| {
+        let iops = iops * [1.0, 1.01, 0.995][repeat as usize];
+        let jobs = vec![("a", 1, vec![direction(Direction::Read, iops, 1e9 / iops)])];
+        let variant = RunVariant::new(scheduler, Map::from_iter([("device".to_owned(), json!(device))]));
+        Run { setup, repeat, variant, ..run(scheduler, jobs) }
+    };
+    let mut runs = Vec::new();
+    for (setup, (device, _, schedulers)) in (0..).zip(places) {
+        for (scheduler, iops) in *schedulers {
+            runs.extend((0..3).map(|repeat| run_of(setup, device, scheduler, *iops, repeat)));
+        }
+    }
+    let mut document = document(runs);
+    document.setups = places.iter().map(|(device, default, _)| place(device, "7.2", Some(default))).collect();
+    document.default_scheduler = Some(places[0].1.to_owned());
+    document
+}
+
+/// Rows with the one that each is compared with, and the difference of its I/Os a second in percent.
+fn compared(document: &ResultsDocument) -> Vec<(String, Option<String>, Option<i64>)> {
+    let rows = Statistics::of(document).rows.into_iter();
+    rows.map(|row| {
+        let difference = row.figures.get("iops").unwrap().from_baseline.as_ref().and_then(|one| one.relative);
+        (row.scheduler, row.compared_with, difference.map(|relative| (relative * 100.0).round() as i64))
+    })
+    .collect()
+}
+
+#[test]
+fn each_row_is_compared_with_the_default_of_its_own_place() {
+    let two = of_places(TWO);
+    let owned = |rows: [(&str, &str, Option<i64>); 4]| {
+        rows.map(|(row, with, difference)| (row.to_owned(), Some(with.to_owned()), difference)).to_vec()
+    };
+    let expected = owned([
+        ("none device=hdd", "bfq device=hdd", Some(-50)),
+        ("bfq device=hdd", "bfq device=hdd", None),
+        ("none device=nvme", "none device=nvme", None),
+        ("bfq device=nvme", "none device=nvme", Some(-50)),
+    ]);
+    assert_eq!(compared(&two), expected);
+    for text in [table(&two, &Style::default()), markdown(&two)] {
+        assert!(text.contains("its place") && !text.contains("+900%"), "{text}");
+        let prose = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let told =
+            "vs its place: each row is compared with the one of its own place: bfq device=hdd and none device=nvme.";
+        assert!(prose.contains(told), "{prose}");
+    }
+    let csv = csv(&two);
+    let column = csv.lines().next().unwrap().split(',').position(|name| name == "iops_vs_baseline").unwrap();
+    let cells = csv.lines().skip(1).map(|line| line.split(',').nth(column).unwrap());
+    let differences: Vec<Option<i64>> =
+        cells.map(|cell| cell.parse::<f64>().ok().map(|relative| (relative * 100.0).round() as i64)).collect();
+    assert_eq!(differences, [Some(-50), None, None, Some(-50)]);
+}
+
+#[test]
+fn where_all_places_have_the_same_default_the_header_names_it() {
+    let places: &Places<'_> =
+        &[("hdd", "none", &[("none", 100.0), ("bfq", 200.0)]), ("nvme", "none", &[("none", 1000.0), ("bfq", 500.0)])];
+    let text = table(&of_places(places), &Style::default());
+    assert!(text.contains("vs none: each row is compared with the one of its own place"), "{text}");
+    let one = of_places(&places[..1]);
+    assert!(!table(&one, &Style::default()).contains("its own place"));
+    assert!(compared(&one).iter().all(|(_, with, _)| with.is_none()), "with one place there is no doubt");
+}
+
+#[test]
+fn the_verdict_on_a_place_is_about_its_own_default() {
+    let verdicts = verdicts(&of_places(TWO));
+    let told: Vec<(&str, &str)> = verdicts.iter().map(|one| (&*one.reference, &*one.recommended)).collect();
+    assert_eq!(told, [("bfq device=hdd", "bfq device=hdd"), ("none device=nvme", "none device=nvme")]);
+    assert!(verdicts.iter().all(|one| one.reference_is_default));
+}
+
+#[test]
+fn a_scheduler_that_was_named_is_that_of_each_place_and_a_row_that_was_named_is_one_for_all() {
+    let with = |baseline: &str| ResultsDocument { baseline: Some(baseline.to_owned()), ..of_places(TWO) };
+    let differences = |document: &ResultsDocument| compared(document).into_iter().map(|one| one.2).collect::<Vec<_>>();
+    assert_eq!(differences(&with("bfq")), [Some(-50), None, Some(100), None]);
+    assert_eq!(differences(&with("none")), [None, Some(100), None, Some(-50)]);
+    let row = with("bfq device=hdd");
+    assert_eq!(differences(&row), [Some(-50), None, Some(400), Some(150)]);
+    assert!(compared(&row).iter().all(|(_, with, _)| with.is_none()));
+    assert!(!table(&row, &Style::default()).contains("its own place"));
+}
+
+#[test]
+fn a_place_that_lacks_the_default_compares_with_its_first_row() {
+    let mut document = of_places(&[TWO[0], ("nvme", "kyber", &[("none", 1000.0), ("bfq", 500.0)])]);
+    document.setups[1].default_scheduler = None;
+    let rows = compared(&document);
+    assert_eq!(rows[3].1.as_deref(), Some("none device=nvme"));
+}
+
+#[test]
+fn where_each_place_has_one_row_places_are_compared() {
+    let document = of_places(&[("hdd", "none", &[("none", 100.0)]), ("nvme", "none", &[("none", 1000.0)])]);
+    let expected = [("none device=hdd", None), ("none device=nvme", Some(900))];
+    let told: Vec<(String, Option<i64>)> = compared(&document).into_iter().map(|one| (one.0, one.2)).collect();
+    assert_eq!(told, expected.map(|(row, difference)| (row.to_owned(), difference)));
+}

@@ -1,0 +1,109 @@
+//! What others have named may hold characters that a terminal obeys: moving its cursor, its colours, its title. They are shown, not
+//! done.
+
+use std::cell::Cell;
+use std::io;
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
+
+/// A text for people. A character is shown as its picture, which no grammar has another meaning for.
+pub fn text(text: &str) -> String {
+    text.chars().map(|character| if is_obeyed(character) { picture(character) } else { character }).collect()
+}
+
+fn is_obeyed(character: char) -> bool {
+    // Terminals that write in both directions turn round what stands behind some that are no controls to Unicode.
+    let turns =
+        matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || character.is_control() && character != '\n' && character != '\t'
+}
+
+fn picture(control: char) -> char {
+    const PICTURES: u32 = 0x2400;
+    match u32::from(control) {
+        code @ 0..0x20 => char::from_u32(PICTURES + code).unwrap_or(char::REPLACEMENT_CHARACTER),
+        0x7f => '\u{2421}',
+        _ => char::REPLACEMENT_CHARACTER,
+    }
+}
+
+/// A document to be shown, if it is not fit for that as it is. `read` reads such documents.
+pub fn document<D, E>(document: &D, read: impl Fn(&str) -> Result<D, E>) -> Result<Option<D>>
+where
+    D: Serialize,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    // Looked through as it is written: as a value, a document of a thousand processes takes more memory than the runs did.
+    let is_any = Cell::new(false);
+    document.serialize(&mut Serializer::with_formatter(io::sink(), Pictures { is_any: &is_any }))?;
+    if !is_any.get() {
+        return Ok(None);
+    }
+    let mut shown = Vec::new();
+    document.serialize(&mut Serializer::with_formatter(&mut shown, Pictures { is_any: &is_any }))?;
+    Ok(Some(read(str::from_utf8(&shown)?)?))
+}
+
+/// Writes such characters as their pictures, in names of keys as well.
+struct Pictures<'a> {
+    /// Whether there were any.
+    is_any: &'a Cell<bool>,
+}
+
+impl Formatter for Pictures<'_> {
+    fn write_string_fragment<W: io::Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        if !fragment.contains(is_obeyed) {
+            return writer.write_all(fragment.as_bytes());
+        }
+        self.is_any.set(true);
+        writer.write_all(text(fragment).as_bytes())
+    }
+
+    fn write_char_escape<W: io::Write + ?Sized>(&mut self, writer: &mut W, escape: CharEscape) -> io::Result<()> {
+        let control = match escape {
+            CharEscape::Backspace => 0x8,
+            CharEscape::FormFeed => 0xc,
+            CharEscape::CarriageReturn => b'\r',
+            CharEscape::AsciiControl(code) => code,
+            _ => return CompactFormatter.write_char_escape(writer, escape),
+        };
+        self.write_string_fragment(writer, &char::from(control).to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    fn shown(key: &str, value: &str) -> Option<(String, String)> {
+        let document = BTreeMap::from([(key.to_owned(), vec![value.to_owned()])]);
+        let shown = super::document(&document, |text| serde_json::from_str::<BTreeMap<String, Vec<String>>>(text));
+        let (key, values) = shown.expect("it is JSON")?.pop_first()?;
+        Some((key, values.concat()))
+    }
+
+    #[test]
+    fn what_a_terminal_obeys_is_shown_in_names_and_texts_and_nothing_else_is_touched() {
+        for fine in ["plain", "two\nlines\tand a tab", "\"quoted\" \\u001b", "\u{e9}\u{a0}\u{4e00}\u{1f600}", ""] {
+            assert_eq!(shown("name", fine), None, "{fine:?}");
+            assert_eq!(shown(fine, "text"), None, "{fine:?}");
+        }
+        for (obeyed, picture) in [
+            ('\u{1b}', '\u{241b}'),
+            ('\r', '\u{240d}'),
+            ('\u{8}', '\u{2408}'),
+            ('\u{c}', '\u{240c}'),
+            ('\0', '\u{2400}'),
+            ('\u{7f}', '\u{2421}'),
+            ('\u{9b}', '\u{fffd}'),
+            ('\u{202e}', '\u{fffd}'),
+            ('\u{2066}', '\u{fffd}'),
+        ] {
+            let (before, after) = (format!("a{obeyed}\n"), format!("a{picture}\n"));
+            assert_eq!(shown("name", &before), Some(("name".to_owned(), after.clone())), "{obeyed:?}");
+            assert_eq!(shown(&before, "text"), Some((after, "text".to_owned())), "{obeyed:?}");
+        }
+    }
+}
