@@ -1,5 +1,5 @@
 //! Mutation testing: small changes to a crate, all compiled in and one at a time switched on, and which of them no test notices.
-//! `mutation/run` tells how it is used; docs/reliability.md has the results.
+//! `mutation/run` tells how it is used; docs/testing.md has the results.
 
 mod build;
 mod cases;

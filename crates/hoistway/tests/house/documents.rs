@@ -44,10 +44,10 @@ pub(crate) fn lost(root: &Path, document: &str, names_files: bool) -> Vec<String
     code.chain(links).map(|name| format!("{document}: {name}")).collect()
 }
 
-/// All documents.
-pub(crate) fn all(root: &Path) -> Vec<String> {
+/// All files with this ending, but for what was built.
+pub(crate) fn ending(root: &Path, ending: &str) -> Vec<String> {
     let mut all = Vec::new();
     paths(root, "", &mut all);
-    all.retain(|path| path.ends_with(".md"));
+    all.retain(|path| path.ends_with(ending));
     all
 }

@@ -1,9 +1,11 @@
 //! The house itself: what every crate's source has to keep to.
 
 mod documents;
+mod faults;
 mod modules;
 mod rings;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// The folder of all crates.
@@ -53,11 +55,31 @@ fn the_folders_of_the_block_layer_stand_in_the_order_of_the_way() {
 fn what_documents_name_is_there() {
     let root = crates().join("..").canonicalize().unwrap();
     let of_the_house = ["ARCHITECTURE.md", "docs/decisions.md"];
-    let lost: Vec<String> = documents::all(&root)
+    let lost: Vec<String> = documents::ending(&root, ".md")
         .iter()
         .flat_map(|document| documents::lost(&root, document, of_the_house.contains(&document.as_str())))
         .collect();
     assert_eq!(lost, [""; 0], "named in a document and not there");
+}
+
+#[test]
+fn every_fault_that_must_be_survived_names_tests_that_exist() {
+    let root = crates().join("..").canonicalize().unwrap();
+    let document = std::fs::read_to_string(root.join("docs/testing.md")).unwrap();
+    let sources: Vec<String> =
+        documents::ending(&root, ".rs").iter().map(|path| std::fs::read_to_string(root.join(path)).unwrap()).collect();
+    let names: HashSet<&str> = sources.iter().flat_map(|source| faults::tests(source)).collect();
+    assert!(faults::rows(&document).len() >= 45, "a row is missing: {}", faults::rows(&document).len());
+    assert_eq!(faults::missing(&document, |name| names.contains(name)), [""; 0]);
+}
+
+#[test]
+fn a_test_that_is_named_and_does_not_exist_is_found() {
+    let source = "#[test]\nfn is_there() {}\nproptest! {\n    #[test]\n    #[cfg(unix)]\n    fn so_is_this(n in 0..2) {}\n}\nfn is_no_test() {}";
+    assert_eq!(faults::tests(source), ["is_there", "so_is_this"]);
+    let table = "## Faults and their tests\n\n| fault | required | tests |\n| --- | --- | --- |\n| a | b | `is_there`, `is_no_test` |\n| c | d | - |\n";
+    let exists = |name: &str| faults::tests(source).contains(&name);
+    assert_eq!(faults::missing(table, exists), ["a: is_no_test", "c: no test"]);
 }
 
 #[test]
