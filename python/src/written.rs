@@ -228,13 +228,13 @@ impl Scheduler for Written {
         self.class.has_absorbed && self.numbers.contains_key(&first)
     }
 
-    fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, _: Edge) {
+    fn on_grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, _: Edge) {
         if let Some((_, request)) = self.numbers.get(&id).and_then(|number| self.waiting.get(number)) {
             Python::attach(|py| request.borrow_mut(py).grow(cx.rq(id)));
         }
     }
 
-    fn absorbed(&mut self, _: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
+    fn on_absorbed(&mut self, _: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
         self.first.retain(|&id| id != absorbed);
         let Some((_, request)) = self.numbers.get(&absorbed).copied().and_then(|number| self.take(number)) else {
             return;

@@ -10,7 +10,9 @@ use crate::ground::meter::{Meter, NoMeter};
 use crate::ground::sharing::Sharing;
 use crate::ground::time::Now;
 use crate::ground::tunables::{StoreError, Tunable, value_of};
-use crate::policy::{BoxedScheduler, Draws, ElevatorCx, News, Place, PolicyCx, Scheduler, Serialized, Techniques};
+use crate::policy::{
+    BoxedScheduler, Draws, ElevatorCx, Place, PolicyCx, Scheduler, SchedulerEvent, Serialized, Techniques,
+};
 use crate::request::cpu_map::CpuMap;
 use crate::request::merge::{Edge, MergeRules};
 use crate::request::{Request, Rq};
@@ -227,9 +229,9 @@ impl<Sh: Sharing> Elevator<Sh> {
 
     /// A request that this scheduler manages has completed on `cpu`. Its release follows.
     #[inline]
-    pub fn completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
+    pub fn on_completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
         if let Kind::Kyber(kyber) = &self.kind {
-            kyber.completed(cx, rq);
+            kyber.on_completed(cx, rq);
         }
     }
 
@@ -240,13 +242,13 @@ impl<Sh: Sharing> Elevator<Sh> {
     }
 
     /// A request that was given out comes back.
-    pub fn requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
-        with_scheduler!(self, s => s.requeued(meter, cx, id), kyber k => k.requeued(meter, cx, id), none => {});
+    pub fn on_requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_scheduler!(self, s => s.on_requeued(meter, cx, id), kyber k => k.on_requeued(meter, cx, id), none => {});
     }
 
     /// Its timer has come.
-    pub fn timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
-        with_scheduler!(self, s => s.timer(meter, cx), none => {});
+    pub fn on_timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
+        with_scheduler!(self, s => s.on_timer(meter, cx), none => {});
     }
 
     /// What it sets `queue/async_depth` to as it is attached, in percent of `nr_requests`.
@@ -257,8 +259,8 @@ impl<Sh: Sharing> Elevator<Sh> {
 
     /// `nr_requests` or `async_depth` has changed.
     pub fn depth_updated(&self, nr_requests: u32, async_depth: Option<u32>) {
-        let news = News::Depths { nr_requests, async_depth };
-        ElevatorCx::alone(Now::default(), |cx| self.tell(&NoMeter, cx, news));
+        let event = SchedulerEvent::Depths { nr_requests, async_depth };
+        ElevatorCx::alone(Now::default(), |cx| self.notify(&NoMeter, cx, event));
     }
 
     /// Request ids below `capacity` will come from now on. It holds none.
@@ -273,11 +275,11 @@ impl<Sh: Sharing> Elevator<Sh> {
     }
 
     /// Tells it of something. kyber knows of no process and no cgroup.
-    pub fn tell(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, news: News) {
+    pub fn notify(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, event: SchedulerEvent) {
         with_scheduler!(
             self,
-            s => s.tell(meter, cx, news),
-            kyber k => if let News::Depths { nr_requests, async_depth } = news { k.depth_updated(nr_requests, async_depth) },
+            s => s.notify(meter, cx, event),
+            kyber k => if let SchedulerEvent::Depths { nr_requests, async_depth } = event { k.depth_updated(nr_requests, async_depth) },
             none => {}
         );
     }

@@ -81,8 +81,8 @@ pub use ground::sorted_tree::{Augment, Nodes, Plain, SortedTree};
 pub use ground::time::{Hz, Instant, Nanos, Now, Tick};
 pub use ground::tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};
 pub use policy::{
-    BoxedScheduler, Choice, Completions, Draws, ElevatorCx, Insertion, MayQueue, Needs, News, OwnedPolicy, Place,
-    PolicyCx, Requests, Scheduler, Serialized, Techniques, Wishes, WokenHctxs,
+    BoxedScheduler, Choice, Completions, Draws, ElevatorCx, Insertion, MayQueue, Needs, OwnedPolicy, Place, PolicyCx,
+    Requests, Scheduler, SchedulerEvent, Serialized, Techniques, Wishes, WokenHctxs,
 };
 pub use queue::default_scheduler;
 pub use queue::{

@@ -161,7 +161,7 @@ impl<S: Scheduler + Clone> Bench<S> {
     /// A request comes to be, or comes back from the driver as what it was. Answers whether there is room for it.
     pub(crate) fn arrive(&mut self, number: RqNumber, bio: Bio) -> bool {
         if let Some(id) = self.slots.id(number) {
-            self.call(|policy, cx| policy.requeued(cx, id));
+            self.call(|policy, cx| policy.on_requeued(cx, id));
             self.put_apart(number);
         }
         let Some(rq) = self.slots.found(number, bio, self.now.at) else { return false };
@@ -198,7 +198,7 @@ impl<S: Scheduler + Clone> Bench<S> {
     pub(crate) fn grow(&mut self, number: RqNumber, by: u32, front: Option<Sector>) {
         let edge = if front.is_some() { Edge::Front } else { Edge::Back };
         if let Some(id) = self.lengthen(number, by, front) {
-            self.call(|policy, cx| policy.grown(cx, id, edge));
+            self.call(|policy, cx| policy.on_grown(cx, id, edge));
         }
     }
 
@@ -216,7 +216,7 @@ impl<S: Scheduler + Clone> Bench<S> {
         let id = self.inside(survivor)?;
         match self.inside(merge.absorbed) {
             Some(absorbed) => {
-                self.call(|policy, cx| policy.absorbed(cx, id, absorbed));
+                self.call(|policy, cx| policy.on_absorbed(cx, id, absorbed));
                 self.join(id, absorbed, merge.absorbed);
                 self.lengthen(survivor, merge.sectors, None);
             }

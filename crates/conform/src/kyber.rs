@@ -285,7 +285,7 @@ impl Replay {
         }
         let wished = ElevatorCx::alone(now, |cx| {
             cx.cpu = cpu;
-            self.kyber.completed(cx, rq);
+            self.kyber.on_completed(cx, rq);
             cx.wishes.set_timer
         });
         self.due = wished.or(self.due);
@@ -308,7 +308,7 @@ impl Replay {
 
     fn round(&mut self, now: Now) {
         self.due = ElevatorCx::alone(now, |cx| {
-            self.kyber.timer(&NoMeter, cx);
+            self.kyber.on_timer(&NoMeter, cx);
             cx.wishes.set_timer
         });
         self.last_round = Some(now.tick);

@@ -72,7 +72,7 @@ impl Scheduler for Turns {
         !self.waiting.is_empty()
     }
 
-    fn absorbed(&mut self, _: &mut PolicyCx<'_>, _: RqId, absorbed: RqId) {
+    fn on_absorbed(&mut self, _: &mut PolicyCx<'_>, _: RqId, absorbed: RqId) {
         self.remove(absorbed);
     }
 

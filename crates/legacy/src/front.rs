@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hoistway_blk::{
     AttributeError, Bio, BlockQueue, CompletionPlace, ConfigError, CpuId, Cx, Effects, Elevator, Env, Generation,
-    HctxId, Instant, Layer, News, Now, Plug, Queue, QueueConfig, Rq, RqId, Sharing, Status, StoreError, Submission,
-    Submitted, TagSet, Tunable, Waiter,
+    HctxId, Instant, Layer, Now, Plug, Queue, QueueConfig, Rq, RqId, SchedulerEvent, Sharing, Status, StoreError,
+    Submission, Submitted, TagSet, Tunable, Waiter,
 };
 
 use crate::queue::{LegacyConfig, LegacyQueue, LegacySubmission};
@@ -124,10 +124,10 @@ impl<Sh: Sharing> Front<Sh> {
     }
 
     /// Tells the scheduler of something.
-    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
+    pub fn notify(&self, now: Now, effects: &mut Effects, event: SchedulerEvent) {
         match self {
-            Front::Mq(queue) => queue.tell(now, effects, news),
-            Front::Legacy(queue) => queue.tell(now, effects, news),
+            Front::Mq(queue) => queue.notify(now, effects, event),
+            Front::Legacy(queue) => queue.notify(now, effects, event),
         }
     }
 

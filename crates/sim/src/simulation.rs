@@ -9,7 +9,7 @@ mod turns;
 
 use std::sync::atomic::Ordering;
 
-use hoistway_blk::{Caller, CpuId, Cx, Due, Instant, Local, Nanos, News, PlugUse, Probe, Submitted, Waiter};
+use hoistway_blk::{Caller, CpuId, Cx, Due, Instant, Local, Nanos, PlugUse, Probe, SchedulerEvent, Submitted, Waiter};
 use hoistway_legacy::Front;
 use hoistway_load::Load;
 
@@ -456,7 +456,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     let disks: Vec<u32> = task.disks().collect();
                     for disk in disks {
                         let front = &self.disks[disk as usize].front;
-                        front.tell(now, &mut self.caller.effects, News::IoContextExited(io_context));
+                        front.notify(now, &mut self.caller.effects, SchedulerEvent::IoContextExited(io_context));
                         self.settle(disk, cpu);
                     }
                     self.running -= 1;

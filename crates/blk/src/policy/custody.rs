@@ -106,7 +106,7 @@ impl<S: OwnedPolicy> Custody<S> {
     pub fn merge_bio(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
         let candidate = bio.as_ref()?;
         if self.tells_bios {
-            self.call(cx, |policy, cx| policy.bio_arrived(cx, candidate));
+            self.call(cx, |policy, cx| policy.on_bio(cx, candidate));
         }
         let id = self.candidate(cx, rules, candidate)?;
         match rules.merge(self.requests.get_mut(id), bio) {
@@ -164,7 +164,7 @@ impl<S: OwnedPolicy> Custody<S> {
             self.absorb(cx, first, second);
             return;
         }
-        self.call(cx, |policy, cx| policy.grown(cx, id, edge));
+        self.call(cx, |policy, cx| policy.on_grown(cx, id, edge));
         if edge == Edge::Back {
             self.index.hash(id, self.requests.get(id).end());
         }
@@ -173,7 +173,7 @@ impl<S: OwnedPolicy> Custody<S> {
 
     /// Lets `first` absorb `second`; both are inserted and adjacent.
     fn absorb(&mut self, cx: &mut ElevatorCx<'_>, first: RqId, second: RqId) {
-        self.call(cx, |policy, cx| policy.absorbed(cx, first, second));
+        self.call(cx, |policy, cx| policy.on_absorbed(cx, first, second));
         self.index.forget(second);
         let absorbed = self.requests.join(first, second, merge::absorb);
         self.index.hash(first, self.requests.get(first).end());
@@ -186,7 +186,7 @@ impl<S: OwnedPolicy> Custody<S> {
     /// Takes a request in, unless a queued one absorbs it.
     #[inline]
     pub fn insert(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, place: Place) {
-        self.call(cx, |policy, cx| policy.arrived(cx, &rq));
+        self.call(cx, |policy, cx| policy.on_arrived(cx, &rq));
         if let Some(rq) = self.insertion_merge(cx, rules, rq) {
             self.take_in(cx, rq, place);
         }
@@ -226,9 +226,9 @@ impl<S: OwnedPolicy> Custody<S> {
             None => return Some(rq),
         };
         merge::absorb(self.requests.get_mut(survivor), &mut rq);
-        self.call(cx, |policy, cx| policy.dropped(cx, rq.id()));
+        self.call(cx, |policy, cx| policy.on_dropped(cx, rq.id()));
         cx.freed.push(rq);
-        self.call(cx, |policy, cx| policy.grown(cx, survivor, Edge::Back));
+        self.call(cx, |policy, cx| policy.on_grown(cx, survivor, Edge::Back));
         self.index.hash(survivor, self.requests.get(survivor).end());
         self.index.set_last(survivor);
         if last.is_none() {
@@ -318,7 +318,7 @@ mod tests {
             !self.queue.is_empty()
         }
         fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, _: RqId) {}
-        fn arrived(&mut self, _: &mut PolicyCx<'_>, _: &Request) {
+        fn on_arrived(&mut self, _: &mut PolicyCx<'_>, _: &Request) {
             self.arrived += 1;
         }
         fn allow_merge(&mut self, _: &mut PolicyCx<'_>, _: RqId, _: &Bio) -> bool {
@@ -330,7 +330,7 @@ mod tests {
         fn next(&self, id: RqId) -> Option<RqId> {
             self.neighbours.filter(|&(before, _)| before == id).map(|(_, behind)| behind)
         }
-        fn absorbed(&mut self, _: &mut PolicyCx<'_>, _: RqId, absorbed: RqId) {
+        fn on_absorbed(&mut self, _: &mut PolicyCx<'_>, _: RqId, absorbed: RqId) {
             self.queue.retain(|&id| id != absorbed);
             self.neighbours = None;
         }

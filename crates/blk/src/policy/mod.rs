@@ -14,7 +14,7 @@ mod woken;
 
 pub use custody::{BoxedScheduler, Custody, OwnedPolicy};
 pub use scheduler::{
-    Choice, Completions, ElevatorCx, MayQueue, Needs, News, Place, PolicyCx, Requests, Scheduler, Wishes,
+    Choice, Completions, ElevatorCx, MayQueue, Needs, Place, PolicyCx, Requests, Scheduler, SchedulerEvent, Wishes,
 };
 pub use serialized::{Draws, Serialized};
 pub use techniques::{Insertion, Techniques};

@@ -185,7 +185,7 @@ pub enum Completions {
 pub struct Needs {
     /// How it learns of completions.
     pub completions: Completions,
-    /// Whether [`Scheduler::bio_arrived`] and [`Scheduler::allow_merge`] must be called.
+    /// Whether [`Scheduler::on_bio`] and [`Scheduler::allow_merge`] must be called.
     pub bios: bool,
     /// Whether [`Scheduler::prepare`] must be called.
     pub preparation: bool,
@@ -234,7 +234,7 @@ pub enum MayQueue {
 
 /// What a policy may be told besides the life of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum News {
+pub enum SchedulerEvent {
     /// `nr_requests` is this now: tags per hardware queue, and bits in a word of the tag bitmap.
     Depths {
         /// Tags per hardware queue.
@@ -295,7 +295,7 @@ pub trait Scheduler {
 
     // --- the required part ---
 
-    /// Takes the request `id`, which is already held. [`arrived`](Self::arrived) may have been called for it before.
+    /// Takes the request `id`, which is already held. [`on_arrived`](Self::on_arrived) may have been called for it before.
     fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place);
 
     /// Chooses the next request for `hctx` and forgets it, or says why there is none. May give any hardware queue
@@ -312,7 +312,7 @@ pub trait Scheduler {
     // --- merging ---
 
     /// A bio has arrived and is about to look for a request to join.
-    fn bio_arrived(&mut self, _cx: &mut PolicyCx<'_>, _bio: &Bio) {}
+    fn on_bio(&mut self, _cx: &mut PolicyCx<'_>, _bio: &Bio) {}
 
     /// Whether `bio` may join the request `id`.
     fn allow_merge(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId, _bio: &Bio) -> bool {
@@ -335,11 +335,11 @@ pub trait Scheduler {
     }
 
     /// The request `id` has grown at `edge`: if that was the front its sector has changed.
-    fn grown(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId, _edge: Edge) {}
+    fn on_grown(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId, _edge: Edge) {}
 
     /// `survivor` is about to absorb the request `absorbed`, which was inserted and leaves the policy now. Both are
     /// still held and unchanged. A [`finish`](Self::finish) of `absorbed` follows.
-    fn absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, _absorbed: RqId) {}
+    fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, _absorbed: RqId) {}
 
     /// Whether the request `first` may absorb `second`, which begins where it ends. `second` may be on its way in. Not asked while
     /// both are, unless the policy wants to know of [bios](Needs::bios) or [prepares](Needs::preparation).
@@ -350,12 +350,12 @@ pub trait Scheduler {
     // --- the life of a request around the required part ---
 
     /// A request is about to be inserted. It is not held yet: it may still be absorbed by a queued one, and then
-    /// [`dropped`](Self::dropped) follows instead of [`insert`](Self::insert).
-    fn arrived(&mut self, _cx: &mut PolicyCx<'_>, _rq: &Request) {}
+    /// [`on_dropped`](Self::on_dropped) follows instead of [`insert`](Self::insert).
+    fn on_arrived(&mut self, _cx: &mut PolicyCx<'_>, _rq: &Request) {}
 
-    /// A request that had [arrived](Self::arrived) was absorbed by a queued one, so that it is never inserted. No
+    /// A request that had [arrived](Self::on_arrived) was absorbed by a queued one, so that it is never inserted. No
     /// [`finish`](Self::finish) follows.
-    fn dropped(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
+    fn on_dropped(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
 
     /// A request is about to be allocated (legacy queues only): by which limits?
     fn may_queue(&mut self, _cx: &mut PolicyCx<'_>, _bio: &Bio) -> MayQueue {
@@ -379,22 +379,22 @@ pub trait Scheduler {
     }
 
     /// A request that was given out comes back; an insertion at the head follows.
-    fn requeued(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
+    fn on_requeued(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
 
     /// The driver has looked at a request that was given out (legacy queues only).
-    fn started(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
+    fn on_started(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
 
     // --- everything else that can happen ---
 
     /// The policy's timer has come.
-    fn timer(&mut self, _cx: &mut PolicyCx<'_>) {}
+    fn on_timer(&mut self, _cx: &mut PolicyCx<'_>) {}
 
     /// Request ids below `capacity` will come from now on: a policy that keeps tables by id makes room. It has no request
     /// when this is called.
     fn grow(&mut self, _capacity: u32) {}
 
     /// Something happened that is rare and that few policies want to know.
-    fn told(&mut self, _cx: &mut PolicyCx<'_>, _news: News) {}
+    fn on_event(&mut self, _cx: &mut PolicyCx<'_>, _event: SchedulerEvent) {}
 
     // --- tunables ---
 

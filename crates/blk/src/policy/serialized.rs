@@ -20,7 +20,7 @@ use super::buckets::Buckets;
 use super::custody::{Custody, OwnedPolicy};
 use super::finished::FinishedSet;
 use super::pending::Pending;
-use super::scheduler::{Completions, ElevatorCx, Needs, News, PolicyCx, Scheduler as _};
+use super::scheduler::{Completions, ElevatorCx, Needs, PolicyCx, Scheduler as _, SchedulerEvent};
 use super::techniques::Techniques;
 use crate::watch::reason::Reason;
 
@@ -342,20 +342,20 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     }
 
     /// A request that was given out comes back; its insertion follows.
-    pub fn requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
-        self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, |policy, cx| policy.requeued(cx, id)));
+    pub fn on_requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+        self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, |policy, cx| policy.on_requeued(cx, id)));
     }
 
     /// The policy's timer has come.
-    pub fn timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
-        self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, |policy, cx| policy.timer(cx)));
+    pub fn on_timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
+        self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, |policy, cx| policy.on_timer(cx)));
     }
 
     /// Tells the policy of something.
-    pub fn tell(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, news: News) {
+    pub fn notify(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, event: SchedulerEvent) {
         self.locked(meter, Site::Elevator, cx, |custody, cx| {
-            custody.call(cx, |policy, cx| policy.told(cx, news));
-            if matches!(news, News::Depths { .. }) {
+            custody.call(cx, |policy, cx| policy.on_event(cx, event));
+            if matches!(event, SchedulerEvent::Depths { .. }) {
                 self.publish_depths(custody);
             }
         });

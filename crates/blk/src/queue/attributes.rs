@@ -8,7 +8,7 @@ use crate::ground::ids::CpuId;
 use crate::ground::kernel::SysfsGeneration;
 use crate::ground::sharing::{ReadMostly, Sharing};
 use crate::ground::time::Now;
-use crate::policy::News;
+use crate::policy::SchedulerEvent;
 use crate::schedulers::{Layer, NONE};
 use crate::sysfs::{self, AttributeError, number, timeout};
 
@@ -42,7 +42,7 @@ impl<Sh: Sharing> Queue<Sh> {
                         sysfs::store(&mut regime.rules, &device.config.limits, &device.generation, file, text)?;
                         Ok::<_, AttributeError>(regime.rules.limits.rotational)
                     })?;
-                    self.tell(now, effects, News::Rotational(rotational));
+                    self.notify(now, effects, SchedulerEvent::Rotational(rotational));
                 }
             },
         }

@@ -31,7 +31,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             return self.step_done(cx, rq, status);
         }
         if rq.marks.contains(Marks::USES_ELEVATOR) {
-            self.regime.elevator.completed(&mut cx.elevator(), &rq);
+            self.regime.elevator.on_completed(&mut cx.elevator(), &rq);
             cx.take_wishes();
         }
         self.end(cx, rq, status);

@@ -64,7 +64,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         } else {
             // For the scheduler the request ends with its data.
             if rq.marks.contains(Marks::INSERTED) {
-                self.regime.elevator.completed(&mut cx.elevator(), &rq);
+                self.regime.elevator.on_completed(&mut cx.elevator(), &rq);
                 cx.take_wishes();
                 self.finish(cx, &mut rq);
             }

@@ -59,7 +59,7 @@ use crate::ground::meter::NoMeter;
 use crate::ground::sharing::{Lock, Padded, ReadMostly, Sharing, Word};
 use crate::ground::time::Now;
 use crate::ground::tunables::StoreError;
-use crate::policy::{News, Techniques};
+use crate::policy::{SchedulerEvent, Techniques};
 use crate::request::Rq;
 use crate::request::cpu_map::{CpuMap, QueueType};
 use crate::request::merge::{MergeRules, NoMerges};
@@ -452,13 +452,13 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Tells the scheduler of something.
-    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
-        self.elevator(|elevator| effects.call(now, |cx| elevator.tell(&NoMeter, cx, news)));
+    pub fn notify(&self, now: Now, effects: &mut Effects, event: SchedulerEvent) {
+        self.elevator(|elevator| effects.call(now, |cx| elevator.notify(&NoMeter, cx, event)));
     }
 
     /// The scheduler's timer has come. One that an earlier scheduler had set finds nothing to do.
     pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        self.during(cx.cpu, |queue| queue.regime.elevator.timer(cx.meter, &mut cx.elevator()));
+        self.during(cx.cpu, |queue| queue.regime.elevator.on_timer(cx.meter, &mut cx.elevator()));
         cx.take_wishes();
     }
 

@@ -31,7 +31,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         cx.event(Event::Requeue(&rq));
         self.release_driver_tag(cx, &mut rq);
         if rq.marks.contains(Marks::INSERTED) {
-            self.regime.elevator.requeued(cx.meter, &mut cx.elevator(), rq.id());
+            self.regime.elevator.on_requeued(cx.meter, &mut cx.elevator(), rq.id());
             cx.take_wishes();
         }
         self.requeued.with(cx.meter, Site::RequeueList, |list| list.push(rq));

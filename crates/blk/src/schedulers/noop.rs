@@ -75,7 +75,7 @@ impl Scheduler for Noop {
         self.waits[id.index()].then(|| self.arrivals.next(&self.links, id.0)).flatten().map(RqId)
     }
 
-    fn absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, absorbed: RqId) {
+    fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, absorbed: RqId) {
         self.remove(absorbed);
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hoistway_blk::{
-    Agenda, AttributeError, Bio, Caller, CpuId, Cx, Due, Errand, Instant, News, NoMeter, NoProbe, Now, Queue, Status,
-    Submitter, Threads, Waiter, Workers,
+    Agenda, AttributeError, Bio, Caller, CpuId, Cx, Due, Errand, Instant, NoMeter, NoProbe, Now, Queue, SchedulerEvent,
+    Status, Submitter, Threads, Waiter, Workers,
 };
 
 use super::driver::StationDriver;
@@ -99,8 +99,8 @@ impl QueueCalls {
         }
     }
 
-    pub fn tell(&mut self, shared: &Shared, news: News) {
-        shared.queue.tell(self.now, &mut self.caller.effects, news);
+    pub fn tell(&mut self, shared: &Shared, news: SchedulerEvent) {
+        shared.queue.notify(self.now, &mut self.caller.effects, news);
     }
 
     pub fn freeze(&mut self, shared: &Shared) {

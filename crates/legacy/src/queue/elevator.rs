@@ -2,8 +2,8 @@
 
 use hoistway_blk::kit::Custody;
 use hoistway_blk::{
-    Attachment, Bio, BoxedScheduler, Edge, ElevatorCx, Layer, MayQueue, MergeRules, MqDeadline, News, Now, Place,
-    Policy, Reason, Request, Rq, RqId, Scheduler as _, StoreError, Tunable,
+    Attachment, Bio, BoxedScheduler, Edge, ElevatorCx, Layer, MayQueue, MergeRules, MqDeadline, Now, Place, Policy,
+    Reason, Request, Rq, RqId, Scheduler as _, SchedulerEvent, StoreError, Tunable,
 };
 
 use super::{HCTX, LegacyConfig};
@@ -98,7 +98,7 @@ impl LegacyElevator {
         with_custody!(self, custody => if may_join {
             custody.insert(cx, rules, rq, Place::Sorted);
         } else {
-            custody.call(cx, |policy, cx| policy.arrived(cx, &rq));
+            custody.call(cx, |policy, cx| policy.on_arrived(cx, &rq));
             custody.take_in(cx, rq, Place::Sorted);
         });
     }
@@ -116,13 +116,13 @@ impl LegacyElevator {
 
     /// The driver has looked at a request for the first time since it was given out or came back.
     #[inline]
-    pub(super) fn started(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
-        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.started(cx, id)));
+    pub(super) fn on_started(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.on_started(cx, id)));
     }
 
     /// The driver has given a request back.
-    pub(super) fn requeued(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
-        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.requeued(cx, id)));
+    pub(super) fn on_requeued(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.on_requeued(cx, id)));
     }
 
     /// A request that it took in has been released.
@@ -137,13 +137,13 @@ impl LegacyElevator {
     }
 
     /// Its timer has come.
-    pub(super) fn timer(&mut self, cx: &mut ElevatorCx<'_>) {
-        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.timer(cx)));
+    pub(super) fn on_timer(&mut self, cx: &mut ElevatorCx<'_>) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.on_timer(cx)));
     }
 
     /// Tells the scheduler of something.
-    pub(super) fn tell(&mut self, cx: &mut ElevatorCx<'_>, news: News) {
-        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.told(cx, news)));
+    pub(super) fn notify(&mut self, cx: &mut ElevatorCx<'_>, event: SchedulerEvent) {
+        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.on_event(cx, event)));
     }
 
     pub(super) fn tunables(&mut self) -> Vec<(&'static Tunable, i128)> {

@@ -40,8 +40,8 @@ pub use switch::SWITCH_POLL;
 use hoistway_blk::kit::{Flights, Home, Timeouts, attributes::value_of, flush_queue::FlushQueue, split};
 use hoistway_blk::{
     Affinity, Bio, CgroupId, ConfigError, CpuId, Cx, Effect, Effects, ElevatorCx, Env, Generation, HctxId, Kernel,
-    Layer, Limits, Local, Lock, MergeRules, NR_REQUESTS_MAX, Nanos, News, NoMerges, Now, QUEUE_DEPTH_MAX, QueueConfig,
-    ReadMostly, Registry, Rq, RqId, Sharing, Site, StoreError, Tunable, Wishes, Word,
+    Layer, Limits, Local, Lock, MergeRules, NR_REQUESTS_MAX, Nanos, NoMerges, Now, QUEUE_DEPTH_MAX, QueueConfig,
+    ReadMostly, Registry, Rq, RqId, SchedulerEvent, Sharing, Site, StoreError, Tunable, Wishes, Word,
 };
 
 use batching::Batchers;
@@ -316,13 +316,13 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// Tells the scheduler of something.
-    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
+    pub fn notify(&self, now: Now, effects: &mut Effects, event: SchedulerEvent) {
         call(now, effects, |cx| {
             self.locked.aside(|queue| {
-                if let News::IoContextExited(io_context) = news {
+                if let SchedulerEvent::IoContextExited(io_context) = event {
                     queue.batchers.forget(io_context);
                 }
-                queue.elevator.tell(cx, news);
+                queue.elevator.notify(cx, event);
             });
         });
     }
@@ -349,7 +349,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
     /// The scheduler's timer has come.
     pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        self.locked.with(cx.meter, Site::Legacy, |queue| queue.elevator.timer(&mut cx.elevator()));
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.elevator.on_timer(&mut cx.elevator()));
         take_wishes(cx);
     }
 }

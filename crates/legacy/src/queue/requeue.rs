@@ -17,7 +17,7 @@ impl Locked {
     pub(super) fn take_back<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         self.leave_driver(&mut rq);
         if rq.marks.contains(Marks::INSERTED) {
-            self.elevator.requeued(&mut cx.elevator(), rq.id());
+            self.elevator.on_requeued(&mut cx.elevator(), rq.id());
             take_wishes(cx);
         }
         rq.marks.clear(Marks::STARTED);

@@ -75,7 +75,7 @@ impl Locked {
         if let Some(rq) = head.filter(|rq| !rq.marks.contains(Marks::STARTED)) {
             rq.marks.set(Marks::STARTED);
             if rq.marks.contains(Marks::INSERTED) {
-                self.elevator.started(&mut cx.elevator(), rq.id());
+                self.elevator.on_started(&mut cx.elevator(), rq.id());
             }
             cx.event(Event::Issue(rq));
         }

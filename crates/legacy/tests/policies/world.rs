@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hoistway_blk::{
     Attachment, Bio, BioFlags, CgroupId, CpuId, CpuMap, Domain, Elevator, ElevatorCx, Event, HctxId, Instant,
-    IoContextId, IoPriority, Kernel, Limits, Local, Marks, MergeRules, Nanos, News, NoMerges, NoMeter, Now, Op, Place,
-    PriorityClass, Probe, RequestPool, Rq, RqId, Sector, Wishes,
+    IoContextId, IoPriority, Kernel, Limits, Local, Marks, MergeRules, Nanos, NoMerges, NoMeter, Now, Op, Place,
+    PriorityClass, Probe, RequestPool, Rq, RqId, SchedulerEvent, Sector, Wishes,
 };
 use hoistway_legacy::all_schedulers;
 
@@ -166,7 +166,7 @@ impl World {
             29 => self.write_some_tunable(),
             30 if self.random.one_in(4) => {
                 let rotational = self.random.one_in(2);
-                self.call(|world, cx| world.elevator.tell(&NoMeter, cx, News::Rotational(rotational)));
+                self.call(|world, cx| world.elevator.notify(&NoMeter, cx, SchedulerEvent::Rotational(rotational)));
             }
             _ => self.fire_timer_if_due(),
         }
@@ -237,7 +237,7 @@ impl World {
         self.call(|world, cx| {
             world.elevator.limit_depth(&NoMeter, cx, &bio);
             world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
-                policy.bio_arrived(cx, &bio);
+                policy.on_bio(cx, &bio);
                 policy.may_queue(cx, &bio);
             });
         });
@@ -255,8 +255,8 @@ impl World {
             // It is absorbed in its plug by another.
             self.call(|world, cx| {
                 world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
-                    policy.arrived(cx, &rq);
-                    policy.dropped(cx, rq.id());
+                    policy.on_arrived(cx, &rq);
+                    policy.on_dropped(cx, rq.id());
                 });
             });
             self.watch(Event::End(&rq));
@@ -307,7 +307,7 @@ impl World {
         let id = rq.id();
         assert!(self.inside.remove(&id), "what comes out was inside");
         if self.subject.is_legacy() {
-            self.call(|world, cx| world.elevator.with_policy(&NoMeter, cx, |policy, cx| policy.started(cx, id)));
+            self.call(|world, cx| world.elevator.with_policy(&NoMeter, cx, |policy, cx| policy.on_started(cx, id)));
         }
         self.given_out.push(id.0);
         self.out.insert(id, rq);
@@ -319,7 +319,7 @@ impl World {
         let rq = self.out.remove(&id).expect("it is out");
         self.unplugged(|world| {
             world.call(|world, cx| {
-                world.elevator.completed(cx, &rq);
+                world.elevator.on_completed(cx, &rq);
                 world.elevator.finish(&NoMeter, cx, id);
             });
         });
@@ -345,13 +345,13 @@ impl World {
             if world.subject.is_legacy() {
                 world.call(|world, cx| {
                     world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
-                        policy.requeued(cx, id);
-                        policy.started(cx, id);
+                        policy.on_requeued(cx, id);
+                        policy.on_started(cx, id);
                     });
                 });
                 return;
             }
-            world.call(|world, cx| world.elevator.requeued(&NoMeter, cx, id));
+            world.call(|world, cx| world.elevator.on_requeued(&NoMeter, cx, id));
             let mut rq = world.out.remove(&id).expect("it is out");
             rq.marks.clear(Marks::STARTED);
             world.watch(Event::Requeue(&rq));
@@ -383,7 +383,7 @@ impl World {
 
     fn fire_timer(&mut self) {
         self.timer = None;
-        self.unplugged(|world| world.call(|world, cx| world.elevator.timer(&NoMeter, cx)));
+        self.unplugged(|world| world.call(|world, cx| world.elevator.on_timer(&NoMeter, cx)));
     }
 
     // --- what else can happen ---
@@ -393,7 +393,7 @@ impl World {
         let id = IoContextId(who as u32);
         match self.random.below(3) {
             0 => self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, News::IoContextExited(id));
+                world.elevator.notify(&NoMeter, cx, SchedulerEvent::IoContextExited(id));
             }),
             1 => {
                 let classes = [PriorityClass::BestEffort, PriorityClass::RealTime, PriorityClass::Idle];
@@ -401,7 +401,7 @@ impl World {
                 let carried = self.random.one_in(2);
                 self.processes[who].ioprio = if carried { ioprio } else { IoPriority::UNSET };
                 self.call(|world, cx| {
-                    world.elevator.tell(&NoMeter, cx, News::Priority { io_context: id, ioprio });
+                    world.elevator.notify(&NoMeter, cx, SchedulerEvent::Priority { io_context: id, ioprio });
                 });
             }
             _ => {
@@ -410,7 +410,7 @@ impl World {
                 self.processes[who].cgroup = cgroup;
                 if self.random.one_in(2) {
                     self.call(|world, cx| {
-                        world.elevator.tell(&NoMeter, cx, News::Moved { io_context: id, cgroup });
+                        world.elevator.notify(&NoMeter, cx, SchedulerEvent::Moved { io_context: id, cgroup });
                     });
                 }
             }
@@ -426,7 +426,7 @@ impl World {
             let parent = if id > 2 && self.cgroups.contains(&1) { CgroupId(1) } else { CgroupId::ROOT };
             self.cgroups.insert(id);
             self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, News::CgroupAdded { cgroup, parent });
+                world.elevator.notify(&NoMeter, cx, SchedulerEvent::CgroupAdded { cgroup, parent });
             });
         } else if id != 1 && self.random.one_in(2) && self.inside_of(cgroup) == 0 {
             // Its processes leave first, as rmdir demands.
@@ -437,12 +437,12 @@ impl World {
                 }
             }
             self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, News::CgroupRemoved(cgroup));
+                world.elevator.notify(&NoMeter, cx, SchedulerEvent::CgroupRemoved(cgroup));
             });
         } else {
             self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, News::Weight { cgroup, weight });
-                world.elevator.tell(&NoMeter, cx, News::LeafWeight { cgroup, weight: 1010 - weight });
+                world.elevator.notify(&NoMeter, cx, SchedulerEvent::Weight { cgroup, weight });
+                world.elevator.notify(&NoMeter, cx, SchedulerEvent::LeafWeight { cgroup, weight: 1010 - weight });
             });
         }
     }
@@ -512,7 +512,7 @@ impl World {
         // Now that nothing is left its processes may end.
         for who in 0..PROCESSES {
             self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, News::IoContextExited(IoContextId(who as u32)));
+                world.elevator.notify(&NoMeter, cx, SchedulerEvent::IoContextExited(IoContextId(who as u32)));
             });
         }
         assert_eq!(self.free.len(), SLOTS as usize);

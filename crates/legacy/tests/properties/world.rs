@@ -5,8 +5,8 @@ mod load;
 
 use hoistway_blk::{
     Agenda, BlockQueue, Caller, CpuId, Cx, Domain, Due, Errand, Insertion, Instant, IoContextId, Kernel, Limits, Local,
-    Marks, Nanos, News, NoMerges, NoMeter, Now, Op, QueueConfig, RESOURCE_DELAY, Rq, SCHEDULERS, Status, Step,
-    Submitter, Techniques, Waiter, is_sync,
+    Marks, Nanos, NoMerges, NoMeter, Now, Op, QueueConfig, RESOURCE_DELAY, Rq, SCHEDULERS, SchedulerEvent, Status,
+    Step, Submitter, Techniques, Waiter, is_sync,
 };
 use hoistway_legacy::{Change, Front, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Tagging, all_schedulers};
 
@@ -222,7 +222,11 @@ impl World {
             15 if self.habits.administered && self.change.is_none() && self.random.one_in(6) => self.administer(),
             16 if is_free && !is_plugged && self.random.one_in(3) => {
                 let now = self.moment();
-                self.front.tell(now, &mut self.caller.effects, News::IoContextExited(IoContextId(number as u32)));
+                self.front.notify(
+                    now,
+                    &mut self.caller.effects,
+                    SchedulerEvent::IoContextExited(IoContextId(number as u32)),
+                );
             }
             _ if self.habits.slow && !self.random.one_in(4) => {}
             _ => self.complete_one(),

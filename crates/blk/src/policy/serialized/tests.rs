@@ -35,7 +35,7 @@ impl Scheduler for Holding {
     fn limit_depth(&mut self, _: &mut PolicyCx<'_>, bio: &Bio) -> Option<u32> {
         (bio.op == Op::Write).then_some(self.depth)
     }
-    fn told(&mut self, _: &mut PolicyCx<'_>, _: News) {
+    fn on_event(&mut self, _: &mut PolicyCx<'_>, _: SchedulerEvent) {
         self.depth += 1;
     }
 }
@@ -75,7 +75,7 @@ fn limits_are_published_or_asked_for_and_follow_what_the_policy_is_told() {
                 [Op::Read, Op::Write].map(|op| serialized.limit_depth(&NoMeter, cx, &Bio::new(op, Sector(0), 8)))
             };
             assert_eq!(depths(cx), [Depth::Full, Depth::Shallow(3)]);
-            serialized.tell(&NoMeter, cx, News::Depths { nr_requests: 8, async_depth: None });
+            serialized.notify(&NoMeter, cx, SchedulerEvent::Depths { nr_requests: 8, async_depth: None });
             assert_eq!(depths(cx), [Depth::Full, Depth::Shallow(4)], "asked: {depth_by_context}");
         });
     }

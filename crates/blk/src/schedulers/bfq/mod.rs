@@ -63,7 +63,7 @@ use crate::ground::ids::{HctxId, RqId};
 use crate::ground::sorted_tree::Nodes;
 use crate::ground::time::Now;
 use crate::ground::tunables::{StoreError, Tunable};
-use crate::policy::{Choice, Completions, Needs, News, Place, PolicyCx, Scheduler};
+use crate::policy::{Choice, Completions, Needs, Place, PolicyCx, Scheduler, SchedulerEvent};
 use crate::request::Request;
 use crate::request::merge::Edge;
 
@@ -303,14 +303,14 @@ impl Scheduler for Bfq {
         }
     }
 
-    fn arrived(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) {
+    fn on_arrived(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) {
         // A requeued request comes back without a queue.
         if self.entries[rq.id().index()].whereabouts != Whereabouts::Requeued {
             self.call(cx, |bfq| bfq.set_up(rq));
         }
     }
 
-    fn dropped(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+    fn on_dropped(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
         self.finish(cx, id);
     }
 
@@ -336,7 +336,7 @@ impl Scheduler for Bfq {
         !self.immediate.is_empty() || self.queued > 0 || busy
     }
 
-    fn bio_arrived(&mut self, cx: &mut PolicyCx<'_>, bio: &Bio) {
+    fn on_bio(&mut self, cx: &mut PolicyCx<'_>, bio: &Bio) {
         if let Some(context) = self.contexts.find(bio.io_context) {
             self.call(cx, |bfq| bfq.follow_cgroup(context, bio.cgroup));
         }
@@ -362,12 +362,12 @@ impl Scheduler for Bfq {
         self.queues[q].backlog.after(&self.requests, id)
     }
 
-    fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
+    fn on_grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
         let (sector, sectors) = (cx.rq(id).sector.0, cx.rq(id).sectors);
         self.call(cx, |bfq| bfq.request_grew(id, sector, sectors, edge));
     }
 
-    fn absorbed(&mut self, cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
+    fn on_absorbed(&mut self, cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
         let first = cx.rq(survivor);
         let (sector, sectors) = (first.sector.0, first.sectors + cx.rq(absorbed).sectors);
         self.call(cx, |bfq| bfq.request_absorbed(survivor, absorbed, sector, sectors));
@@ -383,14 +383,14 @@ impl Scheduler for Bfq {
         self.call(cx, |bfq| bfq.tag_limit(bio))
     }
 
-    fn requeued(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+    fn on_requeued(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
         self.call(cx, |bfq| {
             bfq.release_request(id.0);
             bfq.entries[id.index()].whereabouts = Whereabouts::Requeued;
         });
     }
 
-    fn timer(&mut self, cx: &mut PolicyCx<'_>) {
+    fn on_timer(&mut self, cx: &mut PolicyCx<'_>) {
         self.call(cx, Bfq::idle_timer_fired);
     }
 
@@ -401,33 +401,33 @@ impl Scheduler for Bfq {
         self.immediate_links.grow(room);
     }
 
-    fn told(&mut self, cx: &mut PolicyCx<'_>, news: News) {
-        match news {
-            News::Depths { nr_requests, async_depth } => {
+    fn on_event(&mut self, cx: &mut PolicyCx<'_>, event: SchedulerEvent) {
+        match event {
+            SchedulerEvent::Depths { nr_requests, async_depth } => {
                 self.config.nr_requests = nr_requests;
                 self.config.async_depth = async_depth;
             }
-            News::Rotational(rotational) => self.config.rotational = rotational,
-            News::IoContextExited(io_context) => self.call(cx, |bfq| bfq.context_exited(io_context)),
+            SchedulerEvent::Rotational(rotational) => self.config.rotational = rotational,
+            SchedulerEvent::IoContextExited(io_context) => self.call(cx, |bfq| bfq.context_exited(io_context)),
             // Noticed with the next request.
-            News::Priority { io_context, ioprio } => {
+            SchedulerEvent::Priority { io_context, ioprio } => {
                 if let Some(context) = self.contexts.find(io_context) {
                     self.contexts[context].told_ioprio = ioprio;
                 }
             }
-            News::Moved { io_context, cgroup } => {
+            SchedulerEvent::Moved { io_context, cgroup } => {
                 if let Some(context) = self.contexts.find(io_context) {
                     self.call(cx, |bfq| bfq.follow_cgroup(context, cgroup));
                 }
             }
-            News::CgroupAdded { cgroup, parent } => self.call(cx, |bfq| bfq.know_group(cgroup, parent)),
-            News::CgroupRemoved(cgroup) => self.call(cx, |bfq| bfq.remove_group(cgroup)),
-            News::Weight { cgroup, weight } => self.call(cx, |bfq| {
+            SchedulerEvent::CgroupAdded { cgroup, parent } => self.call(cx, |bfq| bfq.know_group(cgroup, parent)),
+            SchedulerEvent::CgroupRemoved(cgroup) => self.call(cx, |bfq| bfq.remove_group(cgroup)),
+            SchedulerEvent::Weight { cgroup, weight } => self.call(cx, |bfq| {
                 let group = bfq.group_of(cgroup);
                 bfq.set_group_weight(group, weight);
             }),
             // It does not tell the own tasks of a cgroup from its child groups.
-            News::LeafWeight { .. } => {}
+            SchedulerEvent::LeafWeight { .. } => {}
         }
     }
 

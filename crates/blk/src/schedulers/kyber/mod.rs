@@ -257,7 +257,7 @@ impl<Sh: Sharing> Kyber<Sh> {
 
     /// A request has completed on `cpu`: its latencies are sampled.
     #[inline]
-    pub fn completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
+    pub fn on_completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
         let now = cx.now;
         // What never reached the device (an empty flush) tells nothing about it.
         if rq.issued == Instant::NEVER {
@@ -276,12 +276,12 @@ impl<Sh: Sharing> Kyber<Sh> {
     }
 
     /// A request that was given out comes back: so does its token. Its insertion at the head follows.
-    pub fn requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+    pub fn on_requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
         self.finish(meter, cx, id);
     }
 
     /// Its timer has come: the controller's round, or the end of its window.
-    pub fn timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
+    pub fn on_timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
         self.controller.timer(meter, cx, &self.pools, &self.targets_ns);
     }
 

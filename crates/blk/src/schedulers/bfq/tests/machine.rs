@@ -168,7 +168,7 @@ impl Machine {
     pub fn announce(&mut self, bio: Bio) -> RqId {
         let rq = self.make(bio);
         let id = rq.id();
-        self.call(|bfq, cx| bfq.arrived(cx, &rq));
+        self.call(|bfq, cx| bfq.on_arrived(cx, &rq));
         self.requests.hold(rq);
         id
     }
@@ -253,7 +253,7 @@ impl Machine {
                 self.arrive(number);
             } else {
                 self.timer = None;
-                self.call(|bfq, cx| bfq.timer(cx));
+                self.call(|bfq, cx| bfq.on_timer(cx));
                 self.run_queue();
             }
         }
@@ -302,7 +302,7 @@ impl Machine {
         let rq = self.requests.get_mut(id);
         rq.sectors += (rq.sector.0 - sector) as u32;
         rq.sector = Sector(sector);
-        self.call(|bfq, cx| bfq.grown(cx, id, Edge::Front));
+        self.call(|bfq, cx| bfq.on_grown(cx, id, Edge::Front));
     }
 
     /// Gives everything out, and lets it and what was out complete; answers how many were given out.
@@ -338,7 +338,7 @@ impl Machine {
     /// The time of the idle timer comes.
     pub fn fire_timer(&mut self) {
         self.now = self.timer.take().expect("a timer");
-        self.call(|bfq, cx| bfq.timer(cx));
+        self.call(|bfq, cx| bfq.on_timer(cx));
     }
 
     /// The sync queue that a process uses on the first actuator.

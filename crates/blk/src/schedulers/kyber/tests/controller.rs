@@ -104,7 +104,7 @@ impl Bench {
         rq.start = Instant(now.at.0 - total_ns);
         rq.issued = Instant(now.at.0 - io_ns);
         let wished = ElevatorCx::alone(now, |cx| {
-            self.kyber.completed(cx, &rq);
+            self.kyber.on_completed(cx, &rq);
             cx.wishes.set_timer
         });
         self.pool.put(rq);
@@ -113,7 +113,7 @@ impl Bench {
 
     pub(super) fn timer(&mut self, ms: u64) -> Option<u64> {
         let wished = ElevatorCx::alone(at_ms(ms), |cx| {
-            self.kyber.timer(&NoMeter, cx);
+            self.kyber.on_timer(&NoMeter, cx);
             cx.wishes.set_timer
         });
         wished.map(|at| at.0 / 1_000_000)
@@ -175,7 +175,7 @@ fn a_request_that_never_reached_the_device_is_not_measured() {
     let mut bench: Bench = Bench::current();
     let rq = bench.request(0, bio(Op::Write, 0));
     ElevatorCx::alone(at_ms(1000), |cx| {
-        bench.kyber.completed(cx, &rq);
+        bench.kyber.on_completed(cx, &rq);
         assert_eq!(*cx.wishes, Wishes::default());
     });
 }
