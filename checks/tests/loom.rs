@@ -231,7 +231,6 @@ impl Scheduler for Strict {
     fn has_work(&self) -> bool {
         true
     }
-    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, _: RqId) {}
 }
 
 /// A policy with a slot, which is in use.

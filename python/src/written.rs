@@ -244,24 +244,4 @@ impl Scheduler for Written {
             self.ask(|object| object.call_method1("absorbed", (survivor, request)).map(drop));
         }
     }
-
-    fn drain(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId, out: &mut Vec<RqId>) {
-        while let Some(id) = self.dispatch(cx, hctx).rq {
-            out.push(id);
-        }
-        // What it holds back is wanted all the same.
-        while let Some((id, request)) =
-            self.waiting.first_key_value().map(|(&number, _)| number).and_then(|n| self.take(n))
-        {
-            self.given.insert(id, request);
-            out.push(id);
-        }
-    }
-
-    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, id: RqId) {
-        self.first.retain(|&other| other != id);
-        if let Some((id, request)) = self.numbers.get(&id).copied().and_then(|number| self.take(number)) {
-            self.given.insert(id, request);
-        }
-    }
 }

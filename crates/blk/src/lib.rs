@@ -22,7 +22,7 @@
 //! is told, and the tags are free for whoever waits.
 //!
 //! # Trying a scheduler of one's own
-//! Implement [`Scheduler`] (five functions are required), give it a [`Row`], and hand a [`Registry`] with that row to a queue.
+//! Implement [`Scheduler`] (four functions are required), give it a [`Row`], and hand a [`Registry`] with that row to a queue.
 //!
 //! # The kit for another queue
 //! A block layer of another shape, a [`BlockQueue`] of one's own, takes the parts that do not depend on the shape from
@@ -81,8 +81,8 @@ pub use ground::sorted_tree::{Augment, Nodes, Plain, SortedTree};
 pub use ground::time::{Hz, Instant, Nanos, Now, Tick};
 pub use ground::tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};
 pub use policy::{
-    BoxedScheduler, Choice, Completions, Draws, ElevatorCx, Insertion, MayQueue, Needs, OwnedPolicy, Place, PolicyCx,
-    Requests, Scheduler, SchedulerEvent, Serialized, Techniques, Wishes, WokenHctxs,
+    BoxedScheduler, Choice, Completions, Draws, ElevatorCx, Insertion, LegacyHooks, MayQueue, Needs, OwnedPolicy,
+    Place, PolicyCx, Replayable, Requests, Scheduler, SchedulerEvent, Serialized, Techniques, Wishes, WokenHctxs,
 };
 pub use queue::default_scheduler;
 pub use queue::{

@@ -11,8 +11,8 @@ pub(crate) mod doubts;
 use std::collections::{HashMap, HashSet};
 
 use hoistway_blk::{
-    Bio, CgroupId, Edge, HctxId, Instant, IoContextId, Limits, Local, NoMerges, Now, Place, PolicyCx, RequestPool,
-    Requests, Rq, RqId, Scheduler, Sector, Wishes,
+    Bio, CgroupId, Edge, HctxId, Instant, IoContextId, Limits, Local, NoMerges, Now, Place, PolicyCx, Replayable,
+    RequestPool, Requests, Rq, RqId, Sector, Wishes,
 };
 use hoistway_trace::iosched::bounds::SECTORS_MAX;
 use hoistway_trace::iosched::{Dispatch, Event, Insert, Io, QueueSettings, RqMerge, RqNumber};
@@ -121,7 +121,7 @@ pub(crate) struct Bench<S> {
     decided: HashSet<u64>,
 }
 
-impl<S: Scheduler + Clone> Bench<S> {
+impl<S: Replayable + Clone> Bench<S> {
     pub(crate) fn new(policy: S, capacity: u32) -> Self {
         Bench {
             policy,

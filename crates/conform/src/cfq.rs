@@ -14,7 +14,8 @@ pub use messages::first_difference;
 use std::collections::HashMap;
 
 use hoistway_blk::{
-    Bio, CgroupId, HctxId, Instant, IoContextId, IoPriority, Nanos, Now, RqId, Scheduler, SchedulerEvent, Sector,
+    Bio, CgroupId, HctxId, Instant, IoContextId, IoPriority, LegacyHooks, Nanos, Now, Replayable, RqId, Scheduler,
+    SchedulerEvent, Sector,
 };
 use hoistway_legacy::{Cfq, CfqConfig, CfqEvent, CfqMessage, CfqQueueName};
 use hoistway_trace::iosched::{

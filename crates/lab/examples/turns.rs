@@ -83,10 +83,6 @@ impl Scheduler for Turns {
     fn set_tunable(&mut self, _: &mut PolicyCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
         TUNABLES.store(self, name, text)
     }
-
-    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, id: RqId) {
-        self.remove(id);
-    }
 }
 
 /// All that others need to know of it.

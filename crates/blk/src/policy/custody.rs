@@ -264,7 +264,10 @@ impl<S: OwnedPolicy> Custody<S> {
 
     /// Has the policy give out everything, in its order, into `out`. `ids` is a buffer.
     pub fn drain(&mut self, cx: &mut ElevatorCx<'_>, ids: &mut Vec<RqId>, mut out: impl FnMut(Rq)) {
-        self.call(cx, |policy, cx| policy.drain(cx, HctxId(0), ids));
+        self.call(cx, |policy, cx| match policy.legacy_hooks() {
+            Some(hooks) => hooks.drain(cx, HctxId(0), ids),
+            None => ids.extend(std::iter::from_fn(|| policy.dispatch(cx, HctxId(0)).rq)),
+        });
         for id in ids.drain(..) {
             out(self.give_out(id));
         }
@@ -317,7 +320,6 @@ mod tests {
         fn has_work(&self) -> bool {
             !self.queue.is_empty()
         }
-        fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, _: RqId) {}
         fn on_arrived(&mut self, _: &mut PolicyCx<'_>, _: &Request) {
             self.arrived += 1;
         }

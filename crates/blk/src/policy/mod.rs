@@ -4,8 +4,10 @@
 mod buckets;
 mod custody;
 mod finished;
+mod legacy_hooks;
 mod merge_index;
 mod pending;
+mod replayable;
 mod scheduler;
 pub mod sector_order;
 mod serialized;
@@ -13,8 +15,10 @@ mod techniques;
 mod woken;
 
 pub use custody::{BoxedScheduler, Custody, OwnedPolicy};
+pub use legacy_hooks::{LegacyHooks, MayQueue};
+pub use replayable::Replayable;
 pub use scheduler::{
-    Choice, Completions, ElevatorCx, MayQueue, Needs, Place, PolicyCx, Requests, Scheduler, SchedulerEvent, Wishes,
+    Choice, Completions, ElevatorCx, Needs, Place, PolicyCx, Requests, Scheduler, SchedulerEvent, Wishes,
 };
 pub use serialized::{Draws, Serialized};
 pub use techniques::{Insertion, Techniques};

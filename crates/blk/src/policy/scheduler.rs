@@ -1,8 +1,9 @@
 //! The policy: what an I/O scheduler decides, as a single-threaded state machine.
 //!
-//! This is the trait that somebody implements to try an idea. Required are [`insert`](Scheduler::insert),
+//! This is the trait that somebody implements to try an idea. Four functions are required: [`insert`](Scheduler::insert),
 //! [`dispatch`](Scheduler::dispatch), [`finish`](Scheduler::finish) and [`has_work`](Scheduler::has_work);
-//! everything else has a default. A policy knows nothing of locks, tags, hardware or threads: it is called by one
+//! everything else has a default. Functions that begin with `on_` are notifications, all others questions or commands. What only a
+//! single queue calls is in [`LegacyHooks`], and what a replay needs in [`Replayable`](super::Replayable). A policy knows nothing of locks, tags, hardware or threads: it is called by one
 //! caller at a time, told the time, and works on request *ids*; the requests themselves stay where
 //! [`Requests`] holds them.
 
@@ -14,6 +15,7 @@ use crate::ground::tunables::{StoreError, Tunable};
 use crate::request::merge::Edge;
 use crate::request::{Request, Rq};
 
+use super::legacy_hooks::LegacyHooks;
 use super::woken::WokenHctxs;
 use crate::watch::reason::Reason;
 
@@ -200,8 +202,6 @@ pub struct Needs {
     pub single_dispatch: bool,
     /// Whether it holds write-back up itself, so that the queue should not (`queue/wbt_lat_usec`).
     pub disables_wbt: bool,
-    /// Whether what it gives out is sorted into the dispatch queue, and not appended (legacy queues only).
-    pub dispatches_sorted: bool,
 }
 
 impl Default for Needs {
@@ -215,21 +215,8 @@ impl Default for Needs {
             async_percent: 100,
             single_dispatch: true,
             disables_wbt: false,
-            dispatches_sorted: false,
         }
     }
-}
-
-/// What a policy says to the allocation of a request (legacy queues only).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum MayQueue {
-    /// By the ordinary limits.
-    #[default]
-    May,
-    /// Beyond the soft limit: the policy waits for just this request.
-    Must,
-    /// Not now.
-    No,
 }
 
 /// What a policy may be told besides the life of requests.
@@ -357,11 +344,6 @@ pub trait Scheduler {
     /// [`finish`](Self::finish) follows.
     fn on_dropped(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
 
-    /// A request is about to be allocated (legacy queues only): by which limits?
-    fn may_queue(&mut self, _cx: &mut PolicyCx<'_>, _bio: &Bio) -> MayQueue {
-        MayQueue::May
-    }
-
     /// How many scheduler tags an allocation may use, if not all.
     fn limit_depth(&mut self, _cx: &mut PolicyCx<'_>, _bio: &Bio) -> Option<u32> {
         None
@@ -370,19 +352,8 @@ pub trait Scheduler {
     /// A request was allocated; it is not inserted yet and may never be.
     fn prepare(&mut self, _cx: &mut PolicyCx<'_>, _rq: &Request) {}
 
-    /// Gives out everything, in the policy's order but without waiting for anything: the scheduler is about to be
-    /// changed, or something must go behind all that is queued (legacy queues only).
-    fn drain(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId, out: &mut Vec<RqId>) {
-        while let Some(id) = self.dispatch(cx, hctx).rq {
-            out.push(id);
-        }
-    }
-
     /// A request that was given out comes back; an insertion at the head follows.
     fn on_requeued(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
-
-    /// The driver has looked at a request that was given out (legacy queues only).
-    fn on_started(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
 
     // --- everything else that can happen ---
 
@@ -411,9 +382,10 @@ pub trait Scheduler {
         Err(StoreError::Unknown)
     }
 
-    // --- conformance ---
+    // --- the single queue ---
 
-    /// Makes `id` the request that was chosen, as if [`dispatch`](Self::dispatch) had answered it: used to go on
-    /// after a recorded kernel decided differently.
-    fn adopt(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId, id: RqId);
+    /// Its hooks for the single queue of Linux up to 4.20, if it has any: then it returns itself.
+    fn legacy_hooks(&mut self) -> Option<&mut dyn LegacyHooks> {
+        None
+    }
 }

@@ -1,8 +1,8 @@
 //! cfq as a [`Scheduler`]: each hook and the organ that answers it.
 
 use hoistway_blk::{
-    Bio, Choice, Edge, HctxId, MayQueue, Needs, Place, PolicyCx, Request, RqId, Scheduler, SchedulerEvent, StoreError,
-    Tunable,
+    Bio, Choice, Edge, HctxId, LegacyHooks, MayQueue, Needs, Place, PolicyCx, Replayable, Request, RqId, Scheduler,
+    SchedulerEvent, StoreError, Tunable,
 };
 
 use super::log::CfqLog;
@@ -10,7 +10,7 @@ use super::{Backlog, Cfq, Whereabouts};
 
 impl<L: CfqLog> Scheduler for Cfq<L> {
     fn needs(&self) -> Needs {
-        Needs { bios: true, preparation: true, dispatches_sorted: true, ..Needs::default() }
+        Needs { bios: true, preparation: true, ..Needs::default() }
     }
 
     /// A legacy queue inserts nothing at the head: what is requeued stays out of the scheduler.
@@ -82,10 +82,6 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         queue(first).is_some() && queue(first) == queue(second)
     }
 
-    fn may_queue(&mut self, _cx: &mut PolicyCx<'_>, bio: &Bio) -> MayQueue {
-        self.hint_allocation(bio)
-    }
-
     fn prepare(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) {
         self.allocate(cx, rq);
     }
@@ -94,16 +90,8 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         self.release(cx, id);
     }
 
-    fn drain(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId, out: &mut Vec<RqId>) {
-        self.drain_all(cx, out);
-    }
-
     fn on_requeued(&mut self, _cx: &mut PolicyCx<'_>, id: RqId) {
         self.come_back(id);
-    }
-
-    fn on_started(&mut self, _cx: &mut PolicyCx<'_>, id: RqId) {
-        self.start(id);
     }
 
     fn on_timer(&mut self, cx: &mut PolicyCx<'_>) {
@@ -138,6 +126,30 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         self.settings.tunables().store(&mut self.settings, name, text)
     }
 
+    fn legacy_hooks(&mut self) -> Option<&mut dyn LegacyHooks> {
+        Some(self)
+    }
+}
+
+impl<L: CfqLog> LegacyHooks for Cfq<L> {
+    fn dispatches_sorted(&self) -> bool {
+        true
+    }
+
+    fn may_queue(&mut self, _cx: &mut PolicyCx<'_>, bio: &Bio) -> MayQueue {
+        self.hint_allocation(bio)
+    }
+
+    fn on_started(&mut self, _cx: &mut PolicyCx<'_>, id: RqId) {
+        self.start(id);
+    }
+
+    fn drain(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId, out: &mut Vec<RqId>) {
+        self.drain_all(cx, out);
+    }
+}
+
+impl<L: CfqLog> Replayable for Cfq<L> {
     fn adopt(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {
         self.take_over(cx, id);
     }

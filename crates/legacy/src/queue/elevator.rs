@@ -59,8 +59,8 @@ impl LegacyElevator {
 
     /// A policy of one's own for request ids below [`LegacyConfig::capacity`].
     #[must_use]
-    pub fn custom(name: &'static str, policy: BoxedScheduler, config: &LegacyConfig) -> Self {
-        let dispatches_sorted = policy.needs().dispatches_sorted;
+    pub fn custom(name: &'static str, mut policy: BoxedScheduler, config: &LegacyConfig) -> Self {
+        let dispatches_sorted = policy.legacy_hooks().is_some_and(|hooks| hooks.dispatches_sorted());
         let kind = Kind::Boxed(Box::new(Custody::new(policy, config.capacity())));
         LegacyElevator { name, dispatches_sorted, kind }
     }
@@ -84,7 +84,9 @@ impl LegacyElevator {
     /// May a request be allocated?
     #[inline]
     pub(super) fn may_queue(&mut self, cx: &mut ElevatorCx<'_>, bio: &Bio) -> MayQueue {
-        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.may_queue(cx, bio)))
+        with_custody!(self, custody => custody.call(cx, |policy, cx| {
+            policy.legacy_hooks().map_or(MayQueue::May, |hooks| hooks.may_queue(cx, bio))
+        }))
     }
 
     /// A request was allocated that it will manage.
@@ -117,7 +119,11 @@ impl LegacyElevator {
     /// The driver has looked at a request for the first time since it was given out or came back.
     #[inline]
     pub(super) fn on_started(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
-        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.on_started(cx, id)));
+        with_custody!(self, custody => custody.call(cx, |policy, cx| {
+            if let Some(hooks) = policy.legacy_hooks() {
+                hooks.on_started(cx, id);
+            }
+        }));
     }
 
     /// The driver has given a request back.

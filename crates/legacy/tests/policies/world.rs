@@ -238,7 +238,9 @@ impl World {
             world.elevator.limit_depth(&NoMeter, cx, &bio);
             world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
                 policy.on_bio(cx, &bio);
-                policy.may_queue(cx, &bio);
+                if let Some(hooks) = policy.legacy_hooks() {
+                    hooks.may_queue(cx, &bio);
+                }
             });
         });
         let mut rq = self.pool.take(self.free.pop()?);
@@ -307,11 +309,22 @@ impl World {
         let id = rq.id();
         assert!(self.inside.remove(&id), "what comes out was inside");
         if self.subject.is_legacy() {
-            self.call(|world, cx| world.elevator.with_policy(&NoMeter, cx, |policy, cx| policy.on_started(cx, id)));
+            self.start(id);
         }
         self.given_out.push(id.0);
         self.out.insert(id, rq);
         Some(id)
+    }
+
+    /// A single queue's driver looks at a request.
+    fn start(&mut self, id: RqId) {
+        self.call(|world, cx| {
+            world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
+                if let Some(hooks) = policy.legacy_hooks() {
+                    hooks.on_started(cx, id);
+                }
+            });
+        });
     }
 
     /// A request that was given out ends.
@@ -344,11 +357,9 @@ impl World {
         self.unplugged(|world| {
             if world.subject.is_legacy() {
                 world.call(|world, cx| {
-                    world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
-                        policy.on_requeued(cx, id);
-                        policy.on_started(cx, id);
-                    });
+                    world.elevator.with_policy(&NoMeter, cx, |policy, cx| policy.on_requeued(cx, id));
                 });
+                world.start(id);
                 return;
             }
             world.call(|world, cx| world.elevator.on_requeued(&NoMeter, cx, id));

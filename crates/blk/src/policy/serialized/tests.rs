@@ -31,7 +31,6 @@ impl Scheduler for Holding {
     fn has_work(&self) -> bool {
         self.held > 0
     }
-    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, _: RqId) {}
     fn limit_depth(&mut self, _: &mut PolicyCx<'_>, bio: &Bio) -> Option<u32> {
         (bio.op == Op::Write).then_some(self.depth)
     }
@@ -104,7 +103,6 @@ impl Scheduler for Line {
     fn has_work(&self) -> bool {
         !self.queue.is_empty()
     }
-    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, _: RqId) {}
 }
 
 /// The ids that are dispatched, and those that are absorbed at their insertion, of requests that begin at these sectors.
@@ -394,7 +392,6 @@ fn nothing_that_comes_while_the_only_dispatcher_finds_nothing_is_left_behind() {
         fn has_work(&self) -> bool {
             self.1 || self.0.has_work()
         }
-        fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, _: RqId) {}
     }
     /// Inserts a request when nothing was drawn.
     struct Late<F: FnMut()>(F, Vec<Rq>);

@@ -56,9 +56,6 @@ impl Scheduler for Diary {
     fn on_event(&mut self, _: &mut PolicyCx<'_>, event: SchedulerEvent) {
         self.note(format!("{event:?}"));
     }
-    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, id: RqId) {
-        self.queue.retain(|&other| other != id);
-    }
 }
 
 pub(super) fn diary() -> (Bench, Arc<Mutex<Vec<String>>>) {

@@ -63,7 +63,7 @@ use crate::ground::ids::{HctxId, RqId};
 use crate::ground::sorted_tree::Nodes;
 use crate::ground::time::Now;
 use crate::ground::tunables::{StoreError, Tunable};
-use crate::policy::{Choice, Completions, Needs, Place, PolicyCx, Scheduler, SchedulerEvent};
+use crate::policy::{Choice, Completions, Needs, Place, PolicyCx, Replayable, Scheduler, SchedulerEvent};
 use crate::request::Request;
 use crate::request::merge::Edge;
 
@@ -438,7 +438,9 @@ impl Scheduler for Bfq {
     fn set_tunable(&mut self, cx: &mut PolicyCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
         self.call(cx, |bfq| bfq.settings.tunables().store(bfq, name, text))
     }
+}
 
+impl Replayable for Bfq {
     fn adopt(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {
         self.call(cx, |bfq| bfq.adopt_choice(id.0));
     }

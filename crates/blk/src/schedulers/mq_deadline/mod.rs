@@ -19,7 +19,7 @@ use crate::ground::ids::{HctxId, RqId};
 use crate::ground::kernel::DeadlineGeneration;
 use crate::ground::tunables::{StoreError, Tunable};
 use crate::policy::sector_order::SectorOrder;
-use crate::policy::{Choice, Completions, Needs, Place, PolicyCx, Scheduler, SchedulerEvent};
+use crate::policy::{Choice, Completions, Needs, Place, PolicyCx, Replayable, Scheduler, SchedulerEvent};
 use crate::request::Request;
 use crate::request::merge::Edge;
 use crate::watch::reason::Reason;
@@ -457,7 +457,9 @@ impl Scheduler for MqDeadline {
     fn set_tunable(&mut self, _cx: &mut PolicyCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
         tunables::tunables(&self.config).store(self, name, text)
     }
+}
 
+impl Replayable for MqDeadline {
     fn adopt(&mut self, _cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {
         let entry = self.entries[id.index()];
         match entry.place {

@@ -5,8 +5,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use hoistway_blk::kit::attributes::value_of;
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, HctxId, Instant, IoContextId, IoPriority, Kernel, Local, MayQueue, Op, Place, PolicyCx,
-    PriorityClass, RequestPool, Requests, Rq, RqId, Scheduler, SchedulerEvent, Sector, Wishes,
+    Bio, BioFlags, CgroupId, HctxId, Instant, IoContextId, IoPriority, Kernel, LegacyHooks, Local, MayQueue, Op, Place,
+    PolicyCx, PriorityClass, RequestPool, Requests, Rq, RqId, Scheduler, SchedulerEvent, Sector, Wishes,
 };
 
 use super::super::context::ContextId;

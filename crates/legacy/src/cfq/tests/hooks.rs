@@ -2,7 +2,9 @@
 //!
 //! Rules: CFQ-3, CFQ-4, CFQ-16, CFQ-17, CFQ-46, CFQ-65, CFQ-67 to CFQ-74.
 
-use hoistway_blk::{BioFlags, CgroupId, Edge, HctxId, IoContextId, MayQueue, PriorityClass, Scheduler, SchedulerEvent};
+use hoistway_blk::{
+    BioFlags, CgroupId, Edge, HctxId, IoContextId, LegacyHooks, MayQueue, PriorityClass, Scheduler, SchedulerEvent,
+};
 
 use super::super::class::{Class, Priority};
 use super::super::{CfqEvent, Whereabouts};

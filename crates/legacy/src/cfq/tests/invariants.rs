@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 
-use hoistway_blk::{BioFlags, CgroupId, HctxId, PriorityClass, RqId, Scheduler, SchedulerEvent};
+use hoistway_blk::{BioFlags, CgroupId, HctxId, LegacyHooks, PriorityClass, RqId, Scheduler, SchedulerEvent};
 
 use super::super::Whereabouts;
 use super::super::class::TreeId;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use hoistway_blk::{Choice, MayQueue, Needs, Noop, Place, Reason, Request};
+use hoistway_blk::{Choice, LegacyHooks, MayQueue, Needs, Noop, Place, Reason, Request};
 
 use super::*;
 
@@ -40,9 +40,6 @@ impl Scheduler for Recorder {
     fn on_bio(&mut self, _: &mut PolicyCx<'_>, bio: &Bio) {
         self.note(format!("bio {}", bio.sector.0));
     }
-    fn may_queue(&mut self, _: &mut PolicyCx<'_>, _: &Bio) -> MayQueue {
-        self.diary.lock().unwrap().may_queue
-    }
     fn prepare(&mut self, _: &mut PolicyCx<'_>, rq: &Request) {
         self.note(format!("prepare {}", rq.id().0));
     }
@@ -73,9 +70,6 @@ impl Scheduler for Recorder {
         }
         choice
     }
-    fn on_started(&mut self, _: &mut PolicyCx<'_>, id: RqId) {
-        self.note(format!("started {}", id.0));
-    }
     fn on_requeued(&mut self, _: &mut PolicyCx<'_>, id: RqId) {
         self.note(format!("requeued {}", id.0));
     }
@@ -85,8 +79,17 @@ impl Scheduler for Recorder {
     fn has_work(&self) -> bool {
         self.noop.has_work()
     }
-    fn adopt(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId, id: RqId) {
-        self.noop.adopt(cx, hctx, id);
+    fn legacy_hooks(&mut self) -> Option<&mut dyn LegacyHooks> {
+        Some(self)
+    }
+}
+
+impl LegacyHooks for Recorder {
+    fn may_queue(&mut self, _: &mut PolicyCx<'_>, _: &Bio) -> MayQueue {
+        self.diary.lock().unwrap().may_queue
+    }
+    fn on_started(&mut self, _: &mut PolicyCx<'_>, id: RqId) {
+        self.note(format!("started {}", id.0));
     }
 }
 
