@@ -202,7 +202,7 @@ impl Scheduler for Written {
             self.ask(|object| object.call_method1("finish", (request, now_ns)).map(drop));
         }
         // What waits for its last request to end has nobody else to wake it.
-        cx.wishes.run_queues |= self.is_stuck();
+        cx.requested.run_queues |= self.is_stuck();
     }
 
     fn has_work(&self) -> bool {

@@ -11,7 +11,8 @@ use crate::ground::sharing::Sharing;
 use crate::ground::time::Now;
 use crate::ground::tunables::{StoreError, Tunable, value_of};
 use crate::policy::{
-    BoxedScheduler, Draws, ElevatorCx, Place, PolicyCx, Scheduler, SchedulerEvent, Serialized, Techniques,
+    BoxedScheduler, ContentionOptions, DispatchBatch, ElevatorCx, Place, PolicyCx, Scheduler, SchedulerEvent,
+    Serialized,
 };
 use crate::request::cpu_map::CpuMap;
 use crate::request::merge::{Edge, MergeRules};
@@ -70,7 +71,7 @@ impl<Sh: Sharing> Elevator<Sh> {
 
     /// With these techniques against contention, if it is behind one lock.
     #[must_use]
-    pub fn with(self, techniques: Techniques) -> Self {
+    pub fn with(self, techniques: ContentionOptions) -> Self {
         let kind = match self.kind {
             Kind::MqDeadline(scheduler) => Kind::MqDeadline(Box::new(scheduler.with(techniques))),
             Kind::Bfq(scheduler) => Kind::Bfq(Box::new(scheduler.with(techniques))),
@@ -178,11 +179,11 @@ impl<Sh: Sharing> Elevator<Sh> {
         )
     }
 
-    /// Whether requests are drawn [in batches](Self::dispatch_batch).
+    /// Whether requests are dispatched [in batches](Self::dispatch_batch).
     #[inline]
     #[must_use]
-    pub fn draws_batches(&self) -> bool {
-        with_scheduler!(self, s => s.draws_batches(), kyber _kyber => false, none => false)
+    pub fn dispatches_batches(&self) -> bool {
+        with_scheduler!(self, s => s.dispatches_batches(), kyber _kyber => false, none => false)
     }
 
     /// Asks for requests for `hctx` under one hold of the lock; see [`Serialized::dispatch_batch`].
@@ -193,11 +194,11 @@ impl<Sh: Sharing> Elevator<Sh> {
         cx: &mut ElevatorCx<'_>,
         hctx: HctxId,
         most: u32,
-        draws: &mut impl Draws,
+        batch: &mut impl DispatchBatch,
     ) {
         with_scheduler!(
             self,
-            s => s.dispatch_batch(meter, cx, hctx, most, draws),
+            s => s.dispatch_batch(meter, cx, hctx, most, batch),
             kyber _kyber => debug_assert!(false, "it has no lock of its own"),
             none => {}
         );

@@ -8,7 +8,7 @@
 //! - a task's [`Plug`](crate::Plug), which the queue fills and empties;
 //! - the slots of requests ([`Rq::empty`](crate::Rq::empty)) and a [`Home`] for them, by which debug builds report what is lost;
 //!   a submission that waits has a [`Guard`] for the same;
-//! - a policy with the requests that it decides on, for whoever has a lock to keep it under: [`Custody`];
+//! - a policy with the requests that it decides on, for whoever has a lock to keep it under: [`RequestStore`];
 //! - what must be durable: [`flush_queue`];
 //! - requests at the device: [`Flights`], and [`Timeouts`] for those that are there for too long;
 //! - the files of `queue/`: [`attributes`].
@@ -23,7 +23,7 @@ pub use crate::bio::is_flush_type;
 pub use crate::drive::flights::{Flights, Seen};
 pub use crate::drive::timeouts::Timeouts;
 pub use crate::ground::lost::{Guard, Home};
-pub use crate::policy::Custody;
+pub use crate::policy::RequestStore;
 pub use crate::request::merge::bio_mergeable;
 pub use crate::schedulers::process_queue;
 

@@ -17,7 +17,7 @@
 //! A [`Bio`] goes in through [`Queue::submit`]. It is split if it is longer than the [`Limits`] allow, merged into a
 //! request of the task's [`Plug`], of the scheduler or of its software queue if it fits, and otherwise given a
 //! [request](Rq), whose slot comes with a [tag](Tags). The request passes the plug, goes into the [`Elevator`] (or,
-//! without a scheduler, into a software queue of its [`HardwareQueue`], or past it), is drawn by a run of a hardware
+//! without a scheduler, into a software queue of its [`HardwareQueue`], or past it), is dispatched by a run of a hardware
 //! queue, gets a driver tag, and goes to the [`Driver`]. At its end, [`Queue::complete`], its bios end, the scheduler
 //! is told, and the tags are free for whoever waits.
 //!
@@ -62,7 +62,7 @@ pub use bio::ioprio::{CgroupPriority, IoPriority, PriorityClass};
 pub use bio::limits::Limits;
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use caller::Caller;
-pub use caller::agenda::{Agenda, Due, Errand, Workers};
+pub use caller::agenda::{Action, Agenda, Due, Workers};
 pub use caller::block_queue::{BlockQueue, Submitted};
 pub use caller::env::{Cx, Env, Scratch};
 pub use caller::submitter::{Parts, Submitter};
@@ -72,7 +72,7 @@ pub use elevator::Elevator;
 pub use ground::id_list::{IdList, Links};
 pub use ground::ids::{CgroupId, CpuId, HctxId, IoContextId, QueueId, RqId, SECTOR_BYTES, Sector, Waiter};
 pub use ground::kernel::{
-    AfterLeftovers, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,
+    AfterDispatchList, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,
     PlugOrder, PlugUse, ShallowRule, SysfsGeneration,
 };
 pub use ground::meter::{Held, Meter, NoMeter, Site};
@@ -81,13 +81,14 @@ pub use ground::sorted_tree::{Augment, Nodes, Plain, SortedTree};
 pub use ground::time::{Hz, Instant, Nanos, Now, Tick};
 pub use ground::tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};
 pub use policy::{
-    BoxedScheduler, Choice, Completions, Draws, ElevatorCx, Insertion, LegacyHooks, MayQueue, Needs, OwnedPolicy,
-    Place, PolicyCx, Replayable, Requests, Scheduler, SchedulerEvent, Serialized, Techniques, Wishes, WokenHctxs,
+    BoxedScheduler, Choice, Completions, ContentionOptions, DispatchBatch, ElevatorCx, Insertion, LegacyHooks,
+    MayQueue, Needs, OwnedPolicy, Place, PolicyCx, Replayable, RequestedActions, Requests, Scheduler, SchedulerEvent,
+    Serialized, WokenHctxs,
 };
 pub use queue::default_scheduler;
 pub use queue::{
     Affinity, ChangeError, CompletionPlace, ConfigError, HW_QUEUES_MAX, NR_REQUESTS_MAX, NR_REQUESTS_MIN, PlugFlush,
-    QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission,
+    QUEUE_DEPTH_MAX, Queue, QueueConfig, QueueSubmission, SCHEDULERS, Step,
 };
 pub use queue::{HardwareQueue, SoftwareQueue};
 pub use request::FlushSteps;

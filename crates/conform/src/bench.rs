@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 
 use hoistway_blk::{
     Bio, CgroupId, Edge, HctxId, Instant, IoContextId, Limits, Local, NoMerges, Now, Place, PolicyCx, Replayable,
-    RequestPool, Requests, Rq, RqId, Sector, Wishes,
+    RequestPool, RequestedActions, Requests, Rq, RqId, Sector,
 };
 use hoistway_trace::iosched::bounds::SECTORS_MAX;
 use hoistway_trace::iosched::{Dispatch, Event, Insert, Io, QueueSettings, RqMerge, RqNumber};
@@ -137,13 +137,13 @@ impl<S: Replayable + Clone> Bench<S> {
     }
 
     pub(crate) fn call<R>(&mut self, body: impl FnOnce(&mut S, &mut PolicyCx<'_>) -> R) -> R {
-        let mut wishes = Wishes::default();
-        let mut cx = PolicyCx { now: self.now, requests: &self.requests, wishes: &mut wishes };
+        let mut requested = RequestedActions::default();
+        let mut cx = PolicyCx { now: self.now, requests: &self.requests, requested: &mut requested };
         let answer = body(&mut self.policy, &mut cx);
-        if wishes.cancel_timer {
+        if requested.cancel_timer {
             self.timer = None;
         }
-        self.timer = wishes.set_timer.or(self.timer);
+        self.timer = requested.set_timer.or(self.timer);
         answer
     }
 

@@ -286,7 +286,7 @@ impl Replay {
         let wished = ElevatorCx::alone(now, |cx| {
             cx.cpu = cpu;
             self.kyber.on_completed(cx, rq);
-            cx.wishes.set_timer
+            cx.requested.set_timer
         });
         self.due = wished.or(self.due);
     }
@@ -309,7 +309,7 @@ impl Replay {
     fn round(&mut self, now: Now) {
         self.due = ElevatorCx::alone(now, |cx| {
             self.kyber.on_timer(&NoMeter, cx);
-            cx.wishes.set_timer
+            cx.requested.set_timer
         });
         self.last_round = Some(now.tick);
         self.findings.extend(self.kyber.last_round().iter().flat_map(findings_of));

@@ -6,7 +6,7 @@
 
 use hoistway_blk::{CgroupId, CgroupPriority, Effects, Local, Now, SchedulerEvent};
 use hoistway_cgroup::{IoMax, THROTTLE_SLICE, Throttle};
-use hoistway_legacy::Front;
+use hoistway_legacy::AnyQueue;
 use hoistway_load::Load;
 
 use crate::disk::Disk;
@@ -87,7 +87,7 @@ impl Cgroups {
     }
 
     /// Tells the scheduler of a device.
-    pub(crate) fn introduce(&self, front: &Front<Local>, now: Now, effects: &mut Effects) {
+    pub(crate) fn introduce(&self, front: &AnyQueue<Local>, now: Now, effects: &mut Effects) {
         for (id, group) in self.iter() {
             front.notify(now, effects, SchedulerEvent::CgroupAdded { cgroup: id, parent: group.parent });
             if let Some(weight) = group.weight {

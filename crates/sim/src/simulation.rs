@@ -10,7 +10,7 @@ mod turns;
 use std::sync::atomic::Ordering;
 
 use hoistway_blk::{Caller, CpuId, Cx, Due, Instant, Local, Nanos, PlugUse, Probe, SchedulerEvent, Submitted, Waiter};
-use hoistway_legacy::Front;
+use hoistway_legacy::AnyQueue;
 use hoistway_load::Load;
 
 use crate::administration::{Fate, Left, Write};
@@ -354,7 +354,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         &mut self,
         disk: u32,
         cpu: CpuId,
-        body: impl FnOnce(&Front<Local>, &mut Cx<'_, Machine<P>>) -> R,
+        body: impl FnOnce(&AnyQueue<Local>, &mut Cx<'_, Machine<P>>) -> R,
     ) -> R {
         let now = self.clock.now;
         self.probe.enter(disk, None);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! a call into the queue -> Effects -> Agenda::take -> in the table:       Agenda::carry_out, or Due::carry_out
-//!                                                  -> for the caller:     an Errand
+//!                                                  -> for the caller:     an Action
 //! ```
 //!
 //! What is asked for again replaces what was asked for before, or not (BL-75 to BL-77, BL-90):
@@ -42,7 +42,7 @@ pub enum Due {
 
 /// What only the caller can do.
 #[derive(Debug)]
-pub enum Errand {
+pub enum Action {
     /// Tell whoever submitted it that a bio has ended, or a part of one.
     End {
         /// The bio.
@@ -175,11 +175,11 @@ impl Agenda {
         cpu: CpuId,
         effects: &mut Effects,
         workers: &mut impl Workers,
-    ) -> Option<Errand> {
+    ) -> Option<Action> {
         while let Some(effect) = effects.pop() {
-            let errand = self.note(queue, cpu, effect, workers);
-            if errand.is_some() {
-                return errand;
+            let action = self.note(queue, cpu, effect, workers);
+            if action.is_some() {
+                return action;
             }
         }
         None
@@ -192,12 +192,12 @@ impl Agenda {
         cpu: CpuId,
         effect: Effect,
         workers: &mut impl Workers,
-    ) -> Option<Errand> {
+    ) -> Option<Action> {
         match effect {
-            Effect::EndBio { bio, status } => return Some(Errand::End { bio, status }),
-            Effect::Wake(waiter) => return Some(Errand::Wake(waiter)),
-            Effect::TimedOut { cpu, id } => return Some(Errand::TimedOut { cpu, id }),
-            Effect::RunOther { queue, hctx } => return Some(Errand::RunOther { queue, hctx }),
+            Effect::EndBio { bio, status } => return Some(Action::End { bio, status }),
+            Effect::Wake(waiter) => return Some(Action::Wake(waiter)),
+            Effect::TimedOut { cpu, id } => return Some(Action::TimedOut { cpu, id }),
+            Effect::RunOther { queue, hctx } => return Some(Action::RunOther { queue, hctx }),
             Effect::RunHctx { hctx, delay } => self.run(queue, hctx, delay, workers),
             Effect::RunAll { delay } => self.run_all(queue, cpu, delay, workers),
             Effect::KickRequeue => {
@@ -308,12 +308,12 @@ impl Agenda {
     }
 
     /// Takes effects, and carries out everything that is due by now and whatever comes of it, in the order in which it was
-    /// asked for. `errand` does what only the caller can do.
+    /// asked for. `action` does what only the caller can do.
     pub fn carry_out<E: Env>(
         &mut self,
         queue: &impl BlockQueue,
         cx: &mut Cx<'_, E>,
-        mut errand: impl FnMut(&mut Cx<'_, E>, Errand),
+        mut action: impl FnMut(&mut Cx<'_, E>, Action),
     ) {
         loop {
             while let Some(due) = self.take_due(cx.now.at) {
@@ -321,7 +321,7 @@ impl Agenda {
             }
             let Some(effect) = cx.effects.pop() else { return };
             if let Some(todo) = self.note(queue, cx.cpu, effect, &mut cx.now.at) {
-                errand(cx, todo);
+                action(cx, todo);
             }
         }
     }

@@ -36,7 +36,7 @@ pub enum Expired {
 
 /// A driver as the block layer sees it, on one CPU.
 pub trait Driver {
-    /// Takes a piece of the device's budget before a request is drawn for it. Only drivers with a limit below their
+    /// Takes a piece of the device's budget before a request is dispatched for it. Only drivers with a limit below their
     /// tag depth have one.
     fn get_budget(&mut self, _hctx: HctxId) -> bool {
         true

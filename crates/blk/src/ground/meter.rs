@@ -35,8 +35,8 @@ pub enum Site {
     Writeback,
     /// That of those who wait for a tag.
     TagWaiters,
-    /// That of those who wait at the gate.
-    Gate,
+    /// That of those who wait at the freeze.
+    Freeze,
     /// The one lock of a legacy queue.
     Legacy,
     /// That of a list in which requests are left to whoever has the elevator's lock: to leave some.
@@ -60,7 +60,7 @@ impl Site {
         Site::FlushQueue,
         Site::Writeback,
         Site::TagWaiters,
-        Site::Gate,
+        Site::Freeze,
         Site::Legacy,
         Site::Leave,
         Site::Take,

@@ -66,7 +66,7 @@ impl Requests {
         self.held[id.index()].is_some()
     }
 
-    /// Takes a request into custody.
+    /// Takes a request in.
     #[inline]
     pub fn hold(&mut self, rq: Rq) {
         let id = rq.id();
@@ -104,9 +104,9 @@ impl Requests {
     }
 }
 
-/// What a policy wishes of its surroundings during a call.
+/// What a policy requested of its surroundings during a call.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Wishes {
+pub struct RequestedActions {
     /// Set the policy's one timer to this moment; it replaces an earlier setting.
     pub set_timer: Option<Instant>,
     /// Switch the timer off. Ignored if `set_timer` is given too.
@@ -124,15 +124,20 @@ pub struct ElevatorCx<'a> {
     /// The CPU that the call runs on.
     pub cpu: CpuId,
     /// What the policy asks for.
-    pub wishes: &'a mut Wishes,
+    pub requested: &'a mut RequestedActions,
     /// Requests that others have absorbed: the caller releases them.
     pub freed: &'a mut Vec<Rq>,
 }
 
 impl ElevatorCx<'_> {
-    /// For a call on CPU 0 whose wishes nobody carries out: of a replay, a test, or when there is nothing to wish for.
+    /// For a call on CPU 0 whose requested nobody carries out: of a replay, a test, or when there is nothing to wish for.
     pub fn alone<R>(now: Now, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
-        body(&mut ElevatorCx { now, cpu: CpuId(0), wishes: &mut Wishes::default(), freed: &mut Vec::new() })
+        body(&mut ElevatorCx {
+            now,
+            cpu: CpuId(0),
+            requested: &mut RequestedActions::default(),
+            freed: &mut Vec::new(),
+        })
     }
 }
 
@@ -143,7 +148,7 @@ pub struct PolicyCx<'a> {
     /// The requests that it holds.
     pub requests: &'a Requests,
     /// What it asks for.
-    pub wishes: &'a mut Wishes,
+    pub requested: &'a mut RequestedActions,
 }
 
 impl PolicyCx<'_> {

@@ -1,8 +1,8 @@
 //! A submission that is taken back: its client has departed, or wants the bio for something else.
 
 use super::Queue;
-use super::regime::Current;
-use super::submission::{Stage, Submission};
+use super::state::Current;
+use super::submission::{QueueSubmission, Stage};
 use crate::bio::Bio;
 use crate::bio::split;
 use crate::caller::env::{Cx, Env};
@@ -16,15 +16,15 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Whoever sleeps leaves its line, and a turn that had come already passes on. The wake-up that told of it may
     /// still be on its way to the waiter, and means nothing any more. It may have been the last that a freeze waits
     /// for: whoever freezes looks after this, too.
-    pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Bio> {
+    pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Option<Bio> {
         self.during(cx.cpu, |queue| queue.cancel(cx, submission))
     }
 }
 
 impl<Sh: Sharing> Current<'_, Sh> {
-    fn cancel<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Bio> {
+    fn cancel<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Option<Bio> {
         match submission.stage {
-            Stage::ShutOut => self.gate.forget(cx.meter, submission.waiter),
+            Stage::ShutOut => self.freeze.forget(cx.meter, submission.waiter),
             Stage::Waiting => self.depart_from_line(cx, submission),
             Stage::Woken => {
                 self.forget_admission(cx, submission);
@@ -36,7 +36,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         submission.guard.disarm();
         // Last, when it owes nothing any more: a frozen queue may have emptied with that.
         if std::mem::take(&mut submission.is_inside) {
-            self.gate.leave();
+            self.freeze.leave();
         }
         split::rejoin(submission.bio.take(), submission.remainder.take())
     }

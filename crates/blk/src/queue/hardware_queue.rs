@@ -176,13 +176,13 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     /// Whether something waits that goes before anything else.
     #[inline]
     #[must_use]
-    pub fn has_leftovers(&self) -> bool {
+    pub fn has_dispatch_list(&self) -> bool {
         self.dispatch_len.load(SeqCst) != 0
     }
 
     /// Moves the dispatch list to the end of `out`.
-    pub fn take_leftovers(&self, meter: &impl Meter, out: &mut VecDeque<Rq>) {
-        if self.has_leftovers() {
+    pub fn take_dispatch_list(&self, meter: &impl Meter, out: &mut VecDeque<Rq>) {
+        if self.has_dispatch_list() {
             self.dispatch.with(meter, Site::DispatchList, |list| {
                 out.extend(list.drain(..));
                 self.dispatch_len.store(0, Relaxed);
@@ -191,7 +191,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     }
 
     /// Adds requests to the dispatch list, in order, at its tail or its head.
-    pub fn put_leftovers(&self, meter: &impl Meter, requests: &mut VecDeque<Rq>, at_head: bool) {
+    pub fn append_to_dispatch_list(&self, meter: &impl Meter, requests: &mut VecDeque<Rq>, at_head: bool) {
         self.dispatch.with(meter, Site::DispatchList, |list| {
             if at_head {
                 for rq in requests.drain(..).rev() {
@@ -213,7 +213,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     }
 
     /// Adds one request to the tail of the dispatch list.
-    pub fn put_leftover(&self, meter: &impl Meter, rq: Rq) {
+    pub fn push_to_dispatch_list(&self, meter: &impl Meter, rq: Rq) {
         self.dispatch.with(meter, Site::DispatchList, |list| {
             list.push_back(rq);
             self.dispatch_len.store(list.len() as u64, SeqCst);
@@ -375,13 +375,13 @@ mod tests {
         let mut second = VecDeque::from([bench.hctx.take_next(&NoMeter).unwrap()]);
         let mut third = VecDeque::from([bench.hctx.take_next(&NoMeter).unwrap()]);
         let expected = names(&third) + &names(&first) + &names(&second);
-        bench.hctx.put_leftovers(&NoMeter, &mut first, false);
-        bench.hctx.put_leftovers(&NoMeter, &mut second, false);
-        bench.hctx.put_leftovers(&NoMeter, &mut third, true);
+        bench.hctx.append_to_dispatch_list(&NoMeter, &mut first, false);
+        bench.hctx.append_to_dispatch_list(&NoMeter, &mut second, false);
+        bench.hctx.append_to_dispatch_list(&NoMeter, &mut third, true);
         let mut out = VecDeque::new();
-        bench.hctx.take_leftovers(&NoMeter, &mut out);
+        bench.hctx.take_dispatch_list(&NoMeter, &mut out);
         assert_eq!(names(&out), expected);
-        assert!(!bench.hctx.has_leftovers());
+        assert!(!bench.hctx.has_dispatch_list());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::wbt::Kind;
 /// A bio on its way in. Whoever submits keeps it until the way has ended, also while it is parked, and may use it
 /// again for the next bio.
 #[derive(Debug)]
-pub struct Submission {
+pub struct QueueSubmission {
     pub(super) stage: Stage,
     pub(super) waiter: Waiter,
     /// The part that is under way, until a request has it.
@@ -34,7 +34,7 @@ pub struct Submission {
 pub(super) enum Stage {
     /// Announce.
     Enter,
-    /// In line at the gate, or let in meanwhile.
+    /// In line at the freeze, or let in meanwhile.
     ShutOut,
     /// Split.
     Split,
@@ -52,11 +52,11 @@ pub(super) enum Stage {
     Next,
 }
 
-impl Submission {
+impl QueueSubmission {
     /// Nothing to be submitted yet; `waiter` submits one bio at a time.
     #[must_use]
     pub fn idle(waiter: Waiter) -> Self {
-        Submission {
+        QueueSubmission {
             stage: Stage::Next,
             waiter,
             bio: None,
@@ -72,7 +72,7 @@ impl Submission {
     /// A bio to be submitted by `waiter`.
     #[must_use]
     pub fn new(bio: Bio, waiter: Waiter) -> Self {
-        let mut submission = Submission::idle(waiter);
+        let mut submission = QueueSubmission::idle(waiter);
         submission.begin(bio);
         submission
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Queue;
-use super::regime::Current;
+use super::state::Current;
 use crate::caller::env::{Cx, Env};
 use crate::ground::kernel::{DirectIssue, PlugOrder};
 use crate::ground::sharing::Sharing;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hoistway_blk::{
-    Agenda, AttributeError, Bio, Caller, CpuId, Cx, Due, Errand, Instant, NoMeter, NoProbe, Now, Queue, SchedulerEvent,
+    Action, Agenda, AttributeError, Bio, Caller, CpuId, Cx, Due, Instant, NoMeter, NoProbe, Now, Queue, SchedulerEvent,
     Status, Submitter, Threads, Waiter, Workers,
 };
 
@@ -156,10 +156,10 @@ impl QueueCalls {
         let mut workers = AtOnce { now: self.now.at, shared };
         while !self.caller.effects.is_empty() {
             match self.agenda.take(&shared.queue, self.cpu, &mut self.caller.effects, &mut workers) {
-                Some(Errand::End { bio, status }) => end(&bio, status),
-                Some(Errand::Wake(waiter)) => self.woken.push(waiter),
+                Some(Action::End { bio, status }) => end(&bio, status),
+                Some(Action::Wake(waiter)) => self.woken.push(waiter),
                 // A station cannot take a command back, so it is waited for; and no other queue shares its tags.
-                Some(Errand::TimedOut { .. } | Errand::RunOther { .. }) | None => {}
+                Some(Action::TimedOut { .. } | Action::RunOther { .. }) | None => {}
             }
         }
     }

@@ -132,8 +132,8 @@ impl<L: CfqLog> Cfq<L> {
     pub(super) fn cancel_timer(&mut self, cx: &mut PolicyCx<'_>) {
         if self.timer_armed {
             self.timer_armed = false;
-            cx.wishes.set_timer = None;
-            cx.wishes.cancel_timer = true;
+            cx.requested.set_timer = None;
+            cx.requested.cancel_timer = true;
         }
     }
 }

@@ -41,7 +41,7 @@ use hoistway_blk::kit::{Flights, Home, Timeouts, attributes::value_of, flush_que
 use hoistway_blk::{
     Affinity, Bio, CgroupId, ConfigError, CpuId, Cx, Effect, Effects, ElevatorCx, Env, Generation, HctxId, Kernel,
     Layer, Limits, Local, Lock, MergeRules, NR_REQUESTS_MAX, Nanos, NoMerges, Now, QUEUE_DEPTH_MAX, QueueConfig,
-    ReadMostly, Registry, Rq, RqId, SchedulerEvent, Sharing, Site, StoreError, Tunable, Wishes, Word,
+    ReadMostly, Registry, RequestedActions, Rq, RqId, SchedulerEvent, Sharing, Site, StoreError, Tunable, Word,
 };
 
 use batching::Batchers;
@@ -350,7 +350,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// The scheduler's timer has come.
     pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
         self.locked.with(cx.meter, Site::Legacy, |queue| queue.elevator.on_timer(&mut cx.elevator()));
-        take_wishes(cx);
+        take_requested(cx);
     }
 }
 
@@ -370,27 +370,27 @@ impl Locked {
 fn call<R>(now: Now, effects: &mut Effects, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
     ElevatorCx::alone(now, |cx| {
         let answer = body(cx);
-        push_wishes(effects, cx.wishes);
+        push_wishes(effects, cx.requested);
         answer
     })
 }
 
 /// Turns what a policy asked for during a call into effects.
 #[inline]
-fn take_wishes<E: Env>(cx: &mut Cx<'_, E>) {
-    if cx.scratch.wishes != Wishes::default() {
-        push_wishes(cx.effects, &std::mem::take(&mut cx.scratch.wishes));
+fn take_requested<E: Env>(cx: &mut Cx<'_, E>) {
+    if cx.scratch.requested != RequestedActions::default() {
+        push_wishes(cx.effects, &std::mem::take(&mut cx.scratch.requested));
     }
 }
 
 /// Whatever is to be run is the one queue, on a worker.
-fn push_wishes(effects: &mut Effects, wishes: &Wishes) {
-    if let Some(at) = wishes.set_timer {
+fn push_wishes(effects: &mut Effects, requested: &RequestedActions) {
+    if let Some(at) = requested.set_timer {
         effects.push(Effect::SetTimer(at));
-    } else if wishes.cancel_timer {
+    } else if requested.cancel_timer {
         effects.push(Effect::CancelTimer);
     }
-    if wishes.run_queues || !wishes.run_hctxs.is_empty() {
+    if requested.run_queues || !requested.run_hctxs.is_empty() {
         run_on_worker(effects, Nanos::ZERO);
     }
 }

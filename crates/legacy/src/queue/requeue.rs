@@ -2,7 +2,7 @@
 
 use hoistway_blk::{Cx, Env, Event, Lock, Marks, Nanos, Rq, Sharing, Site};
 
-use super::{LegacyQueue, Locked, run_on_worker, take_wishes};
+use super::{LegacyQueue, Locked, run_on_worker, take_requested};
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Takes a started request back. The queue runs soon.
@@ -18,7 +18,7 @@ impl Locked {
         self.leave_driver(&mut rq);
         if rq.marks.contains(Marks::INSERTED) {
             self.elevator.on_requeued(&mut cx.elevator(), rq.id());
-            take_wishes(cx);
+            take_requested(cx);
         }
         rq.marks.clear(Marks::STARTED);
         self.insert_again(cx, rq);

@@ -4,7 +4,7 @@
 use hoistway_blk::{Answer, Cx, Driver, Env, Event, Lock, Marks, RESOURCE_DELAY, Rq, Sharing, Site};
 
 use super::request_list::IoClass;
-use super::{HCTX, LegacyQueue, Locked, run_on_worker, take_wishes};
+use super::{HCTX, LegacyQueue, Locked, run_on_worker, take_requested};
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Runs the queue on this CPU.
@@ -79,7 +79,7 @@ impl Locked {
             }
             cx.event(Event::Issue(rq));
         }
-        take_wishes(cx);
+        take_requested(cx);
         found
     }
 

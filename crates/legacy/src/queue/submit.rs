@@ -8,7 +8,7 @@ use hoistway_blk::{
 
 use super::insert::Insertion;
 use super::request_list::IoClass;
-use super::{HCTX, LegacyQueue, Locked, take_wishes};
+use super::{HCTX, LegacyQueue, Locked, take_requested};
 
 /// A bio on its way into a legacy queue. Whoever submits keeps it until the way has ended, also while it is parked, and
 /// may use it again for the next bio.
@@ -235,7 +235,7 @@ impl Locked {
         let whose = (class, bio.io_context);
         let cgroup = bio.cgroup;
         let counted = self.lists.of(cgroup).try_count(cx.now, &self.thresholds, &mut self.batchers, whose, may);
-        take_wishes(cx);
+        take_requested(cx);
         if !counted && bio.flags.contains(BioFlags::NOWAIT) {
             return Allocated::Refused;
         }
@@ -257,7 +257,7 @@ impl Locked {
             rq.marks.set(Marks::USES_ELEVATOR);
             self.managed += 1;
             self.elevator.prepare(&mut cx.elevator(), &rq);
-            take_wishes(cx);
+            take_requested(cx);
         }
         Allocated::Given(rq)
     }
@@ -285,7 +285,7 @@ impl Locked {
             return None;
         }
         let merged = self.elevator.merge_bio(&mut cx.elevator(), rules, bio);
-        take_wishes(cx);
+        take_requested(cx);
         self.release_absorbed(cx);
         merged
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hoistway_blk::{
     Attachment, Bio, BioFlags, CgroupId, CpuId, CpuMap, Domain, Elevator, ElevatorCx, Event, HctxId, Instant,
     IoContextId, IoPriority, Kernel, Limits, Local, Marks, MergeRules, Nanos, NoMerges, NoMeter, Now, Op, Place,
-    PriorityClass, Probe, RequestPool, Rq, RqId, SchedulerEvent, Sector, Wishes,
+    PriorityClass, Probe, RequestPool, RequestedActions, Rq, RqId, SchedulerEvent, Sector,
 };
 use hoistway_legacy::all_schedulers;
 
@@ -174,13 +174,13 @@ impl World {
     }
 
     fn call<R>(&mut self, body: impl FnOnce(&mut World, &mut ElevatorCx<'_>) -> R) -> R {
-        let (mut wishes, mut freed) = (Wishes::default(), Vec::new());
+        let (mut requested, mut freed) = (RequestedActions::default(), Vec::new());
         let now = self.moment();
-        let answer = body(self, &mut ElevatorCx { now, cpu: CpuId(0), wishes: &mut wishes, freed: &mut freed });
-        if wishes.cancel_timer {
+        let answer = body(self, &mut ElevatorCx { now, cpu: CpuId(0), requested: &mut requested, freed: &mut freed });
+        if requested.cancel_timer {
             self.timer = None;
         }
-        self.timer = wishes.set_timer.or(self.timer);
+        self.timer = requested.set_timer.or(self.timer);
         self.take_back(freed);
         answer
     }

@@ -1,4 +1,4 @@
-//! A value that every call reads and that is changed once in a while: the regime of a queue, the limits of a device.
+//! A value that every call reads and that is changed once in a while: the state of a queue, the limits of a device.
 //!
 //! Whoever changes it is alone with it: no call that reads it is under way, and those that begin later see the change.
 

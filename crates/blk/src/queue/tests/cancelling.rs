@@ -37,8 +37,8 @@ impl Bench {
 
 #[test]
 fn what_has_not_been_submitted_can_be_taken_back_once_and_what_waits_can_only_be_cancelled() {
-    let withdrawn = |submission: &mut Submission| submission.withdraw().map(|bio| bio.sector.0);
-    let mut fresh = Submission::new(read(8), Waiter(1));
+    let withdrawn = |submission: &mut QueueSubmission| submission.withdraw().map(|bio| bio.sector.0);
+    let mut fresh = QueueSubmission::new(read(8), Waiter(1));
     assert_eq!([withdrawn(&mut fresh), withdrawn(&mut fresh)], [Some(8), None]);
     let mut bench = Bench::with(&depth(1), "none");
     bench.occupy(1);
@@ -164,7 +164,7 @@ fn what_is_left_of_a_bio_in_mid_way_comes_back_in_one_piece_and_its_first_part_e
 #[test]
 fn what_has_not_entered_comes_back_and_what_has_gone_does_not() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
-    let mut submission = Submission::new(read(8), Waiter(1));
+    let mut submission = QueueSubmission::new(read(8), Waiter(1));
     assert_eq!(bench.call(|queue, cx, _| queue.cancel(cx, &mut submission)), Some(read(8)));
     submission.begin(read(16));
     bench.call(|queue, cx, _| queue.submit(cx, &mut submission, None));

@@ -36,7 +36,7 @@ fn host_wide_tags_bound_all_hardware_queues_together() {
 fn before_5_14_each_hardware_queue_had_scheduler_tags_of_its_own_over_host_wide_driver_tags() {
     let slots = |kernel| {
         let queue = Queue::<Local>::new(&host_wide(kernel), "mq-deadline").unwrap();
-        queue.during(CpuId(0), |queue| queue.regime.pool.capacity())
+        queue.during(CpuId(0), |queue| queue.state.pool.capacity())
     };
     assert_eq!((slots(Kernel::V5_10), slots(Kernel::V6_18)), (64, 16));
 }

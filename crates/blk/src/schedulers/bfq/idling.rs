@@ -87,7 +87,7 @@ impl Bfq {
             length = length.max(RAISED_IDLE_MIN);
         }
         self.idling_start = self.now.ns;
-        self.wishes.timer = Some(TimerWish::At(self.now.ns.saturating_add(length)));
+        self.requested.timer = Some(TimerWish::At(self.now.ns.saturating_add(length)));
     }
 
     /// The idle timer has come (BFQ-79).

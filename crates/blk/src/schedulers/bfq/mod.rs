@@ -93,7 +93,7 @@ struct Moment {
 
 /// What the running call asks of its surroundings; a later wish about the timer replaces an earlier one.
 #[derive(Clone, Copy, Debug, Default)]
-struct Wishes {
+struct RequestedActions {
     timer: Option<TimerWish>,
     run_queues: bool,
 }
@@ -113,7 +113,7 @@ pub struct Bfq {
     config: BfqConfig,
     settings: Settings,
     now: Moment,
-    wishes: Wishes,
+    requested: RequestedActions,
 
     hierarchy: Hierarchy,
     groups: Groups,
@@ -173,7 +173,7 @@ impl Bfq {
         let mut bfq = Bfq {
             settings: Settings::new(&config),
             now: Moment::default(),
-            wishes: Wishes::default(),
+            requested: RequestedActions::default(),
             hierarchy: Hierarchy::new(config.variant, config.ticks(1000) / 5, actuators),
             groups: Groups::new(actuators),
             queues: Queues::default(),
@@ -223,23 +223,23 @@ impl Bfq {
     fn begin(&mut self, now: Now) {
         self.now = Moment { ns: now.at.0, tick: now.tick.0 as i64 };
         self.hierarchy.tick = self.now.tick;
-        self.wishes = Wishes::default();
+        self.requested = RequestedActions::default();
     }
 
     fn end(&mut self, cx: &mut PolicyCx<'_>) {
         self.free_forgotten();
-        match self.wishes.timer {
+        match self.requested.timer {
             Some(TimerWish::At(ns)) => {
-                cx.wishes.set_timer = Some(crate::ground::time::Instant(ns));
-                cx.wishes.cancel_timer = false;
+                cx.requested.set_timer = Some(crate::ground::time::Instant(ns));
+                cx.requested.cancel_timer = false;
             }
             Some(TimerWish::Off) => {
-                cx.wishes.set_timer = None;
-                cx.wishes.cancel_timer = true;
+                cx.requested.set_timer = None;
+                cx.requested.cancel_timer = true;
             }
             None => {}
         }
-        cx.wishes.run_queues |= self.wishes.run_queues;
+        cx.requested.run_queues |= self.requested.run_queues;
     }
 
     fn call<R>(&mut self, cx: &mut PolicyCx<'_>, body: impl FnOnce(&mut Self) -> R) -> R {
@@ -284,7 +284,7 @@ impl Bfq {
     fn schedule_dispatch(&mut self) {
         if self.queued > 0 {
             self.hierarchy.log.device(|| StateChange::Kick);
-            self.wishes.run_queues = true;
+            self.requested.run_queues = true;
         }
     }
 }

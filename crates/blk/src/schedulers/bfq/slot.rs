@@ -132,7 +132,7 @@ impl Bfq {
     /// Switches the idle timer off.
     pub(super) fn stop_waiting(&mut self, q: QueueId) {
         if std::mem::replace(&mut self.queues[q].waiting, false) {
-            self.wishes.timer = Some(TimerWish::Off);
+            self.requested.timer = Some(TimerWish::Off);
         }
     }
 

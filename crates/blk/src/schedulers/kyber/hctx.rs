@@ -135,9 +135,9 @@ impl<Sh: Sharing> HctxQueues<Sh> {
 
     // --- dispatching ---
 
-    /// Draws the next request, or says why there is none. `pools` are the domains' tokens.
+    /// Takes the next request, or says why there is none. `pools` are the domains' tokens.
     #[inline]
-    pub(super) fn draw(&self, meter: &impl Meter, pools: &[TokenPool<Sh>; DOMAINS]) -> Result<Drawn, Reason> {
+    pub(super) fn dispatch_one(&self, meter: &impl Meter, pools: &[TokenPool<Sh>; DOMAINS]) -> Result<Drawn, Reason> {
         self.turns.with(meter, Site::HardwareQueue, |turns| {
             let circle = self.rules.circle;
             let mut flushed_all = false;
@@ -243,7 +243,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         self.turns.aside(|turns| turns.turn = turn);
     }
 
-    /// Puts a request that was drawn back to where it was.
+    /// Puts a request that was dispatched back to where it was.
     pub(super) fn put_back(&self, rq: Rq) {
         let domain = self.rules.domain_of(rq.op, rq.flags);
         self.turns.aside(|turns| turns.flushed[domain.index()].push_front(rq));

@@ -245,7 +245,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     /// The next request for `hctx`, one of its own. Without a token for it `hctx` is in line for one.
     #[inline]
     pub fn dispatch(&self, meter: &impl Meter, hctx: HctxId) -> (Option<Rq>, Reason) {
-        match self.hctxs[hctx.index()].draw(meter, &self.pools) {
+        match self.hctxs[hctx.index()].dispatch_one(meter, &self.pools) {
             Ok(Drawn { mut rq, domain, token, reason }) => {
                 self.held[rq.id().index()].store(Held { token, domain, hctx }.pack(), Relaxed);
                 rq.marks.set(Marks::STARTED);
@@ -271,7 +271,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     #[inline]
     pub fn finish(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
         if let Some(Held { token, domain, hctx }) = Held::unpack(self.held[id.index()].swap(Held::NOTHING, Relaxed)) {
-            self.pools[domain.index()].give_back(meter, token, hctx, |woken| cx.wishes.run_hctxs.push(woken));
+            self.pools[domain.index()].give_back(meter, token, hctx, |woken| cx.requested.run_hctxs.push(woken));
         }
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::policy::{Requests, Wishes};
+use crate::policy::{RequestedActions, Requests};
 
 /// A scheduler that looks at no request, called at any time.
 struct Bench(Noop, Requests);
@@ -13,10 +13,10 @@ impl Bench {
     }
 
     fn call<R>(&mut self, body: impl FnOnce(&mut Noop, &mut PolicyCx<'_>) -> R) -> R {
-        let mut wishes = Wishes::default();
+        let mut requested = RequestedActions::default();
         let answer =
-            body(&mut self.0, &mut PolicyCx { now: Default::default(), requests: &self.1, wishes: &mut wishes });
-        assert_eq!(wishes, Wishes::default());
+            body(&mut self.0, &mut PolicyCx { now: Default::default(), requests: &self.1, requested: &mut requested });
+        assert_eq!(requested, RequestedActions::default());
         answer
     }
 

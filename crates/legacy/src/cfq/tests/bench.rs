@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use hoistway_blk::kit::attributes::value_of;
 use hoistway_blk::{
     Bio, BioFlags, CgroupId, HctxId, Instant, IoContextId, IoPriority, Kernel, LegacyHooks, Local, MayQueue, Op, Place,
-    PolicyCx, PriorityClass, RequestPool, Requests, Rq, RqId, Scheduler, SchedulerEvent, Sector, Wishes,
+    PolicyCx, PriorityClass, RequestPool, RequestedActions, Requests, Rq, RqId, Scheduler, SchedulerEvent, Sector,
 };
 
 use super::super::context::ContextId;
@@ -167,14 +167,14 @@ impl Bench {
 
     /// Calls the policy now, and does what it asks for, but for running the queue.
     pub(super) fn call<R>(&mut self, body: impl FnOnce(&mut Cfq<Vec<CfqMessage>>, &mut PolicyCx<'_>) -> R) -> R {
-        let mut wishes = Wishes::default();
+        let mut requested = RequestedActions::default();
         let now = self.policy.config.hz.now(Instant(self.now));
-        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, wishes: &mut wishes });
-        if wishes.cancel_timer {
+        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, requested: &mut requested });
+        if requested.cancel_timer {
             self.timer = None;
         }
-        self.timer = wishes.set_timer.map(|at| at.0).or(self.timer);
-        self.run_wanted |= wishes.run_queues;
+        self.timer = requested.set_timer.map(|at| at.0).or(self.timer);
+        self.run_wanted |= requested.run_queues;
         let said = std::mem::take(self.policy.log_mut());
         self.said.extend(said.into_iter().map(|message| (self.now, message)));
         answer

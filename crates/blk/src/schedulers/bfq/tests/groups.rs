@@ -205,7 +205,7 @@ fn a_move_that_leaves_nobody_in_service_and_nothing_out_asks_for_a_run() {
         let q = machine.sync_queue(1);
         let asked = machine.inside(|bfq| {
             bfq.move_queue(q, new);
-            bfq.wishes.run_queues
+            bfq.requested.run_queues
         });
         assert_eq!(asked, !out);
     }

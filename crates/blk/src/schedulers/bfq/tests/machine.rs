@@ -11,7 +11,7 @@ use crate::ground::kernel::Kernel;
 use crate::ground::sharing::Local;
 use crate::ground::time::{Hz, Instant};
 use crate::ground::tunables::value_of;
-use crate::policy::{Place, PolicyCx, Requests, Scheduler, Wishes};
+use crate::policy::{Place, PolicyCx, RequestedActions, Requests, Scheduler};
 use crate::request::merge::Edge;
 use crate::request::{RequestPool, Rq};
 
@@ -124,11 +124,11 @@ impl Machine {
 
     pub fn call<R>(&mut self, body: impl FnOnce(&mut Bfq, &mut PolicyCx<'_>) -> R) -> R {
         let now = Hz(1000).now(Instant(self.now));
-        let mut wishes = Wishes::default();
-        let answer = body(&mut self.bfq, &mut PolicyCx { now, requests: &self.requests, wishes: &mut wishes });
-        if let Some(at) = wishes.set_timer {
+        let mut requested = RequestedActions::default();
+        let answer = body(&mut self.bfq, &mut PolicyCx { now, requests: &self.requests, requested: &mut requested });
+        if let Some(at) = requested.set_timer {
             self.timer = Some(at.0);
-        } else if wishes.cancel_timer {
+        } else if requested.cancel_timer {
             self.timer = None;
         }
         let now = self.now;

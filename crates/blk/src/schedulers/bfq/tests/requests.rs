@@ -174,15 +174,15 @@ fn a_request_counts_from_its_arrival_on_and_no_more_when_it_was_absorbed_on_its_
 
 #[test]
 fn a_run_that_is_wished_for_is_asked_for() {
-    use crate::policy::{PolicyCx, Requests, Wishes};
+    use crate::policy::{PolicyCx, RequestedActions, Requests};
     let mut machine = Machine::new(config(true));
-    let (requests, mut wishes) = (Requests::new(0), Wishes::default());
-    let mut cx = PolicyCx { now: crate::ground::time::Now::default(), requests: &requests, wishes: &mut wishes };
+    let (requests, mut requested) = (Requests::new(0), RequestedActions::default());
+    let mut cx = PolicyCx { now: crate::ground::time::Now::default(), requests: &requests, requested: &mut requested };
     machine.bfq.call(&mut cx, |_| ());
-    assert!(!cx.wishes.run_queues);
-    machine.bfq.call(&mut cx, |bfq| bfq.wishes.run_queues = true);
+    assert!(!cx.requested.run_queues);
+    machine.bfq.call(&mut cx, |bfq| bfq.requested.run_queues = true);
     machine.bfq.call(&mut cx, |_| ());
-    assert!(wishes.run_queues, "by an earlier call, too");
+    assert!(requested.run_queues, "by an earlier call, too");
 }
 
 #[test]

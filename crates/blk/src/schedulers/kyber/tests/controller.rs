@@ -105,7 +105,7 @@ impl Bench {
         rq.issued = Instant(now.at.0 - io_ns);
         let wished = ElevatorCx::alone(now, |cx| {
             self.kyber.on_completed(cx, &rq);
-            cx.wishes.set_timer
+            cx.requested.set_timer
         });
         self.pool.put(rq);
         wished.map(|at| at.0 / 1_000_000)
@@ -114,7 +114,7 @@ impl Bench {
     pub(super) fn timer(&mut self, ms: u64) -> Option<u64> {
         let wished = ElevatorCx::alone(at_ms(ms), |cx| {
             self.kyber.on_timer(&NoMeter, cx);
-            cx.wishes.set_timer
+            cx.requested.set_timer
         });
         wished.map(|at| at.0 / 1_000_000)
     }
@@ -176,7 +176,7 @@ fn a_request_that_never_reached_the_device_is_not_measured() {
     let rq = bench.request(0, bio(Op::Write, 0));
     ElevatorCx::alone(at_ms(1000), |cx| {
         bench.kyber.on_completed(cx, &rq);
-        assert_eq!(*cx.wishes, Wishes::default());
+        assert_eq!(*cx.requested, RequestedActions::default());
     });
 }
 

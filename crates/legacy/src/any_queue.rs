@@ -1,18 +1,18 @@
 //! The two fronts side by side: a scheduler's name decides whether a device has the multi-queue or the legacy block
-//! layer before it. Whoever drives a device in either way, the simulator for one, drives a [`Front`].
+//! layer before it. Whoever drives a device in either way, the simulator for one, drives a [`AnyQueue`].
 
 use std::sync::Arc;
 
 use hoistway_blk::{
     AttributeError, Bio, BlockQueue, CompletionPlace, ConfigError, CpuId, Cx, Effects, Elevator, Env, Generation,
-    HctxId, Instant, Layer, Now, Plug, Queue, QueueConfig, Rq, RqId, SchedulerEvent, Sharing, Status, StoreError,
-    Submission, Submitted, TagSet, Tunable, Waiter,
+    HctxId, Instant, Layer, Now, Plug, Queue, QueueConfig, QueueSubmission, Rq, RqId, SchedulerEvent, Sharing, Status,
+    StoreError, Submitted, TagSet, Tunable, Waiter,
 };
 
 use crate::queue::{LegacyConfig, LegacyQueue, LegacySubmission};
 
 /// The queue of a device on either front.
-pub enum Front<Sh: Sharing> {
+pub enum AnyQueue<Sh: Sharing> {
     /// Multi-queue.
     Mq(Box<Queue<Sh>>),
     /// Single queue.
@@ -21,14 +21,14 @@ pub enum Front<Sh: Sharing> {
 
 /// A bio on its way into a front.
 #[derive(Debug)]
-pub enum FrontSubmission {
+pub enum AnySubmission {
     /// Into a multi-queue front.
-    Mq(Submission),
+    Mq(QueueSubmission),
     /// Into a legacy front.
     Legacy(LegacySubmission),
 }
 
-impl<Sh: Sharing> Front<Sh> {
+impl<Sh: Sharing> AnyQueue<Sh> {
     /// Makes the front that the scheduler of this name, one of the configuration's, belongs to. A legacy front has one
     /// hardware queue whatever the configuration says; see [`Registry::kernel_under`](hoistway_blk::Registry::kernel_under) for its kernel.
     ///
@@ -39,8 +39,8 @@ impl<Sh: Sharing> Front<Sh> {
             return Err(ConfigError::unknown(scheduler, config.schedulers.rows().iter()));
         };
         Ok(match row.layer {
-            Layer::MultiQueue => Front::Mq(Box::new(Queue::new(config, scheduler)?)),
-            Layer::SingleQueue => Front::Legacy(Box::new(LegacyQueue::new(&LegacyConfig::new(config), scheduler)?)),
+            Layer::MultiQueue => AnyQueue::Mq(Box::new(Queue::new(config, scheduler)?)),
+            Layer::SingleQueue => AnyQueue::Legacy(Box::new(LegacyQueue::new(&LegacyConfig::new(config), scheduler)?)),
         })
     }
 
@@ -53,21 +53,21 @@ impl<Sh: Sharing> Front<Sh> {
             let why = format!("{scheduler} is of the legacy queue, which shares no tags with others");
             return Err(ConfigError::new("scheduler", why));
         }
-        Ok(Front::Mq(Box::new(Queue::in_set(config, scheduler, tags)?)))
+        Ok(AnyQueue::Mq(Box::new(Queue::in_set(config, scheduler, tags)?)))
     }
 
     /// Whether it is the legacy one.
     #[must_use]
     pub fn is_legacy(&self) -> bool {
-        matches!(self, Front::Legacy(_))
+        matches!(self, AnyQueue::Legacy(_))
     }
 
     /// The kernel whose behaviour it has.
     #[must_use]
     pub fn generation(&self) -> &Generation {
         match self {
-            Front::Mq(queue) => queue.generation(),
-            Front::Legacy(queue) => queue.generation(),
+            AnyQueue::Mq(queue) => queue.generation(),
+            AnyQueue::Legacy(queue) => queue.generation(),
         }
     }
 
@@ -75,8 +75,8 @@ impl<Sh: Sharing> Front<Sh> {
     #[must_use]
     pub fn scheduler(&self) -> &'static str {
         match self {
-            Front::Mq(queue) => queue.scheduler(),
-            Front::Legacy(queue) => queue.scheduler(),
+            AnyQueue::Mq(queue) => queue.scheduler(),
+            AnyQueue::Legacy(queue) => queue.scheduler(),
         }
     }
 
@@ -84,8 +84,8 @@ impl<Sh: Sharing> Front<Sh> {
     #[inline]
     pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
         match self {
-            Front::Mq(queue) => queue.completion_place(rq, cpu, share_cache),
-            Front::Legacy(queue) => queue.completion_place(rq, cpu, share_cache),
+            AnyQueue::Mq(queue) => queue.completion_place(rq, cpu, share_cache),
+            AnyQueue::Legacy(queue) => queue.completion_place(rq, cpu, share_cache),
         }
     }
 
@@ -93,8 +93,8 @@ impl<Sh: Sharing> Front<Sh> {
     #[must_use]
     pub fn requests_in_use(&self) -> usize {
         match self {
-            Front::Mq(queue) => queue.requests_in_use(),
-            Front::Legacy(queue) => queue.requests_in_use(),
+            AnyQueue::Mq(queue) => queue.requests_in_use(),
+            AnyQueue::Legacy(queue) => queue.requests_in_use(),
         }
     }
 
@@ -102,8 +102,8 @@ impl<Sh: Sharing> Front<Sh> {
     #[must_use]
     pub fn driver_tags_in_use(&self) -> u32 {
         match self {
-            Front::Mq(queue) => queue.driver_tags_in_use(),
-            Front::Legacy(queue) => queue.driver_tags_in_use(),
+            AnyQueue::Mq(queue) => queue.driver_tags_in_use(),
+            AnyQueue::Legacy(queue) => queue.driver_tags_in_use(),
         }
     }
 
@@ -111,14 +111,14 @@ impl<Sh: Sharing> Front<Sh> {
     #[must_use]
     pub fn parts_of(&self, bio: &Bio) -> u32 {
         match self {
-            Front::Mq(queue) => queue.parts_of(bio),
-            Front::Legacy(queue) => queue.parts_of(bio),
+            AnyQueue::Mq(queue) => queue.parts_of(bio),
+            AnyQueue::Legacy(queue) => queue.parts_of(bio),
         }
     }
 
     /// A task that writes is held up because too much of the memory is dirty, or none is any longer.
     pub fn set_dirty_throttled(&self, now: Instant, is_held_up: bool) {
-        if let Front::Mq(queue) = self {
+        if let AnyQueue::Mq(queue) = self {
             queue.set_dirty_throttled(now, is_held_up);
         }
     }
@@ -126,8 +126,8 @@ impl<Sh: Sharing> Front<Sh> {
     /// Tells the scheduler of something.
     pub fn notify(&self, now: Now, effects: &mut Effects, event: SchedulerEvent) {
         match self {
-            Front::Mq(queue) => queue.notify(now, effects, event),
-            Front::Legacy(queue) => queue.notify(now, effects, event),
+            AnyQueue::Mq(queue) => queue.notify(now, effects, event),
+            AnyQueue::Legacy(queue) => queue.notify(now, effects, event),
         }
     }
 
@@ -135,8 +135,8 @@ impl<Sh: Sharing> Front<Sh> {
     #[must_use]
     pub fn tunables(&self) -> Vec<&'static Tunable> {
         match self {
-            Front::Mq(queue) => queue.elevator(Elevator::tunables),
-            Front::Legacy(queue) => queue.tunables(),
+            AnyQueue::Mq(queue) => queue.elevator(Elevator::tunables),
+            AnyQueue::Legacy(queue) => queue.tunables(),
         }
     }
 
@@ -146,8 +146,8 @@ impl<Sh: Sharing> Front<Sh> {
     /// If there is no such tunable.
     pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
         match self {
-            Front::Mq(queue) => queue.elevator(|elevator| elevator.tunable(name)),
-            Front::Legacy(queue) => queue.tunable(name),
+            AnyQueue::Mq(queue) => queue.elevator(|elevator| elevator.tunable(name)),
+            AnyQueue::Legacy(queue) => queue.tunable(name),
         }
     }
 
@@ -157,8 +157,8 @@ impl<Sh: Sharing> Front<Sh> {
     /// If there is no such file.
     pub fn attribute(&self, file: &str) -> Result<String, AttributeError> {
         match self {
-            Front::Mq(queue) => queue.attribute(file),
-            Front::Legacy(queue) => queue.attribute(file),
+            AnyQueue::Mq(queue) => queue.attribute(file),
+            AnyQueue::Legacy(queue) => queue.attribute(file),
         }
     }
 
@@ -168,8 +168,8 @@ impl<Sh: Sharing> Front<Sh> {
     /// If the kernel would refuse the text, or what it changes is in use.
     pub fn set_attribute(&self, now: Now, file: &str, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
         match self {
-            Front::Mq(queue) => queue.set_attribute(now, file, text, effects),
-            Front::Legacy(queue) => queue.set_attribute(now, file, text, effects),
+            AnyQueue::Mq(queue) => queue.set_attribute(now, file, text, effects),
+            AnyQueue::Legacy(queue) => queue.set_attribute(now, file, text, effects),
         }
     }
 
@@ -179,60 +179,55 @@ impl<Sh: Sharing> Front<Sh> {
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
         match self {
-            Front::Mq(queue) => queue.set_tunable(now, name, text, effects),
-            Front::Legacy(queue) => queue.set_tunable(now, name, text, effects),
+            AnyQueue::Mq(queue) => queue.set_tunable(now, name, text, effects),
+            AnyQueue::Legacy(queue) => queue.set_tunable(now, name, text, effects),
         }
     }
 }
 
-impl<Sh: Sharing> BlockQueue for Front<Sh> {
-    type Submission = FrontSubmission;
+impl<Sh: Sharing> BlockQueue for AnyQueue<Sh> {
+    type Submission = AnySubmission;
 
-    fn submission(&self, waiter: Waiter) -> FrontSubmission {
+    fn submission(&self, waiter: Waiter) -> AnySubmission {
         match self {
-            Front::Mq(queue) => FrontSubmission::Mq(queue.submission(waiter)),
-            Front::Legacy(queue) => FrontSubmission::Legacy(queue.submission(waiter)),
+            AnyQueue::Mq(queue) => AnySubmission::Mq(queue.submission(waiter)),
+            AnyQueue::Legacy(queue) => AnySubmission::Legacy(queue.submission(waiter)),
         }
     }
 
     #[inline]
-    fn begin(submission: &mut FrontSubmission, bio: Bio) {
+    fn begin(submission: &mut AnySubmission, bio: Bio) {
         match submission {
-            FrontSubmission::Mq(submission) => submission.begin(bio),
-            FrontSubmission::Legacy(submission) => submission.begin(bio),
+            AnySubmission::Mq(submission) => submission.begin(bio),
+            AnySubmission::Legacy(submission) => submission.begin(bio),
         }
     }
 
     #[inline]
-    fn withdraw(submission: &mut FrontSubmission) -> Option<Bio> {
+    fn withdraw(submission: &mut AnySubmission) -> Option<Bio> {
         match submission {
-            FrontSubmission::Mq(submission) => submission.withdraw(),
-            FrontSubmission::Legacy(submission) => submission.withdraw(),
+            AnySubmission::Mq(submission) => submission.withdraw(),
+            AnySubmission::Legacy(submission) => submission.withdraw(),
         }
     }
 
     /// # Panics
     /// If the submission was made by a front of the other kind.
     #[inline]
-    fn submit<E: Env>(
-        &self,
-        cx: &mut Cx<'_, E>,
-        submission: &mut FrontSubmission,
-        plug: Option<&mut Plug>,
-    ) -> Submitted {
+    fn submit<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut AnySubmission, plug: Option<&mut Plug>) -> Submitted {
         match (self, submission) {
-            (Front::Mq(queue), FrontSubmission::Mq(submission)) => queue.submit(cx, submission, plug),
-            (Front::Legacy(queue), FrontSubmission::Legacy(submission)) => queue.submit(cx, submission, plug),
+            (AnyQueue::Mq(queue), AnySubmission::Mq(submission)) => queue.submit(cx, submission, plug),
+            (AnyQueue::Legacy(queue), AnySubmission::Legacy(submission)) => queue.submit(cx, submission, plug),
             _ => panic!("a submission belongs to the kind of front that made it"),
         }
     }
 
     /// # Panics
     /// If the submission was made by a front of the other kind.
-    fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut FrontSubmission) -> Option<Bio> {
+    fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut AnySubmission) -> Option<Bio> {
         match (self, submission) {
-            (Front::Mq(queue), FrontSubmission::Mq(submission)) => queue.cancel(cx, submission),
-            (Front::Legacy(queue), FrontSubmission::Legacy(submission)) => queue.cancel(cx, submission),
+            (AnyQueue::Mq(queue), AnySubmission::Mq(submission)) => queue.cancel(cx, submission),
+            (AnyQueue::Legacy(queue), AnySubmission::Legacy(submission)) => queue.cancel(cx, submission),
             _ => panic!("a submission belongs to the kind of front that made it"),
         }
     }
@@ -240,90 +235,90 @@ impl<Sh: Sharing> BlockQueue for Front<Sh> {
     #[inline]
     fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
         match self {
-            Front::Mq(queue) => queue.flush_plug(cx, plug),
-            Front::Legacy(queue) => queue.flush_plug(cx, plug),
+            AnyQueue::Mq(queue) => queue.flush_plug(cx, plug),
+            AnyQueue::Legacy(queue) => queue.flush_plug(cx, plug),
         }
     }
 
     #[inline]
     fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
         match self {
-            Front::Mq(queue) => queue.complete(cx, rq, status),
-            Front::Legacy(queue) => queue.complete(cx, rq, status),
+            AnyQueue::Mq(queue) => queue.complete(cx, rq, status),
+            AnyQueue::Legacy(queue) => queue.complete(cx, rq, status),
         }
     }
 
     fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
         match self {
-            Front::Mq(queue) => queue.requeue(cx, rq),
-            Front::Legacy(queue) => queue.requeue(cx, rq),
+            AnyQueue::Mq(queue) => queue.requeue(cx, rq),
+            AnyQueue::Legacy(queue) => queue.requeue(cx, rq),
         }
     }
 
     #[inline]
     fn hw_queues(&self) -> u16 {
         match self {
-            Front::Mq(queue) => queue.hw_queues(),
-            Front::Legacy(queue) => queue.hw_queues(),
+            AnyQueue::Mq(queue) => queue.hw_queues(),
+            AnyQueue::Legacy(queue) => queue.hw_queues(),
         }
     }
 
     #[inline]
     fn worker_cpu(&self, hctx: HctxId, calls: u32) -> CpuId {
         match self {
-            Front::Mq(queue) => queue.worker_cpu(hctx, calls),
-            Front::Legacy(queue) => queue.worker_cpu(hctx, calls),
+            AnyQueue::Mq(queue) => queue.worker_cpu(hctx, calls),
+            AnyQueue::Legacy(queue) => queue.worker_cpu(hctx, calls),
         }
     }
 
     #[inline]
     fn is_of_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool {
         match self {
-            Front::Mq(queue) => queue.is_of_run_all(cpu, hctx),
-            Front::Legacy(queue) => queue.is_of_run_all(cpu, hctx),
+            AnyQueue::Mq(queue) => queue.is_of_run_all(cpu, hctx),
+            AnyQueue::Legacy(queue) => queue.is_of_run_all(cpu, hctx),
         }
     }
 
     #[inline]
     fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         match self {
-            Front::Mq(queue) => queue.run_hctx(cx, hctx),
-            Front::Legacy(queue) => queue.run_hctx(cx, hctx),
+            AnyQueue::Mq(queue) => queue.run_hctx(cx, hctx),
+            AnyQueue::Legacy(queue) => queue.run_hctx(cx, hctx),
         }
     }
 
     fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>) {
         match self {
-            Front::Mq(queue) => queue.kick_requeue(cx),
-            Front::Legacy(queue) => queue.kick_requeue(cx),
+            AnyQueue::Mq(queue) => queue.kick_requeue(cx),
+            AnyQueue::Legacy(queue) => queue.kick_requeue(cx),
         }
     }
 
     fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
         match self {
-            Front::Mq(queue) => queue.timer(cx),
-            Front::Legacy(queue) => queue.timer(cx),
+            AnyQueue::Mq(queue) => queue.timer(cx),
+            AnyQueue::Legacy(queue) => queue.timer(cx),
         }
     }
 
     fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
         match self {
-            Front::Mq(queue) => queue.scan_timeouts(cx),
-            Front::Legacy(queue) => queue.scan_timeouts(cx),
+            AnyQueue::Mq(queue) => queue.scan_timeouts(cx),
+            AnyQueue::Legacy(queue) => queue.scan_timeouts(cx),
         }
     }
 
     fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
         match self {
-            Front::Mq(queue) => queue.timed_out(cx, id),
-            Front::Legacy(queue) => queue.timed_out(cx, id),
+            AnyQueue::Mq(queue) => queue.timed_out(cx, id),
+            AnyQueue::Legacy(queue) => queue.timed_out(cx, id),
         }
     }
 
     fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
         match self {
-            Front::Mq(queue) => queue.window_ended(cx),
-            Front::Legacy(queue) => queue.window_ended(cx),
+            AnyQueue::Mq(queue) => queue.window_ended(cx),
+            AnyQueue::Legacy(queue) => queue.window_ended(cx),
         }
     }
 }
@@ -340,7 +335,7 @@ mod tests {
         let config =
             QueueConfig { cpus: 4, hw_queues: 4, schedulers: all_schedulers(), ..QueueConfig::new(Kernel::V6_18) };
         for scheduler in ALL_SCHEDULERS {
-            let front: Front<Local> = Front::new(&config, scheduler).unwrap();
+            let front: AnyQueue<Local> = AnyQueue::new(&config, scheduler).unwrap();
             let (hw_queues, kernel) =
                 if config.schedulers.is_legacy(scheduler) { (1, Kernel::series(4, 20)) } else { (4, Kernel::V6_18) };
             assert_eq!((front.scheduler(), front.hw_queues()), (scheduler, hw_queues));
@@ -349,7 +344,7 @@ mod tests {
                 (kernel, kernel)
             );
         }
-        let Err(error) = Front::<Local>::new(&config, "anticipatory") else { panic!("there is no such front") };
+        let Err(error) = AnyQueue::<Local>::new(&config, "anticipatory") else { panic!("there is no such front") };
         assert!(
             error.to_string().starts_with("scheduler: \"anticipatory\" is unknown (expected one of none, "),
             "{error}"

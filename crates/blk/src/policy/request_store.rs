@@ -2,7 +2,7 @@
 //! locks.
 //!
 //! The requests themselves, the merge cache and hash, and the order in which the policy is told. [`Serialized`] puts a
-//! custody behind a lock of its own; a queue with one lock for everything keeps it under that.
+//! store behind a lock of its own; a queue with one lock for everything keeps it under that.
 //!
 //! [`Serialized`]: super::Serialized
 
@@ -18,7 +18,7 @@ use crate::watch::reason::Reason;
 /// A policy of somebody's own, whose type is not known here.
 pub type BoxedScheduler = Box<dyn Scheduler + Send>;
 
-/// What a custody owns: a policy, or a box with one. Calls go to what is in the box, so that no function of [`Scheduler`]
+/// What a store owns: a policy, or a box with one. Calls go to what is in the box, so that no function of [`Scheduler`]
 /// has to be forwarded.
 pub trait OwnedPolicy {
     /// The policy, known by its type or not.
@@ -58,7 +58,7 @@ impl OwnedPolicy for BoxedScheduler {
 }
 
 /// A policy and the requests that it has been given.
-pub struct Custody<S> {
+pub struct RequestStore<S> {
     policy: S,
     requests: Requests,
     index: MergeIndex,
@@ -66,11 +66,11 @@ pub struct Custody<S> {
     tells_bios: bool,
 }
 
-impl<S: OwnedPolicy> Custody<S> {
+impl<S: OwnedPolicy> RequestStore<S> {
     /// Takes requests with ids below `capacity` for this policy.
     pub fn new(policy: S, capacity: u32) -> Self {
         let tells_bios = policy.policy().needs().bios;
-        Custody { policy, requests: Requests::new(capacity), index: MergeIndex::new(capacity), tells_bios }
+        RequestStore { policy, requests: Requests::new(capacity), index: MergeIndex::new(capacity), tells_bios }
     }
 
     /// The policy, to be asked what needs no surroundings.
@@ -95,7 +95,7 @@ impl<S: OwnedPolicy> Custody<S> {
     /// Calls the policy.
     #[inline]
     pub fn call<R>(&mut self, cx: &mut ElevatorCx<'_>, body: impl FnOnce(&mut S::Policy, &mut PolicyCx<'_>) -> R) -> R {
-        body(self.policy.policy_mut(), &mut PolicyCx { now: cx.now, requests: &self.requests, wishes: cx.wishes })
+        body(self.policy.policy_mut(), &mut PolicyCx { now: cx.now, requests: &self.requests, requested: cx.requested })
     }
 
     // --- merging ---
@@ -340,7 +340,7 @@ mod tests {
 
     struct Bench {
         pool: RequestPool<Local>,
-        custody: Custody<Table>,
+        store: RequestStore<Table>,
         rules: MergeRules,
         next: u32,
     }
@@ -349,12 +349,12 @@ mod tests {
         fn new(table: Table) -> Self {
             let limits = Limits { max_sectors: 32, ..Limits::default() };
             let rules = MergeRules::new(&Kernel::V6_18.generation(), limits, NoMerges::All);
-            Bench { pool: RequestPool::new(8), custody: Custody::new(table, 8), rules, next: 0 }
+            Bench { pool: RequestPool::new(8), store: RequestStore::new(table, 8), rules, next: 0 }
         }
 
-        fn with<R>(&mut self, body: impl FnOnce(&mut Custody<Table>, &mut ElevatorCx<'_>, &MergeRules) -> R) -> R {
+        fn with<R>(&mut self, body: impl FnOnce(&mut RequestStore<Table>, &mut ElevatorCx<'_>, &MergeRules) -> R) -> R {
             ElevatorCx::alone(Now::default(), |cx| {
-                let answer = body(&mut self.custody, cx, &self.rules);
+                let answer = body(&mut self.store, cx, &self.rules);
                 cx.freed.drain(..).for_each(|rq| self.pool.put(rq));
                 answer
             })
@@ -365,19 +365,19 @@ mod tests {
             self.next += 1;
             let mut rq = self.pool.take(id);
             rq.found(Bio::new(Op::Write, Sector(sector), sectors), Instant::ZERO);
-            self.with(|custody, cx, rules| custody.insert(cx, rules, rq, Place::Sorted));
+            self.with(|store, cx, rules| store.insert(cx, rules, rq, Place::Sorted));
             id
         }
 
         fn merges(&mut self, sector: u64) -> Option<Edge> {
             let mut bio = Some(Bio::new(Op::Write, Sector(sector), 8));
-            self.with(|custody, cx, rules| custody.merge_bio(cx, rules, &mut bio))
+            self.with(|store, cx, rules| store.merge_bio(cx, rules, &mut bio))
         }
 
         /// What begins where, and ends where, in the order in which it is given out.
         fn drain(mut self) -> Vec<(u64, u64)> {
             let mut given = Vec::new();
-            while let Some(rq) = self.with(|custody, cx, _| custody.dispatch(cx, HctxId(0)).0) {
+            while let Some(rq) = self.with(|store, cx, _| store.dispatch(cx, HctxId(0)).0) {
                 given.push((rq.sector.0, rq.end().0));
                 self.pool.put(rq);
             }
@@ -388,11 +388,11 @@ mod tests {
     #[test]
     fn a_bio_meets_something_where_requests_are_held_or_where_the_policy_wants_to_know_of_it() {
         let mut bench = Bench::new(Table::default());
-        assert!(!bench.custody.meets_bios());
+        assert!(!bench.store.meets_bios());
         bench.insert(100, 8);
-        assert!(bench.custody.meets_bios());
+        assert!(bench.store.meets_bios());
         assert_eq!(bench.drain(), [(100, 108)]);
-        assert!(Bench::new(Table { bios: true, ..Table::default() }).custody.meets_bios());
+        assert!(Bench::new(Table { bios: true, ..Table::default() }).store.meets_bios());
     }
 
     #[test]
@@ -401,7 +401,7 @@ mod tests {
         [100, 108, 300].into_iter().for_each(|sector| {
             bench.insert(sector, 8);
         });
-        assert_eq!(bench.custody.policy().arrived, 3);
+        assert_eq!(bench.store.policy().arrived, 3);
         assert_eq!(bench.drain(), [(100, 116), (300, 308)]);
     }
 
@@ -409,10 +409,10 @@ mod tests {
     fn a_front_merge_needs_a_request_that_begins_there_and_the_policys_consent() {
         for (refuses, sector, merged) in [(false, 192, true), (true, 192, false), (false, 191, false)] {
             let mut bench = Bench::new(Table { refuses, ..Table::default() });
-            bench.custody.policy.front = Some(bench.insert(200, 8));
+            bench.store.policy.front = Some(bench.insert(200, 8));
             // Not found by the cache, which holds the one that came last.
             let last = bench.insert(5000, 8);
-            bench.custody.index.set_last(last);
+            bench.store.index.set_last(last);
             assert_eq!(bench.merges(sector), merged.then_some(Edge::Front), "{sector}");
             bench.drain();
         }
@@ -423,11 +423,11 @@ mod tests {
         let mut bench = Bench::new(Table::default());
         let one = bench.insert(100, 8);
         let other = bench.insert(116, 8);
-        bench.custody.policy.neighbours = Some((one, other));
+        bench.store.policy.neighbours = Some((one, other));
         assert_eq!(bench.merges(108), Some(Edge::Back), "it closes the gap");
-        assert_eq!(bench.custody.index.last(), Some(one));
+        assert_eq!(bench.store.index.last(), Some(one));
         let last = bench.insert(5000, 8);
-        bench.custody.index.set_last(last);
+        bench.store.index.set_last(last);
         assert_eq!(bench.merges(124), Some(Edge::Back));
         assert_eq!(bench.drain(), [(100, 132), (5000, 5008)]);
     }
@@ -437,9 +437,9 @@ mod tests {
         let mut bench = Bench::new(Table::default());
         let one = bench.insert(100, 8);
         let last = bench.insert(5000, 8);
-        bench.custody.index.set_last(last);
+        bench.store.index.set_last(last);
         bench.insert(108, 8);
-        assert_eq!(bench.custody.index.last(), Some(one));
+        assert_eq!(bench.store.index.last(), Some(one));
         assert_eq!(bench.drain(), [(100, 116), (5000, 5008)]);
     }
 
