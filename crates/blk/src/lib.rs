@@ -63,7 +63,7 @@ pub use bio::limits::Limits;
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use caller::Caller;
 pub use caller::agenda::{Action, Agenda, Due, Workers};
-pub use caller::block_queue::{BlockQueue, Submitted};
+pub use caller::block_queue::{BlockQueue, Submission, Submitted};
 pub use caller::env::{Cx, Env, Scratch};
 pub use caller::submitter::{Parts, Submitter};
 pub use drive::driver::{Answer, Driver, Expired, Refusal};

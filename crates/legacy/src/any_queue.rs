@@ -1,17 +1,17 @@
-//! The two fronts side by side: a scheduler's name decides whether a device has the multi-queue or the legacy block
-//! layer before it. Whoever drives a device in either way, the simulator for one, drives a [`AnyQueue`].
+//! A queue of either kind: a scheduler's name decides whether a device has a multi-queue or a single queue. Callers that support
+//! both, such as the simulator, drive an [`AnyQueue`].
 
 use std::sync::Arc;
 
 use hoistway_blk::{
     AttributeError, Bio, BlockQueue, CompletionPlace, ConfigError, CpuId, Cx, Effects, Elevator, Env, Generation,
     HctxId, Instant, Layer, Now, Plug, Queue, QueueConfig, QueueSubmission, Rq, RqId, SchedulerEvent, Sharing, Status,
-    StoreError, Submitted, TagSet, Tunable, Waiter,
+    StoreError, Submission, Submitted, TagSet, Tunable, Waiter,
 };
 
 use crate::queue::{LegacyConfig, LegacyQueue, LegacySubmission};
 
-/// The queue of a device on either front.
+/// The queue of a device, of either kind.
 pub enum AnyQueue<Sh: Sharing> {
     /// Multi-queue.
     Mq(Box<Queue<Sh>>),
@@ -19,17 +19,52 @@ pub enum AnyQueue<Sh: Sharing> {
     Legacy(Box<LegacyQueue<Sh>>),
 }
 
-/// A bio on its way into a front.
+/// A bio on its way into a queue of either kind.
 #[derive(Debug)]
 pub enum AnySubmission {
-    /// Into a multi-queue front.
+    /// Into a multi-queue.
     Mq(QueueSubmission),
-    /// Into a legacy front.
+    /// Into a single queue.
     Legacy(LegacySubmission),
 }
 
+/// The same call of a queue of either kind, with a submission to it or without.
+macro_rules! with_queue {
+    ($any:expr, $queue:ident => $call:expr) => {
+        match $any {
+            AnyQueue::Mq($queue) => $call,
+            AnyQueue::Legacy($queue) => $call,
+        }
+    };
+    ($any:expr, $queue:ident, $submission:ident => $call:expr) => {
+        match ($any, $submission) {
+            (AnyQueue::Mq($queue), AnySubmission::Mq($submission)) => $call,
+            (AnyQueue::Legacy($queue), AnySubmission::Legacy($submission)) => $call,
+            _ => panic!("a submission belongs to the kind of queue that made it"),
+        }
+    };
+}
+
+impl Submission for AnySubmission {
+    #[inline]
+    fn begin(&mut self, bio: Bio) {
+        match self {
+            AnySubmission::Mq(submission) => submission.begin(bio),
+            AnySubmission::Legacy(submission) => submission.begin(bio),
+        }
+    }
+
+    #[inline]
+    fn withdraw(&mut self) -> Option<Bio> {
+        match self {
+            AnySubmission::Mq(submission) => submission.withdraw(),
+            AnySubmission::Legacy(submission) => submission.withdraw(),
+        }
+    }
+}
+
 impl<Sh: Sharing> AnyQueue<Sh> {
-    /// Makes the front that the scheduler of this name, one of the configuration's, belongs to. A legacy front has one
+    /// Makes the queue that the scheduler of this name, one of the configuration's, belongs to. A single queue has one
     /// hardware queue whatever the configuration says; see [`Registry::kernel_under`](hoistway_blk::Registry::kernel_under) for its kernel.
     ///
     /// # Errors
@@ -47,7 +82,7 @@ impl<Sh: Sharing> AnyQueue<Sh> {
     /// As [`new`](Self::new), with driver tags that it shares with others.
     ///
     /// # Errors
-    /// As well if the queue does not fit the tags, or the scheduler is of the legacy front, which shares none.
+    /// As well if the queue does not fit the tags, or the scheduler is of the single queue, which shares none.
     pub fn in_set(config: &QueueConfig, scheduler: &str, tags: &Arc<TagSet<Sh>>) -> Result<Self, ConfigError> {
         if config.schedulers.is_legacy(scheduler) {
             let why = format!("{scheduler} is of the legacy queue, which shares no tags with others");
@@ -56,7 +91,7 @@ impl<Sh: Sharing> AnyQueue<Sh> {
         Ok(AnyQueue::Mq(Box::new(Queue::in_set(config, scheduler, tags)?)))
     }
 
-    /// Whether it is the legacy one.
+    /// Whether it is a single queue.
     #[must_use]
     pub fn is_legacy(&self) -> bool {
         matches!(self, AnyQueue::Legacy(_))
@@ -65,55 +100,37 @@ impl<Sh: Sharing> AnyQueue<Sh> {
     /// The kernel whose behaviour it has.
     #[must_use]
     pub fn generation(&self) -> &Generation {
-        match self {
-            AnyQueue::Mq(queue) => queue.generation(),
-            AnyQueue::Legacy(queue) => queue.generation(),
-        }
+        with_queue!(self, queue => queue.generation())
     }
 
     /// The name of its scheduler, "none" without one.
     #[must_use]
     pub fn scheduler(&self) -> &'static str {
-        match self {
-            AnyQueue::Mq(queue) => queue.scheduler(),
-            AnyQueue::Legacy(queue) => queue.scheduler(),
-        }
+        with_queue!(self, queue => queue.scheduler())
     }
 
     /// Where the completion of a request runs whose interrupt came on `cpu`. `share_cache` knows the machine.
     #[inline]
     pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
-        match self {
-            AnyQueue::Mq(queue) => queue.completion_place(rq, cpu, share_cache),
-            AnyQueue::Legacy(queue) => queue.completion_place(rq, cpu, share_cache),
-        }
+        with_queue!(self, queue => queue.completion_place(rq, cpu, share_cache))
     }
 
     /// Requests that exist now.
     #[must_use]
     pub fn requests_in_use(&self) -> usize {
-        match self {
-            AnyQueue::Mq(queue) => queue.requests_in_use(),
-            AnyQueue::Legacy(queue) => queue.requests_in_use(),
-        }
+        with_queue!(self, queue => queue.requests_in_use())
     }
 
     /// Driver tags that are taken now.
     #[must_use]
     pub fn driver_tags_in_use(&self) -> u32 {
-        match self {
-            AnyQueue::Mq(queue) => queue.driver_tags_in_use(),
-            AnyQueue::Legacy(queue) => queue.driver_tags_in_use(),
-        }
+        with_queue!(self, queue => queue.driver_tags_in_use())
     }
 
     /// Into how many parts a bio will be cut on its way in.
     #[must_use]
     pub fn parts_of(&self, bio: &Bio) -> u32 {
-        match self {
-            AnyQueue::Mq(queue) => queue.parts_of(bio),
-            AnyQueue::Legacy(queue) => queue.parts_of(bio),
-        }
+        with_queue!(self, queue => queue.parts_of(bio))
     }
 
     /// A task that writes is held up because too much of the memory is dirty, or none is any longer.
@@ -125,10 +142,7 @@ impl<Sh: Sharing> AnyQueue<Sh> {
 
     /// Tells the scheduler of something.
     pub fn notify(&self, now: Now, effects: &mut Effects, event: SchedulerEvent) {
-        match self {
-            AnyQueue::Mq(queue) => queue.notify(now, effects, event),
-            AnyQueue::Legacy(queue) => queue.notify(now, effects, event),
-        }
+        with_queue!(self, queue => queue.notify(now, effects, event))
     }
 
     /// The tunables of the scheduler.
@@ -156,10 +170,7 @@ impl<Sh: Sharing> AnyQueue<Sh> {
     /// # Errors
     /// If there is no such file.
     pub fn attribute(&self, file: &str) -> Result<String, AttributeError> {
-        match self {
-            AnyQueue::Mq(queue) => queue.attribute(file),
-            AnyQueue::Legacy(queue) => queue.attribute(file),
-        }
+        with_queue!(self, queue => queue.attribute(file))
     }
 
     /// Writes a file of `queue/`.
@@ -167,10 +178,7 @@ impl<Sh: Sharing> AnyQueue<Sh> {
     /// # Errors
     /// If the kernel would refuse the text, or what it changes is in use.
     pub fn set_attribute(&self, now: Now, file: &str, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
-        match self {
-            AnyQueue::Mq(queue) => queue.set_attribute(now, file, text, effects),
-            AnyQueue::Legacy(queue) => queue.set_attribute(now, file, text, effects),
-        }
+        with_queue!(self, queue => queue.set_attribute(now, file, text, effects))
     }
 
     /// Writes a tunable of the scheduler, with the kernel's parsing, clamping and errors.
@@ -178,10 +186,7 @@ impl<Sh: Sharing> AnyQueue<Sh> {
     /// # Errors
     /// If there is no such tunable or the kernel would refuse the text.
     pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
-        match self {
-            AnyQueue::Mq(queue) => queue.set_tunable(now, name, text, effects),
-            AnyQueue::Legacy(queue) => queue.set_tunable(now, name, text, effects),
-        }
+        with_queue!(self, queue => queue.set_tunable(now, name, text, effects))
     }
 }
 
@@ -195,131 +200,71 @@ impl<Sh: Sharing> BlockQueue for AnyQueue<Sh> {
         }
     }
 
-    #[inline]
-    fn begin(submission: &mut AnySubmission, bio: Bio) {
-        match submission {
-            AnySubmission::Mq(submission) => submission.begin(bio),
-            AnySubmission::Legacy(submission) => submission.begin(bio),
-        }
-    }
-
-    #[inline]
-    fn withdraw(submission: &mut AnySubmission) -> Option<Bio> {
-        match submission {
-            AnySubmission::Mq(submission) => submission.withdraw(),
-            AnySubmission::Legacy(submission) => submission.withdraw(),
-        }
-    }
-
     /// # Panics
-    /// If the submission was made by a front of the other kind.
+    /// If the submission was made by a queue of the other kind.
     #[inline]
     fn submit<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut AnySubmission, plug: Option<&mut Plug>) -> Submitted {
-        match (self, submission) {
-            (AnyQueue::Mq(queue), AnySubmission::Mq(submission)) => queue.submit(cx, submission, plug),
-            (AnyQueue::Legacy(queue), AnySubmission::Legacy(submission)) => queue.submit(cx, submission, plug),
-            _ => panic!("a submission belongs to the kind of front that made it"),
-        }
+        with_queue!(self, queue, submission => queue.submit(cx, submission, plug))
     }
 
     /// # Panics
-    /// If the submission was made by a front of the other kind.
+    /// If the submission was made by a queue of the other kind.
     fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut AnySubmission) -> Option<Bio> {
-        match (self, submission) {
-            (AnyQueue::Mq(queue), AnySubmission::Mq(submission)) => queue.cancel(cx, submission),
-            (AnyQueue::Legacy(queue), AnySubmission::Legacy(submission)) => queue.cancel(cx, submission),
-            _ => panic!("a submission belongs to the kind of front that made it"),
-        }
+        with_queue!(self, queue, submission => queue.cancel(cx, submission))
     }
 
     #[inline]
     fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
-        match self {
-            AnyQueue::Mq(queue) => queue.flush_plug(cx, plug),
-            AnyQueue::Legacy(queue) => queue.flush_plug(cx, plug),
-        }
+        with_queue!(self, queue => queue.flush_plug(cx, plug))
     }
 
     #[inline]
     fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
-        match self {
-            AnyQueue::Mq(queue) => queue.complete(cx, rq, status),
-            AnyQueue::Legacy(queue) => queue.complete(cx, rq, status),
-        }
+        with_queue!(self, queue => queue.complete(cx, rq, status))
     }
 
     fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
-        match self {
-            AnyQueue::Mq(queue) => queue.requeue(cx, rq),
-            AnyQueue::Legacy(queue) => queue.requeue(cx, rq),
-        }
+        with_queue!(self, queue => queue.requeue(cx, rq))
     }
 
     #[inline]
     fn hw_queues(&self) -> u16 {
-        match self {
-            AnyQueue::Mq(queue) => queue.hw_queues(),
-            AnyQueue::Legacy(queue) => queue.hw_queues(),
-        }
+        with_queue!(self, queue => queue.hw_queues())
     }
 
     #[inline]
     fn worker_cpu(&self, hctx: HctxId, calls: u32) -> CpuId {
-        match self {
-            AnyQueue::Mq(queue) => queue.worker_cpu(hctx, calls),
-            AnyQueue::Legacy(queue) => queue.worker_cpu(hctx, calls),
-        }
+        with_queue!(self, queue => queue.worker_cpu(hctx, calls))
     }
 
     #[inline]
     fn is_of_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool {
-        match self {
-            AnyQueue::Mq(queue) => queue.is_of_run_all(cpu, hctx),
-            AnyQueue::Legacy(queue) => queue.is_of_run_all(cpu, hctx),
-        }
+        with_queue!(self, queue => queue.is_of_run_all(cpu, hctx))
     }
 
     #[inline]
     fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
-        match self {
-            AnyQueue::Mq(queue) => queue.run_hctx(cx, hctx),
-            AnyQueue::Legacy(queue) => queue.run_hctx(cx, hctx),
-        }
+        with_queue!(self, queue => queue.run_hctx(cx, hctx))
     }
 
     fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        match self {
-            AnyQueue::Mq(queue) => queue.kick_requeue(cx),
-            AnyQueue::Legacy(queue) => queue.kick_requeue(cx),
-        }
+        with_queue!(self, queue => queue.kick_requeue(cx))
     }
 
     fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        match self {
-            AnyQueue::Mq(queue) => queue.timer(cx),
-            AnyQueue::Legacy(queue) => queue.timer(cx),
-        }
+        with_queue!(self, queue => queue.timer(cx))
     }
 
     fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        match self {
-            AnyQueue::Mq(queue) => queue.scan_timeouts(cx),
-            AnyQueue::Legacy(queue) => queue.scan_timeouts(cx),
-        }
+        with_queue!(self, queue => queue.scan_timeouts(cx))
     }
 
     fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
-        match self {
-            AnyQueue::Mq(queue) => queue.timed_out(cx, id),
-            AnyQueue::Legacy(queue) => queue.timed_out(cx, id),
-        }
+        with_queue!(self, queue => queue.timed_out(cx, id))
     }
 
     fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        match self {
-            AnyQueue::Mq(queue) => queue.window_ended(cx),
-            AnyQueue::Legacy(queue) => queue.window_ended(cx),
-        }
+        with_queue!(self, queue => queue.window_ended(cx))
     }
 }
 
@@ -331,20 +276,20 @@ mod tests {
     use crate::schedulers::{ALL_SCHEDULERS, all_schedulers};
 
     #[test]
-    fn a_schedulers_name_decides_the_front_and_its_kernel() {
+    fn a_schedulers_name_decides_the_kind_of_queue_and_its_kernel() {
         let config =
             QueueConfig { cpus: 4, hw_queues: 4, schedulers: all_schedulers(), ..QueueConfig::new(Kernel::V6_18) };
         for scheduler in ALL_SCHEDULERS {
-            let front: AnyQueue<Local> = AnyQueue::new(&config, scheduler).unwrap();
+            let queue: AnyQueue<Local> = AnyQueue::new(&config, scheduler).unwrap();
             let (hw_queues, kernel) =
                 if config.schedulers.is_legacy(scheduler) { (1, Kernel::series(4, 20)) } else { (4, Kernel::V6_18) };
-            assert_eq!((front.scheduler(), front.hw_queues()), (scheduler, hw_queues));
+            assert_eq!((queue.scheduler(), queue.hw_queues()), (scheduler, hw_queues));
             assert_eq!(
-                (front.generation().kernel, config.schedulers.kernel_under(config.kernel, scheduler)),
+                (queue.generation().kernel, config.schedulers.kernel_under(config.kernel, scheduler)),
                 (kernel, kernel)
             );
         }
-        let Err(error) = AnyQueue::<Local>::new(&config, "anticipatory") else { panic!("there is no such front") };
+        let Err(error) = AnyQueue::<Local>::new(&config, "anticipatory") else { panic!("there is no such scheduler") };
         assert!(
             error.to_string().starts_with("scheduler: \"anticipatory\" is unknown (expected one of none, "),
             "{error}"

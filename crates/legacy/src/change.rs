@@ -1,5 +1,5 @@
 //! Writing a file of `queue/` while the queue is in use, as an administrator does: some writes take effect at once,
-//! others when the queue has emptied, and I/O waits or goes on meanwhile as on the front's kernel (BL-98, BL-99,
+//! others when the queue has emptied, and I/O waits or goes on meanwhile as on the kernel of the queue (BL-98, BL-99,
 //! BL-101, BL-102, BL-109, LQ-32 to LQ-34).
 //!
 //! ```text
@@ -66,7 +66,7 @@ impl<Sh: Sharing> AnyQueue<Sh> {
                     Step::Done => self.poll_change(cx, &change).map(|_| None),
                 }
             }
-            front => front.set_attribute(cx.now, file, text, cx.effects).map(|()| None),
+            queue => queue.set_attribute(cx.now, file, text, cx.effects).map(|()| None),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a bio must pass before it is on its way (BL-5 to BL-9, BL-133; all fronts ask the same).
+//! What a bio must pass before it is on its way (BL-5 to BL-9, BL-133; both kinds of queue check the same).
 
 use crate::bio::limits::Limits;
 use crate::bio::{Bio, BioFlags, Op, Status};

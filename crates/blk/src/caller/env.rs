@@ -61,7 +61,7 @@ impl<E: Env> Cx<'_, E> {
         self.probe.event(self.real, self.cpu, event);
     }
 
-    /// What a call into the elevator takes. Its requested become [effects](Self::take_requested) after it.
+    /// What a call into the elevator takes. The actions that it requests become [effects](Self::take_requested).
     #[inline]
     pub fn elevator(&mut self) -> ElevatorCx<'_> {
         self.scratch.elevator(self.now, self.cpu)
@@ -91,7 +91,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// What a call into an elevator takes. Its requested become [effects](Cx::take_requested) after it.
+    /// What a call into an elevator takes. The actions that it requests become [effects](Cx::take_requested).
     #[inline]
     pub fn elevator(&mut self, now: Now, cpu: CpuId) -> ElevatorCx<'_> {
         ElevatorCx { now, cpu, requested: &mut self.requested, freed: &mut self.freed }

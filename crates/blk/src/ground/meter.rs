@@ -35,7 +35,7 @@ pub enum Site {
     Writeback,
     /// That of those who wait for a tag.
     TagWaiters,
-    /// That of those who wait at the freeze.
+    /// The lock around the submissions that wait for the end of a freeze.
     Freeze,
     /// The one lock of a legacy queue.
     Legacy,

@@ -104,7 +104,7 @@ impl Requests {
     }
 }
 
-/// What a policy requested of its surroundings during a call.
+/// The actions that a policy requests of its caller during a call.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RequestedActions {
     /// Set the policy's one timer to this moment; it replaces an earlier setting.
@@ -130,7 +130,7 @@ pub struct ElevatorCx<'a> {
 }
 
 impl ElevatorCx<'_> {
-    /// For a call on CPU 0 whose requested nobody carries out: of a replay, a test, or when there is nothing to wish for.
+    /// For a call on CPU 0 whose requested actions are dropped: of a replay, a test, or when there are none.
     pub fn alone<R>(now: Now, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
         body(&mut ElevatorCx {
             now,

@@ -21,16 +21,6 @@ impl<Sh: Sharing> BlockQueue for Queue<Sh> {
     }
 
     #[inline]
-    fn begin(submission: &mut QueueSubmission, bio: Bio) {
-        submission.begin(bio);
-    }
-
-    #[inline]
-    fn withdraw(submission: &mut QueueSubmission) -> Option<Bio> {
-        submission.withdraw()
-    }
-
-    #[inline]
     fn submit<E: Env>(
         &self,
         cx: &mut Cx<'_, E>,

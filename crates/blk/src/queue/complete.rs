@@ -46,7 +46,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.release(cx, rq);
     }
 
-    /// Carries out what a call of the elevator left behind: the policy's requested, and requests that others have
+    /// Carries out what a call of the elevator left behind: the actions that the policy requests, and requests that others have
     /// absorbed.
     #[inline]
     pub(super) fn after_call<E: Env>(self, cx: &mut Cx<'_, E>) {

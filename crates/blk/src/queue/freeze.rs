@@ -3,7 +3,7 @@
 //! What is inside: submissions, until their requests carry on alone, and requests, which are counted by their slots. A
 //! submission that is under way is in a call, and a call holds the state, so it needs no count: only those that are parked
 //! inside have one. Whoever changes the state is alone with the queue, finds every submission either parked or not yet
-//! let in, and sees what it is about to change empty. For the same reason all words of the freeze are `Relaxed`: a submission
+//! let in, and sees what it is about to change empty. For the same reason all words here are `Relaxed`: a submission
 //! that overlooks a freeze is in a call that began before the change, which waits for it.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,7 +18,7 @@ use crate::ground::meter::{Meter, Site};
 use crate::ground::sharing::{Lock, ReadMostly, Sharing, Word};
 use crate::ground::time::Nanos;
 
-/// The freeze in front of a queue.
+/// How often a queue is frozen, and who waits for that to end (`q_usage_counter` and `mq_freeze_depth` in Linux).
 pub(super) struct Freeze<Sh: Sharing> {
     /// Of submissions that wait, here or inside.
     pub(super) home: Home,
@@ -26,7 +26,7 @@ pub(super) struct Freeze<Sh: Sharing> {
     frozen: Sh::Word,
     /// Submissions that are parked inside.
     parked: Sh::Word,
-    /// Who waits for it to open.
+    /// Submissions that wait for the queue to thaw.
     shut_out: Sh::Lock<Vec<Waiter>>,
 }
 
@@ -56,10 +56,10 @@ impl<Sh: Sharing> Freeze<Sh> {
         self.parked.fetch_sub(1, Relaxed);
     }
 
-    /// Lines up a submission that was not let in. Answers whether it must wait; else the freeze has opened meanwhile.
+    /// Lines up a submission that was not let in. Returns whether it must wait; else the queue has thawed meanwhile.
     pub(super) fn wait(&self, meter: &impl Meter, waiter: Waiter) -> bool {
         self.shut_out.with(meter, Site::Freeze, |waiters| {
-            // Whoever opens the freeze takes this lock afterwards, and finds the waiter if this finds it closed.
+            // unfreeze() takes this lock after it has thawed the queue, so it finds a waiter that finds the queue frozen here.
             let must_wait = !self.is_open();
             if must_wait {
                 waiters.push(waiter);

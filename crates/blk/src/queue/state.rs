@@ -2,7 +2,7 @@
 //! all that is made for it, which is replaced whole while the queue is frozen and empty, and the limits, which are written
 //! at any time.
 //!
-//! Every public call reads the state once, and has it as it is until the call is over; a change waits for the calls that
+//! Every public call reads this state once, and has it as it is until the call is over; a change waits for the calls that
 //! are under way, and those that begin meanwhile wait for the change. So nobody has to expect a change in the middle of
 //! something, runs of hardware queues, timers and completions included. What is kept from call to call, a request, a parked
 //! submission, keeps the state from being replaced, because the queue is not empty then. Nothing else may be kept.
@@ -123,7 +123,7 @@ impl<Sh: Sharing> Deref for Current<'_, Sh> {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// A call: the state stays as it is until `body` ends. `body` cannot reach the queue itself, so calls do not nest.
+    /// A call: the queue's state stays as it is until `body` ends. `body` cannot reach the queue itself, so calls do not nest.
     #[inline]
     pub(super) fn during<R>(&self, cpu: CpuId, body: impl FnOnce(Current<'_, Sh>) -> R) -> R {
         let device = &self.device;

@@ -2,6 +2,7 @@
 
 use super::wbt::{background, four};
 use super::*;
+use crate::caller::block_queue::Submission as _;
 use crate::caller::submitter::Submitter;
 
 fn depth(queue_depth: u32) -> QueueConfig {

@@ -1,4 +1,4 @@
-//! LQ-7, LQ-14, LQ-23, LQ-24: the driver, and who runs the queue. Cfq's own requested to be run.
+//! LQ-7, LQ-14, LQ-23, LQ-24: the driver, and who runs the queue. cfq requests runs itself.
 
 use super::*;
 
