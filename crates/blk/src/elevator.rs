@@ -242,7 +242,7 @@ impl<Sh: Sharing> Elevator<Sh> {
         with_scheduler!(self, s => s.finish(meter, cx, id), kyber k => k.finish(meter, cx, id), none => {});
     }
 
-    /// A request that was given out comes back.
+    /// A dispatched request comes back.
     pub fn on_requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
         with_scheduler!(self, s => s.on_requeued(meter, cx, id), kyber k => k.on_requeued(meter, cx, id), none => {});
     }
@@ -285,7 +285,7 @@ impl<Sh: Sharing> Elevator<Sh> {
         );
     }
 
-    /// Calls the policy itself, if there is one: for whoever plays block layer, a replay or a test.
+    /// Calls the policy itself, if there is one: for a replay or a test that stands in for the block layer.
     pub fn with_policy(
         &self,
         meter: &impl Meter,

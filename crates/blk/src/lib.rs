@@ -1,13 +1,13 @@
 //! The multi-queue block layer of Linux and its I/O schedulers as a pure state machine.
 //!
-//! No clock, no I/O, no threads, no randomness: every call is told the time and answers with [effects](Effect), which an
-//! [`Agenda`] takes and carries out in time.
+//! No clock, no I/O, no threads, no randomness: every call gets the time and returns [effects](Effect), which an
+//! [`Agenda`] carries out in time.
 //! The same code runs in virtual time over device models and in real time over disks; the difference is the type
 //! parameter [`Sharing`].
 //!
 //! # Embedding it
-//! Whoever owns threads, a clock and a device needs four things: a [`Queue`] (a [`BlockQueue`]), a [`Driver`] for each thread,
-//! an [`Agenda`] of what is due, and a [`Submitter`] for whoever submits. A [`Caller`] is what a thread keeps between its
+//! The owner of threads, a clock and a device needs four things: a [`Queue`] (a [`BlockQueue`]), a [`Driver`] for each thread,
+//! an [`Agenda`] of what is due, and a [`Submitter`] for each task that submits. A [`Caller`] is what a thread keeps between its
 //! calls. This is a whole program:
 //! ```
 #![doc = include_str!("../examples/embed.rs")]
@@ -19,7 +19,7 @@
 //! [request](Rq), whose slot comes with a [tag](Tags). The request passes the plug, goes into the [`Elevator`] (or,
 //! without a scheduler, into a software queue of its [`HardwareQueue`], or past it), is dispatched by a run of a hardware
 //! queue, gets a driver tag, and goes to the [`Driver`]. At its end, [`Queue::complete`], its bios end, the scheduler
-//! is told, and the tags are free for whoever waits.
+//! is notified, and the tags are free for the next waiter.
 //!
 //! # Trying a scheduler of one's own
 //! Implement [`Scheduler`] (four functions are required), give it a [`Row`], and hand a [`Registry`] with that row to a queue.

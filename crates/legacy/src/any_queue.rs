@@ -140,7 +140,7 @@ impl<Sh: Sharing> AnyQueue<Sh> {
         }
     }
 
-    /// Tells the scheduler of something.
+    /// Notifies the scheduler of an event.
     pub fn notify(&self, now: Now, effects: &mut Effects, event: SchedulerEvent) {
         with_queue!(self, queue => queue.notify(now, effects, event))
     }

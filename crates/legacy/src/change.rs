@@ -34,8 +34,8 @@ impl Change {
 }
 
 impl<Sh: Sharing> AnyQueue<Sh> {
-    /// Writes `text` to a file of `queue/`. What can only be changed while the queue is empty is answered with a
-    /// [`Change`] that must be seen to its end. Other threads may submit, complete and write meanwhile.
+    /// Writes `text` to a file of `queue/`. For what can only be changed while the queue is empty it returns a
+    /// [`Change`] that must be polled until it is done. Other threads may submit, complete and write meanwhile.
     ///
     /// # Errors
     /// If the kernel would refuse the text; then nothing changes.

@@ -23,7 +23,7 @@ pub fn check(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {
     check_bio(limits, takes_polled, bio)
 }
 
-/// Looks at a bio. `takes_polled` tells whether it may ask to be polled for. Without a write cache there is nothing to
+/// Looks at a bio. `takes_polled` says whether it may ask to be polled for. Without a write cache there is nothing to
 /// flush, and its flags for that are taken away.
 #[inline]
 pub(crate) fn check_bio(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {

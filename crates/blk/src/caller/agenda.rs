@@ -14,7 +14,7 @@
 //! - A window of write-back throttling ends when it was said to.
 //! - Each kick of the requeue list has its worker; one that comes too late finds nothing.
 //!
-//! A caller that has an event queue of its own, as a simulator has, is told of what is [set](Workers::set), and asks when
+//! A caller with an event queue of its own, such as a simulator, is notified of what is [set](Workers::set), and asks when
 //! the moment has come whether it is [still due](Agenda::is_due). One that has none asks when to [come
 //! back](Agenda::next_at).
 
@@ -40,10 +40,10 @@ pub enum Due {
     Run(HctxId),
 }
 
-/// What only the caller can do.
+/// An action that only the caller can carry out.
 #[derive(Debug)]
 pub enum Action {
-    /// Tell whoever submitted it that a bio has ended, or a part of one.
+    /// Notify the submitter that a bio has ended, or a part of one.
     End {
         /// The bio.
         bio: Bio,
@@ -77,7 +77,7 @@ pub trait Workers {
     /// By when one that was called before is there.
     fn come_by(&self) -> Instant;
 
-    /// Something will be due, instead of what was set for it before. The number of the setting tells the two apart.
+    /// Something will be due, instead of what was set for it before. The number of the setting distinguishes the two.
     fn set(&mut self, _at: Instant, _due: Due, _setting: u32) {}
 }
 
@@ -154,7 +154,7 @@ impl Due {
 }
 
 impl Agenda {
-    /// Of a queue with so many hardware queues, on which nothing is due.
+    /// Of a queue with `hw_queues` hardware queues, on which nothing is due.
     #[must_use]
     pub fn new(hw_queues: u16) -> Self {
         let mut agenda = Agenda {
@@ -265,7 +265,7 @@ impl Agenda {
         *word = if is_set { *word & !bit } else { *word | bit };
     }
 
-    /// Takes something off: it will not be carried out. Answers for when it was set.
+    /// Takes something off: it will not be carried out. Returns when it was due.
     pub fn take_back(&mut self, due: Due) -> Option<Instant> {
         let at = std::mem::replace(&mut self.slots[due.place()].at, Instant::NEVER);
         self.mark(due.place(), false);
@@ -386,7 +386,7 @@ mod tests {
             }
         }
 
-        /// Notes an effect at so many ns. Answers what it has set.
+        /// Notes an effect at so many ns. Returns what it has set.
         fn note(&mut self, at_ns: u64, effect: Effect) -> Vec<(u64, Due, u32)> {
             self.workers.now = Instant(at_ns);
             assert!(self.agenda.note(&self.queue, CpuId(0), effect, &mut self.workers).is_none());

@@ -38,7 +38,7 @@ impl<D: Driver, P: Probe, M: Meter> Env for (D, P, M) {
 pub struct Cx<'a, E: Env> {
     /// The time as the block layer and its policies see it: a [plug](crate::Plug) may have stopped their clock.
     pub now: Now,
-    /// The time outside, which driver and probe are told.
+    /// The time outside, for driver and probe.
     pub real: Now,
     /// The CPU that the call runs on.
     pub cpu: CpuId,

@@ -1,5 +1,5 @@
-//! Effects: what the block layer wants done by whoever owns the clock and the threads. Calls do not call back;
-//! they answer with effects. An [`Agenda`](crate::Agenda) takes them, and knows which of them replaces which.
+//! Effects: what the block layer wants done by the owner of the clock and the threads. Calls do not call back;
+//! they return effects. An [`Agenda`](crate::Agenda) takes them, and knows which of them replaces which.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ pub const RESOURCE_DELAY: Nanos = Nanos::from_millis(3);
 /// Something to be done.
 #[derive(Debug)]
 pub enum Effect {
-    /// A bio has ended: tell its submitter.
+    /// A bio has ended: notify its submitter.
     EndBio {
         /// The bio.
         bio: Bio,
@@ -108,7 +108,7 @@ impl Effects {
         Some(effect)
     }
 
-    /// Takes all bios that have ended, in order, without moving them: what [`pop`](Self::pop) would answer as
+    /// Takes all bios that have ended, in order, without moving them: what [`pop`](Self::pop) would return as
     /// [`Effect::EndBio`].
     #[inline]
     pub fn pop_ended(&mut self, mut tell: impl FnMut(&Bio, Status)) {

@@ -1,8 +1,8 @@
-//! What can be done so that CPUs wait less for the lock of a policy. The policy sees the same calls in some order.
+//! Options against contention for the lock of a policy. The policy sees the same calls in some order.
 
 use std::str::FromStr;
 
-/// Which of them are used (CL-1). None is what Linux does, and what a queue does unless told otherwise.
+/// Which of them are used (CL-1). None is what Linux does, and the default of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ContentionOptions {
     /// One CPU at a time asks the policy for requests; the others leave it to that one (CL-2).
@@ -23,7 +23,7 @@ pub enum Insertion {
     Direct,
     /// As direct, but who finds somebody inserting leaves its requests to that one (CL-6).
     Buckets,
-    /// Under another lock, into lists that whoever asks the policy takes in first (CL-7).
+    /// Under another lock, into lists that the next dispatcher takes in first (CL-7).
     Pending,
 }
 

@@ -1,7 +1,7 @@
-//! A policy with the requests that it decides on: merging, insertion and giving out, whatever the policy and whoever
-//! locks.
+//! A policy with the requests that it decides on: merging, insertion and dispatch, for any policy under any
+//! lock.
 //!
-//! The requests themselves, the merge cache and hash, and the order in which the policy is told. [`Serialized`] puts a
+//! The requests themselves, the merge cache and hash, and the order in which the policy is notified. [`Serialized`] puts a
 //! store behind a lock of its own; a queue with one lock for everything keeps it under that.
 //!
 //! [`Serialized`]: super::Serialized
@@ -15,19 +15,19 @@ use super::merge_index::MergeIndex;
 use super::scheduler::{ElevatorCx, Place, PolicyCx, Requests, Scheduler};
 use crate::watch::reason::Reason;
 
-/// A policy of somebody's own, whose type is not known here.
+/// A policy whose type is not known here.
 pub type BoxedScheduler = Box<dyn Scheduler + Send>;
 
-/// What a store owns: a policy, or a box with one. Calls go to what is in the box, so that no function of [`Scheduler`]
+/// What a request store owns: a policy, or a box with one. Calls go to what is in the box, so that no function of [`Scheduler`]
 /// has to be forwarded.
 pub trait OwnedPolicy {
     /// The policy, known by its type or not.
     type Policy: Scheduler + ?Sized;
 
-    /// To be asked.
+    /// For questions.
     fn policy(&self) -> &Self::Policy;
 
-    /// To be told.
+    /// For commands and notifications.
     fn policy_mut(&mut self) -> &mut Self::Policy;
 }
 
@@ -73,7 +73,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
         RequestStore { policy, requests: Requests::new(capacity), index: MergeIndex::new(capacity), tells_bios }
     }
 
-    /// The policy, to be asked what needs no surroundings.
+    /// The policy, for questions that need no context.
     #[inline]
     pub fn policy(&self) -> &S::Policy {
         self.policy.policy()
@@ -207,7 +207,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
     }
 
     /// Appends a request on its way in to one that is queued, if one ends where it starts, and goes on with the
-    /// grown one. Answers the newcomer if it found no such request.
+    /// grown one. Returns the newcomer if it found no such request.
     #[inline]
     fn insertion_merge(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, mut rq: Rq) -> Option<Rq> {
         if rules.nomerges == NoMerges::Nothing || !merge::mergeable(&rq) {
@@ -262,7 +262,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
         (choice.rq.map(|id| self.give_out(id)), choice.reason)
     }
 
-    /// Has the policy give out everything, in its order, into `out`. `ids` is a buffer.
+    /// Has the policy dispatch everything, in its order, into `out`. `ids` is a buffer.
     pub fn drain(&mut self, cx: &mut ElevatorCx<'_>, ids: &mut Vec<RqId>, mut out: impl FnMut(Rq)) {
         self.call(cx, |policy, cx| match policy.legacy_hooks() {
             Some(hooks) => hooks.drain(cx, HctxId(0), ids),
@@ -273,7 +273,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
         }
     }
 
-    /// Lets a request go that the policy has given out.
+    /// Releases a request that the policy has dispatched.
     #[inline]
     fn give_out(&mut self, id: RqId) -> Rq {
         self.index.forget(id);

@@ -1,11 +1,11 @@
 //! The policy: what an I/O scheduler decides, as a single-threaded state machine.
 //!
-//! This is the trait that somebody implements to try an idea. Four functions are required: [`insert`](Scheduler::insert),
+//! This is the trait to implement for trying an idea. Four functions are required: [`insert`](Scheduler::insert),
 //! [`dispatch`](Scheduler::dispatch), [`finish`](Scheduler::finish) and [`has_work`](Scheduler::has_work);
-//! everything else has a default. Functions that begin with `on_` are notifications, all others questions or commands. What only a
-//! single queue calls is in [`LegacyHooks`], and what a replay needs in [`Replayable`](super::Replayable). A policy knows nothing of locks, tags, hardware or threads: it is called by one
-//! caller at a time, told the time, and works on request *ids*; the requests themselves stay where
-//! [`Requests`] holds them.
+//! everything else has a default. Functions that begin with `on_` are notifications, all others questions or commands.
+//! What only a single queue calls is in [`LegacyHooks`], and what a replay needs in [`Replayable`](super::Replayable).
+//! A policy knows nothing of locks, tags, hardware or threads: one caller at a time calls it and passes it the time, and it
+//! works on request *ids*; the requests themselves stay where [`Requests`] holds them.
 
 use crate::bio::Bio;
 use crate::bio::ioprio::IoPriority;
@@ -117,7 +117,7 @@ pub struct RequestedActions {
     pub run_hctxs: WokenHctxs,
 }
 
-/// What a call into an elevator takes.
+/// The context of a call into an elevator.
 pub struct ElevatorCx<'a> {
     /// The time. Under a plug the nanosecond clock may stand still.
     pub now: Now,
@@ -141,7 +141,7 @@ impl ElevatorCx<'_> {
     }
 }
 
-/// What a policy sees of the world during a call.
+/// The context of a call into a policy.
 pub struct PolicyCx<'a> {
     /// The time. Under a plug the nanosecond clock may stand still.
     pub now: Now,
@@ -169,7 +169,7 @@ pub enum Place {
     Head,
 }
 
-/// The answer to the question for the next request.
+/// What [`dispatch`](Scheduler::dispatch) returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Choice {
     /// The request, or nothing although there may be work.
@@ -187,7 +187,7 @@ pub enum Completions {
     Deferred,
 }
 
-/// What a policy needs from its surroundings, asked once when it is attached.
+/// What a policy needs from its caller, asked once when it is attached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
     /// How it learns of completions.
@@ -224,7 +224,7 @@ impl Default for Needs {
     }
 }
 
-/// What a policy may be told besides the life of requests.
+/// A notification that is not about a request: rare, and of interest to few policies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SchedulerEvent {
     /// `nr_requests` is this now: tags per hardware queue, and bits in a word of the tag bitmap.
@@ -252,7 +252,7 @@ pub enum SchedulerEvent {
         /// Where to.
         cgroup: CgroupId,
     },
-    /// A cgroup exists: where it stands in the hierarchy. Told before it does I/O; one that is not told of is a child of
+    /// A cgroup exists: where it stands in the hierarchy. Comes before its first I/O; a cgroup without this event is a child of
     /// the root.
     CgroupAdded {
         /// The new one.
@@ -278,9 +278,9 @@ pub enum SchedulerEvent {
     },
 }
 
-/// An I/O scheduler's policy. It is a single-threaded state machine; who calls it, holds its requests and locks is not its business.
+/// An I/O scheduler's policy. It is a single-threaded state machine; locking and the storage of requests are its caller's.
 pub trait Scheduler {
-    /// What it needs from its surroundings.
+    /// What it needs from its caller.
     fn needs(&self) -> Needs {
         Needs::default()
     }
@@ -298,7 +298,7 @@ pub trait Scheduler {
     /// The request itself is no longer here.
     fn finish(&mut self, cx: &mut PolicyCx<'_>, id: RqId);
 
-    /// Whether [`dispatch`](Self::dispatch) is worth asking. May err towards yes.
+    /// Whether [`dispatch`](Self::dispatch) is worth a call. May be true although that returns nothing.
     fn has_work(&self) -> bool;
 
     // --- merging ---
@@ -357,7 +357,7 @@ pub trait Scheduler {
     /// A request was allocated; it is not inserted yet and may never be.
     fn prepare(&mut self, _cx: &mut PolicyCx<'_>, _rq: &Request) {}
 
-    /// A request that was given out comes back; an insertion at the head follows.
+    /// A dispatched request comes back; an insertion at the head follows.
     fn on_requeued(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
 
     // --- everything else that can happen ---
@@ -369,7 +369,7 @@ pub trait Scheduler {
     /// when this is called.
     fn grow(&mut self, _capacity: u32) {}
 
-    /// Something happened that is rare and that few policies want to know.
+    /// Something rare has happened.
     fn on_event(&mut self, _cx: &mut PolicyCx<'_>, _event: SchedulerEvent) {}
 
     // --- tunables ---

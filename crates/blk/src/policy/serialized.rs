@@ -30,11 +30,11 @@ mod insertion;
 pub struct Serialized<S, Sh: Sharing> {
     needs: Needs,
     store: Sh::Lock<RequestStore<S>>,
-    /// Whether dispatching is worth the lock. `Relaxed`: it is written under the lock, so whoever has inserted something
+    /// Whether dispatching is worth the lock. `Relaxed`: it is written under the lock, so a CPU that has inserted something
     /// sees that there is work, or what a later holder of the lock has made of it. Others may overlook work for a while:
-    /// whoever brings it dispatches afterwards, or asks for a run.
+    /// the CPU that brings it dispatches afterwards, or asks for a run.
     has_work: Sh::Word,
-    /// Whether it is worth the lock to look whether a bio can be merged. `Relaxed`: whoever overlooks a request makes one of its
+    /// Whether it is worth the lock to look whether a bio can be merged. `Relaxed`: a bio that overlooks a request becomes one of its
     /// own.
     meets_bios: Sh::Word,
     /// Shallow depth for reads, sync others and async others; [`NO_LIMIT`] for none. Three hints, each for itself.
@@ -42,7 +42,7 @@ pub struct Serialized<S, Sh: Sharing> {
     finished: FinishedSet<Sh>,
     techniques: ContentionOptions,
     /// Whether some CPU asks for requests, with [`ContentionOptions::single_dispatcher`]. `SeqCst`, as is the set of those that have
-    /// finished: whoever ends a request and then finds this set is seen by whoever clears this and then looks into the set.
+    /// finished: a CPU that ends a request and then finds this set is seen by the one that clears this and then looks into the set.
     dispatching: Sh::Word,
     buckets: Buckets<Sh>,
     pending: Pending<Sh>,
@@ -62,7 +62,7 @@ pub trait DispatchBatch {
     /// Whether another one can be taken.
     fn may_dispatch(&mut self) -> bool;
 
-    /// One was dispatched, or none. Answers whether to go on.
+    /// One was dispatched, or none. Returns whether to go on.
     fn on_dispatched(&mut self, rq: Option<Rq>, reason: Reason) -> bool;
 }
 
@@ -118,7 +118,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         &self.needs
     }
 
-    /// Takes the lock, lets the policy learn what has ended meanwhile, runs `body`, publishes whether there is work.
+    /// Takes the lock, notifies the policy of completions meanwhile, runs `body`, publishes whether there is work.
     #[inline]
     fn locked<R>(
         &self,
@@ -194,7 +194,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         dispatched.unwrap_or((None, Reason::Elsewhere))
     }
 
-    /// Asks the policy for requests under one hold of the lock, at most so many.
+    /// Asks the policy for at most `most` requests under one hold of the lock.
     pub fn dispatch_batch(
         &self,
         meter: &impl Meter,
@@ -263,7 +263,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
             self.take_pending(meter, store, cx);
             let mut answer = body(store, cx);
             drop(turn);
-            // What ended or came meanwhile may be what the policy waits for, and whoever brought it has met the turn.
+            // What ended or came meanwhile may be what the policy waits for, and the CPU that brought it has met the turn.
             while is_nothing(&answer) && self.learn_news(meter, store, cx) {
                 answer = body(store, cx);
             }
@@ -271,7 +271,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         }))
     }
 
-    /// Tells the policy of what ended and came without its lock. Answers whether anything did.
+    /// Passes on to the policy what ended and came without its lock. Returns whether anything did.
     fn learn_news(&self, meter: &impl Meter, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) -> bool {
         let (has_ended, has_come) = (self.defers() && !self.finished.is_empty(), self.pending.is_filled());
         if has_ended {
@@ -281,7 +281,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         has_ended || has_come
     }
 
-    /// Tells the policy what has ended.
+    /// Notifies the policy of completions.
     #[inline]
     fn learn_ends(&self, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) {
         self.finished.drain(|id| store.call(cx, |policy, cx| policy.finish(cx, id)));
@@ -291,7 +291,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     #[inline]
     #[must_use]
     pub fn has_work(&self) -> bool {
-        // In this order: whoever takes the lists says that there is work before they are empty.
+        // In this order: the taker of the lists says that there is work before they are empty.
         self.pending.is_filled() || self.has_work.load(Relaxed) != 0
     }
 
@@ -349,7 +349,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         self.locked(meter, Site::Elevator, cx, |store, cx| store.call(cx, |policy, cx| policy.on_timer(cx)));
     }
 
-    /// Tells the policy of something.
+    /// Notifies the policy of an event.
     pub fn notify(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, event: SchedulerEvent) {
         self.locked(meter, Site::Elevator, cx, |store, cx| {
             store.call(cx, |policy, cx| policy.on_event(cx, event));
@@ -365,7 +365,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         self.store.aside(|store| store.policy().needs().min_shallow)
     }
 
-    /// Calls the policy itself: for whoever plays block layer, a replay or a test.
+    /// Calls the policy itself: for a replay or a test that stands in for the block layer.
     pub fn with_policy(
         &self,
         meter: &impl Meter,
@@ -377,7 +377,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
 
     /// Request ids below `capacity` will come from now on. Nothing is held, and nobody else is here.
     pub fn grow(&mut self, capacity: u32) {
-        // What has ended and was not told of yet.
+        // Completions that the policy does not know of yet.
         ElevatorCx::alone(Now::default(), |cx| self.locked(&NoMeter, Site::Elevator, cx, |_, _| {}));
         self.finished = FinishedSet::new(capacity);
         self.store.aside(|store| store.grow(capacity));

@@ -9,13 +9,13 @@ use crate::caller::env::{Cx, Env};
 use crate::ground::sharing::Sharing;
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Takes a submission back from wherever it has got to, and answers what no request has been made of: the whole bio,
+    /// Takes a submission back from any stage, and returns what no request has been made of: the whole bio,
     /// or what is left of one whose first parts have gone, which end as if nothing had happened. The submission can be
     /// used again.
     ///
-    /// Whoever sleeps leaves its line, and a turn that had come already passes on. The wake-up that told of it may
+    /// A sleeper leaves its line, and a turn that had come already passes on. The wake-up for it may
     /// still be on its way to the waiter, and means nothing any more. It may have been the last that a freeze waits
-    /// for: whoever freezes looks after this, too.
+    /// for: check after this, too, whether a frozen queue has drained.
     pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Option<Bio> {
         self.during(cx.cpu, |queue| queue.cancel(cx, submission))
     }

@@ -1,4 +1,4 @@
-//! The end of a request: its bios end, the scheduler is told, tags become free, whoever waits goes on (BL-64, BL-77,
+//! The end of a request: its bios end, the scheduler is notified, tags become free, waiters go on (BL-64, BL-77,
 //! BL-92 to BL-94).
 
 use super::Queue;
@@ -104,7 +104,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Frees a driver tag of a request from this submitter's CPU, wherever that is done, and wakes whoever's turn has come.
+    /// Frees a driver tag of a request from this submitter's CPU, wherever that is done, and wakes the next waiter.
     #[inline]
     pub(super) fn free_driver_tag<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, submitter: CpuId, tag: u32) {
         let effects = &mut *cx.effects;

@@ -1,8 +1,8 @@
-//! Freezing: nobody enters, and everything that is inside goes on until it has ended (BL-98, BL-99).
+//! Freezing: nothing enters, and everything that is inside goes on until it has ended (BL-98, BL-99).
 //!
 //! What is inside: submissions, until their requests carry on alone, and requests, which are counted by their slots. A
-//! submission that is under way is in a call, and a call holds the state, so it needs no count: only those that are parked
-//! inside have one. Whoever changes the state is alone with the queue, finds every submission either parked or not yet
+//! submission in progress is in a call, and a call holds the state, so it needs no count: only those that are parked
+//! inside have one. A change of the state is alone with the queue, finds every submission either parked or not yet
 //! let in, and sees what it is about to change empty. For the same reason all words here are `Relaxed`: a submission
 //! that overlooks a freeze is in a call that began before the change, which waits for it.
 
@@ -75,7 +75,7 @@ impl<Sh: Sharing> Freeze<Sh> {
 }
 
 impl<Sh: Sharing> Device<Sh> {
-    /// Whether nobody is inside: exact for whoever is alone with the state.
+    /// Whether nothing is inside: exact for the holder of the whole state.
     pub(super) fn is_empty(&self, state: &QueueState<Sh>) -> bool {
         self.freeze.parked.load(Relaxed) == 0 && state.pool.in_use() == 0
     }
@@ -87,13 +87,13 @@ impl<Sh: Sharing> Device<Sh> {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Closes the queue for newcomers, who wait, and has it run, so that it empties. Freezing nests.
+    /// Freezes the queue: new submissions wait. It is run, so that it empties. Freezing nests.
     pub fn freeze<E: Env>(&self, cx: &mut Cx<'_, E>) {
         self.device.freeze.frozen.fetch_add(1, Relaxed);
         cx.effects.push(Effect::RunAll { delay: Nanos::ZERO });
     }
 
-    /// Undoes one [`freeze`](Self::freeze); the last one lets those in who wait.
+    /// Undoes one [`freeze`](Self::freeze); the last one wakes those that wait.
     pub fn unfreeze<E: Env>(&self, cx: &mut Cx<'_, E>) {
         let freeze = &self.device.freeze;
         if freeze.frozen.fetch_sub(1, Relaxed) == 1 {
@@ -103,17 +103,17 @@ impl<Sh: Sharing> Queue<Sh> {
         }
     }
 
-    /// Whether newcomers have to wait.
+    /// Whether new submissions have to wait.
     #[must_use]
     pub fn is_frozen(&self) -> bool {
         !self.device.freeze.is_open()
     }
 
-    /// Whether a frozen queue has emptied: no submission is under way and no request exists, plugged ones included.
-    /// Whoever freezes looks after each completion, and after each submission that is [cancelled](Self::cancel).
+    /// Whether a frozen queue has emptied: no submission is in progress and no request exists, plugged ones included.
+    /// Check after each completion, and after each submission that is [cancelled](Self::cancel).
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        // Calls that are under way are waited for only if there is hope.
+        // Running calls are waited for only if the queue may be empty.
         self.during(CpuId(0), |queue: Current<'_, Sh>| queue.is_drained(queue.state))
             && self.state.change(|state| self.device.is_drained(state))
     }

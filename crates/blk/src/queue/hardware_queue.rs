@@ -1,12 +1,12 @@
 //! Hardware queues (*hctx*) and the software queues (*ctx*) that feed them: who is next when there is no scheduler,
 //! what the driver refused, and how busy it is (BL-4, BL-49 to BL-52, BL-74 to BL-89; docs/rules/none.md).
 //!
-//! **No left-over is forgotten.** Whoever finds no driver tag sets the restart mark and tries once more, as a sleeper does
-//! (`tags`): whoever frees a tag looks for the mark afterwards. What then is left over goes into the dispatch list, and
+//! **No dispatch list is forgotten.** A run that finds no driver tag sets the restart mark and tries once more, as a sleeper does
+//! (`tags`): a CPU that frees a tag looks for the mark afterwards. What then is left over goes into the dispatch list, and
 //! after that its owner looks whether the mark still stands: if not, somebody has taken it and is running the queue,
 //! perhaps before there was anything in the list. In each of the two pairs at least one must see the other: `SeqCst`.
 //!
-//! All else is `Relaxed`. A bit of `pending` is written under the lock of its software queue: whoever has queued something
+//! All else is `Relaxed`. A bit of `pending` is written under the lock of its software queue: a CPU that has queued something
 //! sees it, or what a later holder of that lock has made of it, and runs the queue or asks for a run. The others are
 //! hints, averages, and requests of the driver, who says to whom they apply.
 
@@ -251,7 +251,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
         self.restart.load(SeqCst) != 0
     }
 
-    /// Takes the restart mark away; answers whether it was set.
+    /// Takes the restart mark away; returns whether it was set.
     #[inline]
     pub fn take_restart(&self) -> bool {
         self.restart.load(SeqCst) != 0 && self.restart.swap(0, SeqCst) != 0

@@ -47,7 +47,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.after_call(cx);
     }
 
-    /// Hands a request without a scheduler straight to the driver. Answers whether its hardware queue must be run,
+    /// Hands a request without a scheduler straight to the driver. Returns whether its hardware queue must be run,
     /// because that did not work out and the request is queued.
     #[inline]
     pub(super) fn issue_directly<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) -> bool {

@@ -232,7 +232,7 @@ impl QueueConfig {
         self.limits.contradiction().map_or(Ok(()), |(field, why)| Err(ConfigError::new(field, why)))
     }
 
-    /// `queue/async_depth` with a scheduler that sets it to so many percent of its tags, or without one. It is set as the
+    /// `queue/async_depth` with a scheduler that sets it to `percent` of its tags, or without one. It is set as the
     /// scheduler is attached; a number of requests that is wanted is written after that, and keeps the ratio.
     fn async_depth(&self, percent: u32, is_none: bool) -> u32 {
         let attached = if is_none { self.queue_depth } else { self.default_nr_requests() };
@@ -376,7 +376,7 @@ impl<Sh: Sharing> Queue<Sh> {
         self.elevator(Elevator::name)
     }
 
-    /// Looks at its scheduler. Whoever looks must not call the queue meanwhile.
+    /// Looks at its scheduler. `look` must not call the queue.
     pub fn elevator<R>(&self, look: impl FnOnce(&Elevator<Sh>) -> R) -> R {
         self.during(CpuId(0), |queue| look(&queue.state.elevator))
     }

@@ -11,7 +11,7 @@ use crate::ground::sharing::{ReadMostly, Sharing};
 use crate::schedulers::{Layer, NONE, scaled};
 use crate::sysfs::{AttributeError, number};
 
-/// The kernel looks at so many characters of a scheduler's name.
+/// The kernel looks at this many characters of a scheduler's name.
 const NAME_MAX: usize = 15;
 
 /// Why a queue was not changed.

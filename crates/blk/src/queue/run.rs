@@ -84,7 +84,7 @@ impl<Sh: Sharing, D: Driver, F: FnMut(Event<'_>)> DispatchBatch for Batch<'_, Sh
 }
 
 impl<Sh: Sharing> Current<'_, Sh> {
-    /// Runs a hardware queue, if there is anything to do. Answers whether there was.
+    /// Runs a hardware queue, if there is anything to do. Returns whether there was.
     #[inline]
     pub(super) fn run_hctx<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) -> bool {
         let may_run = self.may_run(hctx);
@@ -94,11 +94,11 @@ impl<Sh: Sharing> Current<'_, Sh> {
         may_run
     }
 
-    /// Runs a hardware queue that has something to do. Whoever finds nothing has not paid for the call.
+    /// Runs a hardware queue that has something to do. Apart, so that an idle one does not pay for the call.
     #[inline(never)]
     fn run_pending<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         let mut list = cx.scratch.take_list();
-        // Left-overs make the whole run careful.
+        // A dispatch list makes the whole run careful.
         let mut careful = false;
         if self.run_once(cx, hctx, &mut list, &mut careful) == Pass::Again {
             self.start_over(cx, hctx, &mut list, &mut careful);
@@ -141,7 +141,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Answers whether the run goes on.
+    /// Returns whether the run goes on.
     #[inline(never)]
     fn send_dispatch_list<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         let queue = &self.hctxs[hctx.index()];
@@ -171,7 +171,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Takes a batch. Answers whether something in the dispatch list has ended it. What usually ends it is looked at here,
+    /// Takes a batch. Returns whether something in the dispatch list has ended it. What usually ends it is looked at here,
     /// and the rest left to calls: most dispatches of a busy device end for want of budget.
     #[inline]
     fn dispatch_batch<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
@@ -201,7 +201,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         false
     }
 
-    /// Takes a batch under one hold of the scheduler's lock (CL-4). Answers whether something in the dispatch list has ended it.
+    /// Takes a batch under one hold of the scheduler's lock (CL-4). Returns whether something in the dispatch list has ended it.
     #[inline(never)]
     fn dispatch_under_one_hold<E: Env>(
         self,
@@ -223,7 +223,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         is_overtaken
     }
 
-    /// Takes one request into the batch. Answers whether another one may follow.
+    /// Takes one request into the batch. Returns whether another one may follow.
     #[inline(never)]
     fn dispatch_with_budget<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         let (rq, reason) = self.state.elevator.dispatch(cx.meter, &mut cx.elevator(), hctx);
@@ -232,7 +232,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.on_dispatched(cx.cpu, hctx, cx.driver, cx.effects, rq, list)
     }
 
-    /// A request was dispatched into the batch, or none. Answers whether another one may follow.
+    /// A request was dispatched into the batch, or none. Returns whether another one may follow.
     #[inline]
     fn on_dispatched(
         self,
@@ -259,7 +259,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         is_tagged || self.generation.fetch != (Fetch::Batch { stop_without_tag: true })
     }
 
-    /// Sends the batch, each request to its own hardware queue. Answers whether all of it went.
+    /// Sends the batch, each request to its own hardware queue. Returns whether all of it went.
     #[inline(never)]
     fn send_batch<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         if list.iter().all(|rq| rq.hctx == hctx) {

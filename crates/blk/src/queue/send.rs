@@ -29,7 +29,7 @@ enum Missing {
     Resource,
     /// Something that a completion brings back.
     Completion,
-    /// A driver tag for which others are in line, too: whoever frees one wakes us.
+    /// A driver tag for which others are in line, too: the CPU that frees one wakes this hardware queue.
     SharedTag,
 }
 
@@ -76,7 +76,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Sent { all_gone }
     }
 
-    /// Gets a request what it needs to be sent: budget and a driver tag. Answers what is missing.
+    /// Gets a request what it needs to be sent: budget and a driver tag. Returns what is missing.
     #[inline]
     fn lacks<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) -> Option<Missing> {
         if !rq.marks.contains(Marks::HAS_BUDGET) && !self.take_budget(cx, rq) {

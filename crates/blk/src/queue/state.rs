@@ -3,8 +3,8 @@
 //! at any time.
 //!
 //! Every public call reads this state once, and has it as it is until the call is over; a change waits for the calls that
-//! are under way, and those that begin meanwhile wait for the change. So nobody has to expect a change in the middle of
-//! something, runs of hardware queues, timers and completions included. What is kept from call to call, a request, a parked
+//! are running, and those that begin meanwhile wait for the change. So nothing has to expect a change in the middle of a
+//! call, runs of hardware queues, timers and completions included. What is kept from call to call, a request, a parked
 //! submission, keeps the state from being replaced, because the queue is not empty then. Nothing else may be kept.
 
 use std::ops::Deref;
@@ -43,7 +43,7 @@ pub(super) struct QueueState<Sh: Sharing> {
 
 impl<Sh: Sharing> QueueState<Sh> {
     /// All that goes with an elevator. `asked` is the number of requests that somebody asked for; the elevator was made
-    /// for them, and without one the device has so many tags.
+    /// for them, and without one it is the number of the device's tags.
     pub(super) fn new(device: &Device<Sh>, rules: MergeRules, elevator: Elevator<Sh>, asked: Option<u32>) -> Self {
         let config = QueueConfig { nr_requests: asked, ..device.config.clone() };
         let depth = config.queue_depth;

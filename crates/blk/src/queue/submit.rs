@@ -149,7 +149,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Submitted::Done
     }
 
-    /// The queue is frozen: the submission waits, and what its task has plugged goes on without it. Answers `None` if it is
+    /// The queue is frozen: the submission waits, and what its task has plugged goes on without it. Returns `None` if it is
     /// no longer frozen.
     #[cold]
     fn shut_out<E: Env>(
@@ -170,7 +170,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Some(Submitted::Parked)
     }
 
-    /// There is no tag. Answers one after all, or what becomes of the bio: it ends, or its task sleeps.
+    /// There is no tag. Returns one after all, or what becomes of the bio: it ends, or its task sleeps.
     #[inline(never)]
     fn without_a_tag<E: Env>(
         self,

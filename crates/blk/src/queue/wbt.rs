@@ -58,7 +58,7 @@ pub(super) fn stage_after_merging(bio: Option<&Bio>) -> Stage {
 impl<Sh: Sharing> Current<'_, Sh> {
     // --- the way in ---
 
-    /// A bio that may have to wait goes, or joins the line when what its task has plugged has gone. Answers `None` if it
+    /// A bio that may have to wait goes, or joins the line when what its task has plugged has gone. Returns `None` if it
     /// has to wait.
     #[cold]
     pub(super) fn throttle<E: Env>(
@@ -87,7 +87,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         None
     }
 
-    /// Whoever was woken has been counted already; who goes on for another reason waits further.
+    /// A woken submission has been counted already; one that goes on for another reason waits further.
     #[cold]
     pub(super) fn woken_in_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Option<Stage> {
         let Some((kind, _)) = submission.throttled_as() else { return Some(Stage::Allocate) };
@@ -98,7 +98,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Some(self.admitted(cx, submission, Admission::Counted))
     }
 
-    /// Whoever waits in line no longer does; who has been counted already makes room again.
+    /// A submission in line no longer waits; one that has been counted already makes room again.
     #[cold]
     pub(super) fn depart_from_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &QueueSubmission) {
         if let Some((kind, _)) = submission.throttled_as()

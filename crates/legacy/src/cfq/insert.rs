@@ -11,7 +11,7 @@ use super::log::{CfqEvent, CfqLog};
 use super::queue::QueueId;
 use super::{Cfq, Whereabouts};
 
-/// A queue with so many waiting requests is flagged deep.
+/// A queue with this many waiting requests is flagged deep.
 const DEEP: u32 = 4;
 /// A request no larger than this that arrives alone may still grow: it does not end the wait for it at once. Bytes.
 const SMALL_BYTES: u64 = 4096;

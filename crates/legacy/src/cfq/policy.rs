@@ -1,4 +1,4 @@
-//! cfq as a [`Scheduler`]: each hook and the organ that answers it.
+//! cfq as a [`Scheduler`]: each hook and the function that carries it out.
 
 use hoistway_blk::{
     Bio, Choice, Edge, HctxId, LegacyHooks, MayQueue, Needs, Place, PolicyCx, Replayable, Request, RqId, Scheduler,

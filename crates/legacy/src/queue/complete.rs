@@ -66,7 +66,7 @@ impl Locked {
         cx.scratch.freed = freed;
     }
 
-    /// Tells the elevator, frees the slot and wakes whoever may have it.
+    /// Notifies the elevator, frees the slot and wakes the task that may have it.
     pub(super) fn release<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         if rq.marks.contains(Marks::INSERTED) {
             self.elevator.finish(&mut cx.elevator(), rq.id());

@@ -111,7 +111,7 @@ impl LegacyElevator {
         with_store!(self, store => store.dispatch(cx, HCTX))
     }
 
-    /// Has it give out everything into `out`, ignoring idling and time slices. `ids` is a buffer.
+    /// Has it dispatch everything into `out`, ignoring idling and time slices. `ids` is a buffer.
     pub(super) fn drain(&mut self, cx: &mut ElevatorCx<'_>, ids: &mut Vec<RqId>, out: impl FnMut(Rq)) {
         with_store!(self, store => store.drain(cx, ids, out));
     }
@@ -147,7 +147,7 @@ impl LegacyElevator {
         with_store!(self, store => store.call(cx, |policy, cx| policy.on_timer(cx)));
     }
 
-    /// Tells the scheduler of something.
+    /// Notifies the scheduler of an event.
     pub(super) fn notify(&mut self, cx: &mut ElevatorCx<'_>, event: SchedulerEvent) {
         with_store!(self, store => store.call(cx, |policy, cx| policy.on_event(cx, event)));
     }

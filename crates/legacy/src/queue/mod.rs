@@ -1,7 +1,7 @@
 //! The legacy single queue: the block layer of Linux up to 4.20, and the home of noop, deadline and cfq.
 //!
 //! One lock for everything, one elevator that is always there, one *dispatch queue* of what has left it. The driver
-//! pulls: whoever inserts, or ends a request, runs the queue in its own context, and a run takes as many requests as
+//! pulls: a CPU that inserts or ends a request runs the queue in its own context, and a run takes as many requests as
 //! the device has room for. Rules: docs/rules/legacy-queue.md; each file names its own.
 //!
 //! The files in the order of the way: `submit` (split, merge, plug), `request_list` and `batching` (who may have a
@@ -9,7 +9,7 @@
 //! the driver) with `driver_tags`, `complete` and `requeue`; beside it `flush`, the sequence of what must be durable. `switch`
 //! changes the elevator under load, `attributes` are its files in sysfs, `block_queue` is how callers see it.
 //!
-//! The ways of working are those of [`Queue`](hoistway_blk::Queue): told the time, answering with effects, tasks that must
+//! It works as [`Queue`](hoistway_blk::Queue) does: calls get the time and return effects, tasks that must
 //! wait are parked. A queue that runs "on a worker" asks for it by [`Effect::RunHctx`] with hardware queue 0.
 
 mod attributes;
@@ -253,7 +253,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         self.locked.aside(|queue| queue.thresholds.nr_requests)
     }
 
-    /// Sets how many requests each class may have; fewer than 4 become 4. Whoever finds room now is woken.
+    /// Sets how many requests each class may have; fewer than 4 become 4. Tasks that find room now are woken.
     ///
     /// # Errors
     /// If it is more than any queue can have.
@@ -269,7 +269,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         Ok(())
     }
 
-    /// Whether a class of a cgroup has so many requests that write-back should hold off.
+    /// Whether a class of a cgroup has enough requests that write-back should hold off.
     #[must_use]
     pub fn is_congested(&self, cgroup: CgroupId, class: IoClass) -> bool {
         self.locked.aside(|queue| queue.lists.of(cgroup).is_congested(class))

@@ -163,7 +163,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         split::rejoin(submission.bio.take(), submission.remainder.take())
     }
 
-    /// Tries to merge the bio into a request of the plug or of the elevator. Answers whether that worked.
+    /// Tries to merge the bio into a request of the plug or of the elevator. Returns whether that worked.
     fn merge<E: Env>(
         &self,
         rules: &MergeRules,

@@ -152,7 +152,7 @@ pub struct Generation {
     pub busy_average: bool,
     /// When requests by-pass the queues.
     pub direct_issue: DirectIssue,
-    /// A plug that holds so many requests is flushed before the next one.
+    /// A plug that holds this many requests is flushed before the next one.
     pub plug_limit: u16,
     /// Whether a plug whose newest request has 128 KiB or more is flushed before the next one.
     pub plug_flushes_large: bool,

@@ -10,7 +10,7 @@ fn depth(queue_depth: u32) -> QueueConfig {
 }
 
 impl Bench {
-    /// The client behind this waiter departs; answers what it gets back: first sector, and length.
+    /// The client behind this waiter departs; returns what it gets back: first sector, and length.
     fn depart(&mut self, waiter: u32) -> Option<(u64, u32)> {
         let mut submission = self.parked.remove(&waiter).expect("it waits");
         let bio = self.call(|queue, cx, _| queue.cancel(cx, &mut submission));

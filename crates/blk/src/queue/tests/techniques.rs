@@ -137,7 +137,7 @@ fn while_one_cpu_asks_another_one_is_told_that_and_a_bio_is_not_merged() {
 }
 
 /// 64 processes write 4 KiB after 4 KiB, each to a place of its own, over 64 tags and a device that completes one request in the time of
-/// 256 writes. Answers how many turns they need, and how many requests come of it.
+/// 256 writes. Returns how many turns they need, and how many requests come of it.
 fn turns_and_requests_of_sequential_writers(techniques: ContentionOptions, scheduler: &str) -> [usize; 2] {
     const WRITERS: u64 = 64;
     const WRITES: u64 = 32;

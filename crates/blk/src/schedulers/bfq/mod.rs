@@ -152,7 +152,7 @@ pub struct Bfq {
     idling_start: u64,
     /// The largest budget, sectors: follows the peak rate unless the user fixed it.
     max_budget: u64,
-    /// Grows with every slot up to a limit; tells whether the statistics are worth anything (BFQ-39).
+    /// Grows with every slot up to a limit; shows whether the statistics are worth anything (BFQ-39).
     budgets_assigned: u32,
     ncq: Ncq,
     rate: PeakRate,
@@ -426,7 +426,7 @@ impl Scheduler for Bfq {
                 let group = bfq.group_of(cgroup);
                 bfq.set_group_weight(group, weight);
             }),
-            // It does not tell the own tasks of a cgroup from its child groups.
+            // It does not distinguish the own tasks of a cgroup from its child groups.
             SchedulerEvent::LeafWeight { .. } => {}
         }
     }

@@ -1,6 +1,6 @@
 //! kyber: a token limit for each kind of request, steered by latency targets, for fast multi-queue devices.
 //!
-//! **Promises**: at most so many requests of a kind are at the device as its [domain](Domain) has tokens; the others
+//! **Promises**: at most as many requests of a kind are at the device as its [domain](Domain) has tokens; the others
 //! wait here, where they are in nobody's way and may still merge. Domains take turns by count; within one the order is
 //! first in, first out. No sorting, no expiry, no fairness between tasks. **Costs**: O(1) an insertion and a dispatch.
 //! No lock is shared by two hardware queues, that of a wait queue aside when tokens run out.
@@ -259,7 +259,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     #[inline]
     pub fn on_completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
         let now = cx.now;
-        // What never reached the device (an empty flush) tells nothing about it.
+        // What never reached the device (an empty flush) says nothing about it.
         if rq.issued == Instant::NEVER {
             return;
         }

@@ -163,7 +163,7 @@ impl Bench {
         self.free.push(id.0);
     }
 
-    /// Lets everything arrive and be served; answers what was dispatched as `TIME REQUEST, ...`.
+    /// Lets everything arrive and be served; returns what was dispatched as `TIME REQUEST, ...`.
     fn schedule(mut self) -> String {
         self.play();
         let line = |(at, name): &(Instant, String)| format!("{} {name}", at.0 as f64 / 1e6);

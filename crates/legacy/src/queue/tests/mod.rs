@@ -220,7 +220,7 @@ impl Bench {
         self.call(|queue, cx, _| queue.run(cx));
     }
 
-    /// Allows the driver's queue again and serves everything, one request at a time; answers the order.
+    /// Allows the driver's queue again and serves everything, one request at a time; returns the order.
     fn serve(&mut self) -> String {
         self.queue.set_stopped(false);
         self.run();

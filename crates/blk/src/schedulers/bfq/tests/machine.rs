@@ -144,7 +144,7 @@ impl Machine {
         value_of(&self.bfq.tunables(), name).unwrap()
     }
 
-    /// Adds a process; answers its number.
+    /// Adds a process; returns its number.
     pub fn add(&mut self, job: Job) -> usize {
         self.arrivals.extend((0..job.depth).map(|_| (job.start, self.jobs.len())));
         self.jobs.push(job);
@@ -305,7 +305,7 @@ impl Machine {
         self.call(|bfq, cx| bfq.on_grown(cx, id, Edge::Front));
     }
 
-    /// Gives everything out, and lets it and what was out complete; answers how many were given out.
+    /// Gives everything out, and lets it and what was out complete; returns how many were given out.
     pub fn drain(&mut self) -> usize {
         let mut given = 0;
         while self.bfq.has_work() {

@@ -29,7 +29,7 @@ fn shared(before: impl FnOnce(&mut Machine, QueueId)) -> (Machine, QueueId) {
     (machine, one)
 }
 
-/// Process 2 leaves; answers its new queue.
+/// Process 2 leaves; returns its new queue.
 fn leave(machine: &mut Machine, shared: QueueId) -> QueueId {
     machine.read(2, 2 * FAR, 8);
     let own = machine.sync_queue(2);

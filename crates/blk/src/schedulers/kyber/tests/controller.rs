@@ -95,7 +95,7 @@ fn few_samples_do_when_the_deadline_has_passed() {
 }
 
 impl Bench {
-    /// A request completes at `at_ms`, `io_ns` after its issue and `total_ns` after its allocation. Answers when the
+    /// A request completes at `at_ms`, `io_ns` after its issue and `total_ns` after its allocation. Returns when the
     /// timer is to come, ms, if that was said.
     pub(super) fn complete(&mut self, ms: u64, op: Op, io_ns: u64, total_ns: u64) -> Option<u64> {
         let now = at_ms(ms);
