@@ -16,8 +16,9 @@ use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Instant as WallClock;
 
 use hoistway_blk::{
-    Agenda, Answer, Bio, Caller, CpuId, CpuLocks, Cx, Driver, Errand, Hz, Instant, Kernel, Lock, Meter, NoMeter,
-    NoProbe, Now, Op, Queue, QueueConfig, Rq, Sector, Sharing, Site, Status, Submitted, Submitter, Techniques, Waiter,
+    Action, Agenda, Answer, Bio, Caller, ContentionOptions, CpuId, CpuLocks, Cx, Driver, Hz, Instant, Kernel, Lock,
+    Meter, NoMeter, NoProbe, Now, Op, Queue, QueueConfig, Rq, Sector, Sharing, Site, Status, Submitted, Submitter,
+    Waiter,
 };
 
 const CLIENTS: u32 = 32;
@@ -122,12 +123,12 @@ impl Client<'_> {
         let mut probe = NoProbe;
         let mut cx = self.caller.cx(now, CpuId(self.number), &mut self.device, &mut probe, &NoMeter);
         let answer = body(&shared.queue, &mut cx);
-        self.agenda.carry_out(&shared.queue, &mut cx, |_, errand| match errand {
-            Errand::End { bio, .. } => {
+        self.agenda.carry_out(&shared.queue, &mut cx, |_, action| match action {
+            Action::End { bio, .. } => {
                 shared.ended[bio.owner as usize].fetch_add(1, Release);
             }
-            Errand::Wake(Waiter(number)) => shared.woken[number as usize].store(true, Release),
-            Errand::TimedOut { .. } | Errand::RunOther { .. } => {}
+            Action::Wake(Waiter(number)) => shared.woken[number as usize].store(true, Release),
+            Action::TimedOut { .. } | Action::RunOther { .. } => {}
         });
         answer
     }
@@ -174,7 +175,7 @@ impl Client<'_> {
 }
 
 /// Of each I/O: how often the lock was taken, found taken, given up; those beside it taken, found taken.
-fn measure(scheduler: &str, techniques: Techniques) -> [f64; 5] {
+fn measure(scheduler: &str, techniques: ContentionOptions) -> [f64; 5] {
     let config =
         QueueConfig { cpus: CLIENTS as u16, queue_depth: 256, techniques, ..QueueConfig::new(Kernel::DEFAULT) };
     let shared = Shared {

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Agenda, Answer, Bio, BlockQueue, Caller, CpuId, Cx, Driver, Errand, Kernel, NoMeter, NoProbe, Now, Op, QueueConfig,
+    Action, Agenda, Answer, Bio, BlockQueue, Caller, CpuId, Cx, Driver, Kernel, NoMeter, NoProbe, Now, Op, QueueConfig,
     Rq, Sector, Status, Step, Submitted, Submitter, Waiter,
 };
-use hoistway_legacy::{Front, all_schedulers};
+use hoistway_legacy::{AnyQueue, all_schedulers};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 
@@ -33,7 +33,7 @@ impl Driver for Null {
 }
 
 struct Served {
-    front: Front<Checked>,
+    front: AnyQueue<Checked>,
     beds: Beds,
     ended: AtomicU64,
 }
@@ -49,16 +49,16 @@ struct Cpu<'a> {
 
 impl Cpu<'_> {
     /// Calls, and does what follows at once. Delayed runs never come due: they are a safety net that nothing here may need.
-    fn call<R>(&mut self, body: impl FnOnce(&Front<Checked>, &mut Cx<'_, (Null, NoProbe)>) -> R) -> R {
+    fn call<R>(&mut self, body: impl FnOnce(&AnyQueue<Checked>, &mut Cx<'_, (Null, NoProbe)>) -> R) -> R {
         let (served, mut probe) = (self.served, NoProbe);
         let mut cx = self.caller.cx(Now::default(), CpuId(self.number), &mut self.device, &mut probe, &NoMeter);
         let answer = body(&served.front, &mut cx);
-        self.agenda.carry_out(&served.front, &mut cx, |_, errand| match errand {
-            Errand::End { .. } => {
+        self.agenda.carry_out(&served.front, &mut cx, |_, action| match action {
+            Action::End { .. } => {
                 served.ended.fetch_add(1, Ordering::SeqCst);
             }
-            Errand::Wake(waiter) => served.beds.wake(waiter),
-            Errand::TimedOut { .. } | Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+            Action::Wake(waiter) => served.beds.wake(waiter),
+            Action::TimedOut { .. } | Action::RunOther { .. } => unreachable!("nobody shares its tags"),
         });
         answer
     }
@@ -70,7 +70,7 @@ impl Cpu<'_> {
         }
     }
 
-    fn submit(&mut self, submitter: &mut Submitter<Front<Checked>>, bio: Bio) {
+    fn submit(&mut self, submitter: &mut Submitter<AnyQueue<Checked>>, bio: Bio) {
         submitter.begin(bio);
         while self.call(|front, cx| submitter.go_on(front, cx)) == Submitted::Parked {
             self.serve();
@@ -102,7 +102,7 @@ fn nothing_is_lost_under(kernel: Kernel, scheduler: &'static str, writes: &'stat
             schedulers: all_schedulers(),
             ..QueueConfig::new(kernel)
         };
-        let front = Front::new(&config, scheduler).expect("a valid configuration");
+        let front = AnyQueue::new(&config, scheduler).expect("a valid configuration");
         let shared = Arc::new(Served { front, beds: Beds::new(SUBMITTERS), ended: AtomicU64::new(0) });
         on_threads(&shared, SUBMITTERS + 1, move |served, number| {
             let agenda = Agenda::new(served.front.hw_queues());

@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCs
 use hoistway_blk::{
     Answer, Bio, Caller, ChangeError, Choice, Completions, CpuId, Cx, Depth, Driver, Effect, Effects, ElevatorCx,
     HardwareQueue, HctxId, Instant, Kernel, Limits, Lock, MergeRules, Meter, Needs, NoMerges, NoMeter, NoProbe, Now,
-    Op, Place, PolicyCx, Queue, QueueConfig, ReadMostly, Reason, RequestPool, Rq, RqId, Scheduler, Sector, Serialized,
-    ShallowRule, Sharing, Site, Sleeper, Status, Submission, Submitted, Tags, Waiter, Word,
+    Op, Place, PolicyCx, Queue, QueueConfig, QueueSubmission, ReadMostly, Reason, RequestPool, Rq, RqId, Scheduler,
+    Sector, Serialized, ShallowRule, Sharing, Site, Sleeper, Status, Submitted, Tags, Waiter, Word,
 };
 use loom::sync::atomic::{AtomicU64, fence};
 use loom::sync::{Mutex, RwLock};
@@ -162,7 +162,7 @@ impl OneTag {
     /// A run of the hardware queue: what was left over gets the tag.
     fn run(&self) {
         let mut list = VecDeque::new();
-        self.hctx.take_leftovers(&NoMeter, &mut list);
+        self.hctx.take_dispatch_list(&NoMeter, &mut list);
         for rq in list {
             assert!(self.take(), "whoever runs finds the tag that was freed");
             self.served.fetch_add(1, SeqCst);
@@ -193,7 +193,7 @@ fn a_request_that_lacks_a_tag_is_sent_or_its_hardware_queue_is_run() {
             return;
         }
         let mut list = VecDeque::from([shared.pool.take(RqId(1))]);
-        shared.hctx.put_leftovers(&NoMeter, &mut list, true);
+        shared.hctx.append_to_dispatch_list(&NoMeter, &mut list, true);
         if !shared.hctx.wants_restart() {
             shared.run();
         }
@@ -231,7 +231,6 @@ impl Scheduler for Strict {
     fn has_work(&self) -> bool {
         true
     }
-    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, _: RqId) {}
 }
 
 /// A policy with a slot, which is in use.
@@ -311,7 +310,7 @@ impl Driver for Null {
 struct Gated {
     queue: Queue<Weak>,
     /// The submission that was shut out, if it was; how many were let in again.
-    shut_out: std::sync::Mutex<Option<Submission>>,
+    shut_out: std::sync::Mutex<Option<QueueSubmission>>,
     let_in: AtomicU64,
 }
 
@@ -335,7 +334,7 @@ impl Gated {
     }
 
     fn submit(&self) {
-        let mut submission = Submission::new(Bio::new(Op::Read, Sector(0), 8), Waiter(0));
+        let mut submission = QueueSubmission::new(Bio::new(Op::Read, Sector(0), 8), Waiter(0));
         let (submitted, _) = self.call(0, |queue, cx| queue.submit(cx, &mut submission, None));
         if submitted == Submitted::Parked {
             *self.shut_out.lock().unwrap() = Some(submission);

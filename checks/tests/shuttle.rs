@@ -12,10 +12,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Agenda, Answer, Bio, BioFlags, Caller, CpuId, Cx, DeadlineGeneration, Depth, Draws, Driver, ElevatorCx, Errand,
-    HctxId, Hz, Insertion, Instant, IoPriority, Kernel, Limits, MergeRules, MqDeadline, MqDeadlineConfig, NoMerges,
-    NoMeter, NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig, Reason, RequestPool, Rq, RqId, Sector,
-    Serialized, ShallowRule, Sleeper, Status, Submitted, Submitter, Tags, Techniques, Waiter,
+    Action, Agenda, Answer, Bio, BioFlags, Caller, ContentionOptions, CpuId, Cx, DeadlineGeneration, Depth,
+    DispatchBatch, Driver, ElevatorCx, HctxId, Hz, Insertion, Instant, IoPriority, Kernel, Limits, MergeRules,
+    MqDeadline, MqDeadlineConfig, NoMerges, NoMeter, NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig,
+    Reason, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule, Sleeper, Status, Submitted, Submitter, Tags,
+    Waiter,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,7 +36,7 @@ struct Scheduled {
 impl Scheduled {
     const REQUESTS: u32 = 4;
 
-    fn new(techniques: Techniques) -> Self {
+    fn new(techniques: ContentionOptions) -> Self {
         let config = MqDeadlineConfig {
             queue_async_depth: false,
             generation: DeadlineGeneration::CPrime,
@@ -66,11 +67,11 @@ impl Scheduled {
     /// Dispatches while there seems to be work. What is given out completes at once; the policy learns of it later.
     fn run(&self) {
         while self.scheduler.has_work() {
-            let drawn = self.draw();
-            if drawn.is_empty() {
+            let dispatched = self.dispatch();
+            if dispatched.is_empty() {
                 break;
             }
-            for rq in drawn {
+            for rq in dispatched {
                 let id = rq.id();
                 self.given[id.index()].fetch_add(1, Ordering::SeqCst);
                 self.pool.put(rq);
@@ -80,44 +81,48 @@ impl Scheduled {
     }
 
     /// One request, or two in a batch.
-    fn draw(&self) -> Vec<Rq> {
+    fn dispatch(&self) -> Vec<Rq> {
         ElevatorCx::alone(Now::default(), |cx| {
-            if !self.scheduler.draws_batches() {
+            if !self.scheduler.dispatches_batches() {
                 return Vec::from_iter(self.scheduler.dispatch(&NoMeter, cx, HctxId(0)).0);
             }
-            let mut drawn = Drawn(Vec::new());
-            self.scheduler.dispatch_batch(&NoMeter, cx, HctxId(0), 2, &mut drawn);
-            drawn.0
+            let mut dispatched = Drawn(Vec::new());
+            self.scheduler.dispatch_batch(&NoMeter, cx, HctxId(0), 2, &mut dispatched);
+            dispatched.0
         })
     }
 }
 
 struct Drawn(Vec<Rq>);
 
-impl Draws for Drawn {
-    fn may_draw(&mut self) -> bool {
+impl DispatchBatch for Drawn {
+    fn may_dispatch(&mut self) -> bool {
         true
     }
 
-    fn drawn(&mut self, rq: Option<Rq>, _: Reason) -> bool {
+    fn on_dispatched(&mut self, rq: Option<Rq>, _: Reason) -> bool {
         let goes_on = rq.is_some();
         self.0.extend(rq);
         goes_on
     }
 }
 
-const NONE: Techniques =
-    Techniques { single_dispatcher: false, try_merge: false, batch_dispatch: false, insertion: Insertion::Direct };
+const NONE: ContentionOptions = ContentionOptions {
+    single_dispatcher: false,
+    try_merge: false,
+    batch_dispatch: false,
+    insertion: Insertion::Direct,
+};
 
 /// None, some alone, and all (CL-1).
-const TECHNIQUES: [Techniques; 7] = [
+const TECHNIQUES: [ContentionOptions; 7] = [
     NONE,
-    Techniques { single_dispatcher: true, ..NONE },
-    Techniques { insertion: Insertion::Buckets, ..NONE },
-    Techniques { insertion: Insertion::Pending, ..NONE },
-    Techniques { insertion: Insertion::Pending, single_dispatcher: true, ..NONE },
-    Techniques::ALL,
-    Techniques::ALL_PENDING,
+    ContentionOptions { single_dispatcher: true, ..NONE },
+    ContentionOptions { insertion: Insertion::Buckets, ..NONE },
+    ContentionOptions { insertion: Insertion::Pending, ..NONE },
+    ContentionOptions { insertion: Insertion::Pending, single_dispatcher: true, ..NONE },
+    ContentionOptions::ALL,
+    ContentionOptions::ALL_PENDING,
 ];
 
 #[test]
@@ -127,7 +132,7 @@ fn whoever_inserts_and_then_runs_leaves_no_work_behind_and_each_request_is_given
     }
 }
 
-fn inserts_and_runs(techniques: Techniques) {
+fn inserts_and_runs(techniques: ContentionOptions) {
     let shared = Arc::new(Scheduled::new(techniques));
     on_threads(&shared, 3, |shared, number| {
         if number < 2 {
@@ -249,12 +254,12 @@ impl<'a> Cpu<'a> {
         let (served, mut probe) = (self.served, NoProbe);
         let mut cx = self.caller.cx(Now::default(), CpuId(self.number), &mut self.device, &mut probe, &NoMeter);
         let answer = body(&served.queue, &mut cx);
-        self.agenda.carry_out(&served.queue, &mut cx, |_, errand| match errand {
-            Errand::End { .. } => {
+        self.agenda.carry_out(&served.queue, &mut cx, |_, action| match action {
+            Action::End { .. } => {
                 served.ended.fetch_add(1, Ordering::SeqCst);
             }
-            Errand::Wake(waiter) => served.beds.wake(waiter),
-            Errand::TimedOut { .. } | Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+            Action::Wake(waiter) => served.beds.wake(waiter),
+            Action::TimedOut { .. } | Action::RunOther { .. } => unreachable!("nobody shares its tags"),
         });
         answer
     }

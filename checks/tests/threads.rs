@@ -8,10 +8,10 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use hoistway_blk::{
-    Agenda, Answer, Bio, BlockQueue, Caller, CpuId, Cx, Driver, Due, Errand, Hz, Instant, Kernel, NoMeter, NoProbe,
-    Now, Op, QueueConfig, Rq, Sector, Status, Submitted, Submitter, Techniques, Threads, Waiter,
+    Action, Agenda, Answer, Bio, BlockQueue, Caller, ContentionOptions, CpuId, Cx, Driver, Due, Hz, Instant, Kernel,
+    NoMeter, NoProbe, Now, Op, QueueConfig, Rq, Sector, Status, Submitted, Submitter, Threads, Waiter,
 };
-use hoistway_legacy::{Front, LEGACY_SCHEDULERS, all_schedulers};
+use hoistway_legacy::{AnyQueue, LEGACY_SCHEDULERS, all_schedulers};
 
 /// A hung test ends after this long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,7 +32,7 @@ impl Driver for Null {
 
 /// What the threads share.
 struct Shared {
-    queue: Front<Threads>,
+    queue: AnyQueue<Threads>,
     /// ns.
     clock: AtomicU64,
     /// How often each bio has ended.
@@ -55,22 +55,22 @@ struct Worker {
 }
 
 impl Worker {
-    fn call<R>(&mut self, body: impl FnOnce(&Front<Threads>, &mut Cx<'_, (Null, NoProbe)>) -> R) -> R {
+    fn call<R>(&mut self, body: impl FnOnce(&AnyQueue<Threads>, &mut Cx<'_, (Null, NoProbe)>) -> R) -> R {
         let (shared, cpu, mut probe) = (&*self.shared, CpuId(self.number), NoProbe);
         let now = Hz::DEFAULT.now(Instant(shared.clock.fetch_add(1000, Ordering::Relaxed)));
         let mut cx = self.caller.cx(now, cpu, &mut self.device, &mut probe, &NoMeter);
         let answer = body(&shared.queue, &mut cx);
-        self.agenda.carry_out(&shared.queue, &mut cx, |_, errand| match errand {
-            Errand::End { bio, .. } => {
+        self.agenda.carry_out(&shared.queue, &mut cx, |_, action| match action {
+            Action::End { bio, .. } => {
                 shared.ended[bio.owner as usize].fetch_add(1, Ordering::Relaxed);
                 shared.left.fetch_sub(1, Ordering::Release);
             }
-            Errand::Wake(Waiter(number)) => {
+            Action::Wake(Waiter(number)) => {
                 let (woken, condvar) = &shared.woken[number as usize];
                 *woken.lock().unwrap() = true;
                 condvar.notify_one();
             }
-            Errand::TimedOut { .. } | Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+            Action::TimedOut { .. } | Action::RunOther { .. } => unreachable!("nobody shares its tags"),
         });
         answer
     }
@@ -112,7 +112,7 @@ impl Worker {
         }
     }
 
-    fn submit(&mut self, submitter: &mut Submitter<Front<Threads>>, bio: Bio) {
+    fn submit(&mut self, submitter: &mut Submitter<AnyQueue<Threads>>, bio: Bio) {
         submitter.begin(bio);
         while self.call(|queue, cx| submitter.go_on(queue, cx)) == Submitted::Parked {
             self.sleep();
@@ -150,7 +150,7 @@ fn drive(config: &QueueConfig, scheduler: &str, lag: usize) {
     let threads = u32::from(config.cpus);
     let bios = u64::from(threads) * BIOS_PER_THREAD;
     let shared = Arc::new(Shared {
-        queue: Front::new(config, scheduler).expect("a valid configuration"),
+        queue: AnyQueue::new(config, scheduler).expect("a valid configuration"),
         clock: AtomicU64::new(0),
         ended: (0..bios).map(|_| AtomicU8::new(0)).collect(),
         left: AtomicU64::new(bios),
@@ -196,7 +196,7 @@ fn config(kernel: Kernel, threads: u16, hw_queues: u16, queue_depth: u32) -> Que
         hw_queues,
         queue_depth,
         schedulers,
-        techniques: Techniques::ALL,
+        techniques: ContentionOptions::ALL,
         ..QueueConfig::new(kernel)
     }
 }
@@ -207,7 +207,7 @@ fn every_device(kernel: Kernel, threads: u16, scheduler: &str) {
         let config = config(kernel, threads, hw_queues, depth);
         drive(&config, scheduler, lag);
         if scheduler != "none" {
-            for techniques in [Techniques::default(), Techniques::ALL_PENDING] {
+            for techniques in [ContentionOptions::default(), ContentionOptions::ALL_PENDING] {
                 drive(&QueueConfig { techniques, ..config.clone() }, scheduler, lag);
             }
         }

@@ -202,7 +202,7 @@ impl Scheduler for Written {
             self.ask(|object| object.call_method1("finish", (request, now_ns)).map(drop));
         }
         // What waits for its last request to end has nobody else to wake it.
-        cx.wishes.run_queues |= self.is_stuck();
+        cx.requested.run_queues |= self.is_stuck();
     }
 
     fn has_work(&self) -> bool {
@@ -228,13 +228,13 @@ impl Scheduler for Written {
         self.class.has_absorbed && self.numbers.contains_key(&first)
     }
 
-    fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, _: Edge) {
+    fn on_grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, _: Edge) {
         if let Some((_, request)) = self.numbers.get(&id).and_then(|number| self.waiting.get(number)) {
             Python::attach(|py| request.borrow_mut(py).grow(cx.rq(id)));
         }
     }
 
-    fn absorbed(&mut self, _: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
+    fn on_absorbed(&mut self, _: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
         self.first.retain(|&id| id != absorbed);
         let Some((_, request)) = self.numbers.get(&absorbed).copied().and_then(|number| self.take(number)) else {
             return;
@@ -242,26 +242,6 @@ impl Scheduler for Written {
         let survivor = self.numbers.get(&survivor).and_then(|number| self.waiting.get(number));
         if let Some((_, survivor)) = survivor {
             self.ask(|object| object.call_method1("absorbed", (survivor, request)).map(drop));
-        }
-    }
-
-    fn drain(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId, out: &mut Vec<RqId>) {
-        while let Some(id) = self.dispatch(cx, hctx).rq {
-            out.push(id);
-        }
-        // What it holds back is wanted all the same.
-        while let Some((id, request)) =
-            self.waiting.first_key_value().map(|(&number, _)| number).and_then(|n| self.take(n))
-        {
-            self.given.insert(id, request);
-            out.push(id);
-        }
-    }
-
-    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, id: RqId) {
-        self.first.retain(|&other| other != id);
-        if let Some((id, request)) = self.numbers.get(&id).copied().and_then(|number| self.take(number)) {
-            self.given.insert(id, request);
         }
     }
 }

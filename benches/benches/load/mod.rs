@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{
-    Agenda, Answer, Bio, BioFlags, BlockQueue, Caller, CpuId, Cx, Driver, Errand, HctxId, Hz, Instant, Kernel, Local,
+    Action, Agenda, Answer, Bio, BioFlags, BlockQueue, Caller, CpuId, Cx, Driver, HctxId, Hz, Instant, Kernel, Local,
     NoMeter, NoProbe, Now, Op, QueueConfig, Rq, Sector, Status, Submitter, Waiter,
 };
-use hoistway_legacy::{Front, all_schedulers};
+use hoistway_legacy::{AnyQueue, all_schedulers};
 
 /// Keeps what it is given until it is asked for it. With a limit it refuses more, as a full SCSI disk does.
 struct Shelf {
@@ -40,12 +40,12 @@ const RUN: u32 = 8;
 
 /// A queue under a closed loop of so many outstanding I/Os.
 pub struct Load {
-    front: Front<Local>,
+    front: AnyQueue<Local>,
     pattern: Pattern,
     shelf: Shelf,
     caller: Caller,
     agenda: Agenda,
-    submitter: Submitter<Front<Local>>,
+    submitter: Submitter<AnyQueue<Local>>,
     at: u64,
     random: u64,
 }
@@ -63,7 +63,7 @@ impl Load {
             ..QueueConfig::new(schedulers.kernel_under(Kernel::DEFAULT, scheduler))
         };
         let limit = if scheduler == "none" { depth } else { depth.div_ceil(2) } as usize;
-        let front = Front::new(&config, scheduler).expect("the configuration is possible");
+        let front = AnyQueue::new(&config, scheduler).expect("the configuration is possible");
         let mut load = Load {
             submitter: Submitter::new(&front, Waiter(0)),
             agenda: Agenda::new(front.hw_queues()),
@@ -110,13 +110,13 @@ impl Load {
 
     fn with_front<R>(
         &mut self,
-        body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Shelf, NoProbe)>, &mut Submitter<Front<Local>>) -> R,
+        body: impl FnOnce(&AnyQueue<Local>, &mut Cx<'_, (Shelf, NoProbe)>, &mut Submitter<AnyQueue<Local>>) -> R,
     ) {
         let (now, mut probe) = (Hz::DEFAULT.now(Instant(self.at)), NoProbe);
         let mut cx = self.caller.cx(now, CpuId(0), &mut self.shelf, &mut probe, &NoMeter);
         body(&self.front, &mut cx, &mut self.submitter);
-        self.agenda.carry_out(&self.front, &mut cx, |_, errand| {
-            std::hint::black_box(matches!(errand, Errand::End { .. }));
+        self.agenda.carry_out(&self.front, &mut cx, |_, action| {
+            std::hint::black_box(matches!(action, Action::End { .. }));
         });
     }
 }

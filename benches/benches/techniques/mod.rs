@@ -1,17 +1,17 @@
 //! What is compared of what is done against contention for a scheduler's lock: one by one, and together.
 
-use hoistway_blk::{Insertion, Techniques};
+use hoistway_blk::{ContentionOptions, Insertion};
 
-const NONE: Techniques = Techniques::NONE;
+const NONE: ContentionOptions = ContentionOptions::NONE;
 
-pub const COMPARED: [(&str, Techniques); 9] = [
+pub const COMPARED: [(&str, ContentionOptions); 9] = [
     ("nothing", NONE),
-    ("single dispatcher", Techniques { single_dispatcher: true, ..NONE }),
-    ("merging if free", Techniques { try_merge: true, ..NONE }),
-    ("batches", Techniques { batch_dispatch: true, ..NONE }),
-    ("buckets", Techniques { insertion: Insertion::Buckets, ..NONE }),
-    ("pending lists", Techniques { insertion: Insertion::Pending, ..NONE }),
-    ("usual", Techniques::USUAL),
-    ("usual, buckets", Techniques::ALL),
-    ("usual, pending", Techniques::ALL_PENDING),
+    ("single dispatcher", ContentionOptions { single_dispatcher: true, ..NONE }),
+    ("merging if free", ContentionOptions { try_merge: true, ..NONE }),
+    ("batches", ContentionOptions { batch_dispatch: true, ..NONE }),
+    ("buckets", ContentionOptions { insertion: Insertion::Buckets, ..NONE }),
+    ("pending lists", ContentionOptions { insertion: Insertion::Pending, ..NONE }),
+    ("usual", ContentionOptions::USUAL),
+    ("usual, buckets", ContentionOptions::ALL),
+    ("usual, pending", ContentionOptions::ALL_PENDING),
 ];

@@ -55,7 +55,7 @@ fn clients_depart(
     clients: u32,
     queue_depth: u32,
     next: Option<&'static str>,
-    techniques: Techniques,
+    techniques: ContentionOptions,
 ) {
     let pattern = pattern.clone();
     let threads = clients + u32::from(next.is_some());

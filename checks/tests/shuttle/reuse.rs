@@ -28,7 +28,6 @@ impl Scheduler for Strict {
     fn has_work(&self) -> bool {
         !self.queue.is_empty()
     }
-    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, _: RqId) {}
 }
 
 struct Reused {

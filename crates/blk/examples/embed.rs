@@ -42,11 +42,11 @@ fn main() {
                     queue.freeze(&mut cx);
                 }
             }
-            agenda.carry_out(queue, &mut cx, |_, errand| match errand {
-                Errand::End { .. } => assert!(left.fetch_sub(1, SeqCst) > 0, "each bio ends once"),
-                Errand::Wake(Waiter(thread)) => woken[thread as usize].store(true, SeqCst),
-                Errand::TimedOut { cpu, id } => unreachable!("{cpu:?} has kept {id:?}"),
-                Errand::RunOther { .. } => unreachable!("no other queue shares its tags"),
+            agenda.carry_out(queue, &mut cx, |_, action| match action {
+                Action::End { .. } => assert!(left.fetch_sub(1, SeqCst) > 0, "each bio ends once"),
+                Action::Wake(Waiter(thread)) => woken[thread as usize].store(true, SeqCst),
+                Action::TimedOut { cpu, id } => unreachable!("{cpu:?} has kept {id:?}"),
+                Action::RunOther { .. } => unreachable!("no other queue shares its tags"),
             });
         }
     };

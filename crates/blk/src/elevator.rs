@@ -10,7 +10,10 @@ use crate::ground::meter::{Meter, NoMeter};
 use crate::ground::sharing::Sharing;
 use crate::ground::time::Now;
 use crate::ground::tunables::{StoreError, Tunable, value_of};
-use crate::policy::{BoxedScheduler, Draws, ElevatorCx, News, Place, PolicyCx, Scheduler, Serialized, Techniques};
+use crate::policy::{
+    BoxedScheduler, ContentionOptions, DispatchBatch, ElevatorCx, Place, PolicyCx, Scheduler, SchedulerEvent,
+    Serialized,
+};
 use crate::request::cpu_map::CpuMap;
 use crate::request::merge::{Edge, MergeRules};
 use crate::request::{Request, Rq};
@@ -68,7 +71,7 @@ impl<Sh: Sharing> Elevator<Sh> {
 
     /// With these techniques against contention, if it is behind one lock.
     #[must_use]
-    pub fn with(self, techniques: Techniques) -> Self {
+    pub fn with(self, techniques: ContentionOptions) -> Self {
         let kind = match self.kind {
             Kind::MqDeadline(scheduler) => Kind::MqDeadline(Box::new(scheduler.with(techniques))),
             Kind::Bfq(scheduler) => Kind::Bfq(Box::new(scheduler.with(techniques))),
@@ -176,11 +179,11 @@ impl<Sh: Sharing> Elevator<Sh> {
         )
     }
 
-    /// Whether requests are drawn [in batches](Self::dispatch_batch).
+    /// Whether requests are dispatched [in batches](Self::dispatch_batch).
     #[inline]
     #[must_use]
-    pub fn draws_batches(&self) -> bool {
-        with_scheduler!(self, s => s.draws_batches(), kyber _kyber => false, none => false)
+    pub fn dispatches_batches(&self) -> bool {
+        with_scheduler!(self, s => s.dispatches_batches(), kyber _kyber => false, none => false)
     }
 
     /// Asks for requests for `hctx` under one hold of the lock; see [`Serialized::dispatch_batch`].
@@ -191,11 +194,11 @@ impl<Sh: Sharing> Elevator<Sh> {
         cx: &mut ElevatorCx<'_>,
         hctx: HctxId,
         most: u32,
-        draws: &mut impl Draws,
+        batch: &mut impl DispatchBatch,
     ) {
         with_scheduler!(
             self,
-            s => s.dispatch_batch(meter, cx, hctx, most, draws),
+            s => s.dispatch_batch(meter, cx, hctx, most, batch),
             kyber _kyber => debug_assert!(false, "it has no lock of its own"),
             none => {}
         );
@@ -227,9 +230,9 @@ impl<Sh: Sharing> Elevator<Sh> {
 
     /// A request that this scheduler manages has completed on `cpu`. Its release follows.
     #[inline]
-    pub fn completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
+    pub fn on_completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
         if let Kind::Kyber(kyber) = &self.kind {
-            kyber.completed(cx, rq);
+            kyber.on_completed(cx, rq);
         }
     }
 
@@ -239,14 +242,14 @@ impl<Sh: Sharing> Elevator<Sh> {
         with_scheduler!(self, s => s.finish(meter, cx, id), kyber k => k.finish(meter, cx, id), none => {});
     }
 
-    /// A request that was given out comes back.
-    pub fn requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
-        with_scheduler!(self, s => s.requeued(meter, cx, id), kyber k => k.requeued(meter, cx, id), none => {});
+    /// A dispatched request comes back.
+    pub fn on_requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_scheduler!(self, s => s.on_requeued(meter, cx, id), kyber k => k.on_requeued(meter, cx, id), none => {});
     }
 
     /// Its timer has come.
-    pub fn timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
-        with_scheduler!(self, s => s.timer(meter, cx), none => {});
+    pub fn on_timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
+        with_scheduler!(self, s => s.on_timer(meter, cx), none => {});
     }
 
     /// What it sets `queue/async_depth` to as it is attached, in percent of `nr_requests`.
@@ -257,8 +260,8 @@ impl<Sh: Sharing> Elevator<Sh> {
 
     /// `nr_requests` or `async_depth` has changed.
     pub fn depth_updated(&self, nr_requests: u32, async_depth: Option<u32>) {
-        let news = News::Depths { nr_requests, async_depth };
-        ElevatorCx::alone(Now::default(), |cx| self.tell(&NoMeter, cx, news));
+        let event = SchedulerEvent::Depths { nr_requests, async_depth };
+        ElevatorCx::alone(Now::default(), |cx| self.notify(&NoMeter, cx, event));
     }
 
     /// Request ids below `capacity` will come from now on. It holds none.
@@ -273,16 +276,16 @@ impl<Sh: Sharing> Elevator<Sh> {
     }
 
     /// Tells it of something. kyber knows of no process and no cgroup.
-    pub fn tell(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, news: News) {
+    pub fn notify(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, event: SchedulerEvent) {
         with_scheduler!(
             self,
-            s => s.tell(meter, cx, news),
-            kyber k => if let News::Depths { nr_requests, async_depth } = news { k.depth_updated(nr_requests, async_depth) },
+            s => s.notify(meter, cx, event),
+            kyber k => if let SchedulerEvent::Depths { nr_requests, async_depth } = event { k.depth_updated(nr_requests, async_depth) },
             none => {}
         );
     }
 
-    /// Calls the policy itself, if there is one: for whoever plays block layer, a replay or a test.
+    /// Calls the policy itself, if there is one: for a replay or a test that stands in for the block layer.
     pub fn with_policy(
         &self,
         meter: &impl Meter,

@@ -1,5 +1,5 @@
 //! The kit for another queue: what a block layer of another shape takes from this one, so that policies, drivers and callers
-//! cannot tell the two apart. The single queue that Linux had until 4.20, the crate `hoistway-legacy`, is made of it.
+//! cannot distinguish the two. The single queue that Linux had until 4.20, the crate `hoistway-legacy`, is made of it.
 //!
 //! In the order of the way:
 //! - a bio: what is wrong with it ([`check`]), where it is cut ([`split`]), whether it asks for durability
@@ -8,7 +8,7 @@
 //! - a task's [`Plug`](crate::Plug), which the queue fills and empties;
 //! - the slots of requests ([`Rq::empty`](crate::Rq::empty)) and a [`Home`] for them, by which debug builds report what is lost;
 //!   a submission that waits has a [`Guard`] for the same;
-//! - a policy with the requests that it decides on, for whoever has a lock to keep it under: [`Custody`];
+//! - a policy with the requests that it decides on, to be kept under a lock: [`RequestStore`];
 //! - what must be durable: [`flush_queue`];
 //! - requests at the device: [`Flights`], and [`Timeouts`] for those that are there for too long;
 //! - the files of `queue/`: [`attributes`].
@@ -23,7 +23,7 @@ pub use crate::bio::is_flush_type;
 pub use crate::drive::flights::{Flights, Seen};
 pub use crate::drive::timeouts::Timeouts;
 pub use crate::ground::lost::{Guard, Home};
-pub use crate::policy::Custody;
+pub use crate::policy::RequestStore;
 pub use crate::request::merge::bio_mergeable;
 pub use crate::schedulers::process_queue;
 

@@ -1,13 +1,13 @@
 //! The multi-queue block layer of Linux and its I/O schedulers as a pure state machine.
 //!
-//! No clock, no I/O, no threads, no randomness: every call is told the time and answers with [effects](Effect), which an
-//! [`Agenda`] takes and carries out in time.
+//! No clock, no I/O, no threads, no randomness: every call gets the time and returns [effects](Effect), which an
+//! [`Agenda`] carries out in time.
 //! The same code runs in virtual time over device models and in real time over disks; the difference is the type
 //! parameter [`Sharing`].
 //!
 //! # Embedding it
-//! Whoever owns threads, a clock and a device needs four things: a [`Queue`] (a [`BlockQueue`]), a [`Driver`] for each thread,
-//! an [`Agenda`] of what is due, and a [`Submitter`] for whoever submits. A [`Caller`] is what a thread keeps between its
+//! The owner of threads, a clock and a device needs four things: a [`Queue`] (a [`BlockQueue`]), a [`Driver`] for each thread,
+//! an [`Agenda`] of what is due, and a [`Submitter`] for each task that submits. A [`Caller`] is what a thread keeps between its
 //! calls. This is a whole program:
 //! ```
 #![doc = include_str!("../examples/embed.rs")]
@@ -17,12 +17,12 @@
 //! A [`Bio`] goes in through [`Queue::submit`]. It is split if it is longer than the [`Limits`] allow, merged into a
 //! request of the task's [`Plug`], of the scheduler or of its software queue if it fits, and otherwise given a
 //! [request](Rq), whose slot comes with a [tag](Tags). The request passes the plug, goes into the [`Elevator`] (or,
-//! without a scheduler, into a software queue of its [`HardwareQueue`], or past it), is drawn by a run of a hardware
+//! without a scheduler, into a software queue of its [`HardwareQueue`], or past it), is dispatched by a run of a hardware
 //! queue, gets a driver tag, and goes to the [`Driver`]. At its end, [`Queue::complete`], its bios end, the scheduler
-//! is told, and the tags are free for whoever waits.
+//! is notified, and the tags are free for the next waiter.
 //!
 //! # Trying a scheduler of one's own
-//! Implement [`Scheduler`] (five functions are required), give it a [`Row`], and hand a [`Registry`] with that row to a queue.
+//! Implement [`Scheduler`] (four functions are required), give it a [`Row`], and hand a [`Registry`] with that row to a queue.
 //!
 //! # The kit for another queue
 //! A block layer of another shape, a [`BlockQueue`] of one's own, takes the parts that do not depend on the shape from
@@ -62,8 +62,8 @@ pub use bio::ioprio::{CgroupPriority, IoPriority, PriorityClass};
 pub use bio::limits::Limits;
 pub use bio::{Bio, BioFlags, Direction, Op, Status, is_sync};
 pub use caller::Caller;
-pub use caller::agenda::{Agenda, Due, Errand, Workers};
-pub use caller::block_queue::{BlockQueue, Submitted};
+pub use caller::agenda::{Action, Agenda, Due, Workers};
+pub use caller::block_queue::{BlockQueue, Submission, Submitted};
 pub use caller::env::{Cx, Env, Scratch};
 pub use caller::submitter::{Parts, Submitter};
 pub use drive::driver::{Answer, Driver, Expired, Refusal};
@@ -72,7 +72,7 @@ pub use elevator::Elevator;
 pub use ground::id_list::{IdList, Links};
 pub use ground::ids::{CgroupId, CpuId, HctxId, IoContextId, QueueId, RqId, SECTOR_BYTES, Sector, Waiter};
 pub use ground::kernel::{
-    AfterLeftovers, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,
+    AfterDispatchList, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,
     PlugOrder, PlugUse, ShallowRule, SysfsGeneration,
 };
 pub use ground::meter::{Held, Meter, NoMeter, Site};
@@ -81,13 +81,14 @@ pub use ground::sorted_tree::{Augment, Nodes, Plain, SortedTree};
 pub use ground::time::{Hz, Instant, Nanos, Now, Tick};
 pub use ground::tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};
 pub use policy::{
-    BoxedScheduler, Choice, Completions, Draws, ElevatorCx, Insertion, MayQueue, Needs, News, OwnedPolicy, Place,
-    PolicyCx, Requests, Scheduler, Serialized, Techniques, Wishes, WokenHctxs,
+    BoxedScheduler, Choice, Completions, ContentionOptions, DispatchBatch, ElevatorCx, Insertion, LegacyHooks,
+    MayQueue, Needs, OwnedPolicy, Place, PolicyCx, Replayable, RequestedActions, Requests, Scheduler, SchedulerEvent,
+    Serialized, WokenHctxs,
 };
 pub use queue::default_scheduler;
 pub use queue::{
     Affinity, ChangeError, CompletionPlace, ConfigError, HW_QUEUES_MAX, NR_REQUESTS_MAX, NR_REQUESTS_MIN, PlugFlush,
-    QUEUE_DEPTH_MAX, Queue, QueueConfig, SCHEDULERS, Step, Submission,
+    QUEUE_DEPTH_MAX, Queue, QueueConfig, QueueSubmission, SCHEDULERS, Step,
 };
 pub use queue::{HardwareQueue, SoftwareQueue};
 pub use request::FlushSteps;

@@ -1,5 +1,5 @@
 //! The files of `/sys/block/DEV/queue/`, as text, with the kernel's parsing, clamping and errors (BL-105 to BL-108):
-//! what both fronts have. Files that nothing here depends on (`read_ahead_kb`, `add_random`, ...) do not exist, and
+//! what both kinds of queue have. Files that nothing here depends on (`read_ahead_kb`, `add_random`, ...) do not exist, and
 //! neither do those of io.cost and io.latency, which are not built.
 
 use std::fmt;

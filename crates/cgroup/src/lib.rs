@@ -3,7 +3,7 @@
 //! - [`Throttle`] is `io.max`: it keeps a bio before a queue has seen it, and gives it back when its group may send it.
 //! - [`CgroupStats`] is `io.stat`: a [probe](hoistway_blk::Probe) that counts what groups submit.
 //!
-//! Shares by weight are a scheduler's: a queue is [told](hoistway_blk::News) of cgroups and their weights.
+//! Shares by weight are a scheduler's: a queue is [notified](hoistway_blk::SchedulerEvent) of cgroups and their weights.
 
 mod io_max;
 mod stats;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use hoistway_blk::{ConfigError, Kernel, Nanos, NoMerges, Techniques};
+use hoistway_blk::{ConfigError, ContentionOptions, Kernel, Nanos, NoMerges};
 
 /// How to start an engine. The defaults suit a block server.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Config {
     /// Requests of each hardware queue; `None` for the kernel's default.
     pub nr_requests: Option<u32>,
     /// What is done against contention for the scheduler's lock. By default all that there is.
-    pub techniques: Techniques,
+    pub techniques: ContentionOptions,
     /// How much merging is switched off.
     pub nomerges: NoMerges,
     /// Requests of a worker's clients that the block layer has at once; more wait with their clients.
@@ -36,7 +36,7 @@ impl Default for Config {
             kernel: Kernel::DEFAULT,
             queue_depth: None,
             nr_requests: None,
-            techniques: Techniques::USUAL,
+            techniques: ContentionOptions::USUAL,
             nomerges: NoMerges::All,
             requests_per_worker: 4096,
             spin: Nanos::from_micros(20),

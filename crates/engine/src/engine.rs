@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use hoistway_blk::{
-    AttributeError, CgroupId, ConfigError, Hz, Instant, IoContextId, News, Queue, QueueConfig, SECTOR_BYTES, Sector,
-    Submitter,
+    AttributeError, CgroupId, ConfigError, Hz, Instant, IoContextId, Queue, QueueConfig, SECTOR_BYTES, SchedulerEvent,
+    Sector, Submitter,
 };
 
 use crate::backend::{Backend, Extent, VolumeShape};
@@ -202,21 +202,21 @@ impl Engine {
     pub fn set_weight(&self, Group(cgroup): Group, weight: u16) -> Result<(), ConfigError> {
         check_weight(weight)?;
         self.groups().iter_mut().filter(|(id, _)| *id == cgroup).for_each(|group| group.1 = weight);
-        self.tell(News::Weight { cgroup, weight });
+        self.tell(SchedulerEvent::Weight { cgroup, weight });
         Ok(())
     }
 
     /// Forgets a group. Its clients should have gone: what one of them still did would count as that of a new group.
     pub fn remove_group(&self, Group(cgroup): Group) {
         self.groups().retain(|(id, _)| *id != cgroup);
-        self.tell(News::CgroupRemoved(cgroup));
+        self.tell(SchedulerEvent::CgroupRemoved(cgroup));
     }
 
     fn groups(&self) -> std::sync::MutexGuard<'_, Vec<(CgroupId, u16)>> {
         self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, news: News) {
+    fn tell(&self, news: SchedulerEvent) {
         // An engine that has stopped has nobody to be fair to.
         let _ = self.shared.mailboxes[0].send_one(Message::Tell(news));
     }

@@ -72,7 +72,7 @@ impl Scheduler for Turns {
         !self.waiting.is_empty()
     }
 
-    fn absorbed(&mut self, _: &mut PolicyCx<'_>, _: RqId, absorbed: RqId) {
+    fn on_absorbed(&mut self, _: &mut PolicyCx<'_>, _: RqId, absorbed: RqId) {
         self.remove(absorbed);
     }
 
@@ -82,10 +82,6 @@ impl Scheduler for Turns {
 
     fn set_tunable(&mut self, _: &mut PolicyCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
         TUNABLES.store(self, name, text)
-    }
-
-    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, id: RqId) {
-        self.remove(id);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The hardware queues and tags of the devices.
 
-use hoistway_blk::{Layer, TagLayout, Techniques};
+use hoistway_blk::{ContentionOptions, Layer, TagLayout};
 use hoistway_device::{Preset, PresetFile};
 use hoistway_load::Load;
 use hoistway_sim::QueueSettings;
@@ -50,7 +50,7 @@ pub(crate) fn use_techniques(asked: &Asked<'_>, queue: &mut QueueSettings) -> Re
     let Some(wanted) = &asked.comparison.techniques else { return Ok(None) };
     let refuse = |problem: String| asked.refuse(Field::Techniques, wanted, problem);
     queue.techniques = wanted.parse().map_err(refuse)?;
-    let are_used = queue.techniques != Techniques::default();
+    let are_used = queue.techniques != ContentionOptions::default();
     Ok(are_used.then(|| {
         format!(
             "Techniques against contention are used ({wanted}), which no Linux has: under mq-deadline, bfq and schedulers of \

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hoistway_blk::{ConfigError, Kernel, Local, QueueConfig, Row, default_scheduler};
 use hoistway_device::Shape;
-use hoistway_legacy::{Front, default_legacy_scheduler};
+use hoistway_legacy::{AnyQueue, default_legacy_scheduler};
 use hoistway_sim::QueueSettings;
 
 use crate::error::{Error, Field};
@@ -119,9 +119,9 @@ pub(crate) fn choose(
 }
 
 /// A queue with a scheduler, on the kernel that it runs on.
-pub(crate) fn queue_under(scheduler: &str, config: &QueueConfig) -> Result<Front<Local>, ConfigError> {
+pub(crate) fn queue_under(scheduler: &str, config: &QueueConfig) -> Result<AnyQueue<Local>, ConfigError> {
     let kernel = config.schedulers.kernel_under(config.kernel, scheduler);
-    Front::new(&QueueConfig { kernel, ..config.clone() }, scheduler)
+    AnyQueue::new(&QueueConfig { kernel, ..config.clone() }, scheduler)
 }
 
 /// What must be said of schedulers that run on a block layer which the kernel no longer has.

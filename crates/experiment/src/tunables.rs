@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use hoistway_blk::{Effects, Instant, Local, QueueConfig, Registry};
-use hoistway_legacy::Front;
+use hoistway_legacy::AnyQueue;
 
 use crate::comparison::Tunable;
 use crate::error::{About as _, Error, Field};
@@ -64,7 +64,7 @@ pub(crate) fn try_out(asked: &Asked<'_>, config: &QueueConfig) -> Result<Vec<Str
 pub(crate) fn set(
     asked: &Asked<'_>,
     field: Field,
-    queue: &Front<Local>,
+    queue: &AnyQueue<Local>,
     wanted: &Tunable,
 ) -> Result<Option<String>, Error> {
     let Tunable { name, text, .. } = wanted;
@@ -87,7 +87,7 @@ pub(crate) fn set(
 }
 
 /// Says that a queue's scheduler has no tunable of this name, and what it has.
-pub(crate) fn unknown(queue: &Front<Local>, name: &str) -> String {
+pub(crate) fn unknown(queue: &AnyQueue<Local>, name: &str) -> String {
     let (scheduler, tunables) = (queue.scheduler(), queue.tunables());
     if tunables.is_empty() {
         return format!("{scheduler} has no tunables");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hoistway_blk::{Effects, Instant, Local, QueueConfig};
-use hoistway_legacy::Front;
+use hoistway_legacy::AnyQueue;
 use hoistway_sim::QueueSettings;
 use serde_json::{Map, Value};
 
@@ -246,7 +246,7 @@ impl Bench<'_> {
 
     /// What a file of `queue/` shows under a scheduler.
     fn shown(&self, file: &str, scheduler: &str, config: &QueueConfig, queue: &QueueSettings) -> Option<String> {
-        let front: Front<Local> = queue_under(scheduler, config).ok()?;
+        let front: AnyQueue<Local> = queue_under(scheduler, config).ok()?;
         let now = front.generation().hz.now(Instant::ZERO);
         for (file, text) in self.queue.attributes.iter().chain(&queue.attributes) {
             front.set_attribute(now, file, text, &mut Effects::new()).ok()?;

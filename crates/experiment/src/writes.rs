@@ -4,7 +4,7 @@ use hoistway_blk::{
     Answer, AttributeError, Caller, CpuId, Driver, Instant, Local, Nanos, NoMeter, NoProbe, Now, QueueConfig, Refusal,
     Registry, Rq, WRITABLE_ATTRIBUTES,
 };
-use hoistway_legacy::Front;
+use hoistway_legacy::AnyQueue;
 use hoistway_sim::{Fate, Write};
 
 use crate::error::{About as _, Error, Field};
@@ -128,7 +128,7 @@ pub(crate) fn try_out(
 }
 
 /// Writes to a queue that is not in use.
-fn try_one(front: &Front<Local>, file: &str, text: &str) -> Result<(), AttributeError> {
+fn try_one(front: &AnyQueue<Local>, file: &str, text: &str) -> Result<(), AttributeError> {
     let now = front.generation().hz.now(Instant::ZERO);
     let (mut caller, mut driver, mut probe) = (Caller::new(), Idle, NoProbe);
     // An empty queue changes at once.

@@ -1,14 +1,14 @@
 //! Writing a file of `queue/` while the queue is in use, as an administrator does: some writes take effect at once,
-//! others when the queue has emptied, and I/O waits or goes on meanwhile as on the front's kernel (BL-98, BL-99,
+//! others when the queue has emptied, and I/O waits or goes on meanwhile as on the kernel of the queue (BL-98, BL-99,
 //! BL-101, BL-102, BL-109, LQ-32 to LQ-34).
 //!
 //! ```text
-//! Front::begin_change -> done, or a Change: Front::poll_change after each completion, or every so often, until it is done
+//! AnyQueue::begin_change -> done, or a Change: AnyQueue::poll_change after each completion, or every so often, until it is done
 //! ```
 
 use hoistway_blk::{AttributeError, Cx, Env, Nanos, Sharing, Step};
 
-use crate::front::Front;
+use crate::any_queue::AnyQueue;
 use crate::queue::SWITCH_POLL;
 
 /// A write that waits for the queue to empty.
@@ -33,9 +33,9 @@ impl Change {
     }
 }
 
-impl<Sh: Sharing> Front<Sh> {
-    /// Writes `text` to a file of `queue/`. What can only be changed while the queue is empty is answered with a
-    /// [`Change`] that must be seen to its end. Other threads may submit, complete and write meanwhile.
+impl<Sh: Sharing> AnyQueue<Sh> {
+    /// Writes `text` to a file of `queue/`. For what can only be changed while the queue is empty it returns a
+    /// [`Change`] that must be polled until it is done. Other threads may submit, complete and write meanwhile.
     ///
     /// # Errors
     /// If the kernel would refuse the text; then nothing changes.
@@ -47,7 +47,7 @@ impl<Sh: Sharing> Front<Sh> {
     ) -> Result<Option<Change>, AttributeError> {
         let waits = |look_again| Change { file: file.to_owned(), text: text.to_owned(), look_again };
         match self {
-            Front::Mq(queue) if matches!(file, "scheduler" | "nr_requests" | "async_depth") => {
+            AnyQueue::Mq(queue) if matches!(file, "scheduler" | "nr_requests" | "async_depth") => {
                 if !queue.would_change(file, text)? {
                     return Ok(None);
                 }
@@ -55,7 +55,7 @@ impl<Sh: Sharing> Front<Sh> {
                 let change = waits(None);
                 Ok((self.poll_change(cx, &change)? == Step::More).then_some(change))
             }
-            Front::Legacy(queue) if file == "scheduler" => {
+            AnyQueue::Legacy(queue) if file == "scheduler" => {
                 if !queue.would_switch(text).ok_or(AttributeError::Invalid)? {
                     return Ok(None);
                 }
@@ -66,7 +66,7 @@ impl<Sh: Sharing> Front<Sh> {
                     Step::Done => self.poll_change(cx, &change).map(|_| None),
                 }
             }
-            front => front.set_attribute(cx.now, file, text, cx.effects).map(|()| None),
+            queue => queue.set_attribute(cx.now, file, text, cx.effects).map(|()| None),
         }
     }
 
@@ -76,7 +76,7 @@ impl<Sh: Sharing> Front<Sh> {
     /// If what was asked for could not be made. The change is over then, too.
     pub fn poll_change<E: Env>(&self, cx: &mut Cx<'_, E>, change: &Change) -> Result<Step, AttributeError> {
         match self {
-            Front::Mq(queue) => {
+            AnyQueue::Mq(queue) => {
                 if !queue.is_drained() {
                     return Ok(Step::More);
                 }
@@ -84,7 +84,7 @@ impl<Sh: Sharing> Front<Sh> {
                 queue.unfreeze(cx);
                 changed.map(|()| Step::Done)
             }
-            Front::Legacy(queue) => {
+            AnyQueue::Legacy(queue) => {
                 if queue.poll_switch(cx) == Step::More {
                     return Ok(Step::More);
                 }

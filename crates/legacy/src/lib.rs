@@ -1,33 +1,33 @@
 //! The single-queue block layer that Linux had until 4.20, with its schedulers noop, deadline and cfq, over the
-//! [kit](hoistway_blk::kit) of the multi-queue one; and [`Front`], the choice between the two.
+//! [kit](hoistway_blk::kit) of the multi-queue one; and [`AnyQueue`], the choice between the two.
 //!
 //! A [`LegacyQueue`] has one lock, counts requests by class instead of tagging them, and a dispatch queue that the driver
 //! empties. Bios, requests, plugs, merge rules, drivers, effects, callers and policies are those of [`hoistway_blk`]: noop and
 //! mq-deadline, whose first generation is deadline, come from there; [`Cfq`] is here.
 //!
-//! A [`Front`] is a queue of either kind, by the scheduler's [row](hoistway_blk::Row): whoever drives a device in either way
-//! drives a front. [`all_schedulers`] is the registry with the schedulers of both.
+//! An [`AnyQueue`] is a queue of either kind, by the scheduler's [row](hoistway_blk::Row), for callers that support both.
+//! [`all_schedulers`] is the registry with the schedulers of both.
 //!
 //! ```
 //! use hoistway_blk::{BlockQueue, Kernel, Local, QueueConfig};
-//! use hoistway_legacy::{Front, all_schedulers};
+//! use hoistway_legacy::{AnyQueue, all_schedulers};
 //!
 //! let config = QueueConfig { hw_queues: 4, schedulers: all_schedulers(), ..QueueConfig::new(Kernel::V4_19) };
-//! let front: Front<Local> = Front::new(&config, "cfq")?;
-//! assert_eq!((front.is_legacy(), front.hw_queues()), (true, 1));
-//! assert_eq!(front.attribute("scheduler").as_deref(), Ok("noop deadline [cfq] \n"));
+//! let queue: AnyQueue<Local> = AnyQueue::new(&config, "cfq")?;
+//! assert_eq!((queue.is_legacy(), queue.hw_queues()), (true, 1));
+//! assert_eq!(queue.attribute("scheduler").as_deref(), Ok("noop deadline [cfq] \n"));
 //! # Ok::<(), hoistway_blk::ConfigError>(())
 //! ```
 
+mod any_queue;
 mod cfq;
 mod change;
-mod front;
 mod queue;
 mod schedulers;
 
+pub use any_queue::{AnyQueue, AnySubmission};
 pub use cfq::{Cfq, CfqConfig, CfqEvent, CfqLog, CfqMessage, CfqQueueName, CgroupVersion, NoCfqLog};
 pub use change::Change;
-pub use front::{Front, FrontSubmission};
 pub use queue::{IoClass, LegacyConfig, LegacyElevator, LegacyQueue, LegacySubmission, SWITCH_POLL, Tagging};
 pub use schedulers::{
     ALL_SCHEDULERS, CFQ, DEADLINE, LEGACY_SCHEDULERS, NOOP, all_schedulers, default_legacy_scheduler,

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{Cx, Env, Local, Nanos, Step};
-use hoistway_legacy::{Change, Front};
+use hoistway_legacy::{AnyQueue, Change};
 
 /// A write that is to happen.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,7 +67,7 @@ impl Administration {
     pub(crate) fn go_on<E: Env>(
         &mut self,
         cx: &mut Cx<'_, E>,
-        front: &Front<Local>,
+        front: &AnyQueue<Local>,
         fates: &mut [Fate],
     ) -> (bool, Left) {
         let before = front.scheduler();

@@ -4,9 +4,9 @@
 //! `blkio.bfq.weight` and cfq's `blkio.weight` are: bfq divides service by it, cfq time, and the other schedulers know of
 //! no groups.
 
-use hoistway_blk::{CgroupId, CgroupPriority, Effects, Local, News, Now};
+use hoistway_blk::{CgroupId, CgroupPriority, Effects, Local, Now, SchedulerEvent};
 use hoistway_cgroup::{IoMax, THROTTLE_SLICE, Throttle};
-use hoistway_legacy::Front;
+use hoistway_legacy::AnyQueue;
 use hoistway_load::Load;
 
 use crate::disk::Disk;
@@ -87,12 +87,12 @@ impl Cgroups {
     }
 
     /// Tells the scheduler of a device.
-    pub(crate) fn introduce(&self, front: &Front<Local>, now: Now, effects: &mut Effects) {
+    pub(crate) fn introduce(&self, front: &AnyQueue<Local>, now: Now, effects: &mut Effects) {
         for (id, group) in self.iter() {
-            front.tell(now, effects, News::CgroupAdded { cgroup: id, parent: group.parent });
+            front.notify(now, effects, SchedulerEvent::CgroupAdded { cgroup: id, parent: group.parent });
             if let Some(weight) = group.weight {
                 let weight = weight.min(u32::from(u16::MAX)) as u16;
-                front.tell(now, effects, News::Weight { cgroup: id, weight });
+                front.notify(now, effects, SchedulerEvent::Weight { cgroup: id, weight });
             }
         }
     }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use hoistway_blk::{
-    Agenda, BlockQueue, CgroupPriority, ConfigError, CpuId, HctxId, Instant, Kernel, Limits, Local, NoMerges, PlugUse,
-    QueueConfig, Registry, Sector, TagSet, Techniques,
+    Agenda, BlockQueue, CgroupPriority, ConfigError, ContentionOptions, CpuId, HctxId, Instant, Kernel, Limits, Local,
+    NoMerges, PlugUse, QueueConfig, Registry, Sector, TagSet,
 };
 use hoistway_cgroup::IoMax;
 use hoistway_device::Shape;
-use hoistway_legacy::{Front, all_schedulers};
+use hoistway_legacy::{AnyQueue, all_schedulers};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -20,7 +20,7 @@ use crate::throttling::Throttling;
 
 /// One device under test.
 pub(crate) struct Disk {
-    pub(crate) front: Front<Local>,
+    pub(crate) front: AnyQueue<Local>,
     /// Which system calls plug, on the kernel that the front is of.
     pub(crate) plug_use: PlugUse,
     pub(crate) driver: DiskDriver,
@@ -75,7 +75,7 @@ pub struct QueueSettings {
     /// Whether processes run the hardware queues themselves that the kernel leaves to workers: some who measure patch it so.
     pub submitter_dispatches: bool,
     /// What the queues do against contention for a scheduler's lock: nothing, as Linux does.
-    pub techniques: Techniques,
+    pub techniques: ContentionOptions,
     /// The schedulers that there are.
     pub schedulers: Registry,
     /// Files of `queue/` and what is written to them before the run, `nr_requests` and `scheduler` apart.
@@ -93,7 +93,7 @@ impl QueueSettings {
             poll_queues: 0,
             shared_tags: false,
             submitter_dispatches: false,
-            techniques: Techniques::default(),
+            techniques: ContentionOptions::default(),
             nr_requests: None,
             io_prio_class: Vec::new(),
             io_max: Vec::new(),
@@ -152,9 +152,9 @@ impl Disk {
         let kernel = settings.schedulers.kernel_under(settings.kernel, scheduler);
         let config = QueueSettings { kernel, ..settings.clone() }.config(backing.shape());
         let front = if settings.shared_tags {
-            Front::in_set(&config, scheduler, tags.get_or_insert_with(|| TagSet::shared(config.tag_layout())))?
+            AnyQueue::in_set(&config, scheduler, tags.get_or_insert_with(|| TagSet::shared(config.tag_layout())))?
         } else {
-            Front::new(&config, scheduler)?
+            AnyQueue::new(&config, scheduler)?
         };
         // One controller has one interrupt, whatever there is behind it.
         let interrupts = interrupts(&front, config.cpus, if settings.shared_tags { 0 } else { number });
@@ -179,10 +179,10 @@ impl Disk {
 
 /// Where the kernel puts the interrupts of a device: each on the CPU, of those that its hardware queue serves, that has the fewest
 /// yet. Devices that are alike so take turns.
-fn interrupts(front: &Front<Local>, cpus: u16, number: usize) -> Vec<CpuId> {
+fn interrupts(front: &AnyQueue<Local>, cpus: u16, number: usize) -> Vec<CpuId> {
     let turn = |cpus: &[CpuId]| cpus[number % cpus.len()];
     match front {
-        Front::Mq(queue) => (0..queue.hw_queues()).map(|hctx| turn(queue.hctx(HctxId(hctx)).cpus())).collect(),
-        Front::Legacy(_) => vec![CpuId((number % usize::from(cpus)) as u32)],
+        AnyQueue::Mq(queue) => (0..queue.hw_queues()).map(|hctx| turn(queue.hctx(HctxId(hctx)).cpus())).collect(),
+        AnyQueue::Legacy(_) => vec![CpuId((number % usize::from(cpus)) as u32)],
     }
 }

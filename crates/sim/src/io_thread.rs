@@ -18,7 +18,7 @@ use hoistway_blk::{
     Submitted,
 };
 use hoistway_device::{Command, Schedule, Shape};
-use hoistway_legacy::Front;
+use hoistway_legacy::AnyQueue;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
@@ -68,7 +68,7 @@ pub(crate) struct Place {
 
 impl IoThread {
     /// `shape` is the virtual disk's, and `lower` the queue that it submits to.
-    pub(crate) fn new(profile: &VirtualDisk, shape: Shape, lower: &Front<Local>, place: &Place, seed: u64) -> Self {
+    pub(crate) fn new(profile: &VirtualDisk, shape: Shape, lower: &AnyQueue<Local>, place: &Place, seed: u64) -> Self {
         let tags = u32::from(shape.hw_queues) * shape.queue_depth;
         IoThread {
             first: Sector(shape.capacity_sectors * u64::from(place.number)),
@@ -129,7 +129,7 @@ impl IoThread {
     pub(crate) fn run<E: Env>(
         &mut self,
         cx: &mut Cx<'_, E>,
-        front: &Front<Local>,
+        front: &AnyQueue<Local>,
         schedule: &mut Schedule,
         plugs: impl Fn(usize) -> bool,
     ) {

@@ -9,8 +9,8 @@ mod turns;
 
 use std::sync::atomic::Ordering;
 
-use hoistway_blk::{Caller, CpuId, Cx, Due, Instant, Local, Nanos, News, PlugUse, Probe, Submitted, Waiter};
-use hoistway_legacy::Front;
+use hoistway_blk::{Caller, CpuId, Cx, Due, Instant, Local, Nanos, PlugUse, Probe, SchedulerEvent, Submitted, Waiter};
+use hoistway_legacy::AnyQueue;
 use hoistway_load::Load;
 
 use crate::administration::{Fate, Left, Write};
@@ -354,7 +354,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         &mut self,
         disk: u32,
         cpu: CpuId,
-        body: impl FnOnce(&Front<Local>, &mut Cx<'_, Machine<P>>) -> R,
+        body: impl FnOnce(&AnyQueue<Local>, &mut Cx<'_, Machine<P>>) -> R,
     ) -> R {
         let now = self.clock.now;
         self.probe.enter(disk, None);
@@ -456,7 +456,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     let disks: Vec<u32> = task.disks().collect();
                     for disk in disks {
                         let front = &self.disks[disk as usize].front;
-                        front.tell(now, &mut self.caller.effects, News::IoContextExited(io_context));
+                        front.notify(now, &mut self.caller.effects, SchedulerEvent::IoContextExited(io_context));
                         self.settle(disk, cpu);
                     }
                     self.running -= 1;

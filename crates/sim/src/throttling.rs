@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use hoistway_blk::{Bio, Cx, Env, Instant, Local, Submitted};
 use hoistway_cgroup::{Charge, Throttle};
-use hoistway_legacy::Front;
+use hoistway_legacy::AnyQueue;
 
 use crate::submitter::Submitter;
 
@@ -25,7 +25,7 @@ impl Throttling {
     }
 
     /// Whether the bio that somebody is about to submit is kept.
-    pub(crate) fn keeps(&mut self, now: Instant, front: &Front<Local>, submitter: &mut Submitter) -> bool {
+    pub(crate) fn keeps(&mut self, now: Instant, front: &AnyQueue<Local>, submitter: &mut Submitter) -> bool {
         let Some(bio) = submitter.withdraw() else { return false };
         // The queue cuts a bio where the throttle does not see it, but each part is an operation.
         let charge = Charge::Parts(front.parts_of(&bio));
@@ -40,7 +40,7 @@ impl Throttling {
 
     /// The worker runs: it sends what may go, in one plug, as far as there are tags. Answers whether all of it went;
     /// if not, the worker sleeps for a tag.
-    pub(crate) fn send<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &Front<Local>) -> bool {
+    pub(crate) fn send<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &AnyQueue<Local>) -> bool {
         self.release(cx.now.at);
         self.worker.plug();
         loop {

@@ -2,7 +2,7 @@
 //! calls, because its work is bound to none; those of several go round the CPUs that their queue serves.
 
 use hoistway_blk::{Agenda, BlockQueue, CpuId, Due, HctxId, Instant, Local, Workers};
-use hoistway_legacy::Front;
+use hoistway_legacy::AnyQueue;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::cpu::Cpus;
@@ -38,7 +38,7 @@ impl Disk {
         now: Instant,
         cpus: &'a Cpus,
         events: &'a mut EventQueue,
-    ) -> (&'a mut Agenda, &'a Front<Local>, DiskWorkers<'a>) {
+    ) -> (&'a mut Agenda, &'a AnyQueue<Local>, DiskWorkers<'a>) {
         let Disk { agenda, front, worker_random: random, host_worker, submitter_dispatches, runs_on, .. } = self;
         let caller = (front.hw_queues() == 1).then_some(cpu);
         let (host_worker, are_here) = (*host_worker, *submitter_dispatches);

@@ -1,13 +1,13 @@
 //! What schedulers' locks take is CPU time of processes, and of nobody else.
 
 use crate::support::spec;
-use hoistway_blk::{Insertion, Kernel, Nanos, Techniques};
+use hoistway_blk::{ContentionOptions, Insertion, Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, LockUse, QueueSettings, Scenario, run};
 
 /// On a host on which nothing takes time but what is done under locks of schedulers: that, and CPU time of all processes.
-fn simulated(job: &str, scheduler: &str, cpus: u16, techniques: Techniques) -> (LockUse, Nanos) {
+fn simulated(job: &str, scheduler: &str, cpus: u16, techniques: ContentionOptions) -> (LockUse, Nanos) {
     let text = format!("[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nrw=randrw\n{job}");
     let workload = JobFile::parse(&text, "test.fio", &Environment::empty()).unwrap().load;
     let host = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 0\nwake_ns = [0, 0]\nworker_ns = [0, 0]\n\
@@ -31,7 +31,7 @@ fn processes_pay_for_each_section_and_for_waiting_whoever_goes_through_it() {
     let two_disks = "[a]\nfilename=/dev/sda:/dev/sdb\niodepth=512\niodepth_batch=256\nnumber_ios=2000\n";
     for scheduler in ["mq-deadline", "kyber", "bfq"] {
         for (job, cpus) in [(alone, 1), (deep, 1), (two_disks, 1), (MANY, 4)] {
-            let (locks, spent) = simulated(job, scheduler, cpus, Techniques::NONE);
+            let (locks, spent) = simulated(job, scheduler, cpus, ContentionOptions::NONE);
             assert_eq!(spent, locks.held + locks.waited, "{scheduler} on {cpus} CPUs: {job}");
         }
     }
@@ -40,7 +40,8 @@ fn processes_pay_for_each_section_and_for_waiting_whoever_goes_through_it() {
 #[test]
 fn so_they_do_for_what_is_left_to_others() {
     for insertion in [Insertion::Direct, Insertion::Buckets, Insertion::Pending] {
-        let techniques = Techniques { single_dispatcher: true, batch_dispatch: true, insertion, ..Techniques::NONE };
+        let techniques =
+            ContentionOptions { single_dispatcher: true, batch_dispatch: true, insertion, ..ContentionOptions::NONE };
         let (locks, spent) = simulated(MANY, "mq-deadline", 4, techniques);
         assert_eq!(spent, locks.held + locks.waited, "{insertion:?}: {locks:?}");
         assert_eq!(locks.lists_taken > 0, insertion != Insertion::Direct, "{insertion:?}: {locks:?}");

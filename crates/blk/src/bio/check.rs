@@ -1,4 +1,4 @@
-//! What a bio must pass before it is on its way (BL-5 to BL-9, BL-133; all fronts ask the same).
+//! What a bio must pass before it is on its way (BL-5 to BL-9, BL-133; both kinds of queue check the same).
 
 use crate::bio::limits::Limits;
 use crate::bio::{Bio, BioFlags, Op, Status};
@@ -23,7 +23,7 @@ pub fn check(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {
     check_bio(limits, takes_polled, bio)
 }
 
-/// Looks at a bio. `takes_polled` tells whether it may ask to be polled for. Without a write cache there is nothing to
+/// Looks at a bio. `takes_polled` says whether it may ask to be polled for. Without a write cache there is nothing to
 /// flush, and its flags for that are taken away.
 #[inline]
 pub(crate) fn check_bio(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {

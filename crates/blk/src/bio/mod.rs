@@ -238,7 +238,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The errno that a system call would answer, 0 for success.
+    /// The errno that a system call would return, 0 for success.
     #[must_use]
     pub const fn errno(self) -> i32 {
         match self {

@@ -63,7 +63,7 @@ fn discard_part(bio: &Bio, limits: &Limits) -> Option<u32> {
     (max > 0).then_some(if beyond < max { max - beyond } else { max })
 }
 
-/// Cuts `bio` after `sectors`: shortens it to the remainder and answers the front part, which never merges.
+/// Cuts `bio` after `sectors`: shortens it to the remainder and returns the front part, which never merges.
 #[must_use]
 pub fn split(bio: &mut Bio, sectors: u32) -> Bio {
     debug_assert!(0 < sectors && sectors < bio.sectors);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! a call into the queue -> Effects -> Agenda::take -> in the table:       Agenda::carry_out, or Due::carry_out
-//!                                                  -> for the caller:     an Errand
+//!                                                  -> for the caller:     an Action
 //! ```
 //!
 //! What is asked for again replaces what was asked for before, or not (BL-75 to BL-77, BL-90):
@@ -14,7 +14,7 @@
 //! - A window of write-back throttling ends when it was said to.
 //! - Each kick of the requeue list has its worker; one that comes too late finds nothing.
 //!
-//! A caller that has an event queue of its own, as a simulator has, is told of what is [set](Workers::set), and asks when
+//! A caller with an event queue of its own, such as a simulator, is notified of what is [set](Workers::set), and asks when
 //! the moment has come whether it is [still due](Agenda::is_due). One that has none asks when to [come
 //! back](Agenda::next_at).
 
@@ -40,10 +40,10 @@ pub enum Due {
     Run(HctxId),
 }
 
-/// What only the caller can do.
+/// An action that only the caller can carry out.
 #[derive(Debug)]
-pub enum Errand {
-    /// Tell whoever submitted it that a bio has ended, or a part of one.
+pub enum Action {
+    /// Notify the submitter that a bio has ended, or a part of one.
     End {
         /// The bio.
         bio: Bio,
@@ -77,7 +77,7 @@ pub trait Workers {
     /// By when one that was called before is there.
     fn come_by(&self) -> Instant;
 
-    /// Something will be due, instead of what was set for it before. The number of the setting tells the two apart.
+    /// Something will be due, instead of what was set for it before. The number of the setting distinguishes the two.
     fn set(&mut self, _at: Instant, _due: Due, _setting: u32) {}
 }
 
@@ -154,7 +154,7 @@ impl Due {
 }
 
 impl Agenda {
-    /// Of a queue with so many hardware queues, on which nothing is due.
+    /// Of a queue with `hw_queues` hardware queues, on which nothing is due.
     #[must_use]
     pub fn new(hw_queues: u16) -> Self {
         let mut agenda = Agenda {
@@ -175,11 +175,11 @@ impl Agenda {
         cpu: CpuId,
         effects: &mut Effects,
         workers: &mut impl Workers,
-    ) -> Option<Errand> {
+    ) -> Option<Action> {
         while let Some(effect) = effects.pop() {
-            let errand = self.note(queue, cpu, effect, workers);
-            if errand.is_some() {
-                return errand;
+            let action = self.note(queue, cpu, effect, workers);
+            if action.is_some() {
+                return action;
             }
         }
         None
@@ -192,12 +192,12 @@ impl Agenda {
         cpu: CpuId,
         effect: Effect,
         workers: &mut impl Workers,
-    ) -> Option<Errand> {
+    ) -> Option<Action> {
         match effect {
-            Effect::EndBio { bio, status } => return Some(Errand::End { bio, status }),
-            Effect::Wake(waiter) => return Some(Errand::Wake(waiter)),
-            Effect::TimedOut { cpu, id } => return Some(Errand::TimedOut { cpu, id }),
-            Effect::RunOther { queue, hctx } => return Some(Errand::RunOther { queue, hctx }),
+            Effect::EndBio { bio, status } => return Some(Action::End { bio, status }),
+            Effect::Wake(waiter) => return Some(Action::Wake(waiter)),
+            Effect::TimedOut { cpu, id } => return Some(Action::TimedOut { cpu, id }),
+            Effect::RunOther { queue, hctx } => return Some(Action::RunOther { queue, hctx }),
             Effect::RunHctx { hctx, delay } => self.run(queue, hctx, delay, workers),
             Effect::RunAll { delay } => self.run_all(queue, cpu, delay, workers),
             Effect::KickRequeue => {
@@ -265,7 +265,7 @@ impl Agenda {
         *word = if is_set { *word & !bit } else { *word | bit };
     }
 
-    /// Takes something off: it will not be carried out. Answers for when it was set.
+    /// Takes something off: it will not be carried out. Returns when it was due.
     pub fn take_back(&mut self, due: Due) -> Option<Instant> {
         let at = std::mem::replace(&mut self.slots[due.place()].at, Instant::NEVER);
         self.mark(due.place(), false);
@@ -308,12 +308,12 @@ impl Agenda {
     }
 
     /// Takes effects, and carries out everything that is due by now and whatever comes of it, in the order in which it was
-    /// asked for. `errand` does what only the caller can do.
+    /// asked for. `action` does what only the caller can do.
     pub fn carry_out<E: Env>(
         &mut self,
         queue: &impl BlockQueue,
         cx: &mut Cx<'_, E>,
-        mut errand: impl FnMut(&mut Cx<'_, E>, Errand),
+        mut action: impl FnMut(&mut Cx<'_, E>, Action),
     ) {
         loop {
             while let Some(due) = self.take_due(cx.now.at) {
@@ -321,7 +321,7 @@ impl Agenda {
             }
             let Some(effect) = cx.effects.pop() else { return };
             if let Some(todo) = self.note(queue, cx.cpu, effect, &mut cx.now.at) {
-                errand(cx, todo);
+                action(cx, todo);
             }
         }
     }
@@ -386,7 +386,7 @@ mod tests {
             }
         }
 
-        /// Notes an effect at so many ns. Answers what it has set.
+        /// Notes an effect at so many ns. Returns what it has set.
         fn note(&mut self, at_ns: u64, effect: Effect) -> Vec<(u64, Due, u32)> {
             self.workers.now = Instant(at_ns);
             assert!(self.agenda.note(&self.queue, CpuId(0), effect, &mut self.workers).is_none());

@@ -1,5 +1,5 @@
-//! The queue of a device as those see it who submit to it and those who work for it: where the caller's kit, [`Agenda`] and
-//! [`Submitter`], meets a queue of whatever kind.
+//! The queue of a device as submitters, drivers and workers see it: where the caller's kit, [`Agenda`] and [`Submitter`], meets a
+//! queue of any kind.
 //!
 //! [`Agenda`]: crate::Agenda
 //! [`Submitter`]: crate::Submitter
@@ -20,22 +20,25 @@ pub enum Submitted {
     Parked,
 }
 
+/// A bio on its way into a queue. The submitter keeps it until every part is on its way, also while it is parked, and may use
+/// it again for the next bio.
+pub trait Submission {
+    /// The next bio. The previous one must not be in progress any more.
+    fn begin(&mut self, bio: Bio);
+
+    /// Takes the bio back, unless it is already on its way: then it can be [cancelled](BlockQueue::cancel).
+    fn withdraw(&mut self) -> Option<Bio>;
+}
+
 /// The queue of a device.
 pub trait BlockQueue {
-    /// A bio on its way in. Whoever submits keeps it until the way has ended, also while it is parked, and may use it again
-    /// for the next bio.
-    type Submission;
+    /// A bio on its way in.
+    type Submission: Submission;
 
-    // --- whoever submits ---
+    // --- the submitter ---
 
     /// Nothing to be submitted yet; `waiter` submits one bio at a time.
     fn submission(&self, waiter: Waiter) -> Self::Submission;
-
-    /// The next bio of a submission; the one before has gone its way.
-    fn begin(submission: &mut Self::Submission, bio: Bio);
-
-    /// Takes the bio of a submission back that has not been put forward.
-    fn withdraw(submission: &mut Self::Submission) -> Option<Bio>;
 
     /// Takes a submission as far as it gets. `plug` is the submitter's plug, if one is open.
     fn submit<E: Env>(
@@ -45,7 +48,7 @@ pub trait BlockQueue {
         plug: Option<&mut Plug>,
     ) -> Submitted;
 
-    /// Takes a submission back from wherever it has got to. Answers what no request has been made of.
+    /// Takes a submission back from any stage. Returns the part that no request has been made of.
     fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Self::Submission) -> Option<Bio>;
 
     /// Flushes a plug at the end of its section.
@@ -64,8 +67,8 @@ pub trait BlockQueue {
     /// Number of hardware queues.
     fn hw_queues(&self) -> u16;
 
-    /// The CPU on which a worker runs this hardware queue that was called so often before: they go round its CPUs, eight calls on
-    /// each (BL-75). The worker of a lone hardware queue is bound to none.
+    /// The CPU on which the worker of this hardware queue runs after `calls` earlier calls: workers go round its CPUs, eight calls
+    /// on each (BL-75). The worker of a lone hardware queue is bound to none.
     fn worker_cpu(&self, hctx: HctxId, calls: u32) -> CpuId;
 
     /// Whether a "run all" on this CPU runs a hardware queue.

@@ -7,7 +7,7 @@ use crate::drive::effects::Effects;
 use crate::ground::ids::CpuId;
 use crate::ground::meter::{Meter, NoMeter};
 use crate::ground::time::Now;
-use crate::policy::{ElevatorCx, Wishes};
+use crate::policy::{ElevatorCx, RequestedActions};
 use crate::request::Rq;
 use crate::watch::probe::{Event, Probe};
 
@@ -38,7 +38,7 @@ impl<D: Driver, P: Probe, M: Meter> Env for (D, P, M) {
 pub struct Cx<'a, E: Env> {
     /// The time as the block layer and its policies see it: a [plug](crate::Plug) may have stopped their clock.
     pub now: Now,
-    /// The time outside, which driver and probe are told.
+    /// The time outside, for driver and probe.
     pub real: Now,
     /// The CPU that the call runs on.
     pub cpu: CpuId,
@@ -61,7 +61,7 @@ impl<E: Env> Cx<'_, E> {
         self.probe.event(self.real, self.cpu, event);
     }
 
-    /// What a call into the elevator takes. Its wishes become [effects](Self::take_wishes) after it.
+    /// What a call into the elevator takes. The actions that it requests become [effects](Self::take_requested).
     #[inline]
     pub fn elevator(&mut self) -> ElevatorCx<'_> {
         self.scratch.elevator(self.now, self.cpu)
@@ -69,11 +69,11 @@ impl<E: Env> Cx<'_, E> {
 
     /// Turns what a policy asked for during a call into effects.
     #[inline]
-    pub fn take_wishes(&mut self) {
-        let Wishes { set_timer, cancel_timer, run_queues, run_hctxs } = &self.scratch.wishes;
+    pub fn take_requested(&mut self) {
+        let RequestedActions { set_timer, cancel_timer, run_queues, run_hctxs } = &self.scratch.requested;
         if set_timer.is_some() || *cancel_timer | *run_queues | !run_hctxs.is_empty() {
-            let wishes = std::mem::take(&mut self.scratch.wishes);
-            self.effects.push_wishes(wishes);
+            let requested = std::mem::take(&mut self.scratch.requested);
+            self.effects.push_wishes(requested);
         }
     }
 }
@@ -87,14 +87,14 @@ pub struct Scratch {
     /// Requests that were absorbed during a call.
     pub freed: Vec<Rq>,
     /// What a policy asks for during a call: reused, because making and moving one for every call costs more than the call.
-    pub wishes: Wishes,
+    pub requested: RequestedActions,
 }
 
 impl Scratch {
-    /// What a call into an elevator takes. Its wishes become [effects](Cx::take_wishes) after it.
+    /// What a call into an elevator takes. The actions that it requests become [effects](Cx::take_requested).
     #[inline]
     pub fn elevator(&mut self, now: Now, cpu: CpuId) -> ElevatorCx<'_> {
-        ElevatorCx { now, cpu, wishes: &mut self.wishes, freed: &mut self.freed }
+        ElevatorCx { now, cpu, requested: &mut self.requested, freed: &mut self.freed }
     }
 
     /// An empty list of requests that keeps its memory between uses.

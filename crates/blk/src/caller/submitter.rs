@@ -2,13 +2,13 @@
 //! for each what has not ended.
 
 use crate::bio::{Bio, Status};
-use crate::caller::block_queue::{BlockQueue, Submitted};
+use crate::caller::block_queue::{BlockQueue, Submission as _, Submitted};
 use crate::caller::env::{Cx, Env};
 use crate::ground::ids::Waiter;
 use crate::request::plug::Plug;
 
-/// Whoever submits to a queue: a task, a thread, a connection. It submits one bio at a time, may have a plug open, and sleeps
-/// where the queue lets it wait.
+/// A submitter to a queue: a task, a thread, a connection. It submits one bio at a time, may have a plug open, and sleeps
+/// where the queue parks it.
 pub struct Submitter<Q: BlockQueue> {
     submission: Q::Submission,
     plug: Plug,
@@ -17,7 +17,7 @@ pub struct Submitter<Q: BlockQueue> {
 }
 
 impl<Q: BlockQueue> Submitter<Q> {
-    /// One whose wake-ups have this name.
+    /// A submitter; `waiter` identifies it in [`Effect::Wake`](crate::Effect::Wake).
     #[must_use]
     pub fn new(queue: &Q, waiter: Waiter) -> Self {
         Submitter { submission: queue.submission(waiter), plug: Plug::new(), is_plugged: false, is_parked: false }
@@ -36,7 +36,7 @@ impl<Q: BlockQueue> Submitter<Q> {
         self.is_plugged
     }
 
-    /// Closes the plug, if one is open: what it holds goes on its way.
+    /// Closes the plug, if one is open, and flushes it.
     #[inline]
     pub fn unplug<E: Env>(&mut self, queue: &Q, cx: &mut Cx<'_, E>) {
         if std::mem::take(&mut self.is_plugged) {
@@ -54,7 +54,7 @@ impl<Q: BlockQueue> Submitter<Q> {
     /// Submits a bio.
     ///
     /// # Panics
-    /// In debug builds if the one before has not gone its way.
+    /// In debug builds if the previous bio is still in progress.
     #[inline]
     pub fn submit<E: Env>(&mut self, queue: &Q, cx: &mut Cx<'_, E>, bio: Bio) -> Submitted {
         self.begin(bio);
@@ -64,17 +64,17 @@ impl<Q: BlockQueue> Submitter<Q> {
     /// Takes a bio in hand, to be submitted by [`go_on`](Self::go_on).
     ///
     /// # Panics
-    /// In debug builds if the one before has not gone its way.
+    /// In debug builds if the previous bio is still in progress.
     #[inline]
     pub fn begin(&mut self, bio: Bio) {
         debug_assert!(!self.is_parked, "it sleeps with another bio");
-        Q::begin(&mut self.submission, bio);
+        self.submission.begin(bio);
     }
 
     /// Takes the bio back that it has in hand and has not submitted yet.
     #[inline]
     pub fn withdraw(&mut self) -> Option<Bio> {
-        if self.is_parked { None } else { Q::withdraw(&mut self.submission) }
+        if self.is_parked { None } else { self.submission.withdraw() }
     }
 
     /// Goes on with the bio in hand, as far as it gets.
@@ -86,8 +86,8 @@ impl<Q: BlockQueue> Submitter<Q> {
         submitted
     }
 
-    /// Takes the bio in hand back from wherever it has got to: its client has departed. Answers what of it no request has been
-    /// made of; the rest ends as if nothing had happened. What is plugged stays so.
+    /// Takes the bio in hand back from any stage: its client has departed. Returns the part that no request has been made of; the
+    /// rest completes as usual. Plugged requests stay plugged.
     pub fn cancel<E: Env>(&mut self, queue: &Q, cx: &mut Cx<'_, E>) -> Option<Bio> {
         self.is_parked = false;
         queue.cancel(cx, &mut self.submission)
@@ -97,7 +97,7 @@ impl<Q: BlockQueue> Submitter<Q> {
 /// What is left of a bio that was submitted: a queue may cut it, and its parts end one by one.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Parts {
-    /// Sectors whose end has not been told. What has none counts as one.
+    /// Sectors that have not completed. A bio without sectors counts as one.
     sectors_left: u32,
     status: Status,
 }
@@ -110,14 +110,14 @@ impl Parts {
         Parts::of_sectors(bio.sectors)
     }
 
-    /// All of a bio of so many sectors.
+    /// All of a bio of `sectors` sectors.
     #[inline]
     #[must_use]
     pub fn of_sectors(sectors: u32) -> Parts {
         Parts { sectors_left: sectors.max(1), status: Status::Ok }
     }
 
-    /// A part of it has ended. Answers how the whole has, if it was the last: badly if any has.
+    /// A part of it has ended. Returns the status of the whole if it was the last: an error if any part had one.
     #[inline]
     pub fn ended(&mut self, part: &Bio, status: Status) -> Option<Status> {
         self.sectors_left = self.sectors_left.saturating_sub(part.sectors.max(1));

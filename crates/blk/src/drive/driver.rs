@@ -36,7 +36,7 @@ pub enum Expired {
 
 /// A driver as the block layer sees it, on one CPU.
 pub trait Driver {
-    /// Takes a piece of the device's budget before a request is drawn for it. Only drivers with a limit below their
+    /// Takes a piece of the device's budget before a request is dispatched for it. Only drivers with a limit below their
     /// tag depth have one.
     fn get_budget(&mut self, _hctx: HctxId) -> bool {
         true
@@ -46,7 +46,7 @@ pub trait Driver {
     /// itself when the request ends, also if that is at once.
     fn put_budget(&mut self, _hctx: HctxId) {}
 
-    /// Starts a request. `last` tells that no other follows at once, so that a doorbell can be rung.
+    /// Starts a request. `last` says that no other follows at once, so that a doorbell can be rung.
     fn queue_rq(&mut self, now: Now, rq: Rq, last: bool) -> Answer;
 
     /// A request that was started on this CPU has been at the device for longer than the queue's timeout. Told once for each

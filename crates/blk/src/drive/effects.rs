@@ -1,12 +1,12 @@
-//! Effects: what the block layer wants done by whoever owns the clock and the threads. Calls do not call back;
-//! they answer with effects. An [`Agenda`](crate::Agenda) takes them, and knows which of them replaces which.
+//! Effects: what the block layer wants done by the owner of the clock and the threads. Calls do not call back;
+//! they return effects. An [`Agenda`](crate::Agenda) takes them, and knows which of them replaces which.
 
 use std::collections::VecDeque;
 
 use crate::bio::{Bio, Status};
 use crate::ground::ids::{CpuId, HctxId, QueueId, RqId, Waiter};
 use crate::ground::time::{Instant, Nanos, Now};
-use crate::policy::{ElevatorCx, Wishes};
+use crate::policy::{ElevatorCx, RequestedActions};
 
 /// How long a run is delayed when nothing else would trigger it (BL-86 to BL-89).
 pub const RESOURCE_DELAY: Nanos = Nanos::from_millis(3);
@@ -14,7 +14,7 @@ pub const RESOURCE_DELAY: Nanos = Nanos::from_millis(3);
 /// Something to be done.
 #[derive(Debug)]
 pub enum Effect {
-    /// A bio has ended: tell its submitter.
+    /// A bio has ended: notify its submitter.
     EndBio {
         /// The bio.
         bio: Bio,
@@ -108,7 +108,7 @@ impl Effects {
         Some(effect)
     }
 
-    /// Takes all bios that have ended, in order, without moving them: what [`pop`](Self::pop) would answer as
+    /// Takes all bios that have ended, in order, without moving them: what [`pop`](Self::pop) would return as
     /// [`Effect::EndBio`].
     #[inline]
     pub fn pop_ended(&mut self, mut tell: impl FnMut(&Bio, Status)) {
@@ -180,23 +180,23 @@ impl Effects {
     pub(crate) fn call<R>(&mut self, now: Now, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
         ElevatorCx::alone(now, |cx| {
             let answer = body(cx);
-            self.push_wishes(std::mem::take(cx.wishes));
+            self.push_wishes(std::mem::take(cx.requested));
             answer
         })
     }
 
     /// Turns what a policy asked for during a call into effects.
     #[cold]
-    pub(crate) fn push_wishes(&mut self, wishes: Wishes) {
-        if let Some(at) = wishes.set_timer {
+    pub(crate) fn push_wishes(&mut self, requested: RequestedActions) {
+        if let Some(at) = requested.set_timer {
             self.push(Effect::SetTimer(at));
-        } else if wishes.cancel_timer {
+        } else if requested.cancel_timer {
             self.push(Effect::CancelTimer);
         }
-        if wishes.run_queues {
+        if requested.run_queues {
             self.push(Effect::RunAll { delay: Nanos::ZERO });
         }
-        for hctx in wishes.run_hctxs.iter() {
+        for hctx in requested.run_hctxs.iter() {
             self.push(Effect::RunHctx { hctx, delay: Nanos::ZERO });
         }
     }
@@ -210,14 +210,14 @@ mod tests {
     fn what_a_policy_wishes_apart_from_the_way_of_an_io_is_done_as_well() {
         let mut effects = Effects::new();
         let answer = effects.call(Now::default(), |cx| {
-            cx.wishes.run_queues = true;
-            cx.wishes.set_timer = Some(Instant(7));
+            cx.requested.run_queues = true;
+            cx.requested.set_timer = Some(Instant(7));
             4711
         });
         assert_eq!(answer, 4711);
         assert!(matches!(effects.pop(), Some(Effect::SetTimer(Instant(7)))));
         assert!(matches!(effects.pop(), Some(Effect::RunAll { delay: Nanos::ZERO })));
-        effects.call(Now::default(), |cx| cx.wishes.cancel_timer = true);
+        effects.call(Now::default(), |cx| cx.requested.cancel_timer = true);
         assert!(matches!(effects.pop(), Some(Effect::CancelTimer)));
         assert!(effects.is_empty());
     }

@@ -1,7 +1,7 @@
 //! What is at the device: since when, which worker issued it, and when that will be too long ago.
 //!
 //! This lies with the slots of the requests, not with the drivers: there may be one driver for each worker, and none of them
-//! can be asked from elsewhere. The worker that issues a request writes, whoever looks for what has been there for too long,
+//! can be asked from elsewhere. The worker that issues a request writes; a scan for what has been there for too long,
 //! or for the oldest read, only reads, and only the worker that issued a request deals with its timeout.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -57,14 +57,14 @@ pub struct Seen {
 }
 
 impl<Sh: Sharing> Flights<Sh> {
-    /// None yet of so many slots and of the flush commands of so many sequencers.
+    /// None yet of `slots` slots and of the flush commands of `commands` sequencers.
     pub fn new(slots: u32, commands: u32) -> Self {
         let mut flights = Flights { commands, flights: Vec::new() };
         flights.grow(slots);
         flights
     }
 
-    /// There are so many slots from now on.
+    /// There are `slots` slots from now on.
     pub fn grow(&mut self, slots: u32) {
         self.flights.resize_with((self.commands + slots) as usize, Flight::none);
     }
@@ -89,7 +89,7 @@ impl<Sh: Sharing> Flights<Sh> {
         self.of(id).issued_ns.store(NEVER, Relaxed);
     }
 
-    /// Looks at all of them. Who has been away for too long is told; `again` would be the next deadline of those.
+    /// Looks at all of them and reports what has been away for too long; `again` would be the next deadline of those.
     pub fn look(&self, now: Instant, again: Instant, mut tell: impl FnMut(CpuId, RqId)) -> Seen {
         let mut seen = Seen { any: false, next: Instant::NEVER };
         for (index, flight) in self.flights.iter().enumerate().filter(|(_, flight)| flight.is_up()) {

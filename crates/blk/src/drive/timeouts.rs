@@ -1,7 +1,7 @@
 //! Requests that the device keeps for too long (BL-96, BL-97; legacy queues do the same).
 //!
-//! One timer serves all workers. Whoever it reaches looks at [all flights](Flights), and has the worker that issued an
-//! overdue request told, which asks its own driver. By then the request may have ended.
+//! One timer serves all workers. The worker that it reaches looks at [all requests in flight](Flights) and notifies the worker
+//! that issued an overdue request, which asks its own driver. By then the request may have ended.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -78,7 +78,7 @@ impl<Sh: Sharing> Timeouts<Sh> {
         }
     }
 
-    /// The timer has come: whoever issued what is overdue is told. Answers whether anything is in flight; only then the
+    /// The timer has come: the issuers of overdue requests are notified. Returns whether anything is in flight; only then the
     /// timer is set again.
     pub fn scan(&self, now: Instant, flights: &Flights<impl Sharing>, effects: &mut Effects) -> bool {
         self.due_ns.store(Instant::NEVER.0, Relaxed);
@@ -89,7 +89,7 @@ impl<Sh: Sharing> Timeouts<Sh> {
         seen.any
     }
 
-    /// Asks the driver about an overdue request of its own; answers the next deadline.
+    /// Asks the driver about an overdue request of its own; returns the next deadline.
     pub fn ask<D: Driver>(&self, now: Instant, id: RqId, driver: &mut D) -> Instant {
         match driver.timed_out(now, id) {
             Expired::GoesOn => now + self.timeout(),

@@ -73,7 +73,7 @@ id! {
     CgroupId(u32)
 }
 id! {
-    /// Whoever sleeps for a tag or a frozen queue, as its owner numbers it.
+    /// A sleeper for a tag or a frozen queue, as its owner numbers it.
     Waiter(u32)
 }
 

@@ -17,7 +17,7 @@ pub enum Site {
     Insert,
     /// The elevator's, to ask for a request.
     Dispatch,
-    /// The elevator's, to tell of a request that has ended.
+    /// The elevator's, to notify it of a request that has ended.
     Finish,
     /// The elevator's, for all else.
     Elevator,
@@ -35,11 +35,11 @@ pub enum Site {
     Writeback,
     /// That of those who wait for a tag.
     TagWaiters,
-    /// That of those who wait at the gate.
-    Gate,
+    /// The lock around the submissions that wait for the end of a freeze.
+    Freeze,
     /// The one lock of a legacy queue.
     Legacy,
-    /// That of a list in which requests are left to whoever has the elevator's lock: to leave some.
+    /// That of a list in which requests are left to the holder of the elevator's lock: to leave some.
     Leave,
     /// The same, to take them out, under the elevator's lock.
     Take,
@@ -60,7 +60,7 @@ impl Site {
         Site::FlushQueue,
         Site::Writeback,
         Site::TagWaiters,
-        Site::Gate,
+        Site::Freeze,
         Site::Legacy,
         Site::Leave,
         Site::Take,
@@ -90,7 +90,7 @@ pub trait Meter {
     /// Somebody takes a lock. [`leave`](Self::leave) follows.
     fn enter(&self, lock: &Held, site: Site);
 
-    /// Somebody takes a lock if it is free. Answers whether it was; [`leave`](Self::leave) follows only then.
+    /// Somebody takes a lock if it is free. Returns whether it was; [`leave`](Self::leave) follows only then.
     fn try_enter(&self, lock: &Held, site: Site) -> bool;
 
     /// It gives the lock back.
@@ -107,7 +107,7 @@ pub trait Meter {
         true
     }
 
-    /// Whoever took a lock last takes in what others leave to it, for as long as it has the lock.
+    /// The last taker of a lock takes in what others leave to it, for as long as it has the lock.
     #[inline(always)]
     fn takes_in(&self) {}
 
@@ -143,7 +143,7 @@ impl Meter for NoMeter {
     fn leave(&self, _: &Held, _: Site) {}
 }
 
-/// To be called for each request under a hold of a lock: tells a meter of those beyond the first.
+/// To be called for each request under a hold of a lock: reports those beyond the first to a meter.
 #[inline]
 pub(crate) fn beyond_the_first(meter: &impl Meter) -> impl FnMut() {
     let mut is_first = true;

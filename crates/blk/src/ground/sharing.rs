@@ -63,7 +63,7 @@ pub trait Lock<T> {
 ///
 /// Each is as weak as its protocol allows, and the protocol says why where its words are declared:
 /// - `Relaxed`: hints, counts, and what a lock or the handing over of a request has put in order already;
-/// - `Acquire` and `Release`: whoever takes a tag sees what was done before it was given back;
+/// - `Acquire` and `Release`: the taker of a tag sees what was done before it was given back;
 /// - `SeqCst`: two threads each write a word and then look at the other's, and one of them must see the other (a freed tag
 ///   and a sleeper, a freed tag and a restart mark, a restart and left-overs). All four accesses have to be.
 pub trait Word {
@@ -73,17 +73,17 @@ pub trait Word {
     fn load(&self, order: Ordering) -> u64;
     /// Overwrites it.
     fn store(&self, value: u64, order: Ordering);
-    /// Sets bits; answers the value before.
+    /// Sets bits; returns the value before.
     fn fetch_or(&self, bits: u64, order: Ordering) -> u64;
-    /// Keeps only the bits of `mask`; answers the value before.
+    /// Keeps only the bits of `mask`; returns the value before.
     fn fetch_and(&self, mask: u64, order: Ordering) -> u64;
-    /// Adds, wrapping; answers the value before.
+    /// Adds, wrapping; returns the value before.
     fn fetch_add(&self, n: u64, order: Ordering) -> u64;
-    /// Subtracts, wrapping; answers the value before.
+    /// Subtracts, wrapping; returns the value before.
     fn fetch_sub(&self, n: u64, order: Ordering) -> u64;
-    /// Overwrites it; answers the value before.
+    /// Overwrites it; returns the value before.
     fn swap(&self, value: u64, order: Ordering) -> u64;
-    /// Overwrites it if it still has its `current` value; answers whether it had. If it had not, that is `Relaxed`.
+    /// Overwrites it if it still has its `current` value; returns whether it had. If it had not, that is `Relaxed`.
     fn compare_exchange(&self, current: u64, value: u64, order: Ordering) -> bool;
 }
 

@@ -74,7 +74,7 @@ impl Nodes {
         self.nodes[id as usize].key
     }
 
-    /// Sets the key of a number that is in no tree, for whoever wants it remembered.
+    /// Sets the key of a number that is in no tree, so that it is remembered.
     #[inline]
     pub fn set_key(&mut self, id: u32, key: u64) {
         self.nodes[id as usize].key = key;
@@ -450,7 +450,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Checks order, colours, parents and black height; answers the numbers in order.
+    /// Checks order, colours, parents and black height; returns the numbers in order.
     fn checked(tree: &SortedTree, nodes: &Nodes) -> Vec<u32> {
         fn walk(nodes: &Nodes, id: u32, parent: u32, out: &mut Vec<u32>) -> u32 {
             if id == NIL {

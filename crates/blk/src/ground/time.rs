@@ -1,4 +1,4 @@
-//! The two clocks of the block layer. Nothing in this crate reads a clock: every call is told the time.
+//! The two clocks of the block layer. Nothing in this crate reads a clock: every call gets the time.
 //!
 //! Linux counts some things in nanoseconds and some in *ticks* of 1/HZ second (mq-deadline's expiries, parts
 //! of bfq), so a moment is a pair: [`Now`].

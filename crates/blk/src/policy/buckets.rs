@@ -44,7 +44,7 @@ impl<Sh: Sharing> Default for Buckets<Sh> {
 
 impl<Sh: Sharing> Buckets<Sh> {
     /// Leaves requests of a CPU to whoever inserts at present; `goes_on` knows of one whose call is over, and whose time is not.
-    /// Answers whether they are taken care of: if not, nobody inserted, or it is not sure that they were seen, and the caller
+    /// Returns whether they are taken care of: if not, nobody inserted, or it is not sure that they were seen, and the caller
     /// has to insert, if only what is in the buckets.
     pub fn leave(
         &self,

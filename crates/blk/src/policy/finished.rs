@@ -21,7 +21,7 @@ impl<Sh: Sharing> FinishedSet<Sh> {
         FinishedSet { summary: zeroes(words.div_ceil(64)), words: zeroes(words) }
     }
 
-    /// Adds an id. The summary bit follows the bit itself, so whoever sees it finds the id. Whoever is given the same slot
+    /// Adds an id. The summary bit follows the bit itself, so a reader that sees it finds the id. The next user of the same slot
     /// anew sees it, because the id is added before its tag is free. It is `SeqCst` for whoever looks afterwards whether
     /// somebody dispatches.
     #[inline]

@@ -1,21 +1,25 @@
 //! What a scheduler is: a [`Scheduler`] decides, alone and without locks, over requests that somebody else keeps for it
-//! ([`Custody`]); [`Serialized`] makes it safe for many CPUs.
+//! ([`RequestStore`]); [`Serialized`] makes it safe for many CPUs.
 
 mod buckets;
-mod custody;
+mod contention_options;
 mod finished;
+mod legacy_hooks;
 mod merge_index;
 mod pending;
+mod replayable;
+mod request_store;
 mod scheduler;
 pub mod sector_order;
 mod serialized;
-mod techniques;
 mod woken;
 
-pub use custody::{BoxedScheduler, Custody, OwnedPolicy};
+pub use contention_options::{ContentionOptions, Insertion};
+pub use legacy_hooks::{LegacyHooks, MayQueue};
+pub use replayable::Replayable;
+pub use request_store::{BoxedScheduler, OwnedPolicy, RequestStore};
 pub use scheduler::{
-    Choice, Completions, ElevatorCx, MayQueue, Needs, News, Place, PolicyCx, Requests, Scheduler, Wishes,
+    Choice, Completions, ElevatorCx, Needs, Place, PolicyCx, RequestedActions, Requests, Scheduler, SchedulerEvent,
 };
-pub use serialized::{Draws, Serialized};
-pub use techniques::{Insertion, Techniques};
+pub use serialized::{DispatchBatch, Serialized};
 pub use woken::WokenHctxs;

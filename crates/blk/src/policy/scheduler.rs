@@ -1,10 +1,11 @@
 //! The policy: what an I/O scheduler decides, as a single-threaded state machine.
 //!
-//! This is the trait that somebody implements to try an idea. Required are [`insert`](Scheduler::insert),
+//! This is the trait to implement for trying an idea. Four functions are required: [`insert`](Scheduler::insert),
 //! [`dispatch`](Scheduler::dispatch), [`finish`](Scheduler::finish) and [`has_work`](Scheduler::has_work);
-//! everything else has a default. A policy knows nothing of locks, tags, hardware or threads: it is called by one
-//! caller at a time, told the time, and works on request *ids*; the requests themselves stay where
-//! [`Requests`] holds them.
+//! everything else has a default. Functions that begin with `on_` are notifications, all others questions or commands.
+//! What only a single queue calls is in [`LegacyHooks`], and what a replay needs in [`Replayable`](super::Replayable).
+//! A policy knows nothing of locks, tags, hardware or threads: one caller at a time calls it and passes it the time, and it
+//! works on request *ids*; the requests themselves stay where [`Requests`] holds them.
 
 use crate::bio::Bio;
 use crate::bio::ioprio::IoPriority;
@@ -14,6 +15,7 @@ use crate::ground::tunables::{StoreError, Tunable};
 use crate::request::merge::Edge;
 use crate::request::{Request, Rq};
 
+use super::legacy_hooks::LegacyHooks;
 use super::woken::WokenHctxs;
 use crate::watch::reason::Reason;
 
@@ -64,7 +66,7 @@ impl Requests {
         self.held[id.index()].is_some()
     }
 
-    /// Takes a request into custody.
+    /// Takes a request in.
     #[inline]
     pub fn hold(&mut self, rq: Rq) {
         let id = rq.id();
@@ -102,9 +104,9 @@ impl Requests {
     }
 }
 
-/// What a policy wishes of its surroundings during a call.
+/// The actions that a policy requests of its caller during a call.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Wishes {
+pub struct RequestedActions {
     /// Set the policy's one timer to this moment; it replaces an earlier setting.
     pub set_timer: Option<Instant>,
     /// Switch the timer off. Ignored if `set_timer` is given too.
@@ -115,33 +117,38 @@ pub struct Wishes {
     pub run_hctxs: WokenHctxs,
 }
 
-/// What a call into an elevator takes.
+/// The context of a call into an elevator.
 pub struct ElevatorCx<'a> {
     /// The time. Under a plug the nanosecond clock may stand still.
     pub now: Now,
     /// The CPU that the call runs on.
     pub cpu: CpuId,
     /// What the policy asks for.
-    pub wishes: &'a mut Wishes,
+    pub requested: &'a mut RequestedActions,
     /// Requests that others have absorbed: the caller releases them.
     pub freed: &'a mut Vec<Rq>,
 }
 
 impl ElevatorCx<'_> {
-    /// For a call on CPU 0 whose wishes nobody carries out: of a replay, a test, or when there is nothing to wish for.
+    /// For a call on CPU 0 whose requested actions are dropped: of a replay, a test, or when there are none.
     pub fn alone<R>(now: Now, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
-        body(&mut ElevatorCx { now, cpu: CpuId(0), wishes: &mut Wishes::default(), freed: &mut Vec::new() })
+        body(&mut ElevatorCx {
+            now,
+            cpu: CpuId(0),
+            requested: &mut RequestedActions::default(),
+            freed: &mut Vec::new(),
+        })
     }
 }
 
-/// What a policy sees of the world during a call.
+/// The context of a call into a policy.
 pub struct PolicyCx<'a> {
     /// The time. Under a plug the nanosecond clock may stand still.
     pub now: Now,
     /// The requests that it holds.
     pub requests: &'a Requests,
     /// What it asks for.
-    pub wishes: &'a mut Wishes,
+    pub requested: &'a mut RequestedActions,
 }
 
 impl PolicyCx<'_> {
@@ -162,7 +169,7 @@ pub enum Place {
     Head,
 }
 
-/// The answer to the question for the next request.
+/// What [`dispatch`](Scheduler::dispatch) returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Choice {
     /// The request, or nothing although there may be work.
@@ -180,12 +187,12 @@ pub enum Completions {
     Deferred,
 }
 
-/// What a policy needs from its surroundings, asked once when it is attached.
+/// What a policy needs from its caller, asked once when it is attached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
     /// How it learns of completions.
     pub completions: Completions,
-    /// Whether [`Scheduler::bio_arrived`] and [`Scheduler::allow_merge`] must be called.
+    /// Whether [`Scheduler::on_bio`] and [`Scheduler::allow_merge`] must be called.
     pub bios: bool,
     /// Whether [`Scheduler::prepare`] must be called.
     pub preparation: bool,
@@ -200,8 +207,6 @@ pub struct Needs {
     pub single_dispatch: bool,
     /// Whether it holds write-back up itself, so that the queue should not (`queue/wbt_lat_usec`).
     pub disables_wbt: bool,
-    /// Whether what it gives out is sorted into the dispatch queue, and not appended (legacy queues only).
-    pub dispatches_sorted: bool,
 }
 
 impl Default for Needs {
@@ -215,26 +220,13 @@ impl Default for Needs {
             async_percent: 100,
             single_dispatch: true,
             disables_wbt: false,
-            dispatches_sorted: false,
         }
     }
 }
 
-/// What a policy says to the allocation of a request (legacy queues only).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum MayQueue {
-    /// By the ordinary limits.
-    #[default]
-    May,
-    /// Beyond the soft limit: the policy waits for just this request.
-    Must,
-    /// Not now.
-    No,
-}
-
-/// What a policy may be told besides the life of requests.
+/// A notification that is not about a request: rare, and of interest to few policies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum News {
+pub enum SchedulerEvent {
     /// `nr_requests` is this now: tags per hardware queue, and bits in a word of the tag bitmap.
     Depths {
         /// Tags per hardware queue.
@@ -260,7 +252,7 @@ pub enum News {
         /// Where to.
         cgroup: CgroupId,
     },
-    /// A cgroup exists: where it stands in the hierarchy. Told before it does I/O; one that is not told of is a child of
+    /// A cgroup exists: where it stands in the hierarchy. Comes before its first I/O; a cgroup without this event is a child of
     /// the root.
     CgroupAdded {
         /// The new one.
@@ -286,16 +278,16 @@ pub enum News {
     },
 }
 
-/// An I/O scheduler's policy. It is a single-threaded state machine; who calls it, holds its requests and locks is not its business.
+/// An I/O scheduler's policy. It is a single-threaded state machine; locking and the storage of requests are its caller's.
 pub trait Scheduler {
-    /// What it needs from its surroundings.
+    /// What it needs from its caller.
     fn needs(&self) -> Needs {
         Needs::default()
     }
 
     // --- the required part ---
 
-    /// Takes the request `id`, which is already held. [`arrived`](Self::arrived) may have been called for it before.
+    /// Takes the request `id`, which is already held. [`on_arrived`](Self::on_arrived) may have been called for it before.
     fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place);
 
     /// Chooses the next request for `hctx` and forgets it, or says why there is none. May give any hardware queue
@@ -306,13 +298,13 @@ pub trait Scheduler {
     /// The request itself is no longer here.
     fn finish(&mut self, cx: &mut PolicyCx<'_>, id: RqId);
 
-    /// Whether [`dispatch`](Self::dispatch) is worth asking. May err towards yes.
+    /// Whether [`dispatch`](Self::dispatch) is worth a call. May be true although that returns nothing.
     fn has_work(&self) -> bool;
 
     // --- merging ---
 
     /// A bio has arrived and is about to look for a request to join.
-    fn bio_arrived(&mut self, _cx: &mut PolicyCx<'_>, _bio: &Bio) {}
+    fn on_bio(&mut self, _cx: &mut PolicyCx<'_>, _bio: &Bio) {}
 
     /// Whether `bio` may join the request `id`.
     fn allow_merge(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId, _bio: &Bio) -> bool {
@@ -335,11 +327,11 @@ pub trait Scheduler {
     }
 
     /// The request `id` has grown at `edge`: if that was the front its sector has changed.
-    fn grown(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId, _edge: Edge) {}
+    fn on_grown(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId, _edge: Edge) {}
 
     /// `survivor` is about to absorb the request `absorbed`, which was inserted and leaves the policy now. Both are
     /// still held and unchanged. A [`finish`](Self::finish) of `absorbed` follows.
-    fn absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, _absorbed: RqId) {}
+    fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, _absorbed: RqId) {}
 
     /// Whether the request `first` may absorb `second`, which begins where it ends. `second` may be on its way in. Not asked while
     /// both are, unless the policy wants to know of [bios](Needs::bios) or [prepares](Needs::preparation).
@@ -350,17 +342,12 @@ pub trait Scheduler {
     // --- the life of a request around the required part ---
 
     /// A request is about to be inserted. It is not held yet: it may still be absorbed by a queued one, and then
-    /// [`dropped`](Self::dropped) follows instead of [`insert`](Self::insert).
-    fn arrived(&mut self, _cx: &mut PolicyCx<'_>, _rq: &Request) {}
+    /// [`on_dropped`](Self::on_dropped) follows instead of [`insert`](Self::insert).
+    fn on_arrived(&mut self, _cx: &mut PolicyCx<'_>, _rq: &Request) {}
 
-    /// A request that had [arrived](Self::arrived) was absorbed by a queued one, so that it is never inserted. No
+    /// A request that had [arrived](Self::on_arrived) was absorbed by a queued one, so that it is never inserted. No
     /// [`finish`](Self::finish) follows.
-    fn dropped(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
-
-    /// A request is about to be allocated (legacy queues only): by which limits?
-    fn may_queue(&mut self, _cx: &mut PolicyCx<'_>, _bio: &Bio) -> MayQueue {
-        MayQueue::May
-    }
+    fn on_dropped(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
 
     /// How many scheduler tags an allocation may use, if not all.
     fn limit_depth(&mut self, _cx: &mut PolicyCx<'_>, _bio: &Bio) -> Option<u32> {
@@ -370,31 +357,20 @@ pub trait Scheduler {
     /// A request was allocated; it is not inserted yet and may never be.
     fn prepare(&mut self, _cx: &mut PolicyCx<'_>, _rq: &Request) {}
 
-    /// Gives out everything, in the policy's order but without waiting for anything: the scheduler is about to be
-    /// changed, or something must go behind all that is queued (legacy queues only).
-    fn drain(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId, out: &mut Vec<RqId>) {
-        while let Some(id) = self.dispatch(cx, hctx).rq {
-            out.push(id);
-        }
-    }
-
-    /// A request that was given out comes back; an insertion at the head follows.
-    fn requeued(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
-
-    /// The driver has looked at a request that was given out (legacy queues only).
-    fn started(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
+    /// A dispatched request comes back; an insertion at the head follows.
+    fn on_requeued(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId) {}
 
     // --- everything else that can happen ---
 
     /// The policy's timer has come.
-    fn timer(&mut self, _cx: &mut PolicyCx<'_>) {}
+    fn on_timer(&mut self, _cx: &mut PolicyCx<'_>) {}
 
     /// Request ids below `capacity` will come from now on: a policy that keeps tables by id makes room. It has no request
     /// when this is called.
     fn grow(&mut self, _capacity: u32) {}
 
-    /// Something happened that is rare and that few policies want to know.
-    fn told(&mut self, _cx: &mut PolicyCx<'_>, _news: News) {}
+    /// Something rare has happened.
+    fn on_event(&mut self, _cx: &mut PolicyCx<'_>, _event: SchedulerEvent) {}
 
     // --- tunables ---
 
@@ -411,9 +387,10 @@ pub trait Scheduler {
         Err(StoreError::Unknown)
     }
 
-    // --- conformance ---
+    // --- the single queue ---
 
-    /// Makes `id` the request that was chosen, as if [`dispatch`](Self::dispatch) had answered it: used to go on
-    /// after a recorded kernel decided differently.
-    fn adopt(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId, id: RqId);
+    /// Its hooks for the single queue of Linux up to 4.20, if it has any: then it returns itself.
+    fn legacy_hooks(&mut self) -> Option<&mut dyn LegacyHooks> {
+        None
+    }
 }

@@ -10,7 +10,7 @@ use std::cell::Cell;
 /// Pairs of a block. A block that is full is split in two.
 const BLOCK: usize = 32;
 
-/// A block is searched by its four groups of so many pairs.
+/// A block is searched by its four groups of this many pairs.
 const GROUP: usize = BLOCK / 4;
 
 /// Counters of [`Starts`].
@@ -49,7 +49,7 @@ struct Position {
     index: usize,
 }
 
-/// How many pairs there are of each class of sectors: most questions for an exact sector are answered "none" by it.
+/// How many pairs there are of each class of sectors: it settles most look-ups of an exact sector.
 #[derive(Clone, Debug)]
 struct Starts([u16; COUNTERS]);
 
@@ -191,7 +191,7 @@ impl SectorOrder {
         block.insert(block.below(sector + 1), Pair { sector, id });
     }
 
-    /// Takes `id`, which was inserted with `sector`, out. Answers whether it was there.
+    /// Takes `id`, which was inserted with `sector`, out. Returns whether it was there.
     #[inline]
     pub fn remove(&mut self, id: u32, sector: u64) -> bool {
         let Some(at) = self.position(id, sector) else { return false };

@@ -1,6 +1,6 @@
 //! A policy behind one lock of its own.
 //!
-//! The lock around the policy's custody, what the hot path may know without the lock (is there work? how deep may it
+//! The lock around the policy's store, what the hot path may know without the lock (is there work? how deep may it
 //! allocate?), and how completions get in. Every public call takes the policy's lock at most once and no other lock
 //! meanwhile, so that it is one *step* of the way.
 
@@ -17,11 +17,11 @@ use crate::request::{Marks, Request, Rq};
 use crate::tags::Depth;
 
 use super::buckets::Buckets;
-use super::custody::{Custody, OwnedPolicy};
+use super::contention_options::ContentionOptions;
 use super::finished::FinishedSet;
 use super::pending::Pending;
-use super::scheduler::{Completions, ElevatorCx, Needs, News, PolicyCx, Scheduler as _};
-use super::techniques::Techniques;
+use super::request_store::{OwnedPolicy, RequestStore};
+use super::scheduler::{Completions, ElevatorCx, Needs, PolicyCx, Scheduler as _, SchedulerEvent};
 use crate::watch::reason::Reason;
 
 mod insertion;
@@ -29,20 +29,20 @@ mod insertion;
 /// A policy and what it needs around it.
 pub struct Serialized<S, Sh: Sharing> {
     needs: Needs,
-    custody: Sh::Lock<Custody<S>>,
-    /// Whether dispatching is worth the lock. `Relaxed`: it is written under the lock, so whoever has inserted something
+    store: Sh::Lock<RequestStore<S>>,
+    /// Whether dispatching is worth the lock. `Relaxed`: it is written under the lock, so a CPU that has inserted something
     /// sees that there is work, or what a later holder of the lock has made of it. Others may overlook work for a while:
-    /// whoever brings it dispatches afterwards, or asks for a run.
+    /// the CPU that brings it dispatches afterwards, or asks for a run.
     has_work: Sh::Word,
-    /// Whether it is worth the lock to look whether a bio can be merged. `Relaxed`: whoever overlooks a request makes one of its
+    /// Whether it is worth the lock to look whether a bio can be merged. `Relaxed`: a bio that overlooks a request becomes one of its
     /// own.
     meets_bios: Sh::Word,
     /// Shallow depth for reads, sync others and async others; [`NO_LIMIT`] for none. Three hints, each for itself.
     depths: [Sh::Word; 3],
     finished: FinishedSet<Sh>,
-    techniques: Techniques,
-    /// Whether some CPU asks for requests, with [`Techniques::single_dispatcher`]. `SeqCst`, as is the set of those that have
-    /// finished: whoever ends a request and then finds this set is seen by whoever clears this and then looks into the set.
+    techniques: ContentionOptions,
+    /// Whether some CPU asks for requests, with [`ContentionOptions::single_dispatcher`]. `SeqCst`, as is the set of those that have
+    /// finished: a CPU that ends a request and then finds this set is seen by the one that clears this and then looks into the set.
     dispatching: Sh::Word,
     buckets: Buckets<Sh>,
     pending: Pending<Sh>,
@@ -57,13 +57,13 @@ impl<W: Word> Drop for Turn<'_, W> {
     }
 }
 
-/// Who draws requests under one hold of the lock.
-pub trait Draws {
+/// Dispatches requests under one hold of the lock.
+pub trait DispatchBatch {
     /// Whether another one can be taken.
-    fn may_draw(&mut self) -> bool;
+    fn may_dispatch(&mut self) -> bool;
 
-    /// One was drawn, or none. Answers whether to go on.
-    fn drawn(&mut self, rq: Option<Rq>, reason: Reason) -> bool;
+    /// One was dispatched, or none. Returns whether to go on.
+    fn on_dispatched(&mut self, rq: Option<Rq>, reason: Reason) -> bool;
 }
 
 const NO_LIMIT: u64 = u64::MAX;
@@ -84,31 +84,31 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         let needs = policy.policy().needs();
         let serialized: Self = Serialized {
             needs,
-            custody: Sh::Lock::new(Custody::new(policy, capacity)),
+            store: Sh::Lock::new(RequestStore::new(policy, capacity)),
             has_work: Sh::Word::new(0),
             meets_bios: Sh::Word::new(1),
             depths: [NO_LIMIT; 3].map(Sh::Word::new),
             finished: FinishedSet::new(capacity),
-            techniques: Techniques::default(),
+            techniques: ContentionOptions::default(),
             dispatching: Sh::Word::new(0),
             buckets: Buckets::default(),
             pending: Pending::default(),
         };
-        serialized.custody.aside(|custody| serialized.publish_depths(custody));
+        serialized.store.aside(|store| serialized.publish_depths(store));
         serialized
     }
 
     /// With these techniques against contention.
     #[must_use]
-    pub fn with(mut self, techniques: Techniques) -> Self {
+    pub fn with(mut self, techniques: ContentionOptions) -> Self {
         self.techniques = techniques;
         self
     }
 
-    /// Whether requests are drawn [in batches](Self::dispatch_batch).
+    /// Whether requests are dispatched [in batches](Self::dispatch_batch).
     #[inline]
     #[must_use]
-    pub fn draws_batches(&self) -> bool {
+    pub fn dispatches_batches(&self) -> bool {
         self.techniques.batch_dispatch
     }
 
@@ -118,42 +118,42 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         &self.needs
     }
 
-    /// Takes the lock, lets the policy learn what has ended meanwhile, runs `body`, publishes whether there is work.
+    /// Takes the lock, notifies the policy of completions meanwhile, runs `body`, publishes whether there is work.
     #[inline]
     fn locked<R>(
         &self,
         meter: &impl Meter,
         site: Site,
         cx: &mut ElevatorCx<'_>,
-        body: impl FnOnce(&mut Custody<S>, &mut ElevatorCx<'_>) -> R,
+        body: impl FnOnce(&mut RequestStore<S>, &mut ElevatorCx<'_>) -> R,
     ) -> R {
-        self.custody.with(meter, site, |custody| self.under_lock(custody, cx, body))
+        self.store.with(meter, site, |store| self.under_lock(store, cx, body))
     }
 
     #[inline]
     fn under_lock<R>(
         &self,
-        custody: &mut Custody<S>,
+        store: &mut RequestStore<S>,
         cx: &mut ElevatorCx<'_>,
-        body: impl FnOnce(&mut Custody<S>, &mut ElevatorCx<'_>) -> R,
+        body: impl FnOnce(&mut RequestStore<S>, &mut ElevatorCx<'_>) -> R,
     ) -> R {
         if self.defers() {
-            self.learn_ends(custody, cx);
+            self.learn_ends(store, cx);
         }
-        let answer = body(custody, cx);
-        self.has_work.store(u64::from(custody.policy().has_work()), Relaxed);
-        self.meets_bios.store(u64::from(custody.meets_bios()), Relaxed);
+        let answer = body(store, cx);
+        self.has_work.store(u64::from(store.policy().has_work()), Relaxed);
+        self.meets_bios.store(u64::from(store.meets_bios()), Relaxed);
         answer
     }
 
     /// Publishes the tag limits, so that allocation need not ask under the lock.
-    fn publish_depths(&self, custody: &mut Custody<S>) {
+    fn publish_depths(&self, store: &mut RequestStore<S>) {
         let probes = [(Op::Read, false), (Op::Write, true), (Op::Write, false)];
         for (word, (op, sync)) in self.depths.iter().zip(probes) {
             let flags = if sync { BioFlags::SYNC } else { BioFlags::NONE };
             let bio = Bio { flags, ..Bio::new(op, Sector(0), 0) };
             let limit =
-                ElevatorCx::alone(Now::default(), |cx| custody.call(cx, |policy, cx| policy.limit_depth(cx, &bio)));
+                ElevatorCx::alone(Now::default(), |cx| store.call(cx, |policy, cx| policy.limit_depth(cx, &bio)));
             word.store(limit.map_or(NO_LIMIT, u64::from), Relaxed);
         }
     }
@@ -167,16 +167,16 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         rules: &MergeRules,
         bio: &mut Option<Bio>,
     ) -> Option<Edge> {
-        let merge = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| {
+        let merge = |store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>| {
             // Only what the policy has can be found.
-            self.take_pending(meter, custody, cx);
-            custody.merge_bio(cx, rules, bio)
+            self.take_pending(meter, store, cx);
+            store.merge_bio(cx, rules, bio)
         };
         if self.techniques.try_merge {
             if self.meets_bios.load(Relaxed) == 0 && !self.pending.is_filled() {
                 return None;
             }
-            let merged = self.custody.try_with(meter, Site::Merge, |custody| self.under_lock(custody, cx, merge));
+            let merged = self.store.try_with(meter, Site::Merge, |store| self.under_lock(store, cx, merge));
             return merged.flatten();
         }
         self.locked(meter, Site::Merge, cx, merge)
@@ -185,51 +185,51 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     /// Asks the policy for the next request.
     #[inline]
     pub fn dispatch(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
-        let drawn = self.as_dispatcher(
+        let dispatched = self.as_dispatcher(
             meter,
             cx,
             |(rq, _): &(Option<Rq>, Reason)| rq.is_none(),
-            |custody, cx| Self::draw(custody, cx, hctx),
+            |store, cx| Self::dispatch_one(store, cx, hctx),
         );
-        drawn.unwrap_or((None, Reason::Elsewhere))
+        dispatched.unwrap_or((None, Reason::Elsewhere))
     }
 
-    /// Asks the policy for requests under one hold of the lock, at most so many.
+    /// Asks the policy for at most `most` requests under one hold of the lock.
     pub fn dispatch_batch(
         &self,
         meter: &impl Meter,
         cx: &mut ElevatorCx<'_>,
         hctx: HctxId,
         most: u32,
-        draws: &mut impl Draws,
+        batch: &mut impl DispatchBatch,
     ) {
         let mut left = most;
-        let draw_all = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| {
+        let dispatch_all = |store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>| {
             while left > 0 {
-                if !custody.policy().has_work() {
+                if !store.policy().has_work() {
                     return true;
                 }
-                if !draws.may_draw() {
+                if !batch.may_dispatch() {
                     return false;
                 }
                 if left < most {
                     meter.another();
                 }
                 left -= 1;
-                let (rq, reason) = Self::draw(custody, cx, hctx);
+                let (rq, reason) = Self::dispatch_one(store, cx, hctx);
                 let is_nothing = rq.is_none();
-                if !draws.drawn(rq, reason) {
+                if !batch.on_dispatched(rq, reason) {
                     return is_nothing;
                 }
             }
             false
         };
-        self.as_dispatcher(meter, cx, |is_nothing| *is_nothing, draw_all);
+        self.as_dispatcher(meter, cx, |is_nothing| *is_nothing, dispatch_all);
     }
 
     #[inline]
-    fn draw(custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
-        let (mut rq, reason) = custody.dispatch(cx, hctx);
+    fn dispatch_one(store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>, hctx: HctxId) -> (Option<Rq>, Reason) {
+        let (mut rq, reason) = store.dispatch(cx, hctx);
         if let Some(rq) = &mut rq {
             rq.marks.set(Marks::STARTED);
         }
@@ -243,15 +243,15 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         meter: &impl Meter,
         cx: &mut ElevatorCx<'_>,
         is_nothing: impl Fn(&R) -> bool,
-        mut body: impl FnMut(&mut Custody<S>, &mut ElevatorCx<'_>) -> R,
+        mut body: impl FnMut(&mut RequestStore<S>, &mut ElevatorCx<'_>) -> R,
     ) -> Option<R> {
         if !self.techniques.single_dispatcher {
-            return Some(self.locked(meter, Site::Dispatch, cx, |custody, cx| {
-                self.take_pending(meter, custody, cx);
-                body(custody, cx)
+            return Some(self.locked(meter, Site::Dispatch, cx, |store, cx| {
+                self.take_pending(meter, store, cx);
+                body(store, cx)
             }));
         }
-        if !self.custody.may_ask(meter) {
+        if !self.store.may_ask(meter) {
             return None;
         }
         // Looked at first, so that those who come in vain leave the cache line where it is.
@@ -259,39 +259,39 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
             return None;
         }
         let turn = Turn(&self.dispatching);
-        Some(self.locked(meter, Site::Dispatch, cx, |custody, cx| {
-            self.take_pending(meter, custody, cx);
-            let mut answer = body(custody, cx);
+        Some(self.locked(meter, Site::Dispatch, cx, |store, cx| {
+            self.take_pending(meter, store, cx);
+            let mut answer = body(store, cx);
             drop(turn);
-            // What ended or came meanwhile may be what the policy waits for, and whoever brought it has met the turn.
-            while is_nothing(&answer) && self.learn_news(meter, custody, cx) {
-                answer = body(custody, cx);
+            // What ended or came meanwhile may be what the policy waits for, and the CPU that brought it has met the turn.
+            while is_nothing(&answer) && self.learn_news(meter, store, cx) {
+                answer = body(store, cx);
             }
             answer
         }))
     }
 
-    /// Tells the policy of what ended and came without its lock. Answers whether anything did.
-    fn learn_news(&self, meter: &impl Meter, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>) -> bool {
+    /// Passes on to the policy what ended and came without its lock. Returns whether anything did.
+    fn learn_news(&self, meter: &impl Meter, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) -> bool {
         let (has_ended, has_come) = (self.defers() && !self.finished.is_empty(), self.pending.is_filled());
         if has_ended {
-            self.learn_ends(custody, cx);
+            self.learn_ends(store, cx);
         }
-        self.take_pending(meter, custody, cx);
+        self.take_pending(meter, store, cx);
         has_ended || has_come
     }
 
-    /// Tells the policy what has ended.
+    /// Notifies the policy of completions.
     #[inline]
-    fn learn_ends(&self, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>) {
-        self.finished.drain(|id| custody.call(cx, |policy, cx| policy.finish(cx, id)));
+    fn learn_ends(&self, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) {
+        self.finished.drain(|id| store.call(cx, |policy, cx| policy.finish(cx, id)));
     }
 
     /// Whether dispatching is worth the lock. Never takes it.
     #[inline]
     #[must_use]
     pub fn has_work(&self) -> bool {
-        // In this order: whoever takes the lists says that there is work before they are empty.
+        // In this order: the taker of the lists says that there is work before they are empty.
         self.pending.is_filled() || self.has_work.load(Relaxed) != 0
     }
 
@@ -299,9 +299,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     #[inline]
     pub fn limit_depth(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, bio: &Bio) -> Depth {
         let limit = if self.needs.depth_by_context {
-            self.locked(meter, Site::Elevator, cx, |custody, cx| {
-                custody.call(cx, |policy, cx| policy.limit_depth(cx, bio))
-            })
+            self.locked(meter, Site::Elevator, cx, |store, cx| store.call(cx, |policy, cx| policy.limit_depth(cx, bio)))
         } else {
             match self.depths[depth_kind(bio)].load(Relaxed) {
                 NO_LIMIT => None,
@@ -315,7 +313,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     #[inline]
     pub fn prepare(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, rq: &Request) {
         if self.needs.preparation {
-            self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, |policy, cx| policy.prepare(cx, rq)));
+            self.locked(meter, Site::Elevator, cx, |store, cx| store.call(cx, |policy, cx| policy.prepare(cx, rq)));
         }
     }
 
@@ -325,8 +323,8 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         if self.defers() {
             return self.finished.add(id);
         }
-        let tell = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| {
-            custody.call(cx, |policy, cx| policy.finish(cx, id));
+        let tell = |store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>| {
+            store.call(cx, |policy, cx| policy.finish(cx, id));
         };
         match self.needs.completions {
             Completions::AtOnce => self.locked(meter, Site::Finish, cx, tell),
@@ -342,21 +340,21 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     }
 
     /// A request that was given out comes back; its insertion follows.
-    pub fn requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
-        self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, |policy, cx| policy.requeued(cx, id)));
+    pub fn on_requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+        self.locked(meter, Site::Elevator, cx, |store, cx| store.call(cx, |policy, cx| policy.on_requeued(cx, id)));
     }
 
     /// The policy's timer has come.
-    pub fn timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
-        self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, |policy, cx| policy.timer(cx)));
+    pub fn on_timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
+        self.locked(meter, Site::Elevator, cx, |store, cx| store.call(cx, |policy, cx| policy.on_timer(cx)));
     }
 
-    /// Tells the policy of something.
-    pub fn tell(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, news: News) {
-        self.locked(meter, Site::Elevator, cx, |custody, cx| {
-            custody.call(cx, |policy, cx| policy.told(cx, news));
-            if matches!(news, News::Depths { .. }) {
-                self.publish_depths(custody);
+    /// Notifies the policy of an event.
+    pub fn notify(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, event: SchedulerEvent) {
+        self.locked(meter, Site::Elevator, cx, |store, cx| {
+            store.call(cx, |policy, cx| policy.on_event(cx, event));
+            if matches!(event, SchedulerEvent::Depths { .. }) {
+                self.publish_depths(store);
             }
         });
     }
@@ -364,31 +362,31 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     /// The smallest shallow depth that the policy will ask for now.
     #[must_use]
     pub fn min_shallow(&self) -> Option<u32> {
-        self.custody.aside(|custody| custody.policy().needs().min_shallow)
+        self.store.aside(|store| store.policy().needs().min_shallow)
     }
 
-    /// Calls the policy itself: for whoever plays block layer, a replay or a test.
+    /// Calls the policy itself: for a replay or a test that stands in for the block layer.
     pub fn with_policy(
         &self,
         meter: &impl Meter,
         cx: &mut ElevatorCx<'_>,
         what: impl FnOnce(&mut S::Policy, &mut PolicyCx<'_>),
     ) {
-        self.locked(meter, Site::Elevator, cx, |custody, cx| custody.call(cx, what));
+        self.locked(meter, Site::Elevator, cx, |store, cx| store.call(cx, what));
     }
 
     /// Request ids below `capacity` will come from now on. Nothing is held, and nobody else is here.
     pub fn grow(&mut self, capacity: u32) {
-        // What has ended and was not told of yet.
+        // Completions that the policy does not know of yet.
         ElevatorCx::alone(Now::default(), |cx| self.locked(&NoMeter, Site::Elevator, cx, |_, _| {}));
         self.finished = FinishedSet::new(capacity);
-        self.custody.aside(|custody| custody.grow(capacity));
+        self.store.aside(|store| store.grow(capacity));
     }
 
     /// The policy's tunables, and what each shows now.
     #[must_use]
     pub fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
-        self.custody.aside(|custody| custody.policy().tunables())
+        self.store.aside(|store| store.policy().tunables())
     }
 
     /// Writes a tunable, with the kernel's parsing, clamping and errors.
@@ -402,9 +400,9 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         name: &str,
         text: &str,
     ) -> Result<(), StoreError> {
-        self.locked(meter, Site::Elevator, cx, |custody, cx| {
-            custody.call(cx, |policy, cx| policy.set_tunable(cx, name, text))?;
-            self.publish_depths(custody);
+        self.locked(meter, Site::Elevator, cx, |store, cx| {
+            store.call(cx, |policy, cx| policy.set_tunable(cx, name, text))?;
+            self.publish_depths(store);
             Ok(())
         })
     }

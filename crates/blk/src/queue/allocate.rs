@@ -1,7 +1,7 @@
 //! A request for a bio: a tag, or a place among those who wait for one (BL-30, BL-31).
 
-use super::regime::Current;
-use super::submission::Submission;
+use super::state::Current;
+use super::submission::QueueSubmission;
 use crate::bio::{Bio, is_flush_type};
 use crate::caller::env::{Cx, Env};
 use crate::ground::ids::{CpuId, HctxId};
@@ -24,22 +24,22 @@ pub(super) struct Wanted {
 impl<Sh: Sharing> Current<'_, Sh> {
     /// The tags that allocation takes from.
     pub(super) fn allocation_tags(&self, hctx: HctxId) -> &Tags<Sh> {
-        self.regime.scheduler_tags_of(hctx).unwrap_or_else(|| self.driver_tags.of(hctx))
+        self.state.scheduler_tags_of(hctx).unwrap_or_else(|| self.driver_tags.of(hctx))
     }
 
     /// What the bio under way is to be given a request with, if there is a bio.
     #[inline]
-    pub(super) fn wanted<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Wanted> {
+    pub(super) fn wanted<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Option<Wanted> {
         let bio = submission.bio.as_ref()?;
         let hctx = self.hctx_for(cx.cpu, bio);
         let is_flush = is_flush_type(bio.op, bio.flags);
-        let by_passes = self.regime.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
+        let by_passes = self.state.elevator.is_none() || (is_flush && self.generation.flushes_bypass_scheduler);
         let uses_elevator = !by_passes;
         let depth = match submission.depth.take() {
             Some(kept) => kept,
             None if uses_elevator => {
-                let depth = self.regime.elevator.limit_depth(cx.meter, &mut cx.elevator(), bio);
-                cx.take_wishes();
+                let depth = self.state.elevator.limit_depth(cx.meter, &mut cx.elevator(), bio);
+                cx.take_requested();
                 depth
             }
             None => Depth::Full,
@@ -50,9 +50,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Takes a tag that the request can be made with.
     #[inline]
     pub(super) fn take_allocation_tag(self, cpu: CpuId, wanted: Wanted) -> Option<u32> {
-        match self.regime.scheduler_tags_of(wanted.hctx) {
+        match self.state.scheduler_tags_of(wanted.hctx) {
             Some(tags) => tags.try_take(cpu, wanted.depth),
-            None => self.driver_tags.try_allocate(cpu, wanted.hctx, self.regime.driver_depth),
+            None => self.driver_tags.try_allocate(cpu, wanted.hctx, self.state.driver_depth),
         }
     }
 
@@ -67,16 +67,16 @@ impl<Sh: Sharing> Current<'_, Sh> {
         tag: u32,
     ) -> Rq {
         let now = self.time_under(plug, cx.now);
-        let mut rq = self.regime.pool.take(self.regime.slot(hctx, tag));
+        let mut rq = self.state.pool.take(self.state.slot(hctx, tag));
         rq.found(bio, now.at);
         rq.ctx = cx.cpu;
         rq.hctx = hctx;
         // Written as a whole: a processor that reads back what it has just written in parts has to wait.
         rq.marks = if uses_elevator { marks.with(Marks::USES_ELEVATOR) } else { marks };
         if uses_elevator {
-            self.regime.elevator.prepare(cx.meter, &mut cx.scratch.elevator(now, cx.cpu), &rq);
-            cx.take_wishes();
-        } else if self.regime.elevator.is_none() {
+            self.state.elevator.prepare(cx.meter, &mut cx.scratch.elevator(now, cx.cpu), &rq);
+            cx.take_requested();
+        } else if self.state.elevator.is_none() {
             rq.driver_tag = Some(tag);
         }
         cx.event(Event::GetRq(&rq));
@@ -90,7 +90,12 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Gives up the old place in line, if the wake-up did not come from there. A wake-up for other tags than those of the `wanted`
     /// hardware queue goes to the next sleeper.
     #[inline]
-    pub(super) fn leave_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, wanted: Option<HctxId>) {
+    pub(super) fn leave_line<E: Env>(
+        self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut QueueSubmission,
+        wanted: Option<HctxId>,
+    ) {
         let Some((hctx, place)) = submission.slept.take() else { return };
         let tags = self.allocation_tags(hctx);
         let was_woken = !tags.leave_place(cx.meter, place);
@@ -103,7 +108,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     }
 
     /// The hardware queue that the bio under way takes.
-    pub(super) fn hctx_of_submission(self, cpu: CpuId, submission: &Submission) -> HctxId {
+    pub(super) fn hctx_of_submission(self, cpu: CpuId, submission: &QueueSubmission) -> HctxId {
         submission.bio.as_ref().map_or_else(|| self.hctx_of(cpu), |bio| self.hctx_for(cpu, bio))
     }
 }

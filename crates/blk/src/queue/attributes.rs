@@ -2,13 +2,13 @@
 //! requests, and the scheduler's own.
 
 use super::Queue;
-use super::regime::Current;
+use super::state::Current;
 use crate::drive::effects::Effects;
 use crate::ground::ids::CpuId;
 use crate::ground::kernel::SysfsGeneration;
 use crate::ground::sharing::{ReadMostly, Sharing};
 use crate::ground::time::Now;
-use crate::policy::News;
+use crate::policy::SchedulerEvent;
 use crate::schedulers::{Layer, NONE};
 use crate::sysfs::{self, AttributeError, number, timeout};
 
@@ -38,11 +38,11 @@ impl<Sh: Sharing> Queue<Sh> {
             file => match file.strip_prefix("iosched/") {
                 Some(tunable) => self.set_tunable(now, tunable, text, effects)?,
                 None => {
-                    let rotational = self.regime.change(|regime| {
-                        sysfs::store(&mut regime.rules, &device.config.limits, &device.generation, file, text)?;
-                        Ok::<_, AttributeError>(regime.rules.limits.rotational)
+                    let rotational = self.state.change(|state| {
+                        sysfs::store(&mut state.rules, &device.config.limits, &device.generation, file, text)?;
+                        Ok::<_, AttributeError>(state.rules.limits.rotational)
                     })?;
-                    self.tell(now, effects, News::Rotational(rotational));
+                    self.notify(now, effects, SchedulerEvent::Rotational(rotational));
                 }
             },
         }
@@ -53,25 +53,25 @@ impl<Sh: Sharing> Queue<Sh> {
 impl<Sh: Sharing> Current<'_, Sh> {
     /// The content of a file, its newline missing.
     fn attribute(self, file: &str) -> Result<String, AttributeError> {
-        let regime = self.regime;
+        let state = self.state;
         Ok(match file {
             "scheduler" => self.scheduler_list(),
-            "nr_requests" => regime.nr_requests.to_string(),
-            "async_depth" if self.generation.queue_async_depth => regime.async_depth.to_string(),
+            "nr_requests" => state.nr_requests.to_string(),
+            "async_depth" if self.generation.queue_async_depth => state.async_depth.to_string(),
             "rq_affinity" => (self.affinity() as u8).to_string(),
             "io_timeout" => (self.timeouts.timeout().0 / 1_000_000).to_string(),
             "wbt_lat_usec" => self.wbt_lat_usec()?,
             "io_poll" => u8::from(self.config.poll_queues > 0).to_string(),
             file => match file.strip_prefix("iosched/") {
-                Some(tunable) => regime.elevator.tunable(tunable)?.to_string(),
-                None => sysfs::show(&regime.rules, &self.config.limits, file).ok_or(AttributeError::Unknown)?,
+                Some(tunable) => state.elevator.tunable(tunable)?.to_string(),
+                None => sysfs::show(&state.rules, &self.config.limits, file).ok_or(AttributeError::Unknown)?,
             },
         })
     }
 
     /// The schedulers, the present one in brackets.
     fn scheduler_list(self) -> String {
-        let present = self.regime.elevator.name();
+        let present = self.state.elevator.name();
         let show = |name: &str| if name == present { format!("[{name}]") } else { name.to_string() };
         let types = self.config.schedulers.of(Layer::MultiQueue).filter(|row| row.name != NONE.name);
         let types: String = types.map(|row| show(row.name) + " ").collect();

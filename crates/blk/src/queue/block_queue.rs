@@ -1,6 +1,6 @@
 //! The queue as the caller's kit sees it.
 
-use super::{Queue, Submission};
+use super::{Queue, QueueSubmission};
 use crate::bio::{Bio, Status};
 use crate::caller::block_queue::BlockQueue;
 use crate::caller::block_queue::Submitted;
@@ -14,28 +14,23 @@ use crate::request::plug::Plug;
 const CALLS_ON_A_CPU: u32 = 8;
 
 impl<Sh: Sharing> BlockQueue for Queue<Sh> {
-    type Submission = Submission;
+    type Submission = QueueSubmission;
 
-    fn submission(&self, waiter: Waiter) -> Submission {
-        Submission::idle(waiter)
+    fn submission(&self, waiter: Waiter) -> QueueSubmission {
+        QueueSubmission::idle(waiter)
     }
 
     #[inline]
-    fn begin(submission: &mut Submission, bio: Bio) {
-        submission.begin(bio);
-    }
-
-    #[inline]
-    fn withdraw(submission: &mut Submission) -> Option<Bio> {
-        submission.withdraw()
-    }
-
-    #[inline]
-    fn submit<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission, plug: Option<&mut Plug>) -> Submitted {
+    fn submit<E: Env>(
+        &self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut QueueSubmission,
+        plug: Option<&mut Plug>,
+    ) -> Submitted {
         self.submit(cx, submission, plug)
     }
 
-    fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Bio> {
+    fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Option<Bio> {
         self.cancel(cx, submission)
     }
 

@@ -1,8 +1,8 @@
-//! The end of a request: its bios end, the scheduler is told, tags become free, whoever waits goes on (BL-64, BL-77,
+//! The end of a request: its bios end, the scheduler is notified, tags become free, waiters go on (BL-64, BL-77,
 //! BL-92 to BL-94).
 
 use super::Queue;
-use super::regime::Current;
+use super::state::Current;
 use crate::bio::Status;
 use crate::caller::env::{Cx, Env};
 use crate::drive::effects::Effect;
@@ -25,14 +25,14 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// A request has ended, and perhaps only a step of it.
     #[inline]
     pub(super) fn complete<E: Env>(self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
-        self.regime.flights.end(rq.id());
+        self.state.flights.end(rq.id());
         cx.event(Event::Complete(&rq, status));
         if rq.marks.intersects(Marks::IN_SEQUENCE.with(Marks::FLUSH_COMMAND)) {
             return self.step_done(cx, rq, status);
         }
         if rq.marks.contains(Marks::USES_ELEVATOR) {
-            self.regime.elevator.completed(&mut cx.elevator(), &rq);
-            cx.take_wishes();
+            self.state.elevator.on_completed(&mut cx.elevator(), &rq);
+            cx.take_requested();
         }
         self.end(cx, rq, status);
     }
@@ -46,11 +46,11 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.release(cx, rq);
     }
 
-    /// Carries out what a call of the elevator left behind: the policy's wishes, and requests that others have
+    /// Carries out what a call of the elevator left behind: the actions that the policy requests, and requests that others have
     /// absorbed.
     #[inline]
     pub(super) fn after_call<E: Env>(self, cx: &mut Cx<'_, E>) {
-        cx.take_wishes();
+        cx.take_requested();
         if !cx.scratch.freed.is_empty() {
             self.free_absorbed(cx);
         }
@@ -72,8 +72,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
     pub(super) fn finish<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
         if rq.marks.contains(Marks::INSERTED) {
             rq.marks.clear(Marks::INSERTED);
-            self.regime.elevator.finish(cx.meter, &mut cx.elevator(), rq.id());
-            cx.take_wishes();
+            self.state.elevator.finish(cx.meter, &mut cx.elevator(), rq.id());
+            cx.take_requested();
         }
     }
 
@@ -83,13 +83,13 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.finish(cx, &mut rq);
         let (hctx, submitter) = (rq.hctx, rq.ctx);
         let driver_tag = rq.driver_tag.take();
-        let slot_tag = self.regime.tag_of_slot(&rq);
+        let slot_tag = self.state.tag_of_slot(&rq);
         // The slot is back before the tag that names it can be given out again.
-        self.regime.pool.put(rq);
+        self.state.pool.put(rq);
         if let Some(tag) = driver_tag {
             self.free_driver_tag(cx, hctx, submitter, tag);
         }
-        if let Some(tags) = self.regime.scheduler_tags_of(hctx) {
+        if let Some(tags) = self.state.scheduler_tags_of(hctx) {
             let effects = &mut *cx.effects;
             tags.free(cx.meter, slot_tag, submitter, |sleeper| effects.push(self.wake_up(sleeper)));
         }
@@ -104,7 +104,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Frees a driver tag of a request from this submitter's CPU, wherever that is done, and wakes whoever's turn has come.
+    /// Frees a driver tag of a request from this submitter's CPU, wherever that is done, and wakes the next waiter.
     #[inline]
     pub(super) fn free_driver_tag<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, submitter: CpuId, tag: u32) {
         let effects = &mut *cx.effects;

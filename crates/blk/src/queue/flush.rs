@@ -1,6 +1,6 @@
 //! Writes that must be durable, on their way through the sequencer of their hardware queue (BL-110 to BL-115).
 
-use super::regime::Current;
+use super::state::Current;
 use crate::bio::Status;
 use crate::caller::env::{Cx, Env};
 use crate::drive::effects::Effect;
@@ -13,7 +13,7 @@ use crate::request::{FlushSteps, Marks, Rq};
 impl<Sh: Sharing> Current<'_, Sh> {
     /// Takes a flush-type request that has just been allocated. It comes back if its data goes the ordinary way now.
     pub(super) fn begin_sequence<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) -> Option<Rq> {
-        let limits = &self.regime.rules.limits;
+        let limits = &self.state.rules.limits;
         let steps = FlushSteps::of(rq.flags, rq.sectors, limits.write_cache, limits.fua);
         flush_queue::begin(&mut rq, steps, limits.fua);
         let by_pass = self.generation.flushes_bypass_scheduler;
@@ -26,13 +26,13 @@ impl<Sh: Sharing> Current<'_, Sh> {
             if !by_pass {
                 return Some(rq);
             }
-            self.hctxs[hctx.index()].put_leftover(cx.meter, rq);
+            self.hctxs[hctx.index()].push_to_dispatch_list(cx.meter, rq);
             self.run_async(cx, hctx);
             return None;
         }
         rq.marks.set(Marks::IN_SEQUENCE);
         if steps.begins_with_data() && !by_pass {
-            self.regime.flush_queues[hctx.index()].with(
+            self.state.flush_queues[hctx.index()].with(
                 cx.meter,
                 Site::FlushQueue,
                 crate::queue::flush_queue::FlushQueue::data_begins,
@@ -40,7 +40,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             return Some(rq);
         }
         let now = cx.now.at;
-        let next = self.regime.flush_queues[hctx.index()]
+        let next = self.state.flush_queues[hctx.index()]
             .with(cx.meter, Site::FlushQueue, |queue| queue.advance(now, rq, Status::Ok));
         self.go_on(cx, next);
         self.kick(cx, hctx);
@@ -51,7 +51,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     #[cold]
     pub(super) fn step_done<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
         let (hctx, now) = (rq.hctx, cx.now.at);
-        let queue = &self.regime.flush_queues[hctx.index()];
+        let queue = &self.state.flush_queues[hctx.index()];
         // With a scheduler each step has a driver tag of its own; without one the first waiter's serves for all.
         self.release_driver_tag(cx, &mut rq);
         if rq.marks.contains(Marks::FLUSH_COMMAND) {
@@ -64,8 +64,8 @@ impl<Sh: Sharing> Current<'_, Sh> {
         } else {
             // For the scheduler the request ends with its data.
             if rq.marks.contains(Marks::INSERTED) {
-                self.regime.elevator.completed(&mut cx.elevator(), &rq);
-                cx.take_wishes();
+                self.state.elevator.on_completed(&mut cx.elevator(), &rq);
+                cx.take_requested();
                 self.finish(cx, &mut rq);
             }
             let next = queue.with(cx.meter, Site::FlushQueue, |queue| queue.data_done(now, rq, status));
@@ -88,9 +88,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     /// Issues the flush command if its time has come.
     fn kick<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
-        let defer = self.generation.flush_always_defers || self.regime.elevator.is_none();
-        if let Some(command) = self.regime.flush_queues[hctx.index()]
-            .with(cx.meter, Site::FlushQueue, |queue| queue.kick(cx.now.at, defer))
+        let defer = self.generation.flush_always_defers || self.state.elevator.is_none();
+        if let Some(command) =
+            self.state.flush_queues[hctx.index()].with(cx.meter, Site::FlushQueue, |queue| queue.kick(cx.now.at, defer))
         {
             self.flush_commands.with(cx.meter, Site::FlushQueue, |list| list.push(command));
             cx.effects.push(Effect::KickRequeue);

@@ -105,7 +105,7 @@ impl FlushQueue {
         Some(command)
     }
 
-    /// The flush command has ended. Answers those that waited for it: each has [done its step](Self::flush_done), and
+    /// The flush command has ended. Returns those that waited for it: each has [done its step](Self::flush_done), and
     /// the emptied list [comes back](Self::keep).
     pub fn flushed(&mut self, command: Rq) -> Vec<Rq> {
         self.command = Some(command);

@@ -1,14 +1,14 @@
-//! Freezing: nobody enters, and everything that is inside goes on until it has ended (BL-98, BL-99).
+//! Freezing: nothing enters, and everything that is inside goes on until it has ended (BL-98, BL-99).
 //!
 //! What is inside: submissions, until their requests carry on alone, and requests, which are counted by their slots. A
-//! submission that is under way is in a call, and a call holds the regime, so it needs no count: only those that are parked
-//! inside have one. Whoever changes the regime is alone with the queue, finds every submission either parked or not yet
-//! let in, and sees what it is about to change empty. For the same reason all words of the gate are `Relaxed`: a submission
+//! submission in progress is in a call, and a call holds the state, so it needs no count: only those that are parked
+//! inside have one. A change of the state is alone with the queue, finds every submission either parked or not yet
+//! let in, and sees what it is about to change empty. For the same reason all words here are `Relaxed`: a submission
 //! that overlooks a freeze is in a call that began before the change, which waits for it.
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::regime::{Current, Regime};
+use super::state::{Current, QueueState};
 use super::{Device, Queue};
 use crate::caller::env::{Cx, Env};
 use crate::drive::effects::Effect;
@@ -18,21 +18,21 @@ use crate::ground::meter::{Meter, Site};
 use crate::ground::sharing::{Lock, ReadMostly, Sharing, Word};
 use crate::ground::time::Nanos;
 
-/// The gate in front of a queue.
-pub(super) struct Gate<Sh: Sharing> {
+/// How often a queue is frozen, and who waits for that to end (`q_usage_counter` and `mq_freeze_depth` in Linux).
+pub(super) struct Freeze<Sh: Sharing> {
     /// Of submissions that wait, here or inside.
     pub(super) home: Home,
     /// How many times the queue is frozen.
     frozen: Sh::Word,
     /// Submissions that are parked inside.
     parked: Sh::Word,
-    /// Who waits for it to open.
+    /// Submissions that wait for the queue to thaw.
     shut_out: Sh::Lock<Vec<Waiter>>,
 }
 
-impl<Sh: Sharing> Gate<Sh> {
+impl<Sh: Sharing> Freeze<Sh> {
     pub(super) fn new() -> Self {
-        Gate {
+        Freeze {
             home: Home::default(),
             frozen: Sh::Word::new(0),
             parked: Sh::Word::new(0),
@@ -56,10 +56,10 @@ impl<Sh: Sharing> Gate<Sh> {
         self.parked.fetch_sub(1, Relaxed);
     }
 
-    /// Lines up a submission that was not let in. Answers whether it must wait; else the gate has opened meanwhile.
+    /// Lines up a submission that was not let in. Returns whether it must wait; else the queue has thawed meanwhile.
     pub(super) fn wait(&self, meter: &impl Meter, waiter: Waiter) -> bool {
-        self.shut_out.with(meter, Site::Gate, |waiters| {
-            // Whoever opens the gate takes this lock afterwards, and finds the waiter if this finds it closed.
+        self.shut_out.with(meter, Site::Freeze, |waiters| {
+            // unfreeze() takes this lock after it has thawed the queue, so it finds a waiter that finds the queue frozen here.
             let must_wait = !self.is_open();
             if must_wait {
                 waiters.push(waiter);
@@ -70,51 +70,51 @@ impl<Sh: Sharing> Gate<Sh> {
 
     /// Somebody in line no longer waits.
     pub(super) fn forget(&self, meter: &impl Meter, waiter: Waiter) {
-        self.shut_out.with(meter, Site::Gate, |waiters| waiters.retain(|&other| other != waiter));
+        self.shut_out.with(meter, Site::Freeze, |waiters| waiters.retain(|&other| other != waiter));
     }
 }
 
 impl<Sh: Sharing> Device<Sh> {
-    /// Whether nobody is inside: exact for whoever is alone with the regime.
-    pub(super) fn is_empty(&self, regime: &Regime<Sh>) -> bool {
-        self.gate.parked.load(Relaxed) == 0 && regime.pool.in_use() == 0
+    /// Whether nothing is inside: exact for the holder of the whole state.
+    pub(super) fn is_empty(&self, state: &QueueState<Sh>) -> bool {
+        self.freeze.parked.load(Relaxed) == 0 && state.pool.in_use() == 0
     }
 
     /// Whether the queue is frozen and has emptied; as exact.
-    pub(super) fn is_drained(&self, regime: &Regime<Sh>) -> bool {
-        !self.gate.is_open() && self.is_empty(regime)
+    pub(super) fn is_drained(&self, state: &QueueState<Sh>) -> bool {
+        !self.freeze.is_open() && self.is_empty(state)
     }
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// Closes the queue for newcomers, who wait, and has it run, so that it empties. Freezing nests.
+    /// Freezes the queue: new submissions wait. It is run, so that it empties. Freezing nests.
     pub fn freeze<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        self.device.gate.frozen.fetch_add(1, Relaxed);
+        self.device.freeze.frozen.fetch_add(1, Relaxed);
         cx.effects.push(Effect::RunAll { delay: Nanos::ZERO });
     }
 
-    /// Undoes one [`freeze`](Self::freeze); the last one lets those in who wait.
+    /// Undoes one [`freeze`](Self::freeze); the last one wakes those that wait.
     pub fn unfreeze<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        let gate = &self.device.gate;
-        if gate.frozen.fetch_sub(1, Relaxed) == 1 {
-            for waiter in gate.shut_out.with(cx.meter, Site::Gate, std::mem::take) {
+        let freeze = &self.device.freeze;
+        if freeze.frozen.fetch_sub(1, Relaxed) == 1 {
+            for waiter in freeze.shut_out.with(cx.meter, Site::Freeze, std::mem::take) {
                 cx.effects.push(Effect::Wake(waiter));
             }
         }
     }
 
-    /// Whether newcomers have to wait.
+    /// Whether new submissions have to wait.
     #[must_use]
     pub fn is_frozen(&self) -> bool {
-        !self.device.gate.is_open()
+        !self.device.freeze.is_open()
     }
 
-    /// Whether a frozen queue has emptied: no submission is under way and no request exists, plugged ones included.
-    /// Whoever freezes looks after each completion, and after each submission that is [cancelled](Self::cancel).
+    /// Whether a frozen queue has emptied: no submission is in progress and no request exists, plugged ones included.
+    /// Check after each completion, and after each submission that is [cancelled](Self::cancel).
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        // Calls that are under way are waited for only if there is hope.
-        self.during(CpuId(0), |queue: Current<'_, Sh>| queue.is_drained(queue.regime))
-            && self.regime.change(|regime| self.device.is_drained(regime))
+        // Running calls are waited for only if the queue may be empty.
+        self.during(CpuId(0), |queue: Current<'_, Sh>| queue.is_drained(queue.state))
+            && self.state.change(|state| self.device.is_drained(state))
     }
 }

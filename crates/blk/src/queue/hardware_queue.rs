@@ -1,12 +1,12 @@
 //! Hardware queues (*hctx*) and the software queues (*ctx*) that feed them: who is next when there is no scheduler,
 //! what the driver refused, and how busy it is (BL-4, BL-49 to BL-52, BL-74 to BL-89; docs/rules/none.md).
 //!
-//! **No left-over is forgotten.** Whoever finds no driver tag sets the restart mark and tries once more, as a sleeper does
-//! (`tags`): whoever frees a tag looks for the mark afterwards. What then is left over goes into the dispatch list, and
+//! **No dispatch list is forgotten.** A run that finds no driver tag sets the restart mark and tries once more, as a sleeper does
+//! (`tags`): a CPU that frees a tag looks for the mark afterwards. What then is left over goes into the dispatch list, and
 //! after that its owner looks whether the mark still stands: if not, somebody has taken it and is running the queue,
 //! perhaps before there was anything in the list. In each of the two pairs at least one must see the other: `SeqCst`.
 //!
-//! All else is `Relaxed`. A bit of `pending` is written under the lock of its software queue: whoever has queued something
+//! All else is `Relaxed`. A bit of `pending` is written under the lock of its software queue: a CPU that has queued something
 //! sees it, or what a later holder of that lock has made of it, and runs the queue or asks for a run. The others are
 //! hints, averages, and requests of the driver, who says to whom they apply.
 
@@ -176,13 +176,13 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     /// Whether something waits that goes before anything else.
     #[inline]
     #[must_use]
-    pub fn has_leftovers(&self) -> bool {
+    pub fn has_dispatch_list(&self) -> bool {
         self.dispatch_len.load(SeqCst) != 0
     }
 
     /// Moves the dispatch list to the end of `out`.
-    pub fn take_leftovers(&self, meter: &impl Meter, out: &mut VecDeque<Rq>) {
-        if self.has_leftovers() {
+    pub fn take_dispatch_list(&self, meter: &impl Meter, out: &mut VecDeque<Rq>) {
+        if self.has_dispatch_list() {
             self.dispatch.with(meter, Site::DispatchList, |list| {
                 out.extend(list.drain(..));
                 self.dispatch_len.store(0, Relaxed);
@@ -191,7 +191,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     }
 
     /// Adds requests to the dispatch list, in order, at its tail or its head.
-    pub fn put_leftovers(&self, meter: &impl Meter, requests: &mut VecDeque<Rq>, at_head: bool) {
+    pub fn append_to_dispatch_list(&self, meter: &impl Meter, requests: &mut VecDeque<Rq>, at_head: bool) {
         self.dispatch.with(meter, Site::DispatchList, |list| {
             if at_head {
                 for rq in requests.drain(..).rev() {
@@ -213,7 +213,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
     }
 
     /// Adds one request to the tail of the dispatch list.
-    pub fn put_leftover(&self, meter: &impl Meter, rq: Rq) {
+    pub fn push_to_dispatch_list(&self, meter: &impl Meter, rq: Rq) {
         self.dispatch.with(meter, Site::DispatchList, |list| {
             list.push_back(rq);
             self.dispatch_len.store(list.len() as u64, SeqCst);
@@ -251,7 +251,7 @@ impl<Sh: Sharing> HardwareQueue<Sh> {
         self.restart.load(SeqCst) != 0
     }
 
-    /// Takes the restart mark away; answers whether it was set.
+    /// Takes the restart mark away; returns whether it was set.
     #[inline]
     pub fn take_restart(&self) -> bool {
         self.restart.load(SeqCst) != 0 && self.restart.swap(0, SeqCst) != 0
@@ -375,13 +375,13 @@ mod tests {
         let mut second = VecDeque::from([bench.hctx.take_next(&NoMeter).unwrap()]);
         let mut third = VecDeque::from([bench.hctx.take_next(&NoMeter).unwrap()]);
         let expected = names(&third) + &names(&first) + &names(&second);
-        bench.hctx.put_leftovers(&NoMeter, &mut first, false);
-        bench.hctx.put_leftovers(&NoMeter, &mut second, false);
-        bench.hctx.put_leftovers(&NoMeter, &mut third, true);
+        bench.hctx.append_to_dispatch_list(&NoMeter, &mut first, false);
+        bench.hctx.append_to_dispatch_list(&NoMeter, &mut second, false);
+        bench.hctx.append_to_dispatch_list(&NoMeter, &mut third, true);
         let mut out = VecDeque::new();
-        bench.hctx.take_leftovers(&NoMeter, &mut out);
+        bench.hctx.take_dispatch_list(&NoMeter, &mut out);
         assert_eq!(names(&out), expected);
-        assert!(!bench.hctx.has_leftovers());
+        assert!(!bench.hctx.has_dispatch_list());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::regime::Current;
+use super::state::Current;
 use crate::caller::env::{Cx, Env};
 use crate::drive::driver::{Answer, Driver};
 use crate::drive::effects::Effect;
@@ -19,7 +19,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     #[inline]
     pub(super) fn insert_one<E: Env>(self, cx: &mut Cx<'_, E>, rq: Rq) {
         cx.event(Event::Insert(&rq));
-        if self.regime.elevator.is_none() {
+        if self.state.elevator.is_none() {
             self.hctxs[rq.hctx.index()].insert(cx.meter, rq, false);
         } else {
             self.insert_into_elevator(cx, std::iter::once(rq), Place::Sorted);
@@ -31,7 +31,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         for rq in list.iter() {
             cx.event(Event::Insert(rq));
         }
-        if self.regime.elevator.is_none() {
+        if self.state.elevator.is_none() {
             for rq in list.drain(..) {
                 self.hctxs[rq.hctx.index()].insert(cx.meter, rq, false);
             }
@@ -43,11 +43,11 @@ impl<Sh: Sharing> Current<'_, Sh> {
     /// Hands requests to the scheduler under one lock hold.
     #[inline]
     pub(super) fn insert_into_elevator<E: Env>(self, cx: &mut Cx<'_, E>, list: impl Iterator<Item = Rq>, place: Place) {
-        self.regime.elevator.insert(cx.meter, &mut cx.elevator(), &self.regime.rules, list, place);
+        self.state.elevator.insert(cx.meter, &mut cx.elevator(), &self.state.rules, list, place);
         self.after_call(cx);
     }
 
-    /// Hands a request without a scheduler straight to the driver. Answers whether its hardware queue must be run,
+    /// Hands a request without a scheduler straight to the driver. Returns whether its hardware queue must be run,
     /// because that did not work out and the request is queued.
     #[inline]
     pub(super) fn issue_directly<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) -> bool {
@@ -56,7 +56,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             self.insert_one(cx, rq);
             return true;
         }
-        self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.regime.flights, cx.effects);
+        self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.state.flights, cx.effects);
         self.watch_issue(cx.meter, cx.now.at, &rq);
         rq.marks.clear(Marks::HAS_BUDGET);
         cx.event(Event::Issue(&rq));
@@ -66,12 +66,12 @@ impl<Sh: Sharing> Current<'_, Sh> {
                 false
             }
             Answer::Refused(mut rq, _) => {
-                self.regime.flights.end(rq.id());
+                self.state.flights.end(rq.id());
                 cx.event(Event::Requeue(&rq));
                 self.update_busy(hctx, true);
                 self.set_budget(&mut rq);
                 self.return_budget(cx, &mut rq);
-                hctx.put_leftover(cx.meter, rq);
+                hctx.push_to_dispatch_list(cx.meter, rq);
                 true
             }
             Answer::Done(rq, status) => {

@@ -3,11 +3,11 @@
 //! The files in the order of the way: `submission` (what is on its way in), `submit` (split, merge, hand on), `allocate` (a
 //! tag and a request), `unplug`, `insert`, `run` (which request next), `send` (to the driver), `complete` (end, tags,
 //! restart), `requeue`; `cancel`, a submission that is taken back; beside it `flush`, the sequence of what must be
-//! durable, `timeout`, who looks for completions that do not come, `freeze`, the gate
-//! in front, `wbt`, who has to wait behind it, `regime` and `reconfigure`, what can be changed behind it; `attributes`, its
+//! durable, `timeout`, who looks for completions that do not come, `freeze`, who
+//! may enter, `wbt`, who has to wait behind it, `state` and `reconfigure`, what can be changed behind it; `attributes`, its
 //! files in sysfs.
 //!
-//! Nothing blocks: what must wait is parked, which makes a state machine of `Submission`, and comes back through an
+//! Nothing blocks: what must wait is parked, which makes a state machine of `QueueSubmission`, and comes back through an
 //! [`Effect`](crate::Effect). `PlugFlush` goes in steps for a replay, which executes single events.
 
 mod affinity;
@@ -23,10 +23,10 @@ mod freeze;
 mod hardware_queue;
 mod insert;
 mod reconfigure;
-mod regime;
 mod requeue;
 mod run;
 mod send;
+mod state;
 mod submission;
 mod submit;
 mod timeout;
@@ -40,7 +40,7 @@ pub use affinity::{Affinity, CompletionPlace};
 pub use default_scheduler::default_scheduler;
 pub use hardware_queue::{HardwareQueue, SoftwareQueue};
 pub use reconfigure::ChangeError;
-pub use submission::Submission;
+pub use submission::QueueSubmission;
 pub use unplug::PlugFlush;
 
 use std::sync::Arc;
@@ -59,15 +59,15 @@ use crate::ground::meter::NoMeter;
 use crate::ground::sharing::{Lock, Padded, ReadMostly, Sharing, Word};
 use crate::ground::time::Now;
 use crate::ground::tunables::StoreError;
-use crate::policy::{News, Techniques};
+use crate::policy::{ContentionOptions, SchedulerEvent};
 use crate::request::Rq;
 use crate::request::cpu_map::{CpuMap, QueueType};
 use crate::request::merge::{MergeRules, NoMerges};
 use crate::schedulers::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, NONE, Registry, Row, scaled};
 use crate::tags::{TagLayout, TagSet, TagUser};
 use crate::wbt::Throttle;
-use freeze::Gate;
-use regime::Regime;
+use freeze::Freeze;
+use state::QueueState;
 use wbt::Wbt;
 
 /// More to do, or not.
@@ -108,7 +108,7 @@ pub struct QueueConfig {
     /// The schedulers that the queue can be made with and changed to.
     pub schedulers: Registry,
     /// What is done against contention for a scheduler's lock.
-    pub techniques: Techniques,
+    pub techniques: ContentionOptions,
 }
 
 /// Most hardware queues.
@@ -166,10 +166,10 @@ impl std::fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The queue of one device: what stays for life, and the regime, which can be changed while others use the queue.
+/// The queue of one device: what stays for life, and the state, which can be changed while others use the queue.
 pub struct Queue<Sh: Sharing> {
     /// It goes first when the queue is torn down, being the home of all requests.
-    regime: Sh::ReadMostly<Regime<Sh>>,
+    state: Sh::ReadMostly<QueueState<Sh>>,
     device: Device<Sh>,
 }
 
@@ -178,7 +178,7 @@ struct Device<Sh: Sharing> {
     /// How the queue was made; its limits are those of the hardware.
     config: QueueConfig,
     generation: Generation,
-    gate: Gate<Sh>,
+    freeze: Freeze<Sh>,
     driver_tags: TagUser<Sh>,
     hctxs: Vec<Padded<HardwareQueue<Sh>>>,
     cpu_map: CpuMap,
@@ -213,7 +213,7 @@ impl QueueConfig {
             nomerges: NoMerges::All,
             limits: Limits::default(),
             schedulers: Registry::multi_queue(),
-            techniques: Techniques::default(),
+            techniques: ContentionOptions::default(),
         }
     }
 
@@ -232,7 +232,7 @@ impl QueueConfig {
         self.limits.contradiction().map_or(Ok(()), |(field, why)| Err(ConfigError::new(field, why)))
     }
 
-    /// `queue/async_depth` with a scheduler that sets it to so many percent of its tags, or without one. It is set as the
+    /// `queue/async_depth` with a scheduler that sets it to `percent` of its tags, or without one. It is set as the
     /// scheduler is attached; a number of requests that is wanted is written after that, and keeps the ratio.
     fn async_depth(&self, percent: u32, is_none: bool) -> u32 {
         let attached = if is_none { self.queue_depth } else { self.default_nr_requests() };
@@ -345,7 +345,7 @@ impl<Sh: Sharing> Queue<Sh> {
         let device = Device {
             config: config.clone(),
             generation,
-            gate: Gate::new(),
+            freeze: Freeze::new(),
             driver_tags,
             hctxs: (0..cpu_map.hctxs()).map(HctxId).map(hctx).collect(),
             // Before there were types of hardware queues the flag meant nothing.
@@ -359,9 +359,9 @@ impl<Sh: Sharing> Queue<Sh> {
             wbt: Wbt::new(Throttle::new(depth)),
         };
         let rules = MergeRules::new(&generation, config.limits.clone(), config.nomerges);
-        let regime = Regime::new(&device, rules, elevator, config.nr_requests);
-        device.wbt_follows_scheduler(&regime);
-        Ok(Queue { device, regime: Sh::ReadMostly::new(regime, config.cpus) })
+        let state = QueueState::new(&device, rules, elevator, config.nr_requests);
+        device.wbt_follows_scheduler(&state);
+        Ok(Queue { device, state: Sh::ReadMostly::new(state, config.cpus) })
     }
 
     /// The kernel whose behaviour the queue has.
@@ -376,15 +376,15 @@ impl<Sh: Sharing> Queue<Sh> {
         self.elevator(Elevator::name)
     }
 
-    /// Looks at its scheduler. Whoever looks must not call the queue meanwhile.
+    /// Looks at its scheduler. `look` must not call the queue.
     pub fn elevator<R>(&self, look: impl FnOnce(&Elevator<Sh>) -> R) -> R {
-        self.during(CpuId(0), |queue| look(&queue.regime.elevator))
+        self.during(CpuId(0), |queue| look(&queue.state.elevator))
     }
 
     /// Into how many parts a bio will be cut on its way in.
     #[must_use]
     pub fn parts_of(&self, bio: &Bio) -> u32 {
-        self.during(CpuId(0), |queue| split::parts(bio, &queue.regime.rules.limits))
+        self.during(CpuId(0), |queue| split::parts(bio, &queue.state.rules.limits))
     }
 
     /// Number of hardware queues.
@@ -396,7 +396,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Requests that each hardware queue can have at once.
     #[must_use]
     pub fn nr_requests(&self) -> u32 {
-        self.during(CpuId(0), |queue| queue.regime.nr_requests)
+        self.during(CpuId(0), |queue| queue.state.nr_requests)
     }
 
     /// A hardware queue.
@@ -428,7 +428,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// Requests that exist now.
     #[must_use]
     pub fn requests_in_use(&self) -> usize {
-        self.during(CpuId(0), |queue| queue.regime.pool.in_use())
+        self.during(CpuId(0), |queue| queue.state.pool.in_use())
     }
 
     /// Driver tags that it has taken.
@@ -440,7 +440,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// What `queue/async_depth` shows, where queues have one.
     #[must_use]
     pub fn async_depth(&self) -> u32 {
-        self.during(CpuId(0), |queue| queue.regime.async_depth)
+        self.during(CpuId(0), |queue| queue.state.async_depth)
     }
 
     /// Writes a tunable of the scheduler, with the kernel's parsing, clamping and errors.
@@ -452,14 +452,14 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 
     /// Tells the scheduler of something.
-    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
-        self.elevator(|elevator| effects.call(now, |cx| elevator.tell(&NoMeter, cx, news)));
+    pub fn notify(&self, now: Now, effects: &mut Effects, event: SchedulerEvent) {
+        self.elevator(|elevator| effects.call(now, |cx| elevator.notify(&NoMeter, cx, event)));
     }
 
     /// The scheduler's timer has come. One that an earlier scheduler had set finds nothing to do.
     pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        self.during(cx.cpu, |queue| queue.regime.elevator.timer(cx.meter, &mut cx.elevator()));
-        cx.take_wishes();
+        self.during(cx.cpu, |queue| queue.state.elevator.on_timer(cx.meter, &mut cx.elevator()));
+        cx.take_requested();
     }
 
     /// Stops or allows all dispatching; insertion and completion go on. After allowing it again the caller runs all

@@ -1,8 +1,8 @@
 //! What a queue is made of can be changed while it is frozen and empty: its scheduler (BL-101, BL-102, BL-109) and the
 //! number of its requests (BL-53 to BL-55). Others may be calling meanwhile: a change is [alone](crate::ReadMostly)
-//! with the regime.
+//! with the state.
 
-use super::regime::Regime;
+use super::state::QueueState;
 use super::{ConfigError, Device, NR_REQUESTS_MAX, NR_REQUESTS_MIN, Queue, QueueConfig, make_elevator};
 use crate::drive::effects::{Effect, Effects};
 use crate::elevator::Elevator;
@@ -11,7 +11,7 @@ use crate::ground::sharing::{ReadMostly, Sharing};
 use crate::schedulers::{Layer, NONE, scaled};
 use crate::sysfs::{AttributeError, number};
 
-/// The kernel looks at so many characters of a scheduler's name.
+/// The kernel looks at this many characters of a scheduler's name.
 const NAME_MAX: usize = 15;
 
 /// Why a queue was not changed.
@@ -63,11 +63,11 @@ impl<Sh: Sharing> Queue<Sh> {
         let device = &self.device;
         match file {
             "scheduler" => Ok(self.would_switch(text)?),
-            "async_depth" => self.during(CpuId(0), |queue| device.wanted_async_depth(queue.regime, text)).map(|_| true),
+            "async_depth" => self.during(CpuId(0), |queue| device.wanted_async_depth(queue.state, text)).map(|_| true),
             _ => {
                 let asked = number(text)?;
                 self.during(CpuId(0), |queue| {
-                    Ok(device.wanted_nr_requests(queue.regime, asked)? != queue.regime.nr_requests)
+                    Ok(device.wanted_nr_requests(queue.state, asked)? != queue.state.nr_requests)
                 })
             }
         }
@@ -82,19 +82,19 @@ impl<Sh: Sharing> Queue<Sh> {
     pub fn switch_scheduler(&self, text: &str, effects: &mut Effects) -> Result<(), ChangeError> {
         let device = &self.device;
         let name = device.asked_for(text).ok_or(ChangeError::Invalid)?;
-        self.regime.change(|regime| {
-            if name == regime.elevator.name() {
+        self.state.change(|state| {
+            if name == state.elevator.name() {
                 return Ok(());
             }
-            if !device.is_drained(regime) {
+            if !device.is_drained(state) {
                 return Err(ChangeError::Busy);
             }
-            let rules = regime.rules.clone();
+            let rules = state.rules.clone();
             // The new one sees the device as it is said to be now.
             let config = QueueConfig { nr_requests: None, limits: rules.limits.clone(), ..device.config.clone() };
-            let elevator = make_elevator(&config, name, regime.async_depth).map_err(ChangeError::Failed)?;
-            *regime = Regime::new(device, rules, elevator, None);
-            device.wbt_follows_scheduler(regime);
+            let elevator = make_elevator(&config, name, state.async_depth).map_err(ChangeError::Failed)?;
+            *state = QueueState::new(device, rules, elevator, None);
+            device.wbt_follows_scheduler(state);
             effects.push(Effect::CancelTimer);
             Ok(())
         })
@@ -107,22 +107,22 @@ impl<Sh: Sharing> Queue<Sh> {
     /// If the number is out of range or the queue is in use; nothing changes then.
     pub fn set_nr_requests(&self, nr_requests: u32) -> Result<(), ChangeError> {
         let device = &self.device;
-        self.regime.change(|regime| {
-            let wanted = device.wanted_nr_requests(regime, nr_requests)?;
-            if wanted == regime.nr_requests {
+        self.state.change(|state| {
+            let wanted = device.wanted_nr_requests(state, nr_requests)?;
+            if wanted == state.nr_requests {
                 return Ok(());
             }
-            if !device.is_drained(regime) {
+            if !device.is_drained(state) {
                 return Err(ChangeError::Busy);
             }
-            let mut elevator = std::mem::replace(&mut regime.elevator, Elevator::none());
+            let mut elevator = std::mem::replace(&mut state.elevator, Elevator::none());
             elevator.grow(wanted * device.config.scheduler_maps());
             // Its ratio is kept, rounded down each time.
-            let async_depth = scaled(regime.async_depth, wanted, regime.nr_requests);
+            let async_depth = scaled(state.async_depth, wanted, state.nr_requests);
             elevator.depth_updated(wanted, device.generation.queue_async_depth.then_some(async_depth));
-            *regime = Regime::new(device, regime.rules.clone(), elevator, Some(wanted));
-            regime.async_depth = async_depth;
-            device.wbt_follows_scheduler(regime);
+            *state = QueueState::new(device, state.rules.clone(), elevator, Some(wanted));
+            state.async_depth = async_depth;
+            device.wbt_follows_scheduler(state);
             Ok(())
         })
     }
@@ -132,11 +132,11 @@ impl<Sh: Sharing> Queue<Sh> {
     /// # Errors
     /// If there is no such file, no scheduler, or the number is none that the kernel takes.
     pub fn set_async_depth(&self, text: &str) -> Result<(), AttributeError> {
-        self.regime.change(|regime| {
-            let depth = self.device.wanted_async_depth(regime, text)?;
-            regime.async_depth = depth;
-            regime.elevator.depth_updated(regime.nr_requests, Some(depth));
-            regime.scheduler_tags.iter().for_each(|tags| tags.set_min_shallow(regime.elevator.min_shallow()));
+        self.state.change(|state| {
+            let depth = self.device.wanted_async_depth(state, text)?;
+            state.async_depth = depth;
+            state.elevator.depth_updated(state.nr_requests, Some(depth));
+            state.scheduler_tags.iter().for_each(|tags| tags.set_min_shallow(state.elevator.min_shallow()));
             Ok(())
         })
     }
@@ -156,21 +156,21 @@ impl<Sh: Sharing> Device<Sh> {
     }
 
     /// What a number written to `queue/nr_requests` means.
-    fn wanted_nr_requests(&self, regime: &Regime<Sh>, asked: u32) -> Result<u32, ChangeError> {
+    fn wanted_nr_requests(&self, state: &QueueState<Sh>, asked: u32) -> Result<u32, ChangeError> {
         let wanted = asked.max(NR_REQUESTS_MIN);
-        let most = if regime.elevator.is_none() { self.config.queue_depth } else { NR_REQUESTS_MAX };
+        let most = if state.elevator.is_none() { self.config.queue_depth } else { NR_REQUESTS_MAX };
         if wanted <= most { Ok(wanted) } else { Err(ChangeError::Invalid) }
     }
 
     /// What a text written to `queue/async_depth` means.
-    fn wanted_async_depth(&self, regime: &Regime<Sh>, text: &str) -> Result<u32, AttributeError> {
+    fn wanted_async_depth(&self, state: &QueueState<Sh>, text: &str) -> Result<u32, AttributeError> {
         if !self.generation.queue_async_depth {
             return Err(AttributeError::Unknown);
         }
         match number(text)? {
-            _ if regime.elevator.is_none() => Err(AttributeError::Invalid),
+            _ if state.elevator.is_none() => Err(AttributeError::Invalid),
             0 => Err(AttributeError::Invalid),
-            depth => Ok(depth.min(regime.nr_requests)),
+            depth => Ok(depth.min(state.nr_requests)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A driver gives back a request that it had started: it must be sent again (BL-95).
 
 use super::Queue;
-use super::regime::Current;
+use super::state::Current;
 use crate::caller::env::{Cx, Env};
 use crate::drive::effects::Effect;
 use crate::ground::meter::Site;
@@ -27,12 +27,12 @@ impl<Sh: Sharing> Queue<Sh> {
 
 impl<Sh: Sharing> Current<'_, Sh> {
     fn requeue<E: Env>(self, cx: &mut Cx<'_, E>, mut rq: Rq) {
-        self.regime.flights.end(rq.id());
+        self.state.flights.end(rq.id());
         cx.event(Event::Requeue(&rq));
         self.release_driver_tag(cx, &mut rq);
         if rq.marks.contains(Marks::INSERTED) {
-            self.regime.elevator.requeued(cx.meter, &mut cx.elevator(), rq.id());
-            cx.take_wishes();
+            self.state.elevator.on_requeued(cx.meter, &mut cx.elevator(), rq.id());
+            cx.take_requested();
         }
         self.requeued.with(cx.meter, Site::RequeueList, |list| list.push(rq));
         cx.effects.push(Effect::KickRequeue);
@@ -43,10 +43,10 @@ impl<Sh: Sharing> Current<'_, Sh> {
         for mut rq in requeued {
             let hctx = &self.hctxs[rq.hctx.index()];
             if rq.marks.contains(Marks::DONTPREP) {
-                hctx.put_leftover(cx.meter, rq);
+                hctx.push_to_dispatch_list(cx.meter, rq);
                 continue;
             }
-            if !self.regime.elevator.is_none() && !rq.marks.contains(Marks::USES_ELEVATOR) {
+            if !self.state.elevator.is_none() && !rq.marks.contains(Marks::USES_ELEVATOR) {
                 // It by-passes the scheduler, and the software queues are not looked at.
                 hctx.put_first(cx.meter, rq);
                 continue;

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 
 use super::Queue;
-use super::regime::Current;
+use super::state::Current;
 use crate::caller::env::{Cx, Env};
 use crate::drive::driver::Driver;
 use crate::drive::effects::{Effect, Effects, RESOURCE_DELAY};
 use crate::ground::ids::{CpuId, HctxId};
-use crate::ground::kernel::{AfterLeftovers, Fetch};
+use crate::ground::kernel::{AfterDispatchList, Fetch};
 use crate::ground::sharing::Sharing;
-use crate::policy::Draws;
+use crate::policy::DispatchBatch;
 use crate::request::Rq;
 use crate::watch::probe::{Event, Probe};
 use crate::watch::reason::Reason;
@@ -42,9 +42,9 @@ impl<Sh: Sharing> Queue<Sh> {
         }
         let own = self.hctx_of(cpu);
         let one = self.device.generation.single_dispatch
-            && self.during(cpu, |queue| queue.regime.elevator.is_single_dispatch())
+            && self.during(cpu, |queue| queue.state.elevator.is_single_dispatch())
             && !hctxs[own.index()].is_stopped();
-        !one || hctx == own || asked.has_leftovers()
+        !one || hctx == own || asked.has_dispatch_list()
     }
 
     /// Whether a run of the hardware queue would find anything.
@@ -55,7 +55,7 @@ impl<Sh: Sharing> Queue<Sh> {
     }
 }
 
-/// A batch that is drawn under one hold of a lock.
+/// A batch that is dispatched under one hold of a lock.
 struct Batch<'a, Sh: Sharing, D, F> {
     queue: Current<'a, Sh>,
     hctx: HctxId,
@@ -67,24 +67,24 @@ struct Batch<'a, Sh: Sharing, D, F> {
     is_overtaken: bool,
 }
 
-impl<Sh: Sharing, D: Driver, F: FnMut(Event<'_>)> Draws for Batch<'_, Sh, D, F> {
+impl<Sh: Sharing, D: Driver, F: FnMut(Event<'_>)> DispatchBatch for Batch<'_, Sh, D, F> {
     #[inline]
-    fn may_draw(&mut self) -> bool {
+    fn may_dispatch(&mut self) -> bool {
         let generation = &self.queue.generation;
-        self.is_overtaken = generation.after_leftovers == AfterLeftovers::AskIfSent
-            && self.queue.hctxs[self.hctx.index()].has_leftovers();
+        self.is_overtaken = generation.after_dispatch_list == AfterDispatchList::AskIfSent
+            && self.queue.hctxs[self.hctx.index()].has_dispatch_list();
         !self.is_overtaken && (!generation.budget || self.driver.get_budget(self.hctx))
     }
 
     #[inline]
-    fn drawn(&mut self, rq: Option<Rq>, reason: Reason) -> bool {
+    fn on_dispatched(&mut self, rq: Option<Rq>, reason: Reason) -> bool {
         (self.event)(Event::Dispatch { hctx: self.hctx, rq: rq.as_deref(), reason });
-        self.queue.drawn(self.cpu, self.hctx, self.driver, self.effects, rq, self.list)
+        self.queue.on_dispatched(self.cpu, self.hctx, self.driver, self.effects, rq, self.list)
     }
 }
 
 impl<Sh: Sharing> Current<'_, Sh> {
-    /// Runs a hardware queue, if there is anything to do. Answers whether there was.
+    /// Runs a hardware queue, if there is anything to do. Returns whether there was.
     #[inline]
     pub(super) fn run_hctx<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) -> bool {
         let may_run = self.may_run(hctx);
@@ -94,11 +94,11 @@ impl<Sh: Sharing> Current<'_, Sh> {
         may_run
     }
 
-    /// Runs a hardware queue that has something to do. Whoever finds nothing has not paid for the call.
+    /// Runs a hardware queue that has something to do. Apart, so that an idle one does not pay for the call.
     #[inline(never)]
     fn run_pending<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) {
         let mut list = cx.scratch.take_list();
-        // Left-overs make the whole run careful.
+        // A dispatch list makes the whole run careful.
         let mut careful = false;
         if self.run_once(cx, hctx, &mut list, &mut careful) == Pass::Again {
             self.start_over(cx, hctx, &mut list, &mut careful);
@@ -122,14 +122,14 @@ impl<Sh: Sharing> Current<'_, Sh> {
     #[inline(always)]
     fn run_once<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>, careful: &mut bool) -> Pass {
         let queue = &self.hctxs[hctx.index()];
-        if queue.has_leftovers() {
+        if queue.has_dispatch_list() {
             *careful = true;
-            if !self.send_leftovers(cx, hctx, list) {
+            if !self.send_dispatch_list(cx, hctx, list) {
                 return Pass::Done;
             }
         }
-        if !self.regime.elevator.is_none() {
-            self.draw(cx, hctx, list)
+        if !self.state.elevator.is_none() {
+            self.dispatch_from_scheduler(cx, hctx, list)
         } else if *careful || queue.busy() > 0 {
             self.take_one_by_one(cx, hctx, list)
         } else {
@@ -141,26 +141,26 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Answers whether the run goes on.
+    /// Returns whether the run goes on.
     #[inline(never)]
-    fn send_leftovers<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
+    fn send_dispatch_list<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         let queue = &self.hctxs[hctx.index()];
-        queue.take_leftovers(cx.meter, list);
+        queue.take_dispatch_list(cx.meter, list);
         queue.mark_restart();
         let sent = self.send(cx, hctx, list).all_gone;
-        match self.generation.after_leftovers {
-            AfterLeftovers::AskIfSent => sent,
-            AfterLeftovers::AskIfStuck => !sent,
+        match self.generation.after_dispatch_list {
+            AfterDispatchList::AskIfSent => sent,
+            AfterDispatchList::AskIfStuck => !sent,
         }
     }
 
     // --- from the scheduler ---
 
-    /// Draws requests from the scheduler and sends them, batch by batch, as long as that makes progress.
+    /// Takes requests from the scheduler and sends them, batch by batch, as long as that makes progress.
     #[inline]
-    fn draw<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Pass {
+    fn dispatch_from_scheduler<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Pass {
         loop {
-            let is_overtaken = self.draw_batch(cx, hctx, list);
+            let is_overtaken = self.dispatch_batch(cx, hctx, list);
             let progress = !list.is_empty() && self.send_batch(cx, hctx, list);
             if is_overtaken {
                 return Pass::Again;
@@ -171,64 +171,70 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    /// Draws a batch. Answers whether something in the dispatch list has ended it. What usually ends it is looked at here,
-    /// and the rest left to calls: most draws of a busy device end for want of budget.
+    /// Takes a batch. Returns whether something in the dispatch list has ended it. What usually ends it is looked at here,
+    /// and the rest left to calls: most dispatches of a busy device end for want of budget.
     #[inline]
-    fn draw_batch<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
+    fn dispatch_batch<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         let queue = &self.hctxs[hctx.index()];
         let most = match self.generation.fetch {
-            Fetch::Batch { .. } if queue.busy() == 0 => self.regime.nr_requests,
+            Fetch::Batch { .. } if queue.busy() == 0 => self.state.nr_requests,
             Fetch::One | Fetch::Batch { .. } => 1,
         };
-        if self.regime.elevator.draws_batches() {
-            return self.draw_under_one_hold(cx, hctx, most, list);
+        if self.state.elevator.dispatches_batches() {
+            return self.dispatch_under_one_hold(cx, hctx, most, list);
         }
-        let looks_back = self.generation.after_leftovers == AfterLeftovers::AskIfSent;
+        let looks_back = self.generation.after_dispatch_list == AfterDispatchList::AskIfSent;
         for _ in 0..most {
-            if !self.regime.elevator.has_work(hctx) {
+            if !self.state.elevator.has_work(hctx) {
                 break;
             }
-            if looks_back && queue.has_leftovers() {
+            if looks_back && queue.has_dispatch_list() {
                 return true;
             }
             if self.generation.budget && !cx.driver.get_budget(hctx) {
                 break;
             }
-            if !self.draw_with_budget(cx, hctx, list) {
+            if !self.dispatch_with_budget(cx, hctx, list) {
                 break;
             }
         }
         false
     }
 
-    /// Draws a batch under one hold of the scheduler's lock (CL-4). Answers whether something in the dispatch list has ended it.
+    /// Takes a batch under one hold of the scheduler's lock (CL-4). Returns whether something in the dispatch list has ended it.
     #[inline(never)]
-    fn draw_under_one_hold<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, most: u32, list: &mut VecDeque<Rq>) -> bool {
-        if !self.regime.elevator.has_work(hctx) {
+    fn dispatch_under_one_hold<E: Env>(
+        self,
+        cx: &mut Cx<'_, E>,
+        hctx: HctxId,
+        most: u32,
+        list: &mut VecDeque<Rq>,
+    ) -> bool {
+        if !self.state.elevator.has_work(hctx) {
             return false;
         }
         let Cx { now, real, cpu, driver, effects, scratch, probe, meter } = cx;
         let event = |event: Event<'_>| probe.event(*real, *cpu, event);
         let mut batch =
             Batch { queue: self, hctx, cpu: *cpu, driver: &mut **driver, effects, event, list, is_overtaken: false };
-        self.regime.elevator.dispatch_batch(*meter, &mut scratch.elevator(*now, *cpu), hctx, most, &mut batch);
+        self.state.elevator.dispatch_batch(*meter, &mut scratch.elevator(*now, *cpu), hctx, most, &mut batch);
         let is_overtaken = batch.is_overtaken;
         self.after_call(cx);
         is_overtaken
     }
 
-    /// Draws one request into the batch. Answers whether another one may follow.
+    /// Takes one request into the batch. Returns whether another one may follow.
     #[inline(never)]
-    fn draw_with_budget<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
-        let (rq, reason) = self.regime.elevator.dispatch(cx.meter, &mut cx.elevator(), hctx);
+    fn dispatch_with_budget<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
+        let (rq, reason) = self.state.elevator.dispatch(cx.meter, &mut cx.elevator(), hctx);
         self.after_call(cx);
         cx.event(Event::Dispatch { hctx, rq: rq.as_deref(), reason });
-        self.drawn(cx.cpu, hctx, cx.driver, cx.effects, rq, list)
+        self.on_dispatched(cx.cpu, hctx, cx.driver, cx.effects, rq, list)
     }
 
-    /// A request was drawn into the batch, or none. Answers whether another one may follow.
+    /// A request was dispatched into the batch, or none. Returns whether another one may follow.
     #[inline]
-    fn drawn(
+    fn on_dispatched(
         self,
         cpu: CpuId,
         hctx: HctxId,
@@ -253,7 +259,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         is_tagged || self.generation.fetch != (Fetch::Batch { stop_without_tag: true })
     }
 
-    /// Sends the batch, each request to its own hardware queue. Answers whether all of it went.
+    /// Sends the batch, each request to its own hardware queue. Returns whether all of it went.
     #[inline(never)]
     fn send_batch<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> bool {
         if list.iter().all(|rq| rq.hctx == hctx) {
@@ -279,7 +285,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     fn take_one_by_one<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId, list: &mut VecDeque<Rq>) -> Pass {
         let queue = &self.hctxs[hctx.index()];
         loop {
-            if queue.has_leftovers() {
+            if queue.has_dispatch_list() {
                 return Pass::Again;
             }
             if !queue.has_queued() || (self.generation.budget && !cx.driver.get_budget(hctx)) {
@@ -303,6 +309,6 @@ impl<Sh: Sharing> Current<'_, Sh> {
     #[inline(always)]
     pub(super) fn has_pending(self, hctx: HctxId) -> bool {
         let queue = &self.hctxs[hctx.index()];
-        queue.has_leftovers() || queue.has_queued() || self.regime.elevator.has_work(hctx)
+        queue.has_dispatch_list() || queue.has_queued() || self.state.elevator.has_work(hctx)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::regime::Current;
+use super::state::Current;
 use crate::caller::env::{Cx, Env};
 use crate::drive::driver::{Answer, Driver, Refusal};
 use crate::drive::effects::{Effect, RESOURCE_DELAY};
@@ -29,7 +29,7 @@ enum Missing {
     Resource,
     /// Something that a completion brings back.
     Completion,
-    /// A driver tag for which others are in line, too: whoever frees one wakes us.
+    /// A driver tag for which others are in line, too: the CPU that frees one wakes this hardware queue.
     SharedTag,
 }
 
@@ -44,7 +44,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
                 missing = Some(what);
                 break;
             }
-            self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.regime.flights, cx.effects);
+            self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &self.state.flights, cx.effects);
             self.watch_issue(cx.meter, cx.now.at, &rq);
             rq.marks.clear(Marks::HAS_BUDGET);
             cx.event(Event::Issue(&rq));
@@ -52,7 +52,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
                 Answer::Queued => queued += 1,
                 Answer::Done(rq, status) => self.complete(cx, rq, status),
                 Answer::Refused(mut rq, why) => {
-                    self.regime.flights.end(rq.id());
+                    self.state.flights.end(rq.id());
                     cx.event(Event::Requeue(&rq));
                     if self.generation.budget {
                         rq.marks.set(Marks::HAS_BUDGET);
@@ -70,13 +70,13 @@ impl<Sh: Sharing> Current<'_, Sh> {
             if queued > 0 {
                 cx.driver.commit(hctx);
             }
-            self.leave_over(cx, queue, list, missing);
+            self.return_to_dispatch_list(cx, queue, list, missing);
         }
         self.update_busy(queue, !all_gone);
         Sent { all_gone }
     }
 
-    /// Gets a request what it needs to be sent: budget and a driver tag. Answers what is missing.
+    /// Gets a request what it needs to be sent: budget and a driver tag. Returns what is missing.
     #[inline]
     fn lacks<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) -> Option<Missing> {
         if !rq.marks.contains(Marks::HAS_BUDGET) && !self.take_budget(cx, rq) {
@@ -109,7 +109,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     /// Puts what could not be sent into the dispatch list and sees to it that somebody tries again.
     #[cold]
-    fn leave_over<E: Env>(
+    fn return_to_dispatch_list<E: Env>(
         self,
         cx: &mut Cx<'_, E>,
         hctx: &HardwareQueue<Sh>,
@@ -119,7 +119,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         for rq in list.iter_mut() {
             self.return_budget(cx, rq);
         }
-        hctx.put_leftovers(cx.meter, list, self.generation.leftovers_at_head);
+        hctx.append_to_dispatch_list(cx.meter, list, self.generation.dispatch_list_at_head);
         let is_in_line = || {
             let sleeper = Sleeper::HctxOf(self.driver_tags.id(), hctx.id());
             self.driver_tags.of(hctx.id()).is_waiting(cx.meter, sleeper)
@@ -152,7 +152,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         granted
     }
 
-    /// Notes that a request holds the budget that was taken before it was drawn.
+    /// Notes that a request holds the budget that was taken before it was dispatched.
     #[inline]
     pub(super) fn set_budget(self, rq: &mut Rq) {
         if self.generation.budget {
@@ -182,7 +182,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     /// Gives a driver tag back early, if the request has a scheduler tag to live on.
     pub(super) fn release_driver_tag<E: Env>(self, cx: &mut Cx<'_, E>, rq: &mut Rq) {
-        if self.regime.scheduler_tags.is_empty() {
+        if self.state.scheduler_tags.is_empty() {
             return;
         }
         if let Some(tag) = rq.driver_tag.take() {

@@ -1,19 +1,19 @@
-//! The state of a bio on its way in, kept by whoever submits it.
+//! The state of a bio on its way in, kept by its submitter.
 
 use crate::bio::{Bio, BioFlags};
+use crate::caller::block_queue::Submission;
 use crate::ground::ids::{HctxId, Waiter};
 use crate::ground::lost::Guard;
 use crate::request::Marks;
 use crate::tags::Depth;
 use crate::wbt::Kind;
 
-/// A bio on its way in. Whoever submits keeps it until the way has ended, also while it is parked, and may use it
-/// again for the next bio.
+/// A [submission](Submission) to a [`Queue`](crate::Queue).
 #[derive(Debug)]
-pub struct Submission {
+pub struct QueueSubmission {
     pub(super) stage: Stage,
     pub(super) waiter: Waiter,
-    /// The part that is under way, until a request has it.
+    /// The current part, until a request has it.
     pub(super) bio: Option<Bio>,
     /// What was cut off behind it.
     pub(super) remainder: Option<Bio>,
@@ -34,7 +34,7 @@ pub struct Submission {
 pub(super) enum Stage {
     /// Announce.
     Enter,
-    /// In line at the gate, or let in meanwhile.
+    /// In line for the end of a freeze, or let in meanwhile.
     ShutOut,
     /// Split.
     Split,
@@ -52,11 +52,11 @@ pub(super) enum Stage {
     Next,
 }
 
-impl Submission {
+impl QueueSubmission {
     /// Nothing to be submitted yet; `waiter` submits one bio at a time.
     #[must_use]
     pub fn idle(waiter: Waiter) -> Self {
-        Submission {
+        QueueSubmission {
             stage: Stage::Next,
             waiter,
             bio: None,
@@ -72,14 +72,21 @@ impl Submission {
     /// A bio to be submitted by `waiter`.
     #[must_use]
     pub fn new(bio: Bio, waiter: Waiter) -> Self {
-        let mut submission = Submission::idle(waiter);
+        let mut submission = QueueSubmission::idle(waiter);
         submission.begin(bio);
         submission
     }
 
-    /// The next bio; the one before has gone its way.
+    /// As what the current part is throttled, if it may be.
+    pub(super) fn throttled_as(&self) -> Option<(Kind, BioFlags)> {
+        let bio = self.bio.as_ref()?;
+        Some((Kind::of(bio.op, bio.flags)?, bio.flags))
+    }
+}
+
+impl Submission for QueueSubmission {
     #[inline]
-    pub fn begin(&mut self, bio: Bio) {
+    fn begin(&mut self, bio: Bio) {
         debug_assert!(self.bio.is_none() && self.remainder.is_none());
         self.stage = Stage::Enter;
         self.marks = Marks::NONE;
@@ -87,19 +94,12 @@ impl Submission {
         self.bio = Some(bio);
     }
 
-    /// Takes the bio back, unless it is already on its way: then it can be [cancelled](crate::Queue::cancel).
     #[inline]
-    pub fn withdraw(&mut self) -> Option<Bio> {
+    fn withdraw(&mut self) -> Option<Bio> {
         if self.stage != Stage::Enter {
             return None;
         }
         self.stage = Stage::Next;
         self.bio.take()
-    }
-
-    /// As what the bio under way is throttled, if it may be.
-    pub(super) fn throttled_as(&self) -> Option<(Kind, BioFlags)> {
-        let bio = self.bio.as_ref()?;
-        Some((Kind::of(bio.op, bio.flags)?, bio.flags))
     }
 }

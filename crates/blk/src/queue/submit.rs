@@ -1,8 +1,8 @@
 //! The way in: a bio is split, merged or given a request (BL-30, BL-31).
 
 use super::allocate::Wanted;
-use super::regime::Current;
-use super::submission::{Stage, Submission};
+use super::state::Current;
+use super::submission::{QueueSubmission, Stage};
 use super::{Queue, wbt};
 use crate::bio::check::{Checked, check};
 use crate::bio::split;
@@ -23,7 +23,7 @@ impl<Sh: Sharing> Queue<Sh> {
     pub fn submit<E: Env>(
         &self,
         cx: &mut Cx<'_, E>,
-        submission: &mut Submission,
+        submission: &mut QueueSubmission,
         plug: Option<&mut Plug>,
     ) -> Submitted {
         self.during(cx.cpu, |queue| queue.submit(cx, submission, plug))
@@ -32,20 +32,25 @@ impl<Sh: Sharing> Queue<Sh> {
 
 impl<Sh: Sharing> Current<'_, Sh> {
     #[inline]
-    fn submit<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, plug: Option<&mut Plug>) -> Submitted {
+    fn submit<E: Env>(
+        self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut QueueSubmission,
+        plug: Option<&mut Plug>,
+    ) -> Submitted {
         let submitted = self.go_on_with(cx, submission, plug);
         match submitted {
             Submitted::Parked => {
                 // Who was shut out is in nobody's way.
                 if submission.stage != Stage::ShutOut && !std::mem::replace(&mut submission.is_inside, true) {
-                    self.gate.stay();
+                    self.freeze.stay();
                 }
-                self.gate.home.keep(&mut submission.guard, submission.waiter);
+                self.freeze.home.keep(&mut submission.guard, submission.waiter);
             }
             Submitted::Done => {
                 submission.guard.disarm();
                 if std::mem::take(&mut submission.is_inside) {
-                    self.gate.leave();
+                    self.freeze.leave();
                 }
             }
         }
@@ -56,7 +61,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     fn go_on_with<E: Env>(
         self,
         cx: &mut Cx<'_, E>,
-        submission: &mut Submission,
+        submission: &mut QueueSubmission,
         mut plug: Option<&mut Plug>,
     ) -> Submitted {
         let submitted = self.part(cx, submission, plug.as_deref_mut());
@@ -70,7 +75,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     fn further_parts<E: Env>(
         self,
         cx: &mut Cx<'_, E>,
-        submission: &mut Submission,
+        submission: &mut QueueSubmission,
         mut plug: Option<&mut Plug>,
     ) -> Submitted {
         while let Some(rest) = submission.remainder.take() {
@@ -84,18 +89,23 @@ impl<Sh: Sharing> Current<'_, Sh> {
     }
 
     /// Takes the part under way from its stage through those behind it. They are written down one after the other and not as
-    /// a loop, before which a compiler reads all that any stage may need of the regime, at each call.
+    /// a loop, before which a compiler reads all that any stage may need of the state, at each call.
     #[inline(always)]
-    fn part<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, mut plug: Option<&mut Plug>) -> Submitted {
+    fn part<E: Env>(
+        self,
+        cx: &mut Cx<'_, E>,
+        submission: &mut QueueSubmission,
+        mut plug: Option<&mut Plug>,
+    ) -> Submitted {
         let mut stage = submission.stage;
         if let Stage::Enter | Stage::ShutOut = stage {
-            while !self.gate.is_open() {
+            while !self.freeze.is_open() {
                 if let Some(submitted) = self.shut_out(cx, submission, plug.as_deref_mut()) {
                     return submitted;
                 }
             }
             let Some(bio) = submission.bio.as_mut() else { return Submitted::Done };
-            stage = match check(&self.regime.rules.limits, self.takes_polled, bio) {
+            stage = match check(&self.state.rules.limits, self.takes_polled, bio) {
                 Checked::Goes => {
                     cx.event(Event::Queue(bio));
                     Stage::Split
@@ -139,13 +149,13 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Submitted::Done
     }
 
-    /// The queue is frozen: the submission waits, and what its task has plugged goes on without it. Answers `None` if it is
+    /// The queue is frozen: the submission waits, and what its task has plugged goes on without it. Returns `None` if it is
     /// no longer frozen.
     #[cold]
     fn shut_out<E: Env>(
         self,
         cx: &mut Cx<'_, E>,
-        submission: &mut Submission,
+        submission: &mut QueueSubmission,
         plug: Option<&mut Plug>,
     ) -> Option<Submitted> {
         if submission.bio.as_ref().is_some_and(|bio| bio.flags.contains(BioFlags::NOWAIT)) {
@@ -153,19 +163,19 @@ impl<Sh: Sharing> Current<'_, Sh> {
             return Some(Submitted::Done);
         }
         self.flush_before_sleep(cx, plug);
-        if !self.gate.wait(cx.meter, submission.waiter) {
+        if !self.freeze.wait(cx.meter, submission.waiter) {
             return None;
         }
         submission.stage = Stage::ShutOut;
         Some(Submitted::Parked)
     }
 
-    /// There is no tag. Answers one after all, or what becomes of the bio: it ends, or its task sleeps.
+    /// There is no tag. Returns one after all, or what becomes of the bio: it ends, or its task sleeps.
     #[inline(never)]
     fn without_a_tag<E: Env>(
         self,
         cx: &mut Cx<'_, E>,
-        submission: &mut Submission,
+        submission: &mut QueueSubmission,
         mut plug: Option<&mut Plug>,
         wanted: Wanted,
     ) -> Result<u32, Submitted> {
@@ -201,9 +211,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
     }
 
     #[inline(always)]
-    fn enter<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Stage {
+    fn enter<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Stage {
         let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
-        let limits = &self.regime.rules.limits;
+        let limits = &self.state.rules.limits;
         if let Some(at) = split::split_point(bio, limits) {
             if bio.flags.contains(BioFlags::NOWAIT) {
                 return self.end_bio(cx, submission, Status::Again);
@@ -215,20 +225,20 @@ impl<Sh: Sharing> Current<'_, Sh> {
             submission.remainder = submission.bio.replace(front);
         }
         match &submission.bio {
-            Some(bio) if self.regime.rules.nomerges != NoMerges::Nothing && merge::bio_mergeable(bio) => Stage::Merge,
+            Some(bio) if self.state.rules.nomerges != NoMerges::Nothing && merge::bio_mergeable(bio) => Stage::Merge,
             bio => wbt::stage_after_merging(bio.as_ref()),
         }
     }
 
     /// Ends a bio that does not go on.
-    pub(super) fn end_bio<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, status: Status) -> Stage {
+    pub(super) fn end_bio<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission, status: Status) -> Stage {
         if let Some(bio) = submission.bio.take() {
             cx.effects.end_bio(bio, status);
         }
         Stage::Next
     }
 
-    fn try_merge<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, plug: Option<&mut Plug>) -> Stage {
+    fn try_merge<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission, plug: Option<&mut Plug>) -> Stage {
         let whole = E::Probe::WATCHES.then(|| submission.bio.clone()).flatten();
         let report = |cx: &mut Cx<'_, E>, edge| {
             if let Some(bio) = &whole {
@@ -236,14 +246,14 @@ impl<Sh: Sharing> Current<'_, Sh> {
             }
         };
         if let Some(plug) = plug
-            && let Some(edge) = plug.merge(&self.generation, &self.regime.rules, &mut submission.bio)
+            && let Some(edge) = plug.merge(&self.generation, &self.state.rules, &mut submission.bio)
         {
             report(cx, edge);
             return Stage::Next;
         }
-        let merged = if self.regime.elevator.is_none() {
+        let merged = if self.state.elevator.is_none() {
             let hctx = &self.hctxs[self.hctx_of_submission(cx.cpu, submission).index()];
-            hctx.merge_into_software_queue(cx.meter, cx.cpu, &self.regime.rules, &mut submission.bio)
+            hctx.merge_into_software_queue(cx.meter, cx.cpu, &self.state.rules, &mut submission.bio)
         } else {
             self.merge_into_elevator(cx, &mut submission.bio)
         };
@@ -257,7 +267,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     }
 
     fn merge_into_elevator<E: Env>(self, cx: &mut Cx<'_, E>, bio: &mut Option<Bio>) -> Option<merge::Edge> {
-        let merged = self.regime.elevator.merge_bio(cx.meter, &mut cx.elevator(), &self.regime.rules, bio);
+        let merged = self.state.elevator.merge_bio(cx.meter, &mut cx.elevator(), &self.state.rules, bio);
         self.after_call(cx);
         merged
     }
@@ -271,7 +281,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             }
         }
         let Some(plug) = plug else { return self.place(cx, rq) };
-        if plug.is_full(&self.generation, self.regime.rules.nomerges != NoMerges::Nothing) {
+        if plug.is_full(&self.generation, self.state.rules.nomerges != NoMerges::Nothing) {
             self.flush_plug(cx, plug);
         }
         if plug.is_empty() {

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::*;
 use crate::bio::{Bio, BioFlags, Op, Status};
 use crate::caller::Caller;
-use crate::caller::agenda::{Agenda, Due, Errand};
+use crate::caller::agenda::{Action, Agenda, Due};
 use crate::caller::block_queue::Submitted;
 use crate::caller::env::Cx;
 use crate::drive::driver::{Answer, Driver, Expired, Refusal};
@@ -155,7 +155,7 @@ struct Bench {
     now: Instant,
     /// The plug of whoever submits, if it has one open.
     plug: Option<Plug>,
-    parked: BTreeMap<u32, Submission>,
+    parked: BTreeMap<u32, QueueSubmission>,
     ended: Vec<(u64, Status)>,
 }
 
@@ -242,11 +242,11 @@ impl Bench {
 
     /// Submits for this waiter, and keeps the submission if it sleeps.
     fn submit_as(&mut self, waiter: u32, bio: Bio) -> Submitted {
-        let submission = Submission::new(bio, Waiter(waiter));
+        let submission = QueueSubmission::new(bio, Waiter(waiter));
         self.go_on(waiter, submission)
     }
 
-    fn go_on(&mut self, waiter: u32, mut submission: Submission) -> Submitted {
+    fn go_on(&mut self, waiter: u32, mut submission: QueueSubmission) -> Submitted {
         let submitted = self.call(|queue, cx, plug| queue.submit(cx, &mut submission, plug));
         if submitted == Submitted::Parked {
             self.parked.insert(waiter, submission);
@@ -321,20 +321,20 @@ impl Bench {
         let now = Hz(1000).now(self.now);
         let Bench { queue, agenda, parked, ended, plug, .. } = self;
         let mut cx = self.caller.cx::<(Script, Letters)>(now, self.cpu, &mut self.driver, &mut self.probe, &NoMeter);
-        agenda.carry_out(queue, &mut cx, |cx, errand| match errand {
-            Errand::End { bio, status } => ended.push((bio.sector.0, status)),
-            Errand::Wake(waiter) => {
+        agenda.carry_out(queue, &mut cx, |cx, action| match action {
+            Action::End { bio, status } => ended.push((bio.sector.0, status)),
+            Action::Wake(waiter) => {
                 if let Some(mut submission) = parked.remove(&waiter.0)
                     && queue.submit(cx, &mut submission, plug.as_mut()) == Submitted::Parked
                 {
                     parked.insert(waiter.0, submission);
                 }
             }
-            Errand::TimedOut { cpu, id } => {
+            Action::TimedOut { cpu, id } => {
                 cx.cpu = cpu;
                 queue.timed_out(cx, id);
             }
-            Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+            Action::RunOther { .. } => unreachable!("nobody shares its tags"),
         });
     }
 

@@ -11,7 +11,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// at the device leaves its share of tags to others.
     pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
         let device = &self.device;
-        if !self.during(cx.cpu, |queue| device.timeouts.scan(cx.now.at, &queue.regime.flights, cx.effects)) {
+        if !self.during(cx.cpu, |queue| device.timeouts.scan(cx.now.at, &queue.state.flights, cx.effects)) {
             device.driver_tags.idle();
         }
     }
@@ -20,7 +20,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// driver is asked, unless it has ended since.
     pub fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
         self.during(cx.cpu, |queue| {
-            let flights = &queue.regime.flights;
+            let flights = &queue.state.flights;
             if let Some(deadline) = flights.overdue(cx.now.at, cx.cpu, id) {
                 let next = queue.timeouts.ask(cx.now.at, id, cx.driver);
                 flights.put_off(id, deadline, next);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::Queue;
-use super::regime::Current;
+use super::state::Current;
 use crate::caller::env::{Cx, Env};
 use crate::ground::kernel::{DirectIssue, PlugOrder};
 use crate::ground::sharing::Sharing;
@@ -141,7 +141,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         PlugFlush::explicit(self, cx, plug).finish_during(self, cx);
     }
 
-    /// A task that sleeps must not keep others waiting for what it has plugged: it flushes that first. Answers whether there was
+    /// A task that sleeps must not keep others waiting for what it has plugged: it flushes that first. Returns whether there was
     /// anything.
     pub(super) fn flush_before_sleep<E: Env>(self, cx: &mut Cx<'_, E>, plug: Option<&mut Plug>) -> bool {
         let Some(plug) = plug.filter(|plug| !plug.is_empty()) else { return false };

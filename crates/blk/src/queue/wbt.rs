@@ -4,9 +4,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::regime::{Current, Regime};
+use super::state::{Current, QueueState};
 use super::submission::Stage;
-use super::{Device, Queue, Submission};
+use super::{Device, Queue, QueueSubmission};
 use crate::bio::{Bio, BioFlags, Direction, Op, Status};
 use crate::caller::env::{Cx, Env};
 use crate::drive::effects::{Effect, Effects};
@@ -58,13 +58,13 @@ pub(super) fn stage_after_merging(bio: Option<&Bio>) -> Stage {
 impl<Sh: Sharing> Current<'_, Sh> {
     // --- the way in ---
 
-    /// A bio that may have to wait goes, or joins the line when what its task has plugged has gone. Answers `None` if it
+    /// A bio that may have to wait goes, or joins the line when what its task has plugged has gone. Returns `None` if it
     /// has to wait.
     #[cold]
     pub(super) fn throttle<E: Env>(
         self,
         cx: &mut Cx<'_, E>,
-        submission: &mut Submission,
+        submission: &mut QueueSubmission,
         mut plug: Option<&mut Plug>,
     ) -> Option<Stage> {
         let Some((kind, flags)) = submission.throttled_as() else { return Some(Stage::Allocate) };
@@ -87,9 +87,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
         None
     }
 
-    /// Whoever was woken has been counted already; who goes on for another reason waits further.
+    /// A woken submission has been counted already; one that goes on for another reason waits further.
     #[cold]
-    pub(super) fn woken_in_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) -> Option<Stage> {
+    pub(super) fn woken_in_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Option<Stage> {
         let Some((kind, _)) = submission.throttled_as() else { return Some(Stage::Allocate) };
         let waiter = submission.waiter;
         if self.wbt.with(cx.meter, |throttle| throttle.waits(kind, waiter)) {
@@ -98,9 +98,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Some(self.admitted(cx, submission, Admission::Counted))
     }
 
-    /// Whoever waits in line no longer does; who has been counted already makes room again.
+    /// A submission in line no longer waits; one that has been counted already makes room again.
     #[cold]
-    pub(super) fn depart_from_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &Submission) {
+    pub(super) fn depart_from_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &QueueSubmission) {
         if let Some((kind, _)) = submission.throttled_as()
             && !self.wbt.with(cx.meter, |throttle| throttle.leave_line(kind, submission.waiter))
         {
@@ -108,7 +108,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         }
     }
 
-    fn admitted<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission, admission: Admission) -> Stage {
+    fn admitted<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission, admission: Admission) -> Stage {
         if admission == Admission::Counted {
             submission.marks = Marks::THROTTLED;
             self.set_window(cx);
@@ -120,7 +120,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
     /// A bio that was counted has got no request.
     #[cold]
-    pub(super) fn forget_admission<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut Submission) {
+    pub(super) fn forget_admission<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) {
         let marks = std::mem::replace(&mut submission.marks, Marks::NONE);
         if let (true, Some((kind, _))) = (marks.contains(Marks::THROTTLED), submission.throttled_as()) {
             self.count_down(cx, kind);
@@ -168,7 +168,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
     }
 
     fn count_down<E: Env>(self, cx: &mut Cx<'_, E>, kind: Kind) {
-        let (effects, write_cache) = (&mut *cx.effects, self.regime.rules.limits.write_cache);
+        let (effects, write_cache) = (&mut *cx.effects, self.state.rules.limits.write_cache);
         self.wbt.with(cx.meter, |throttle| {
             throttle.ended(cx.now.at, kind, write_cache, |waiter| effects.push(Effect::Wake(waiter)));
         });
@@ -198,7 +198,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             return Err(AttributeError::Unknown);
         }
         let target = match text.trim().parse::<i64>() {
-            Ok(-1) => default_target(self.regime.rules.limits.rotational),
+            Ok(-1) => default_target(self.state.rules.limits.rotational),
             Ok(us @ 0..) => Nanos(us.unsigned_abs().saturating_mul(1000)),
             _ => return Err(AttributeError::Invalid),
         };
@@ -209,9 +209,9 @@ impl<Sh: Sharing> Current<'_, Sh> {
 
 impl<Sh: Sharing> Device<Sh> {
     /// The queue has got a scheduler.
-    pub(super) fn wbt_follows_scheduler(&self, regime: &Regime<Sh>) {
+    pub(super) fn wbt_follows_scheduler(&self, state: &QueueState<Sh>) {
         if self.generation.wbt {
-            let (disables, rotational) = (regime.elevator.disables_wbt(), regime.rules.limits.rotational);
+            let (disables, rotational) = (state.elevator.disables_wbt(), state.rules.limits.rotational);
             self.wbt.with(&NoMeter, |throttle| throttle.follow_scheduler(disables, rotational));
         }
     }
@@ -221,7 +221,7 @@ impl<Sh: Sharing> Queue<Sh> {
     /// The moment that an [`Effect::SetWindow`] asked for has come: the latency of reads decides how many buffered writes
     /// are let through from now on.
     pub fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        let oldest_read = self.during(cx.cpu, |queue| queue.regime.flights.oldest_read());
+        let oldest_read = self.during(cx.cpu, |queue| queue.state.flights.oldest_read());
         if let Some(at) = self.device.wbt.with(cx.meter, |throttle| throttle.window_ended(cx.now.at, oldest_read)) {
             cx.effects.push(Effect::SetWindow(at));
         }

@@ -43,7 +43,7 @@ pub struct CpuMap {
 }
 
 impl CpuMap {
-    /// Hardware queues of each type for so many CPUs; more than there are CPUs are not used. Each serves a run of
+    /// Hardware queues of each type for `cpus` CPUs; those beyond the number of CPUs are not used. Each serves a run of
     /// neighbouring CPUs.
     #[must_use]
     pub fn new(cpus: u16, queues: [u16; 3]) -> Self {

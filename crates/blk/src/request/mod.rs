@@ -2,7 +2,7 @@
 //!
 //! **Ownership is location.** A [`Rq`] is the ownership of one slot. It can be moved but not copied, so a
 //! request is in exactly one place (plug, software queue, elevator, dispatch list, driver, ...), can be neither
-//! queued nor completed twice, and whoever holds it may read and change it without a lock. Slots are made once,
+//! queued nor completed twice, and its holder may read and change it without a lock. Slots are made once,
 //! with the queue; nothing is allocated per I/O. A plain [`RqId`] names a slot in indexes.
 
 pub mod cpu_map;
@@ -78,7 +78,7 @@ impl Marks {
     pub const HAS_BUDGET: Marks = Marks(4);
     /// The driver keeps data of its own for it: when requeued it skips the elevator.
     pub const DONTPREP: Marks = Marks(8);
-    /// The elevator has taken it in, and must be told when it is released.
+    /// The elevator has taken it in, and must be notified when it is released.
     pub const INSERTED: Marks = Marks(16);
     /// Legacy queues: no request may be sorted past it in the dispatch queue.
     pub const SOFT_BARRIER: Marks = Marks(32);
@@ -233,7 +233,7 @@ impl fmt::Debug for Rq {
     }
 }
 
-/// All request slots of a queue. A slot is taken by whoever owns its tag.
+/// All request slots of a queue. A slot is taken by the owner of its tag.
 pub struct RequestPool<Sh: Sharing> {
     _home: Home,
     slots: Vec<Sh::Lock<Option<Rq>>>,

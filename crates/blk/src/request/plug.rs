@@ -9,7 +9,7 @@ use crate::ground::time::{Instant, Now};
 use crate::request::Rq;
 use crate::request::merge::{Edge, Merge, MergeRules};
 
-/// A newest request of so many sectors (128 KiB) flushes the plug before the next one, from 4.10 on.
+/// A newest request of this many sectors (128 KiB) flushes the plug before the next one, from 4.10 on.
 const FLUSH_SECTORS: u32 = 256;
 
 /// A task's plug for one queue.

@@ -5,7 +5,7 @@
 
 use crate::ground::id_list::{IdList, Links};
 use crate::ground::ids::{HctxId, RqId};
-use crate::policy::{Choice, Completions, Needs, Place, PolicyCx, Scheduler};
+use crate::policy::{Choice, Completions, LegacyHooks, Needs, Place, PolicyCx, Replayable, Scheduler};
 use crate::watch::reason::Reason;
 
 /// The policy. Clone it to look ahead.
@@ -34,7 +34,7 @@ impl Noop {
 
 impl Scheduler for Noop {
     fn needs(&self) -> Needs {
-        Needs { completions: Completions::Deferred, dispatches_sorted: true, ..Needs::default() }
+        Needs { completions: Completions::Deferred, ..Needs::default() }
     }
 
     fn insert(&mut self, _cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
@@ -75,10 +75,22 @@ impl Scheduler for Noop {
         self.waits[id.index()].then(|| self.arrivals.next(&self.links, id.0)).flatten().map(RqId)
     }
 
-    fn absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, absorbed: RqId) {
+    fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, absorbed: RqId) {
         self.remove(absorbed);
     }
 
+    fn legacy_hooks(&mut self) -> Option<&mut dyn LegacyHooks> {
+        Some(self)
+    }
+}
+
+impl LegacyHooks for Noop {
+    fn dispatches_sorted(&self) -> bool {
+        true
+    }
+}
+
+impl Replayable for Noop {
     fn adopt(&mut self, _cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {
         if self.waits[id.index()] {
             self.remove(id);

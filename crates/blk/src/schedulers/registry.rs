@@ -1,4 +1,4 @@
-//! What schedulers there are: a row for each, and whoever is asked about schedulers asks here.
+//! What schedulers there are: a row for each. All questions about schedulers are looked up here.
 //!
 //! A [`Registry`] is a value that a queue is [handed](crate::QueueConfig::schedulers), so that other crates, and users,
 //! add theirs: an `impl Scheduler` in a file, and one [`Row`].
@@ -50,7 +50,7 @@ pub struct Attachment<'a> {
     pub queue_depth: u32,
     /// Request ids are below this.
     pub capacity: u32,
-    /// When it is attached, on a legacy queue. A multi-queue one tells the time from the first call on.
+    /// When it is attached, on a legacy queue. A multi-queue one passes the time from the first call on.
     pub now: Now,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn scaled(async_depth: u32, nr_requests: u32, before: u32) -> u32 {
 }
 
 impl Attachment<'_> {
-    /// `queue/async_depth` under a scheduler that sets it to so many percent as it is attached; a number of requests that
+    /// `queue/async_depth` under a scheduler that sets it to `percent` as it is attached; a number of requests that
     /// is wanted is written after that.
     fn async_depth_of(&self, percent: u32) -> u32 {
         scaled(self.default_nr_requests * percent / 100, self.nr_requests, self.default_nr_requests)
@@ -91,7 +91,7 @@ impl Policy {
     }
 }
 
-/// A scheduler, as everybody else knows it.
+/// All that other code needs to know of a scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// Its name in `queue/scheduler`, at most 15 characters.

@@ -113,7 +113,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         (self.depth - (index << self.shift)).min(1 << self.shift)
     }
 
-    /// The bits of group `index` that a shallow depth may use: so many of each group, or its share of the whole map.
+    /// The bits of group `index` that a shallow depth may use: a number of each group, or its share of the whole map.
     fn usable_of_group(&self, index: u32, shallow: u32) -> u64 {
         low_bits(match self.rule {
             ShallowRule::PerWord => shallow.min(self.bits_of_group(index)),
@@ -296,7 +296,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
     }
 }
 
-/// How many sleepers are woken at once where so many bits may be taken.
+/// How many sleepers are woken at once where `usable` bits may be taken.
 #[must_use]
 pub fn wake_batch(usable: u32) -> u32 {
     (usable / 8).clamp(1, 8)

@@ -1,7 +1,7 @@
 //! Tags: the numbered slots whose count bounds how many requests exist (scheduler tags) or are at the driver
 //! (driver tags), and the sleepers that wait for one.
 //!
-//! **No wake-up is lost**: a sleeper counts itself as sleeping and then looks for a tag once more; whoever frees a tag
+//! **No wake-up is lost**: a sleeper counts itself as sleeping and then looks for a tag once more; a CPU that frees a tag
 //! looks afterwards whether anybody sleeps. At least one of the two must see the other, so these four accesses, and those
 //! with which others do the same (a restart mark instead of the count), are `SeqCst`. Taking a tag is `Acquire`, as giving
 //! it back is `Release` among other things: what belongs to a tag (its slot, what a scheduler keeps for it) is passed on
@@ -103,7 +103,7 @@ impl<Sh: Sharing> Tags<Sh> {
     }
 
     /// Puts a sleeper in line. It must try once more afterwards, since a tag may have been freed in between, and
-    /// [leave](Self::leave) if it got one. Answers its place.
+    /// [leave](Self::leave) if it got one. Returns its place.
     pub fn wait(&self, meter: &impl Meter, sleeper: Sleeper) -> u64 {
         self.sleeping.fetch_add(1, SeqCst);
         self.wait.with(meter, Site::TagWaiters, |wait| wait.join(sleeper))
@@ -115,7 +115,7 @@ impl<Sh: Sharing> Tags<Sh> {
         self.wait.with(meter, Site::TagWaiters, |wait| wait.join_queue(queue, sleeper));
     }
 
-    /// Puts a sleeper in line, unless it is there already. Answers whether it has joined.
+    /// Puts a sleeper in line, unless it is there already. Returns whether it has joined.
     pub(crate) fn wait_once(&self, meter: &impl Meter, sleeper: Sleeper) -> bool {
         self.sleeping.fetch_add(1, SeqCst);
         let joined = self.wait.with(meter, Site::TagWaiters, |wait| {

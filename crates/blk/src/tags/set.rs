@@ -112,7 +112,7 @@ pub(crate) struct TagUser<Sh: Sharing> {
 struct UserMarks<Sh: Sharing> {
     /// Whether it counts among those that share the space.
     active: Sh::Word,
-    /// Tags that it has. Counted only in a shared set. Whoever finds its share used up sleeps, so this is looked at and
+    /// Tags that it has. Counted only in a shared set. A queue that finds its share used up sleeps, so this is looked at and
     /// counted down as the tags themselves are: `SeqCst`.
     in_use: Sh::Word,
 }
@@ -129,7 +129,7 @@ impl<Sh: Sharing> TagUser<Sh> {
         }
     }
 
-    /// Only so many tags of each space are used from now on: the depth to [allocate](Self::try_allocate) with.
+    /// Only `tags` tags of each space are used from now on: the depth to [allocate](Self::try_allocate) with.
     pub(crate) fn use_only(&self, tags: u32) -> Depth {
         if !self.set.is_shared {
             for space in &self.set.spaces {

@@ -46,7 +46,7 @@ impl WaitQueues {
         self.batch = batch;
     }
 
-    /// A sleeper joins at the tail of the next queue in rotation. Answers its place: the number of its joining.
+    /// A sleeper joins at the tail of the next queue in rotation. Returns its place: the number of its joining.
     pub fn join(&mut self, sleeper: Sleeper) -> u64 {
         let place = self.joined;
         self.queue_of(place).push_back((place, sleeper));
@@ -82,7 +82,7 @@ impl WaitQueues {
     /// may be thousands.
     pub fn leave_place(&mut self, place: u64) -> bool {
         let queue = self.queue_of(place);
-        // Whoever was woken has left, as have all who came before it in its queue.
+        // A woken sleeper has left, as have all who came before it in its queue.
         if queue.front().is_none_or(|&(first, _)| first > place) {
             return false;
         }

@@ -1,6 +1,6 @@
 //! I/O statistics of a device, as `/proc/diskstats` shows them (BL-126 to BL-128).
 //!
-//! They are a probe: whoever wants them watches, and nobody else pays.
+//! They are a probe: only a queue that is watched pays for them.
 
 use std::fmt::Write as _;
 

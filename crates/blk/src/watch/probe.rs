@@ -49,9 +49,9 @@ pub enum Event<'a> {
     Requeue(&'a Request),
     /// C: a request ended at the driver.
     Complete(&'a Request, Status),
-    /// C: a bio ended at a driver that takes bios; those of requests are not told one by one.
+    /// C: a bio ended at a driver that takes bios; those of requests are not reported one by one.
     BioComplete(&'a Bio, Status),
-    /// A request ends for good, the last step of a flush sequence included. The kernel traces nothing here; its
+    /// A request ends, the last step of a flush sequence included. The kernel traces nothing here; its
     /// statistics count.
     End(&'a Request),
 }

@@ -19,7 +19,7 @@ pub(super) enum Verdict {
     Ok,
     /// There were none.
     OnlyWrites,
-    /// Nothing has ended, or too little to tell.
+    /// Nothing has ended, or too little to judge.
     Unknown,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Depths {
 }
 
 impl Depths {
-    /// The limits of a device with so many tags.
+    /// The limits of a device with a number of tags.
     pub(crate) fn at(queue_depth: u32, step: i32) -> Depths {
         let max = depth(queue_depth, step);
         if max <= 2 {

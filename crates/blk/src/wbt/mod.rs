@@ -1,8 +1,8 @@
 //! Write-back throttling (BL-119 to BL-125): buffered writes wait before they get a request, so that few enough of them
 //! are at the device for reads to come through. Direct writes and reads never wait.
 //!
-//! A pure state machine: it is told the time and what it may not know (whether reads are going on, whether the device has
-//! a write cache), and whoever uses it puts a lock around it and sets its timer. `depths` is how many may be in flight at
+//! A pure state machine: it is passed the time and what it cannot know (whether reads are going on, whether the device has
+//! a write cache), and its user puts a lock around it and sets its timer. `depths` is how many may be in flight at
 //! a step, `control` moves the step by the latency of reads, `throttle` counts, and lines up who has to wait.
 
 mod control;

@@ -14,7 +14,7 @@ const DIRTY_MEMORY: Nanos = Nanos::from_secs(1);
 /// Reads are going on if one began or ended so recently.
 const READ_MEMORY: Nanos = Nanos::from_millis(100);
 
-/// Whoever submits one of these waits for it, or others do.
+/// Their submitter waits for them, or other tasks do.
 const URGENT: BioFlags = BioFlags::SYNC.with(BioFlags::META).with(BioFlags::PRIO).with(BioFlags::SWAP);
 
 /// What is throttled. Each kind has a counter and a line of its own.
@@ -46,7 +46,7 @@ impl Kind {
     }
 }
 
-/// What an I/O that is to be submitted is told.
+/// What becomes of an I/O that is to be submitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Admission {
     /// Nothing is throttled now: it goes, and is not counted.
@@ -200,11 +200,11 @@ impl Throttle {
 
     // --- the way out ---
 
-    /// A counted one has ended, or did not come about. Whoever may go because of it is counted and told to `wake`.
+    /// A counted one has ended, or did not come about. Those that may go because of it are counted and passed to `wake`.
     pub(crate) fn ended(&mut self, now: Instant, kind: Kind, write_cache: bool, mut wake: impl FnMut(Waiter)) {
         let limit = match kind {
             Kind::Discard => self.depths.background,
-            // What such a device has answered is not written yet: it is given time for that.
+            // What such a device has completed is not written yet: it is given time for that.
             Kind::Normal | Kind::Swap if write_cache && !self.is_dirty(now) => 0,
             Kind::Normal | Kind::Swap => self.depths.normal,
         };

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant as WallClock};
 
 use hoistway_blk::{
-    Agenda, Answer, Bio, Caller, ConfigError, CpuId, Cx, Driver, Errand, HctxId, Hz, Instant, Kernel, Meter, NONE,
-    NoProbe, Now, Op, Queue, QueueConfig, Rq, Sector, Status, Submitter, Techniques, Waiter,
+    Action, Agenda, Answer, Bio, Caller, ConfigError, ContentionOptions, CpuId, Cx, Driver, HctxId, Hz, Instant,
+    Kernel, Meter, NONE, NoProbe, Now, Op, Queue, QueueConfig, Rq, Sector, Status, Submitter, Waiter,
 };
 
 use super::machine::{pin, thread_cpu_ns};
@@ -67,7 +67,7 @@ impl Driver for Shelf {
 /// its meter. Half of the I/Os wait in the scheduler, if there is one.
 pub(super) fn run<M: Meter + Send>(
     scheduler: &str,
-    techniques: Techniques,
+    techniques: ContentionOptions,
     cpus: &[usize],
     length: Duration,
     meter: impl Fn(u32) -> M + Sync,
@@ -213,13 +213,13 @@ impl<'a, M: Meter> Hand<'a, M> {
         let mut probe = NoProbe;
         let mut cx = self.caller.cx(now, self.cpu, &mut self.shelf, &mut probe, self.meter);
         body(&crew.queue, &mut cx, &mut self.submitter);
-        self.agenda.carry_out(&crew.queue, &mut cx, |_, errand| match errand {
-            Errand::End { .. } => {
+        self.agenda.carry_out(&crew.queue, &mut cx, |_, action| match action {
+            Action::End { .. } => {
                 crew.under_way.fetch_sub(1, SeqCst);
             }
-            Errand::Wake(Waiter(thread)) => crew.woken[thread as usize].store(true, SeqCst),
+            Action::Wake(Waiter(thread)) => crew.woken[thread as usize].store(true, SeqCst),
             // Nothing is at the driver for long, and no other queue shares its tags.
-            Errand::TimedOut { .. } | Errand::RunOther { .. } => {}
+            Action::TimedOut { .. } | Action::RunOther { .. } => {}
         });
     }
 }
@@ -228,7 +228,7 @@ impl<'a, M: Meter> Hand<'a, M> {
 mod tests {
     use hoistway_blk::{Insertion, NoMeter, SCHEDULERS, Site};
 
-    const PLAIN: Techniques = Techniques::NONE;
+    const PLAIN: ContentionOptions = ContentionOptions::NONE;
 
     use super::super::machine::allowed_cpus;
     use super::super::stopwatch::Stopwatch;
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn a_stopwatch_sees_requests_left_in_lists_and_taken_from_there() {
         let cpu = allowed_cpus()[0];
-        let lists = Techniques { insertion: Insertion::Pending, ..Techniques::NONE };
+        let lists = ContentionOptions { insertion: Insertion::Pending, ..ContentionOptions::NONE };
         let all = run("mq-deadline", lists, &[cpu], Duration::from_millis(5), Stopwatch::new).unwrap();
         let (spent, watch) = &all[0];
         for site in [Site::Leave, Site::Take] {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hoistway_blk::{Insertion, NONE, NoMeter, SCHEDULERS, Site, Techniques};
+use hoistway_blk::{ContentionOptions, Insertion, NONE, NoMeter, SCHEDULERS, Site};
 use hoistway_engine::Null;
 
 use super::costs::{Contention, Costs, KernelCost, Operation, SchedulerCost, Sleep};
@@ -35,9 +35,9 @@ const THREADS_MAX: usize = 32;
 const SHOWS_HANDOVERS: &str = "mq-deadline";
 
 /// As Linux does it.
-const PLAIN: Techniques = Techniques::NONE;
+const PLAIN: ContentionOptions = ContentionOptions::NONE;
 /// Requests are left in lists for whoever asks next.
-const LISTS: Techniques = Techniques { insertion: Insertion::Pending, ..PLAIN };
+const LISTS: ContentionOptions = ContentionOptions { insertion: Insertion::Pending, ..PLAIN };
 
 /// Sites that are under a scheduler's locks in Linux, too, and what they are called.
 const OPERATIONS: [(Site, &str); 6] = [

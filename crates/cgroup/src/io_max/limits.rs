@@ -127,7 +127,7 @@ impl fmt::Display for IoMax {
 }
 
 impl IoMaxError {
-    /// The errno that the write answers.
+    /// The errno that the write returns.
     #[must_use]
     pub const fn errno(&self) -> i32 {
         match self {

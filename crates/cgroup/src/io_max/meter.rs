@@ -162,7 +162,7 @@ fn worth(rate: u64, span: Nanos) -> i128 {
     i128::from(rate).saturating_mul(i128::from(span.0))
 }
 
-/// The time in which `rate` allows so many billionths, rounded up.
+/// The time in which `rate` allows `billionths`, rounded up.
 fn time_for(billionths: i128, rate: u64) -> Nanos {
     let ns = (billionths.max(0) as u128).div_ceil(u128::from(rate));
     Nanos(u64::try_from(ns).unwrap_or(u64::MAX))

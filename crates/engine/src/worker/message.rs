@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use hoistway_blk::{AttributeError, News, Status};
+use hoistway_blk::{AttributeError, SchedulerEvent, Status};
 
 use super::member::Member;
 use crate::context::Context;
@@ -25,7 +25,7 @@ pub enum Message {
     /// Another worker carried a part of a request out that came from here.
     Ended { slot: u32, sectors: u32, status: Status },
     /// The scheduler is to be told something.
-    Tell(News),
+    Tell(SchedulerEvent),
     /// A file of the queue is to be written.
     Change(Change),
     /// Everything that is under way ends, nothing new begins, and then the worker goes home.

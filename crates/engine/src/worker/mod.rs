@@ -27,7 +27,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use hoistway_blk::{AttributeError, Instant, Nanos, News};
+use hoistway_blk::{AttributeError, Instant, Nanos, SchedulerEvent};
 
 use crate::backend::{Ended, Station};
 use crate::context::Context;
@@ -242,7 +242,7 @@ impl Worker {
 
     fn leave_if_done(&mut self, seat: u32) {
         let Some(member) = self.members[seat as usize].take_if(|member| member.is_done()) else { return };
-        self.calls.tell(&self.shared, News::IoContextExited(member.io_context));
+        self.calls.tell(&self.shared, SchedulerEvent::IoContextExited(member.io_context));
         self.starved.retain(|&other| other != seat);
         self.to_submit.retain(|&other| other != seat);
         self.to_tell.retain(|&other| other != seat);
@@ -274,10 +274,10 @@ impl Worker {
         let Some(member) = self.members[seat as usize].as_mut() else { return };
         let (before, io_context) = (std::mem::replace(&mut member.context, context), member.io_context);
         if before.ioprio != context.ioprio {
-            self.calls.tell(&self.shared, News::Priority { io_context, ioprio: context.ioprio });
+            self.calls.tell(&self.shared, SchedulerEvent::Priority { io_context, ioprio: context.ioprio });
         }
         if before.group != context.group {
-            self.calls.tell(&self.shared, News::Moved { io_context, cgroup: context.group.0 });
+            self.calls.tell(&self.shared, SchedulerEvent::Moved { io_context, cgroup: context.group.0 });
         }
     }
 

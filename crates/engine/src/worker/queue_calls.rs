@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hoistway_blk::{
-    Agenda, AttributeError, Bio, Caller, CpuId, Cx, Due, Errand, Instant, News, NoMeter, NoProbe, Now, Queue, Status,
-    Submitter, Threads, Waiter, Workers,
+    Action, Agenda, AttributeError, Bio, Caller, CpuId, Cx, Due, Instant, NoMeter, NoProbe, Now, Queue, SchedulerEvent,
+    Status, Submitter, Threads, Waiter, Workers,
 };
 
 use super::driver::StationDriver;
@@ -99,8 +99,8 @@ impl QueueCalls {
         }
     }
 
-    pub fn tell(&mut self, shared: &Shared, news: News) {
-        shared.queue.tell(self.now, &mut self.caller.effects, news);
+    pub fn tell(&mut self, shared: &Shared, news: SchedulerEvent) {
+        shared.queue.notify(self.now, &mut self.caller.effects, news);
     }
 
     pub fn freeze(&mut self, shared: &Shared) {
@@ -156,10 +156,10 @@ impl QueueCalls {
         let mut workers = AtOnce { now: self.now.at, shared };
         while !self.caller.effects.is_empty() {
             match self.agenda.take(&shared.queue, self.cpu, &mut self.caller.effects, &mut workers) {
-                Some(Errand::End { bio, status }) => end(&bio, status),
-                Some(Errand::Wake(waiter)) => self.woken.push(waiter),
+                Some(Action::End { bio, status }) => end(&bio, status),
+                Some(Action::Wake(waiter)) => self.woken.push(waiter),
                 // A station cannot take a command back, so it is waited for; and no other queue shares its tags.
-                Some(Errand::TimedOut { .. } | Errand::RunOther { .. }) | None => {}
+                Some(Action::TimedOut { .. } | Action::RunOther { .. }) | None => {}
             }
         }
     }

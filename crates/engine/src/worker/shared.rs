@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-use hoistway_blk::{CgroupId, CpuId, Hz, Instant, News, Now, Queue, Threads, Waiter};
+use hoistway_blk::{CgroupId, CpuId, Hz, Instant, Now, Queue, SchedulerEvent, Threads, Waiter};
 
 use super::message::Message;
 use crate::clock::Clock;
@@ -68,15 +68,15 @@ impl Shared {
     }
 
     /// What a new scheduler has to be told.
-    pub fn news_of_groups(&self) -> Vec<News> {
+    pub fn news_of_groups(&self) -> Vec<SchedulerEvent> {
         let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         groups.iter().flat_map(|&(cgroup, weight)| news_of_group(cgroup, weight)).collect()
     }
 }
 
 /// A group that schedulers do not know.
-pub fn news_of_group(cgroup: CgroupId, weight: u16) -> [News; 2] {
-    [News::CgroupAdded { cgroup, parent: CgroupId::ROOT }, News::Weight { cgroup, weight }]
+pub fn news_of_group(cgroup: CgroupId, weight: u16) -> [SchedulerEvent; 2] {
+    [SchedulerEvent::CgroupAdded { cgroup, parent: CgroupId::ROOT }, SchedulerEvent::Weight { cgroup, weight }]
 }
 
 /// The name of whoever sits there to the queue.

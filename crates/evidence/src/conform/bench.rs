@@ -11,8 +11,8 @@ pub(crate) mod doubts;
 use std::collections::{HashMap, HashSet};
 
 use hoistway_blk::{
-    Bio, CgroupId, Edge, HctxId, Instant, IoContextId, Limits, Local, NoMerges, Now, Place, PolicyCx, RequestPool,
-    Requests, Rq, RqId, Scheduler, Sector, Wishes,
+    Bio, CgroupId, Edge, HctxId, Instant, IoContextId, Limits, Local, NoMerges, Now, Place, PolicyCx, Replayable,
+    RequestPool, RequestedActions, Requests, Rq, RqId, Sector,
 };
 use hoistway_trace::iosched::bounds::SECTORS_MAX;
 use hoistway_trace::iosched::{Dispatch, Event, Insert, Io, QueueSettings, RqMerge, RqNumber};
@@ -121,7 +121,7 @@ pub(crate) struct Bench<S> {
     decided: HashSet<u64>,
 }
 
-impl<S: Scheduler + Clone> Bench<S> {
+impl<S: Replayable + Clone> Bench<S> {
     pub(crate) fn new(policy: S, capacity: u32) -> Self {
         Bench {
             policy,
@@ -137,13 +137,13 @@ impl<S: Scheduler + Clone> Bench<S> {
     }
 
     pub(crate) fn call<R>(&mut self, body: impl FnOnce(&mut S, &mut PolicyCx<'_>) -> R) -> R {
-        let mut wishes = Wishes::default();
-        let mut cx = PolicyCx { now: self.now, requests: &self.requests, wishes: &mut wishes };
+        let mut requested = RequestedActions::default();
+        let mut cx = PolicyCx { now: self.now, requests: &self.requests, requested: &mut requested };
         let answer = body(&mut self.policy, &mut cx);
-        if wishes.cancel_timer {
+        if requested.cancel_timer {
             self.timer = None;
         }
-        self.timer = wishes.set_timer.or(self.timer);
+        self.timer = requested.set_timer.or(self.timer);
         answer
     }
 
@@ -161,7 +161,7 @@ impl<S: Scheduler + Clone> Bench<S> {
     /// A request comes to be, or comes back from the driver as what it was. Answers whether there is room for it.
     pub(crate) fn arrive(&mut self, number: RqNumber, bio: Bio) -> bool {
         if let Some(id) = self.slots.id(number) {
-            self.call(|policy, cx| policy.requeued(cx, id));
+            self.call(|policy, cx| policy.on_requeued(cx, id));
             self.put_apart(number);
         }
         let Some(rq) = self.slots.found(number, bio, self.now.at) else { return false };
@@ -198,7 +198,7 @@ impl<S: Scheduler + Clone> Bench<S> {
     pub(crate) fn grow(&mut self, number: RqNumber, by: u32, front: Option<Sector>) {
         let edge = if front.is_some() { Edge::Front } else { Edge::Back };
         if let Some(id) = self.lengthen(number, by, front) {
-            self.call(|policy, cx| policy.grown(cx, id, edge));
+            self.call(|policy, cx| policy.on_grown(cx, id, edge));
         }
     }
 
@@ -216,7 +216,7 @@ impl<S: Scheduler + Clone> Bench<S> {
         let id = self.inside(survivor)?;
         match self.inside(merge.absorbed) {
             Some(absorbed) => {
-                self.call(|policy, cx| policy.absorbed(cx, id, absorbed));
+                self.call(|policy, cx| policy.on_absorbed(cx, id, absorbed));
                 self.join(id, absorbed, merge.absorbed);
                 self.lengthen(survivor, merge.sectors, None);
             }

@@ -10,7 +10,8 @@ mod lines;
 use std::collections::{HashMap, HashSet};
 
 use hoistway_blk::{
-    Bfq, BfqConfig, BfqGroup, Bio, BioFlags, CgroupId, Hz, Instant, IoContextId, News, Now, RqId, Scheduler, Sector,
+    Bfq, BfqConfig, BfqGroup, Bio, BioFlags, CgroupId, Hz, Instant, IoContextId, Now, RqId, Scheduler, SchedulerEvent,
+    Sector,
 };
 use hoistway_trace::iosched::{
     BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Mark, RqMerge, RqNumber, Submitted, Trace,
@@ -218,7 +219,9 @@ impl<'a> Replay<'a> {
     fn step(&mut self, step: &Step<'_>) {
         self.bench.now = Now { at: Instant(step.ns), tick: self.phase.at(step.tick_at) };
         match step.what {
-            What::Exit(pid) => self.bench.call(|policy, cx| policy.told(cx, News::IoContextExited(IoContextId(pid)))),
+            What::Exit(pid) => {
+                self.bench.call(|policy, cx| policy.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(pid))))
+            }
             What::Event(event) => self.event(event, false),
             What::InDoubt(event) => self.event(event, true),
         }
@@ -236,7 +239,7 @@ impl<'a> Replay<'a> {
             EventKind::Dispatch(dispatch) => self.ask(event, dispatch, in_doubt),
             EventKind::Finish { rq } if !self.on_entry.contains(rq) => self.bench.release(*rq),
             EventKind::Free(free) => self.release(free.rq),
-            EventKind::BfqIdleTimer => self.bench.call(|policy, cx| policy.timer(cx)),
+            EventKind::BfqIdleTimer => self.bench.call(|policy, cx| policy.on_timer(cx)),
             EventKind::Mark(Mark::Tunable { name, value }) => self.bench.set_tunable(name, value),
             EventKind::Unknown(_) => self.bench.outcome.unknown_events += 1,
             _ => {}
@@ -262,7 +265,7 @@ impl<'a> Replay<'a> {
         let mut inside = self.bench.baseline.inside.iter().filter_map(|candidate| self.bench.inside(candidate.rq));
         if let Some(id) = last.or_else(|| inside.find(|&id| like(id) && adjacent(id))) {
             let bio = self.bio_of(&bio.io, event.pid.unwrap_or(0), Some(bio.bio));
-            self.bench.call(|policy, cx| policy.bio_arrived(cx, &bio));
+            self.bench.call(|policy, cx| policy.on_bio(cx, &bio));
             self.bench.call(|policy, cx| policy.allow_merge(cx, id, &bio));
         }
     }
@@ -295,7 +298,7 @@ impl<'a> Replay<'a> {
     /// The scheduler meets a request that has come to be.
     fn set_up(&mut self, number: RqNumber) {
         if let Some(rq) = self.bench.outside.remove(&number) {
-            self.bench.call(|policy, cx| policy.arrived(cx, &rq));
+            self.bench.call(|policy, cx| policy.on_arrived(cx, &rq));
             self.bench.outside.insert(number, rq);
         }
     }
@@ -340,7 +343,7 @@ impl<'a> Replay<'a> {
             return self.bench.release(number);
         }
         if let Some(id) = self.bench.slots.id(number) {
-            self.bench.call(|policy, cx| policy.dropped(cx, id));
+            self.bench.call(|policy, cx| policy.on_dropped(cx, id));
             self.bench.forget(number);
         }
     }

@@ -14,7 +14,8 @@ pub use messages::first_difference;
 use std::collections::HashMap;
 
 use hoistway_blk::{
-    Bio, CgroupId, HctxId, Instant, IoContextId, IoPriority, Nanos, News, Now, RqId, Scheduler, Sector,
+    Bio, CgroupId, HctxId, Instant, IoContextId, IoPriority, LegacyHooks, Nanos, Now, Replayable, RqId, Scheduler,
+    SchedulerEvent, Sector,
 };
 use hoistway_legacy::{Cfq, CfqConfig, CfqEvent, CfqMessage, CfqQueueName};
 use hoistway_trace::iosched::{
@@ -85,9 +86,12 @@ impl<'a> Replay<'a> {
             let id = CgroupId(index as u32);
             let weight = cgroup.weight.and_then(|weight| u16::try_from(weight).ok());
             replay.bench.call(|policy, cx| {
-                policy.told(cx, News::CgroupAdded { cgroup: id, parent: cgroup.parent.unwrap_or_default() });
+                policy.on_event(
+                    cx,
+                    SchedulerEvent::CgroupAdded { cgroup: id, parent: cgroup.parent.unwrap_or_default() },
+                );
                 if let Some(weight) = weight {
-                    policy.told(cx, News::Weight { cgroup: id, weight });
+                    policy.on_event(cx, SchedulerEvent::Weight { cgroup: id, weight });
                 }
             });
         }
@@ -112,14 +116,14 @@ impl<'a> Replay<'a> {
             EventKind::Requeue { rq, .. } => {
                 if let Some(id) = self.bench.slots.id(*rq) {
                     self.until(t);
-                    self.bench.call(|policy, cx| policy.requeued(cx, id));
+                    self.bench.call(|policy, cx| policy.on_requeued(cx, id));
                 }
             }
             EventKind::Complete(complete) => self.complete(index, event, complete),
             EventKind::Exit => {
                 self.until(self.moment(index, t + AFTER_EXIT, |_| true));
                 let io_context = self.pids.context(event.pid.unwrap_or(0));
-                self.bench.call(|policy, cx| policy.told(cx, News::IoContextExited(io_context)));
+                self.bench.call(|policy, cx| policy.on_event(cx, SchedulerEvent::IoContextExited(io_context)));
             }
             EventKind::Mark(Mark::Tunable { name, value }) => {
                 self.until(t);
@@ -141,7 +145,7 @@ impl<'a> Replay<'a> {
         while let Some(due) = self.bench.timer.filter(|&due| due <= at) {
             self.bench.timer = None;
             self.bench.now.at = due;
-            self.bench.call(|policy, cx| policy.timer(cx));
+            self.bench.call(|policy, cx| policy.on_timer(cx));
         }
         self.bench.now.at = at;
     }
@@ -181,7 +185,7 @@ impl<'a> Replay<'a> {
     fn meet(&mut self, event: &Event, io: &Io) {
         let bio = self.bio(event, io);
         self.until(event.t + AFTER_QUEUE);
-        self.bench.call(|policy, cx| policy.bio_arrived(cx, &bio));
+        self.bench.call(|policy, cx| policy.on_bio(cx, &bio));
     }
 
     fn allocate(&mut self, event: &Event, io: &Io, number: RqNumber) {
@@ -216,7 +220,7 @@ impl<'a> Replay<'a> {
         if was_inside {
             self.bench.call(|policy, cx| {
                 if policy.allow_join(first, second) {
-                    policy.absorbed(cx, first, second);
+                    policy.on_absorbed(cx, first, second);
                 } else {
                     // Ours are in different queues, so the second one leaves by itself.
                     policy.adopt(cx, HctxId(0), second);
@@ -229,7 +233,7 @@ impl<'a> Replay<'a> {
         let front = (begins != Some(survivor.sector)).then_some(survivor.sector);
         self.bench.grow(survivor.rq, merge.sectors, front);
         if !was_inside {
-            self.bench.call(|policy, cx| policy.dropped(cx, second));
+            self.bench.call(|policy, cx| policy.on_dropped(cx, second));
         }
         self.bench.forget(merge.absorbed);
     }
@@ -259,7 +263,7 @@ impl<'a> Replay<'a> {
         self.until(at);
         // What is inside was drained some other way: the question was not recorded.
         self.bench.drain(issue.rq);
-        self.bench.call(|policy, cx| policy.started(cx, id));
+        self.bench.call(|policy, cx| policy.on_started(cx, id));
     }
 
     fn complete(&mut self, index: usize, event: &Event, complete: &Complete) {

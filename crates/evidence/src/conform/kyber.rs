@@ -285,8 +285,8 @@ impl Replay {
         }
         let wished = ElevatorCx::alone(now, |cx| {
             cx.cpu = cpu;
-            self.kyber.completed(cx, rq);
-            cx.wishes.set_timer
+            self.kyber.on_completed(cx, rq);
+            cx.requested.set_timer
         });
         self.due = wished.or(self.due);
     }
@@ -308,8 +308,8 @@ impl Replay {
 
     fn round(&mut self, now: Now) {
         self.due = ElevatorCx::alone(now, |cx| {
-            self.kyber.timer(&NoMeter, cx);
-            cx.wishes.set_timer
+            self.kyber.on_timer(&NoMeter, cx);
+            cx.requested.set_timer
         });
         self.last_round = Some(now.tick);
         self.findings.extend(self.kyber.last_round().iter().flat_map(findings_of));

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use hoistway_blk::{
     Answer, Bio, Caller, CpuId, Cx, Driver, Effects, HctxId, Instant, Local, NoMeter, NoProbe, Now, Plug, PlugFlush,
-    Queue, QueueConfig, Refusal, Rq, Status, Submission, Tick, Waiter,
+    Queue, QueueConfig, QueueSubmission, Refusal, Rq, Status, Tick, Waiter,
 };
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, QueueSettings, RqNumber, Submitted, Trace};
 
@@ -277,7 +277,7 @@ impl Replay {
         let io = &submitted.io;
         let bio = Bio { owner: u64::from(submitted.bio.0), ..bio_of(io, pid) };
         self.finish_flush(at, cpu, pid);
-        let mut submission = Submission::new(bio, Waiter(submitted.bio.0));
+        let mut submission = QueueSubmission::new(bio, Waiter(submitted.bio.0));
         if self.unplugged.contains(&submitted.bio) {
             // Directly to the driver or into a queue: into one also if the driver had stopped the hardware queue.
             let stopped = self.queued_first.contains(&submitted.bio);

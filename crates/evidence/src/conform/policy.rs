@@ -1,6 +1,6 @@
 //! The replay of the policies that depend on nothing but what they are told: mq-deadline, deadline and noop.
 
-use hoistway_blk::{Now, Scheduler};
+use hoistway_blk::{Now, Replayable};
 use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Mark};
 
 use crate::conform::bench::baseline::Candidate;
@@ -9,7 +9,7 @@ use crate::conform::consistency::Consistent;
 use crate::conform::score::Outcome;
 
 /// Replays a recording with the policy that `make` builds for so many request ids.
-pub fn replay<S: Scheduler + Clone>(recording: &Consistent<'_>, make: impl FnOnce(u32) -> S) -> Outcome {
+pub fn replay<S: Replayable + Clone>(recording: &Consistent<'_>, make: impl FnOnce(u32) -> S) -> Outcome {
     let capacity = recording.at_once();
     let trace = recording.trace();
     let mut bench = Bench::new(make(capacity), capacity);
@@ -27,7 +27,7 @@ pub fn replay<S: Scheduler + Clone>(recording: &Consistent<'_>, make: impl FnOnc
     bench.outcome
 }
 
-fn step<S: Scheduler + Clone>(bench: &mut Bench<S>, event: &Event, in_doubt: bool, is_legacy: bool) {
+fn step<S: Replayable + Clone>(bench: &mut Bench<S>, event: &Event, in_doubt: bool, is_legacy: bool) {
     let pid = event.pid.unwrap_or(0);
     bench.now.at = event.t;
     match &event.kind {

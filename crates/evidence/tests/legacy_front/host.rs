@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
 use hoistway_blk::{
-    Agenda, Answer, Caller, CpuId, Cx, Driver, Due, Edge, Errand, Event, HctxId, Instant, Local, NoMeter, Now, Op,
+    Action, Agenda, Answer, Caller, CpuId, Cx, Driver, Due, Edge, Event, HctxId, Instant, Local, NoMeter, Now, Op,
     Plug, Probe, Reason, Request, Rq, RqId, Submitted, Tick,
 };
 use hoistway_legacy::{LegacyConfig, LegacyQueue, LegacySubmission};
@@ -115,8 +115,8 @@ impl Host {
 
     pub fn note_effects(&mut self) {
         let effects = &mut self.caller.effects;
-        while let Some(errand) = self.agenda.take(&*self.queue, CpuId(0), effects, &mut self.now.at) {
-            if let Errand::Wake(waiter) = errand {
+        while let Some(action) = self.agenda.take(&*self.queue, CpuId(0), effects, &mut self.now.at) {
+            if let Action::Wake(waiter) = action {
                 self.woken.push(waiter.0);
             }
         }

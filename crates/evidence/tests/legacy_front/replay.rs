@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 
 use hoistway_blk::{
-    Bio, CgroupId, Edge, Instant, IoContextId, IoPriority, Kernel, Limits, Nanos, News, NoMerges, Now, Op, RqId,
-    Status, Step, Tick, Waiter,
+    Bio, CgroupId, Edge, Instant, IoContextId, IoPriority, Kernel, Limits, Nanos, NoMerges, Now, Op, RqId,
+    SchedulerEvent, Status, Step, Tick, Waiter,
 };
 use hoistway_legacy::{LegacyConfig, LegacyElevator, LegacySubmission, Tagging, all_schedulers};
 use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Io, Mark, RqNumber, Submitted, Trace};
@@ -79,9 +79,17 @@ impl<'a> Replay<'a> {
         for (index, cgroup) in header.cgroups.iter().enumerate() {
             let (id, parent) = (CgroupId(index as u32), cgroup.parent.unwrap_or_default());
             let weight = cgroup.weight.and_then(|weight| u16::try_from(weight).ok());
-            host.queue.tell(Now::default(), &mut host.caller.effects, News::CgroupAdded { cgroup: id, parent });
+            host.queue.notify(
+                Now::default(),
+                &mut host.caller.effects,
+                SchedulerEvent::CgroupAdded { cgroup: id, parent },
+            );
             if let Some(weight) = weight {
-                host.queue.tell(Now::default(), &mut host.caller.effects, News::Weight { cgroup: id, weight });
+                host.queue.notify(
+                    Now::default(),
+                    &mut host.caller.effects,
+                    SchedulerEvent::Weight { cgroup: id, weight },
+                );
             }
         }
         for (name, value) in &header.tunables {
@@ -128,7 +136,11 @@ impl<'a> Replay<'a> {
             EventKind::Exit => {
                 self.advance(t, None);
                 let now = self.host.now;
-                self.host.queue.tell(now, &mut self.host.caller.effects, News::IoContextExited(IoContextId(pid)));
+                self.host.queue.notify(
+                    now,
+                    &mut self.host.caller.effects,
+                    SchedulerEvent::IoContextExited(IoContextId(pid)),
+                );
                 self.host.note_effects();
             }
             EventKind::Mark(Mark::Tunable { name, value }) => {

@@ -2,7 +2,7 @@
 
 use hoistway_answer::tuning::Knob;
 use hoistway_blk::{Effects, Instant, Local, Tunable};
-use hoistway_legacy::Front;
+use hoistway_legacy::AnyQueue;
 
 use crate::error::{About as _, Error, Field};
 use crate::schedulers::queue_under;
@@ -18,7 +18,7 @@ const FROM_ZERO: [i128; 4] = [1, 8, 64, 512];
 /// All tunables of a scheduler that are not set in all runs, each with values as the kernel shows them, what it is by itself apart.
 /// What only shows another tunable in another unit is left out.
 pub(super) fn ladders(setup: &Setup, scheduler: &str) -> Result<Vec<Knob>, Error> {
-    let fresh = || -> Result<Front<Local>, Error> {
+    let fresh = || -> Result<AnyQueue<Local>, Error> {
         let queue = queue_under(scheduler, &setup.config).about(Field::Schedulers)?;
         for (name, text) in setup.fixed(scheduler) {
             set(&queue, name, text).about(Field::Tunables)?;
@@ -26,7 +26,7 @@ pub(super) fn ladders(setup: &Setup, scheduler: &str) -> Result<Vec<Knob>, Error
         Ok(queue)
     };
     let usual = fresh()?;
-    let shown = |queue: &Front<Local>, name: &str| queue.tunable(name).unwrap_or_default();
+    let shown = |queue: &AnyQueue<Local>, name: &str| queue.tunable(name).unwrap_or_default();
     let mut knobs: Vec<Knob> = Vec::new();
     for tunable in usual.tunables() {
         if setup.fixed(scheduler).iter().any(|(name, _)| name == tunable.name) {
@@ -53,7 +53,7 @@ pub(super) fn ladders(setup: &Setup, scheduler: &str) -> Result<Vec<Knob>, Error
     Ok(knobs)
 }
 
-fn set(queue: &Front<Local>, name: &str, text: &str) -> Result<(), hoistway_blk::StoreError> {
+fn set(queue: &AnyQueue<Local>, name: &str, text: &str) -> Result<(), hoistway_blk::StoreError> {
     let now = queue.generation().hz.now(Instant::ZERO);
     queue.set_tunable(now, name, text, &mut Effects::new())
 }

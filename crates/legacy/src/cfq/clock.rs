@@ -6,7 +6,7 @@
 
 use hoistway_blk::{CfqGeneration, Hz, Instant, Now};
 
-/// Longer spans than this are not told apart, so that sums of a few do not overflow.
+/// Longer spans than this are not distinguished, so that sums of a few do not overflow.
 const LONGEST: u64 = i64::MAX as u64 / 4;
 
 /// A clock: its unit is that of the generation.

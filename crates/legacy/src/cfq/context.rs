@@ -20,7 +20,7 @@ pub(super) struct Context {
     pub(super) queues: [Option<QueueId>; 2],
     /// How long it thinks. Its sharers of a queue keep records of their own.
     pub(super) think: ThinkTime,
-    /// The priority that the process was last told to have, for requests that do not carry one.
+    /// The priority that the process was last set to, for requests that do not carry one.
     pub(super) ioprio: IoPriority,
     /// Its priority as last seen at an allocation.
     pub(super) priority: Option<Priority>,

@@ -33,7 +33,7 @@ impl DepthDetector {
         self.verdict != Some(false)
     }
 
-    /// A request completes: so many waited and so many were at the device, this one included.
+    /// A request completes, while others waited and were at the device, this one included.
     pub(super) fn sample(&mut self, waiting: u32, in_driver: u32, active: Option<ActiveLoad>) {
         self.highest = self.highest.max(in_driver);
         if self.verdict == Some(true) || (waiting <= DEPTH_MIN && in_driver <= DEPTH_MIN) {

@@ -152,7 +152,7 @@ impl Group {
         self.tree(Class::BestEffort, Workload::Async).count + self.tree(Class::RealTime, Workload::Async).count
     }
 
-    /// Takes the present number of busy queues into the average of a class and answers the average.
+    /// Takes the present number of busy queues into the average of a class and returns the average.
     pub(super) fn update_average(&mut self, class: Class) -> u32 {
         let index = usize::from(class == Class::RealTime);
         let busy = self.busy_in_class(if index == 1 { Class::RealTime } else { Class::BestEffort });
@@ -238,7 +238,7 @@ impl Groups {
         }
     }
 
-    /// A cgroup is gone: a later one of the same number begins anew. Answers its async queues.
+    /// A cgroup is gone: a later one of the same number begins anew. Returns its async queues.
     pub(super) fn remove(&mut self, cgroup: CgroupId) -> [[Option<QueueId>; 8]; 3] {
         let weight = Weight::new(self.version.default_weight(cgroup));
         let group = self.known(cgroup);

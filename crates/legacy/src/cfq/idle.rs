@@ -63,8 +63,8 @@ impl<L: CfqLog> Cfq<L> {
         let period = if for_group { self.settings.group_idle } else { self.settings.slice_idle };
         self.queue_mut(id).waiting_for_request = true;
         self.timer_armed = true;
-        cx.wishes.cancel_timer = false;
-        cx.wishes.set_timer = Some(self.clock.instant(now + period));
+        cx.requested.cancel_timer = false;
+        cx.requested.set_timer = Some(self.clock.instant(now + period));
         self.note(Some(id), CfqEvent::ArmIdle { period, group: for_group });
     }
 

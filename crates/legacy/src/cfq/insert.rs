@@ -11,7 +11,7 @@ use super::log::{CfqEvent, CfqLog};
 use super::queue::QueueId;
 use super::{Cfq, Whereabouts};
 
-/// A queue with so many waiting requests is flagged deep.
+/// A queue with this many waiting requests is flagged deep.
 const DEEP: u32 = 4;
 /// A request no larger than this that arrives alone may still grow: it does not end the wait for it at once. Bytes.
 const SMALL_BYTES: u64 = 4096;
@@ -34,14 +34,14 @@ impl<L: CfqLog> Cfq<L> {
                 if u64::from(sectors) * SECTOR_BYTES > SMALL_BYTES || self.busy_queues > 1 {
                     self.cancel_timer(cx);
                     self.queue_mut(queue).waiting_for_request = false;
-                    cx.wishes.run_queues = true;
+                    cx.requested.run_queues = true;
                 } else {
                     self.queue_mut(queue).must_dispatch = true;
                 }
             }
         } else if self.should_preempt(queue, id, now) {
             self.preempt(cx, queue, now);
-            cx.wishes.run_queues = true;
+            cx.requested.run_queues = true;
         }
     }
 

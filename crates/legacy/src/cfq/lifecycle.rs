@@ -67,12 +67,12 @@ impl<L: CfqLog> Cfq<L> {
         if let Some(owner) = self.entries[id.index()].owner {
             return owner;
         }
-        // Nobody told of the allocation: it counts as made now.
+        // No notification of the allocation came: it counts as made now.
         let requests = cx.requests;
         self.allocate(cx, requests.get(id))
     }
 
-    /// A request is gone for good.
+    /// A request has ended.
     pub(super) fn release(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
         let Entry { owner: Some((queue, context)), .. } = std::mem::take(&mut self.entries[id.index()]) else { return };
         self.contexts.release(context);

@@ -37,7 +37,7 @@ impl CfqLog for Vec<CfqMessage> {
 /// A queue as messages name it. Displays as the kernel writes it: `cfq431SN`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CfqQueueName {
-    /// Its owner; of an async queue, whoever made it.
+    /// Its owner; of an async queue, the process that made it.
     pub owner: IoContextId,
     /// Whether it holds sync requests.
     pub sync: bool,
@@ -125,7 +125,7 @@ pub enum CfqEvent {
     },
     /// The idle-window flag has changed.
     IdleWindow(bool),
-    /// A queue is not worth waiting for: so many queues share its tree.
+    /// A queue is not worth waiting for: the number of queues that share its tree.
     NotIdling(u32),
     /// A queue's process thinks for longer than what is left of the slice.
     NotIdlingThinks(i64),
@@ -133,7 +133,7 @@ pub enum CfqEvent {
     Preempt,
     /// The oldest request has expired and goes first.
     Fifo,
-    /// A request has come back from the driver; so many are still there.
+    /// A request has come back from the driver; the number that is still there.
     Deactivate(u32),
     /// A process was moved to the queue that its own is merged with.
     Merging,

@@ -262,7 +262,7 @@ impl<L: CfqLog> Cfq<L> {
     fn schedule_dispatch(&mut self, cx: &mut PolicyCx<'_>) {
         if self.busy_queues > 0 {
             self.note(None, CfqEvent::ScheduleDispatch);
-            cx.wishes.run_queues = true;
+            cx.requested.run_queues = true;
         }
     }
 

@@ -1,7 +1,8 @@
-//! cfq as a [`Scheduler`]: each hook and the organ that answers it.
+//! cfq as a [`Scheduler`]: each hook and the function that carries it out.
 
 use hoistway_blk::{
-    Bio, Choice, Edge, HctxId, MayQueue, Needs, News, Place, PolicyCx, Request, RqId, Scheduler, StoreError, Tunable,
+    Bio, Choice, Edge, HctxId, LegacyHooks, MayQueue, Needs, Place, PolicyCx, Replayable, Request, RqId, Scheduler,
+    SchedulerEvent, StoreError, Tunable,
 };
 
 use super::log::CfqLog;
@@ -9,7 +10,7 @@ use super::{Backlog, Cfq, Whereabouts};
 
 impl<L: CfqLog> Scheduler for Cfq<L> {
     fn needs(&self) -> Needs {
-        Needs { bios: true, preparation: true, dispatches_sorted: true, ..Needs::default() }
+        Needs { bios: true, preparation: true, ..Needs::default() }
     }
 
     /// A legacy queue inserts nothing at the head: what is requeued stays out of the scheduler.
@@ -38,7 +39,7 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         self.waiting > 0
     }
 
-    fn bio_arrived(&mut self, cx: &mut PolicyCx<'_>, bio: &Bio) {
+    fn on_bio(&mut self, cx: &mut PolicyCx<'_>, bio: &Bio) {
         let now = self.now(cx);
         self.meet(bio.io_context, bio.cgroup, now);
     }
@@ -66,13 +67,13 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         self.backlog_of(id)?.after(&self.requests, id)
     }
 
-    fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
+    fn on_grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
         if edge == Edge::Front {
             self.grown_at_front(cx, id);
         }
     }
 
-    fn absorbed(&mut self, _cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
+    fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
         self.absorb(survivor, absorbed);
     }
 
@@ -81,51 +82,39 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         queue(first).is_some() && queue(first) == queue(second)
     }
 
-    fn may_queue(&mut self, _cx: &mut PolicyCx<'_>, bio: &Bio) -> MayQueue {
-        self.hint_allocation(bio)
-    }
-
     fn prepare(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) {
         self.allocate(cx, rq);
     }
 
-    fn dropped(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+    fn on_dropped(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
         self.release(cx, id);
     }
 
-    fn drain(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId, out: &mut Vec<RqId>) {
-        self.drain_all(cx, out);
-    }
-
-    fn requeued(&mut self, _cx: &mut PolicyCx<'_>, id: RqId) {
+    fn on_requeued(&mut self, _cx: &mut PolicyCx<'_>, id: RqId) {
         self.come_back(id);
     }
 
-    fn started(&mut self, _cx: &mut PolicyCx<'_>, id: RqId) {
-        self.start(id);
-    }
-
-    fn timer(&mut self, cx: &mut PolicyCx<'_>) {
+    fn on_timer(&mut self, cx: &mut PolicyCx<'_>) {
         self.idle_timer(cx);
     }
 
-    fn told(&mut self, cx: &mut PolicyCx<'_>, news: News) {
-        match news {
-            News::IoContextExited(io_context) => self.exit(cx, io_context),
+    fn on_event(&mut self, cx: &mut PolicyCx<'_>, event: SchedulerEvent) {
+        match event {
+            SchedulerEvent::IoContextExited(io_context) => self.exit(cx, io_context),
             // Noticed with the next allocation.
-            News::Priority { io_context, ioprio } => {
+            SchedulerEvent::Priority { io_context, ioprio } => {
                 if let Some(context) = self.contexts.find(io_context) {
                     self.contexts[context].ioprio = ioprio;
                 }
             }
             // `slice_idle` stays as it was when the scheduler was attached.
-            News::Rotational(rotational) => self.config.rotational = rotational,
-            News::CgroupAdded { cgroup, parent } => self.groups.set_parent(cgroup, parent),
-            News::CgroupRemoved(cgroup) => self.remove_group(cx, cgroup),
-            News::Weight { cgroup, weight } => self.groups.set_weight(cgroup, u32::from(weight)),
-            News::LeafWeight { cgroup, weight } => self.groups.set_leaf_weight(cgroup, u32::from(weight)),
+            SchedulerEvent::Rotational(rotational) => self.config.rotational = rotational,
+            SchedulerEvent::CgroupAdded { cgroup, parent } => self.groups.set_parent(cgroup, parent),
+            SchedulerEvent::CgroupRemoved(cgroup) => self.remove_group(cx, cgroup),
+            SchedulerEvent::Weight { cgroup, weight } => self.groups.set_weight(cgroup, u32::from(weight)),
+            SchedulerEvent::LeafWeight { cgroup, weight } => self.groups.set_leaf_weight(cgroup, u32::from(weight)),
             // A process that has moved is noticed by its bios; the number of requests is no matter of cfq's.
-            News::Moved { .. } | News::Depths { .. } => {}
+            SchedulerEvent::Moved { .. } | SchedulerEvent::Depths { .. } => {}
         }
     }
 
@@ -137,6 +126,30 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         self.settings.tunables().store(&mut self.settings, name, text)
     }
 
+    fn legacy_hooks(&mut self) -> Option<&mut dyn LegacyHooks> {
+        Some(self)
+    }
+}
+
+impl<L: CfqLog> LegacyHooks for Cfq<L> {
+    fn dispatches_sorted(&self) -> bool {
+        true
+    }
+
+    fn may_queue(&mut self, _cx: &mut PolicyCx<'_>, bio: &Bio) -> MayQueue {
+        self.hint_allocation(bio)
+    }
+
+    fn on_started(&mut self, _cx: &mut PolicyCx<'_>, id: RqId) {
+        self.start(id);
+    }
+
+    fn drain(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId, out: &mut Vec<RqId>) {
+        self.drain_all(cx, out);
+    }
+}
+
+impl<L: CfqLog> Replayable for Cfq<L> {
     fn adopt(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {
         self.take_over(cx, id);
     }

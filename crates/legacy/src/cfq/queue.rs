@@ -54,7 +54,7 @@ pub(super) struct Queue {
     pub(super) turn_sectors: u64,
     /// The expired oldest request is looked for once a turn: done.
     pub(super) fifo_checked: bool,
-    /// The next question must be answered with a request of this queue, whatever the limits say.
+    /// The next dispatch must choose a request of this queue, whatever the limits say.
     pub(super) must_dispatch: bool,
     /// It has used its right to an extra request allocation in this turn.
     pub(super) must_allocate_used: bool,
@@ -145,7 +145,7 @@ impl Queue {
         TreeId::of(self.priority.class, self.workload())
     }
 
-    /// Takes over a priority for good.
+    /// Takes over a priority permanently.
     pub(super) fn set_priority(&mut self, priority: Priority) {
         self.priority = priority;
         self.original = priority;

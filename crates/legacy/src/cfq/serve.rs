@@ -11,7 +11,7 @@ use super::turn::Residual;
 use super::{Cfq, Entry, Whereabouts};
 
 impl<L: CfqLog> Cfq<L> {
-    /// The answer to a question for a request.
+    /// Chooses the next request, or none.
     pub(super) fn answer(&mut self, cx: &mut PolicyCx<'_>) -> Choice {
         if self.busy_queues == 0 {
             return Choice { rq: None, reason: Reason::Empty };

@@ -99,7 +99,7 @@ impl<L: CfqLog> Cfq<L> {
     fn charge_turn(&mut self, id: QueueId, now: i64) {
         let queue = self.queue(id);
         let group = queue.group;
-        // Jiffy kernels cannot tell a slice that has just started from one that has not.
+        // Jiffy kernels cannot distinguish a slice that has just started from one that has not.
         let coarse = self.config.generation == CfqGeneration::Ticks;
         let started = queue.slice.filter(|slice| !coarse || slice.start != now);
         let used = match started {
@@ -132,8 +132,8 @@ impl<L: CfqLog> Cfq<L> {
     pub(super) fn cancel_timer(&mut self, cx: &mut PolicyCx<'_>) {
         if self.timer_armed {
             self.timer_armed = false;
-            cx.wishes.set_timer = None;
-            cx.wishes.cancel_timer = true;
+            cx.requested.set_timer = None;
+            cx.requested.cancel_timer = true;
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use hoistway_blk::kit::attributes::{self, number, timeout};
-use hoistway_blk::{Affinity, AttributeError, CpuId, Effects, Lock, News, Now, ReadMostly, Sharing, Word};
+use hoistway_blk::{Affinity, AttributeError, CpuId, Effects, Lock, Now, ReadMostly, SchedulerEvent, Sharing, Word};
 
 use super::LegacyQueue;
 
@@ -63,7 +63,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                         attributes::store(rules, &self.config.limits, &self.generation, file, text)?;
                         Ok::<_, AttributeError>((rules.limits.rotational, rules.limits.write_cache))
                     })?;
-                    self.tell(now, effects, News::Rotational(rotational));
+                    self.notify(now, effects, SchedulerEvent::Rotational(rotational));
                     self.locked.aside(|queue| queue.cache.write_cache = write_cache);
                 }
             },

@@ -12,16 +12,6 @@ impl<Sh: Sharing> BlockQueue for LegacyQueue<Sh> {
     }
 
     #[inline]
-    fn begin(submission: &mut LegacySubmission, bio: Bio) {
-        submission.begin(bio);
-    }
-
-    #[inline]
-    fn withdraw(submission: &mut LegacySubmission) -> Option<Bio> {
-        submission.withdraw()
-    }
-
-    #[inline]
     fn submit<E: Env>(
         &self,
         cx: &mut Cx<'_, E>,

@@ -7,7 +7,7 @@ use hoistway_blk::{
 };
 
 use super::request_list::IoClass;
-use super::{LegacyQueue, Locked, take_wishes};
+use super::{LegacyQueue, Locked, take_requested};
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Where the completion of a request runs whose interrupt came on `cpu`: always in a softirq (LQ-26 to LQ-28).
@@ -66,11 +66,11 @@ impl Locked {
         cx.scratch.freed = freed;
     }
 
-    /// Tells the elevator, frees the slot and wakes whoever may have it.
+    /// Notifies the elevator, frees the slot and wakes the task that may have it.
     pub(super) fn release<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         if rq.marks.contains(Marks::INSERTED) {
             self.elevator.finish(&mut cx.elevator(), rq.id());
-            take_wishes(cx);
+            take_requested(cx);
         }
         self.managed -= u32::from(rq.marks.contains(Marks::USES_ELEVATOR));
         let (class, cgroup) = (IoClass::of(rq.is_sync()), rq.cgroup);

@@ -7,7 +7,7 @@ use super::request_list::IoClass;
 /// How the device's tags are given out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Tagging {
-    /// By the driver itself: whoever comes gets one (libata).
+    /// By the driver itself: first come, first served (libata).
     #[default]
     Driver,
     /// By the block layer, lowest number first: async I/O leaves two tags to sync.
@@ -46,7 +46,7 @@ impl DriverTags {
         }
     }
 
-    /// Takes a tag for a request, if it may have one while so many of its class are at the driver.
+    /// Takes a tag for a request, if the number of its class at the driver allows it.
     #[inline]
     pub(super) fn take(&mut self, rq: &mut Rq, in_flight: u32) -> bool {
         let class = IoClass::of(rq.is_sync());
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use hoistway_blk::{Bio, Instant, Local, Op, RequestPool, RqId, Sector};
 
-    /// Takes tags for `op` until there is none; answers the tags.
+    /// Takes tags for `op` until there is none; returns the tags.
     fn take_all(tags: &mut DriverTags, op: Op) -> Vec<u32> {
         let pool: RequestPool<Local> = RequestPool::new(1);
         let mut rq = pool.take(RqId(0));

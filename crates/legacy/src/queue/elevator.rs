@@ -1,9 +1,9 @@
 //! The elevators of a legacy queue. There is always one (LQ-1 to LQ-3, LQ-32 to LQ-34).
 
-use hoistway_blk::kit::Custody;
+use hoistway_blk::kit::RequestStore;
 use hoistway_blk::{
-    Attachment, Bio, BoxedScheduler, Edge, ElevatorCx, Layer, MayQueue, MergeRules, MqDeadline, News, Now, Place,
-    Policy, Reason, Request, Rq, RqId, Scheduler as _, StoreError, Tunable,
+    Attachment, Bio, BoxedScheduler, Edge, ElevatorCx, Layer, MayQueue, MergeRules, MqDeadline, Now, Place, Policy,
+    Reason, Request, Rq, RqId, Scheduler as _, SchedulerEvent, StoreError, Tunable,
 };
 
 use super::{HCTX, LegacyConfig};
@@ -17,15 +17,15 @@ pub struct LegacyElevator {
 }
 
 enum Kind {
-    Deadline(Box<Custody<MqDeadline>>),
-    Boxed(Box<Custody<BoxedScheduler>>),
+    Deadline(Box<RequestStore<MqDeadline>>),
+    Boxed(Box<RequestStore<BoxedScheduler>>),
 }
 
-macro_rules! with_custody {
-    ($self:expr, $custody:ident => $call:expr) => {
+macro_rules! with_store {
+    ($self:expr, $store:ident => $call:expr) => {
         match &mut $self.kind {
-            Kind::Deadline($custody) => $call,
-            Kind::Boxed($custody) => $call,
+            Kind::Deadline($store) => $call,
+            Kind::Boxed($store) => $call,
         }
     };
 }
@@ -50,7 +50,7 @@ impl LegacyElevator {
             Policy::MqDeadline(policy) => Some(LegacyElevator {
                 name: row.name,
                 dispatches_sorted: false,
-                kind: Kind::Deadline(Box::new(Custody::new(MqDeadline::new(policy, capacity), capacity))),
+                kind: Kind::Deadline(Box::new(RequestStore::new(MqDeadline::new(policy, capacity), capacity))),
             }),
             Policy::Boxed(policy) => Some(LegacyElevator::custom(row.name, policy, config)),
             Policy::None | Policy::Kyber(_) | Policy::Bfq(_) => None,
@@ -59,9 +59,9 @@ impl LegacyElevator {
 
     /// A policy of one's own for request ids below [`LegacyConfig::capacity`].
     #[must_use]
-    pub fn custom(name: &'static str, policy: BoxedScheduler, config: &LegacyConfig) -> Self {
-        let dispatches_sorted = policy.needs().dispatches_sorted;
-        let kind = Kind::Boxed(Box::new(Custody::new(policy, config.capacity())));
+    pub fn custom(name: &'static str, mut policy: BoxedScheduler, config: &LegacyConfig) -> Self {
+        let dispatches_sorted = policy.legacy_hooks().is_some_and(|hooks| hooks.dispatches_sorted());
+        let kind = Kind::Boxed(Box::new(RequestStore::new(policy, config.capacity())));
         LegacyElevator { name, dispatches_sorted, kind }
     }
 
@@ -78,85 +78,91 @@ impl LegacyElevator {
         rules: &MergeRules,
         bio: &mut Option<Bio>,
     ) -> Option<Edge> {
-        with_custody!(self, custody => custody.merge_bio(cx, rules, bio))
+        with_store!(self, store => store.merge_bio(cx, rules, bio))
     }
 
     /// May a request be allocated?
     #[inline]
     pub(super) fn may_queue(&mut self, cx: &mut ElevatorCx<'_>, bio: &Bio) -> MayQueue {
-        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.may_queue(cx, bio)))
+        with_store!(self, store => store.call(cx, |policy, cx| {
+            policy.legacy_hooks().map_or(MayQueue::May, |hooks| hooks.may_queue(cx, bio))
+        }))
     }
 
     /// A request was allocated that it will manage.
     #[inline]
     pub(super) fn prepare(&mut self, cx: &mut ElevatorCx<'_>, rq: &Request) {
-        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.prepare(cx, rq)));
+        with_store!(self, store => store.call(cx, |policy, cx| policy.prepare(cx, rq)));
     }
 
     /// Takes a request in; one that comes from a plug may be absorbed by another.
     pub(super) fn insert(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, may_join: bool) {
-        with_custody!(self, custody => if may_join {
-            custody.insert(cx, rules, rq, Place::Sorted);
+        with_store!(self, store => if may_join {
+            store.insert(cx, rules, rq, Place::Sorted);
         } else {
-            custody.call(cx, |policy, cx| policy.arrived(cx, &rq));
-            custody.take_in(cx, rq, Place::Sorted);
+            store.call(cx, |policy, cx| policy.on_arrived(cx, &rq));
+            store.take_in(cx, rq, Place::Sorted);
         });
     }
 
     /// Asks for the next request.
     #[inline]
     pub(super) fn dispatch(&mut self, cx: &mut ElevatorCx<'_>) -> (Option<Rq>, Reason) {
-        with_custody!(self, custody => custody.dispatch(cx, HCTX))
+        with_store!(self, store => store.dispatch(cx, HCTX))
     }
 
-    /// Has it give out everything into `out`, ignoring idling and time slices. `ids` is a buffer.
+    /// Has it dispatch everything into `out`, ignoring idling and time slices. `ids` is a buffer.
     pub(super) fn drain(&mut self, cx: &mut ElevatorCx<'_>, ids: &mut Vec<RqId>, out: impl FnMut(Rq)) {
-        with_custody!(self, custody => custody.drain(cx, ids, out));
+        with_store!(self, store => store.drain(cx, ids, out));
     }
 
     /// The driver has looked at a request for the first time since it was given out or came back.
     #[inline]
-    pub(super) fn started(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
-        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.started(cx, id)));
+    pub(super) fn on_started(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_store!(self, store => store.call(cx, |policy, cx| {
+            if let Some(hooks) = policy.legacy_hooks() {
+                hooks.on_started(cx, id);
+            }
+        }));
     }
 
     /// The driver has given a request back.
-    pub(super) fn requeued(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
-        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.requeued(cx, id)));
+    pub(super) fn on_requeued(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
+        with_store!(self, store => store.call(cx, |policy, cx| policy.on_requeued(cx, id)));
     }
 
     /// A request that it took in has been released.
     #[inline]
     pub(super) fn finish(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
-        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.finish(cx, id)));
+        with_store!(self, store => store.call(cx, |policy, cx| policy.finish(cx, id)));
     }
 
     /// Request ids below `capacity` will come from now on.
     pub(super) fn grow(&mut self, capacity: u32) {
-        with_custody!(self, custody => custody.grow(capacity));
+        with_store!(self, store => store.grow(capacity));
     }
 
     /// Its timer has come.
-    pub(super) fn timer(&mut self, cx: &mut ElevatorCx<'_>) {
-        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.timer(cx)));
+    pub(super) fn on_timer(&mut self, cx: &mut ElevatorCx<'_>) {
+        with_store!(self, store => store.call(cx, |policy, cx| policy.on_timer(cx)));
     }
 
-    /// Tells the scheduler of something.
-    pub(super) fn tell(&mut self, cx: &mut ElevatorCx<'_>, news: News) {
-        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.told(cx, news)));
+    /// Notifies the scheduler of an event.
+    pub(super) fn notify(&mut self, cx: &mut ElevatorCx<'_>, event: SchedulerEvent) {
+        with_store!(self, store => store.call(cx, |policy, cx| policy.on_event(cx, event)));
     }
 
     pub(super) fn tunables(&mut self) -> Vec<(&'static Tunable, i128)> {
-        with_custody!(self, custody => custody.policy().tunables())
+        with_store!(self, store => store.policy().tunables())
     }
 
     pub(super) fn set_tunable(&mut self, cx: &mut ElevatorCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
-        with_custody!(self, custody => custody.call(cx, |policy, cx| policy.set_tunable(cx, name, text)))
+        with_store!(self, store => store.call(cx, |policy, cx| policy.set_tunable(cx, name, text)))
     }
 
     /// Whether anything waits in it.
     #[cfg(test)]
     pub(super) fn has_work(&mut self) -> bool {
-        with_custody!(self, custody => custody.policy().has_work())
+        with_store!(self, store => store.policy().has_work())
     }
 }

@@ -2,7 +2,7 @@
 
 use hoistway_blk::{Cx, Env, Event, Marks, MergeRules, Rq};
 
-use super::{Locked, take_wishes};
+use super::{Locked, take_requested};
 
 /// The kinds of insertion that there are without passthrough requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,8 +75,8 @@ impl Locked {
         may_join: bool,
     ) -> MustRun {
         self.elevator.insert(&mut cx.elevator(), rules, rq, may_join);
-        let must_run = if std::mem::take(&mut cx.scratch.wishes.run_queues) { MustRun::Now } else { MustRun::No };
-        take_wishes(cx);
+        let must_run = if std::mem::take(&mut cx.scratch.requested.run_queues) { MustRun::Now } else { MustRun::No };
+        take_requested(cx);
         self.release_absorbed(cx);
         must_run
     }
@@ -88,6 +88,6 @@ impl Locked {
         elevator.drain(&mut cx.elevator(), drained, |rq| {
             if sorted { dispatch.add_sorted(rq) } else { dispatch.add_tail(rq) }
         });
-        take_wishes(cx);
+        take_requested(cx);
     }
 }

@@ -1,7 +1,7 @@
 //! The legacy single queue: the block layer of Linux up to 4.20, and the home of noop, deadline and cfq.
 //!
 //! One lock for everything, one elevator that is always there, one *dispatch queue* of what has left it. The driver
-//! pulls: whoever inserts, or ends a request, runs the queue in its own context, and a run takes as many requests as
+//! pulls: a CPU that inserts or ends a request runs the queue in its own context, and a run takes as many requests as
 //! the device has room for. Rules: docs/rules/legacy-queue.md; each file names its own.
 //!
 //! The files in the order of the way: `submit` (split, merge, plug), `request_list` and `batching` (who may have a
@@ -9,7 +9,7 @@
 //! the driver) with `driver_tags`, `complete` and `requeue`; beside it `flush`, the sequence of what must be durable. `switch`
 //! changes the elevator under load, `attributes` are its files in sysfs, `block_queue` is how callers see it.
 //!
-//! The ways of working are those of [`Queue`](hoistway_blk::Queue): told the time, answering with effects, tasks that must
+//! It works as [`Queue`](hoistway_blk::Queue) does: calls get the time and return effects, tasks that must
 //! wait are parked. A queue that runs "on a worker" asks for it by [`Effect::RunHctx`] with hardware queue 0.
 
 mod attributes;
@@ -40,8 +40,8 @@ pub use switch::SWITCH_POLL;
 use hoistway_blk::kit::{Flights, Home, Timeouts, attributes::value_of, flush_queue::FlushQueue, split};
 use hoistway_blk::{
     Affinity, Bio, CgroupId, ConfigError, CpuId, Cx, Effect, Effects, ElevatorCx, Env, Generation, HctxId, Kernel,
-    Layer, Limits, Local, Lock, MergeRules, NR_REQUESTS_MAX, Nanos, News, NoMerges, Now, QUEUE_DEPTH_MAX, QueueConfig,
-    ReadMostly, Registry, Rq, RqId, Sharing, Site, StoreError, Tunable, Wishes, Word,
+    Layer, Limits, Local, Lock, MergeRules, NR_REQUESTS_MAX, Nanos, NoMerges, Now, QUEUE_DEPTH_MAX, QueueConfig,
+    ReadMostly, Registry, RequestedActions, Rq, RqId, SchedulerEvent, Sharing, Site, StoreError, Tunable, Word,
 };
 
 use batching::Batchers;
@@ -253,7 +253,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         self.locked.aside(|queue| queue.thresholds.nr_requests)
     }
 
-    /// Sets how many requests each class may have; fewer than 4 become 4. Whoever finds room now is woken.
+    /// Sets how many requests each class may have; fewer than 4 become 4. Tasks that find room now are woken.
     ///
     /// # Errors
     /// If it is more than any queue can have.
@@ -269,7 +269,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         Ok(())
     }
 
-    /// Whether a class of a cgroup has so many requests that write-back should hold off.
+    /// Whether a class of a cgroup has enough requests that write-back should hold off.
     #[must_use]
     pub fn is_congested(&self, cgroup: CgroupId, class: IoClass) -> bool {
         self.locked.aside(|queue| queue.lists.of(cgroup).is_congested(class))
@@ -316,13 +316,13 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// Tells the scheduler of something.
-    pub fn tell(&self, now: Now, effects: &mut Effects, news: News) {
+    pub fn notify(&self, now: Now, effects: &mut Effects, event: SchedulerEvent) {
         call(now, effects, |cx| {
             self.locked.aside(|queue| {
-                if let News::IoContextExited(io_context) = news {
+                if let SchedulerEvent::IoContextExited(io_context) = event {
                     queue.batchers.forget(io_context);
                 }
-                queue.elevator.tell(cx, news);
+                queue.elevator.notify(cx, event);
             });
         });
     }
@@ -349,8 +349,8 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 
     /// The scheduler's timer has come.
     pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
-        self.locked.with(cx.meter, Site::Legacy, |queue| queue.elevator.timer(&mut cx.elevator()));
-        take_wishes(cx);
+        self.locked.with(cx.meter, Site::Legacy, |queue| queue.elevator.on_timer(&mut cx.elevator()));
+        take_requested(cx);
     }
 }
 
@@ -370,27 +370,27 @@ impl Locked {
 fn call<R>(now: Now, effects: &mut Effects, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
     ElevatorCx::alone(now, |cx| {
         let answer = body(cx);
-        push_wishes(effects, cx.wishes);
+        push_wishes(effects, cx.requested);
         answer
     })
 }
 
 /// Turns what a policy asked for during a call into effects.
 #[inline]
-fn take_wishes<E: Env>(cx: &mut Cx<'_, E>) {
-    if cx.scratch.wishes != Wishes::default() {
-        push_wishes(cx.effects, &std::mem::take(&mut cx.scratch.wishes));
+fn take_requested<E: Env>(cx: &mut Cx<'_, E>) {
+    if cx.scratch.requested != RequestedActions::default() {
+        push_wishes(cx.effects, &std::mem::take(&mut cx.scratch.requested));
     }
 }
 
 /// Whatever is to be run is the one queue, on a worker.
-fn push_wishes(effects: &mut Effects, wishes: &Wishes) {
-    if let Some(at) = wishes.set_timer {
+fn push_wishes(effects: &mut Effects, requested: &RequestedActions) {
+    if let Some(at) = requested.set_timer {
         effects.push(Effect::SetTimer(at));
-    } else if wishes.cancel_timer {
+    } else if requested.cancel_timer {
         effects.push(Effect::CancelTimer);
     }
-    if wishes.run_queues || !wishes.run_hctxs.is_empty() {
+    if requested.run_queues || !requested.run_hctxs.is_empty() {
         run_on_worker(effects, Nanos::ZERO);
     }
 }

@@ -137,12 +137,12 @@ impl RequestList {
         at.is_some_and(|at| line.remove(at).is_some())
     }
 
-    /// A task was woken and wants no request: calls `wake` for whoever may try instead.
+    /// A task was woken and wants no request: calls `wake` for the task that may try instead.
     pub(super) fn pass_on(&mut self, thresholds: &Thresholds, class: IoClass, mut wake: impl FnMut(Waiter)) {
         self.classes[class as usize].freed(thresholds, &mut wake);
     }
 
-    /// A request of `class` is gone: calls `wake` for whoever may try again.
+    /// A request of `class` is gone: calls `wake` for the task that may try again.
     #[inline]
     pub(super) fn uncount(&mut self, thresholds: &Thresholds, class: IoClass, mut wake: impl FnMut(Waiter)) {
         let freed = &mut self.classes[class as usize];

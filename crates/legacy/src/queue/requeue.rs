@@ -2,7 +2,7 @@
 
 use hoistway_blk::{Cx, Env, Event, Lock, Marks, Nanos, Rq, Sharing, Site};
 
-use super::{LegacyQueue, Locked, run_on_worker, take_wishes};
+use super::{LegacyQueue, Locked, run_on_worker, take_requested};
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Takes a started request back. The queue runs soon.
@@ -17,8 +17,8 @@ impl Locked {
     pub(super) fn take_back<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         self.leave_driver(&mut rq);
         if rq.marks.contains(Marks::INSERTED) {
-            self.elevator.requeued(&mut cx.elevator(), rq.id());
-            take_wishes(cx);
+            self.elevator.on_requeued(&mut cx.elevator(), rq.id());
+            take_requested(cx);
         }
         rq.marks.clear(Marks::STARTED);
         self.insert_again(cx, rq);

@@ -4,7 +4,7 @@
 use hoistway_blk::{Answer, Cx, Driver, Env, Event, Lock, Marks, RESOURCE_DELAY, Rq, Sharing, Site};
 
 use super::request_list::IoClass;
-use super::{HCTX, LegacyQueue, Locked, run_on_worker, take_wishes};
+use super::{HCTX, LegacyQueue, Locked, run_on_worker, take_requested};
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Runs the queue on this CPU.
@@ -75,11 +75,11 @@ impl Locked {
         if let Some(rq) = head.filter(|rq| !rq.marks.contains(Marks::STARTED)) {
             rq.marks.set(Marks::STARTED);
             if rq.marks.contains(Marks::INSERTED) {
-                self.elevator.started(&mut cx.elevator(), rq.id());
+                self.elevator.on_started(&mut cx.elevator(), rq.id());
             }
             cx.event(Event::Issue(rq));
         }
-        take_wishes(cx);
+        take_requested(cx);
         found
     }
 

@@ -3,20 +3,19 @@
 use hoistway_blk::kit::{Checked, Guard, bio_mergeable, check, is_flush_type, split};
 use hoistway_blk::{
     Bio, BioFlags, Cx, Edge, Effect, Env, Event, Lock, Marks, MergeRules, NoMerges, Plug, Probe, ReadMostly, Rq,
-    Sharing, Site, Status, Submitted, Waiter, is_sync,
+    Sharing, Site, Status, Submission, Submitted, Waiter, is_sync,
 };
 
 use super::insert::Insertion;
 use super::request_list::IoClass;
-use super::{HCTX, LegacyQueue, Locked, take_wishes};
+use super::{HCTX, LegacyQueue, Locked, take_requested};
 
-/// A bio on its way into a legacy queue. Whoever submits keeps it until the way has ended, also while it is parked, and
-/// may use it again for the next bio.
+/// A [submission](Submission) to a [`LegacyQueue`].
 #[derive(Debug)]
 pub struct LegacySubmission {
     stage: Stage,
     waiter: Waiter,
-    /// The part that is under way, until a request has it.
+    /// The current part, until a request has it.
     bio: Option<Bio>,
     /// What was cut off behind it.
     remainder: Option<Bio>,
@@ -63,18 +62,18 @@ impl LegacySubmission {
         submission.begin(bio);
         submission
     }
+}
 
-    /// The next bio; the one before has gone its way.
+impl Submission for LegacySubmission {
     #[inline]
-    pub fn begin(&mut self, bio: Bio) {
+    fn begin(&mut self, bio: Bio) {
         debug_assert!(self.bio.is_none() && self.remainder.is_none());
         self.stage = Stage::Enter;
         self.bio = Some(bio);
     }
 
-    /// Takes the bio back, unless it is already on its way: then it can be [cancelled](crate::LegacyQueue::cancel).
     #[inline]
-    pub fn withdraw(&mut self) -> Option<Bio> {
+    fn withdraw(&mut self) -> Option<Bio> {
         if self.stage != Stage::Enter {
             return None;
         }
@@ -164,7 +163,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         split::rejoin(submission.bio.take(), submission.remainder.take())
     }
 
-    /// Tries to merge the bio into a request of the plug or of the elevator. Answers whether that worked.
+    /// Tries to merge the bio into a request of the plug or of the elevator. Returns whether that worked.
     fn merge<E: Env>(
         &self,
         rules: &MergeRules,
@@ -235,7 +234,7 @@ impl Locked {
         let whose = (class, bio.io_context);
         let cgroup = bio.cgroup;
         let counted = self.lists.of(cgroup).try_count(cx.now, &self.thresholds, &mut self.batchers, whose, may);
-        take_wishes(cx);
+        take_requested(cx);
         if !counted && bio.flags.contains(BioFlags::NOWAIT) {
             return Allocated::Refused;
         }
@@ -257,7 +256,7 @@ impl Locked {
             rq.marks.set(Marks::USES_ELEVATOR);
             self.managed += 1;
             self.elevator.prepare(&mut cx.elevator(), &rq);
-            take_wishes(cx);
+            take_requested(cx);
         }
         Allocated::Given(rq)
     }
@@ -285,7 +284,7 @@ impl Locked {
             return None;
         }
         let merged = self.elevator.merge_bio(&mut cx.elevator(), rules, bio);
-        take_wishes(cx);
+        take_requested(cx);
         self.release_absorbed(cx);
         merged
     }

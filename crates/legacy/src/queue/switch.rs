@@ -41,7 +41,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 
     /// Begins a change of scheduler: from now on nothing new comes under the present one's management, until each change
-    /// that has begun has [ended](Self::end_switch). Answers whether it still has requests that must end.
+    /// that has begun has [ended](Self::end_switch). Returns whether it still has requests that must end.
     pub fn begin_switch<E: Env>(&self, cx: &mut Cx<'_, E>) -> Step {
         self.locked.with(cx.meter, Site::Legacy, |queue| queue.bypasses += 1);
         self.poll_switch(cx)

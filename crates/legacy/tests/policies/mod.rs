@@ -20,7 +20,7 @@ fn cases(default: u32) -> ProptestConfig {
     ProptestConfig::with_cases(wanted.unwrap_or(default))
 }
 
-/// One load from beginning to end; answers what came out, in order.
+/// One load from beginning to end; returns what came out, in order.
 fn load(seed: u64, subject: Subject) -> Vec<u32> {
     let _context = Context(format!("{subject:?}, seed {seed}"));
     let mut world = World::new(seed, subject);

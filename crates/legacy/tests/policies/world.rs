@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hoistway_blk::{
     Attachment, Bio, BioFlags, CgroupId, CpuId, CpuMap, Domain, Elevator, ElevatorCx, Event, HctxId, Instant,
-    IoContextId, IoPriority, Kernel, Limits, Local, Marks, MergeRules, Nanos, News, NoMerges, NoMeter, Now, Op, Place,
-    PriorityClass, Probe, RequestPool, Rq, RqId, Sector, Wishes,
+    IoContextId, IoPriority, Kernel, Limits, Local, Marks, MergeRules, Nanos, NoMerges, NoMeter, Now, Op, Place,
+    PriorityClass, Probe, RequestPool, RequestedActions, Rq, RqId, SchedulerEvent, Sector,
 };
 use hoistway_legacy::all_schedulers;
 
@@ -166,7 +166,7 @@ impl World {
             29 => self.write_some_tunable(),
             30 if self.random.one_in(4) => {
                 let rotational = self.random.one_in(2);
-                self.call(|world, cx| world.elevator.tell(&NoMeter, cx, News::Rotational(rotational)));
+                self.call(|world, cx| world.elevator.notify(&NoMeter, cx, SchedulerEvent::Rotational(rotational)));
             }
             _ => self.fire_timer_if_due(),
         }
@@ -174,13 +174,13 @@ impl World {
     }
 
     fn call<R>(&mut self, body: impl FnOnce(&mut World, &mut ElevatorCx<'_>) -> R) -> R {
-        let (mut wishes, mut freed) = (Wishes::default(), Vec::new());
+        let (mut requested, mut freed) = (RequestedActions::default(), Vec::new());
         let now = self.moment();
-        let answer = body(self, &mut ElevatorCx { now, cpu: CpuId(0), wishes: &mut wishes, freed: &mut freed });
-        if wishes.cancel_timer {
+        let answer = body(self, &mut ElevatorCx { now, cpu: CpuId(0), requested: &mut requested, freed: &mut freed });
+        if requested.cancel_timer {
             self.timer = None;
         }
-        self.timer = wishes.set_timer.or(self.timer);
+        self.timer = requested.set_timer.or(self.timer);
         self.take_back(freed);
         answer
     }
@@ -237,8 +237,10 @@ impl World {
         self.call(|world, cx| {
             world.elevator.limit_depth(&NoMeter, cx, &bio);
             world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
-                policy.bio_arrived(cx, &bio);
-                policy.may_queue(cx, &bio);
+                policy.on_bio(cx, &bio);
+                if let Some(hooks) = policy.legacy_hooks() {
+                    hooks.may_queue(cx, &bio);
+                }
             });
         });
         let mut rq = self.pool.take(self.free.pop()?);
@@ -255,8 +257,8 @@ impl World {
             // It is absorbed in its plug by another.
             self.call(|world, cx| {
                 world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
-                    policy.arrived(cx, &rq);
-                    policy.dropped(cx, rq.id());
+                    policy.on_arrived(cx, &rq);
+                    policy.on_dropped(cx, rq.id());
                 });
             });
             self.watch(Event::End(&rq));
@@ -307,11 +309,22 @@ impl World {
         let id = rq.id();
         assert!(self.inside.remove(&id), "what comes out was inside");
         if self.subject.is_legacy() {
-            self.call(|world, cx| world.elevator.with_policy(&NoMeter, cx, |policy, cx| policy.started(cx, id)));
+            self.start(id);
         }
         self.given_out.push(id.0);
         self.out.insert(id, rq);
         Some(id)
+    }
+
+    /// A single queue's driver looks at a request.
+    fn start(&mut self, id: RqId) {
+        self.call(|world, cx| {
+            world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
+                if let Some(hooks) = policy.legacy_hooks() {
+                    hooks.on_started(cx, id);
+                }
+            });
+        });
     }
 
     /// A request that was given out ends.
@@ -319,7 +332,7 @@ impl World {
         let rq = self.out.remove(&id).expect("it is out");
         self.unplugged(|world| {
             world.call(|world, cx| {
-                world.elevator.completed(cx, &rq);
+                world.elevator.on_completed(cx, &rq);
                 world.elevator.finish(&NoMeter, cx, id);
             });
         });
@@ -344,14 +357,12 @@ impl World {
         self.unplugged(|world| {
             if world.subject.is_legacy() {
                 world.call(|world, cx| {
-                    world.elevator.with_policy(&NoMeter, cx, |policy, cx| {
-                        policy.requeued(cx, id);
-                        policy.started(cx, id);
-                    });
+                    world.elevator.with_policy(&NoMeter, cx, |policy, cx| policy.on_requeued(cx, id));
                 });
+                world.start(id);
                 return;
             }
-            world.call(|world, cx| world.elevator.requeued(&NoMeter, cx, id));
+            world.call(|world, cx| world.elevator.on_requeued(&NoMeter, cx, id));
             let mut rq = world.out.remove(&id).expect("it is out");
             rq.marks.clear(Marks::STARTED);
             world.watch(Event::Requeue(&rq));
@@ -383,7 +394,7 @@ impl World {
 
     fn fire_timer(&mut self) {
         self.timer = None;
-        self.unplugged(|world| world.call(|world, cx| world.elevator.timer(&NoMeter, cx)));
+        self.unplugged(|world| world.call(|world, cx| world.elevator.on_timer(&NoMeter, cx)));
     }
 
     // --- what else can happen ---
@@ -393,7 +404,7 @@ impl World {
         let id = IoContextId(who as u32);
         match self.random.below(3) {
             0 => self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, News::IoContextExited(id));
+                world.elevator.notify(&NoMeter, cx, SchedulerEvent::IoContextExited(id));
             }),
             1 => {
                 let classes = [PriorityClass::BestEffort, PriorityClass::RealTime, PriorityClass::Idle];
@@ -401,7 +412,7 @@ impl World {
                 let carried = self.random.one_in(2);
                 self.processes[who].ioprio = if carried { ioprio } else { IoPriority::UNSET };
                 self.call(|world, cx| {
-                    world.elevator.tell(&NoMeter, cx, News::Priority { io_context: id, ioprio });
+                    world.elevator.notify(&NoMeter, cx, SchedulerEvent::Priority { io_context: id, ioprio });
                 });
             }
             _ => {
@@ -410,7 +421,7 @@ impl World {
                 self.processes[who].cgroup = cgroup;
                 if self.random.one_in(2) {
                     self.call(|world, cx| {
-                        world.elevator.tell(&NoMeter, cx, News::Moved { io_context: id, cgroup });
+                        world.elevator.notify(&NoMeter, cx, SchedulerEvent::Moved { io_context: id, cgroup });
                     });
                 }
             }
@@ -426,7 +437,7 @@ impl World {
             let parent = if id > 2 && self.cgroups.contains(&1) { CgroupId(1) } else { CgroupId::ROOT };
             self.cgroups.insert(id);
             self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, News::CgroupAdded { cgroup, parent });
+                world.elevator.notify(&NoMeter, cx, SchedulerEvent::CgroupAdded { cgroup, parent });
             });
         } else if id != 1 && self.random.one_in(2) && self.inside_of(cgroup) == 0 {
             // Its processes leave first, as rmdir demands.
@@ -437,12 +448,12 @@ impl World {
                 }
             }
             self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, News::CgroupRemoved(cgroup));
+                world.elevator.notify(&NoMeter, cx, SchedulerEvent::CgroupRemoved(cgroup));
             });
         } else {
             self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, News::Weight { cgroup, weight });
-                world.elevator.tell(&NoMeter, cx, News::LeafWeight { cgroup, weight: 1010 - weight });
+                world.elevator.notify(&NoMeter, cx, SchedulerEvent::Weight { cgroup, weight });
+                world.elevator.notify(&NoMeter, cx, SchedulerEvent::LeafWeight { cgroup, weight: 1010 - weight });
             });
         }
     }
@@ -512,7 +523,7 @@ impl World {
         // Now that nothing is left its processes may end.
         for who in 0..PROCESSES {
             self.call(|world, cx| {
-                world.elevator.tell(&NoMeter, cx, News::IoContextExited(IoContextId(who as u32)));
+                world.elevator.notify(&NoMeter, cx, SchedulerEvent::IoContextExited(IoContextId(who as u32)));
             });
         }
         assert_eq!(self.free.len(), SLOTS as usize);

@@ -70,7 +70,7 @@ impl Device {
         of_cpu.map(|of_cpu| of_cpu.swap_remove(at))
     }
 
-    /// Its budget is free; answers whether somebody was short of it.
+    /// Its budget is free; returns whether somebody was short of it.
     pub fn release(&mut self, has_budget: bool) -> bool {
         self.budget += u32::from(has_budget);
         std::mem::take(&mut self.short_of_budget)

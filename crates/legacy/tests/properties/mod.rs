@@ -14,7 +14,7 @@ use hoistway_legacy::ALL_SCHEDULERS;
 use proptest::prelude::*;
 use world::{Habits, World};
 
-/// One load from beginning to end; answers what was issued, in order, and how many bios there were.
+/// One load from beginning to end; returns what was issued, in order, and how many bios there were.
 fn load(seed: u64, kernel: Kernel, scheduler: &str, acts: u32) -> (Vec<u64>, u64) {
     let mut world = World::new(seed, kernel, scheduler);
     let _context =
@@ -68,7 +68,7 @@ fn nothing_is_lost_or_doubled_in_as_many_requests_as_are_asked_for() {
     }
 }
 
-/// So many loads of the same kind; answers the sum of what is counted in them.
+/// So many loads of the same kind; returns the sum of what is counted in them.
 fn sum(habits: impl Fn(&mut Habits), count: impl Fn(&World) -> u64) -> u64 {
     let loads = (0..100).map(|seed| {
         let scheduler = ALL_SCHEDULERS[seed as usize % ALL_SCHEDULERS.len()];

@@ -4,11 +4,11 @@ mod departing;
 mod load;
 
 use hoistway_blk::{
-    Agenda, BlockQueue, Caller, CpuId, Cx, Domain, Due, Errand, Insertion, Instant, IoContextId, Kernel, Limits, Local,
-    Marks, Nanos, News, NoMerges, NoMeter, Now, Op, QueueConfig, RESOURCE_DELAY, Rq, SCHEDULERS, Status, Step,
-    Submitter, Techniques, Waiter, is_sync,
+    Action, Agenda, BlockQueue, Caller, ContentionOptions, CpuId, Cx, Domain, Due, Insertion, Instant, IoContextId,
+    Kernel, Limits, Local, Marks, Nanos, NoMerges, NoMeter, Now, Op, QueueConfig, RESOURCE_DELAY, Rq, SCHEDULERS,
+    SchedulerEvent, Status, Step, Submitter, Waiter, is_sync,
 };
-use hoistway_legacy::{Change, Front, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Tagging, all_schedulers};
+use hoistway_legacy::{AnyQueue, Change, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Tagging, all_schedulers};
 
 use crate::properties::device::{Balance, Device, TIMEOUT_MIN};
 use crate::support::Random;
@@ -21,7 +21,7 @@ type Watch = (Balance, Bounds);
 /// A process: it has a CPU and perhaps an open plug, and submits one bio at a time.
 struct Task {
     cpu: CpuId,
-    submitter: Submitter<Front<Local>>,
+    submitter: Submitter<AnyQueue<Local>>,
 }
 
 const TASKS: usize = 8;
@@ -36,7 +36,7 @@ fn wbt_max(queue_depth: u32) -> u32 {
 pub struct World {
     pub habits: Habits,
     pub config: QueueConfig,
-    front: Front<Local>,
+    front: AnyQueue<Local>,
     device: Device,
     probe: Watch,
     caller: Caller,
@@ -82,7 +82,7 @@ impl World {
                 ..Limits::default()
             },
             schedulers,
-            techniques: Techniques {
+            techniques: ContentionOptions {
                 single_dispatcher: random.one_in(2),
                 try_merge: random.one_in(2),
                 batch_dispatch: random.one_in(2),
@@ -94,13 +94,13 @@ impl World {
             config.read_queues = random.below(3) as u16;
         }
         let tagging = random.of(&[Tagging::Driver, Tagging::Lowest, Tagging::RoundRobin]);
-        let front: Front<Local> = if is_legacy {
+        let front: AnyQueue<Local> = if is_legacy {
             // The widest choice of tags, which only a legacy device has.
             config.host_wide_tags = true;
             let config = LegacyConfig { tagging, nr_requests: random.of(&[1, 4, 16]), ..LegacyConfig::new(&config) };
-            Front::Legacy(Box::new(LegacyQueue::new(&config, scheduler).expect("a valid configuration")))
+            AnyQueue::Legacy(Box::new(LegacyQueue::new(&config, scheduler).expect("a valid configuration")))
         } else {
-            Front::new(&config, scheduler).expect("a valid configuration")
+            AnyQueue::new(&config, scheduler).expect("a valid configuration")
         };
         let task = |number| Task {
             cpu: CpuId(number % u32::from(config.cpus)),
@@ -155,7 +155,7 @@ impl World {
         self.front.generation().hz.now(self.now)
     }
 
-    fn call<R>(&mut self, cpu: CpuId, body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Device, Watch)>) -> R) -> R {
+    fn call<R>(&mut self, cpu: CpuId, body: impl FnOnce(&AnyQueue<Local>, &mut Cx<'_, (Device, Watch)>) -> R) -> R {
         self.with_task(0, cpu, |front, cx, _| body(front, cx))
     }
 
@@ -163,7 +163,7 @@ impl World {
     fn of_task<R>(
         &mut self,
         number: usize,
-        body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Device, Watch)>, &mut Submitter<Front<Local>>) -> R,
+        body: impl FnOnce(&AnyQueue<Local>, &mut Cx<'_, (Device, Watch)>, &mut Submitter<AnyQueue<Local>>) -> R,
     ) -> R {
         self.with_task(number, self.tasks[number].cpu, |front, cx, submitter| body(front, cx, submitter))
     }
@@ -172,10 +172,10 @@ impl World {
         &mut self,
         number: usize,
         cpu: CpuId,
-        body: impl FnOnce(&Front<Local>, &mut Cx<'_, (Device, Watch)>, &mut Submitter<Front<Local>>) -> R,
+        body: impl FnOnce(&AnyQueue<Local>, &mut Cx<'_, (Device, Watch)>, &mut Submitter<AnyQueue<Local>>) -> R,
     ) -> R {
         let now = self.moment();
-        if let Front::Mq(queue) = &self.front
+        if let AnyQueue::Mq(queue) = &self.front
             && let Some(depths) = queue
                 .elevator(|elevator| elevator.as_kyber().map(|kyber| Domain::ALL.map(|domain| kyber.depth(domain))))
         {
@@ -222,7 +222,11 @@ impl World {
             15 if self.habits.administered && self.change.is_none() && self.random.one_in(6) => self.administer(),
             16 if is_free && !is_plugged && self.random.one_in(3) => {
                 let now = self.moment();
-                self.front.tell(now, &mut self.caller.effects, News::IoContextExited(IoContextId(number as u32)));
+                self.front.notify(
+                    now,
+                    &mut self.caller.effects,
+                    SchedulerEvent::IoContextExited(IoContextId(number as u32)),
+                );
             }
             _ if self.habits.slow && !self.random.one_in(4) => {}
             _ => self.complete_one(),
@@ -348,12 +352,12 @@ impl World {
             }
             let (cpu, effects) = (self.some_cpu(), &mut self.caller.effects);
             match self.agenda.take(&self.front, cpu, effects, &mut self.now) {
-                Some(Errand::End { bio, .. }) => {
+                Some(Action::End { bio, .. }) => {
                     let left = &mut self.outstanding[bio.owner as usize];
                     *left = left.checked_sub(bio.sectors.max(1)).expect("no sector of a bio ends twice");
                     self.busy[bio.io_context.0 as usize] -= u64::from(bio.sectors.max(1));
                 }
-                Some(Errand::Wake(Waiter(number))) => {
+                Some(Action::Wake(Waiter(number))) => {
                     let number = number as usize;
                     assert!(self.tasks[number].submitter.is_parked(), "only who sleeps is woken");
                     if self.habits.departing && self.random.one_in(6) {
@@ -362,8 +366,8 @@ impl World {
                         self.of_task(number, |front, cx, submitter| submitter.go_on(front, cx));
                     }
                 }
-                Some(Errand::TimedOut { cpu, id }) => self.call(cpu, |front, cx| front.timed_out(cx, id)),
-                Some(Errand::RunOther { .. }) => unreachable!("nobody shares its tags"),
+                Some(Action::TimedOut { cpu, id }) => self.call(cpu, |front, cx| front.timed_out(cx, id)),
+                Some(Action::RunOther { .. }) => unreachable!("nobody shares its tags"),
                 None if self.agenda.next_at().is_some_and(|at| at <= self.now) => {}
                 None => return self.check(),
             }
@@ -378,8 +382,8 @@ impl World {
         let in_use = self.front.driver_tags_in_use();
         assert!(in_use <= self.config.queue_depth * spaces);
         let queue = match &self.front {
-            Front::Legacy(queue) => queue,
-            Front::Mq(queue) => {
+            AnyQueue::Legacy(queue) => queue,
+            AnyQueue::Mq(queue) => {
                 // (Whoever is let go because throttling is switched off is beyond all limits.)
                 let throttled = queue.throttled_in_flight();
                 assert!(throttled <= self.wbt_max || self.habits.administered, "{throttled} throttled writes");
@@ -432,7 +436,7 @@ impl World {
     pub fn check_end(&self) {
         assert_eq!(self.front.requests_in_use(), 0, "requests are stuck");
         assert_eq!(self.front.driver_tags_in_use(), 0, "driver tags are stuck");
-        if let Front::Mq(queue) = &self.front {
+        if let AnyQueue::Mq(queue) = &self.front {
             assert_eq!(queue.throttled_in_flight(), 0, "what has ended no longer counts");
         }
         assert!(self.outstanding.iter().all(|&sectors| sectors == 0), "every bio has ended");

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use hoistway_blk::{Bio, BioFlags, Cx, Instant, Local, Nanos, Op, Probe, Status, Submitted};
-use hoistway_legacy::Front;
+use hoistway_legacy::AnyQueue;
 use hoistway_load::Process;
 
 use super::journal::TransactionId;
@@ -98,7 +98,7 @@ impl PageCache {
     pub(crate) fn call<P: Probe>(
         &mut self,
         cx: &mut Cx<'_, Machine<P>>,
-        front: &Front<Local>,
+        front: &AnyQueue<Local>,
         mut throttling: Option<&mut Throttling>,
         task: &mut Task,
     ) -> Call {
@@ -232,7 +232,7 @@ impl PageCache {
     }
 
     /// A call has no more bios to put forward.
-    fn all_put_forward(&mut self, now: Instant, front: &Front<Local>, task: &mut Task) -> Call {
+    fn all_put_forward(&mut self, now: Instant, front: &AnyQueue<Local>, task: &mut Task) -> Call {
         let (is_full, number) = (self.is_full(), task.number);
         let caller = &mut self.callers[number as usize];
         if !caller.saw_end(Status::Ok) {

@@ -11,7 +11,7 @@
 use hoistway_blk::{
     Bio, BioFlags, CgroupId, Cx, Env, Instant, IoContextId, IoPriority, Local, Nanos, Op, Sector, Submitted,
 };
-use hoistway_legacy::Front;
+use hoistway_legacy::AnyQueue;
 
 use super::{PAGE_BYTES, PageCache, PageRange, Purpose, bio, sectors_of};
 use crate::disk::Disk;
@@ -85,7 +85,7 @@ impl PageCache {
 
     /// The flusher of a disk puts its next bio forward. Answers when it is ready for another one; not if it has nothing
     /// to do, or sleeps on the way in.
-    pub(crate) fn flush<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &Front<Local>, disk: u32) -> Option<Nanos> {
+    pub(crate) fn flush<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &AnyQueue<Local>, disk: u32) -> Option<Nanos> {
         let was_parked = self.flushers[disk as usize].submitter.is_parked();
         let next = if was_parked { None } else { self.next_of_flusher(cx.now.at, disk as usize) };
         let flusher = &mut self.flushers[disk as usize];

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use hoistway_blk::{Bio, BioFlags, CgroupId, Env, Instant, IoContextId, IoPriority, Local, Op, Sector, Status};
 use hoistway_blk::{Cx, Submitted};
-use hoistway_legacy::Front;
+use hoistway_legacy::AnyQueue;
 
 use super::pages::PageRange;
 use super::{PAGE_BYTES, PAGE_SECTORS, PageCache, Purpose, bio, sectors_of};
@@ -209,7 +209,7 @@ impl PageCache {
     }
 
     /// The thread of a disk's journal writes as far as it gets.
-    pub(crate) fn commit<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &Front<Local>, disk: u32) {
+    pub(crate) fn commit<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &AnyQueue<Local>, disk: u32) {
         let PageCache { journals, flights, summary, .. } = self;
         let Some(journal) = journals.get_mut(disk as usize) else { return };
         loop {

@@ -1,7 +1,7 @@
 //! Commands that devices have completed: their interrupts, and the CPUs that the rest is done on.
 
 use hoistway_blk::{BioFlags, BlockQueue, CompletionPlace, CpuId, Local, Probe, Rq};
-use hoistway_legacy::Front;
+use hoistway_legacy::AnyQueue;
 
 use super::Simulation;
 use crate::cpu::Cpus;
@@ -101,7 +101,7 @@ impl<P: Probe> Simulation<'_, P> {
 fn interrupt_of(
     rq: &Rq,
     sender: Option<CpuId>,
-    (front, interrupts): (&Front<Local>, &[CpuId]),
+    (front, interrupts): (&AnyQueue<Local>, &[CpuId]),
     cpus: &Cpus,
 ) -> (CpuId, CompletionPlace) {
     if rq.flags.contains(BioFlags::POLLED) {

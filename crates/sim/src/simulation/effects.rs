@@ -1,6 +1,6 @@
 //! What calls into the block layer led to: completions and alarms of devices, bios that have ended, and effects.
 
-use hoistway_blk::{BlockQueue, CpuId, Errand, Instant, Nanos, Probe, Status};
+use hoistway_blk::{Action, BlockQueue, CpuId, Instant, Nanos, Probe, Status};
 
 use super::actors::Around;
 use super::{Simulation, wake};
@@ -70,28 +70,28 @@ impl<P: Probe> Simulation<'_, P> {
     fn carry_out(&mut self, disk: u32, cpu: CpuId, mut has_woken: bool) {
         loop {
             // Most of what a call leads to is a wake-up, which is no affair of the agenda.
-            let errand = match self.caller.effects.pop_wake() {
-                Some(waiter) => Errand::Wake(waiter),
+            let action = match self.caller.effects.pop_wake() {
+                Some(waiter) => Action::Wake(waiter),
                 None if self.caller.effects.is_empty() => return,
                 None => {
                     let on = &mut self.disks[disk as usize];
                     let (agenda, front, mut workers) = on.at_work((disk, cpu), self.now, &self.cpus, &mut self.events);
-                    let Some(errand) = agenda.take(front, cpu, &mut self.caller.effects, &mut workers) else { return };
-                    errand
+                    let Some(action) = agenda.take(front, cpu, &mut self.caller.effects, &mut workers) else { return };
+                    action
                 }
             };
-            match errand {
-                Errand::End { .. } => unreachable!("bios that have ended come first"),
-                Errand::Wake(waiter) => {
+            match action {
+                Action::End { .. } => unreachable!("bios that have ended come first"),
+                Action::Wake(waiter) => {
                     self.wake_sleeper(waiter);
                     // One wake-up is a part of what a completion costs.
                     if std::mem::replace(&mut has_woken, true) && self.disks[disk as usize].is_used_by_tasks {
                         self.cpus.interrupt_spends(self.now, cpu, self.cpus.one_more_waking());
                     }
                 }
-                Errand::TimedOut { cpu, id } => self.with_front(disk, cpu, |front, cx| front.timed_out(cx, id)),
+                Action::TimedOut { cpu, id } => self.with_front(disk, cpu, |front, cx| front.timed_out(cx, id)),
                 // Disks join the tags that they share in their order.
-                Errand::RunOther { queue, hctx } => {
+                Action::RunOther { queue, hctx } => {
                     let other = &mut self.disks[queue.0 as usize];
                     let (agenda, front, mut workers) =
                         other.at_work((queue.0, cpu), self.now, &self.cpus, &mut self.events);

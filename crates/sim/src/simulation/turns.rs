@@ -4,7 +4,7 @@
 //! comes in the middle of the time that it takes, so that its next round has an event of its own, at the end of that time.
 
 use hoistway_blk::{BlockQueue, CpuId, HctxId, Instant, Probe};
-use hoistway_legacy::Front;
+use hoistway_legacy::AnyQueue;
 
 use super::Simulation;
 use crate::events::{Event, Kind};
@@ -28,8 +28,8 @@ impl<P: Probe> Simulation<'_, P> {
     /// A CPU that was asking a disk's scheduler for requests goes on with it.
     pub(super) fn go_round(&mut self, disk: u32, cpu: CpuId) {
         let hctx = match &self.disks[disk as usize].front {
-            Front::Mq(queue) => queue.hctx_of(cpu),
-            Front::Legacy(_) => HctxId(0),
+            AnyQueue::Mq(queue) => queue.hctx_of(cpu),
+            AnyQueue::Legacy(_) => HctxId(0),
         };
         self.disks[disk as usize].next_round = Instant::ZERO;
         self.with_front(disk, cpu, |front, cx| front.run_hctx(cx, hctx));

@@ -10,7 +10,7 @@ pub use release::Kernel;
 
 use crate::ground::time::Hz;
 
-/// How many requests a hardware-queue run draws from the scheduler before it sends them.
+/// How many requests a hardware-queue run dispatches from the scheduler before it sends them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fetch {
     /// One at a time.
@@ -25,7 +25,7 @@ pub enum Fetch {
 
 /// Whether a run goes on to the scheduler after it has dealt with left-overs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AfterLeftovers {
+pub enum AfterDispatchList {
     /// Only if all of them were sent.
     AskIfSent,
     /// Only if *not* all of them were sent, a mistake of the first releases.
@@ -140,19 +140,19 @@ pub struct Generation {
     pub kernel: Kernel,
     /// The tick rate of the distribution kernels that the sources ran.
     pub hz: Hz,
-    /// Whether the driver's budget is taken before a request is drawn from the scheduler.
+    /// Whether the driver's budget is taken before a request is dispatched from the scheduler.
     pub budget: bool,
-    /// How many requests a run draws before it sends them.
+    /// How many requests a run dispatches before it sends them.
     pub fetch: Fetch,
     /// Whether the scheduler is asked after left-overs.
-    pub after_leftovers: AfterLeftovers,
+    pub after_dispatch_list: AfterDispatchList,
     /// Whether left-overs go back to the head of the dispatch list instead of its tail.
-    pub leftovers_at_head: bool,
+    pub dispatch_list_at_head: bool,
     /// Whether hardware queues keep a busy average.
     pub busy_average: bool,
     /// When requests by-pass the queues.
     pub direct_issue: DirectIssue,
-    /// A plug that holds so many requests is flushed before the next one.
+    /// A plug that holds this many requests is flushed before the next one.
     pub plug_limit: u16,
     /// Whether a plug whose newest request has 128 KiB or more is flushed before the next one.
     pub plug_flushes_large: bool,
@@ -229,8 +229,9 @@ impl Kernel {
                     (Fetch::Batch { stop_without_tag: true }, &[main(5, 15)]),
                 ],
             ),
-            after_leftovers: self.column(AfterLeftovers::AskIfStuck, &[(AfterLeftovers::AskIfSent, &[main(4, 19)])]),
-            leftovers_at_head: !is_from(5, 0),
+            after_dispatch_list: self
+                .column(AfterDispatchList::AskIfStuck, &[(AfterDispatchList::AskIfSent, &[main(4, 19)])]),
+            dispatch_list_at_head: !is_from(5, 0),
             busy_average: is_from(4, 19),
             direct_issue: self.column(
                 DirectIssue::SyncManyQueues,

@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-/// A value on cache lines of its own: whoever writes it takes no line away from those who use its neighbours.
+/// A value on cache lines of its own: writing it takes no line away from users of its neighbours.
 #[derive(Clone, Copy, Default, Debug)]
 #[repr(align(64))]
 pub struct Padded<T>(pub T);

@@ -1,6 +1,6 @@
-//! A value that every call reads and that is changed once in a while: the regime of a queue, the limits of a device.
+//! A value that every call reads and that is changed once in a while: the state of a queue, the limits of a device.
 //!
-//! Whoever changes it is alone with it: no call that reads it is under way, and those that begin later see the change.
+//! A change is exclusive: no call that reads the value is running, and calls that begin later see the change.
 
 use std::cell::Cell;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,7 +10,7 @@ use crate::ground::ids::CpuId;
 
 /// A value that is read all the time and rarely changed.
 pub trait ReadMostly<T> {
-    /// The value, for readers on so many CPUs.
+    /// The value, for readers on `cpus` CPUs.
     fn new(value: T, cpus: u16) -> Self;
     /// Runs `body` with the value, which stays as it is meanwhile. Not re-entrant: a reader that reads again would wait
     /// behind a change that waits for it.
@@ -55,7 +55,7 @@ impl<T> ReadMostly<T> for Lent<T> {
 }
 
 /// A lock for each CPU around the same value: readers take that of their CPU and so share no cache line that anybody
-/// writes; whoever changes the value takes all of them (a "big-reader lock").
+/// writes; a change of the value takes all of them (a "big-reader lock").
 #[derive(Debug)]
 pub struct CpuLocks<T> {
     shares: Box<[Padded<Share<T>>]>,

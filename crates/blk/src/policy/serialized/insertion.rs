@@ -6,7 +6,7 @@ use crate::request::Rq;
 use crate::request::merge::MergeRules;
 
 use super::Serialized;
-use crate::policy::custody::{Custody, OwnedPolicy};
+use crate::policy::request_store::{OwnedPolicy, RequestStore};
 use crate::policy::scheduler::{ElevatorCx, Place};
 use crate::policy::techniques::Insertion;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,11 +26,11 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     ) {
         match self.techniques.insertion {
             Insertion::Buckets if place == Place::Sorted => self.insert_or_leave(meter, cx, rules, list),
-            Insertion::Direct | Insertion::Buckets => self.locked(meter, Site::Insert, cx, |custody, cx| {
+            Insertion::Direct | Insertion::Buckets => self.locked(meter, Site::Insert, cx, |store, cx| {
                 let mut count = beyond_the_first(meter);
                 list.for_each(|rq| {
                     count();
-                    custody.insert(cx, rules, rq, place);
+                    store.insert(cx, rules, rq, place);
                 });
             }),
             Insertion::Pending => self.pending.leave(meter, rules, list, place, self.joins_unasked(), cx.freed),
@@ -45,29 +45,36 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
 
     /// Gives the policy what waits for it in the lists.
     #[inline]
-    pub(super) fn take_pending(&self, meter: &impl Meter, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>) {
+    pub(super) fn take_pending(&self, meter: &impl Meter, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) {
         if self.pending.is_filled() {
-            self.take_what_waits(meter, custody, cx);
+            self.take_what_waits(meter, store, cx);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn take_what_waits(&self, meter: &impl Meter, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>) {
+    fn take_what_waits(&self, meter: &impl Meter, store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>) {
         let mark_work = || self.has_work.store(1, Relaxed);
         self.pending.take(meter, mark_work, |rules, rq, place| {
             meter.taken_in();
-            self.insert_late(custody, cx, rules, rq, place);
+            self.insert_late(store, cx, rules, rq, place);
         });
     }
 
     /// Inserts a request that came after the lock was taken. What had its slot before may have ended since then, and the policy has to
     /// hear of that first.
-    fn insert_late(&self, custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, place: Place) {
+    fn insert_late(
+        &self,
+        store: &mut RequestStore<S>,
+        cx: &mut ElevatorCx<'_>,
+        rules: &MergeRules,
+        rq: Rq,
+        place: Place,
+    ) {
         if self.defers() {
-            self.learn_ends(custody, cx);
+            self.learn_ends(store, cx);
         }
-        custody.insert(cx, rules, rq, place);
+        store.insert(cx, rules, rq, place);
     }
 
     #[inline(never)]
@@ -78,23 +85,23 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         rules: &MergeRules,
         mut list: impl Iterator<Item = Rq>,
     ) {
-        let inserted = self.custody.try_with(meter, Site::Insert, |custody| {
-            self.under_lock(custody, cx, |custody, cx| self.insert_with_buckets(meter, custody, cx, rules, &mut list));
+        let inserted = self.store.try_with(meter, Site::Insert, |store| {
+            self.under_lock(store, cx, |store, cx| self.insert_with_buckets(meter, store, cx, rules, &mut list));
         });
         if inserted.is_some() {
             return;
         }
-        if !self.buckets.leave(meter, cx.cpu, &mut list, || self.custody.is_taking_in(meter)) {
-            let insert = |custody: &mut Custody<S>, cx: &mut ElevatorCx<'_>| {
-                self.insert_with_buckets(meter, custody, cx, rules, &mut list);
+        if !self.buckets.leave(meter, cx.cpu, &mut list, || self.store.is_taking_in(meter)) {
+            let insert = |store: &mut RequestStore<S>, cx: &mut ElevatorCx<'_>| {
+                self.insert_with_buckets(meter, store, cx, rules, &mut list);
             };
             return self.locked(meter, Site::Insert, cx, insert);
         }
-        self.custody.join(meter, |custody| {
-            self.under_lock(custody, cx, |custody, cx| {
+        self.store.join(meter, |store| {
+            self.under_lock(store, cx, |store, cx| {
                 self.buckets.insert(meter, &mut std::iter::empty(), |rq| {
                     meter.taken_in();
-                    self.insert_late(custody, cx, rules, rq, Place::Sorted);
+                    self.insert_late(store, cx, rules, rq, Place::Sorted);
                 });
             });
         });
@@ -103,7 +110,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     fn insert_with_buckets(
         &self,
         meter: &impl Meter,
-        custody: &mut Custody<S>,
+        store: &mut RequestStore<S>,
         cx: &mut ElevatorCx<'_>,
         rules: &MergeRules,
         list: &mut impl Iterator<Item = Rq>,
@@ -112,7 +119,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         let mut count = beyond_the_first(meter);
         self.buckets.insert(meter, list, |rq| {
             count();
-            self.insert_late(custody, cx, rules, rq, Place::Sorted);
+            self.insert_late(store, cx, rules, rq, Place::Sorted);
         });
     }
 }

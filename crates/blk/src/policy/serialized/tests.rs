@@ -31,11 +31,10 @@ impl Scheduler for Holding {
     fn has_work(&self) -> bool {
         self.held > 0
     }
-    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, _: RqId) {}
     fn limit_depth(&mut self, _: &mut PolicyCx<'_>, bio: &Bio) -> Option<u32> {
         (bio.op == Op::Write).then_some(self.depth)
     }
-    fn told(&mut self, _: &mut PolicyCx<'_>, _: News) {
+    fn on_event(&mut self, _: &mut PolicyCx<'_>, _: SchedulerEvent) {
         self.depth += 1;
     }
 }
@@ -75,7 +74,7 @@ fn limits_are_published_or_asked_for_and_follow_what_the_policy_is_told() {
                 [Op::Read, Op::Write].map(|op| serialized.limit_depth(&NoMeter, cx, &Bio::new(op, Sector(0), 8)))
             };
             assert_eq!(depths(cx), [Depth::Full, Depth::Shallow(3)]);
-            serialized.tell(&NoMeter, cx, News::Depths { nr_requests: 8, async_depth: None });
+            serialized.notify(&NoMeter, cx, SchedulerEvent::Depths { nr_requests: 8, async_depth: None });
             assert_eq!(depths(cx), [Depth::Full, Depth::Shallow(4)], "asked: {depth_by_context}");
         });
     }
@@ -104,12 +103,11 @@ impl Scheduler for Line {
     fn has_work(&self) -> bool {
         !self.queue.is_empty()
     }
-    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, _: RqId) {}
 }
 
 /// The ids that are dispatched, and those that are absorbed at their insertion, of requests that begin at these sectors.
 fn through_a_line(insertion: Insertion, bios: bool, inserted: &[(u64, Place)]) -> (Vec<u32>, Vec<u32>) {
-    let techniques = Techniques { insertion, ..Techniques::default() };
+    let techniques = ContentionOptions { insertion, ..ContentionOptions::default() };
     let line = Line { bios, queue: VecDeque::new() };
     let serialized: Serialized<_, Local> = Serialized::new(line, inserted.len() as u32).with(techniques);
     let pool = RequestPool::<Local>::new(inserted.len() as u32);
@@ -187,7 +185,7 @@ impl Meter for Taken {
 #[test]
 fn with_buckets_whoever_finds_the_lock_held_inserts_in_order_whether_the_holder_takes_in_or_has_to_be_waited_for() {
     for takes_in in [false, true] {
-        let techniques = Techniques { insertion: Insertion::Buckets, ..Techniques::default() };
+        let techniques = ContentionOptions { insertion: Insertion::Buckets, ..ContentionOptions::default() };
         let line = Line { bios: false, queue: VecDeque::new() };
         let serialized: Serialized<_, Local> = Serialized::new(line, 3).with(techniques);
         let pool = RequestPool::<Local>::new(3);
@@ -208,21 +206,21 @@ fn with_buckets_whoever_finds_the_lock_held_inserts_in_order_whether_the_holder_
     }
 }
 
-/// Draws that find nothing, whereupon something ends; what is next asked for is told.
+/// Dispatches that find nothing, whereupon something ends; what is next asked for is told.
 struct Vain<F: FnMut(u32)> {
     asked: u32,
-    drawn: F,
+    dispatched: F,
 }
 
-impl<F: FnMut(u32)> Draws for Vain<F> {
-    fn may_draw(&mut self) -> bool {
+impl<F: FnMut(u32)> DispatchBatch for Vain<F> {
+    fn may_dispatch(&mut self) -> bool {
         self.asked += 1;
         true
     }
 
-    fn drawn(&mut self, rq: Option<Rq>, _: Reason) -> bool {
+    fn on_dispatched(&mut self, rq: Option<Rq>, _: Reason) -> bool {
         assert!(rq.is_none());
-        (self.drawn)(self.asked);
+        (self.dispatched)(self.asked);
         false
     }
 }
@@ -231,16 +229,16 @@ impl<F: FnMut(u32)> Draws for Vain<F> {
 fn the_only_dispatcher_gives_up_its_turn_before_it_looks_for_what_ended_meanwhile() {
     let mut policy = holding(Needs { completions: Completions::Deferred, ..Needs::default() });
     policy.held = 3;
-    let techniques = Techniques { single_dispatcher: true, ..Techniques::default() };
+    let techniques = ContentionOptions { single_dispatcher: true, ..ContentionOptions::default() };
     let serialized: Serialized<_, Threads> = Serialized::new(policy, 4).with(techniques);
     let mut turns = Vec::new();
     ElevatorCx::alone(Now::default(), |cx| {
-        let drawn = |asked| {
+        let dispatched = |asked| {
             turns.push(serialized.dispatching.load(SeqCst));
             // It ends without the lock, as the policy allows.
             (asked == 1).then(|| ElevatorCx::alone(Now::default(), |cx| serialized.finish(&NoMeter, cx, RqId(2))));
         };
-        serialized.dispatch_batch(&NoMeter, cx, HctxId(0), 4, &mut Vain { asked: 0, drawn });
+        serialized.dispatch_batch(&NoMeter, cx, HctxId(0), 4, &mut Vain { asked: 0, dispatched });
     });
     assert_eq!(turns, [1, 0], "whoever brings something from now on may ask itself");
 }
@@ -263,15 +261,15 @@ impl Meter for Beyond {
     fn leave(&self, _: &crate::ground::meter::Held, _: Site) {}
 }
 
-/// Takes whatever is drawn.
+/// Takes whatever is dispatched.
 struct Greedy<'a>(&'a RequestPool<Local>, u32);
 
-impl Draws for Greedy<'_> {
-    fn may_draw(&mut self) -> bool {
+impl DispatchBatch for Greedy<'_> {
+    fn may_dispatch(&mut self) -> bool {
         true
     }
 
-    fn drawn(&mut self, rq: Option<Rq>, _: Reason) -> bool {
+    fn on_dispatched(&mut self, rq: Option<Rq>, _: Reason) -> bool {
         self.1 += rq.map_or(0, |rq| {
             assert!(rq.marks.contains(Marks::STARTED), "it no longer grows");
             pool_back(self.0, rq);
@@ -308,7 +306,7 @@ fn what_has_ended_is_told_of_before_the_ids_change() {
     let mut serialized: Serialized<_, Threads> = Serialized::new(holding(needs), 4);
     ElevatorCx::alone(Now::default(), |cx| serialized.finish(&NoMeter, cx, RqId(2)));
     serialized.grow(8);
-    assert!(serialized.custody.aside(|custody| custody.policy().held == 0));
+    assert!(serialized.store.aside(|store| store.policy().held == 0));
 }
 
 /// Counts who tries to get a lock.
@@ -328,7 +326,7 @@ impl Meter for Tried {
 
 #[test]
 fn a_bio_tries_for_the_lock_only_while_there_is_a_request_that_it_could_meet() {
-    let techniques = Techniques { try_merge: true, ..Techniques::default() };
+    let techniques = ContentionOptions { try_merge: true, ..ContentionOptions::default() };
     let serialized: Serialized<_, Local> =
         Serialized::new(Line { bios: false, queue: VecDeque::new() }, 1).with(techniques);
     let pool = RequestPool::<Local>::new(1);
@@ -350,7 +348,8 @@ fn a_bio_tries_for_the_lock_only_while_there_is_a_request_that_it_could_meet() {
 
 #[test]
 fn the_only_dispatcher_takes_in_first_what_waits_in_lists_and_again_what_comes_while_it_finds_nothing() {
-    let techniques = Techniques { single_dispatcher: true, insertion: Insertion::Pending, ..Techniques::default() };
+    let techniques =
+        ContentionOptions { single_dispatcher: true, insertion: Insertion::Pending, ..ContentionOptions::default() };
     let line = Line { bios: false, queue: VecDeque::new() };
     let serialized: Serialized<_, Local> = Serialized::new(line, 4).with(techniques);
     let pool = RequestPool::<Local>::new(4);
@@ -394,15 +393,14 @@ fn nothing_that_comes_while_the_only_dispatcher_finds_nothing_is_left_behind() {
         fn has_work(&self) -> bool {
             self.1 || self.0.has_work()
         }
-        fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, _: RqId) {}
     }
-    /// Inserts a request when nothing was drawn.
+    /// Inserts a request when nothing was dispatched.
     struct Late<F: FnMut()>(F, Vec<Rq>);
-    impl<F: FnMut()> Draws for Late<F> {
-        fn may_draw(&mut self) -> bool {
+    impl<F: FnMut()> DispatchBatch for Late<F> {
+        fn may_dispatch(&mut self) -> bool {
             true
         }
-        fn drawn(&mut self, rq: Option<Rq>, _: Reason) -> bool {
+        fn on_dispatched(&mut self, rq: Option<Rq>, _: Reason) -> bool {
             match rq {
                 Some(rq) => self.1.push(rq),
                 None => (self.0)(),
@@ -410,7 +408,8 @@ fn nothing_that_comes_while_the_only_dispatcher_finds_nothing_is_left_behind() {
             false
         }
     }
-    let techniques = Techniques { single_dispatcher: true, insertion: Insertion::Pending, ..Techniques::default() };
+    let techniques =
+        ContentionOptions { single_dispatcher: true, insertion: Insertion::Pending, ..ContentionOptions::default() };
     let line = Line { bios: false, queue: VecDeque::new() };
     let serialized: Serialized<_, Local> = Serialized::new(Hesitant(line, true), 4).with(techniques);
     let pool = RequestPool::<Local>::new(4);

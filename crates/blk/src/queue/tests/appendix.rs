@@ -94,7 +94,7 @@ fn a4_with_all_driver_tags_taken_one_request_waits_outside_of_the_scheduler() {
         bench.submit_all([read(300), read(200), read(100)]);
         bench.work();
         assert_eq!(bench.queue.driver_tags_in_use(), 4, "{kernel}");
-        assert!(bench.hctx(0).has_leftovers() && bench.hctx(0).wants_restart(), "{kernel}");
+        assert!(bench.hctx(0).has_dispatch_list() && bench.hctx(0).wants_restart(), "{kernel}");
         assert!(bench.hctx(0).busy() > 0, "{kernel}");
         bench.forget();
         let busy = bench.hctx(0).busy();
@@ -104,7 +104,7 @@ fn a4_with_all_driver_tags_taken_one_request_waits_outside_of_the_scheduler() {
         bench.run(0);
         assert_eq!(bench.issued(), [300], "{kernel}: the left-over goes first, whatever the sweep would say");
         assert!(
-            bench.hctx(0).wants_restart() && bench.hctx(0).has_leftovers(),
+            bench.hctx(0).wants_restart() && bench.hctx(0).has_dispatch_list(),
             "{kernel}: the next one takes its place"
         );
         let after_success = 7 * busy / 8;

@@ -220,7 +220,7 @@ fn the_scheduler_is_told_of_news_and_of_another_kind_of_device() {
     bench.store("rotational", "1").unwrap();
     bench.store("rotational", "0").unwrap();
     let io_context = crate::ground::ids::IoContextId(3);
-    bench.queue.tell(Now::default(), &mut bench.caller.effects, News::IoContextExited(io_context));
+    bench.queue.notify(Now::default(), &mut bench.caller.effects, SchedulerEvent::IoContextExited(io_context));
     let told = "Rotational(true), Rotational(false), IoContextExited(IoContextId(3))";
     assert_eq!(super::completion::take(&lines), told);
 }

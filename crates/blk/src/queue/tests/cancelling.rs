@@ -2,6 +2,7 @@
 
 use super::wbt::{background, four};
 use super::*;
+use crate::caller::block_queue::Submission as _;
 use crate::caller::submitter::Submitter;
 
 fn depth(queue_depth: u32) -> QueueConfig {
@@ -9,7 +10,7 @@ fn depth(queue_depth: u32) -> QueueConfig {
 }
 
 impl Bench {
-    /// The client behind this waiter departs; answers what it gets back: first sector, and length.
+    /// The client behind this waiter departs; returns what it gets back: first sector, and length.
     fn depart(&mut self, waiter: u32) -> Option<(u64, u32)> {
         let mut submission = self.parked.remove(&waiter).expect("it waits");
         let bio = self.call(|queue, cx, _| queue.cancel(cx, &mut submission));
@@ -37,8 +38,8 @@ impl Bench {
 
 #[test]
 fn what_has_not_been_submitted_can_be_taken_back_once_and_what_waits_can_only_be_cancelled() {
-    let withdrawn = |submission: &mut Submission| submission.withdraw().map(|bio| bio.sector.0);
-    let mut fresh = Submission::new(read(8), Waiter(1));
+    let withdrawn = |submission: &mut QueueSubmission| submission.withdraw().map(|bio| bio.sector.0);
+    let mut fresh = QueueSubmission::new(read(8), Waiter(1));
     assert_eq!([withdrawn(&mut fresh), withdrawn(&mut fresh)], [Some(8), None]);
     let mut bench = Bench::with(&depth(1), "none");
     bench.occupy(1);
@@ -164,7 +165,7 @@ fn what_is_left_of_a_bio_in_mid_way_comes_back_in_one_piece_and_its_first_part_e
 #[test]
 fn what_has_not_entered_comes_back_and_what_has_gone_does_not() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
-    let mut submission = Submission::new(read(8), Waiter(1));
+    let mut submission = QueueSubmission::new(read(8), Waiter(1));
     assert_eq!(bench.call(|queue, cx, _| queue.cancel(cx, &mut submission)), Some(read(8)));
     submission.begin(read(16));
     bench.call(|queue, cx, _| queue.submit(cx, &mut submission, None));

@@ -4,7 +4,7 @@ use super::*;
 use crate::caller::block_queue::BlockQueue;
 use crate::elevator::Elevator;
 use crate::ground::ids::RqId;
-use crate::policy::{Choice, Needs, News, Place, PolicyCx, Scheduler};
+use crate::policy::{Choice, Needs, Place, PolicyCx, Scheduler, SchedulerEvent};
 use crate::request::Request;
 use crate::watch::reason::Reason;
 use std::sync::{Arc, Mutex};
@@ -47,17 +47,14 @@ impl Scheduler for Diary {
     fn has_work(&self) -> bool {
         !self.queue.is_empty()
     }
-    fn requeued(&mut self, _: &mut PolicyCx<'_>, _: RqId) {
+    fn on_requeued(&mut self, _: &mut PolicyCx<'_>, _: RqId) {
         self.note("requeued".into());
     }
-    fn dropped(&mut self, _: &mut PolicyCx<'_>, _: RqId) {
+    fn on_dropped(&mut self, _: &mut PolicyCx<'_>, _: RqId) {
         self.note("dropped".into());
     }
-    fn told(&mut self, _: &mut PolicyCx<'_>, news: News) {
-        self.note(format!("{news:?}"));
-    }
-    fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, id: RqId) {
-        self.queue.retain(|&other| other != id);
+    fn on_event(&mut self, _: &mut PolicyCx<'_>, event: SchedulerEvent) {
+        self.note(format!("{event:?}"));
     }
 }
 

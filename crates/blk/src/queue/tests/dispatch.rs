@@ -17,7 +17,7 @@ fn left_overs_go_before_anything_else_and_while_they_remain_nobody_else_is_asked
     for kernel in [Kernel::V4_19, Kernel::V5_10, Kernel::V6_3, Kernel::V6_12, Kernel::V6_18] {
         let mut bench = full(kernel, &[900]);
         assert!(
-            bench.hctx(0).has_leftovers() && !bench.queue.elevator(|elevator| elevator.has_work(HctxId(0))),
+            bench.hctx(0).has_dispatch_list() && !bench.queue.elevator(|elevator| elevator.has_work(HctxId(0))),
             "{kernel}"
         );
         bench.submit(read(100));
@@ -40,7 +40,7 @@ fn in_4_12_the_scheduler_is_asked_exactly_while_left_overs_remain() {
     bench.submit(read(100));
     bench.asked();
     bench.run(0);
-    assert!(!bench.queue.elevator(|elevator| elevator.has_work(HctxId(0))), "one more was drawn, and is stuck");
+    assert!(!bench.queue.elevator(|elevator| elevator.has_work(HctxId(0))), "one more was dispatched, and is stuck");
     bench.complete(1_000_000);
     bench.complete(1_001_000);
     bench.asked();
@@ -70,7 +70,7 @@ fn left_overs_keep_their_order_and_are_appended_at_the_tail_and_until_4_20_at_th
         }
         let mut later = requests.split_off(2);
         // While 100 and 200 are being sent, 300 and 400 come into the dispatch list.
-        bench.hctx(0).put_leftovers(&NoMeter, &mut later, false);
+        bench.hctx(0).append_to_dispatch_list(&NoMeter, &mut later, false);
         bench.refuse([Some(Refusal::UntilCompletion)]);
         bench.call(|queue, cx, _| queue.during(cx.cpu, |queue| queue.send(cx, HctxId(0), &mut requests)));
         bench.forget();
@@ -194,7 +194,7 @@ fn without_budget_nothing_is_dequeued() {
     bench.driver.budget = Some(0);
     bench.hctx(0).update_busy(true);
     bench.run(0);
-    assert!(!bench.hctx(0).has_leftovers() && bench.hctx(0).has_queued());
+    assert!(!bench.hctx(0).has_dispatch_list() && bench.hctx(0).has_queued());
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn run_all_with_a_single_dispatch_scheduler_runs_this_cpus_queue_and_those_with_
         bench.plug();
         bench.on(9).submit(read(100));
         let mut list = bench.plug.take().unwrap().list;
-        bench.hctx(9).put_leftovers(&NoMeter, &mut list, false);
+        bench.hctx(9).append_to_dispatch_list(&NoMeter, &mut list, false);
         let all = run_by_all(&bench, 5);
         bench.run(9);
         assert_eq!(bench.issued(), [100], "a given queue runs");
@@ -354,7 +354,7 @@ struct Interrupted<'a> {
 impl Driver for Interrupted<'_> {
     fn queue_rq(&mut self, _: Now, rq: Rq, _: bool) -> Answer {
         if let Some(coming) = self.coming.pop_front() {
-            self.queue.hctx(HctxId(0)).put_leftovers(&NoMeter, &mut VecDeque::from([coming]), false);
+            self.queue.hctx(HctxId(0)).append_to_dispatch_list(&NoMeter, &mut VecDeque::from([coming]), false);
         }
         self.taken.push_back(rq);
         Answer::Queued

@@ -113,7 +113,7 @@ fn a_flush_command_goes_before_everything_that_waits() {
     bench.submit_all([read(0), read(100), read(200)]);
     bench.start(fsync());
     bench.end_oldest(Status::Ok);
-    // One read had been drawn before and waited for its tag in the dispatch list: the flush passed it too.
+    // One read had been dispatched before and waited for its tag in the dispatch list: the flush passed it too.
     assert_eq!(bench.at_driver(), ["F"]);
     bench.drain();
 }

@@ -15,7 +15,7 @@ fn waiting(scheduler: &str) -> Bench {
     quiesced(&config(Kernel::V6_18), scheduler)
 }
 
-/// Lets everything go; answers start and length of what reached the driver.
+/// Lets everything go; returns start and length of what reached the driver.
 fn release(bench: &mut Bench) -> Vec<(u64, u32)> {
     bench.queue.set_quiesced(false);
     for hctx in 0..bench.queue.hw_queues() {
@@ -140,7 +140,7 @@ fn a_dispatched_request_is_found_by_nobody() {
     let mut bench = Bench::with(&QueueConfig { queue_depth: 4, ..config(Kernel::V6_18) }, "mq-deadline");
     bench.occupy(4);
     bench.submit(write(100));
-    assert!(bench.hctx(0).has_leftovers(), "it was dispatched, but got no driver tag");
+    assert!(bench.hctx(0).has_dispatch_list(), "it was dispatched, but got no driver tag");
     bench.submit_all([write(108), write(92)]);
     assert_eq!(bench.letters(), "Q G P U1 I Q G P U1 I Q G P U1 I");
     bench.drain();

@@ -21,9 +21,9 @@ fn dequeuing_stops_at_the_first_request_without_a_driver_tag_since_5_15() {
         assert_eq!(bench.issued(), [100, 200], "{kernel}");
         assert_eq!(bench.queue.elevator(|elevator| elevator.has_work(HctxId(0))), waiting_in_scheduler, "{kernel}");
         let mut list = VecDeque::new();
-        bench.hctx(0).take_leftovers(&NoMeter, &mut list);
+        bench.hctx(0).take_dispatch_list(&NoMeter, &mut list);
         assert_eq!(list.len(), left_over, "{kernel}");
-        bench.hctx(0).put_leftovers(&NoMeter, &mut list, false);
+        bench.hctx(0).append_to_dispatch_list(&NoMeter, &mut list, false);
         bench.drain();
     }
 }
@@ -98,7 +98,7 @@ fn direct_issue_that_is_refused_leaves_its_request_in_the_dispatch_list_and_runs
     bench.refuse([Some(Refusal::UntilCompletion), Some(Refusal::UntilCompletion)]);
     bench.submit(read(8));
     assert_eq!(bench.letters(), "Q G P U1 D R D R", "the run that follows tries again");
-    assert!(bench.hctx(0).has_leftovers() && bench.hctx(0).wants_restart());
+    assert!(bench.hctx(0).has_dispatch_list() && bench.hctx(0).wants_restart());
     assert_eq!(bench.queue.driver_tags_in_use(), 1, "without a scheduler the tag is the request's life");
     bench.run(0);
     bench.drain();
@@ -201,7 +201,7 @@ impl Driver for Refusing {
 fn a_request_that_is_refused_when_it_is_issued_directly_gives_its_budget_back_before_it_is_tried_again() {
     let mut bench = Bench::new(Kernel::V6_18, "none");
     let mut driver = Refusing::default();
-    let mut submission = Submission::new(read(8), Waiter(0));
+    let mut submission = QueueSubmission::new(read(8), Waiter(0));
     let now = Hz(1000).now(bench.now);
     let mut cx: Cx<'_, (Refusing, Letters)> = bench.caller.cx(now, bench.cpu, &mut driver, &mut bench.probe, &NoMeter);
     bench.queue.submit(&mut cx, &mut submission, None);

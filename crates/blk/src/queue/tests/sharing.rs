@@ -7,7 +7,7 @@ fn host_wide(kernel: Kernel) -> QueueConfig {
     QueueConfig { hw_queues: 4, queue_depth: 8, host_wide_tags: true, ..config(kernel) }
 }
 
-/// Submits reads far apart on the CPUs in turn until a submitter sleeps; answers how many requests exist then.
+/// Submits reads far apart on the CPUs in turn until a submitter sleeps; returns how many requests exist then.
 fn fill(bench: &mut Bench) -> usize {
     for n in 0.. {
         if bench.on(n % 4).submit_as(n, read(u64::from(n) * 1000)) == Submitted::Parked {
@@ -36,7 +36,7 @@ fn host_wide_tags_bound_all_hardware_queues_together() {
 fn before_5_14_each_hardware_queue_had_scheduler_tags_of_its_own_over_host_wide_driver_tags() {
     let slots = |kernel| {
         let queue = Queue::<Local>::new(&host_wide(kernel), "mq-deadline").unwrap();
-        queue.during(CpuId(0), |queue| queue.regime.pool.capacity())
+        queue.during(CpuId(0), |queue| queue.state.pool.capacity())
     };
     assert_eq!((slots(Kernel::V5_10), slots(Kernel::V6_18)), (64, 16));
 }
@@ -64,7 +64,7 @@ fn two(scheduler: &str) -> [Bench; 2] {
     [(); 2].map(|()| Bench::around(Queue::in_set(&config, scheduler, &tags).unwrap()))
 }
 
-/// Has a device send so many reads; answers how many got there.
+/// Has a device send so many reads; returns how many got there.
 fn send(bench: &mut Bench, reads: u64) -> usize {
     for n in 0..reads {
         bench.submit_as(n as u32, read(n * 1000));

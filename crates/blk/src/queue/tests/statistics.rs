@@ -44,7 +44,7 @@ impl Watched {
     }
 
     fn submit(&mut self, bio: Bio) {
-        let mut submission = Submission::new(bio, Waiter(0));
+        let mut submission = QueueSubmission::new(bio, Waiter(0));
         let submitted = self.call(|queue, cx, plug| queue.submit(cx, &mut submission, plug));
         assert_eq!(submitted, Submitted::Done);
     }

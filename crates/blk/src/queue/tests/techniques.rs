@@ -5,15 +5,15 @@ use std::cell::Cell;
 use super::*;
 use crate::ground::ids::IoContextId;
 use crate::ground::meter::{Held, Meter, Site};
-use crate::policy::{Draws, ElevatorCx, Insertion, Techniques};
+use crate::policy::{ContentionOptions, DispatchBatch, ElevatorCx, Insertion};
 use crate::watch::reason::Reason;
 
-fn with(techniques: Techniques, scheduler: &str) -> Bench {
+fn with(techniques: ContentionOptions, scheduler: &str) -> Bench {
     Bench::with(&QueueConfig { queue_depth: 4, techniques, ..config(Kernel::V6_18) }, scheduler)
 }
 
 /// Reads and writes, some of them neighbours, over four tags; completions come one by one.
-fn events_of_a_load(techniques: Techniques, scheduler: &str) -> (String, Vec<u64>) {
+fn events_of_a_load(techniques: ContentionOptions, scheduler: &str) -> (String, Vec<u64>) {
     let mut bench = with(techniques, scheduler);
     for n in 0..60u64 {
         let sector = n / 3 * 7919 % 1000 * 64 + n % 3 * 8;
@@ -42,11 +42,11 @@ fn events_of_a_load(techniques: Techniques, scheduler: &str) -> (String, Vec<u64
 #[test]
 fn alone_a_cpu_sees_the_same_decisions_with_all_techniques() {
     for scheduler in ["mq-deadline", "bfq"] {
-        let plain = events_of_a_load(Techniques::default(), scheduler);
+        let plain = events_of_a_load(ContentionOptions::default(), scheduler);
         let (events, answers) = &plain;
         assert!(events.matches('M').count() >= 5 && events.matches('D').count() >= 30, "{scheduler}: {events}");
         assert!(answers.len() >= 30, "{scheduler}");
-        for techniques in [Techniques::ALL, Techniques::ALL_PENDING] {
+        for techniques in [ContentionOptions::ALL, ContentionOptions::ALL_PENDING] {
             assert_eq!(events_of_a_load(techniques, scheduler), plain, "{scheduler}");
         }
     }
@@ -71,9 +71,10 @@ impl Meter for Asked {
 
 #[test]
 fn a_batch_takes_the_lock_once_and_without_the_technique_once_for_each_request() {
-    for (techniques, holds) in
-        [(Techniques { batch_dispatch: true, ..Techniques::default() }, 1), (Techniques::default(), 4)]
-    {
+    for (techniques, holds) in [
+        (ContentionOptions { batch_dispatch: true, ..ContentionOptions::default() }, 1),
+        (ContentionOptions::default(), 4),
+    ] {
         let mut bench = with(techniques, "mq-deadline");
         bench.queue.set_quiesced(true);
         bench.submit_all((0..4).map(|n| read(n * 100)));
@@ -97,20 +98,20 @@ fn a_batch_takes_the_lock_once_and_without_the_technique_once_for_each_request()
 /// What happens while somebody asks the policy, and so holds its lock.
 struct Meanwhile<'a>(&'a mut dyn FnMut());
 
-impl Draws for Meanwhile<'_> {
-    fn may_draw(&mut self) -> bool {
+impl DispatchBatch for Meanwhile<'_> {
+    fn may_dispatch(&mut self) -> bool {
         (self.0)();
         false
     }
 
-    fn drawn(&mut self, _: Option<Rq>, _: Reason) -> bool {
-        unreachable!("nothing may be drawn")
+    fn on_dispatched(&mut self, _: Option<Rq>, _: Reason) -> bool {
+        unreachable!("nothing may be dispatched")
     }
 }
 
 #[test]
 fn while_one_cpu_asks_another_one_is_told_that_and_a_bio_is_not_merged() {
-    let mut bench = with(Techniques::ALL, "mq-deadline");
+    let mut bench = with(ContentionOptions::ALL, "mq-deadline");
     bench.occupy(4);
     bench.submit(read(100));
     bench.work();
@@ -136,8 +137,8 @@ fn while_one_cpu_asks_another_one_is_told_that_and_a_bio_is_not_merged() {
 }
 
 /// 64 processes write 4 KiB after 4 KiB, each to a place of its own, over 64 tags and a device that completes one request in the time of
-/// 256 writes. Answers how many turns they need, and how many requests come of it.
-fn turns_and_requests_of_sequential_writers(techniques: Techniques, scheduler: &str) -> [usize; 2] {
+/// 256 writes. Returns how many turns they need, and how many requests come of it.
+fn turns_and_requests_of_sequential_writers(techniques: ContentionOptions, scheduler: &str) -> [usize; 2] {
     const WRITERS: u64 = 64;
     const WRITES: u64 = 32;
     let mut bench = Bench::with(&QueueConfig { techniques, ..config(Kernel::V6_18) }, scheduler);
@@ -179,9 +180,12 @@ fn turns_and_requests_of_sequential_writers(techniques: Techniques, scheduler: &
 
 #[test]
 fn pending_lists_do_not_keep_sequential_writers_from_being_merged() {
-    let direct = turns_and_requests_of_sequential_writers(Techniques::default(), "mq-deadline");
+    let direct = turns_and_requests_of_sequential_writers(ContentionOptions::default(), "mq-deadline");
     assert!(direct[1] < 64 * 32 / 4, "most writes are merged: {direct:?}");
-    for techniques in [Techniques::ALL_PENDING, Techniques { insertion: Insertion::Pending, ..Techniques::default() }] {
+    for techniques in [
+        ContentionOptions::ALL_PENDING,
+        ContentionOptions { insertion: Insertion::Pending, ..ContentionOptions::default() },
+    ] {
         let pending = turns_and_requests_of_sequential_writers(techniques, "mq-deadline");
         let is_as_good = pending.iter().zip(direct).all(|(&pending, direct)| pending <= direct + direct / 20);
         assert!(is_as_good, "{pending:?} instead of {direct:?}");

@@ -6,7 +6,7 @@ use crate::drive::flights::Flights;
 use crate::request::RequestPool;
 
 impl Bench {
-    /// Has workers deal with what is overdue; answers the moment of the scan that was asked for last, if any was.
+    /// Has workers deal with what is overdue; returns the moment of the scan that was asked for last, if any was.
     fn scan_due(&mut self) -> Option<Instant> {
         let mut due = None;
         while let Some(effect) = self.caller.effects.pop() {
@@ -19,7 +19,7 @@ impl Bench {
         due
     }
 
-    /// Scans on CPU 0; answers which requests are overdue, and the CPU that issued each.
+    /// Scans on CPU 0; returns which requests are overdue, and the CPU that issued each.
     fn overdue(&mut self) -> Vec<(u32, RqId)> {
         self.on(0).call(|queue, cx, _| queue.scan_timeouts(cx));
         let told = std::iter::from_fn(|| self.caller.effects.pop()).filter_map(|effect| match effect {

@@ -140,7 +140,7 @@ fn the_callers_kit_knows_a_queue_by_what_the_queue_itself_can_do() {
     assert_eq!(bench.issued(), [7000]);
     bench.drain();
     bench.queue.set_quiesced(true);
-    let mut submission = Submission::new(read(9000), Waiter(1));
+    let mut submission = QueueSubmission::new(read(9000), Waiter(1));
     <Queue<Local> as BlockQueue>::withdraw(&mut submission);
     assert_eq!(bench.call(|queue, cx, _| BlockQueue::cancel(queue, cx, &mut submission)), None, "it has nothing");
     // Who idles for one process goes on with the other's request when its timer comes.

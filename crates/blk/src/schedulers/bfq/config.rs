@@ -84,7 +84,7 @@ pub(super) const DEFAULT_MAX_BUDGET: u64 = 16_384;
 /// Requests closer than this may belong to one stream, sectors.
 pub(super) const CLOSE: u64 = 8192;
 
-/// So many independent actuators are told apart.
+/// At most this many independent actuators are distinguished.
 pub(super) const ACTUATORS_MAX: usize = 8;
 
 /// The interactive factor of weight raising.
@@ -97,9 +97,9 @@ pub(super) const SOFT_RT_RAISE_MS: u64 = 300;
 pub(super) const MIN_IDLE_MS: u64 = 2000;
 /// An async queue is raised by a request that comes so much later than the last one, ms.
 pub(super) const MIN_ASYNC_GAP_MS: u64 = 500;
-/// Soft real-time queues need at most so many sectors a second.
+/// Soft real-time queues need at most this many sectors a second.
 pub(super) const SOFT_RT_RATE_MAX: u64 = 7000;
-/// Interactive raising ends after so many sectors.
+/// Interactive raising ends after this many sectors.
 pub(super) const RAISE_SERVICE_MAX: u64 = 120_000;
 /// Reference rates, fixed point sectors/us: rotational, flash.
 pub(super) const REFERENCE_RATE: [u64; 2] = [14_000, 33_000];

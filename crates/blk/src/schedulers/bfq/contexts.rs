@@ -18,7 +18,7 @@ pub(super) type Contexts = process_queue::Contexts<Context>;
 pub(super) struct Context {
     /// Its queues for each actuator.
     pub queues: Vec<ContextQueues>,
-    /// The priority that it was last told to have, for requests that do not carry one.
+    /// The priority that it was last set to, for requests that do not carry one.
     pub told_ioprio: IoPriority,
     /// Its priority, as its last request showed.
     pub ioprio: IoPriority,
@@ -35,9 +35,9 @@ pub(super) struct ContextQueues {
     pub async_: Option<QueueId>,
     /// The state of its own sync queue at the time when that was merged.
     pub saved: Option<Saved>,
-    /// The queue that it is to be merged with for good, later.
+    /// The queue that it is to be merged with permanently, later.
     pub stable_merge: Option<QueueId>,
-    /// It was merged for good, or its queue has absorbed one for good.
+    /// It was merged permanently, or its queue has absorbed one permanently.
     pub stably_merged: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::ground::ids::Sector;
 const WINDOW_MS: u64 = 100;
 
 impl Bfq {
-    /// Whether a queue should be merged into another before I/O at `sector`: answers the queue that is to take its
+    /// Whether a queue should be merged into another before I/O at `sector`: returns the queue that is to take its
     /// place (BFQ-106).
     pub(super) fn cooperate(&mut self, q: QueueId, context: ContextId, sector: u64) -> Option<QueueId> {
         if let Some(target) = self.queues[q].merge_target {
@@ -82,7 +82,7 @@ impl Bfq {
         q
     }
 
-    /// Decides that all processes of a queue go over to another one of its group. Answers the one at the end of its chain.
+    /// Decides that all processes of a queue go over to another one of its group. Returns the one at the end of its chain.
     pub(super) fn plan_merge(&mut self, q: QueueId, target: QueueId) -> Option<QueueId> {
         if self.queues[target].process_refs == 0 {
             return None;

@@ -14,7 +14,7 @@ use crate::watch::reason::Reason;
 const ACTUATOR_LOAD_MIN: u32 = 4;
 
 impl Bfq {
-    /// Answers the block layer's question (BFQ-119).
+    /// Chooses the next request (BFQ-119).
     pub(super) fn choose(&mut self) -> Choice {
         let no = |reason| Choice { rq: None, reason };
         if let Some(id) = self.immediate.first() {

@@ -167,7 +167,7 @@ impl Bfq {
         weights.next().is_some_and(|first| weights.any(|weight| weight != first))
     }
 
-    /// A process's cgroup, as its I/O shows it (BFQ-126): the group that a write is charged to, whoever submits it.
+    /// A process's cgroup, as its I/O shows it (BFQ-126): the group that a write is charged to, whichever task submits it.
     pub(super) fn follow_cgroup(&mut self, context: ContextId, cgroup: CgroupId) {
         if self.contexts[context].cgroup == cgroup {
             return;

@@ -284,7 +284,7 @@ impl Hierarchy {
         }
     }
 
-    /// An entity has no work any more. Answers whether it had been accounted.
+    /// An entity has no work any more. Returns whether it had been accounted.
     fn deactivate_one(&mut self, id: EntityId, into_idle: bool) -> bool {
         if !self.entities[id].accounted {
             return false;
@@ -354,7 +354,7 @@ impl Hierarchy {
 
     // --- the next candidate (BFQ-21 to BFQ-23, BFQ-30) ---
 
-    /// Brings a level's next candidate up to date after `changed` was put on an active tree. Answers whether the
+    /// Brings a level's next candidate up to date after `changed` was put on an active tree. Returns whether the
     /// level above is affected.
     fn refresh_next(&mut self, group: GroupId, changed: Option<EntityId>, expiring: Expiring) -> bool {
         let before = self.level(group).next;
@@ -385,7 +385,7 @@ impl Hierarchy {
         before.is_none() || shrunk
     }
 
-    /// Gives a group the budget of its next candidate. Answers whether that made it smaller.
+    /// Gives a group the budget of its next candidate. Returns whether that made it smaller.
     fn take_budget_of(&mut self, group: GroupId, next: EntityId) -> bool {
         let Some(entity) = self.level(group).entity else { return false };
         let budget = self.entities[next].budget;
@@ -409,7 +409,7 @@ impl Hierarchy {
         (first..CLASSES).find_map(|class| self.first_of_class(group, class, jumps))
     }
 
-    /// The choice of one service tree. If nothing is eligible virtual time is pushed forward: for good only if
+    /// The choice of one service tree. If nothing is eligible virtual time is pushed forward: permanently only if
     /// `jumps`.
     fn first_of_class(&mut self, group: GroupId, class: usize, jumps: bool) -> Option<EntityId> {
         let tree = &mut self.levels[group.0 as usize].trees[class];

@@ -6,7 +6,7 @@ use super::config::{MIN_THINK, RAISED_IDLE_MIN};
 use super::entity::QueueId;
 use super::state_lines::Expiration;
 
-/// A raised queue is also idled for if so many foreign requests are in flight.
+/// A raised queue is also idled for if this many foreign requests are in flight.
 const FOREIGN_IN_FLIGHT: u32 = 4;
 
 impl Bfq {
@@ -87,7 +87,7 @@ impl Bfq {
             length = length.max(RAISED_IDLE_MIN);
         }
         self.idling_start = self.now.ns;
-        self.wishes.timer = Some(TimerWish::At(self.now.ns.saturating_add(length)));
+        self.requested.timer = Some(TimerWish::At(self.now.ns.saturating_add(length)));
     }
 
     /// The idle timer has come (BFQ-79).

@@ -17,7 +17,7 @@ pub(super) struct IoBound {
 
 /// Length of the window that is halved when it is full, ns.
 const WINDOW: u64 = 200 * MS;
-/// 4.12: so many quick arrivals in a row make a queue I/O-bound again.
+/// 4.12: this many quick arrivals in a row make a queue I/O-bound again.
 const QUICK_ARRIVALS: u32 = 120;
 
 impl IoBound {

@@ -81,7 +81,7 @@ impl Bfq {
         }
     }
 
-    /// Follows the shares of `limit` from the topmost group down to an entity. Answers its share and how many levels
+    /// Follows the shares of `limit` from the topmost group down to an entity. Returns its share and how many levels
     /// it lies below the topmost, or where the limit is exceeded on the way.
     fn share_down_to(&self, id: EntityId, limit: u64, is_queue: bool) -> Result<(u64, u32), StateChange> {
         let (limit, level) = match self.hierarchy.parent(id) {

@@ -63,7 +63,7 @@ use crate::ground::ids::{HctxId, RqId};
 use crate::ground::sorted_tree::Nodes;
 use crate::ground::time::Now;
 use crate::ground::tunables::{StoreError, Tunable};
-use crate::policy::{Choice, Completions, Needs, News, Place, PolicyCx, Scheduler};
+use crate::policy::{Choice, Completions, Needs, Place, PolicyCx, Replayable, Scheduler, SchedulerEvent};
 use crate::request::Request;
 use crate::request::merge::Edge;
 
@@ -93,7 +93,7 @@ struct Moment {
 
 /// What the running call asks of its surroundings; a later wish about the timer replaces an earlier one.
 #[derive(Clone, Copy, Debug, Default)]
-struct Wishes {
+struct RequestedActions {
     timer: Option<TimerWish>,
     run_queues: bool,
 }
@@ -113,7 +113,7 @@ pub struct Bfq {
     config: BfqConfig,
     settings: Settings,
     now: Moment,
-    wishes: Wishes,
+    requested: RequestedActions,
 
     hierarchy: Hierarchy,
     groups: Groups,
@@ -152,7 +152,7 @@ pub struct Bfq {
     idling_start: u64,
     /// The largest budget, sectors: follows the peak rate unless the user fixed it.
     max_budget: u64,
-    /// Grows with every slot up to a limit; tells whether the statistics are worth anything (BFQ-39).
+    /// Grows with every slot up to a limit; shows whether the statistics are worth anything (BFQ-39).
     budgets_assigned: u32,
     ncq: Ncq,
     rate: PeakRate,
@@ -173,7 +173,7 @@ impl Bfq {
         let mut bfq = Bfq {
             settings: Settings::new(&config),
             now: Moment::default(),
-            wishes: Wishes::default(),
+            requested: RequestedActions::default(),
             hierarchy: Hierarchy::new(config.variant, config.ticks(1000) / 5, actuators),
             groups: Groups::new(actuators),
             queues: Queues::default(),
@@ -223,23 +223,23 @@ impl Bfq {
     fn begin(&mut self, now: Now) {
         self.now = Moment { ns: now.at.0, tick: now.tick.0 as i64 };
         self.hierarchy.tick = self.now.tick;
-        self.wishes = Wishes::default();
+        self.requested = RequestedActions::default();
     }
 
     fn end(&mut self, cx: &mut PolicyCx<'_>) {
         self.free_forgotten();
-        match self.wishes.timer {
+        match self.requested.timer {
             Some(TimerWish::At(ns)) => {
-                cx.wishes.set_timer = Some(crate::ground::time::Instant(ns));
-                cx.wishes.cancel_timer = false;
+                cx.requested.set_timer = Some(crate::ground::time::Instant(ns));
+                cx.requested.cancel_timer = false;
             }
             Some(TimerWish::Off) => {
-                cx.wishes.set_timer = None;
-                cx.wishes.cancel_timer = true;
+                cx.requested.set_timer = None;
+                cx.requested.cancel_timer = true;
             }
             None => {}
         }
-        cx.wishes.run_queues |= self.wishes.run_queues;
+        cx.requested.run_queues |= self.requested.run_queues;
     }
 
     fn call<R>(&mut self, cx: &mut PolicyCx<'_>, body: impl FnOnce(&mut Self) -> R) -> R {
@@ -284,7 +284,7 @@ impl Bfq {
     fn schedule_dispatch(&mut self) {
         if self.queued > 0 {
             self.hierarchy.log.device(|| StateChange::Kick);
-            self.wishes.run_queues = true;
+            self.requested.run_queues = true;
         }
     }
 }
@@ -303,14 +303,14 @@ impl Scheduler for Bfq {
         }
     }
 
-    fn arrived(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) {
+    fn on_arrived(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) {
         // A requeued request comes back without a queue.
         if self.entries[rq.id().index()].whereabouts != Whereabouts::Requeued {
             self.call(cx, |bfq| bfq.set_up(rq));
         }
     }
 
-    fn dropped(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+    fn on_dropped(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
         self.finish(cx, id);
     }
 
@@ -336,7 +336,7 @@ impl Scheduler for Bfq {
         !self.immediate.is_empty() || self.queued > 0 || busy
     }
 
-    fn bio_arrived(&mut self, cx: &mut PolicyCx<'_>, bio: &Bio) {
+    fn on_bio(&mut self, cx: &mut PolicyCx<'_>, bio: &Bio) {
         if let Some(context) = self.contexts.find(bio.io_context) {
             self.call(cx, |bfq| bfq.follow_cgroup(context, bio.cgroup));
         }
@@ -362,12 +362,12 @@ impl Scheduler for Bfq {
         self.queues[q].backlog.after(&self.requests, id)
     }
 
-    fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
+    fn on_grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
         let (sector, sectors) = (cx.rq(id).sector.0, cx.rq(id).sectors);
         self.call(cx, |bfq| bfq.request_grew(id, sector, sectors, edge));
     }
 
-    fn absorbed(&mut self, cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
+    fn on_absorbed(&mut self, cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
         let first = cx.rq(survivor);
         let (sector, sectors) = (first.sector.0, first.sectors + cx.rq(absorbed).sectors);
         self.call(cx, |bfq| bfq.request_absorbed(survivor, absorbed, sector, sectors));
@@ -383,14 +383,14 @@ impl Scheduler for Bfq {
         self.call(cx, |bfq| bfq.tag_limit(bio))
     }
 
-    fn requeued(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+    fn on_requeued(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
         self.call(cx, |bfq| {
             bfq.release_request(id.0);
             bfq.entries[id.index()].whereabouts = Whereabouts::Requeued;
         });
     }
 
-    fn timer(&mut self, cx: &mut PolicyCx<'_>) {
+    fn on_timer(&mut self, cx: &mut PolicyCx<'_>) {
         self.call(cx, Bfq::idle_timer_fired);
     }
 
@@ -401,33 +401,33 @@ impl Scheduler for Bfq {
         self.immediate_links.grow(room);
     }
 
-    fn told(&mut self, cx: &mut PolicyCx<'_>, news: News) {
-        match news {
-            News::Depths { nr_requests, async_depth } => {
+    fn on_event(&mut self, cx: &mut PolicyCx<'_>, event: SchedulerEvent) {
+        match event {
+            SchedulerEvent::Depths { nr_requests, async_depth } => {
                 self.config.nr_requests = nr_requests;
                 self.config.async_depth = async_depth;
             }
-            News::Rotational(rotational) => self.config.rotational = rotational,
-            News::IoContextExited(io_context) => self.call(cx, |bfq| bfq.context_exited(io_context)),
+            SchedulerEvent::Rotational(rotational) => self.config.rotational = rotational,
+            SchedulerEvent::IoContextExited(io_context) => self.call(cx, |bfq| bfq.context_exited(io_context)),
             // Noticed with the next request.
-            News::Priority { io_context, ioprio } => {
+            SchedulerEvent::Priority { io_context, ioprio } => {
                 if let Some(context) = self.contexts.find(io_context) {
                     self.contexts[context].told_ioprio = ioprio;
                 }
             }
-            News::Moved { io_context, cgroup } => {
+            SchedulerEvent::Moved { io_context, cgroup } => {
                 if let Some(context) = self.contexts.find(io_context) {
                     self.call(cx, |bfq| bfq.follow_cgroup(context, cgroup));
                 }
             }
-            News::CgroupAdded { cgroup, parent } => self.call(cx, |bfq| bfq.know_group(cgroup, parent)),
-            News::CgroupRemoved(cgroup) => self.call(cx, |bfq| bfq.remove_group(cgroup)),
-            News::Weight { cgroup, weight } => self.call(cx, |bfq| {
+            SchedulerEvent::CgroupAdded { cgroup, parent } => self.call(cx, |bfq| bfq.know_group(cgroup, parent)),
+            SchedulerEvent::CgroupRemoved(cgroup) => self.call(cx, |bfq| bfq.remove_group(cgroup)),
+            SchedulerEvent::Weight { cgroup, weight } => self.call(cx, |bfq| {
                 let group = bfq.group_of(cgroup);
                 bfq.set_group_weight(group, weight);
             }),
-            // It does not tell the own tasks of a cgroup from its child groups.
-            News::LeafWeight { .. } => {}
+            // It does not distinguish the own tasks of a cgroup from its child groups.
+            SchedulerEvent::LeafWeight { .. } => {}
         }
     }
 
@@ -438,7 +438,9 @@ impl Scheduler for Bfq {
     fn set_tunable(&mut self, cx: &mut PolicyCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
         self.call(cx, |bfq| bfq.settings.tunables().store(bfq, name, text))
     }
+}
 
+impl Replayable for Bfq {
     fn adopt(&mut self, cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {
         self.call(cx, |bfq| bfq.adopt_choice(id.0));
     }

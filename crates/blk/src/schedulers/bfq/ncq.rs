@@ -20,8 +20,8 @@ impl Ncq {
         self.max_in_driver = self.max_in_driver.max(in_driver);
     }
 
-    /// Counts a sample unless it is already known that the device queues. `thinker` tells that the load is that of
-    /// a process which does little at a time. Above `threshold` the verdict is yes. Answers whether it was decided.
+    /// Counts a sample unless it is already known that the device queues. `thinker` says that the load is that of
+    /// a process which does little at a time. Above `threshold` the verdict is yes. Returns whether it was decided.
     pub fn sample(&mut self, load: u32, thinker: bool, threshold: u32) -> bool {
         if self.verdict == Some(true) || load < LOAD_MIN || thinker {
             return false;

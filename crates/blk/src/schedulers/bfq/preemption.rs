@@ -5,7 +5,7 @@ use super::Bfq;
 use super::entity::QueueId;
 use super::state_lines::Expiration;
 
-/// A queue recovers its service if it is back within so many `slice_idle`.
+/// A queue recovers its service if it is back within this many `slice_idle`.
 const RECOVERY_WINDOW: u64 = 3;
 
 impl Bfq {
@@ -15,7 +15,7 @@ impl Bfq {
         self.now.ns as i64 <= self.queues[q].think.last_end().saturating_add(window)
     }
 
-    /// Sets the budget of a queue that gets work. Answers whether it recovers what it had not used (BFQ-81).
+    /// Sets the budget of a queue that gets work. Returns whether it recovers what it had not used (BFQ-81).
     pub(super) fn set_budget_for_return(&mut self, q: QueueId, in_time: bool) -> bool {
         let learned = self.queues[q].max_budget;
         let left = self.entity(q).budget_left();

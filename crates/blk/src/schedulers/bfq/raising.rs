@@ -17,7 +17,7 @@ use super::weights::DEFAULT_WEIGHT;
 const SLOW_BELOW: [u64; 2] = [1333, 14_266];
 /// 4.12: reference rates and raise durations (ms) of the slow class.
 const SLOW_REFERENCE: [(u64, u64); 2] = [(1000, 3500), (10_700, 6000)];
-/// A pause longer than `slice_idle` by so many ticks is not that of a greedy process.
+/// A pause longer than `slice_idle` by this many ticks is not that of a greedy process.
 const PAUSE_TICKS: i64 = 4;
 
 /// Why a queue that gets work might be raised (BFQ-92).

@@ -127,7 +127,7 @@ impl PeakRate {
         self.largest = sample.sectors;
     }
 
-    /// Evaluates the window, whose dispatches span `interval` ns. Answers whether the estimate was updated.
+    /// Evaluates the window, whose dispatches span `interval` ns. Returns whether the estimate was updated.
     fn evaluate(&mut self, interval: u64) -> bool {
         if self.samples < SAMPLES_MIN || interval < INTERVAL_MIN {
             return false;

@@ -73,7 +73,7 @@ impl Bfq {
         self.queues[q].next().is_some() && charge <= self.entity(q).budget_left()
     }
 
-    /// Adds a request, and makes it next if it is better. Answers whether it became so.
+    /// Adds a request, and makes it next if it is better. Returns whether it became so.
     pub(super) fn take_in(&mut self, q: QueueId, id: u32) -> bool {
         let Entry { sector, sync, meta, .. } = self.entries[id as usize];
         let deadline = self.now.ns.saturating_add(self.settings.fifo_expire[usize::from(sync)]) as i64;
@@ -82,7 +82,7 @@ impl Bfq {
         self.consider_next(q, id)
     }
 
-    /// Lets a request of the queue compete for being next. Answers whether that changed.
+    /// Lets a request of the queue compete for being next. Returns whether that changed.
     fn consider_next(&mut self, q: QueueId, id: u32) -> bool {
         let (chooser, position) = (self.chooser(), Sector(self.last_position));
         self.queues[q].backlog.reconsider(&self.requests, chooser, RqId(id), position)

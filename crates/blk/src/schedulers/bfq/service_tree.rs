@@ -58,7 +58,7 @@ impl ServiceTree {
     ///
     /// It is meant to be the one with the smallest finish time, but depends on the shape of the tree: when the walk
     /// goes left of an eligible node to a node that is not eligible itself and whose eligible descendants are on its
-    /// right, it stops there and answers the eligible ancestor (BFQ-21, BFQ-22, decided by recordings).
+    /// right, it stops there and returns the eligible ancestor (BFQ-21, BFQ-22, decided by recordings).
     pub fn first_eligible(&self, entities: &Entities, at: u64) -> Option<EntityId> {
         let mut found = None;
         let mut node = self.active.root()?;
@@ -74,7 +74,7 @@ impl ServiceTree {
         }
     }
 
-    /// Advances virtual time by the service of `sectors`. Answers the entity that is to be forgotten, if any.
+    /// Advances virtual time by the service of `sectors`. Returns the entity that is to be forgotten, if any.
     pub fn advance(&mut self, entities: &Entities, sectors: u64) -> Option<EntityId> {
         self.vtime = self.vtime.wrapping_add(delta(sectors, self.weight_sum.max(1)));
         self.overtaken(entities)

@@ -107,7 +107,7 @@ impl Bfq {
     }
 
     /// Takes the queue in service out of it, without learning, charging or resetting service: all that happens when its
-    /// process ends. Answers whether it is still busy (BFQ-50).
+    /// process ends. Returns whether it is still busy (BFQ-50).
     pub(super) fn put_back(&mut self, q: QueueId, reason: Expiration) -> bool {
         if self.queues[q].shared && self.is_seeky(q) {
             self.queues[q].split_wanted = true;
@@ -132,7 +132,7 @@ impl Bfq {
     /// Switches the idle timer off.
     pub(super) fn stop_waiting(&mut self, q: QueueId) {
         if std::mem::replace(&mut self.queues[q].waiting, false) {
-            self.wishes.timer = Some(TimerWish::Off);
+            self.requested.timer = Some(TimerWish::Off);
         }
     }
 

@@ -8,7 +8,7 @@ use super::entity::QueueId;
 use super::state_lines::StateChange;
 
 impl Bfq {
-    /// A process leaves a shared queue. Answers whether it may keep it after all, because it is alone in it.
+    /// A process leaves a shared queue. Returns whether it may keep it after all, because it is alone in it.
     pub(super) fn leave_shared(&mut self, context: ContextId, q: QueueId) -> bool {
         self.log_queue(q, || StateChange::SplitQueue);
         let actuator = usize::from(self.queues[q].actuator);

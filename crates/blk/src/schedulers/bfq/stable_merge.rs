@@ -36,7 +36,7 @@ impl Bfq {
         }
     }
 
-    /// The queue that a process's queue is now to be merged with for good; it is remembered no longer.
+    /// The queue that a process's queue is now to be merged with permanently; it is remembered no longer.
     pub(super) fn due_stable_merge(&mut self, q: QueueId, context: ContextId) -> Option<QueueId> {
         let queue = &self.queues[q];
         let late = self.now.tick - self.config.ticks(STABLE_MERGE_MS);

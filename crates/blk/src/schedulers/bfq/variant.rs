@@ -64,7 +64,7 @@ pub struct BfqVariant {
     pub injection: bool,
     /// Queues merge also on flash with queueing (BFQ-111).
     pub merges_on_ncq_flash: bool,
-    /// Queues created together merge for good (BFQ-109).
+    /// Queues created together merge permanently (BFQ-109).
     pub stable_merging: bool,
     /// The time for merging counts from the first I/O, not from the start of raising (BFQ-111).
     pub merge_window_by_first_io: bool,

@@ -5,7 +5,7 @@ use super::config::{WAKER_DELAY, WAKER_DETECTIONS};
 use super::entity::QueueId;
 use super::state_lines::StateChange;
 
-/// The coincidences must happen within so many `slice_idle`.
+/// The coincidences must happen within this many `slice_idle`.
 const WINDOW: u64 = 128;
 
 impl Bfq {

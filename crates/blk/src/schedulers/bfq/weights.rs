@@ -1,4 +1,4 @@
-//! Weights: from priorities, and the multiset of those in use, which tells whether a scenario is symmetric. Rules:
+//! Weights: from priorities, and the multiset of those in use, which shows whether a scenario is symmetric. Rules:
 //! BFQ-16, BFQ-17, BFQ-75.
 
 use super::entity::{BE, IDLE, RT};

@@ -29,7 +29,7 @@ pub struct KyberConfig {
 pub(crate) const ASYNC_PERCENT: u32 = 75;
 
 impl KyberConfig {
-    /// As a kernel has it, for a queue with so many scheduler and driver tags.
+    /// As a kernel has it, for a queue with these numbers of scheduler and driver tags.
     #[must_use]
     pub fn new(generation: &Generation, nr_requests: u32, queue_depth: u32) -> Self {
         KyberConfig {
@@ -42,7 +42,7 @@ impl KyberConfig {
         }
     }
 
-    /// The shallow depth of what is limited with so many scheduler tags; 0 would admit nothing and stands for no limit.
+    /// The shallow depth of what is limited, for a number of scheduler tags; 0 would admit nothing and stands for no limit.
     pub(super) fn shallow_depth(&self, nr_requests: u32) -> u32 {
         if let Some(depth) = self.async_depth {
             return depth;

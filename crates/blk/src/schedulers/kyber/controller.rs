@@ -83,7 +83,7 @@ impl<Sh: Sharing> Controller<Sh> {
                 let next = round_after(now, *hz);
                 if next.0 < due.load(Relaxed) {
                     due.store(next.0, Relaxed);
-                    cx.wishes.set_timer = Some(next);
+                    cx.requested.set_timer = Some(next);
                 }
             }
             (Controller::Windows { samples, open }, target_ns) => {
@@ -93,7 +93,7 @@ impl<Sh: Sharing> Controller<Sh> {
                     && target_ns.is_some_and(|target_ns| latencies.io.0 > target_ns)
                     && open.swap(1, Relaxed) == 0
                 {
-                    cx.wishes.set_timer = Some(now.at + FIRST_WINDOW);
+                    cx.requested.set_timer = Some(now.at + FIRST_WINDOW);
                 }
             }
         }
@@ -137,7 +137,7 @@ impl<Sh: Sharing> Controller<Sh> {
                     }
                 }
                 if end.goes_on {
-                    cx.wishes.set_timer = Some(now.at + NEXT_WINDOW);
+                    cx.requested.set_timer = Some(now.at + NEXT_WINDOW);
                 } else {
                     open.store(0, Relaxed);
                 }

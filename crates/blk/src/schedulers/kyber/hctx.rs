@@ -31,7 +31,7 @@ pub(super) struct HctxQueues<Sh: Sharing> {
     staged: Vec<Padded<Sh::Lock<Staged>>>,
     /// For each list of [`Staged`] a bit for each software queue where it holds requests. Set under the software
     /// queue's lock; cleared under the hardware queue's too, so for the dispatcher a bit is a promise. Clearing is `Release`:
-    /// whoever sees a bit gone sees in `flushed` what it stood for.
+    /// a reader that sees a bit gone sees in `flushed` what it stood for.
     marks: [Vec<Sh::Word>; DOMAINS],
     /// Requests in the flushed lists, to be read without the lock.
     flushed: Sh::Word,
@@ -65,7 +65,7 @@ pub(super) struct Drawn {
 }
 
 impl<Sh: Sharing> HctxQueues<Sh> {
-    /// An empty hardware queue with so many software queues.
+    /// An empty hardware queue with its software queues.
     pub(super) fn new(id: HctxId, rules: &'static Rules, software_queues: usize) -> Self {
         let words = software_queues.div_ceil(64).max(1);
         HctxQueues {
@@ -135,9 +135,9 @@ impl<Sh: Sharing> HctxQueues<Sh> {
 
     // --- dispatching ---
 
-    /// Draws the next request, or says why there is none. `pools` are the domains' tokens.
+    /// Takes the next request, or says why there is none. `pools` are the domains' tokens.
     #[inline]
-    pub(super) fn draw(&self, meter: &impl Meter, pools: &[TokenPool<Sh>; DOMAINS]) -> Result<Drawn, Reason> {
+    pub(super) fn dispatch_one(&self, meter: &impl Meter, pools: &[TokenPool<Sh>; DOMAINS]) -> Result<Drawn, Reason> {
         self.turns.with(meter, Site::HardwareQueue, |turns| {
             let circle = self.rules.circle;
             let mut flushed_all = false;
@@ -243,7 +243,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
         self.turns.aside(|turns| turns.turn = turn);
     }
 
-    /// Puts a request that was drawn back to where it was.
+    /// Puts a request that was dispatched back to where it was.
     pub(super) fn put_back(&self, rq: Rq) {
         let domain = self.rules.domain_of(rq.op, rq.flags);
         self.turns.aside(|turns| turns.flushed[domain.index()].push_front(rq));

@@ -68,7 +68,7 @@ pub(super) struct CpuHistograms<Sh: Sharing> {
 }
 
 impl<Sh: Sharing> CpuHistograms<Sh> {
-    /// Empty histograms for so many CPUs.
+    /// Empty histograms for `cpus` CPUs.
     pub(super) fn new(cpus: usize) -> Self {
         let words = |_| Padded(std::array::from_fn(|_| Sh::Word::new(0)));
         CpuHistograms { counts: (0..cpus.max(1)).map(words).collect() }

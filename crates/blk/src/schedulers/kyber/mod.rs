@@ -1,6 +1,6 @@
 //! kyber: a token limit for each kind of request, steered by latency targets, for fast multi-queue devices.
 //!
-//! **Promises**: at most so many requests of a kind are at the device as its [domain](Domain) has tokens; the others
+//! **Promises**: at most as many requests of a kind are at the device as its [domain](Domain) has tokens; the others
 //! wait here, where they are in nobody's way and may still merge. Domains take turns by count; within one the order is
 //! first in, first out. No sorting, no expiry, no fairness between tasks. **Costs**: O(1) an insertion and a dispatch.
 //! No lock is shared by two hardware queues, that of a wait queue aside when tokens run out.
@@ -245,7 +245,7 @@ impl<Sh: Sharing> Kyber<Sh> {
     /// The next request for `hctx`, one of its own. Without a token for it `hctx` is in line for one.
     #[inline]
     pub fn dispatch(&self, meter: &impl Meter, hctx: HctxId) -> (Option<Rq>, Reason) {
-        match self.hctxs[hctx.index()].draw(meter, &self.pools) {
+        match self.hctxs[hctx.index()].dispatch_one(meter, &self.pools) {
             Ok(Drawn { mut rq, domain, token, reason }) => {
                 self.held[rq.id().index()].store(Held { token, domain, hctx }.pack(), Relaxed);
                 rq.marks.set(Marks::STARTED);
@@ -257,9 +257,9 @@ impl<Sh: Sharing> Kyber<Sh> {
 
     /// A request has completed on `cpu`: its latencies are sampled.
     #[inline]
-    pub fn completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
+    pub fn on_completed(&self, cx: &mut ElevatorCx<'_>, rq: &Request) {
         let now = cx.now;
-        // What never reached the device (an empty flush) tells nothing about it.
+        // What never reached the device (an empty flush) says nothing about it.
         if rq.issued == Instant::NEVER {
             return;
         }
@@ -271,17 +271,17 @@ impl<Sh: Sharing> Kyber<Sh> {
     #[inline]
     pub fn finish(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
         if let Some(Held { token, domain, hctx }) = Held::unpack(self.held[id.index()].swap(Held::NOTHING, Relaxed)) {
-            self.pools[domain.index()].give_back(meter, token, hctx, |woken| cx.wishes.run_hctxs.push(woken));
+            self.pools[domain.index()].give_back(meter, token, hctx, |woken| cx.requested.run_hctxs.push(woken));
         }
     }
 
     /// A request that was given out comes back: so does its token. Its insertion at the head follows.
-    pub fn requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
+    pub fn on_requeued(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>, id: RqId) {
         self.finish(meter, cx, id);
     }
 
     /// Its timer has come: the controller's round, or the end of its window.
-    pub fn timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
+    pub fn on_timer(&self, meter: &impl Meter, cx: &mut ElevatorCx<'_>) {
         self.controller.timer(meter, cx, &self.pools, &self.targets_ns);
     }
 

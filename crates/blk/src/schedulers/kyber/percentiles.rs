@@ -43,7 +43,7 @@ pub(super) struct Percentiles {
     /// The total latency of a domain, as a bucket, when it was last read in good times: taken in bad times for want of
     /// a newer one.
     remembered: [Option<u8>; MEASURED],
-    /// When too few samples have to do, ticks. One for both histograms of a domain, so that whoever comes first uses
+    /// When too few samples have to do, ticks. One for both histograms of a domain, so that the first one uses
     /// it up.
     deadline: [Option<Tick>; MEASURED],
     last_round: ControllerRound,

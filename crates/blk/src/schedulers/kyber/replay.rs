@@ -27,7 +27,7 @@ pub struct KyberChoice {
 }
 
 impl<Sh: Sharing> Kyber<Sh> {
-    /// Whose turn it is in `hctx`: to be remembered before a question whose answer may have to be undone.
+    /// Whose turn it is in `hctx`: to be remembered before a dispatch that may have to be undone.
     #[must_use]
     pub fn turn(&self, hctx: HctxId) -> KyberTurn {
         KyberTurn(self.hctxs[hctx.index()].turn())
@@ -45,8 +45,8 @@ impl<Sh: Sharing> Kyber<Sh> {
         pool.set_depth(depth.clamp(1, pool.depth_max()));
     }
 
-    /// Undoes a dispatch for `hctx` that began when [`turn`](Self::turn) was `before` and answered `ours`: the request,
-    /// its token and the turn go back. What was flushed stays flushed. Whom the token wakes nobody is told: the
+    /// Undoes a dispatch for `hctx` that began when [`turn`](Self::turn) was `before` and returned `ours`: the request,
+    /// its token and the turn go back. What was flushed stays flushed. Hardware queues that the token wakes are not reported: the
     /// recording says when hardware queues run.
     pub fn undo(&self, hctx: HctxId, before: KyberTurn, ours: Option<Rq>) {
         let queues = &self.hctxs[hctx.index()];

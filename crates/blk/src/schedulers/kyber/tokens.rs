@@ -16,13 +16,13 @@ pub(super) struct TokenPool<Sh: Sharing> {
     numbers: Tags<Sh>,
     /// Numbers below it are given out, 1 to `depth_max`.
     depth: Sh::Word,
-    /// 1 if a search has found none and nothing has come back since: who asks meanwhile is refused without a search. Whoever
-    /// sets it searches once more, and whoever gives back or sets the depth looks at it afterwards: one of the two sees the other,
-    /// so these accesses are `SeqCst`.
+    /// 1 if a search has found none and nothing has come back since: callers meanwhile are refused without a search. The CPU that
+    /// sets it searches once more, and one that gives back a token or sets the depth looks at it afterwards: one of the two sees
+    /// the other, so these accesses are `SeqCst`.
     is_dry: Padded<Sh::Word>,
     /// The most that `depth` may be.
     depth_max: u32,
-    /// For each hardware queue: 1 while it waits in line. Changed under the hardware queue's lock, and by whoever
+    /// For each hardware queue: 1 while it waits in line. Changed under the hardware queue's lock, and by the CPU that
     /// wakes it, under the lock of the wait queues: `Relaxed`, since a hardware queue that takes itself to be still in line
     /// is about to be run. That it waits, and looks for a token once more, is in order as for all [tags](crate::tags).
     in_line: Vec<Padded<Sh::Word>>,
@@ -39,7 +39,7 @@ fn hint_of(hctx: HctxId) -> CpuId {
 }
 
 impl<Sh: Sharing> TokenPool<Sh> {
-    /// A pool of `positions` numbers, cut to `depth_max`, for so many hardware queues.
+    /// A pool of `positions` numbers, cut to `depth_max`, for `hctxs` hardware queues.
     pub(super) fn new(positions: u32, depth_max: u32, hctxs: usize, keeps_waiting: bool) -> Self {
         let pool = TokenPool {
             numbers: Tags::new(positions.max(depth_max).max(1), hctxs, ShallowRule::WholeMap, None),
@@ -139,7 +139,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
         Some(token)
     }
 
-    /// Whoever wakes a hardware queue takes it out of line in one piece, so afterwards it is out of line either way.
+    /// A CPU that wakes a hardware queue takes it out of line in one piece, so afterwards it is out of line either way.
     #[cold]
     fn leave(&self, meter: &impl Meter, hctx: HctxId) {
         self.numbers.leave(meter, Sleeper::Hctx(hctx));
@@ -164,7 +164,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
     }
 
     /// Takes the token `wanted` instead of `held`, if it is free. A replay goes on from the recorded pick with it, and
-    /// runs hardware queues when the recording says so: whoever is woken here is not told.
+    /// runs hardware queues when the recording says so: the woken ones are not notified here.
     pub(super) fn exchange(&self, held: u32, wanted: u32, hctx: HctxId) -> bool {
         if held != wanted {
             if !self.numbers.try_take_this(wanted) {

@@ -27,7 +27,7 @@ pub(super) struct CpuMeans<Sh: Sharing> {
 }
 
 impl<Sh: Sharing> CpuMeans<Sh> {
-    /// No samples, for so many CPUs.
+    /// No samples, for `cpus` CPUs.
     pub(super) fn new(cpus: usize) -> Self {
         let sums = |_| Padded(std::array::from_fn(|_| (Sh::Word::new(0), Sh::Word::new(0))));
         CpuMeans { sums: (0..cpus.max(1)).map(sums).collect() }

@@ -19,7 +19,7 @@ use crate::ground::ids::{HctxId, RqId};
 use crate::ground::kernel::DeadlineGeneration;
 use crate::ground::tunables::{StoreError, Tunable};
 use crate::policy::sector_order::SectorOrder;
-use crate::policy::{Choice, Completions, Needs, News, Place, PolicyCx, Scheduler};
+use crate::policy::{Choice, Completions, Needs, Place, PolicyCx, Replayable, Scheduler, SchedulerEvent};
 use crate::request::Request;
 use crate::request::merge::Edge;
 use crate::watch::reason::Reason;
@@ -408,7 +408,7 @@ impl Scheduler for MqDeadline {
         order.next(id.0, entry.sector).map(RqId)
     }
 
-    fn grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
+    fn on_grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
         let entry = self.entries[id.index()];
         if edge == Edge::Front && entry.place == Whereabouts::Sorted {
             let order = &mut self.classes[usize::from(entry.class)].sort[usize::from(entry.direction)];
@@ -419,7 +419,7 @@ impl Scheduler for MqDeadline {
         }
     }
 
-    fn absorbed(&mut self, _cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
+    fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
         let [one, other] = [survivor, absorbed].map(|id| self.entries[id.index()]);
         debug_assert!(one.place == Whereabouts::Sorted && other.place == Whereabouts::Sorted);
         if other.expiry < one.expiry {
@@ -437,8 +437,8 @@ impl Scheduler for MqDeadline {
         if sync_read { None } else { self.config.shallow_depth(self.async_depth) }
     }
 
-    fn told(&mut self, _cx: &mut PolicyCx<'_>, news: News) {
-        if let News::Depths { nr_requests, async_depth } = news {
+    fn on_event(&mut self, _cx: &mut PolicyCx<'_>, event: SchedulerEvent) {
+        if let SchedulerEvent::Depths { nr_requests, async_depth } = event {
             self.config.nr_requests = nr_requests;
             self.async_depth = async_depth.unwrap_or_else(|| self.config.default_async_depth());
         }
@@ -457,7 +457,9 @@ impl Scheduler for MqDeadline {
     fn set_tunable(&mut self, _cx: &mut PolicyCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
         tunables::tunables(&self.config).store(self, name, text)
     }
+}
 
+impl Replayable for MqDeadline {
     fn adopt(&mut self, _cx: &mut PolicyCx<'_>, _hctx: HctxId, id: RqId) {
         let entry = self.entries[id.index()];
         match entry.place {

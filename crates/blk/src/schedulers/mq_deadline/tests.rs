@@ -19,7 +19,7 @@ use crate::ground::ids::{HctxId, RqId, Sector};
 use crate::ground::kernel::{DeadlineGeneration, ShallowRule};
 use crate::ground::sharing::Local;
 use crate::ground::time::{Hz, Instant};
-use crate::policy::{Choice, Place, PolicyCx, Requests, Scheduler, Wishes};
+use crate::policy::{Choice, Place, PolicyCx, RequestedActions, Requests, Scheduler};
 use crate::request::{RequestPool, Rq};
 use DeadlineGeneration::{A, B1, B2, C, CPrime};
 
@@ -135,10 +135,10 @@ impl Bench {
 
     /// Calls the policy, which never asks for a timer or a run.
     fn call<R>(&mut self, body: impl FnOnce(&mut MqDeadline, &mut PolicyCx<'_>) -> R) -> R {
-        let mut wishes = Wishes::default();
+        let mut requested = RequestedActions::default();
         let now = self.policy.config.hz.now(self.now);
-        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, wishes: &mut wishes });
-        assert_eq!(wishes, Wishes::default(), "mq-deadline needs no timer");
+        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, requested: &mut requested });
+        assert_eq!(requested, RequestedActions::default(), "mq-deadline needs no timer");
         answer
     }
 
@@ -163,7 +163,7 @@ impl Bench {
         self.free.push(id.0);
     }
 
-    /// Lets everything arrive and be served; answers what was dispatched as `TIME REQUEST, ...`.
+    /// Lets everything arrive and be served; returns what was dispatched as `TIME REQUEST, ...`.
     fn schedule(mut self) -> String {
         self.play();
         let line = |(at, name): &(Instant, String)| format!("{} {name}", at.0 as f64 / 1e6);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::policy::{Requests, Wishes};
+use crate::policy::{RequestedActions, Requests};
 
 /// A scheduler that looks at no request, called at any time.
 struct Bench(Noop, Requests);
@@ -13,10 +13,10 @@ impl Bench {
     }
 
     fn call<R>(&mut self, body: impl FnOnce(&mut Noop, &mut PolicyCx<'_>) -> R) -> R {
-        let mut wishes = Wishes::default();
+        let mut requested = RequestedActions::default();
         let answer =
-            body(&mut self.0, &mut PolicyCx { now: Default::default(), requests: &self.1, wishes: &mut wishes });
-        assert_eq!(wishes, Wishes::default());
+            body(&mut self.0, &mut PolicyCx { now: Default::default(), requests: &self.1, requested: &mut requested });
+        assert_eq!(requested, RequestedActions::default());
         answer
     }
 
@@ -47,11 +47,10 @@ fn requests_leave_as_they_came_but_for_those_that_come_to_the_head() {
 
 #[test]
 fn what_was_merged_or_given_out_by_a_recorded_kernel_waits_no_more_and_has_no_neighbours() {
-    for takes_out in
-        [(|noop, cx, id| noop.absorbed(cx, RqId(0), id)) as fn(&mut Noop, &mut PolicyCx<'_>, RqId), |noop, cx, id| {
-            noop.adopt(cx, HctxId(0), id)
-        }]
-    {
+    for takes_out in [
+        (|noop, cx, id| noop.on_absorbed(cx, RqId(0), id)) as fn(&mut Noop, &mut PolicyCx<'_>, RqId),
+        |noop, cx, id| noop.adopt(cx, HctxId(0), id),
+    ] {
         let mut bench = Bench::with(4);
         let around = |bench: &Bench| [bench.0.previous(RqId(2)), bench.0.next(RqId(2))];
         assert_eq!(around(&bench), [Some(RqId(1)), Some(RqId(3))]);

@@ -158,7 +158,7 @@ impl Backlog {
         self.next = next;
     }
 
-    /// Takes `id` out. If it was the next one, whoever calls has set another before.
+    /// Takes `id` out. If it was the next one, the caller has set another before.
     #[inline]
     pub fn remove(&mut self, table: &mut RequestTable, id: RqId) {
         debug_assert!(self.next != Some(id), "the next one to go is in the backlog");

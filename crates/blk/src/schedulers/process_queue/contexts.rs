@@ -190,7 +190,7 @@ mod tests {
         let hash = |number: u32| {
             let mut scatter = Scatter::default();
             scatter.write_u32(number);
-            // The bits that a table tells most entries apart by.
+            // The bits by which a table distinguishes most entries.
             scatter.finish() >> 57
         };
         let mut tops: Vec<u64> = (1..=128).map(hash).collect();

@@ -1,8 +1,8 @@
-//! The index of queues by the position of their next request: whoever reads close by may go on without a seek.
+//! The index of queues by the position of their next request: a queue that reads close by may go on without a seek.
 //!
 //! **The shape of the tree is observable**: the search looks at the last node on its way down, whichever side of the
 //! position that lies on, and at one neighbour of it. A queue's next request changes without the queue being moved;
-//! comparisons use the present one, so whoever changes it says so ([`PositionTree::moved`]).
+//! comparisons use the present one, so a change must be reported ([`PositionTree::moved`]).
 //!
 //! Rules: BFQ-105, BFQ-106, CFQ-8, CFQ-9, CFQ-65, CFQ-66.
 

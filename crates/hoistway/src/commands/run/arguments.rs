@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hoistway_blk::Techniques;
+use hoistway_blk::ContentionOptions;
 
 use crate::commands::compare::Format;
 use crate::commands::options::RunOptions;
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// What is done so that threads wait less for the lock of mq-deadline or bfq: all, none, or some of single-dispatcher,
     /// try-merge, batch-dispatch, and insertion-buckets or pending-lists. Linux does none of it.
     #[arg(long, value_name = "LIST", default_value = "single-dispatcher,try-merge,batch-dispatch")]
-    pub(super) techniques: Techniques,
+    pub(super) techniques: ContentionOptions,
     /// Memory for the data of requests to files and disks that the rings of all workers know beforehand, so that a request
     /// need not look it up; 0 is none. It is locked: see `ulimit -l`.
     #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = super::target::fixed_bytes)]

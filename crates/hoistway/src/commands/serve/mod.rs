@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use hoistway_blk::{Kernel, Nanos, Techniques};
+use hoistway_blk::{ContentionOptions, Kernel, Nanos};
 use hoistway_engine::Config;
 use hoistway_experiment::facts;
 use hoistway_serve::{Bounds, Control, FrontEnd, GuestListener, Listener, Metrics, Server, Stop, TlsFiles};
@@ -87,7 +87,7 @@ pub(crate) struct Arguments {
     /// What is done so that threads wait less for the lock of mq-deadline or bfq: all, none, or some of single-dispatcher,
     /// try-merge, batch-dispatch, and insertion-buckets or pending-lists. Linux does none of it.
     #[arg(long, value_name = "LIST", default_value = "single-dispatcher,try-merge,batch-dispatch")]
-    techniques: Techniques,
+    techniques: ContentionOptions,
     /// Memory for the data of requests to files and disks that the rings of all workers know beforehand, so that a request
     /// need not look it up; 0 is none. It is locked: see `ulimit -l`.
     #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = crate::commands::run::target::fixed_bytes)]

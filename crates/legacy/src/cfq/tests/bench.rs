@@ -5,8 +5,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use hoistway_blk::kit::attributes::value_of;
 use hoistway_blk::{
-    Bio, BioFlags, CgroupId, HctxId, Instant, IoContextId, IoPriority, Kernel, Local, MayQueue, News, Op, Place,
-    PolicyCx, PriorityClass, RequestPool, Requests, Rq, RqId, Scheduler, Sector, Wishes,
+    Bio, BioFlags, CgroupId, HctxId, Instant, IoContextId, IoPriority, Kernel, LegacyHooks, Local, MayQueue, Op, Place,
+    PolicyCx, PriorityClass, RequestPool, RequestedActions, Requests, Rq, RqId, Scheduler, SchedulerEvent, Sector,
 };
 
 use super::super::context::ContextId;
@@ -167,14 +167,14 @@ impl Bench {
 
     /// Calls the policy now, and does what it asks for, but for running the queue.
     pub(super) fn call<R>(&mut self, body: impl FnOnce(&mut Cfq<Vec<CfqMessage>>, &mut PolicyCx<'_>) -> R) -> R {
-        let mut wishes = Wishes::default();
+        let mut requested = RequestedActions::default();
         let now = self.policy.config.hz.now(Instant(self.now));
-        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, wishes: &mut wishes });
-        if wishes.cancel_timer {
+        let answer = body(&mut self.policy, &mut PolicyCx { now, requests: &self.requests, requested: &mut requested });
+        if requested.cancel_timer {
             self.timer = None;
         }
-        self.timer = wishes.set_timer.map(|at| at.0).or(self.timer);
-        self.run_wanted |= wishes.run_queues;
+        self.timer = requested.set_timer.map(|at| at.0).or(self.timer);
+        self.run_wanted |= requested.run_queues;
         let said = std::mem::take(self.policy.log_mut());
         self.said.extend(said.into_iter().map(|message| (self.now, message)));
         answer
@@ -203,7 +203,7 @@ impl Bench {
             self.now = due;
             if timer_first {
                 self.timer = None;
-                self.call(|policy, cx| policy.timer(cx));
+                self.call(|policy, cx| policy.on_timer(cx));
                 self.run_if_wanted();
             } else if let Some(Reverse((_, _, happening))) = self.events.pop() {
                 match happening {
@@ -220,7 +220,7 @@ impl Bench {
         while let Some(due) = self.timer.filter(|&due| due <= end) {
             self.now = due.max(self.now);
             self.timer = None;
-            self.call(|policy, cx| policy.timer(cx));
+            self.call(|policy, cx| policy.on_timer(cx));
         }
         self.now = end;
     }
@@ -251,7 +251,7 @@ impl Bench {
     /// A request of a job is allocated.
     pub(super) fn allocate(&mut self, job: Job) -> Rq {
         let bio = self.bio_of(job);
-        self.call(|policy, cx| policy.bio_arrived(cx, &bio));
+        self.call(|policy, cx| policy.on_bio(cx, &bio));
         self.may_queue(job);
         let id = self.free.pop().expect("a free slot");
         self.job_of[id.index()] = usize::MAX;
@@ -286,7 +286,7 @@ impl Bench {
     }
 
     pub(super) fn exit(&mut self, pid: u32) {
-        self.call(|policy, cx| policy.told(cx, News::IoContextExited(IoContextId(pid))));
+        self.call(|policy, cx| policy.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(pid))));
     }
 
     pub(super) fn run_if_wanted(&mut self) {
@@ -324,7 +324,7 @@ impl Bench {
         let id = self.call(|policy, cx| policy.dispatch(cx, HctxId(0))).rq?;
         self.dispatched.push((self.now, self.requests.get(id).io_context.0));
         let rq = self.requests.release(id);
-        self.call(|policy, cx| policy.started(cx, id));
+        self.call(|policy, cx| policy.on_started(cx, id));
         Some(rq)
     }
 

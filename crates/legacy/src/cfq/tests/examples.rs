@@ -2,7 +2,7 @@
 //!
 //! Rules: CFQ-49, CFQ-51, CFQ-53, CFQ-76.
 
-use hoistway_blk::{CgroupId, News, PriorityClass, Scheduler};
+use hoistway_blk::{CgroupId, PriorityClass, Scheduler, SchedulerEvent};
 
 use super::*;
 
@@ -118,8 +118,8 @@ fn real_time_takes_the_device_at_once_and_keeps_it() {
 
 fn two_groups(mut bench: Bench, job: Job) -> Bench {
     bench.call(|policy, cx| {
-        policy.told(cx, News::Weight { cgroup: CgroupId(1), weight: 1000 });
-        policy.told(cx, News::Weight { cgroup: CgroupId(2), weight: 500 });
+        policy.on_event(cx, SchedulerEvent::Weight { cgroup: CgroupId(1), weight: 1000 });
+        policy.on_event(cx, SchedulerEvent::Weight { cgroup: CgroupId(2), weight: 500 });
     });
     for pid in [1, 2] {
         bench.add(Job { pid, sector: u64::from(pid) << 24, cgroup: CgroupId(pid), ..job });

@@ -2,7 +2,7 @@
 //!
 //! Rules: CFQ-27 to CFQ-35, CFQ-44 to CFQ-48, CFQ-55, CFQ-56, CFQ-58.
 
-use hoistway_blk::{CgroupId, HctxId, News, Reason, Scheduler};
+use hoistway_blk::{CgroupId, HctxId, Reason, Scheduler, SchedulerEvent};
 
 use super::super::CfqEvent;
 use super::*;
@@ -48,9 +48,9 @@ fn the_only_queue_of_a_group_that_thinks_long_is_not_waited_for_beyond_its_slice
 fn the_own_tasks_of_a_group_share_with_its_child_groups_by_leaf_weight() {
     let mut bench = Bench::new(1);
     bench.call(|policy, cx| {
-        policy.told(cx, News::CgroupAdded { cgroup: CgroupId(2), parent: CgroupId(1) });
-        policy.told(cx, News::LeafWeight { cgroup: CgroupId(1), weight: 900 });
-        policy.told(cx, News::Weight { cgroup: CgroupId(2), weight: 300 });
+        policy.on_event(cx, SchedulerEvent::CgroupAdded { cgroup: CgroupId(2), parent: CgroupId(1) });
+        policy.on_event(cx, SchedulerEvent::LeafWeight { cgroup: CgroupId(1), weight: 900 });
+        policy.on_event(cx, SchedulerEvent::Weight { cgroup: CgroupId(2), weight: 300 });
     });
     for (cgroup, pid) in [(1, 1), (2, 2)] {
         bench.add(Job { outstanding: 8, ..member(cgroup, pid) });
@@ -66,12 +66,12 @@ fn shares_multiply_down_a_tree_of_groups_with_tasks_of_their_own() {
     let mut bench = Bench::new(1);
     let (a, a1, b) = (1, 2, 3);
     bench.call(|policy, cx| {
-        policy.told(cx, News::Weight { cgroup: CgroupId::ROOT, weight: 1000 });
-        policy.told(cx, News::CgroupAdded { cgroup: CgroupId(a1), parent: CgroupId(a) });
-        policy.told(cx, News::Weight { cgroup: CgroupId(a), weight: 600 });
-        policy.told(cx, News::LeafWeight { cgroup: CgroupId(a), weight: 300 });
-        policy.told(cx, News::Weight { cgroup: CgroupId(a1), weight: 200 });
-        policy.told(cx, News::Weight { cgroup: CgroupId(b), weight: 400 });
+        policy.on_event(cx, SchedulerEvent::Weight { cgroup: CgroupId::ROOT, weight: 1000 });
+        policy.on_event(cx, SchedulerEvent::CgroupAdded { cgroup: CgroupId(a1), parent: CgroupId(a) });
+        policy.on_event(cx, SchedulerEvent::Weight { cgroup: CgroupId(a), weight: 600 });
+        policy.on_event(cx, SchedulerEvent::LeafWeight { cgroup: CgroupId(a), weight: 300 });
+        policy.on_event(cx, SchedulerEvent::Weight { cgroup: CgroupId(a1), weight: 200 });
+        policy.on_event(cx, SchedulerEvent::Weight { cgroup: CgroupId(b), weight: 400 });
     });
     for (cgroup, pid) in [(0, 1), (a, 2), (a1, 3), (b, 4)] {
         bench.add(Job { outstanding: 8, ..member(cgroup, pid) });
@@ -123,7 +123,7 @@ fn a_group_goes_on_with_the_rest_of_its_workload_slice() {
     bench.insert(member(1, 1));
     bench.give_out();
     bench.now = 10 * MS;
-    bench.call(|policy, cx| policy.told(cx, News::IoContextExited(hoistway_blk::IoContextId(9))));
+    bench.call(|policy, cx| policy.on_event(cx, SchedulerEvent::IoContextExited(hoistway_blk::IoContextId(9))));
     bench.insert(member(1, 3));
     bench.call(|policy, cx| policy.expire_active(cx, super::super::turn::Residual::Dropped));
     let saved = bench.policy.groups[CgroupId(1)].saved.expect("a rest");
@@ -136,7 +136,7 @@ fn a_group_goes_on_with_the_rest_of_its_workload_slice() {
 #[test]
 fn a_low_weight_groups_real_time_queue_does_not_beat_another_group() {
     let mut bench = Bench::new(1);
-    bench.call(|policy, cx| policy.told(cx, News::Weight { cgroup: CgroupId(2), weight: 10 }));
+    bench.call(|policy, cx| policy.on_event(cx, SchedulerEvent::Weight { cgroup: CgroupId(2), weight: 10 }));
     bench.insert(member(1, 1));
     bench.insert(member(2, 2).class(hoistway_blk::PriorityClass::RealTime, 0));
     assert_eq!(bench.pull().expect("a request").io_context.0, 1);
@@ -148,7 +148,7 @@ fn a_removed_group_gives_up_its_async_queues() {
     bench.insert(member(1, 1).asynchronous());
     let rq = bench.pull().expect("the write");
     bench.exit(1);
-    bench.call(|policy, cx| policy.told(cx, News::CgroupRemoved(CgroupId(1))));
+    bench.call(|policy, cx| policy.on_event(cx, SchedulerEvent::CgroupRemoved(CgroupId(1))));
     assert!(!bench.events_of(1).contains(&CfqEvent::Freed));
     bench.finish(rq);
     assert!(bench.events_of(1).contains(&CfqEvent::Freed));

@@ -2,7 +2,9 @@
 //!
 //! Rules: CFQ-3, CFQ-4, CFQ-16, CFQ-17, CFQ-46, CFQ-65, CFQ-67 to CFQ-74.
 
-use hoistway_blk::{BioFlags, CgroupId, Edge, HctxId, IoContextId, MayQueue, News, PriorityClass, Scheduler};
+use hoistway_blk::{
+    BioFlags, CgroupId, Edge, HctxId, IoContextId, LegacyHooks, MayQueue, PriorityClass, Scheduler, SchedulerEvent,
+};
 
 use super::super::class::{Class, Priority};
 use super::super::{CfqEvent, Whereabouts};
@@ -61,7 +63,7 @@ fn a_front_merge_resorts_the_request_and_lets_it_compete_again() {
     assert_eq!((bench.policy.previous(far), bench.policy.next(near)), (Some(near), Some(far)));
     let queue = bench.queue_id(1, 1);
     bench.requests.get_mut(far).sector = hoistway_blk::Sector(10);
-    bench.call(|policy, cx| policy.grown(cx, far, Edge::Front));
+    bench.call(|policy, cx| policy.on_grown(cx, far, Edge::Front));
     assert_eq!(bench.policy.queue(queue).backlog.next(), Some(far));
     assert_eq!(bench.policy.next(far), Some(near));
 }
@@ -71,7 +73,7 @@ fn a_request_that_was_absorbed_waits_no_longer_and_its_survivor_keeps_the_queue_
     let mut bench = Bench::new(1);
     let first = bench.insert(one(1, 1_000));
     let second = bench.insert(one(1, 1_064));
-    bench.call(|policy, cx| policy.absorbed(cx, first, second));
+    bench.call(|policy, cx| policy.on_absorbed(cx, first, second));
     assert_eq!(bench.policy.entries[second.index()].place, Whereabouts::Elsewhere);
     assert_eq!((bench.policy.waiting, bench.policy.busy_queues), (1, 1));
     bench.call(|policy, cx| policy.finish(cx, second));
@@ -84,7 +86,7 @@ fn a_request_that_was_absorbed_on_its_way_in_is_no_longer_counted() {
     bench.insert(one(1, 1_000));
     let rq = bench.allocate(one(1, 1_064));
     assert_eq!(bench.queue(1).request_refs, 2);
-    bench.call(|policy, cx| policy.dropped(cx, rq.id()));
+    bench.call(|policy, cx| policy.on_dropped(cx, rq.id()));
     assert_eq!(bench.queue(1).request_refs, 1);
 }
 
@@ -139,7 +141,7 @@ fn an_unset_priority_is_the_one_that_was_told() {
     bench.insert(unset);
     assert_eq!(bench.queue(1).priority, Priority { class: Class::BestEffort, level: 4 });
     let nice = hoistway_blk::IoPriority::from_nice(19);
-    bench.call(|policy, cx| policy.told(cx, News::Priority { io_context: IoContextId(1), ioprio: nice }));
+    bench.call(|policy, cx| policy.on_event(cx, SchedulerEvent::Priority { io_context: IoContextId(1), ioprio: nice }));
     bench.insert(unset);
     assert_eq!(bench.queue(1).priority.level, 7);
 }
@@ -199,9 +201,9 @@ fn a_requeued_request_leaves_the_drivers_count_until_it_is_started_again() {
     bench.insert(one(1, 1_000));
     let rq = bench.pull().expect("the request");
     assert_eq!(bench.policy.in_driver, 1);
-    bench.call(|policy, cx| policy.requeued(cx, rq.id()));
+    bench.call(|policy, cx| policy.on_requeued(cx, rq.id()));
     assert_eq!((bench.policy.in_driver, bench.queue(1).in_flight), (0, 1));
-    bench.call(|policy, cx| policy.started(cx, rq.id()));
+    bench.call(|policy, cx| policy.on_started(cx, rq.id()));
     assert_eq!((bench.policy.in_driver, bench.policy.head), (1, hoistway_blk::Sector(1_064)));
     bench.finish(rq);
     assert_eq!((bench.policy.in_driver, bench.queue(1).in_flight), (0, 0));
@@ -237,7 +239,7 @@ fn an_insertion_without_a_told_allocation_counts_as_one() {
     let mut bench = Bench::new(1);
     let rq = bench.allocate(one(1, 0));
     let id = rq.id();
-    bench.call(|policy, cx| policy.dropped(cx, id));
+    bench.call(|policy, cx| policy.on_dropped(cx, id));
     bench.enter(rq);
     assert_eq!(bench.queue(1).request_refs, 1);
     let rq = bench.pull().expect("the request");

@@ -258,7 +258,7 @@ fn a_timer_that_finds_the_slice_used_up_ends_the_turn_unless_a_small_request_mus
         bench.queue_mut(1).must_dispatch = must_dispatch;
         bench.queue_mut(1).slice = Some(Slice { start: 0, end: 1, allocated: 1 });
         bench.now = 9 * MS + 1;
-        bench.call(|policy, cx| policy.timer(cx));
+        bench.call(|policy, cx| policy.on_timer(cx));
         assert_eq!(bench.active(), must_dispatch.then_some(1));
         assert!(bench.run_wanted);
     }

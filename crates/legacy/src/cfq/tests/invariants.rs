@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 
-use hoistway_blk::{BioFlags, CgroupId, HctxId, News, PriorityClass, RqId, Scheduler};
+use hoistway_blk::{BioFlags, CgroupId, HctxId, LegacyHooks, PriorityClass, RqId, Scheduler, SchedulerEvent};
 
 use super::super::Whereabouts;
 use super::super::class::TreeId;
@@ -83,8 +83,8 @@ fn apply(bench: &mut Bench, step: Step) {
             let which = which % bench.out.len();
             let rq = bench.out.swap_remove(which);
             if requeue {
-                bench.call(|policy, cx| policy.requeued(cx, rq.id()));
-                bench.call(|policy, cx| policy.started(cx, rq.id()));
+                bench.call(|policy, cx| policy.on_requeued(cx, rq.id()));
+                bench.call(|policy, cx| policy.on_started(cx, rq.id()));
             }
             bench.finish(rq);
         }
@@ -97,7 +97,7 @@ fn apply(bench: &mut Bench, step: Step) {
                 return;
             }
             if let Some(absorbed) = bench.policy.next(survivor) {
-                bench.call(|policy, cx| policy.absorbed(cx, survivor, absorbed));
+                bench.call(|policy, cx| policy.on_absorbed(cx, survivor, absorbed));
                 let rq = bench.requests.release(absorbed);
                 bench.finish(rq);
             }
@@ -107,7 +107,7 @@ fn apply(bench: &mut Bench, step: Step) {
             bench.set(tunable.name, &value.to_string());
         }
         Step::Weigh(cgroup, weight) => {
-            bench.call(|policy, cx| policy.told(cx, News::Weight { cgroup: CgroupId(cgroup), weight }))
+            bench.call(|policy, cx| policy.on_event(cx, SchedulerEvent::Weight { cgroup: CgroupId(cgroup), weight }))
         }
     }
 }
@@ -157,7 +157,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..300),
     ) {
         let mut bench = if rotational { Bench::new(1) } else { Bench::flash(1) };
-        bench.call(|policy, cx| policy.told(cx, News::CgroupAdded { cgroup: CgroupId(3), parent: CgroupId(1) }));
+        bench.call(|policy, cx| policy.on_event(cx, SchedulerEvent::CgroupAdded { cgroup: CgroupId(3), parent: CgroupId(1) }));
         for step in steps {
             apply(&mut bench, step);
             check(&bench);

@@ -2,7 +2,7 @@
 //!
 //! Rules: CFQ-62 to CFQ-64. Some of it no recording exercises.
 
-use hoistway_blk::{BioFlags, CgroupId, News, PriorityClass, Scheduler};
+use hoistway_blk::{BioFlags, CgroupId, PriorityClass, Scheduler, SchedulerEvent};
 
 use super::super::CfqEvent;
 use super::super::class::{Class, Workload};
@@ -13,7 +13,9 @@ use super::*;
 /// `prepare` sets the scene between the two.
 fn preempts(active: Job, newcomer: Job, prepare: impl FnOnce(&mut Bench)) -> bool {
     let mut bench = Bench::new(31);
-    bench.call(|policy, cx| policy.told(cx, News::CgroupAdded { cgroup: CgroupId(2), parent: CgroupId(1) }));
+    bench.call(|policy, cx| {
+        policy.on_event(cx, SchedulerEvent::CgroupAdded { cgroup: CgroupId(2), parent: CgroupId(1) })
+    });
     bench.insert(active);
     bench.give_out();
     prepare(&mut bench);

@@ -7,7 +7,7 @@ use hoistway_blk::MayQueue;
 use super::hooks::{Diary, Recorder};
 use super::*;
 
-/// Async writes by a process of their own for each, far from each other; answers the last one's fate.
+/// Async writes by a process of their own for each, far from each other; returns the last one's fate.
 fn write_as(bench: &mut Bench, task: u32) -> Submitted {
     let sector = 1000 * u64::from(task) + bench.queue.requests_in_use() as u64 * 16;
     bench.submit_as(task, Bio::new(Op::Write, Sector(sector), 8))

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The task departs; answers the first sector and the length of what it gets back.
+/// The task departs; returns the first sector and the length of what it gets back.
 fn depart(bench: &mut Bench, task: u32) -> Option<(u64, u32)> {
     let mut submission = bench.parked.remove(&task).expect("it waits");
     let bio = bench.call(|queue, cx, _| queue.cancel(cx, &mut submission));

@@ -1,4 +1,4 @@
-//! LQ-7, LQ-14, LQ-23, LQ-24: the driver, and who runs the queue. Cfq's own wishes to be run.
+//! LQ-7, LQ-14, LQ-23, LQ-24: the driver, and who runs the queue. cfq requests runs itself.
 
 use super::*;
 
@@ -141,7 +141,7 @@ fn a_process_that_ends_frees_the_device_from_waiting_for_it() {
     bench.asked();
     bench.calls();
     let now = bench.moment();
-    bench.queue.tell(now, &mut bench.caller.effects, News::IoContextExited(IoContextId(1)));
+    bench.queue.notify(now, &mut bench.caller.effects, SchedulerEvent::IoContextExited(IoContextId(1)));
     assert!(bench.asked().contains("run"));
     bench.run();
     assert_eq!(bench.calls(), "R900000+8");

@@ -20,7 +20,7 @@ fn fsync() -> Bio {
 }
 
 impl Bench {
-    /// Ends the oldest request at the driver and does what follows. Answers what the driver was given then.
+    /// Ends the oldest request at the driver and does what follows. Returns what the driver was given then.
     fn end_oldest(&mut self, status: Status) -> String {
         let rq = self.driver.in_flight.pop_front().expect("something is at the driver");
         self.call(|queue, cx, _| queue.complete(cx, rq, status));

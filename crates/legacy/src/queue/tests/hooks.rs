@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use hoistway_blk::{Choice, MayQueue, Needs, Noop, Place, Reason, Request};
+use hoistway_blk::{Choice, LegacyHooks, MayQueue, Needs, Noop, Place, Reason, Request};
 
 use super::*;
 
@@ -37,11 +37,8 @@ impl Scheduler for Recorder {
     fn needs(&self) -> Needs {
         Needs { bios: true, preparation: true, ..Needs::default() }
     }
-    fn bio_arrived(&mut self, _: &mut PolicyCx<'_>, bio: &Bio) {
+    fn on_bio(&mut self, _: &mut PolicyCx<'_>, bio: &Bio) {
         self.note(format!("bio {}", bio.sector.0));
-    }
-    fn may_queue(&mut self, _: &mut PolicyCx<'_>, _: &Bio) -> MayQueue {
-        self.diary.lock().unwrap().may_queue
     }
     fn prepare(&mut self, _: &mut PolicyCx<'_>, rq: &Request) {
         self.note(format!("prepare {}", rq.id().0));
@@ -50,15 +47,15 @@ impl Scheduler for Recorder {
         self.note(format!("insert {}", id.0));
         self.noop.insert(cx, id, place);
     }
-    fn dropped(&mut self, _: &mut PolicyCx<'_>, id: RqId) {
+    fn on_dropped(&mut self, _: &mut PolicyCx<'_>, id: RqId) {
         self.note(format!("dropped {}", id.0));
     }
-    fn grown(&mut self, _: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
+    fn on_grown(&mut self, _: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
         self.note(format!("grown {} {edge:?}", id.0));
     }
-    fn absorbed(&mut self, cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
+    fn on_absorbed(&mut self, cx: &mut PolicyCx<'_>, survivor: RqId, absorbed: RqId) {
         self.note(format!("{} absorbs {}", survivor.0, absorbed.0));
-        self.noop.absorbed(cx, survivor, absorbed);
+        self.noop.on_absorbed(cx, survivor, absorbed);
     }
     fn previous(&self, id: RqId) -> Option<RqId> {
         self.noop.previous(id)
@@ -73,10 +70,7 @@ impl Scheduler for Recorder {
         }
         choice
     }
-    fn started(&mut self, _: &mut PolicyCx<'_>, id: RqId) {
-        self.note(format!("started {}", id.0));
-    }
-    fn requeued(&mut self, _: &mut PolicyCx<'_>, id: RqId) {
+    fn on_requeued(&mut self, _: &mut PolicyCx<'_>, id: RqId) {
         self.note(format!("requeued {}", id.0));
     }
     fn finish(&mut self, _: &mut PolicyCx<'_>, id: RqId) {
@@ -85,8 +79,17 @@ impl Scheduler for Recorder {
     fn has_work(&self) -> bool {
         self.noop.has_work()
     }
-    fn adopt(&mut self, cx: &mut PolicyCx<'_>, hctx: HctxId, id: RqId) {
-        self.noop.adopt(cx, hctx, id);
+    fn legacy_hooks(&mut self) -> Option<&mut dyn LegacyHooks> {
+        Some(self)
+    }
+}
+
+impl LegacyHooks for Recorder {
+    fn may_queue(&mut self, _: &mut PolicyCx<'_>, _: &Bio) -> MayQueue {
+        self.diary.lock().unwrap().may_queue
+    }
+    fn on_started(&mut self, _: &mut PolicyCx<'_>, id: RqId) {
+        self.note(format!("started {}", id.0));
     }
 }
 

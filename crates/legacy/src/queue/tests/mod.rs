@@ -14,7 +14,7 @@ mod switching;
 use std::collections::{BTreeMap, VecDeque};
 
 use hoistway_blk::{
-    Agenda, Answer, Bio, BioFlags, Caller, CpuId, Cx, Driver, Edge, Errand, Event, Instant, IoContextId, Local, Marks,
+    Action, Agenda, Answer, Bio, BioFlags, Caller, CpuId, Cx, Driver, Edge, Event, Instant, IoContextId, Local, Marks,
     NoMeter, Op, Plug, PolicyCx, Probe, Refusal, Scheduler, Sector, Status, Submitted, Waiter,
 };
 
@@ -220,7 +220,7 @@ impl Bench {
         self.call(|queue, cx, _| queue.run(cx));
     }
 
-    /// Allows the driver's queue again and serves everything, one request at a time; answers the order.
+    /// Allows the driver's queue again and serves everything, one request at a time; returns the order.
     fn serve(&mut self) -> String {
         self.queue.set_stopped(false);
         self.run();
@@ -268,8 +268,8 @@ impl Bench {
         let now = self.moment();
         let Bench { queue, agenda, parked, plug, .. } = self;
         let mut cx = self.caller.cx::<(Script, Letters)>(now, CpuId(0), &mut self.driver, &mut self.probe, &NoMeter);
-        agenda.carry_out(queue, &mut cx, |cx, errand| {
-            if let Errand::Wake(waiter) = errand {
+        agenda.carry_out(queue, &mut cx, |cx, action| {
+            if let Action::Wake(waiter) = action {
                 let mut submission = parked.remove(&waiter.0).expect("only who sleeps is woken");
                 if queue.submit(cx, &mut submission, plug.as_mut()) == Submitted::Parked {
                     parked.insert(waiter.0, submission);

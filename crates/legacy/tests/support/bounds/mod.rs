@@ -16,7 +16,7 @@ mod turns;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hoistway_blk::{
-    AfterLeftovers, CpuId, Direction, Event, HctxId, IoContextId, Kernel, Marks, Now, PriorityClass, Probe, Reason,
+    AfterDispatchList, CpuId, Direction, Event, HctxId, IoContextId, Kernel, Marks, Now, PriorityClass, Probe, Reason,
     Request, RqId, Tick, is_sync,
 };
 
@@ -98,7 +98,7 @@ impl Bounds {
             scheduler if self.come_late && !matches!(scheduler, "none" | "kyber") => Promise::Nothing,
             "noop" => Promise::Fifo,
             // The first releases looked into the software queues although left-overs were stuck.
-            "none" if generation.after_leftovers == AfterLeftovers::AskIfSent => Promise::FifoOfSoftwareQueue,
+            "none" if generation.after_dispatch_list == AfterDispatchList::AskIfSent => Promise::FifoOfSoftwareQueue,
             "deadline" | "mq-deadline" => Promise::Deadlines(Deadlines::new(generation, scheduler, tunable)),
             "kyber" => Promise::Domains(Domains::new(generation)),
             "bfq" | "cfq" if self.apart => {

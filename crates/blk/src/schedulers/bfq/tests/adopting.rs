@@ -5,7 +5,7 @@ use super::super::{BfqConfig, BfqGroup};
 use super::machine::{Machine, config};
 use crate::bio::{Bio, Op};
 use crate::ground::ids::{CgroupId, HctxId, IoContextId, RqId, Sector};
-use crate::policy::{Place, Scheduler};
+use crate::policy::{Place, Replayable};
 
 fn adopt(machine: &mut Machine, id: RqId) {
     machine.call(|bfq, cx| bfq.adopt(cx, HctxId(0), id));

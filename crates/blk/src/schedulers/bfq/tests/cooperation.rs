@@ -8,7 +8,7 @@ use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::bio::{Bio, Op};
 use crate::ground::ids::{CgroupId, IoContextId, RqId, Sector};
 use crate::ground::kernel::Kernel;
-use crate::policy::{News, Scheduler};
+use crate::policy::{Scheduler, SchedulerEvent};
 
 const FAR: u64 = 1 << 30;
 
@@ -301,7 +301,7 @@ fn a_queue_whose_process_has_ended_takes_nobody_in() {
     let mut machine = Machine::new(config(false));
     machine.read(1, 8, 256);
     let old = machine.sync_queue(1);
-    machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(1))));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(1))));
     machine.now = 20 * MS;
     machine.read(2, FAR, 256);
     assert_ne!(machine.sync_queue(2), old);

@@ -310,12 +310,12 @@ fn a_groups_weight_written_at_run_time_counts_from_its_next_activation_on() {
     }
     machine.run_until(5_000 * MS);
     assert!((machine.share(0) - 0.5).abs() < 0.02);
-    use crate::policy::{News, Scheduler};
-    machine.call(|bfq, cx| bfq.told(cx, News::Weight { cgroup: CgroupId(2), weight: 300 }));
+    use crate::policy::{Scheduler, SchedulerEvent};
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::Weight { cgroup: CgroupId(2), weight: 300 }));
     machine.served.fill(0);
     machine.run_until(25_000 * MS);
     assert!((machine.share(1) - 0.75).abs() < 0.01, "{}", machine.share(1));
-    machine.call(|bfq, cx| bfq.told(cx, News::Weight { cgroup: CgroupId(2), weight: 5000 }));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::Weight { cgroup: CgroupId(2), weight: 5000 }));
     let entity = machine.bfq.groups[machine.bfq.groups.find(CgroupId(2)).unwrap()].entity.unwrap();
     assert_eq!(machine.bfq.hierarchy.entities[entity].requested_weight, 1000, "clamped");
 }

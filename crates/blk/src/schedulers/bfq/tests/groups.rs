@@ -5,7 +5,7 @@ use super::machine::{Job, MS, Machine, config};
 use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::bio::{Bio, Op};
 use crate::ground::ids::{CgroupId, IoContextId, Sector};
-use crate::policy::{News, Scheduler};
+use crate::policy::{Scheduler, SchedulerEvent};
 
 fn groups(weights: &[u16]) -> BfqConfig {
     let group = |(id, &weight)| BfqGroup { cgroup: CgroupId(id), parent: CgroupId::ROOT, weight };
@@ -33,7 +33,7 @@ fn the_queue_of_a_process_moves_with_it_and_keeps_its_requests_service_and_learn
         machine.bfq.hierarchy.entities[entity].allocated
     };
     assert_eq!((allocated(&machine, old), allocated(&machine, new)), (6, 0));
-    machine.call(|bfq, cx| bfq.told(cx, News::Moved { io_context: IoContextId(1), cgroup: CgroupId(2) }));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::Moved { io_context: IoContextId(1), cgroup: CgroupId(2) }));
     assert_eq!(machine.expirations(1).last().map(|end| end.1), Some("preempted"), "it was in service");
     assert_eq!(machine.sync_queue(1), q);
     let queue = &machine.bfq.queues[q];
@@ -53,7 +53,7 @@ fn service_that_may_be_recovered_is_kept_on_the_move() {
     let q = machine.sync_queue(1);
     machine.inside(|bfq| bfq.expire(q, false, Expiration::TooIdle));
     assert_eq!(machine.bfq.entity(q).service, 8);
-    machine.call(|bfq, cx| bfq.told(cx, News::Moved { io_context: IoContextId(1), cgroup: CgroupId(2) }));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::Moved { io_context: IoContextId(1), cgroup: CgroupId(2) }));
     assert!(!machine.bfq.queues[q].busy && machine.bfq.queues[q].non_blocking_wait);
     assert_eq!(machine.bfq.entity(q).service, 8);
 }
@@ -63,7 +63,7 @@ fn a_bio_from_another_group_moves_the_queue_before_it_looks_for_a_request() {
     let mut machine = Machine::new(groups(&[100, 100]));
     let queued = machine.read_in(1, 1, 0);
     let bio = Bio { io_context: IoContextId(1), cgroup: CgroupId(2), ..Bio::new(Op::Read, Sector(8), 8) };
-    machine.call(|bfq, cx| bfq.bio_arrived(cx, &bio));
+    machine.call(|bfq, cx| bfq.on_bio(cx, &bio));
     let new = machine.bfq.groups.find(CgroupId(2)).unwrap();
     assert_eq!(machine.bfq.queues[machine.sync_queue(1)].group, new);
     assert!(machine.call(|bfq, cx| bfq.allow_merge(cx, queued, &bio)), "it is the same queue");
@@ -82,7 +82,7 @@ fn a_shared_queue_stays_and_the_process_that_moved_gets_another() {
         bfq.execute_merge(context, two);
     });
     assert_eq!((machine.sync_queue(2), machine.bfq.queues[one].process_refs), (one, 2));
-    machine.call(|bfq, cx| bfq.told(cx, News::Moved { io_context: IoContextId(1), cgroup: CgroupId(2) }));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::Moved { io_context: IoContextId(1), cgroup: CgroupId(2) }));
     assert_eq!(machine.bfq.queues[one].process_refs, 1);
     machine.read_in(2, 1, 16);
     assert_ne!(machine.sync_queue(1), one);
@@ -144,7 +144,7 @@ fn a_removed_groups_queues_go_to_the_root_and_what_comes_later_to_the_group_abov
     }
     let (q, shared) = (machine.sync_queue(1), machine.async_queue(1));
     machine.dispatch();
-    machine.call(|bfq, cx| bfq.told(cx, News::CgroupRemoved(CgroupId(2))));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::CgroupRemoved(CgroupId(2))));
     let root = super::super::entity::GroupId::ROOT;
     assert_eq!((machine.bfq.queues[q].group, machine.bfq.queues[shared].group), (root, root));
     assert_eq!(machine.bfq.groups_pending, 1);
@@ -153,7 +153,7 @@ fn a_removed_groups_queues_go_to_the_root_and_what_comes_later_to_the_group_abov
     assert_eq!(machine.bfq.queues[machine.sync_queue(3)].group, heir);
     assert_eq!(machine.drain(), 8);
     for pid in 1..=3 {
-        machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(pid))));
+        machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(pid))));
     }
     assert_eq!(machine.bfq.queues[shared].process_refs, 0, "nobody keeps its async queues");
 }
@@ -163,8 +163,9 @@ fn a_cgroup_with_the_number_of_a_removed_one_begins_anew() {
     let mut machine = Machine::new(groups(&[300]));
     machine.read_in(1, 1, 0);
     let old = machine.bfq.groups.find(CgroupId(1)).unwrap();
-    machine.call(|bfq, cx| bfq.told(cx, News::CgroupRemoved(CgroupId(1))));
-    machine.call(|bfq, cx| bfq.told(cx, News::CgroupAdded { cgroup: CgroupId(1), parent: CgroupId::ROOT }));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::CgroupRemoved(CgroupId(1))));
+    machine
+        .call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::CgroupAdded { cgroup: CgroupId(1), parent: CgroupId::ROOT }));
     let new = machine.bfq.groups.find(CgroupId(1)).unwrap();
     assert!(new != old && new != super::super::entity::GroupId::ROOT);
     let entity = machine.bfq.groups[new].entity.unwrap();
@@ -181,7 +182,7 @@ fn a_process_that_moves_between_groups_again_and_again_loses_nothing() {
     for step in 0..200 {
         machine.run_until(step * 7 * MS);
         let cgroup = CgroupId((step % 3) as u32);
-        machine.call(|bfq, cx| bfq.told(cx, News::Moved { io_context: IoContextId(1), cgroup }));
+        machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::Moved { io_context: IoContextId(1), cgroup }));
         let pending = |group| machine.bfq.groups[super::super::entity::GroupId(group)].pending_queues;
         let counted = (0..3).filter(|&group| pending(group) > 0).count() as u32;
         assert_eq!(machine.bfq.groups_pending, counted);
@@ -204,7 +205,7 @@ fn a_move_that_leaves_nobody_in_service_and_nothing_out_asks_for_a_run() {
         let q = machine.sync_queue(1);
         let asked = machine.inside(|bfq| {
             bfq.move_queue(q, new);
-            bfq.wishes.run_queues
+            bfq.requested.run_queues
         });
         assert_eq!(asked, !out);
     }
@@ -254,7 +255,7 @@ fn a_removed_group_counts_among_its_siblings_no_more_and_they_stay_where_they_ar
     machine.read_in(1, 1, 8);
     let [one, two] = [1, 2].map(|id| machine.bfq.groups.find(CgroupId(id)).unwrap());
     let (queue, other) = (machine.sync_queue(1), machine.sync_queue(2));
-    machine.call(|bfq, cx| bfq.told(cx, News::CgroupRemoved(CgroupId(1))));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::CgroupRemoved(CgroupId(1))));
     let root = super::super::entity::GroupId::ROOT;
     assert_eq!([queue, other].map(|q| machine.bfq.queues[q].group), [root, two]);
     let entity = machine.bfq.groups[one].entity.unwrap();
@@ -322,6 +323,6 @@ fn a_group_that_is_removed_while_it_is_idle_is_accounted_no_more() {
     };
     use super::super::entity::Membership;
     assert_eq!(of_group(&machine), (Membership::Idle, true));
-    machine.call(|bfq, cx| bfq.told(cx, News::CgroupRemoved(CgroupId(1))));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::CgroupRemoved(CgroupId(1))));
     assert_eq!(of_group(&machine), (Membership::None, false));
 }

@@ -7,7 +7,7 @@ use super::machine::{Job, MS, Machine, config};
 use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::ground::ids::{CgroupId, IoContextId};
 use crate::ground::kernel::Kernel;
-use crate::policy::{News, Scheduler};
+use crate::policy::{Scheduler, SchedulerEvent};
 use crate::watch::reason::Reason;
 
 /// Process 1 is in service, empty, with one request in flight; the others have work.
@@ -191,7 +191,7 @@ fn a_timer_that_was_overtaken_by_another_slot_does_nothing() {
     let mut machine = Machine::new(config(true));
     machine.read(1, 8, 8);
     machine.serve();
-    machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(1))));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(1))));
     assert_eq!((machine.timer_left(), machine.bfq.in_service), (None, None));
     machine.call(Scheduler::timer);
     assert!(machine.expirations(1).is_empty());

@@ -4,7 +4,7 @@ use super::super::entity::QueueId;
 use super::machine::{MS, Machine, config};
 use crate::ground::ids::RqId;
 
-/// Processes 1 to 3 with a request each; 1 is in service, has run dry and is waited for. Answers 1's queue.
+/// Processes 1 to 3 with a request each; 1 is in service, has run dry and is waited for. Returns 1's queue.
 fn waiting() -> (Machine, QueueId) {
     let mut machine = Machine::new(config(true));
     machine.decide_ncq(false);

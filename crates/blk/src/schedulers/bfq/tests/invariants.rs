@@ -10,7 +10,7 @@ use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::bio::{Bio, BioFlags, Op};
 use crate::ground::ids::{CgroupId, IoContextId, Sector};
 use crate::ground::kernel::Kernel;
-use crate::policy::{News, Scheduler};
+use crate::policy::{Scheduler, SchedulerEvent};
 
 /// Something that happens.
 #[derive(Clone, Copy, Debug)]
@@ -99,18 +99,19 @@ fn apply(machine: &mut Machine, step: Step) {
             }
             machine.now = end;
         }
-        Step::Exit(pid) => machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(pid)))),
+        Step::Exit(pid) => machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(pid)))),
         Step::Move(pid, cgroup) => {
-            machine
-                .call(|bfq, cx| bfq.told(cx, News::Moved { io_context: IoContextId(pid), cgroup: CgroupId(cgroup) }));
+            machine.call(|bfq, cx| {
+                bfq.on_event(cx, SchedulerEvent::Moved { io_context: IoContextId(pid), cgroup: CgroupId(cgroup) })
+            });
         }
         Step::Weigh(cgroup, weight) => {
-            machine.call(|bfq, cx| bfq.told(cx, News::Weight { cgroup: CgroupId(cgroup), weight }))
+            machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::Weight { cgroup: CgroupId(cgroup), weight }))
         }
         Step::Remove(cgroup) => {
             machine.call(|bfq, cx| {
-                bfq.told(cx, News::CgroupRemoved(CgroupId(cgroup)));
-                bfq.told(cx, News::CgroupAdded { cgroup: CgroupId(cgroup), parent: CgroupId::ROOT });
+                bfq.on_event(cx, SchedulerEvent::CgroupRemoved(CgroupId(cgroup)));
+                bfq.on_event(cx, SchedulerEvent::CgroupAdded { cgroup: CgroupId(cgroup), parent: CgroupId::ROOT });
             });
         }
         Step::Write(file, value) => machine.call(|bfq, cx| {
@@ -224,7 +225,7 @@ proptest! {
         machine.drain();
         check(&machine);
         prop_assert_eq!((machine.bfq.queued, machine.bfq.in_driver), (0, 0));
-        (1..6).for_each(|pid| machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(pid)))));
+        (1..6).for_each(|pid| machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(pid)))));
         check(&machine);
     }
 }

@@ -5,7 +5,7 @@ use super::machine::{Job, MS, Machine, config};
 use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::bio::{Bio, Op};
 use crate::ground::ids::{CgroupId, IoContextId, Sector};
-use crate::policy::{News, Scheduler};
+use crate::policy::{Scheduler, SchedulerEvent};
 
 #[test]
 fn the_end_of_a_process_ends_the_slot_of_its_queue_but_serves_its_requests() {
@@ -13,7 +13,7 @@ fn the_end_of_a_process_ends_the_slot_of_its_queue_but_serves_its_requests() {
     machine.read(1, 0, 8);
     machine.read(1, 100, 8);
     machine.dispatch();
-    machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(1))));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(1))));
     assert!(machine.bfq.in_service.is_none() && machine.bfq.has_work());
     assert_eq!(machine.dispatch().map(|(_, sector)| sector), Some(100));
 }
@@ -23,7 +23,7 @@ fn a_queue_is_freed_with_its_process_and_its_last_request() {
     let mut machine = Machine::new(config(true));
     machine.add(Job { depth: 1, think: 1 << 40, ..Job::sequential(1, 8) });
     machine.run_until(100 * MS);
-    machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(1))));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(1))));
     machine.add(Job { depth: 1, start: 200 * MS, ..Job::sequential(2, 8) });
     machine.run_until(400 * MS);
     machine.read(3, 0, 8);
@@ -36,7 +36,7 @@ fn a_requeued_request_goes_first_and_is_not_counted() {
     machine.read(1, 0, 8);
     machine.read(1, 5000, 8);
     let (id, _) = machine.dispatch().unwrap();
-    machine.call(|bfq, cx| bfq.requeued(cx, id));
+    machine.call(|bfq, cx| bfq.on_requeued(cx, id));
     assert_eq!(machine.bfq.in_driver, 0, "for the scheduler that is a completion");
     machine.bfq.insert_request(id.0, crate::policy::Place::Head);
     let choice = machine.bfq.choose();
@@ -52,7 +52,7 @@ fn another_priority_is_another_weight_from_the_next_activation_on() {
     let heavy = machine.add(Job { ioprio: IoPriority::UNSET, ..Job::sequential(2, 256) });
     machine.run_until(1000 * MS);
     let best = IoPriority::new(PriorityClass::BestEffort, 0);
-    machine.call(|bfq, cx| bfq.told(cx, News::Priority { io_context: IoContextId(2), ioprio: best }));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::Priority { io_context: IoContextId(2), ioprio: best }));
     let q = machine.sync_queue(2);
     assert_eq!(machine.bfq.entity(q).requested_weight, 40, "it has not asked for anything since");
     let before = machine.served.clone();
@@ -71,7 +71,7 @@ fn nothing_is_lost_when_a_group_is_removed() {
         machine.insert(Bio { io_context: IoContextId(1), cgroup: CgroupId(1), ..bio });
     }
     machine.dispatch();
-    machine.call(|bfq, cx| bfq.told(cx, News::CgroupRemoved(CgroupId(1))));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::CgroupRemoved(CgroupId(1))));
     let served = (0..9).filter(|_| machine.dispatch().is_some()).count();
     assert_eq!((served, machine.bfq.has_work()), (9, false));
 }
@@ -155,7 +155,7 @@ fn a_process_that_has_ended_is_known_no_more_and_its_queue_is_freed_with_the_las
     machine.read(1, 0, 8);
     let q = machine.sync_queue(1);
     let (id, _) = machine.dispatch().unwrap();
-    machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(1))));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(1))));
     assert_eq!((machine.bfq.contexts.find(IoContextId(1)), machine.bfq.queues[q].alive), (None, true));
     machine.finish(id);
     assert!(!machine.bfq.queues[q].alive);

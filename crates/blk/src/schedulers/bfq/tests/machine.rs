@@ -11,7 +11,7 @@ use crate::ground::kernel::Kernel;
 use crate::ground::sharing::Local;
 use crate::ground::time::{Hz, Instant};
 use crate::ground::tunables::value_of;
-use crate::policy::{Place, PolicyCx, Requests, Scheduler, Wishes};
+use crate::policy::{Place, PolicyCx, RequestedActions, Requests, Scheduler};
 use crate::request::merge::Edge;
 use crate::request::{RequestPool, Rq};
 
@@ -124,11 +124,11 @@ impl Machine {
 
     pub fn call<R>(&mut self, body: impl FnOnce(&mut Bfq, &mut PolicyCx<'_>) -> R) -> R {
         let now = Hz(1000).now(Instant(self.now));
-        let mut wishes = Wishes::default();
-        let answer = body(&mut self.bfq, &mut PolicyCx { now, requests: &self.requests, wishes: &mut wishes });
-        if let Some(at) = wishes.set_timer {
+        let mut requested = RequestedActions::default();
+        let answer = body(&mut self.bfq, &mut PolicyCx { now, requests: &self.requests, requested: &mut requested });
+        if let Some(at) = requested.set_timer {
             self.timer = Some(at.0);
-        } else if wishes.cancel_timer {
+        } else if requested.cancel_timer {
             self.timer = None;
         }
         let now = self.now;
@@ -144,7 +144,7 @@ impl Machine {
         value_of(&self.bfq.tunables(), name).unwrap()
     }
 
-    /// Adds a process; answers its number.
+    /// Adds a process; returns its number.
     pub fn add(&mut self, job: Job) -> usize {
         self.arrivals.extend((0..job.depth).map(|_| (job.start, self.jobs.len())));
         self.jobs.push(job);
@@ -168,7 +168,7 @@ impl Machine {
     pub fn announce(&mut self, bio: Bio) -> RqId {
         let rq = self.make(bio);
         let id = rq.id();
-        self.call(|bfq, cx| bfq.arrived(cx, &rq));
+        self.call(|bfq, cx| bfq.on_arrived(cx, &rq));
         self.requests.hold(rq);
         id
     }
@@ -253,7 +253,7 @@ impl Machine {
                 self.arrive(number);
             } else {
                 self.timer = None;
-                self.call(|bfq, cx| bfq.timer(cx));
+                self.call(|bfq, cx| bfq.on_timer(cx));
                 self.run_queue();
             }
         }
@@ -302,10 +302,10 @@ impl Machine {
         let rq = self.requests.get_mut(id);
         rq.sectors += (rq.sector.0 - sector) as u32;
         rq.sector = Sector(sector);
-        self.call(|bfq, cx| bfq.grown(cx, id, Edge::Front));
+        self.call(|bfq, cx| bfq.on_grown(cx, id, Edge::Front));
     }
 
-    /// Gives everything out, and lets it and what was out complete; answers how many were given out.
+    /// Gives everything out, and lets it and what was out complete; returns how many were given out.
     pub fn drain(&mut self) -> usize {
         let mut given = 0;
         while self.bfq.has_work() {
@@ -338,7 +338,7 @@ impl Machine {
     /// The time of the idle timer comes.
     pub fn fire_timer(&mut self) {
         self.now = self.timer.take().expect("a timer");
-        self.call(|bfq, cx| bfq.timer(cx));
+        self.call(|bfq, cx| bfq.on_timer(cx));
     }
 
     /// The sync queue that a process uses on the first actuator.

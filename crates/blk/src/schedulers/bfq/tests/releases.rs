@@ -160,7 +160,7 @@ fn a_drained_device_runs_the_queues_if_something_waits() {
         let (id, _) = machine.dispatch().unwrap();
         machine.bfq.begin(crate::ground::time::Hz(1000).now(crate::ground::time::Instant(0)));
         machine.bfq.release_request(id.0);
-        assert!(machine.bfq.wishes.run_queues);
+        assert!(machine.bfq.requested.run_queues);
     }
 }
 

@@ -137,7 +137,7 @@ fn a_survivor_inherits_the_older_place_in_the_fifo_and_being_next() {
     assert!(machine.bfq.requests.deadline(young) > machine.bfq.requests.deadline(old));
     let q = machine.sync_queue(1);
     machine.bfq.queues[q].backlog.set_next(Some(old));
-    machine.call(|bfq, cx| bfq.absorbed(cx, young, old));
+    machine.call(|bfq, cx| bfq.on_absorbed(cx, young, old));
     assert_eq!(machine.bfq.requests.deadline(young), 125 * MS as i64);
     assert_eq!((machine.bfq.queues[q].next(), machine.bfq.queues[q].queued()), (Some(young.0), 1));
     assert_eq!(machine.bfq.entries[young.index()].sectors, 16);
@@ -164,9 +164,9 @@ fn a_request_counts_from_its_arrival_on_and_no_more_when_it_was_absorbed_on_its_
     let mut rq = pool.take(crate::ground::ids::RqId(299));
     let bio = Bio::new(Op::Read, Sector(16), 8);
     rq.found(Bio { io_context: crate::ground::ids::IoContextId(1), ..bio }, crate::ground::time::Instant(0));
-    machine.call(|bfq, cx| bfq.arrived(cx, &rq));
+    machine.call(|bfq, cx| bfq.on_arrived(cx, &rq));
     assert_eq!(allocated(&machine), 2);
-    machine.call(|bfq, cx| bfq.dropped(cx, rq.id()));
+    machine.call(|bfq, cx| bfq.on_dropped(cx, rq.id()));
     assert_eq!(allocated(&machine), 1);
     pool.put(rq);
     machine.drain();
@@ -174,15 +174,15 @@ fn a_request_counts_from_its_arrival_on_and_no_more_when_it_was_absorbed_on_its_
 
 #[test]
 fn a_run_that_is_wished_for_is_asked_for() {
-    use crate::policy::{PolicyCx, Requests, Wishes};
+    use crate::policy::{PolicyCx, RequestedActions, Requests};
     let mut machine = Machine::new(config(true));
-    let (requests, mut wishes) = (Requests::new(0), Wishes::default());
-    let mut cx = PolicyCx { now: crate::ground::time::Now::default(), requests: &requests, wishes: &mut wishes };
+    let (requests, mut requested) = (Requests::new(0), RequestedActions::default());
+    let mut cx = PolicyCx { now: crate::ground::time::Now::default(), requests: &requests, requested: &mut requested };
     machine.bfq.call(&mut cx, |_| ());
-    assert!(!cx.wishes.run_queues);
-    machine.bfq.call(&mut cx, |bfq| bfq.wishes.run_queues = true);
+    assert!(!cx.requested.run_queues);
+    machine.bfq.call(&mut cx, |bfq| bfq.requested.run_queues = true);
     machine.bfq.call(&mut cx, |_| ());
-    assert!(wishes.run_queues, "by an earlier call, too");
+    assert!(requested.run_queues, "by an earlier call, too");
 }
 
 #[test]

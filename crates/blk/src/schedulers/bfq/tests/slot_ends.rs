@@ -49,7 +49,7 @@ fn a_timer_lets_the_queues_run_if_somebody_waits() {
         }
         let asked = machine.inside(|bfq| {
             bfq.idle_timer_fired();
-            bfq.wishes.run_queues
+            bfq.requested.run_queues
         });
         assert_eq!(asked, others);
     }
@@ -226,7 +226,7 @@ fn the_end_of_a_process_asks_for_a_run_and_an_empty_queue_that_it_kept_scheduled
     machine.dispatch();
     let asked = machine.inside(|bfq| {
         bfq.context_exited(IoContextId(1));
-        bfq.wishes.run_queues
+        bfq.requested.run_queues
     });
     assert!(asked);
     let (mut machine, q) = waited_for(1);

@@ -6,7 +6,7 @@ use super::super::{BfqConfig, BfqVariant};
 use super::machine::{MS, Machine, config};
 use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::ground::ids::IoContextId;
-use crate::policy::{News, Scheduler};
+use crate::policy::{Scheduler, SchedulerEvent};
 
 const FAR: u64 = 1 << 30;
 
@@ -29,7 +29,7 @@ fn shared(before: impl FnOnce(&mut Machine, QueueId)) -> (Machine, QueueId) {
     (machine, one)
 }
 
-/// Process 2 leaves; answers its new queue.
+/// Process 2 leaves; returns its new queue.
 fn leave(machine: &mut Machine, shared: QueueId) -> QueueId {
     machine.read(2, 2 * FAR, 8);
     let own = machine.sync_queue(2);
@@ -141,7 +141,7 @@ fn who_is_left_alone_in_a_shared_queue_keeps_it_with_what_its_own_was() {
     let (mut machine, common) = shared(raise(RAISE_INTERACTIVE, 10_000, 5000, LONG_AGO_TICK));
     let context = machine.bfq.contexts.find(IoContextId(2)).unwrap();
     machine.bfq.contexts[context].queues[0].saved.as_mut().unwrap().weight = 70;
-    machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(1))));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(1))));
     machine.bfq.queues[common].split_wanted = true;
     machine.read(2, 2 * FAR, 8);
     assert_eq!(machine.sync_queue(2), common);
@@ -214,7 +214,7 @@ fn another_class_or_a_gap_of_more_than_600_ms_makes_a_queue_the_one_to_compare_w
 fn a_process_that_leaves_its_queue_takes_it_out_of_the_comparison() {
     let mut machine = Machine::new(config(true));
     machine.read(1, 8, 8);
-    machine.call(|bfq, cx| bfq.told(cx, News::IoContextExited(IoContextId(1))));
+    machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(1))));
     assert_eq!(machine.bfq.groups[super::super::entity::GroupId::ROOT].last_created, None);
 }
 

@@ -95,7 +95,7 @@ fn few_samples_do_when_the_deadline_has_passed() {
 }
 
 impl Bench {
-    /// A request completes at `at_ms`, `io_ns` after its issue and `total_ns` after its allocation. Answers when the
+    /// A request completes at `at_ms`, `io_ns` after its issue and `total_ns` after its allocation. Returns when the
     /// timer is to come, ms, if that was said.
     pub(super) fn complete(&mut self, ms: u64, op: Op, io_ns: u64, total_ns: u64) -> Option<u64> {
         let now = at_ms(ms);
@@ -104,8 +104,8 @@ impl Bench {
         rq.start = Instant(now.at.0 - total_ns);
         rq.issued = Instant(now.at.0 - io_ns);
         let wished = ElevatorCx::alone(now, |cx| {
-            self.kyber.completed(cx, &rq);
-            cx.wishes.set_timer
+            self.kyber.on_completed(cx, &rq);
+            cx.requested.set_timer
         });
         self.pool.put(rq);
         wished.map(|at| at.0 / 1_000_000)
@@ -113,8 +113,8 @@ impl Bench {
 
     pub(super) fn timer(&mut self, ms: u64) -> Option<u64> {
         let wished = ElevatorCx::alone(at_ms(ms), |cx| {
-            self.kyber.timer(&NoMeter, cx);
-            cx.wishes.set_timer
+            self.kyber.on_timer(&NoMeter, cx);
+            cx.requested.set_timer
         });
         wished.map(|at| at.0 / 1_000_000)
     }
@@ -175,8 +175,8 @@ fn a_request_that_never_reached_the_device_is_not_measured() {
     let mut bench: Bench = Bench::current();
     let rq = bench.request(0, bio(Op::Write, 0));
     ElevatorCx::alone(at_ms(1000), |cx| {
-        bench.kyber.completed(cx, &rq);
-        assert_eq!(*cx.wishes, Wishes::default());
+        bench.kyber.on_completed(cx, &rq);
+        assert_eq!(*cx.requested, RequestedActions::default());
     });
 }
 

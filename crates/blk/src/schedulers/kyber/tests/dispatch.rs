@@ -164,7 +164,7 @@ fn a_token_comes_back_exactly_once_by_completion_or_requeue() {
     assert_eq!(bench.kyber.tokens_in_use(Domain::Discard), 1);
 
     // A requeued request has none until it is given out again.
-    ElevatorCx::alone(Now::default(), |cx| bench.kyber.requeued(&NoMeter, cx, second.id()));
+    ElevatorCx::alone(Now::default(), |cx| bench.kyber.on_requeued(&NoMeter, cx, second.id()));
     assert_eq!(bench.kyber.tokens_in_use(Domain::Discard), 0);
     bench.kyber.insert(&NoMeter, std::iter::once(second), Place::Head);
     let again = bench.dispatch(0).unwrap();
@@ -178,7 +178,7 @@ fn a_requeued_request_goes_before_what_is_staged_but_not_before_what_was_flushed
     let mut bench: Bench = Bench::current();
     bench.insert_many(Op::Read, 3);
     let first = bench.dispatch(0).unwrap();
-    ElevatorCx::alone(Now::default(), |cx| bench.kyber.requeued(&NoMeter, cx, first.id()));
+    ElevatorCx::alone(Now::default(), |cx| bench.kyber.on_requeued(&NoMeter, cx, first.id()));
     bench.insert(0, Op::Read, 9000);
     bench.kyber.insert(&NoMeter, std::iter::once(first), Place::Head);
     assert_eq!(bench.drain(0), names("R2 R3 R1 R9"));

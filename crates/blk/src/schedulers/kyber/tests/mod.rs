@@ -13,7 +13,7 @@ use crate::ground::kernel::{Kernel, KyberGeneration, ShallowRule};
 use crate::ground::meter::NoMeter;
 use crate::ground::sharing::{Local, Sharing};
 use crate::ground::time::{Hz, Instant, Now};
-use crate::policy::{ElevatorCx, Place, Wishes};
+use crate::policy::{ElevatorCx, Place, RequestedActions};
 use crate::request::cpu_map::CpuMap;
 use crate::request::merge::{MergeRules, NoMerges};
 use crate::request::{RequestPool, Rq};
@@ -95,7 +95,7 @@ impl<Sh: Sharing> Bench<Sh> {
     fn finish(&self, rq: &Rq) -> Vec<HctxId> {
         ElevatorCx::alone(Now::default(), |cx| {
             self.kyber.finish(&NoMeter, cx, rq.id());
-            cx.wishes.run_hctxs.iter().collect()
+            cx.requested.run_hctxs.iter().collect()
         })
     }
 }

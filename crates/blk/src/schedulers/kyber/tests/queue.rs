@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::*;
 use crate::bio::Status;
 use crate::caller::Caller;
-use crate::caller::agenda::{Agenda, Due, Errand};
+use crate::caller::agenda::{Action, Agenda, Due};
 use crate::caller::block_queue::Submitted;
 use crate::caller::env::Cx;
 use crate::drive::driver::{Answer, Driver};
@@ -15,7 +15,7 @@ use crate::ground::ids::Waiter;
 use crate::ground::meter::NoMeter;
 use crate::ground::sharing::Threads;
 use crate::ground::time::Nanos;
-use crate::queue::{Queue, QueueConfig, Submission};
+use crate::queue::{Queue, QueueConfig, QueueSubmission};
 use crate::request::plug::Plug;
 use crate::watch::probe::NoProbe;
 
@@ -82,7 +82,7 @@ impl<'a, Sh: Sharing> Cpu<'a, Sh> {
         body(self.queue, &mut self.caller.cx(self.now, self.cpu, &mut driver, &mut NoProbe, &NoMeter))
     }
 
-    fn submit(&mut self, submission: &mut Submission, plug: Option<&mut Plug>) -> Submitted {
+    fn submit(&mut self, submission: &mut QueueSubmission, plug: Option<&mut Plug>) -> Submitted {
         self.call(|queue, cx| queue.submit(cx, submission, plug))
     }
 
@@ -90,13 +90,13 @@ impl<'a, Sh: Sharing> Cpu<'a, Sh> {
     fn settle(&mut self, mut wake: impl FnMut(Waiter)) {
         let (mut driver, mut probe) = (NullDriver(self.device), NoProbe);
         let mut cx = self.caller.cx::<(NullDriver<'_>, NoProbe)>(self.now, self.cpu, &mut driver, &mut probe, &NoMeter);
-        self.agenda.carry_out(self.queue, &mut cx, |_, errand| match errand {
-            Errand::End { bio, status } => {
+        self.agenda.carry_out(self.queue, &mut cx, |_, action| match action {
+            Action::End { bio, status } => {
                 assert_eq!(status, Status::Ok);
                 self.ended.push(bio.owner);
             }
-            Errand::Wake(waiter) => wake(waiter),
-            Errand::TimedOut { .. } | Errand::RunOther { .. } => unreachable!("nobody shares its tags"),
+            Action::Wake(waiter) => wake(waiter),
+            Action::TimedOut { .. } | Action::RunOther { .. } => unreachable!("nobody shares its tags"),
         });
         for hctx in (0..self.queue.hw_queues()).map(HctxId) {
             self.agenda.take_back(Due::Run(hctx));
@@ -109,7 +109,7 @@ impl<'a, Sh: Sharing> Cpu<'a, Sh> {
 
     fn submit_one(&mut self, op: Op, owner: u64) {
         let bio = Bio { owner, ..super::bio(op, owner * 1000) };
-        assert_eq!(self.submit(&mut Submission::new(bio, Waiter(0)), None), Submitted::Done);
+        assert_eq!(self.submit(&mut QueueSubmission::new(bio, Waiter(0)), None), Submitted::Done);
         self.settle(|_| {});
     }
 }
@@ -232,7 +232,7 @@ struct Crowd {
 
 fn hammer(queue: &Queue<Threads>, device: &Device, crowd: &Crowd, thread: u32) {
     let mut cpu = Cpu::new(queue, device, thread);
-    let mut parked: Option<Submission> = None;
+    let mut parked: Option<QueueSubmission> = None;
     let mut submitted = 0;
     let mut seed = 0x9E37_79B9_7F4A_7C15u64.wrapping_mul(u64::from(thread) + 1);
     let mut idle = 0;
@@ -247,7 +247,7 @@ fn hammer(queue: &Queue<Threads>, device: &Device, crowd: &Crowd, thread: u32) {
                 let op = [Op::Read, Op::Read, Op::Write, Op::Discard][(seed >> 40) as usize % 4];
                 let owner = u64::from(thread) * BIOS + submitted;
                 submitted += 1;
-                Submission::new(Bio { owner, ..super::bio(op, owner * 1000) }, Waiter(thread))
+                QueueSubmission::new(Bio { owner, ..super::bio(op, owner * 1000) }, Waiter(thread))
             });
             if cpu.submit(&mut submission, None) == Submitted::Parked {
                 parked = Some(submission);

@@ -22,7 +22,7 @@ impl Windows {
         Windows { depths: [read, write, 0, 64], goes_on: false }
     }
 
-    /// Judges a window by means in us; answers the new depths.
+    /// Judges a window by means in us; returns the new depths.
     fn end(&mut self, read: Option<u64>, write: Option<u64>, other: Option<u64>) -> (u32, u32, u32) {
         let means = [read, write, None, other].map(|mean| mean.map(Nanos::from_micros));
         let depths = [0, 1, 2, 3].map(|index| (self.depths[index], MAXIMA[index]));

@@ -7,7 +7,7 @@ use crate::ground::kernel::Kernel;
 use crate::ground::meter::NoMeter;
 use crate::ground::time::Now;
 use crate::ground::tunables::value_of;
-use crate::policy::{ElevatorCx, News, Serialized};
+use crate::policy::{ElevatorCx, SchedulerEvent, Serialized};
 use crate::tags::{Depth, TagBitmap};
 
 const SIZES: [u32; 4] = [32, 64, 128, 256];
@@ -32,7 +32,7 @@ impl Limited {
 
     fn resize(&self, nr_requests: u32) {
         ElevatorCx::alone(Now::default(), |cx| {
-            self.scheduler.tell(&NoMeter, cx, News::Depths { nr_requests, async_depth: None })
+            self.scheduler.notify(&NoMeter, cx, SchedulerEvent::Depths { nr_requests, async_depth: None })
         });
     }
 

@@ -211,7 +211,7 @@ fn bio_of(class: usize, read: bool, sector: u64) -> Bio {
     bio(&format!("{}/{}{sector}", ["rt", "be", "idle"][class], if read { 'R' } else { 'W' }))
 }
 
-/// Runs both and compares every decision and the state behind it; answers how many requests were given out.
+/// Runs both and compares every decision and the state behind it; returns how many requests were given out.
 fn compare(generation: DeadlineGeneration, acts: &[Act]) -> Result<u32, TestCaseError> {
     let (mut bench, mut model) = (Bench::new(generation), Model::new(generation));
     let (mut decisions, mut in_flight) = (0, VecDeque::new());

@@ -1,15 +1,15 @@
-//! What can be done so that CPUs wait less for the lock of a policy. The policy sees the same calls in some order.
+//! Options against contention for the lock of a policy. The policy sees the same calls in some order.
 
 use std::str::FromStr;
 
-/// Which of them are used (CL-1). None is what Linux does, and what a queue does unless told otherwise.
+/// Which of them are used (CL-1). None is what Linux does, and the default of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Techniques {
+pub struct ContentionOptions {
     /// One CPU at a time asks the policy for requests; the others leave it to that one (CL-2).
     pub single_dispatcher: bool,
     /// A bio is merged into a queued request only if the lock is free and some request is queued (CL-3).
     pub try_merge: bool,
-    /// All that a run can send is drawn under one hold of the lock (CL-4).
+    /// All that a run can send is dispatched under one hold of the lock (CL-4).
     pub batch_dispatch: bool,
     /// How requests get to the policy.
     pub insertion: Insertion,
@@ -23,38 +23,47 @@ pub enum Insertion {
     Direct,
     /// As direct, but who finds somebody inserting leaves its requests to that one (CL-6).
     Buckets,
-    /// Under another lock, into lists that whoever asks the policy takes in first (CL-7).
+    /// Under another lock, into lists that the next dispatcher takes in first (CL-7).
     Pending,
 }
 
-impl Techniques {
+impl ContentionOptions {
     /// None, as Linux does.
-    pub const NONE: Techniques =
-        Techniques { single_dispatcher: false, try_merge: false, batch_dispatch: false, insertion: Insertion::Direct };
+    pub const NONE: ContentionOptions = ContentionOptions {
+        single_dispatcher: false,
+        try_merge: false,
+        batch_dispatch: false,
+        insertion: Insertion::Direct,
+    };
 
     /// Those that have been seen to help: all but those of insertion.
-    pub const USUAL: Techniques =
-        Techniques { single_dispatcher: true, try_merge: true, batch_dispatch: true, insertion: Insertion::Direct };
+    pub const USUAL: ContentionOptions = ContentionOptions {
+        single_dispatcher: true,
+        try_merge: true,
+        batch_dispatch: true,
+        insertion: Insertion::Direct,
+    };
 
     /// All of them, with buckets.
-    pub const ALL: Techniques = Techniques { insertion: Insertion::Buckets, ..Techniques::USUAL };
+    pub const ALL: ContentionOptions = ContentionOptions { insertion: Insertion::Buckets, ..ContentionOptions::USUAL };
 
     /// All of them, with pending lists.
-    pub const ALL_PENDING: Techniques = Techniques { insertion: Insertion::Pending, ..Techniques::USUAL };
+    pub const ALL_PENDING: ContentionOptions =
+        ContentionOptions { insertion: Insertion::Pending, ..ContentionOptions::USUAL };
 }
 
 /// `all`, `none`, or the names of some, with commas between them: `single-dispatcher,try-merge,batch-dispatch`, and one of
 /// `insertion-buckets` and `pending-lists`.
-impl FromStr for Techniques {
+impl FromStr for ContentionOptions {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "all" => return Ok(Techniques::ALL),
-            "none" => return Ok(Techniques::default()),
+            "all" => return Ok(ContentionOptions::ALL),
+            "none" => return Ok(ContentionOptions::default()),
             _ => {}
         }
-        let mut techniques = Techniques::default();
+        let mut techniques = ContentionOptions::default();
         for name in text.split(',') {
             let insertion = match name {
                 "insertion-buckets" => Insertion::Buckets,
@@ -73,7 +82,7 @@ impl FromStr for Techniques {
     }
 }
 
-impl Techniques {
+impl ContentionOptions {
     fn switch(&mut self, name: &str) -> Result<&mut bool, String> {
         match name {
             "single-dispatcher" => Ok(&mut self.single_dispatcher),
@@ -93,17 +102,23 @@ mod tests {
 
     #[test]
     fn techniques_are_all_none_or_some() {
-        assert_eq!("all".parse(), Ok(Techniques::ALL));
-        assert_eq!("none".parse(), Ok(Techniques::default()));
-        assert_eq!("single-dispatcher,try-merge,batch-dispatch,insertion-buckets".parse(), Ok(Techniques::ALL));
-        assert_eq!("single-dispatcher,try-merge,batch-dispatch".parse(), Ok(Techniques::USUAL));
-        assert_eq!("single-dispatcher,pending-lists,try-merge,batch-dispatch".parse(), Ok(Techniques::ALL_PENDING));
-        let some = Techniques { try_merge: true, ..Techniques::default() };
+        assert_eq!("all".parse(), Ok(ContentionOptions::ALL));
+        assert_eq!("none".parse(), Ok(ContentionOptions::default()));
+        assert_eq!("single-dispatcher,try-merge,batch-dispatch,insertion-buckets".parse(), Ok(ContentionOptions::ALL));
+        assert_eq!("single-dispatcher,try-merge,batch-dispatch".parse(), Ok(ContentionOptions::USUAL));
+        assert_eq!(
+            "single-dispatcher,pending-lists,try-merge,batch-dispatch".parse(),
+            Ok(ContentionOptions::ALL_PENDING)
+        );
+        let some = ContentionOptions { try_merge: true, ..ContentionOptions::default() };
         assert_eq!("try-merge".parse(), Ok(some));
-        let both = "pending-lists,insertion-buckets".parse::<Techniques>().unwrap_err();
+        let both = "pending-lists,insertion-buckets".parse::<ContentionOptions>().unwrap_err();
         assert!(both.contains("exclude each other"), "{both}");
         for wrong in ["", "All", "try-merge,", "try_merge"] {
-            assert!(wrong.parse::<Techniques>().unwrap_err().contains("expected all, none, or some of"), "{wrong}");
+            assert!(
+                wrong.parse::<ContentionOptions>().unwrap_err().contains("expected all, none, or some of"),
+                "{wrong}"
+            );
         }
     }
 }

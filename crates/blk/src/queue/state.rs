@@ -1,11 +1,11 @@
-//! The two parts of a queue. The [`Device`] stays for life. The [`Regime`] is what can be changed: the scheduler with
+//! The two parts of a queue. The [`Device`] stays for life. The [`QueueState`] is what can be changed: the scheduler with
 //! all that is made for it, which is replaced whole while the queue is frozen and empty, and the limits, which are written
 //! at any time.
 //!
-//! Every public call reads the regime once, and has it as it is until the call is over; a change waits for the calls that
-//! are under way, and those that begin meanwhile wait for the change. So nobody has to expect a change in the middle of
-//! something, runs of hardware queues, timers and completions included. What is kept from call to call, a request, a parked
-//! submission, keeps the regime from being replaced, because the queue is not empty then. Nothing else may be kept.
+//! Every public call reads this state once, and has it as it is until the call is over; a change waits for the calls that
+//! are running, and those that begin meanwhile wait for the change. So nothing has to expect a change in the middle of a
+//! call, runs of hardware queues, timers and completions included. What is kept from call to call, a request, a parked
+//! submission, keeps the state from being replaced, because the queue is not empty then. Nothing else may be kept.
 
 use std::ops::Deref;
 
@@ -20,7 +20,7 @@ use crate::request::{RequestPool, Rq};
 use crate::tags::{Depth, Tags};
 
 /// What can be changed.
-pub(super) struct Regime<Sh: Sharing> {
+pub(super) struct QueueState<Sh: Sharing> {
     /// The home of all requests: it goes first.
     pub(super) pool: RequestPool<Sh>,
     /// Limits and rules of merging, as they are written to `queue/`.
@@ -41,9 +41,9 @@ pub(super) struct Regime<Sh: Sharing> {
     pub(super) flush_queues: Vec<Padded<Sh::Lock<FlushQueue>>>,
 }
 
-impl<Sh: Sharing> Regime<Sh> {
+impl<Sh: Sharing> QueueState<Sh> {
     /// All that goes with an elevator. `asked` is the number of requests that somebody asked for; the elevator was made
-    /// for them, and without one the device has so many tags.
+    /// for them, and without one it is the number of the device's tags.
     pub(super) fn new(device: &Device<Sh>, rules: MergeRules, elevator: Elevator<Sh>, asked: Option<u32>) -> Self {
         let config = QueueConfig { nr_requests: asked, ..device.config.clone() };
         let depth = config.queue_depth;
@@ -65,7 +65,7 @@ impl<Sh: Sharing> Regime<Sh> {
         let scheduler_map = |_| Padded(Tags::new(nr_requests, cpus, shallow, elevator.min_shallow()));
         // Behind the ids that tags name.
         let flush_queue = |index: u32| Padded(Sh::Lock::new(FlushQueue::new(RqId(u32::MAX - index))));
-        Regime {
+        QueueState {
             rules,
             pool: RequestPool::of_queue(of_space * spaces),
             nr_requests,
@@ -102,7 +102,7 @@ impl<Sh: Sharing> Regime<Sh> {
 pub(super) struct Current<'a, Sh: Sharing> {
     pub(super) device: &'a Device<Sh>,
     /// What holds until the call is over.
-    pub(super) regime: &'a Regime<Sh>,
+    pub(super) state: &'a QueueState<Sh>,
 }
 
 impl<Sh: Sharing> Clone for Current<'_, Sh> {
@@ -123,10 +123,10 @@ impl<Sh: Sharing> Deref for Current<'_, Sh> {
 }
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// A call: the regime stays as it is until `body` ends. `body` cannot reach the queue itself, so calls do not nest.
+    /// A call: the queue's state stays as it is until `body` ends. `body` cannot reach the queue itself, so calls do not nest.
     #[inline]
     pub(super) fn during<R>(&self, cpu: CpuId, body: impl FnOnce(Current<'_, Sh>) -> R) -> R {
         let device = &self.device;
-        self.regime.read(cpu, |regime| body(Current { device, regime }))
+        self.state.read(cpu, |state| body(Current { device, state }))
     }
 }

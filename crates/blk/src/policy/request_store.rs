@@ -1,8 +1,8 @@
-//! A policy with the requests that it decides on: merging, insertion and giving out, whatever the policy and whoever
-//! locks.
+//! A policy with the requests that it decides on: merging, insertion and dispatch, for any policy under any
+//! lock.
 //!
-//! The requests themselves, the merge cache and hash, and the order in which the policy is told. [`Serialized`] puts a
-//! custody behind a lock of its own; a queue with one lock for everything keeps it under that.
+//! The requests themselves, the merge cache and hash, and the order in which the policy is notified. [`Serialized`] puts a
+//! store behind a lock of its own; a queue with one lock for everything keeps it under that.
 //!
 //! [`Serialized`]: super::Serialized
 
@@ -15,19 +15,19 @@ use super::merge_index::MergeIndex;
 use super::scheduler::{ElevatorCx, Place, PolicyCx, Requests, Scheduler};
 use crate::watch::reason::Reason;
 
-/// A policy of somebody's own, whose type is not known here.
+/// A policy whose type is not known here.
 pub type BoxedScheduler = Box<dyn Scheduler + Send>;
 
-/// What a custody owns: a policy, or a box with one. Calls go to what is in the box, so that no function of [`Scheduler`]
+/// What a request store owns: a policy, or a box with one. Calls go to what is in the box, so that no function of [`Scheduler`]
 /// has to be forwarded.
 pub trait OwnedPolicy {
     /// The policy, known by its type or not.
     type Policy: Scheduler + ?Sized;
 
-    /// To be asked.
+    /// For questions.
     fn policy(&self) -> &Self::Policy;
 
-    /// To be told.
+    /// For commands and notifications.
     fn policy_mut(&mut self) -> &mut Self::Policy;
 }
 
@@ -58,7 +58,7 @@ impl OwnedPolicy for BoxedScheduler {
 }
 
 /// A policy and the requests that it has been given.
-pub struct Custody<S> {
+pub struct RequestStore<S> {
     policy: S,
     requests: Requests,
     index: MergeIndex,
@@ -66,14 +66,14 @@ pub struct Custody<S> {
     tells_bios: bool,
 }
 
-impl<S: OwnedPolicy> Custody<S> {
+impl<S: OwnedPolicy> RequestStore<S> {
     /// Takes requests with ids below `capacity` for this policy.
     pub fn new(policy: S, capacity: u32) -> Self {
         let tells_bios = policy.policy().needs().bios;
-        Custody { policy, requests: Requests::new(capacity), index: MergeIndex::new(capacity), tells_bios }
+        RequestStore { policy, requests: Requests::new(capacity), index: MergeIndex::new(capacity), tells_bios }
     }
 
-    /// The policy, to be asked what needs no surroundings.
+    /// The policy, for questions that need no context.
     #[inline]
     pub fn policy(&self) -> &S::Policy {
         self.policy.policy()
@@ -95,7 +95,7 @@ impl<S: OwnedPolicy> Custody<S> {
     /// Calls the policy.
     #[inline]
     pub fn call<R>(&mut self, cx: &mut ElevatorCx<'_>, body: impl FnOnce(&mut S::Policy, &mut PolicyCx<'_>) -> R) -> R {
-        body(self.policy.policy_mut(), &mut PolicyCx { now: cx.now, requests: &self.requests, wishes: cx.wishes })
+        body(self.policy.policy_mut(), &mut PolicyCx { now: cx.now, requests: &self.requests, requested: cx.requested })
     }
 
     // --- merging ---
@@ -106,7 +106,7 @@ impl<S: OwnedPolicy> Custody<S> {
     pub fn merge_bio(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, bio: &mut Option<Bio>) -> Option<Edge> {
         let candidate = bio.as_ref()?;
         if self.tells_bios {
-            self.call(cx, |policy, cx| policy.bio_arrived(cx, candidate));
+            self.call(cx, |policy, cx| policy.on_bio(cx, candidate));
         }
         let id = self.candidate(cx, rules, candidate)?;
         match rules.merge(self.requests.get_mut(id), bio) {
@@ -164,7 +164,7 @@ impl<S: OwnedPolicy> Custody<S> {
             self.absorb(cx, first, second);
             return;
         }
-        self.call(cx, |policy, cx| policy.grown(cx, id, edge));
+        self.call(cx, |policy, cx| policy.on_grown(cx, id, edge));
         if edge == Edge::Back {
             self.index.hash(id, self.requests.get(id).end());
         }
@@ -173,7 +173,7 @@ impl<S: OwnedPolicy> Custody<S> {
 
     /// Lets `first` absorb `second`; both are inserted and adjacent.
     fn absorb(&mut self, cx: &mut ElevatorCx<'_>, first: RqId, second: RqId) {
-        self.call(cx, |policy, cx| policy.absorbed(cx, first, second));
+        self.call(cx, |policy, cx| policy.on_absorbed(cx, first, second));
         self.index.forget(second);
         let absorbed = self.requests.join(first, second, merge::absorb);
         self.index.hash(first, self.requests.get(first).end());
@@ -186,7 +186,7 @@ impl<S: OwnedPolicy> Custody<S> {
     /// Takes a request in, unless a queued one absorbs it.
     #[inline]
     pub fn insert(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, place: Place) {
-        self.call(cx, |policy, cx| policy.arrived(cx, &rq));
+        self.call(cx, |policy, cx| policy.on_arrived(cx, &rq));
         if let Some(rq) = self.insertion_merge(cx, rules, rq) {
             self.take_in(cx, rq, place);
         }
@@ -207,7 +207,7 @@ impl<S: OwnedPolicy> Custody<S> {
     }
 
     /// Appends a request on its way in to one that is queued, if one ends where it starts, and goes on with the
-    /// grown one. Answers the newcomer if it found no such request.
+    /// grown one. Returns the newcomer if it found no such request.
     #[inline]
     fn insertion_merge(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, mut rq: Rq) -> Option<Rq> {
         if rules.nomerges == NoMerges::Nothing || !merge::mergeable(&rq) {
@@ -226,9 +226,9 @@ impl<S: OwnedPolicy> Custody<S> {
             None => return Some(rq),
         };
         merge::absorb(self.requests.get_mut(survivor), &mut rq);
-        self.call(cx, |policy, cx| policy.dropped(cx, rq.id()));
+        self.call(cx, |policy, cx| policy.on_dropped(cx, rq.id()));
         cx.freed.push(rq);
-        self.call(cx, |policy, cx| policy.grown(cx, survivor, Edge::Back));
+        self.call(cx, |policy, cx| policy.on_grown(cx, survivor, Edge::Back));
         self.index.hash(survivor, self.requests.get(survivor).end());
         self.index.set_last(survivor);
         if last.is_none() {
@@ -262,15 +262,18 @@ impl<S: OwnedPolicy> Custody<S> {
         (choice.rq.map(|id| self.give_out(id)), choice.reason)
     }
 
-    /// Has the policy give out everything, in its order, into `out`. `ids` is a buffer.
+    /// Has the policy dispatch everything, in its order, into `out`. `ids` is a buffer.
     pub fn drain(&mut self, cx: &mut ElevatorCx<'_>, ids: &mut Vec<RqId>, mut out: impl FnMut(Rq)) {
-        self.call(cx, |policy, cx| policy.drain(cx, HctxId(0), ids));
+        self.call(cx, |policy, cx| match policy.legacy_hooks() {
+            Some(hooks) => hooks.drain(cx, HctxId(0), ids),
+            None => ids.extend(std::iter::from_fn(|| policy.dispatch(cx, HctxId(0)).rq)),
+        });
         for id in ids.drain(..) {
             out(self.give_out(id));
         }
     }
 
-    /// Lets a request go that the policy has given out.
+    /// Releases a request that the policy has dispatched.
     #[inline]
     fn give_out(&mut self, id: RqId) -> Rq {
         self.index.forget(id);
@@ -317,8 +320,7 @@ mod tests {
         fn has_work(&self) -> bool {
             !self.queue.is_empty()
         }
-        fn adopt(&mut self, _: &mut PolicyCx<'_>, _: HctxId, _: RqId) {}
-        fn arrived(&mut self, _: &mut PolicyCx<'_>, _: &Request) {
+        fn on_arrived(&mut self, _: &mut PolicyCx<'_>, _: &Request) {
             self.arrived += 1;
         }
         fn allow_merge(&mut self, _: &mut PolicyCx<'_>, _: RqId, _: &Bio) -> bool {
@@ -330,7 +332,7 @@ mod tests {
         fn next(&self, id: RqId) -> Option<RqId> {
             self.neighbours.filter(|&(before, _)| before == id).map(|(_, behind)| behind)
         }
-        fn absorbed(&mut self, _: &mut PolicyCx<'_>, _: RqId, absorbed: RqId) {
+        fn on_absorbed(&mut self, _: &mut PolicyCx<'_>, _: RqId, absorbed: RqId) {
             self.queue.retain(|&id| id != absorbed);
             self.neighbours = None;
         }
@@ -338,7 +340,7 @@ mod tests {
 
     struct Bench {
         pool: RequestPool<Local>,
-        custody: Custody<Table>,
+        store: RequestStore<Table>,
         rules: MergeRules,
         next: u32,
     }
@@ -347,12 +349,12 @@ mod tests {
         fn new(table: Table) -> Self {
             let limits = Limits { max_sectors: 32, ..Limits::default() };
             let rules = MergeRules::new(&Kernel::V6_18.generation(), limits, NoMerges::All);
-            Bench { pool: RequestPool::new(8), custody: Custody::new(table, 8), rules, next: 0 }
+            Bench { pool: RequestPool::new(8), store: RequestStore::new(table, 8), rules, next: 0 }
         }
 
-        fn with<R>(&mut self, body: impl FnOnce(&mut Custody<Table>, &mut ElevatorCx<'_>, &MergeRules) -> R) -> R {
+        fn with<R>(&mut self, body: impl FnOnce(&mut RequestStore<Table>, &mut ElevatorCx<'_>, &MergeRules) -> R) -> R {
             ElevatorCx::alone(Now::default(), |cx| {
-                let answer = body(&mut self.custody, cx, &self.rules);
+                let answer = body(&mut self.store, cx, &self.rules);
                 cx.freed.drain(..).for_each(|rq| self.pool.put(rq));
                 answer
             })
@@ -363,19 +365,19 @@ mod tests {
             self.next += 1;
             let mut rq = self.pool.take(id);
             rq.found(Bio::new(Op::Write, Sector(sector), sectors), Instant::ZERO);
-            self.with(|custody, cx, rules| custody.insert(cx, rules, rq, Place::Sorted));
+            self.with(|store, cx, rules| store.insert(cx, rules, rq, Place::Sorted));
             id
         }
 
         fn merges(&mut self, sector: u64) -> Option<Edge> {
             let mut bio = Some(Bio::new(Op::Write, Sector(sector), 8));
-            self.with(|custody, cx, rules| custody.merge_bio(cx, rules, &mut bio))
+            self.with(|store, cx, rules| store.merge_bio(cx, rules, &mut bio))
         }
 
         /// What begins where, and ends where, in the order in which it is given out.
         fn drain(mut self) -> Vec<(u64, u64)> {
             let mut given = Vec::new();
-            while let Some(rq) = self.with(|custody, cx, _| custody.dispatch(cx, HctxId(0)).0) {
+            while let Some(rq) = self.with(|store, cx, _| store.dispatch(cx, HctxId(0)).0) {
                 given.push((rq.sector.0, rq.end().0));
                 self.pool.put(rq);
             }
@@ -386,11 +388,11 @@ mod tests {
     #[test]
     fn a_bio_meets_something_where_requests_are_held_or_where_the_policy_wants_to_know_of_it() {
         let mut bench = Bench::new(Table::default());
-        assert!(!bench.custody.meets_bios());
+        assert!(!bench.store.meets_bios());
         bench.insert(100, 8);
-        assert!(bench.custody.meets_bios());
+        assert!(bench.store.meets_bios());
         assert_eq!(bench.drain(), [(100, 108)]);
-        assert!(Bench::new(Table { bios: true, ..Table::default() }).custody.meets_bios());
+        assert!(Bench::new(Table { bios: true, ..Table::default() }).store.meets_bios());
     }
 
     #[test]
@@ -399,7 +401,7 @@ mod tests {
         [100, 108, 300].into_iter().for_each(|sector| {
             bench.insert(sector, 8);
         });
-        assert_eq!(bench.custody.policy().arrived, 3);
+        assert_eq!(bench.store.policy().arrived, 3);
         assert_eq!(bench.drain(), [(100, 116), (300, 308)]);
     }
 
@@ -407,10 +409,10 @@ mod tests {
     fn a_front_merge_needs_a_request_that_begins_there_and_the_policys_consent() {
         for (refuses, sector, merged) in [(false, 192, true), (true, 192, false), (false, 191, false)] {
             let mut bench = Bench::new(Table { refuses, ..Table::default() });
-            bench.custody.policy.front = Some(bench.insert(200, 8));
+            bench.store.policy.front = Some(bench.insert(200, 8));
             // Not found by the cache, which holds the one that came last.
             let last = bench.insert(5000, 8);
-            bench.custody.index.set_last(last);
+            bench.store.index.set_last(last);
             assert_eq!(bench.merges(sector), merged.then_some(Edge::Front), "{sector}");
             bench.drain();
         }
@@ -421,11 +423,11 @@ mod tests {
         let mut bench = Bench::new(Table::default());
         let one = bench.insert(100, 8);
         let other = bench.insert(116, 8);
-        bench.custody.policy.neighbours = Some((one, other));
+        bench.store.policy.neighbours = Some((one, other));
         assert_eq!(bench.merges(108), Some(Edge::Back), "it closes the gap");
-        assert_eq!(bench.custody.index.last(), Some(one));
+        assert_eq!(bench.store.index.last(), Some(one));
         let last = bench.insert(5000, 8);
-        bench.custody.index.set_last(last);
+        bench.store.index.set_last(last);
         assert_eq!(bench.merges(124), Some(Edge::Back));
         assert_eq!(bench.drain(), [(100, 132), (5000, 5008)]);
     }
@@ -435,9 +437,9 @@ mod tests {
         let mut bench = Bench::new(Table::default());
         let one = bench.insert(100, 8);
         let last = bench.insert(5000, 8);
-        bench.custody.index.set_last(last);
+        bench.store.index.set_last(last);
         bench.insert(108, 8);
-        assert_eq!(bench.custody.index.last(), Some(one));
+        assert_eq!(bench.store.index.last(), Some(one));
         assert_eq!(bench.drain(), [(100, 116), (5000, 5008)]);
     }
 

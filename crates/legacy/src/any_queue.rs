@@ -1,0 +1,298 @@
+//! A queue of either kind: a scheduler's name decides whether a device has a multi-queue or a single queue. Callers that support
+//! both, such as the simulator, drive an [`AnyQueue`].
+
+use std::sync::Arc;
+
+use hoistway_blk::{
+    AttributeError, Bio, BlockQueue, CompletionPlace, ConfigError, CpuId, Cx, Effects, Elevator, Env, Generation,
+    HctxId, Instant, Layer, Now, Plug, Queue, QueueConfig, QueueSubmission, Rq, RqId, SchedulerEvent, Sharing, Status,
+    StoreError, Submission, Submitted, TagSet, Tunable, Waiter,
+};
+
+use crate::queue::{LegacyConfig, LegacyQueue, LegacySubmission};
+
+/// The queue of a device, of either kind.
+pub enum AnyQueue<Sh: Sharing> {
+    /// Multi-queue.
+    Mq(Box<Queue<Sh>>),
+    /// Single queue.
+    Legacy(Box<LegacyQueue<Sh>>),
+}
+
+/// A bio on its way into a queue of either kind.
+#[derive(Debug)]
+pub enum AnySubmission {
+    /// Into a multi-queue.
+    Mq(QueueSubmission),
+    /// Into a single queue.
+    Legacy(LegacySubmission),
+}
+
+/// The same call of a queue of either kind, with a submission to it or without.
+macro_rules! with_queue {
+    ($any:expr, $queue:ident => $call:expr) => {
+        match $any {
+            AnyQueue::Mq($queue) => $call,
+            AnyQueue::Legacy($queue) => $call,
+        }
+    };
+    ($any:expr, $queue:ident, $submission:ident => $call:expr) => {
+        match ($any, $submission) {
+            (AnyQueue::Mq($queue), AnySubmission::Mq($submission)) => $call,
+            (AnyQueue::Legacy($queue), AnySubmission::Legacy($submission)) => $call,
+            _ => panic!("a submission belongs to the kind of queue that made it"),
+        }
+    };
+}
+
+impl Submission for AnySubmission {
+    #[inline]
+    fn begin(&mut self, bio: Bio) {
+        match self {
+            AnySubmission::Mq(submission) => submission.begin(bio),
+            AnySubmission::Legacy(submission) => submission.begin(bio),
+        }
+    }
+
+    #[inline]
+    fn withdraw(&mut self) -> Option<Bio> {
+        match self {
+            AnySubmission::Mq(submission) => submission.withdraw(),
+            AnySubmission::Legacy(submission) => submission.withdraw(),
+        }
+    }
+}
+
+impl<Sh: Sharing> AnyQueue<Sh> {
+    /// Makes the queue that the scheduler of this name, one of the configuration's, belongs to. A single queue has one
+    /// hardware queue whatever the configuration says; see [`Registry::kernel_under`](hoistway_blk::Registry::kernel_under) for its kernel.
+    ///
+    /// # Errors
+    /// If the name is unknown or the configuration contradicts itself.
+    pub fn new(config: &QueueConfig, scheduler: &str) -> Result<Self, ConfigError> {
+        let Some(row) = config.schedulers.find(scheduler) else {
+            return Err(ConfigError::unknown(scheduler, config.schedulers.rows().iter()));
+        };
+        Ok(match row.layer {
+            Layer::MultiQueue => AnyQueue::Mq(Box::new(Queue::new(config, scheduler)?)),
+            Layer::SingleQueue => AnyQueue::Legacy(Box::new(LegacyQueue::new(&LegacyConfig::new(config), scheduler)?)),
+        })
+    }
+
+    /// As [`new`](Self::new), with driver tags that it shares with others.
+    ///
+    /// # Errors
+    /// As well if the queue does not fit the tags, or the scheduler is of the single queue, which shares none.
+    pub fn in_set(config: &QueueConfig, scheduler: &str, tags: &Arc<TagSet<Sh>>) -> Result<Self, ConfigError> {
+        if config.schedulers.is_legacy(scheduler) {
+            let why = format!("{scheduler} is of the legacy queue, which shares no tags with others");
+            return Err(ConfigError::new("scheduler", why));
+        }
+        Ok(AnyQueue::Mq(Box::new(Queue::in_set(config, scheduler, tags)?)))
+    }
+
+    /// Whether it is a single queue.
+    #[must_use]
+    pub fn is_legacy(&self) -> bool {
+        matches!(self, AnyQueue::Legacy(_))
+    }
+
+    /// The kernel whose behaviour it has.
+    #[must_use]
+    pub fn generation(&self) -> &Generation {
+        with_queue!(self, queue => queue.generation())
+    }
+
+    /// The name of its scheduler, "none" without one.
+    #[must_use]
+    pub fn scheduler(&self) -> &'static str {
+        with_queue!(self, queue => queue.scheduler())
+    }
+
+    /// Where the completion of a request runs whose interrupt came on `cpu`. `share_cache` knows the machine.
+    #[inline]
+    pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
+        with_queue!(self, queue => queue.completion_place(rq, cpu, share_cache))
+    }
+
+    /// Requests that exist now.
+    #[must_use]
+    pub fn requests_in_use(&self) -> usize {
+        with_queue!(self, queue => queue.requests_in_use())
+    }
+
+    /// Driver tags that are taken now.
+    #[must_use]
+    pub fn driver_tags_in_use(&self) -> u32 {
+        with_queue!(self, queue => queue.driver_tags_in_use())
+    }
+
+    /// Into how many parts a bio will be cut on its way in.
+    #[must_use]
+    pub fn parts_of(&self, bio: &Bio) -> u32 {
+        with_queue!(self, queue => queue.parts_of(bio))
+    }
+
+    /// A task that writes is held up because too much of the memory is dirty, or none is any longer.
+    pub fn set_dirty_throttled(&self, now: Instant, is_held_up: bool) {
+        if let AnyQueue::Mq(queue) = self {
+            queue.set_dirty_throttled(now, is_held_up);
+        }
+    }
+
+    /// Notifies the scheduler of an event.
+    pub fn notify(&self, now: Now, effects: &mut Effects, event: SchedulerEvent) {
+        with_queue!(self, queue => queue.notify(now, effects, event))
+    }
+
+    /// The tunables of the scheduler.
+    #[must_use]
+    pub fn tunables(&self) -> Vec<&'static Tunable> {
+        match self {
+            AnyQueue::Mq(queue) => queue.elevator(Elevator::tunables),
+            AnyQueue::Legacy(queue) => queue.tunables(),
+        }
+    }
+
+    /// A tunable's value.
+    ///
+    /// # Errors
+    /// If there is no such tunable.
+    pub fn tunable(&self, name: &str) -> Result<i128, StoreError> {
+        match self {
+            AnyQueue::Mq(queue) => queue.elevator(|elevator| elevator.tunable(name)),
+            AnyQueue::Legacy(queue) => queue.tunable(name),
+        }
+    }
+
+    /// The content of a file of `queue/`.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub fn attribute(&self, file: &str) -> Result<String, AttributeError> {
+        with_queue!(self, queue => queue.attribute(file))
+    }
+
+    /// Writes a file of `queue/`.
+    ///
+    /// # Errors
+    /// If the kernel would refuse the text, or what it changes is in use.
+    pub fn set_attribute(&self, now: Now, file: &str, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
+        with_queue!(self, queue => queue.set_attribute(now, file, text, effects))
+    }
+
+    /// Writes a tunable of the scheduler, with the kernel's parsing, clamping and errors.
+    ///
+    /// # Errors
+    /// If there is no such tunable or the kernel would refuse the text.
+    pub fn set_tunable(&self, now: Now, name: &str, text: &str, effects: &mut Effects) -> Result<(), StoreError> {
+        with_queue!(self, queue => queue.set_tunable(now, name, text, effects))
+    }
+}
+
+impl<Sh: Sharing> BlockQueue for AnyQueue<Sh> {
+    type Submission = AnySubmission;
+
+    fn submission(&self, waiter: Waiter) -> AnySubmission {
+        match self {
+            AnyQueue::Mq(queue) => AnySubmission::Mq(queue.submission(waiter)),
+            AnyQueue::Legacy(queue) => AnySubmission::Legacy(queue.submission(waiter)),
+        }
+    }
+
+    /// # Panics
+    /// If the submission was made by a queue of the other kind.
+    #[inline]
+    fn submit<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut AnySubmission, plug: Option<&mut Plug>) -> Submitted {
+        with_queue!(self, queue, submission => queue.submit(cx, submission, plug))
+    }
+
+    /// # Panics
+    /// If the submission was made by a queue of the other kind.
+    fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut AnySubmission) -> Option<Bio> {
+        with_queue!(self, queue, submission => queue.cancel(cx, submission))
+    }
+
+    #[inline]
+    fn flush_plug<E: Env>(&self, cx: &mut Cx<'_, E>, plug: &mut Plug) {
+        with_queue!(self, queue => queue.flush_plug(cx, plug))
+    }
+
+    #[inline]
+    fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
+        with_queue!(self, queue => queue.complete(cx, rq, status))
+    }
+
+    fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
+        with_queue!(self, queue => queue.requeue(cx, rq))
+    }
+
+    #[inline]
+    fn hw_queues(&self) -> u16 {
+        with_queue!(self, queue => queue.hw_queues())
+    }
+
+    #[inline]
+    fn worker_cpu(&self, hctx: HctxId, calls: u32) -> CpuId {
+        with_queue!(self, queue => queue.worker_cpu(hctx, calls))
+    }
+
+    #[inline]
+    fn is_of_run_all(&self, cpu: CpuId, hctx: HctxId) -> bool {
+        with_queue!(self, queue => queue.is_of_run_all(cpu, hctx))
+    }
+
+    #[inline]
+    fn run_hctx<E: Env>(&self, cx: &mut Cx<'_, E>, hctx: HctxId) {
+        with_queue!(self, queue => queue.run_hctx(cx, hctx))
+    }
+
+    fn kick_requeue<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        with_queue!(self, queue => queue.kick_requeue(cx))
+    }
+
+    fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        with_queue!(self, queue => queue.timer(cx))
+    }
+
+    fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        with_queue!(self, queue => queue.scan_timeouts(cx))
+    }
+
+    fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
+        with_queue!(self, queue => queue.timed_out(cx, id))
+    }
+
+    fn window_ended<E: Env>(&self, cx: &mut Cx<'_, E>) {
+        with_queue!(self, queue => queue.window_ended(cx))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hoistway_blk::{Kernel, Local};
+
+    use crate::schedulers::{ALL_SCHEDULERS, all_schedulers};
+
+    #[test]
+    fn a_schedulers_name_decides_the_kind_of_queue_and_its_kernel() {
+        let config =
+            QueueConfig { cpus: 4, hw_queues: 4, schedulers: all_schedulers(), ..QueueConfig::new(Kernel::V6_18) };
+        for scheduler in ALL_SCHEDULERS {
+            let queue: AnyQueue<Local> = AnyQueue::new(&config, scheduler).unwrap();
+            let (hw_queues, kernel) =
+                if config.schedulers.is_legacy(scheduler) { (1, Kernel::series(4, 20)) } else { (4, Kernel::V6_18) };
+            assert_eq!((queue.scheduler(), queue.hw_queues()), (scheduler, hw_queues));
+            assert_eq!(
+                (queue.generation().kernel, config.schedulers.kernel_under(config.kernel, scheduler)),
+                (kernel, kernel)
+            );
+        }
+        let Err(error) = AnyQueue::<Local>::new(&config, "anticipatory") else { panic!("there is no such scheduler") };
+        assert!(
+            error.to_string().starts_with("scheduler: \"anticipatory\" is unknown (expected one of none, "),
+            "{error}"
+        );
+    }
+}
