@@ -22,7 +22,7 @@ pub(super) enum Position {
     /// By its priority and what it is owed.
     Ordinary,
     /// Before all others.
-    AnyQueue,
+    Front,
 }
 
 /// A moment as a tree's key.

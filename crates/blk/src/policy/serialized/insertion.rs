@@ -6,9 +6,9 @@ use crate::request::Rq;
 use crate::request::merge::MergeRules;
 
 use super::Serialized;
+use crate::policy::contention_options::Insertion;
 use crate::policy::request_store::{OwnedPolicy, RequestStore};
 use crate::policy::scheduler::{ElevatorCx, Place};
-use crate::policy::techniques::Insertion;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {

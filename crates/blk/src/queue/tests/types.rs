@@ -1,6 +1,7 @@
 //! BL-49 to BL-52, BL-130: hardware queues for reads alone and for polled I/O.
 
 use super::*;
+use crate::caller::block_queue::Submission as _;
 
 fn types(kernel: Kernel) -> QueueConfig {
     QueueConfig { hw_queues: 2, read_queues: 2, poll_queues: 1, ..config(kernel) }
@@ -106,9 +107,9 @@ fn the_callers_kit_knows_a_queue_by_what_the_queue_itself_can_do() {
     use crate::caller::block_queue::BlockQueue;
     fn submit(bench: &mut Bench, bio: Bio) {
         let mut submission = BlockQueue::submission(&bench.queue, Waiter(1));
-        <Queue<Local> as BlockQueue>::begin(&mut submission, bio.clone());
-        assert_eq!(<Queue<Local> as BlockQueue>::withdraw(&mut submission).map(|bio| bio.sector), Some(bio.sector));
-        <Queue<Local> as BlockQueue>::begin(&mut submission, bio);
+        submission.begin(bio.clone());
+        assert_eq!(submission.withdraw().map(|bio| bio.sector), Some(bio.sector));
+        submission.begin(bio);
         bench.call(|queue, cx, plug| BlockQueue::submit(queue, cx, &mut submission, plug));
     }
     let mut bench = super::wbt::four(Kernel::V6_18, "none");
@@ -141,7 +142,7 @@ fn the_callers_kit_knows_a_queue_by_what_the_queue_itself_can_do() {
     bench.drain();
     bench.queue.set_quiesced(true);
     let mut submission = QueueSubmission::new(read(9000), Waiter(1));
-    <Queue<Local> as BlockQueue>::withdraw(&mut submission);
+    submission.withdraw();
     assert_eq!(bench.call(|queue, cx, _| BlockQueue::cancel(queue, cx, &mut submission)), None, "it has nothing");
     // Who idles for one process goes on with the other's request when its timer comes.
     let limits = Limits { rotational: true, ..Limits::default() };

@@ -193,7 +193,7 @@ fn a_timer_that_was_overtaken_by_another_slot_does_nothing() {
     machine.serve();
     machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(1))));
     assert_eq!((machine.timer_left(), machine.bfq.in_service), (None, None));
-    machine.call(Scheduler::timer);
+    machine.call(|bfq, cx| bfq.on_timer(cx));
     assert!(machine.expirations(1).is_empty());
 }
 

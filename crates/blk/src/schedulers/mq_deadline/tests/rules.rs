@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::bio::Direction;
+use crate::policy::Replayable as _;
 use crate::watch::reason::Reason;
 
 /// What a head insertion must leave alone.
