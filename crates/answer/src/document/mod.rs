@@ -245,12 +245,13 @@ pub enum ReadError {
     },
     /// The document of a search, of a format that this version does not know.
     #[error(
-        "unknown format of a search \"{found:.60}\": this version reads \"{}\"; use the version that wrote the file",
-        crate::tuning::FORMAT
+        "unknown format of a search \"{found:.60}\": this version reads \"{known}\"; use the version that wrote the file"
     )]
     UnknownSearch {
         /// The value of `format`.
         found: String,
+        /// The format that this version reads.
+        known: &'static str,
     },
     /// Broken JSON.
     #[error("the result document cannot be read: {0}")]

@@ -35,7 +35,7 @@ impl Tuning {
         let document: Self = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text))
             .map_err(|error| ReadError::Field { field: error.path().to_string(), error: error.into_inner() })?;
         if document.format != FORMAT {
-            return Err(ReadError::UnknownSearch { found: document.format });
+            return Err(ReadError::UnknownSearch { found: document.format, known: FORMAT });
         }
         Ok(document)
     }

@@ -4,7 +4,6 @@
 mod buckets;
 mod contention_options;
 mod finished;
-mod legacy_hooks;
 mod merge_index;
 mod pending;
 mod replayable;
@@ -15,9 +14,9 @@ mod serialized;
 mod woken;
 
 pub use contention_options::{ContentionOptions, Insertion};
-pub use legacy_hooks::{LegacyHooks, MayQueue};
 pub use replayable::Replayable;
 pub use request_store::{BoxedScheduler, OwnedPolicy, RequestStore};
+pub use scheduler::legacy_hooks::{LegacyHooks, MayQueue};
 pub use scheduler::{
     Choice, Completions, ElevatorCx, Needs, Place, PolicyCx, RequestedActions, Requests, Scheduler, SchedulerEvent,
 };

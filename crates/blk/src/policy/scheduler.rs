@@ -15,9 +15,11 @@ use crate::ground::tunables::{StoreError, Tunable};
 use crate::request::merge::Edge;
 use crate::request::{Request, Rq};
 
-use super::legacy_hooks::LegacyHooks;
+pub(super) mod legacy_hooks;
+
 use super::woken::WokenHctxs;
 use crate::watch::reason::Reason;
+use legacy_hooks::LegacyHooks;
 
 /// The requests that an elevator holds, by id.
 #[derive(Default)]

@@ -168,6 +168,18 @@ impl Visit<'_> for Reader {
         }
     }
 
+    /// Paths in the arguments of attributes, such as `#[error("...", crate::x::Y)]`.
+    fn visit_attribute(&mut self, attribute: &syn::Attribute) {
+        if let syn::Meta::List(list) = &attribute.meta {
+            let text = list.tokens.to_string().replace(" :: ", "::");
+            let is_of_a_path = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+            for word in text.split(|letter| !is_of_a_path(letter)).filter(|word| word.contains("::")) {
+                self.source.named.push(word.split("::").map(str::to_owned).collect());
+            }
+        }
+        syn::visit::visit_attribute(self, attribute);
+    }
+
     fn visit_path(&mut self, path: &syn::Path) {
         let parts: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         if parts.len() > 1 {

@@ -9,7 +9,7 @@
 //! A reader may begin with [`select`] (whose turn is it?), go on with [`serve`] (may it dispatch, and what?),
 //! [`turn`] (how turns begin, end and are charged) and [`insert`], [`complete`] (what arrivals and ends change).
 //! The legacy single queue drives it: allocation ([`lifecycle`]) comes before insertion, the driver's first look
-//! ([`Scheduler::started`](hoistway_blk::Scheduler::started)) behind dispatch, and it is asked for one request at a time,
+//! ([`LegacyHooks::on_started`](hoistway_blk::LegacyHooks::on_started)) behind dispatch, and it is asked for one request at a time,
 //! when the dispatch list is empty.
 
 mod class;

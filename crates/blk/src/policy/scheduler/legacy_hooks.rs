@@ -3,7 +3,7 @@
 use crate::bio::Bio;
 use crate::ground::ids::{HctxId, RqId};
 
-use super::scheduler::{PolicyCx, Scheduler};
+use super::{PolicyCx, Scheduler};
 
 /// By which limits a request may be allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
