@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use hoistway_blk::{
     AttributeError, CgroupId, ConfigError, Hz, Instant, IoContextId, News, Queue, QueueConfig, SECTOR_BYTES, Sector,
-    Submitter,
+    Submitter, Tunable,
 };
 
 use crate::backend::{Backend, Extent, VolumeShape};
@@ -155,6 +155,12 @@ impl Engine {
     pub fn attribute(&self, file: &str) -> Result<String, AttributeError> {
         check_file(file)?;
         self.shared.queue.attribute(file)
+    }
+
+    /// The tunables of the present scheduler: the files under `iosched/`, in their order.
+    #[must_use]
+    pub fn tunables(&self) -> Vec<&'static Tunable> {
+        self.shared.queue.tunables()
     }
 
     /// Writes such a file, and waits until it holds: another scheduler or number of requests when everything that is under

@@ -11,7 +11,7 @@ mod trace_file;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand, ValueHint};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueHint};
 
 /// Which I/O scheduler, with which settings, for my device and my load?
 ///
@@ -30,7 +30,6 @@ enum Command {
     Compare(Box<commands::compare::Arguments>),
     Completions(commands::completions::Arguments),
     Conform(commands::conform::Arguments),
-    Ctl(commands::ctl::Arguments),
     Devices(commands::devices::Arguments),
     Diff(commands::diff::Arguments),
     Explain(commands::explain::Arguments),
@@ -43,9 +42,7 @@ enum Command {
     Run(Box<commands::run::Arguments>),
     Scenarios(commands::scenarios::Arguments),
     Schedulers(commands::schedulers::Arguments),
-    Serve(Box<commands::serve::Arguments>),
     Sweep(commands::sweep::Arguments),
-    Top(commands::top::Arguments),
     Tune(Box<commands::tune::Arguments>),
     Why(commands::why::Arguments),
 }
@@ -62,11 +59,16 @@ pub(crate) enum Ending {
     Interrupted,
 }
 
+/// All commands, those of other programs included.
+fn whole_command() -> clap::Command {
+    commands::server::added_to(Cli::command())
+}
+
 /// The command line as data, for completions and manual pages.
 pub(crate) fn command() -> clap::Command {
     // Shells offer files only where files belong.
     let files = ["job", "device", "host", "virtual_disk", "output", "trace", "fio_logs", "report", "plot"];
-    Cli::command().mut_subcommand("compare", |compare| {
+    whole_command().mut_subcommand("compare", |compare| {
         compare.mut_args(|argument| {
             let is_file = files.contains(&argument.get_id().as_str());
             let has_value = argument.get_action().takes_values();
@@ -92,7 +94,12 @@ fn too_many_threads() -> Option<usize> {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    if let Err(error) = commands::server::execute_if_asked() {
+        let _ = writeln!(std::io::stderr(), "hoistway: {}", printable::text(&told_once(&error)));
+        return ExitCode::from(2);
+    }
+    let parsed = whole_command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => match commands::fio::meant_for_fio(&error) {
             Some(tip) => {
@@ -114,7 +121,6 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
         Command::Conform(arguments) => commands::conform::run(&arguments),
-        Command::Ctl(arguments) => commands::ctl::run(&arguments),
         Command::Devices(arguments) => commands::devices::run(&arguments),
         Command::Diff(arguments) => commands::diff::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
@@ -127,10 +133,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),
-        // Read again there, with the file that it names.
-        Command::Serve(_) => commands::serve::run(),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
-        Command::Top(arguments) => commands::top::run(&arguments),
         Command::Tune(arguments) => commands::tune::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),
     };

@@ -145,8 +145,8 @@ impl Site {
             at_ns: self.engine.now().0,
             exports: self.exports_state(),
         };
-        let names = (self.tunable_names)(state.scheduler());
-        state.tunables = names.into_iter().map(|name| (name.to_owned(), file(&format!("iosched/{name}")))).collect();
+        let names = self.engine.tunables().into_iter().map(|tunable| tunable.name);
+        state.tunables = names.map(|name| (name.to_owned(), file(&format!("iosched/{name}")))).collect();
         state
     }
 

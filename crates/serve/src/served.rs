@@ -198,9 +198,6 @@ impl Default for Bounds {
 /// Told of what happens, one line each.
 pub type Log = Box<dyn Fn(&str) + Send + Sync>;
 
-/// The names of a scheduler's tunables.
-pub type TunableNames = fn(&str) -> Vec<&'static str>;
-
 /// What there is to connect to at a time; the first answers to the empty name, too.
 #[derive(Default)]
 pub struct Offer {
@@ -247,13 +244,11 @@ pub struct Site {
     pub is_draining: AtomicBool,
     /// Whoever wants to know.
     pub log: Log,
-    /// Who knows schedulers.
-    pub tunable_names: TunableNames,
 }
 
 impl Site {
     /// One that offers nothing yet, over an engine whose workers have these doors.
-    pub(crate) fn new(engine: Engine, doors: Doors, bounds: Bounds, log: Log, tunable_names: TunableNames) -> Site {
+    pub(crate) fn new(engine: Engine, doors: Doors, bounds: Bounds, log: Log) -> Site {
         Site {
             engine,
             offer: Mutex::default(),
@@ -265,7 +260,6 @@ impl Site {
             clients: AtomicU64::new(0),
             is_draining: AtomicBool::new(false),
             log,
-            tunable_names,
         }
     }
 

@@ -9,7 +9,7 @@ use hoistway_engine::{Backend, Engine, StartError};
 
 use crate::front_end::FrontEnd;
 use crate::lobby::{Doors, Lobby};
-use crate::served::{Bounds, Log, Site, TunableNames};
+use crate::served::{Bounds, Log, Site};
 use crate::spec::{ExportSpec, SpecError};
 use crate::stop::Stop;
 
@@ -66,14 +66,13 @@ impl Server {
         exports: &[Placed],
         bounds: Bounds,
         log: Log,
-        tunable_names: TunableNames,
     ) -> Result<Server, ServerError> {
         let doors = Doors::new(config.workers)?;
         // A worker looks on where it would sleep, among the sockets.
         let looks_on = Duration::from_nanos(config.spin.0);
         let config = hoistway_engine::Config { spin: Nanos::ZERO, ..config.clone() };
         let engine = Engine::start(&config, Lobby::around(target, doors.clone()).looking_on(looks_on))?;
-        let site = Site::new(engine, doors, bounds, log, tunable_names);
+        let site = Site::new(engine, doors, bounds, log);
         site.remember_defaults();
         site.offer_these(exports)?;
         Ok(Server { site: Arc::new(site) })

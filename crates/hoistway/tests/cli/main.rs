@@ -28,6 +28,7 @@ mod reproduce;
 mod run;
 mod scenarios;
 mod schedulers;
+mod server;
 mod shells;
 mod support;
 mod terminal;

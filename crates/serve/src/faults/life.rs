@@ -78,7 +78,7 @@ impl Life {
             let has_bug = Arc::clone(&has_bug);
             Box::new(move |line: &str| has_bug.store(has_bug.load(Relaxed) || line.contains("a bug of ours"), Relaxed))
         };
-        let site = Arc::new(Site::new(engine, doors, BOUNDS, log, |_| Vec::new()));
+        let site = Arc::new(Site::new(engine, doors, BOUNDS, log));
         *site.tls.lock().unwrap() = Some(Arc::clone(tls));
         let life = Life { site, workers, streams, clock: clock.clone(), has_bug, steps: 0 };
         life.offer(exports);

@@ -9,6 +9,7 @@ mod faults;
 mod guest;
 mod hostile;
 mod life;
+mod lobby;
 mod metrics;
 mod refusals;
 mod running;

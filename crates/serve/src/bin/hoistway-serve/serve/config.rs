@@ -10,13 +10,12 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
-use hoistway_lab::{Surroundings as _, nearest};
 use hoistway_serve::ExportSpec;
+use hoistway_serve_options::ServeOptions;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::Arguments;
-use crate::input::CommandLine;
+use super::target::read_text;
 
 /// What can change while the server runs. All else is fixed when it starts.
 const LIVE: [&str; 4] = ["export", "scheduler", "set", "nr_requests"];
@@ -24,9 +23,12 @@ const LIVE: [&str; 4] = ["export", "scheduler", "set", "nr_requests"];
 /// Before the name of an export in quotes, in errors and where places are kept.
 const EXPORT: &str = "export ";
 
+/// An option that is at least so similar to an unknown one is suggested.
+const LIKE_PERCENT: u32 = 75;
+
 /// All that a server is asked for.
 pub(super) struct Asked {
-    pub(super) arguments: Arguments,
+    pub(super) options: ServeOptions,
     pub(super) exports: Vec<ExportSpec>,
     /// The values of the options that are fixed, by their names.
     pub(super) fixed: BTreeMap<String, Vec<OsString>>,
@@ -35,32 +37,39 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Reads the command line behind `serve`, and the file that it names.
+    /// Reads the command line after `serve` again, and the file that it names.
     pub(super) fn read(line: &[OsString]) -> Result<Asked> {
-        let of_line = parse(line).map_err(|error| anyhow!(first_line(&error)))?;
-        let mut all = Vec::new();
+        let (matches, options) = parse(line).map_err(|error| anyhow!(first_line(&error)))?;
+        Asked::of(line, options, &matches)
+    }
+
+    /// Adds the file that a command line names to what was parsed from that line.
+    pub(super) fn of(line: &[OsString], of_line: ServeOptions, matches_of_line: &ArgMatches) -> Result<Asked> {
         let (mut exports, mut places) = (Vec::new(), BTreeMap::new());
-        if let Some(path) = &of_line.1.config {
-            let bytes = CommandLine::default().read(path).with_context(|| format!("--config {}", path.display()))?;
-            let text = String::from_utf8(bytes).map_err(|_| anyhow!("{}: is no text in UTF-8", path.display()))?;
-            let file = File { path, text: &text };
-            file.read(&mut all, &mut exports, &mut places)?;
-            let (matches, _) = &of_line;
-            places.retain(|option, _| {
-                option.starts_with(EXPORT)
-                    || matches.value_source(&option.replace('-', "_")) != Some(ValueSource::CommandLine)
-            });
-        }
-        all.extend_from_slice(line);
-        let (matches, arguments) = parse(&all).map_err(|error| anyhow!(first_line(&error)))?;
-        for text in &arguments.export {
+        let (options, matches) = match of_line.config.clone() {
+            None => (of_line, matches_of_line.clone()),
+            Some(path) => {
+                let text = read_text(&path).with_context(|| format!("--config {}", path.display()))?;
+                let mut all = Vec::new();
+                File { path: &path, text: &text }.read(&mut all, &mut exports, &mut places)?;
+                places.retain(|option, _| {
+                    let is_of_line = |id| matches_of_line.value_source(id) == Some(ValueSource::CommandLine);
+                    option.starts_with(EXPORT) || !is_of_line(&option.replace('-', "_"))
+                });
+                // Later options override earlier ones, so the line has the last word.
+                all.extend_from_slice(line);
+                let (matches, options) = parse(&all).map_err(|error| anyhow!(first_line(&error)))?;
+                (options, matches)
+            }
+        };
+        for text in &options.export {
             exports.push(ExportSpec::parse(text).with_context(|| format!("--export {text}"))?);
         }
         if exports.is_empty() {
             exports.push(ExportSpec::default());
         }
-        exports.iter_mut().for_each(|spec| spec.read_only |= arguments.read_only);
-        if let Some(path) = &arguments.vhost_user
+        exports.iter_mut().for_each(|spec| spec.read_only |= options.read_only);
+        if let Some(path) = &options.vhost_user
             && let Some(other) = exports[0].vhost_user.replace(path.clone())
         {
             bail!("--vhost-user {}: the first export has vhost-user={} already", path.display(), other.display());
@@ -71,7 +80,7 @@ impl Asked {
                 fixed.insert(format!("vhost-user of export {name:?}"), vec![path.into()]);
             }
         }
-        Ok(Asked { arguments, exports, fixed, places })
+        Ok(Asked { options, exports, fixed, places })
     }
 
     /// Puts in front of an error of an option where the file says that.
@@ -105,13 +114,13 @@ impl Asked {
 }
 
 fn command() -> Command {
-    Arguments::augment_args(Command::new("serve")).no_binary_name(true).args_override_self(true)
+    ServeOptions::augment_args(Command::new("serve")).no_binary_name(true).args_override_self(true)
 }
 
-fn parse(line: &[OsString]) -> Result<(ArgMatches, Arguments), clap::Error> {
+fn parse(line: &[OsString]) -> Result<(ArgMatches, ServeOptions), clap::Error> {
     let matches = command().try_get_matches_from(line)?;
-    let arguments = Arguments::from_arg_matches(&matches)?;
-    Ok((matches, arguments))
+    let options = ServeOptions::from_arg_matches(&matches)?;
+    Ok((matches, options))
 }
 
 fn first_line(error: &clap::Error) -> String {
@@ -120,7 +129,7 @@ fn first_line(error: &clap::Error) -> String {
 }
 
 fn fixed(matches: &ArgMatches) -> BTreeMap<String, Vec<OsString>> {
-    let ids = matches.ids().map(clap::Id::as_str).filter(|id| !LIVE.contains(id) && *id != "Arguments");
+    let ids = matches.ids().map(clap::Id::as_str).filter(|id| !LIVE.contains(id) && *id != "ServeOptions");
     let values = |id| matches.get_raw(id).map(|values| values.map(OsString::from).collect()).unwrap_or_default();
     ids.map(|id| (id.replace('_', "-"), values(id))).collect()
 }
@@ -244,6 +253,8 @@ fn text(value: &DeValue<'_>) -> Option<String> {
 
 fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<_> = known.collect();
-    let hint = nearest::hint(name, known.iter().copied());
+    let likeness = |option: &&&str| (strsim::jaro_winkler(option, name) * 100.0) as u32;
+    let nearest = known.iter().max_by_key(likeness).filter(|option| likeness(option) >= LIKE_PERCENT);
+    let hint = nearest.map(|option| format!("did you mean \"{option}\"? ")).unwrap_or_default();
     format!("unknown option `{name}` ({hint}expected one of {}, [[export]])", known.join(", "))
 }

@@ -13,7 +13,7 @@ fn a_panic_ends_the_guest_that_it_happened_for_and_its_disk_can_be_had_again() {
     let exports = [export("name=calm,size=8M"), export("name=wild,offset=8M")];
     let log = Box::new(|line: &str| assert!(!line.contains("without a place for its status"), "as it was asked to"));
     let target = Box::new(Target::new(16 << 20));
-    let server = Server::start(&Config::default(), target, &exports, Bounds::default(), log, |_| Vec::new()).unwrap();
+    let server = Server::start(&Config::default(), target, &exports, Bounds::default(), log).unwrap();
     let listen = |name: &str| Box::new(GuestListener::new(&path(name), name).unwrap()) as Box<dyn FrontEnd>;
     let (front_ends, stop) = ([listen("calm"), listen("wild")], Stop::new().unwrap());
     std::thread::scope(|scope| {

@@ -1,14 +1,14 @@
 //! Loads a server of vhost-user-blk, ours or another, as one guest with one queue would: random reads of 4 KiB, so many at
 //! a time, waiting for interrupts. Prints how many there were a second.
 //!
-//! `cargo run --profile server --example vhost_user_load -- SOCKET DEPTH SECONDS`
+//! `cargo run --profile server -p hoistway-serve --example vhost_user_load -- SOCKET DEPTH SECONDS`
 #![allow(dead_code, reason = "the tests' client, of which a load needs a part")]
 
-#[path = "../tests/serve/guest/client.rs"]
+#[path = "../tests/guest/client.rs"]
 mod client;
-#[path = "../tests/serve/guest/memory.rs"]
+#[path = "../tests/guest/memory.rs"]
 mod memory;
-#[path = "../tests/serve/guest/ring.rs"]
+#[path = "../tests/guest/ring.rs"]
 mod ring;
 
 use std::path::Path;

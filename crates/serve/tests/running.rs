@@ -117,7 +117,7 @@ impl Drop for Running {
 
 /// The binary.
 pub(crate) fn hoistway() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_hoistway"))
+    Command::new(env!("CARGO_BIN_EXE_hoistway-serve"))
 }
 
 /// Whether a program is there that we compare ourselves with. Without it a test says so and ends; in CI that is an error.

@@ -161,7 +161,7 @@ fn whoever_asks_for_something_else_is_told_so_and_it_goes_on() {
 #[test]
 fn only_an_address_of_this_machine_will_do() {
     for (address, said) in [
-        ("0.0.0.0:9809", "--metrics 0.0.0.0:9809: anybody could read it"),
+        ("0.0.0.0:9809", "--metrics 0.0.0.0:9809: other machines could read it"),
         ("localhost:9809", "invalid value 'localhost:9809'"),
     ] {
         let arguments = ["serve", "--target", "mem:1M", "--socket", "/nonexistent/s", "--metrics", address];
@@ -182,7 +182,7 @@ fn only_an_address_of_this_machine_will_do() {
 fn the_dashboard_asks_for_figures_that_there_are() {
     let server = Running::start(&["--target", "mem:1M", "--metrics", "127.0.0.1:0"]);
     let text = scraped(&server);
-    let dashboard: serde_json::Value = serde_json::from_str(include_str!("../../../../docs/grafana.json")).unwrap();
+    let dashboard: serde_json::Value = serde_json::from_str(include_str!("../../../docs/grafana.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
     let asked = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
     let asked = asked.map(|target| target["expr"].as_str().unwrap().to_owned());

@@ -261,14 +261,14 @@ fn what_is_wrong_in_a_file_is_said_with_its_line() {
     }
     fs::write(&file, [0xff, 0xfe]).unwrap();
     let complaint = refused(&hoistway().args(["serve", "--config"]).arg(&file).output().unwrap());
-    assert!(complaint.contains("serve.toml: is no text in UTF-8"), "{complaint}");
+    assert!(complaint.contains("serve.toml: is not UTF-8 text"), "{complaint}");
     let complaint = refused(&hoistway().args(["serve", "--config", "/nonexistent.toml"]).output().unwrap());
     assert!(complaint.contains("--config /nonexistent.toml"), "{complaint}");
 }
 
 #[test]
 fn the_example_of_the_documentation_works() {
-    let page = include_str!("../../../../docs/serve-operation.md");
+    let page = include_str!("../../../docs/serve-operation.md");
     let (_, rest) = page.split_once("```toml\n").expect("there is an example");
     let (example, _) = rest.split_once("```").unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -76,7 +76,7 @@ fn libnbd_finds_what_a_byte_array_would_have() {
         eprintln!("skipped: python3-libnbd is not installed");
         return;
     }
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/serve/model.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/model.py");
     for (seed, scheduler) in SCHEDULERS.into_iter().enumerate() {
         let server = Running::start(&["--target", "mem:2M", "--scheduler", scheduler, "--workers", "2"]);
         succeeded(python, &[script, &server.uri(""), &seed.to_string(), "2000"]);
@@ -152,7 +152,7 @@ fn fio_verifies_what_it_wrote_under_every_scheduler_and_when_they_change() {
     for scheduler in SCHEDULERS {
         let server = Running::start(&["--target", "mem:24M", "--scheduler", scheduler, "--workers", "2"]);
         verify(&server, scheduler);
-        assert!(server.end().contains("ended\nSome(0)"));
+        assert!(server.end().contains("stopped\nSome(0)"));
     }
     let server = Running::start(&["--target", "mem:24M"]);
     std::thread::scope(|scope| {

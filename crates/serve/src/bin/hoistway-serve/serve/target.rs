@@ -1,18 +1,22 @@
 //! What is served.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use hoistway_blk::SECTOR_BYTES;
-use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated};
+use hoistway_device::Preset;
+use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated, Target};
 use hoistway_serve::ExportSpec;
+use hoistway_serve_options::ServeOptions;
 
-use super::{Arguments, say};
-use crate::commands::run::target::{EXPECTED, Target};
-use crate::input::CommandLine;
+use super::say;
 
 /// So that one's own device file with random parts is the same each time.
 const DEVICE_SEED: u64 = 1;
+/// Longest configuration file or device preset.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
 
 /// What volumes a target has, for people who write exports.
 pub(super) enum Volumes {
@@ -28,7 +32,7 @@ impl Volumes {
         let volume = |export: &ExportSpec| match (self, &export.path) {
             (Volumes::Target, None) => Ok(0),
             (Volumes::Target, Some(_)) => bail!("--export name={}: path= and --target exclude each other", export.name),
-            (Volumes::Own(_), None) => bail!("--target is missing ({EXPECTED}), or path= of each --export"),
+            (Volumes::Own(_), None) => bail!("--target is missing ({}), or path= of each --export", Target::EXPECTED),
             (Volumes::Own(paths), Some(path)) => {
                 let known = paths.iter().position(|other| other == path);
                 known.with_context(|| {
@@ -45,10 +49,11 @@ impl Volumes {
 }
 
 /// Opens the target, or the files of the exports' own: each of them once, however many exports are on it.
-pub(super) fn open(arguments: &Arguments, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
-    let target = arguments.target.as_deref();
-    let parsed = target.map(|target| Target::parse(target, &CommandLine::default())).transpose()?;
-    if let Some(data) = &arguments.data
+pub(super) fn open(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
+    let target = options.target.as_deref();
+    let parse = |target| Target::parse(target).map_err(|why| anyhow!("--target {target}: {why}"));
+    let parsed = target.map(parse).transpose()?;
+    if let Some(data) = &options.data
         && !matches!(parsed, Some(Target::Simulated(_)))
     {
         bail!(
@@ -56,28 +61,48 @@ pub(super) fn open(arguments: &Arguments, exports: &[ExportSpec]) -> Result<(Box
             data.display()
         );
     }
-    let (Some(target), Some(parsed)) = (target, parsed) else { return open_own(arguments, exports) };
+    let (Some(target), Some(parsed)) = (target, parsed) else { return open_own(options, exports) };
     Volumes::Target.of(exports)?;
     let backend: Box<dyn Backend> = match &parsed {
         Target::Memory(bytes) => Box::new(Memory::new(*bytes)),
         Target::Null(bytes) => Box::new(Null::new(bytes / SECTOR_BYTES)),
-        Target::Simulated(preset) => {
+        Target::Simulated(name) => {
+            let preset = preset(name).with_context(|| format!("--target {target}"))?;
             let device = Simulated::new(preset.build(DEVICE_SEED));
-            match &arguments.data {
+            match &options.data {
                 Some(path) => Box::new(device.in_file(path).context("--data")?),
                 None => Box::new(device),
             }
         }
         Target::File(path) | Target::Block(path) => {
             check_kind(&parsed, path)?;
-            let spec = FileSpec { read_only: arguments.read_only, ..FileSpec::new(path) };
-            Box::new(open_files(arguments, &[spec]).with_context(|| format!("--target {target}"))?)
+            let spec = FileSpec { read_only: options.read_only, ..FileSpec::new(path) };
+            Box::new(open_files(options, &[spec]).with_context(|| format!("--target {target}"))?)
         }
     };
     Ok((backend, Volumes::Target))
 }
 
-fn open_own(arguments: &Arguments, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
+/// A built-in preset, or one from a TOML file.
+fn preset(name: &str) -> Result<Preset> {
+    if !name.ends_with(".toml") && !name.contains('/') {
+        return Ok(Preset::builtin(name)?);
+    }
+    Ok(Preset::from_toml(&read_text(Path::new(name))?, name)?.without_borrowed_claims())
+}
+
+/// Reads a text file, or a pipe.
+pub(super) fn read_text(path: &Path) -> Result<String> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes));
+    read.map_err(|error| anyhow!("cannot be read: {error}"))?;
+    if bytes.len() as u64 > TEXT_BYTES_MAX {
+        bail!("is longer than 1 MiB");
+    }
+    String::from_utf8(bytes).map_err(|_| anyhow!("is not UTF-8 text"))
+}
+
+fn open_own(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for path in exports.iter().filter_map(|export| export.path.as_ref()) {
         if !paths.contains(path) {
@@ -90,11 +115,11 @@ fn open_own(arguments: &Arguments, exports: &[ExportSpec]) -> Result<(Box<dyn Ba
         |path: &PathBuf| exports.iter().all(|export| export.read_only || export.path.as_ref() != Some(path));
     let specs: Vec<_> =
         paths.iter().map(|path| FileSpec { read_only: only_read(path), ..FileSpec::new(path) }).collect();
-    Ok((Box::new(open_files(arguments, &specs).context("--export path=")?), volumes))
+    Ok((Box::new(open_files(options, &specs).context("--export path=")?), volumes))
 }
 
-fn open_files(arguments: &Arguments, specs: &[FileSpec]) -> Result<Files> {
-    let files = Files::open(specs)?.with_fixed_buffers(arguments.fixed_buffers, usize::from(arguments.workers));
+fn open_files(options: &ServeOptions, specs: &[FileSpec]) -> Result<Files> {
+    let files = Files::open(specs)?.with_fixed_buffers(options.fixed_buffers, usize::from(options.workers));
     files.notes().iter().for_each(|note| say(note));
     Ok(files)
 }

@@ -25,7 +25,7 @@ pub(super) fn watch(stop: Stop, can_reload: bool) -> Result<Receiver<()>> {
                 // Between the first signal and the end nothing is changed any more.
                 None if signal == SIGHUP => {}
                 None => {
-                    say("ended at once");
+                    say("second signal: exiting at once");
                     log::end();
                     std::process::exit(130);
                 }

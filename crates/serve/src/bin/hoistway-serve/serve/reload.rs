@@ -11,21 +11,22 @@ use super::config::Asked;
 use super::log::say;
 use super::systemd::{self, News};
 use super::target::Volumes;
+use super::tls_files;
 
 /// How a server should work, over these volumes.
 pub(super) fn wanted(asked: &Asked, volumes: &Volumes) -> Result<Wanted> {
-    let Asked { arguments, exports, .. } = asked;
+    let Asked { options, exports, .. } = asked;
     let on = volumes.of(exports)?;
     let exports = exports.iter().cloned().zip(on).map(|(spec, volume)| Placed { spec, volume }).collect();
     let mut settings = Vec::new();
-    settings.extend(arguments.nr_requests.map(|requests| ("nr_requests".to_owned(), requests.to_string())));
-    for setting in &arguments.set {
+    settings.extend(options.nr_requests.map(|requests| ("nr_requests".to_owned(), requests.to_string())));
+    for setting in &options.set {
         let (key, value) = setting.split_once('=').filter(|(key, _)| key.contains('.')).with_context(|| {
-            format!("--set {setting}: expected SCHEDULER.TUNABLE=VALUE, as {}.NAME=VALUE", arguments.scheduler)
+            format!("--set {setting}: expected SCHEDULER.TUNABLE=VALUE, as {}.NAME=VALUE", options.scheduler)
         })?;
         settings.push((key.to_owned(), value.to_owned()));
     }
-    Ok(Wanted { exports, scheduler: arguments.scheduler.clone(), settings })
+    Ok(Wanted { exports, scheduler: options.scheduler.clone(), settings })
 }
 
 /// Reads the configuration again, as it was read at the start.
@@ -45,7 +46,7 @@ impl Reloader {
 
     /// Whether there is anything to read.
     pub(super) fn can_reload(&self) -> bool {
-        self.started.arguments.config.is_some()
+        self.started.options.config.is_some()
     }
 
     /// All of the new configuration holds, or none of it; either way there is one line in the log.
@@ -60,18 +61,18 @@ impl Reloader {
     }
 
     fn try_to(&self, site: &Site) -> Result<Vec<String>> {
-        check("--config", self.started.arguments.config.as_deref())?;
+        check("--config", self.started.options.config.as_deref())?;
         let asked = Asked::read(&self.line)?;
         if let Some(option) = asked.differs_in(&self.started) {
             bail!("{option} stays as it is while the server runs (a restart changes it)");
         }
-        let options = &asked.arguments;
+        let options = &asked.options;
         for (option, file) in
             [("--tls-cert", &options.tls_cert), ("--tls-key", &options.tls_key), ("--tls-ca", &options.tls_ca)]
         {
             check(option, file.as_deref())?;
         }
-        let read = options.tls_files()?.map(|files| files.read().context("TLS")).transpose()?;
+        let read = tls_files(options)?.map(|files| files.read().context("TLS")).transpose()?;
         let mut held = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = if *held == read { None } else { read };
         let config = changed.as_ref().map(|texts| texts.config().context("TLS")).transpose()?;

@@ -4,6 +4,8 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
+use hoistway_engine::{FileSpec, Files};
+
 use crate::running::{Running, hoistway};
 use crate::wire::Client;
 
@@ -90,23 +92,25 @@ fn a_file_that_is_served_is_nobody_elses_until_the_server_has_ended_however_that
     let folder = tempfile::tempdir().unwrap();
     std::fs::File::create(folder.path().join("disk")).unwrap().set_len(1 << 20).unwrap();
     let disk = folder.path().join("disk").display().to_string();
-    let job = folder.path().join("job.fio");
-    std::fs::write(&job, "[x]\ndirect=1\nrw=write\nbs=4k\nsize=4k\n").unwrap();
-    let (job, target) = (job.display().to_string(), format!("file:{disk}"));
+    let target = format!("file:{disk}");
     let refused = |arguments: &[&str]| {
         let output = hoistway().args(arguments).output().unwrap();
         let complaint = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {complaint}");
         assert!(complaint.contains("is in use by another program") && complaint.contains(&disk), "{complaint}");
     };
+    let refused_to_engines = || {
+        let error = Files::open(&[FileSpec::new(&disk)]).err().unwrap().to_string();
+        assert!(error.contains("is in use by another program"), "{error}");
+    };
     let elsewhere = format!("{disk}.sock");
     let server = Running::start_in(folder, &["--target", &target]);
     refused(&["serve", "--target", &target, "--socket", &elsewhere]);
     refused(&["serve", "--target", &target, "--read-only", "--socket", &elsewhere]);
-    refused(&["run", &job, "--target", &target, "--force"]);
+    refused_to_engines();
     let server = Running::start_in(server.killed(), &["--target", &target, "--read-only"]);
     let other = Running::start(&["--target", &target, "--read-only"]);
-    refused(&["run", &job, "--target", &target, "--force"]);
+    refused_to_engines();
     let again = format!("path={disk},read-only");
     assert!(Running::start(&["--export", &again]).end().ends_with("Some(0)"));
     assert!(other.end().ends_with("Some(0)") && server.end().ends_with("Some(0)"));

@@ -3,7 +3,7 @@
 mod screen;
 
 use std::io::{self, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver};
@@ -11,37 +11,20 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use clap::Args;
 use hoistway_serve::{Answer, Ask, State, ask};
+use hoistway_serve_options::TopOptions;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{DefaultTerminal, Frame};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-
-use crate::Ending;
-
-/// Shows a running `hoistway serve --control PATH`: for each export what its clients do, how long they wait, how much of it
-/// waits where, and its share beside its weight.
-///
-/// q, Escape or Ctrl-C ends it. `hoistway ctl show` prints the same figures once.
-#[derive(Args, Debug)]
-#[command(verbatim_doc_comment)]
-pub(crate) struct Arguments {
-    /// The control socket of the server.
-    #[arg(long, value_name = "PATH")]
-    control: PathBuf,
-    /// Seconds between two looks.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
-    every: u64,
-}
 
 /// How long a server may take to say how it stands.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Signals and what the server says are looked for this often.
 const GLANCE: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+pub(crate) fn run(options: &TopOptions) -> Result<()> {
     // Before the screen is taken, so that a wrong path is one sentence.
-    let first = look(&arguments.control)?;
+    let first = look(&options.control)?;
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         bail!("top needs a terminal (hoistway ctl show prints the figures once)");
     }
@@ -50,9 +33,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         signal_hook::flag::register(signal, Arc::clone(&is_over))?;
     }
     let mut terminal = ratatui::try_init().context("the terminal")?;
-    let shown = show(&mut terminal, first, &looks(arguments), &is_over);
+    let shown = show(&mut terminal, first, &looks(options), &is_over);
     ratatui::try_restore().context("the terminal")?;
-    shown.map(|()| Ending::Done)
+    shown
 }
 
 fn look(control: &Path) -> Result<State> {
@@ -63,9 +46,9 @@ fn look(control: &Path) -> Result<State> {
 }
 
 /// Looks again and again, until the server has gone. In a thread of its own: a server that does not answer keeps nobody from leaving.
-fn looks(arguments: &Arguments) -> Receiver<Result<State>> {
+fn looks(options: &TopOptions) -> Receiver<Result<State>> {
     let (sender, looks) = mpsc::sync_channel(1);
-    let (control, every) = (arguments.control.clone(), Duration::from_secs(arguments.every));
+    let (control, every) = (options.control.clone(), Duration::from_secs(options.every));
     thread::spawn(move || {
         loop {
             thread::sleep(every);

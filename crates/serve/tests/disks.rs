@@ -103,7 +103,7 @@ fn a_full_disk_is_told_to_who_writes_there_and_when_there_is_space_again_it_is_w
     let script =
         format!("{prepare} && dd if=/dev/zero of={place}/small/ballast bs=1M count=1 status=none && exec \"$@\"");
     let mut command = Command::new("unshare");
-    command.args(space).args(["sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_hoistway"), "serve"]);
+    command.args(space).args(["sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_hoistway-serve"), "serve"]);
     command.args(["--export", &format!("name=full,path={place}/small/disk")]);
     command.args(["--export", &format!("name=other,path={place}/other")]);
     command.args(["--socket", &format!("{place}/nbd.sock"), "--control", &format!("{place}/control.sock")]);
@@ -176,7 +176,7 @@ fn a_server_that_may_not_lock_memory_says_so_and_serves_all_the_same() {
     let mut command = Command::new(if is_root { "setpriv" } else { "env" });
     // Without this right the limit is one for root, too.
     command.args(is_root.then_some("--bounding-set=-ipc_lock"));
-    command.args(["prlimit", "--memlock=65536:65536", env!("CARGO_BIN_EXE_hoistway"), "serve"]);
+    command.args(["prlimit", "--memlock=65536:65536", env!("CARGO_BIN_EXE_hoistway-serve"), "serve"]);
     command.args(["--target", &format!("file:{place}/disk"), "--socket", &format!("{place}/nbd.sock")]);
     let server = Running::launch(folder, command);
     let done = said(&qemu_io(&[], &["write -P 5 0 64k", "flush", "read -P 5 0 64k"], &server.uri("")));

@@ -1,5 +1,4 @@
-//! The log, on standard error. A line waits here until it is written: who has something to say has clients to serve, and a pipe
-//! whose reader reads no more takes nothing.
+//! The log, on standard error. A thread of its own writes it, so that a slow reader of standard error never blocks a client.
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -10,22 +9,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::printable;
+use crate::text::one_line;
 
-/// Lines that may wait; what comes beyond them is counted, and lost.
+/// Lines that may be queued; further ones are counted and dropped.
 const LINES_MAX: usize = 4096;
-/// How long the end waits for what has been said before.
-const FAREWELL_MAX: Duration = Duration::from_secs(1);
+/// How long the server waits at its end for queued lines to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 static LINES: OnceLock<SyncSender<String>> = OnceLock::new();
 static WAITING: AtomicU64 = AtomicU64::new(0);
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Begins it, in a thread of its own.
+/// Starts the thread that writes the log.
 pub(super) fn begin() -> Result<()> {
     let (sender, lines) = sync_channel(LINES_MAX);
     thread::Builder::new().name("log".into()).spawn(move || write_all(&lines))?;
-    // Who begins it twice has it already.
+    // A second start is no error.
     let _ = LINES.set(sender);
     Ok(())
 }
@@ -36,17 +35,17 @@ fn write_all(lines: &Receiver<String>) {
         WAITING.fetch_sub(1, Relaxed);
         let lost = LOST.swap(0, Relaxed);
         if lost > 0 {
-            write(&format!("{lost} lines of this log were lost: nobody read it"));
+            write(&format!("dropped {lost} log lines: stderr reader too slow"));
         }
     }
 }
 
 fn write(line: &str) {
-    // Not `eprintln!`: that panics if nobody reads standard error any more. One line is one, whatever somebody has named.
-    let _ = writeln!(std::io::stderr(), "hoistway: {}", printable::text(&line.replace('\n', "\u{240a}")));
+    // `eprintln!` would panic if standard error is closed.
+    let _ = writeln!(std::io::stderr(), "hoistway-serve: {}", one_line(line));
 }
 
-/// Says it as soon as it can be said, and does not wait for that.
+/// Queues a line; never blocks.
 pub(super) fn say(what: &str) {
     let Some(lines) = LINES.get() else { return write(what) };
     WAITING.fetch_add(1, Relaxed);
@@ -56,9 +55,9 @@ pub(super) fn say(what: &str) {
     }
 }
 
-/// Waits a moment for what has been said.
+/// Waits a moment for queued lines to be written.
 pub(super) fn end() {
-    let until = Instant::now() + FAREWELL_MAX;
+    let until = Instant::now() + FLUSH_TIMEOUT;
     while WAITING.load(Relaxed) > 0 && Instant::now() < until {
         thread::sleep(Duration::from_millis(1));
     }

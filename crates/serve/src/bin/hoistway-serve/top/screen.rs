@@ -134,7 +134,7 @@ impl Rates {
 fn cells(export: &ExportState, rates: Option<&Rates>, all_bytes: f64) -> Vec<String> {
     let name = if export.name.is_empty() { "(all)" } else { &export.name };
     let mut cells = vec![
-        crate::printable::text(name).to_string(),
+        crate::text::one_line(name),
         export.connections.to_string(),
         export.in_flight.to_string(),
         export.held_back.to_string(),

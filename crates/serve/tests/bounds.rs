@@ -85,7 +85,7 @@ fn a_signal_ends_it_when_what_is_under_way_is_answered_and_a_second_one_at_once(
     let mut rest = Vec::new();
     client.read_to_end(&mut rest).unwrap();
     assert!(rest.chunks(16).any(|answer| answer[4..8] == [0, 0, 0, 108]), "{rest:?}");
-    assert!(server.ended().ends_with("hoistway: ended\nSome(0)"));
+    assert!(server.ended().ends_with("hoistway-serve: stopped\nSome(0)"));
 
     let mut server = Running::start(&["--target", "mem:64M"]);
     let mut deaf = server.connect();
@@ -93,7 +93,7 @@ fn a_signal_ends_it_when_what_is_under_way_is_answered_and_a_second_one_at_once(
     deaf.write_all(b"\x25\x60\x95\x13\0\0\0\0abcdefgh\0\0\0\0\0\0\0\0\x02\0\0\0").unwrap();
     server.wait_until("it begins", |server| server.log().contains("begins on export"));
     kill_process(server.id(), Signal::TERM).unwrap();
-    server.wait_until("it drains", |server| server.log().contains("no more clients"));
+    server.wait_until("it drains", |server| server.log().contains("shutting down: refusing new connections"));
     kill_process(server.id(), Signal::INT).unwrap();
-    assert!(server.ended().ends_with("ended at once\nSome(130)"));
+    assert!(server.ended().ends_with("second signal: exiting at once\nSome(130)"));
 }

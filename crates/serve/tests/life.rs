@@ -28,7 +28,7 @@ fn sockets_of_systemd_are_served_and_it_is_told_when_that_begins_and_ends() {
     // As systemd does: the socket is descriptor 3, and the process knows that it is meant.
     let mut command = Command::new("sh");
     let hand_over = "exec 3<&0 </dev/null; LISTEN_PID=$$; export LISTEN_PID; exec \"$0\" \"$@\"";
-    command.args(["-c", hand_over]).arg(env!("CARGO_BIN_EXE_hoistway")).args(["serve", "--config"]);
+    command.args(["-c", hand_over]).arg(env!("CARGO_BIN_EXE_hoistway-serve")).args(["serve", "--config"]);
     command.arg(folder.path().join("serve.toml")).stdin(Stdio::from(OwnedFd::from(listener)));
     command.env("LISTEN_FDS", "1").env("NOTIFY_SOCKET", &notify);
     let mut server = Running::launch(folder, command);
@@ -60,7 +60,7 @@ fn a_descriptor_that_is_no_listening_stream_is_refused() {
     ] {
         let mut command = Command::new("sh");
         let hand_over = "exec 3<&0 </dev/null; LISTEN_PID=$$; export LISTEN_PID; exec \"$0\" \"$@\"";
-        command.args(["-c", hand_over]).arg(env!("CARGO_BIN_EXE_hoistway")).args(["serve", "--target", "mem:1M"]);
+        command.args(["-c", hand_over]).arg(env!("CARGO_BIN_EXE_hoistway-serve")).args(["serve", "--target", "mem:1M"]);
         command.stdin(Stdio::from(socket)).env("LISTEN_FDS", count).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let until = Instant::now() + Duration::from_secs(30);
@@ -103,7 +103,7 @@ fn what_does_not_end_in_time_does_not_keep_the_server() {
     kill_process(server.id(), Signal::TERM).unwrap();
     let log = server.ended();
     assert!(
-        log.contains("ended though 1 clients had something under way after 0 s") && log.ends_with("Some(1)"),
+        log.contains("grace period of 0 s expired with 1 client still busy; exiting") && log.ends_with("Some(1)"),
         "{log}"
     );
     assert!(!server.socket().exists());
@@ -113,7 +113,7 @@ fn what_does_not_end_in_time_does_not_keep_the_server() {
 fn without_a_configuration_a_hang_up_is_the_end() {
     let mut server = Running::start(&["--target", "mem:1M"]);
     kill_process(server.id(), Signal::HUP).unwrap();
-    assert!(server.ended().ends_with("ended\nSome(0)"));
+    assert!(server.ended().ends_with("stopped\nSome(0)"));
 }
 
 #[test]
@@ -153,6 +153,6 @@ fn nobody_can_become_somebody_whom_the_system_does_not_know() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(
         (output.status.code(), said.as_str()),
-        (Some(2), "hoistway: --user no-such-user: there is no such user\n")
+        (Some(2), "hoistway-serve: --user no-such-user: there is no such user\n")
     );
 }
