@@ -54,6 +54,7 @@ mod request;
 mod resident;
 mod ring;
 mod slots;
+mod target;
 mod wake;
 mod worker;
 
@@ -70,5 +71,6 @@ pub use handler::{Answers, AnswersHandler, Handler, answers};
 pub use memory::{BUFFER_ALIGN, Buffer, RawSegment, Segments};
 pub use request::{Completion, Errno, Operation, Request, TRANSFER_BYTES_MAX};
 pub use resident::{Resident, Turn};
+pub use target::{Target, parse_fixed_buffers, parse_size};
 pub use wake::{Parker, Wake};
 pub use worker::{Stepped, Worker};

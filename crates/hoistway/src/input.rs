@@ -117,7 +117,7 @@ fn option(field: Field) -> &'static str {
         Field::ReadQueues => "--read-queues",
         Field::PollQueues => "--poll-queues",
         Field::SharedTags => "--shared-tags",
-        Field::Techniques => "--techniques",
+        Field::ContentionOptions => "--techniques",
         Field::Writes => "--at",
         Field::IoMax => "--io-max",
         Field::IoPrioClass => "--io-prio-class",

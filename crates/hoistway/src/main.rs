@@ -27,7 +27,6 @@ enum Command {
     Calibrate(Box<commands::calibrate::Arguments>),
     Compare(Box<commands::compare::Arguments>),
     Completions(commands::completions::Arguments),
-    Ctl(commands::ctl::Arguments),
     Devices(commands::devices::Arguments),
     Diff(commands::diff::Arguments),
     Explain(commands::explain::Arguments),
@@ -39,9 +38,7 @@ enum Command {
     Run(Box<commands::run::Arguments>),
     Scenarios(commands::scenarios::Arguments),
     Schedulers(commands::schedulers::Arguments),
-    Serve(Box<commands::serve::Arguments>),
     Sweep(commands::sweep::Arguments),
-    Top(commands::top::Arguments),
     Tune(Box<commands::tune::Arguments>),
     Why(commands::why::Arguments),
 }
@@ -101,7 +98,6 @@ fn main() -> ExitCode {
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
-        Command::Ctl(arguments) => commands::ctl::run(&arguments),
         Command::Devices(arguments) => commands::devices::run(&arguments),
         Command::Diff(arguments) => commands::diff::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
@@ -113,10 +109,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),
-        // Read again there, with the file that it names.
-        Command::Serve(_) => commands::serve::run(),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
-        Command::Top(arguments) => commands::top::run(&arguments),
         Command::Tune(arguments) => commands::tune::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),
     };

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use hoistway_blk::{IoPriority, PriorityClass};
 use hoistway_cgroup::IoMax;
+use hoistway_engine::parse_size;
 use hoistway_nbd::wire::STRING_BYTES_MAX;
 
 use crate::served::Settings;
@@ -27,7 +28,7 @@ pub struct ExportSpec {
     pub offset: u64,
     /// Its length in bytes; `None` for all that there is.
     pub size: Option<u64>,
-    /// Whether nobody may write.
+    /// Whether it is read-only.
     pub read_only: bool,
     /// Weight and priority.
     pub settings: Settings,
@@ -139,7 +140,7 @@ impl ExportSpec {
 /// The settings that can change while a server runs.
 pub const SETTINGS: &str = "weight=, ioprio=, max-iops=, max-bps=, riops=, wiops=, rbps=, wbps=";
 
-/// Takes one of them. Answers whether there is one of that name.
+/// Applies one of them. Returns whether there is one of that name.
 ///
 /// # Errors
 /// If the value is none of its values.
@@ -195,25 +196,6 @@ pub fn ioprio_text(ioprio: IoPriority) -> String {
         PriorityClass::Idle => "idle".into(),
         PriorityClass::BestEffort | PriorityClass::None => format!("be/{}", ioprio.level()),
     }
-}
-
-/// A number of bytes: `4096`, `512K`, `10G`, `10GiB`, in powers of 1024.
-///
-/// # Errors
-/// If it is none, in words.
-pub fn parse_size(text: &str) -> Result<u64, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit.to_ascii_lowercase().as_str() {
-        "" => Some(0),
-        "k" | "kib" => Some(10),
-        "m" | "mib" => Some(20),
-        "g" | "gib" => Some(30),
-        "t" | "tib" => Some(40),
-        _ => None,
-    };
-    let bytes = number.parse::<u64>().ok().zip(shift).and_then(|(number, shift)| number.checked_mul(1 << shift));
-    bytes.ok_or_else(|| format!("{text:?} is no number, alone or with K, M, G or T"))
 }
 
 /// Whether names are different.

@@ -8,6 +8,7 @@ use crate::ground::ids::CpuId;
 use crate::ground::kernel::SysfsGeneration;
 use crate::ground::sharing::{ReadMostly, Sharing};
 use crate::ground::time::Now;
+use crate::ground::tunables::Tunable;
 use crate::policy::SchedulerEvent;
 use crate::schedulers::{Layer, NONE};
 use crate::sysfs::{self, AttributeError, number, timeout};
@@ -19,6 +20,12 @@ impl<Sh: Sharing> Queue<Sh> {
     /// If there is no such file.
     pub fn attribute(&self, file: &str) -> Result<String, AttributeError> {
         self.during(CpuId(0), |queue| queue.attribute(file)).map(|text| text + "\n")
+    }
+
+    /// The tunables of the present scheduler, in the order of their files.
+    #[must_use]
+    pub fn tunables(&self) -> Vec<&'static Tunable> {
+        self.during(CpuId(0), |queue| queue.state.elevator.tunables())
     }
 
     /// Writes `text` to a file. Scheduler and number of requests can only be changed while the queue is

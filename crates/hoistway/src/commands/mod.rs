@@ -3,7 +3,6 @@
 pub(crate) mod calibrate;
 pub(crate) mod compare;
 pub(crate) mod completions;
-pub(crate) mod ctl;
 pub(crate) mod devices;
 pub(crate) mod diff;
 pub(crate) mod explain;
@@ -17,8 +16,6 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod scenarios;
 pub(crate) mod schedulers;
-pub(crate) mod serve;
 pub(crate) mod sweep;
-pub(crate) mod top;
 pub(crate) mod tune;
 pub(crate) mod why;

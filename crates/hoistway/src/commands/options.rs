@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hoistway_blk::Nanos;
+use hoistway_engine::parse_size;
 use hoistway_experiment::limits::{CPUS_MAX, HW_QUEUES_MAX, TIME_NS_MAX, TYPED_QUEUES_MAX};
-use hoistway_serve::parse_size;
 use hoistway_sim::Host;
 
 /// What a load runs on in virtual time, beside the device, the kernel and the host.

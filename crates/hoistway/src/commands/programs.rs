@@ -7,37 +7,46 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Error, Result, anyhow};
-use clap::{Arg, ArgAction};
+use clap::{Arg, ArgAction, Subcommand as _};
+use hoistway_serve_options::ServeCommand;
 
 /// A program that has some of the commands.
 struct Program {
     name: &'static str,
-    /// Its commands, each with a line of help.
-    commands: &'static [(&'static str, &'static str)],
+    has: fn(&str) -> bool,
     /// The command that builds it.
     build: &'static str,
 }
 
-const PROGRAMS: [Program; 1] = [Program {
-    name: "hoistway-evidence",
-    commands: &[
-        ("conform", "Replay recordings of real kernels and compare every decision"),
-        ("reproduce", "Reproduce published measurements of I/O schedulers"),
-    ],
-    build: "cargo build --release -p hoistway-evidence",
-}];
+const PROGRAMS: [Program; 2] = [
+    Program {
+        name: "hoistway-serve",
+        has: ServeCommand::has_subcommand,
+        build: "cargo build --profile server -p hoistway-serve",
+    },
+    Program {
+        name: "hoistway-evidence",
+        has: |command| EVIDENCE.iter().any(|(name, _)| *name == command),
+        build: "cargo build --release -p hoistway-evidence",
+    },
+];
+
+/// The commands of `hoistway-evidence`, each with a line of help.
+const EVIDENCE: [(&str, &str); 2] = [
+    ("conform", "Replay recordings of real kernels and compare every decision"),
+    ("reproduce", "Reproduce published measurements of I/O schedulers"),
+];
 
 /// Adds their commands to those of `hoistway`, for help, completions and manual pages.
 pub(crate) fn added_to(command: clap::Command) -> clap::Command {
-    let all = PROGRAMS.iter().flat_map(|program| program.commands.iter().map(move |command| (program, command)));
-    all.fold(command, |command, (program, (name, about))| {
+    EVIDENCE.iter().fold(ServeCommand::augment_subcommands(command), |command, (name, about)| {
         let arguments = Arg::new("arguments")
             .value_name("ARGUMENTS")
             .num_args(0..)
             .trailing_var_arg(true)
             .allow_hyphen_values(true)
             .action(ArgAction::Append)
-            .help(format!("What `{} {name} --help` lists", program.name));
+            .help(format!("What `hoistway-evidence {name} --help` lists"));
         command.subcommand(clap::Command::new(*name).about(*about).disable_help_flag(true).arg(arguments))
     })
 }
@@ -47,11 +56,11 @@ pub(crate) fn added_to(command: clap::Command) -> clap::Command {
 pub(crate) fn execute_if_asked() -> Result<()> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let Some(command) = arguments.first().and_then(|first| first.to_str()) else { return Ok(()) };
-    let has_command = |program: &&Program| program.commands.iter().any(|(name, _)| *name == command);
-    let Some(program) = PROGRAMS.iter().find(has_command) else { return Ok(()) };
+    let Some(program) = PROGRAMS.iter().find(|program| (program.has)(command)) else { return Ok(()) };
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name(program.name));
     for file in beside.into_iter().chain([PathBuf::from(program.name)]) {
-        let error = Command::new(&file).args(&arguments).exec();
+        // Usage lines then name what the user typed.
+        let error = Command::new(&file).arg0("hoistway").args(&arguments).exec();
         if error.kind() != ErrorKind::NotFound {
             return Err(Error::new(error).context(format!("{command}: cannot execute {}", file.display())));
         }

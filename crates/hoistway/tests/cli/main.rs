@@ -28,6 +28,7 @@ mod report;
 mod run;
 mod scenarios;
 mod schedulers;
+mod server;
 mod shells;
 mod support;
 mod terminal;

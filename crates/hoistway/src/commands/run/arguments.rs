@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     pub(super) techniques: ContentionOptions,
     /// Memory for the data of requests to files and disks that the rings of all workers know beforehand, so that a request
     /// need not look it up; 0 is none. It is locked: see `ulimit -l`.
-    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = super::target::fixed_bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = hoistway_engine::parse_fixed_buffers)]
     pub(super) fixed_buffers: usize,
     #[command(flatten)]
     pub(super) run: RunOptions,

@@ -9,20 +9,13 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use hoistway_device::Preset;
 use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated};
 use hoistway_load::Load;
-use hoistway_serve::parse_size;
 use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
 
 use crate::input::CommandLine;
 use hoistway_terminal::output::is_one_place;
 
-pub(crate) const EXPECTED: &str = "expected file:PATH, blk:PATH, mem:SIZE, null:, null:SIZE or sim:PRESET";
-/// Of `null:`.
-const NULL_BYTES: u64 = 1 << 40;
 /// Of files that runs have made, an extended attribute: they may be written again. Not every file system keeps it.
 const MADE: &str = "user.hoistway.made";
-/// A file that is made is no longer than this without being asked for twice.
-const LARGEST_BYTES: u64 = 1 << 50;
-
 /// What a load runs on.
 pub(crate) enum Target {
     File(PathBuf),
@@ -35,27 +28,16 @@ pub(crate) enum Target {
 impl Target {
     /// Reads `--target`.
     pub(crate) fn parse(text: &str, surroundings: &CommandLine) -> Result<Target> {
-        let Some((kind, rest)) = text.split_once(':') else { bail!("--target {text}: {EXPECTED}") };
-        let path = || {
-            if rest.is_empty() {
-                bail!("--target {text}: a path is missing ({EXPECTED})");
-            }
-            Ok(PathBuf::from(rest))
-        };
-        let bytes = || {
-            bytes_of(rest).with_context(|| format!("--target {text}: expected a size from 4K to 1024T, such as 512M"))
-        };
-        Ok(match kind {
-            "file" => Target::File(path()?),
-            "blk" => Target::Block(path()?),
-            "mem" => Target::Memory(bytes()?),
-            "null" if rest.is_empty() => Target::Null(NULL_BYTES),
-            "null" => Target::Null(bytes()?),
-            "sim" => {
-                let preset = hoistway_experiment::preset(&rest.into(), surroundings);
+        use hoistway_engine::Target as Written;
+        Ok(match Written::parse(text).map_err(|why| anyhow!("--target {text}: {why}"))? {
+            Written::File(path) => Target::File(path),
+            Written::Block(path) => Target::Block(path),
+            Written::Memory(bytes) => Target::Memory(bytes),
+            Written::Null(bytes) => Target::Null(bytes),
+            Written::Simulated(name) => {
+                let preset = hoistway_experiment::preset(&name.as_str().into(), surroundings);
                 Target::Simulated(Box::new(preset.with_context(|| format!("--target {text}"))?))
             }
-            _ => bail!("--target {text}: {EXPECTED}"),
         })
     }
 
@@ -136,16 +118,6 @@ impl Target {
     }
 }
 
-/// Reads `--fixed-buffers`: what a ring may know beforehand.
-pub(crate) fn fixed_bytes(text: &str) -> Result<usize, String> {
-    let bytes = parse_size(text).ok().filter(|&bytes| bytes <= 1 << 30);
-    bytes.map(|bytes| bytes as usize).ok_or_else(|| format!("{text:?} is no size from 0 to 1G, such as 4M"))
-}
-
-fn bytes_of(text: &str) -> Option<u64> {
-    parse_size(text).ok().filter(|bytes| (4096..=LARGEST_BYTES).contains(bytes))
-}
-
 /// Whether a run has made this file.
 fn is_ours(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| fgetxattr(&file, MADE, &mut [0u8; 8]).is_ok())
@@ -161,7 +133,7 @@ fn make(path: &Path, load: &Load, is_interrupted: &dyn Fn() -> bool) -> Result<b
         let end = ranges.iter().map(|(start, bytes)| start.saturating_add(*bytes)).max();
         bytes = bytes.max(end.unwrap_or(u64::MAX));
     }
-    if bytes > LARGEST_BYTES {
+    if bytes > hoistway_engine::Target::BYTES_MAX {
         bail!(
             "--target file:{name}: does not exist, and the load does not say how large it is to be (expected size= in every job, or a file)"
         );

@@ -1,0 +1,54 @@
+use std::path::PathBuf;
+
+/// Show or change a running server (`hoistway serve --control PATH`): scheduler, tunables, weights, priorities, limits.
+///
+/// Examples:
+///   hoistway ctl --control /tmp/ctl.sock show
+///   hoistway ctl --control /tmp/ctl.sock set scheduler=bfq bfq.low_latency=0
+///   hoistway ctl --control /tmp/ctl.sock export vm1 weight=400 max-iops=5000
+///   hoistway ctl --control /tmp/ctl.sock export vm1 max-iops=max
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct CtlOptions {
+    /// Control socket of the server.
+    #[arg(long, value_name = "PATH")]
+    pub control: PathBuf,
+    /// What to do.
+    #[command(subcommand)]
+    pub change: Change,
+}
+
+/// What `ctl` does.
+#[derive(clap::Subcommand, Debug)]
+pub enum Change {
+    /// Show the scheduler with its tunables, and settings and statistics of each export.
+    Show {
+        /// Output format.
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Set the scheduler, one of its tunables, or nr_requests, in the given order.
+    Set {
+        /// scheduler=NAME, SCHEDULER.TUNABLE=VALUE, nr_requests=N.
+        #[arg(required = true, value_name = "KEY=VALUE")]
+        settings: Vec<String>,
+    },
+    /// Change an export: weight=, ioprio=, max-iops=, max-bps=, riops=, wiops=, rbps=, wbps=. The value max removes a limit.
+    Export {
+        /// Name of the export.
+        name: String,
+        /// Settings; either all of them are applied or none.
+        #[arg(required = true, value_name = "KEY=VALUE")]
+        settings: Vec<String>,
+    },
+}
+
+/// How results are printed.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs.
+    Json,
+}

@@ -1,0 +1,21 @@
+//! The options of the commands of `hoistway-serve`: serve, ctl and top.
+//!
+//! They are a crate of their own so that `hoistway` can list them in its help, completions and manual pages without building the
+//! server.
+
+mod ctl;
+mod serve;
+mod top;
+
+pub use ctl::{Change, CtlOptions, Format};
+pub use serve::{ServeOptions, TlsUse};
+pub use top::TopOptions;
+
+/// The commands of `hoistway-serve`.
+#[derive(clap::Subcommand, Debug)]
+#[expect(missing_docs, reason = "clap takes the documentation of a command from its options")]
+pub enum ServeCommand {
+    Serve(Box<ServeOptions>),
+    Ctl(CtlOptions),
+    Top(TopOptions),
+}

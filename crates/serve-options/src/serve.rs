@@ -1,0 +1,119 @@
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use hoistway_blk::ContentionOptions;
+
+/// Serve disks to NBD clients and virtual machines, under one I/O scheduler that shares the target fairly between them.
+///
+/// SIGTERM and SIGINT drain in-flight requests and exit; a second one exits at once. SIGHUP reloads --config.
+///
+/// Examples:
+///   hoistway serve --target mem:512M --scheduler none --socket /tmp/disk.sock
+///   hoistway serve --target file:disk.img --scheduler mq-deadline --tcp 127.0.0.1:10809 --read-only
+///   hoistway serve --target mem:512M --vhost-user /tmp/vm.sock
+///   hoistway serve --target mem:2G --scheduler bfq --set bfq.low_latency=0 --socket /tmp/disk.sock \
+///     --export name=vm1,size=1G,weight=400 --export name=vm2,offset=1G,max-iops=5000
+///   hoistway serve --target sim:hgst-he10-8tb --data slow-disk.img --scheduler bfq --tcp 127.0.0.1:10809
+///   hoistway serve --config /etc/hoistway/serve.toml --user nobody --metrics 127.0.0.1:9809
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct ServeOptions {
+    /// What to serve: memory, a file, a block device, a device that stores nothing (null:), or a simulated device in real time
+    /// (see `hoistway devices`) with its data in memory. Without it each --export needs a path=.
+    #[arg(long, value_name = "mem:SIZE|file:PATH|blk:PATH|null:|null:SIZE|sim:PRESET")]
+    pub target: Option<String>,
+    /// Keep the data of a simulated device in this sparse file instead of memory. The file is created if missing and never synced:
+    /// the data survives the server but not a crash of the machine.
+    #[arg(long, value_name = "PATH")]
+    pub data: Option<PathBuf>,
+    /// Serve a part of the target, or a file of its own, under a name: name=, path=, offset=, size=, description=, read-only;
+    /// over vhost-user: vhost-user=PATH; bfq weight: weight= (1 to 1000, default 100); I/O priority: ioprio= (rt/0 to rt/7,
+    /// be/0 to be/7, idle); limits per second for reads and writes each: max-iops=, max-bps= (or riops=, wiops=, rbps=, wbps=).
+    /// Repeatable; the empty name also selects the first export. [default: the whole target under the empty name]
+    #[arg(long, value_name = "KEY=VALUE,...")]
+    pub export: Vec<String>,
+    /// Listen on a Unix socket. Repeatable.
+    #[arg(long, value_name = "PATH")]
+    pub socket: Vec<PathBuf>,
+    /// Listen for a virtual machine that uses the first export over vhost-user: same as vhost-user=PATH of that export.
+    #[arg(long, value_name = "PATH")]
+    pub vhost_user: Option<PathBuf>,
+    /// Listen on TCP; without --tls-cert only for trusted networks. Repeatable.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub tcp: Vec<String>,
+    /// I/O scheduler between the clients and the target: none, mq-deadline, kyber or bfq.
+    #[arg(long, value_name = "NAME", default_value = "none")]
+    pub scheduler: String,
+    /// Set a tunable of the scheduler. Repeatable.
+    #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
+    pub set: Vec<String>,
+    /// Number of requests of each hardware queue that the scheduler can choose from.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10240))]
+    pub nr_requests: Option<u32>,
+    /// Maximum number of commands at the target. A scheduler reorders only what is queued above it.
+    /// [default: what the target accepts]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10240))]
+    pub queue_depth: Option<u32>,
+    /// Number of worker threads, each with a hardware queue of its own if the target has as many.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub workers: u16,
+    /// Busy-poll up to this long before sleeping; shortened automatically when polling does not pay. It saves wake-ups and costs
+    /// CPU time.
+    #[arg(long, value_name = "US", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    pub spin: u64,
+    /// Ways to reduce contention on the lock of mq-deadline or bfq: all, none, or some of single-dispatcher, try-merge,
+    /// batch-dispatch, and insertion-buckets or pending-lists. Linux has none of them.
+    #[arg(long, value_name = "LIST", default_value = "single-dispatcher,try-merge,batch-dispatch")]
+    pub techniques: ContentionOptions,
+    /// Memory for I/O buffers that is registered with io_uring, for files and block devices; 0 registers none. It is locked: see
+    /// `ulimit -l`.
+    #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = hoistway_engine::parse_fixed_buffers)]
+    pub fixed_buffers: usize,
+    /// Make all exports read-only.
+    #[arg(long)]
+    pub read_only: bool,
+    /// Maximum number of connections; more are refused.
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub max_connections: u32,
+    /// Maximum number of in-flight requests of a connection; more wait in its socket.
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub max_in_flight: u32,
+    /// Read options from a TOML file: the same names, and an `[[export]]` for each export. The command line overrides the file;
+    /// repeatable options add to it. SIGHUP reloads the file: exports, their weights, priorities and limits, the scheduler, its
+    /// tunables and nr-requests change while clients stay connected. If anything else differs, the reload is refused.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Certificate chain for TLS, as PEM. TCP clients then have to use TLS.
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of that certificate, as PEM.
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Require clients that use TLS to present a certificate signed by one of these authorities, as PEM.
+    #[arg(long, value_name = "FILE")]
+    pub tls_ca: Option<PathBuf>,
+    /// Whether TCP clients must or may use TLS. Clients on Unix sockets always may. [default: required, with --tls-cert]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub tls: Option<TlsUse>,
+    /// Serve Prometheus metrics over HTTP at /metrics on this loopback address: 127.0.0.1:PORT or `[::1]:PORT`.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub metrics: Option<SocketAddr>,
+    /// Drop privileges to this user once files and sockets are open. Files that SIGHUP reloads must be readable by that user.
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Seconds to drain in-flight requests after SIGTERM before exiting with status 1.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    pub grace: u64,
+    /// Control socket for `hoistway ctl` and `hoistway top`, accessible to its owner only.
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<PathBuf>,
+}
+
+/// When TLS is used.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TlsUse {
+    /// All TCP clients must use TLS.
+    Required,
+    /// TCP clients may use TLS.
+    Allowed,
+}

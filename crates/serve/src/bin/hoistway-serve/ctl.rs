@@ -1,0 +1,70 @@
+//! `hoistway ctl`: shows and changes a running server.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use hoistway_serve::{Answer, Ask, State, ask};
+use hoistway_serve_options::{Change, CtlOptions, Format};
+
+/// The scheduler changes once all in-flight requests have ended, which can take a slow disk a while.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+pub(crate) fn run(options: &CtlOptions) -> Result<()> {
+    let asked = |what: Ask| -> Result<Option<State>> {
+        let answer = ask(&options.control, &what, ANSWER_TIMEOUT);
+        match answer.with_context(|| options.control.display().to_string())? {
+            Answer::State(state) => Ok(Some(state)),
+            Answer::Done => Ok(None),
+            Answer::Refused(why) => bail!(why),
+        }
+    };
+    match &options.change {
+        Change::Show { format } => {
+            let Some(state) = asked(Ask::Show)? else { bail!("the server returned no state") };
+            let text = match format {
+                Format::Table => table(&state),
+                Format::Json => serde_json::to_string_pretty(&state)? + "\n",
+            };
+            std::io::stdout().write_all(text.as_bytes()).context("standard output")?;
+        }
+        Change::Set { settings } => {
+            for setting in settings {
+                let (key, value) = setting.split_once('=').with_context(|| format!("{setting}: expected KEY=VALUE"))?;
+                asked(Ask::Set { key: key.to_owned(), value: value.to_owned() })?;
+            }
+        }
+        Change::Export { name, settings } => {
+            asked(Ask::Export { name: name.clone(), settings: settings.clone() })?;
+        }
+    }
+    Ok(())
+}
+
+fn table(state: &State) -> String {
+    let mut text = format!("scheduler    {}\nnr_requests  {}\n", state.schedulers, state.nr_requests);
+    let active = state.scheduler();
+    for (name, value) in &state.tunables {
+        text += &format!("{active}.{name} = {value}\n");
+    }
+    for export in &state.exports {
+        let how = if export.read_only { " read-only" } else { "" };
+        text += &format!(
+            "\nexport {:?}  {} bytes{how}\n  weight={} ioprio={}\n  {}\n  connections {}  reads {} ({} bytes)  writes {} ({} bytes)  \
+             others {}  errors {}\n",
+            export.name,
+            export.bytes,
+            export.weight,
+            export.ioprio,
+            export.limits,
+            export.connections,
+            export.reads,
+            export.read_bytes,
+            export.writes,
+            export.written_bytes,
+            export.others,
+            export.errors,
+        );
+    }
+    text
+}

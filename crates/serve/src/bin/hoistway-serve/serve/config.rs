@@ -1,0 +1,260 @@
+//! The configuration file: the options of the command line by their names, as TOML, and exports as `[[export]]`.
+//!
+//! Each option of the file is read by what reads the command line, so there is one set of names, values and messages. What the
+//! command line says comes behind the file: it replaces an option that has one value and adds to one that may be given several times.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
+use hoistway_serve::ExportSpec;
+use hoistway_serve_options::ServeOptions;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::target::read_text;
+
+/// Options that can change while the server runs.
+const LIVE: [&str; 4] = ["export", "scheduler", "set", "nr_requests"];
+
+/// Before the name of an export in quotes, in errors and where places are kept.
+const EXPORT: &str = "export ";
+
+/// An option that is at least so similar to an unknown one is suggested.
+const LIKE_PERCENT: u32 = 75;
+
+/// What the command line and the configuration file ask for.
+pub(super) struct Asked {
+    pub(super) options: ServeOptions,
+    pub(super) exports: Vec<ExportSpec>,
+    /// Values of options that cannot change while the server runs, by name.
+    pub(super) fixed: BTreeMap<String, Vec<OsString>>,
+    /// Where the file says an option, unless the command line has the last word; and where an export begins.
+    places: BTreeMap<String, String>,
+}
+
+impl Asked {
+    /// Reads the command line after `serve` again, and the file that it names.
+    pub(super) fn read(line: &[OsString]) -> Result<Asked> {
+        let (matches, options) = parse(line).map_err(|error| anyhow!(first_line(&error)))?;
+        Asked::of(line, options, &matches)
+    }
+
+    /// Adds the file that a command line names to what was parsed from that line.
+    pub(super) fn of(line: &[OsString], of_line: ServeOptions, matches_of_line: &ArgMatches) -> Result<Asked> {
+        let (mut exports, mut places) = (Vec::new(), BTreeMap::new());
+        let (options, matches) = match of_line.config.clone() {
+            None => (of_line, matches_of_line.clone()),
+            Some(path) => {
+                let text = read_text(&path).with_context(|| format!("--config {}", path.display()))?;
+                let mut all = Vec::new();
+                File { path: &path, text: &text }.read(&mut all, &mut exports, &mut places)?;
+                places.retain(|option, _| {
+                    let is_of_line = |id| matches_of_line.value_source(id) == Some(ValueSource::CommandLine);
+                    option.starts_with(EXPORT) || !is_of_line(&option.replace('-', "_"))
+                });
+                // Later options override earlier ones, so the line has the last word.
+                all.extend_from_slice(line);
+                let (matches, options) = parse(&all).map_err(|error| anyhow!(first_line(&error)))?;
+                (options, matches)
+            }
+        };
+        for text in &options.export {
+            exports.push(ExportSpec::parse(text).with_context(|| format!("--export {text}"))?);
+        }
+        if exports.is_empty() {
+            exports.push(ExportSpec::default());
+        }
+        exports.iter_mut().for_each(|spec| spec.read_only |= options.read_only);
+        if let Some(path) = &options.vhost_user
+            && let Some(other) = exports[0].vhost_user.replace(path.clone())
+        {
+            bail!("--vhost-user {}: the first export has vhost-user={} already", path.display(), other.display());
+        }
+        let mut fixed = fixed(&matches);
+        for ExportSpec { name, vhost_user, .. } in &exports {
+            if let Some(path) = vhost_user {
+                fixed.insert(format!("vhost-user of export {name:?}"), vec![path.into()]);
+            }
+        }
+        Ok(Asked { options, exports, fixed, places })
+    }
+
+    /// Prefixes an error of an option with its place in the file.
+    pub(super) fn blame(&self, option: &str, error: anyhow::Error) -> anyhow::Error {
+        match self.places.get(option) {
+            Some(place) => error.context(place.clone()),
+            None => error,
+        }
+    }
+
+    /// The same for errors that begin with a file of the queue, a tunable or an export.
+    pub(super) fn blame_setting(&self, error: anyhow::Error) -> anyhow::Error {
+        let said = error.to_string();
+        if let Some(export) = self.places.keys().find(|key| key.starts_with(EXPORT) && said.starts_with(*key)) {
+            return self.blame(export, error);
+        }
+        let Some((name, _)) = said.split_once(['=', ':']) else { return error };
+        match name {
+            "scheduler" => self.blame("scheduler", error),
+            "nr_requests" => self.blame("nr-requests", error),
+            tunable if tunable.contains('.') && !tunable.contains(' ') => self.blame("set", error),
+            _ => error,
+        }
+    }
+
+    /// An option that differs from the server's start and cannot change.
+    pub(super) fn differs_in<'a>(&'a self, started: &'a Asked) -> Option<&'a str> {
+        let options = self.fixed.keys().chain(started.fixed.keys());
+        options.map(String::as_str).find(|option| self.fixed.get(*option) != started.fixed.get(*option))
+    }
+}
+
+fn command() -> Command {
+    ServeOptions::augment_args(Command::new("serve")).no_binary_name(true).args_override_self(true)
+}
+
+fn parse(line: &[OsString]) -> Result<(ArgMatches, ServeOptions), clap::Error> {
+    let matches = command().try_get_matches_from(line)?;
+    let options = ServeOptions::from_arg_matches(&matches)?;
+    Ok((matches, options))
+}
+
+fn first_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+fn fixed(matches: &ArgMatches) -> BTreeMap<String, Vec<OsString>> {
+    let ids = matches.ids().map(clap::Id::as_str).filter(|id| !LIVE.contains(id) && *id != "ServeOptions");
+    let values = |id| matches.get_raw(id).map(|values| values.map(OsString::from).collect()).unwrap_or_default();
+    ids.map(|id| (id.replace('_', "-"), values(id))).collect()
+}
+
+struct File<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl File<'_> {
+    /// The file and the line.
+    fn place(&self, at: usize) -> String {
+        let line = 1 + self.text.as_bytes()[..at.min(self.text.len())].iter().filter(|&&byte| byte == b'\n').count();
+        format!("{}:{line}", self.path.display())
+    }
+
+    fn wrong(&self, at: usize, what: impl std::fmt::Display) -> anyhow::Error {
+        anyhow!("{}: {what}", self.place(at))
+    }
+
+    /// Adds its options to those of a command line, and its exports to the others.
+    fn read(
+        &self,
+        line: &mut Vec<OsString>,
+        exports: &mut Vec<ExportSpec>,
+        places: &mut BTreeMap<String, String>,
+    ) -> Result<()> {
+        let document = DeTable::parse(self.text).map_err(|error| {
+            self.wrong(error.span().map_or(0, |span| span.start), error.message().replace('\n', ", "))
+        })?;
+        for (key, value) in document.get_ref() {
+            let (name, at) = (key.get_ref().as_ref(), key.span().start);
+            if name == "export" {
+                self.read_exports(value, exports, places)?;
+                continue;
+            }
+            let command = command();
+            let Some(option) = command.get_arguments().find(|it| it.get_long() == Some(name) && name != "config")
+            else {
+                let known = command.get_arguments().filter_map(|it| it.get_long()).filter(|it| *it != "config");
+                return Err(self.wrong(at, unknown(name, known)));
+            };
+            let words = if option.get_action().takes_values() {
+                let is_list = matches!(option.get_action(), clap::ArgAction::Append);
+                let values = self.values(name, value, is_list)?;
+                values.into_iter().map(|value| OsString::from(format!("--{name}={value}"))).collect()
+            } else {
+                match value.get_ref() {
+                    DeValue::Boolean(true) => vec![OsString::from(format!("--{name}"))],
+                    DeValue::Boolean(false) => Vec::new(),
+                    _ => return Err(self.wrong(value.span().start, format!("{name}: expected true or false"))),
+                }
+            };
+            parse(&words).map_err(|error| self.wrong(at, format!("{name}: {}", first_line(&error))))?;
+            line.extend(words);
+            places.insert(name.to_owned(), self.place(at));
+        }
+        Ok(())
+    }
+
+    fn values(&self, name: &str, value: &Spanned<DeValue<'_>>, is_list: bool) -> Result<Vec<String>> {
+        let at = value.span().start;
+        match value.get_ref() {
+            DeValue::Array(values) if is_list => {
+                let texts = values.iter().map(|value| (value.span().start, text(value.get_ref())));
+                let texts =
+                    texts.map(|(at, text)| text.ok_or_else(|| self.wrong(at, format!("{name}: expected a text"))));
+                texts.collect()
+            }
+            value => match text(value) {
+                Some(text) => Ok(vec![text]),
+                None if is_list => Err(self.wrong(at, format!("{name}: expected a text, or a list of texts"))),
+                None => Err(self.wrong(at, format!("{name}: expected a text or a number"))),
+            },
+        }
+    }
+
+    fn read_exports(
+        &self,
+        value: &Spanned<DeValue<'_>>,
+        exports: &mut Vec<ExportSpec>,
+        places: &mut BTreeMap<String, String>,
+    ) -> Result<()> {
+        let expected = "export: expected a section [[export]] for each";
+        let DeValue::Array(tables) = value.get_ref() else { bail!(self.wrong(value.span().start, expected)) };
+        for table in tables {
+            let DeValue::Table(settings) = table.get_ref() else { bail!(self.wrong(table.span().start, expected)) };
+            let mut spec = ExportSpec::default();
+            for (key, value) in settings {
+                let (key, at) = (key.get_ref().as_ref(), key.span().start);
+                let wrong = |what: &dyn std::fmt::Display| self.wrong(at, format!("export: {what}"));
+                let taken = match (key, value.get_ref()) {
+                    ("read-only", DeValue::Boolean(false)) => Ok(()),
+                    ("read-only", DeValue::Boolean(true)) => spec.take(key, None),
+                    ("read-only", _) => return Err(wrong(&"read-only: expected true or false")),
+                    (_, value) => match text(value) {
+                        Some(text) => spec.take(key, Some(&text)),
+                        None => return Err(wrong(&format!("{key}: expected a text or a number"))),
+                    },
+                };
+                taken.map_err(|error| wrong(&error))?;
+            }
+            if exports.iter().any(|other| other.name == spec.name) {
+                return Err(self
+                    .wrong(table.span().start, format!("export: there is one with the name {:?} before", spec.name)));
+            }
+            places.insert(format!("{EXPORT}{:?}", spec.name), self.place(table.span().start));
+            exports.push(spec);
+        }
+        Ok(())
+    }
+}
+
+fn text(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().replace('_', "")),
+        _ => None,
+    }
+}
+
+fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<_> = known.collect();
+    let likeness = |option: &&&str| (strsim::jaro_winkler(option, name) * 100.0) as u32;
+    let nearest = known.iter().max_by_key(likeness).filter(|option| likeness(option) >= LIKE_PERCENT);
+    let hint = nearest.map(|option| format!("did you mean \"{option}\"? ")).unwrap_or_default();
+    format!("unknown option `{name}` ({hint}expected one of {}, [[export]])", known.join(", "))
+}

@@ -1,0 +1,64 @@
+//! The log, on standard error. A thread of its own writes it, so that a slow reader of standard error never blocks a client.
+
+use std::io::Write as _;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::text::one_line;
+
+/// Lines that may be queued; further ones are counted and dropped.
+const LINES_MAX: usize = 4096;
+/// How long the server waits at its end for queued lines to be written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+static LINES: OnceLock<SyncSender<String>> = OnceLock::new();
+static WAITING: AtomicU64 = AtomicU64::new(0);
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// Starts the thread that writes the log.
+pub(super) fn begin() -> Result<()> {
+    let (sender, lines) = sync_channel(LINES_MAX);
+    thread::Builder::new().name("log".into()).spawn(move || write_all(&lines))?;
+    // A second start is no error.
+    let _ = LINES.set(sender);
+    Ok(())
+}
+
+fn write_all(lines: &Receiver<String>) {
+    for line in lines {
+        write(&line);
+        WAITING.fetch_sub(1, Relaxed);
+        let lost = LOST.swap(0, Relaxed);
+        if lost > 0 {
+            write(&format!("dropped {lost} log lines: stderr reader too slow"));
+        }
+    }
+}
+
+fn write(line: &str) {
+    // `eprintln!` would panic if standard error is closed.
+    let _ = writeln!(std::io::stderr(), "hoistway-serve: {}", one_line(line));
+}
+
+/// Queues a line; never blocks.
+pub(super) fn say(what: &str) {
+    let Some(lines) = LINES.get() else { return write(what) };
+    WAITING.fetch_add(1, Relaxed);
+    if lines.try_send(what.to_owned()).is_err() {
+        WAITING.fetch_sub(1, Relaxed);
+        LOST.fetch_add(1, Relaxed);
+    }
+}
+
+/// Waits a moment for queued lines to be written.
+pub(super) fn end() {
+    let until = Instant::now() + FLUSH_TIMEOUT;
+    while WAITING.load(Relaxed) > 0 && Instant::now() < until {
+        thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,163 @@
+//! `serve`: a block server.
+
+mod config;
+mod log;
+mod reload;
+mod signals;
+mod systemd;
+mod target;
+mod user;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use clap::ArgMatches;
+use hoistway_blk::Nanos;
+use hoistway_engine::Config;
+use hoistway_serve::{Bounds, Control, FrontEnd, GuestListener, Listener, Metrics, Server, Stop, TlsFiles};
+use hoistway_serve_options::{ServeOptions, TlsUse};
+
+use self::config::Asked;
+use self::log::say;
+use self::reload::Reloader;
+use self::systemd::News;
+
+/// Exit status if in-flight requests did not end within the grace period.
+const NOT_DRAINED: u8 = 1;
+
+/// Runs the server with these options, which came from these matches, until it is stopped.
+pub(crate) fn run(options: ServeOptions, matches: &ArgMatches) -> Result<ExitCode> {
+    log::begin()?;
+    let ended = from_start_to_end(options, matches);
+    log::end();
+    ended
+}
+
+fn tls_files(options: &ServeOptions) -> Result<Option<TlsFiles>> {
+    match (&options.tls_cert, &options.tls_key) {
+        (Some(certificate), Some(key)) => {
+            let authority = options.tls_ca.clone();
+            Ok(Some(TlsFiles { certificate: certificate.clone(), key: key.clone(), authority }))
+        }
+        (None, None) if options.tls_ca.is_none() && options.tls.is_none() => Ok(None),
+        _ => bail!("TLS needs both --tls-cert FILE and --tls-key FILE"),
+    }
+}
+
+fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<ExitCode> {
+    // After the names of the program and the command.
+    let line: Vec<_> = std::env::args_os().skip(2).collect();
+    let asked = Asked::of(&line, options, matches)?;
+    let Asked { options, exports, .. } = &asked;
+    let handed = systemd::sockets()?;
+    let has_guests = exports.iter().any(|export| export.vhost_user.is_some());
+    if options.socket.is_empty() && options.tcp.is_empty() && handed.is_empty() && !has_guests {
+        bail!("nowhere to listen (expected --socket PATH, --tcp HOST:PORT or --vhost-user PATH)");
+    }
+    if let Some(address) = options.metrics.filter(|address| !address.ip().is_loopback()) {
+        bail!(
+            "--metrics {address}: other machines could read it (expected a loopback address, 127.0.0.1:PORT or [::1]:PORT)"
+        );
+    }
+    let tls = tls_files(options)?;
+    let tls = tls.as_ref().map(|files| files.read().context("TLS")).transpose()?;
+    let tls_config = tls.as_ref().map(|texts| texts.config().context("TLS")).transpose()?;
+    let user = options.user.as_deref().map(user::find).transpose().map_err(|error| asked.blame("user", error))?;
+
+    let (backend, volumes) = target::open(options, exports)?;
+    let wanted = reload::wanted(&asked, &volumes)?;
+    let config = Config {
+        workers: usize::from(options.workers),
+        scheduler: options.scheduler.clone(),
+        queue_depth: options.queue_depth,
+        techniques: options.techniques,
+        spin: Nanos::from_micros(options.spin),
+        ..Config::default()
+    };
+    let bounds =
+        Bounds { connections: options.max_connections as usize, in_flight: options.max_in_flight, ..Bounds::default() };
+    let server = Server::start(&config, backend, &wanted.exports, bounds, Box::new(say))
+        .map_err(|error| asked.blame_setting(error.into()))?;
+    let set = server.site().set_all(&wanted.scheduler, &wanted.settings);
+    set.map_err(|error| asked.blame_setting(error.into()))?;
+    if let Some(config) = tls_config {
+        server.site().set_tls(config);
+    }
+    let requires_tls = options.tls != Some(TlsUse::Allowed);
+    let unix = options.socket.iter().map(|path| Listener::unix(path));
+    let tcp = options.tcp.iter().map(|address| Listener::tcp(address));
+    let mut front_ends: Vec<Box<dyn FrontEnd>> = Vec::new();
+    for listener in unix.chain(tcp).chain(handed.into_iter().map(Ok)) {
+        let listener = listener?;
+        front_ends.push(Box::new(if requires_tls { listener.requiring_tls() } else { listener }));
+    }
+    for export in exports {
+        if let Some(path) = &export.vhost_user {
+            front_ends.push(Box::new(GuestListener::new(path, &export.name)?));
+        }
+    }
+    let control = options.control.as_deref().map(Control::listen).transpose()?;
+    let metrics = options.metrics.map(Metrics::listen).transpose()?;
+    // All files and sockets are open.
+    if let Some(user) = &user {
+        user::become_user(user)?;
+    }
+    serve(server, front_ends, control.as_ref(), metrics.as_ref(), &Reloader::new(line, asked, volumes, tls))
+}
+
+/// Accepts clients until the server is stopped, then drains them.
+fn serve(
+    server: Server,
+    front_ends: Vec<Box<dyn FrontEnd>>,
+    control: Option<&Control>,
+    metrics: Option<&Metrics>,
+    reloader: &Reloader,
+) -> Result<ExitCode> {
+    let stop = Stop::new()?;
+    let hang_ups = signals::watch(stop.clone(), reloader.can_reload())?;
+    for export in &server.site().offer().exports {
+        let bytes = export.size_bytes;
+        let size = if bytes % (1 << 20) == 0 { format!("{} MiB", bytes >> 20) } else { format!("{bytes} bytes") };
+        let how = if export.read_only { ", read-only" } else { "" };
+        say(&format!("export {:?}: {size}{how}", export.name));
+    }
+    if cfg!(panic = "abort") {
+        say(
+            "in this build a panic aborts the server; build it with --profile server to confine a panic to its connection",
+        );
+    }
+    if let Some(metrics) = metrics {
+        say(&format!("metrics at http://{}/metrics", metrics.place()));
+    }
+    let places: Vec<_> = front_ends.iter().map(|front_end| front_end.place()).collect();
+    say(&format!("serving under {} at {}", server.site().state().scheduler(), places.join(", ")));
+    let left = std::thread::scope(|scope| {
+        let (site, stop) = (server.site(), &stop);
+        if let Some(control) = control {
+            scope.spawn(move || control.serve(site, stop));
+        }
+        if let Some(metrics) = metrics {
+            scope.spawn(move || metrics.serve(site, stop));
+        }
+        scope.spawn(move || hang_ups.into_iter().for_each(|()| reloader.reload(site)));
+        systemd::tell(&News::Ready);
+        server.accept(&front_ends, stop);
+        // The system refuses new connections once the listeners are closed.
+        drop(front_ends);
+        systemd::tell(&News::Stopping);
+        say("shutting down: refusing new connections, draining in-flight requests");
+        server.drain(Duration::from_secs(reloader.started.options.grace))
+    });
+    if left > 0 {
+        let grace = reloader.started.options.grace;
+        let clients = if left == 1 { "client" } else { "clients" };
+        say(&format!("grace period of {grace} s expired with {left} {clients} still busy; exiting"));
+        // Their commands may never end, and stopping the workers would wait for them.
+        std::mem::forget(server);
+        return Ok(ExitCode::from(NOT_DRAINED));
+    }
+    server.stop();
+    say("stopped");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,100 @@
+//! Applies a configuration, at the start and on reload.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context as _, Result, bail};
+use hoistway_serve::{Placed, Site, TlsTexts, Wanted};
+
+use super::config::Asked;
+use super::log::say;
+use super::systemd::{self, News};
+use super::target::Volumes;
+use super::tls_files;
+
+/// The state of a server that these options ask for.
+pub(super) fn wanted(asked: &Asked, volumes: &Volumes) -> Result<Wanted> {
+    let Asked { options, exports, .. } = asked;
+    let on = volumes.of(exports)?;
+    let exports = exports.iter().cloned().zip(on).map(|(spec, volume)| Placed { spec, volume }).collect();
+    let mut settings = Vec::new();
+    settings.extend(options.nr_requests.map(|requests| ("nr_requests".to_owned(), requests.to_string())));
+    for setting in &options.set {
+        let (key, value) = setting.split_once('=').filter(|(key, _)| key.contains('.')).with_context(|| {
+            format!("--set {setting}: expected SCHEDULER.TUNABLE=VALUE, as {}.NAME=VALUE", options.scheduler)
+        })?;
+        settings.push((key.to_owned(), value.to_owned()));
+    }
+    Ok(Wanted { exports, scheduler: options.scheduler.clone(), settings })
+}
+
+/// Reloads the configuration.
+pub(super) struct Reloader {
+    /// The command line.
+    pub(super) line: Vec<OsString>,
+    pub(super) started: Asked,
+    volumes: Volumes,
+    /// Contents of the TLS files when they were last applied.
+    tls: Mutex<Option<TlsTexts>>,
+}
+
+impl Reloader {
+    pub(super) fn new(line: Vec<OsString>, started: Asked, volumes: Volumes, tls: Option<TlsTexts>) -> Reloader {
+        Reloader { line, started, volumes, tls: Mutex::new(tls) }
+    }
+
+    /// Whether there is a configuration file.
+    pub(super) fn can_reload(&self) -> bool {
+        self.started.options.config.is_some()
+    }
+
+    /// Applies all of the new configuration or none of it, and logs one line.
+    pub(super) fn reload(&self, site: &Site) {
+        systemd::tell(&News::Reloading);
+        match self.try_to(site) {
+            Ok(changes) if changes.is_empty() => say("configuration reloaded: nothing changed"),
+            Ok(changes) => say(&format!("configuration reloaded: {}", changes.join("; "))),
+            Err(error) => say(&format!("configuration reload refused: {error:#}")),
+        }
+        systemd::tell(&News::Ready);
+    }
+
+    fn try_to(&self, site: &Site) -> Result<Vec<String>> {
+        check("--config", self.started.options.config.as_deref())?;
+        let asked = Asked::read(&self.line)?;
+        if let Some(option) = asked.differs_in(&self.started) {
+            bail!("{option} cannot change while the server runs (restart to change it)");
+        }
+        let options = &asked.options;
+        for (option, file) in
+            [("--tls-cert", &options.tls_cert), ("--tls-key", &options.tls_key), ("--tls-ca", &options.tls_ca)]
+        {
+            check(option, file.as_deref())?;
+        }
+        let read = tls_files(options)?.map(|files| files.read().context("TLS")).transpose()?;
+        let mut held = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = if *held == read { None } else { read };
+        let config = changed.as_ref().map(|texts| texts.config().context("TLS")).transpose()?;
+        let changes = site.change_to(&wanted(&asked, &self.volumes)?);
+        let mut changes = changes.map_err(|error| asked.blame_setting(error.into()))?;
+        if let Some(config) = config {
+            site.set_tls(config);
+            *held = changed;
+            changes.push("TLS files, for new connections".to_owned());
+        }
+        Ok(changes)
+    }
+}
+
+/// Only regular files are read again: reading a pipe could block the server's end.
+fn check(option: &str, file: Option<&Path>) -> Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    match std::fs::metadata(file) {
+        Ok(it) if it.is_file() => Ok(()),
+        Ok(_) => {
+            bail!("{option} {}: not a regular file, so it cannot be read again (restart to read it)", file.display())
+        }
+        Err(error) => bail!("{option} {}: cannot be read: {error}", file.display()),
+    }
+}

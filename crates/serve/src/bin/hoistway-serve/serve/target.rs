@@ -1,0 +1,138 @@
+//! What is served.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use hoistway_blk::SECTOR_BYTES;
+use hoistway_device::Preset;
+use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated, Target};
+use hoistway_serve::ExportSpec;
+use hoistway_serve_options::ServeOptions;
+
+use super::say;
+
+/// So that one's own device file with random parts is the same each time.
+const DEVICE_SEED: u64 = 1;
+/// Longest configuration file or device preset.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
+
+/// The volumes of a target.
+pub(super) enum Volumes {
+    /// One volume, which all exports are parts of.
+    Target,
+    /// A volume for each of these files.
+    Own(Vec<PathBuf>),
+}
+
+impl Volumes {
+    /// The volume of each export.
+    pub(super) fn of(&self, exports: &[ExportSpec]) -> Result<Vec<usize>> {
+        let volume = |export: &ExportSpec| match (self, &export.path) {
+            (Volumes::Target, None) => Ok(0),
+            (Volumes::Target, Some(_)) => bail!("--export name={}: path= and --target exclude each other", export.name),
+            (Volumes::Own(_), None) => bail!("--target is missing ({}), or path= of each --export", Target::EXPECTED),
+            (Volumes::Own(paths), Some(path)) => {
+                let known = paths.iter().position(|other| other == path);
+                known.with_context(|| {
+                    format!(
+                        "export {:?}: {} is not open (files are opened at the start only; restart to open it)",
+                        export.name,
+                        path.display()
+                    )
+                })
+            }
+        };
+        exports.iter().map(volume).collect()
+    }
+}
+
+/// Opens the target, or the files of the exports' own: each of them once, however many exports are on it.
+pub(super) fn open(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
+    let target = options.target.as_deref();
+    let parse = |target| Target::parse(target).map_err(|why| anyhow!("--target {target}: {why}"));
+    let parsed = target.map(parse).transpose()?;
+    if let Some(data) = &options.data
+        && !matches!(parsed, Some(Target::Simulated(_)))
+    {
+        bail!(
+            "--data {}: only a simulated device keeps its data elsewhere (expected --target sim:PRESET)",
+            data.display()
+        );
+    }
+    let (Some(target), Some(parsed)) = (target, parsed) else { return open_own(options, exports) };
+    Volumes::Target.of(exports)?;
+    let backend: Box<dyn Backend> = match &parsed {
+        Target::Memory(bytes) => Box::new(Memory::new(*bytes)),
+        Target::Null(bytes) => Box::new(Null::new(bytes / SECTOR_BYTES)),
+        Target::Simulated(name) => {
+            let preset = preset(name).with_context(|| format!("--target {target}"))?;
+            let device = Simulated::new(preset.build(DEVICE_SEED));
+            match &options.data {
+                Some(path) => Box::new(device.in_file(path).context("--data")?),
+                None => Box::new(device),
+            }
+        }
+        Target::File(path) | Target::Block(path) => {
+            check_kind(&parsed, path)?;
+            let spec = FileSpec { read_only: options.read_only, ..FileSpec::new(path) };
+            Box::new(open_files(options, &[spec]).with_context(|| format!("--target {target}"))?)
+        }
+    };
+    Ok((backend, Volumes::Target))
+}
+
+/// A built-in preset, or one from a TOML file.
+fn preset(name: &str) -> Result<Preset> {
+    if !name.ends_with(".toml") && !name.contains('/') {
+        return Ok(Preset::builtin(name)?);
+    }
+    Ok(Preset::from_toml(&read_text(Path::new(name))?, name)?.without_borrowed_claims())
+}
+
+/// Reads a text file, or a pipe.
+pub(super) fn read_text(path: &Path) -> Result<String> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(TEXT_BYTES_MAX + 1).read_to_end(&mut bytes));
+    read.map_err(|error| anyhow!("cannot be read: {error}"))?;
+    if bytes.len() as u64 > TEXT_BYTES_MAX {
+        bail!("is longer than 1 MiB");
+    }
+    String::from_utf8(bytes).map_err(|_| anyhow!("is not UTF-8 text"))
+}
+
+fn open_own(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for path in exports.iter().filter_map(|export| export.path.as_ref()) {
+        if !paths.contains(path) {
+            paths.push(path.clone());
+        }
+    }
+    let volumes = Volumes::Own(paths.clone());
+    volumes.of(exports)?;
+    let only_read =
+        |path: &PathBuf| exports.iter().all(|export| export.read_only || export.path.as_ref() != Some(path));
+    let specs: Vec<_> =
+        paths.iter().map(|path| FileSpec { read_only: only_read(path), ..FileSpec::new(path) }).collect();
+    Ok((Box::new(open_files(options, &specs).context("--export path=")?), volumes))
+}
+
+fn open_files(options: &ServeOptions, specs: &[FileSpec]) -> Result<Files> {
+    let files = Files::open(specs)?.with_fixed_buffers(options.fixed_buffers, usize::from(options.workers));
+    files.notes().iter().for_each(|note| say(note));
+    Ok(files)
+}
+
+/// `file:` with a block device, or the reverse, is refused: otherwise a mistyped device name would create a file.
+fn check_kind(target: &Target, path: &Path) -> Result<()> {
+    use std::os::unix::fs::FileTypeExt as _;
+    let is_disk = std::fs::metadata(path).is_ok_and(|it| it.file_type().is_block_device());
+    match target {
+        Target::File(_) if is_disk => bail!("--target file:{0}: is a block device (expected blk:{0})", path.display()),
+        Target::Block(_) if path.exists() && !is_disk => {
+            bail!("--target blk:{0}: is no block device (expected file:{0})", path.display())
+        }
+        _ => Ok(()),
+    }
+}

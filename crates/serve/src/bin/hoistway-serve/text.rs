@@ -1,0 +1,27 @@
+//! Names that come from clients and files, as a terminal may show them.
+
+/// A text on one line, without characters that control a terminal: names come from clients and files.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        // Characters that change the direction of text are no controls to Unicode.
+        let turns = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if turns || character.is_control() {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_line;
+
+    #[test]
+    fn a_name_cannot_control_a_terminal_or_start_a_line() {
+        assert_eq!(one_line("vm 1 \u{e9}"), "vm 1 \u{e9}");
+        assert_eq!(one_line("a\nb\u{1b}[2J\u{202e}"), "a\\nb\\u{1b}[2J\\u{202e}");
+    }
+}

@@ -1,0 +1,251 @@
+//! A guest's connection: its worker runs it when kicked, and its message thread waits here until requests have ended.
+
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+
+use hoistway_blk::{Instant, SECTOR_BYTES};
+use hoistway_engine::{Completion, TRANSFER_BYTES_MAX};
+use hoistway_vhost::{Device, Disk, Limits, Problem, QUEUES_MAX};
+
+use super::requests::Requests;
+use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection, Watch};
+use crate::served::{Served, Site};
+use crate::throttled_client::ThrottledClient;
+
+/// Requests that the engine has of one of ours: each of its ranges is one.
+const PARTS: u32 = 33;
+
+/// A guest.
+pub struct Guest {
+    pub site: Arc<Site>,
+    served: Arc<Served>,
+    id: ConnectionId,
+    /// Its name in the log.
+    name: String,
+    inside: Mutex<Inside>,
+    /// Notified when requests have ended.
+    ended: Condvar,
+}
+
+/// What a guest's worker and its message thread share.
+pub struct Inside {
+    /// `None` if it could not start, or has ended.
+    pub requests: Option<Requests>,
+    pub watch: Option<Watch>,
+    /// No more requests are taken; it ends when the in-flight ones have.
+    is_leaving: bool,
+}
+
+impl Guest {
+    pub fn new(site: Arc<Site>, served: Arc<Served>, id: ConnectionId, name: String) -> Arc<Guest> {
+        let guest = Arc::new(Guest {
+            served,
+            id,
+            name,
+            inside: Mutex::new(Inside { requests: None, watch: None, is_leaving: false }),
+            ended: Condvar::new(),
+            site,
+        });
+        let depth = guest.site.bounds.in_flight * PARTS + 1;
+        let served = &guest.served;
+        match ThrottledClient::open(&guest.site, Arc::clone(served), id, depth, guest.handler()) {
+            Ok(client) => {
+                let limits = Limits { data_bytes_max: TRANSFER_BYTES_MAX as u32 };
+                guest.lock().requests = Some(Requests::new(
+                    Arc::clone(served),
+                    Device::new(disk(served), limits),
+                    client,
+                    guest.site.engine.buffers(),
+                ));
+                served.counts.connections.fetch_add(1, Relaxed);
+                guest.say(&format!("opened export {:?}", served.export.name));
+            }
+            Err(errno) => guest.say(&format!("{errno}")),
+        }
+        guest
+    }
+
+    /// The connection for its worker. `leaves` is closed when it has ended.
+    pub fn connection(self: &Arc<Self>, socket: UnixStream, leaves: OwnedFd) -> SharedConnection {
+        Arc::new(Mutex::new(GuestConnection { guest: Arc::clone(self), socket, _leaves: leaves }))
+    }
+
+    pub fn say(&self, what: &str) {
+        self.site.say(format_args!("{}: {what}", self.name));
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes its worker run it.
+    pub fn call(&self) {
+        self.site.inboxes.notify(self.id);
+    }
+
+    /// Waits until this holds. Returns `false` if the guest disconnects before.
+    pub fn wait<'a>(
+        &self,
+        inside: MutexGuard<'a, Inside>,
+        holds: impl Fn(&Requests) -> bool,
+    ) -> (MutexGuard<'a, Inside>, bool) {
+        let is_to_wait = |inside: &mut Inside| {
+            !inside.is_leaving && inside.requests.as_ref().is_some_and(|requests| !holds(requests))
+        };
+        let inside = self.ended.wait_while(inside, is_to_wait).unwrap_or_else(PoisonError::into_inner);
+        let has_stayed = !inside.is_leaving && inside.requests.is_some();
+        (inside, has_stayed)
+    }
+
+    /// The front end has gone or sent nonsense: no requests are returned to a guest that may not be there.
+    pub fn hang_up(&self) {
+        self.leave(true);
+        self.call();
+    }
+
+    fn leave(&self, is_gone: bool) {
+        let inside = &mut *self.lock();
+        if let Some(requests) = &mut inside.requests {
+            requests.is_gone |= is_gone;
+            if !inside.is_leaving {
+                requests.leave();
+            }
+        }
+        inside.is_leaving = true;
+        self.ended.notify_all();
+    }
+
+    /// Handles completions.
+    fn handler(self: &Arc<Self>) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
+        let me: Weak<Guest> = Arc::downgrade(self);
+        move |batch: &mut Vec<Completion>| {
+            let Some(guest) = me.upgrade() else { return };
+            // As in the event loop, a panic ends this guest only.
+            if catch_unwind(AssertUnwindSafe(|| guest.completed(batch))).is_err() {
+                guest.end_after_panic();
+            }
+        }
+    }
+
+    fn completed(&self, batch: &mut Vec<Completion>) {
+        let inside = &mut *self.lock();
+        let Some(requests) = &mut inside.requests else { return };
+        let (now, until) = (self.site.engine.now(), requests.client.release_at());
+        batch.drain(..).for_each(|completion| requests.completed(now, completion));
+        let is_more = requests.advance(&self.site, now, &|what| self.say(what));
+        // The event loop drops a guest, and has to know when it wants to run.
+        if is_more || inside.is_leaving || requests.client.release_at() != until {
+            self.call();
+        }
+        self.ended.notify_all();
+    }
+
+    fn end_after_panic(&self) {
+        self.say("internal error (panic); guest disconnected, others continue");
+        self.lock().requests = None;
+        self.hang_up();
+    }
+
+    /// Does what can be done now.
+    fn run(&self, now: Instant) -> Next {
+        if self.site.is_draining() || self.served.is_withdrawn() {
+            self.leave(false);
+        }
+        let inside = &mut *self.lock();
+        let Some(requests) = &mut inside.requests else { return Next::Close };
+        requests.client.release(&self.site, now);
+        if requests.advance(&self.site, now, &|what| self.say(what)) {
+            self.call();
+        }
+        if inside.is_leaving && requests.unanswered() == 0 {
+            return Next::Close;
+        }
+        Next::Wait(requests.client.release_at())
+    }
+
+    fn left(&self) {
+        let inside = &mut *self.lock();
+        if let Some(requests) = inside.requests.take() {
+            self.served.counts.connections.fetch_sub(1, Relaxed);
+            let malformed = match requests.malformed {
+                0 => String::new(),
+                malformed => format!(", {malformed} malformed"),
+            };
+            self.say(&format!("disconnected after {} requests{malformed}", requests.answered));
+            inside.watch.iter().for_each(|watch| unwatch(watch, &requests.device));
+        }
+        inside.is_leaving = true;
+        self.ended.notify_all();
+    }
+}
+
+fn disk(served: &Served) -> Disk {
+    let export = &served.export;
+    Disk {
+        sectors: export.size_bytes / SECTOR_BYTES,
+        block_bytes: export.block_bytes_min,
+        preferred_block_bytes: export.block_bytes_preferred,
+        read_only: export.read_only,
+        queues: QUEUES_MAX,
+        id: Disk::id(if export.name.is_empty() { "hoistway" } else { &export.name }),
+    }
+}
+
+fn unwatch(watch: &Watch, device: &Device) {
+    (0..device.rings().len() as u8).filter_map(|ring| device.kick(ring)).for_each(|kick| watch.remove(kick));
+}
+
+/// A guest's connection, as the event loop has it.
+struct GuestConnection {
+    guest: Arc<Guest>,
+    socket: UnixStream,
+    _leaves: OwnedFd,
+}
+
+impl Connection for GuestConnection {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn registered(&mut self, watch: Watch) {
+        let inside = &mut *self.guest.lock();
+        if let Some(requests) = &inside.requests {
+            let device = &requests.device;
+            let mut kicks = (0..device.rings().len() as u8).filter_map(|ring| device.kick(ring));
+            if let Err(error) = kicks.try_for_each(|kick| watch.add(kick)) {
+                // The kick descriptor came before the guest was registered.
+                self.guest.say(&format!("{}; closed", Problem::Bell(error)));
+                inside.is_leaving = true;
+            }
+        }
+        inside.watch = Some(watch);
+    }
+
+    fn run(&mut self, now: Instant, _: Ready) -> Next {
+        self.guest.run(now)
+    }
+
+    fn panicked(&self) {
+        self.guest.end_after_panic();
+    }
+
+    fn is_polled(&self) -> bool {
+        true
+    }
+
+    fn poll(&mut self, is_about_to_sleep: bool) -> bool {
+        let guest = &self.guest;
+        guest.lock().requests.as_mut().is_some_and(|requests| requests.poll(&guest.site, is_about_to_sleep))
+    }
+}
+
+impl Drop for GuestConnection {
+    fn drop(&mut self) {
+        self.guest.left();
+        // Ends the message thread.
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+    }
+}

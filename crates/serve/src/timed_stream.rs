@@ -1,0 +1,125 @@
+//! A stream with a deadline for all of its reads or writes together.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFlags, Timespec};
+
+use crate::stop::Stop;
+
+/// A stream that blocks until a deadline, or until the server is stopped.
+pub(crate) struct TimedStream<'a, S> {
+    stream: &'a S,
+    until: Instant,
+    stop: Option<&'a Stop>,
+}
+
+impl<'a, S: AsFd> TimedStream<'a, S> {
+    /// The stream must be non-blocking.
+    pub(crate) fn new(stream: &'a S, timeout: Duration, stop: Option<&'a Stop>) -> TimedStream<'a, S> {
+        TimedStream { stream, until: Instant::now() + timeout, stop }
+    }
+
+    fn wait(&self, what: PollFlags) -> io::Result<()> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        let is_stopped = self.stop.is_some_and(Stop::is_stopped);
+        if left.is_zero() || is_stopped {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        Stop::wait(self.stop, self.stream.as_fd(), what, Some(&left));
+        Ok(())
+    }
+
+    fn until_deadline(&self, what: PollFlags, mut step: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+        loop {
+            // Before each step: a peer that sends a byte now and then never blocks for long.
+            if Instant::now() >= self.until {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            match step() {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.wait(what)?,
+                done => return done,
+            }
+        }
+    }
+}
+
+impl<'a, S: AsFd> Read for TimedStream<'a, S>
+where
+    &'a S: Read,
+{
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut stream = self.stream;
+        self.until_deadline(PollFlags::IN, || stream.read(into))
+    }
+}
+
+impl<'a, S: AsFd> Write for TimedStream<'a, S>
+where
+    &'a S: Write,
+{
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut stream = self.stream;
+        self.until_deadline(PollFlags::OUT, || stream.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut stream = self.stream;
+        stream.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    use super::*;
+
+    fn pair() -> (UnixStream, UnixStream) {
+        let (near, far) = UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        (near, far)
+    }
+
+    #[test]
+    fn who_sends_a_byte_now_and_then_has_no_more_time_than_who_sends_nothing() {
+        let (near, far) = pair();
+        let drip = thread::spawn(move || {
+            let mut far = &far;
+            while far.write_all(b"x").is_ok() {
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let began = Instant::now();
+        let heard = TimedStream::new(&near, Duration::from_millis(200), None).read_to_end(&mut Vec::new());
+        assert_eq!(heard.unwrap_err().kind(), ErrorKind::TimedOut);
+        assert!((200..5000).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
+        drop(near);
+        drip.join().unwrap();
+    }
+
+    #[test]
+    fn who_does_not_listen_is_told_so_much_as_fits() {
+        let (near, _far) = pair();
+        let said = TimedStream::new(&near, Duration::from_millis(50), None).write_all(&vec![0; 16 << 20]);
+        assert_eq!(said.unwrap_err().kind(), ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn the_servers_end_is_the_conversations_end() {
+        let (near, _far) = pair();
+        let stop = Stop::new().unwrap();
+        let ends = stop.clone();
+        let ending = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            ends.stop();
+        });
+        let began = Instant::now();
+        let heard = TimedStream::new(&near, Duration::from_secs(3600), Some(&stop)).read(&mut [0]);
+        assert!(heard.is_err() && began.elapsed() < Duration::from_secs(60));
+        ending.join().unwrap();
+    }
+}

@@ -1,0 +1,197 @@
+//! Clients of other people, each with its own idea of the protocol.
+
+use std::fs;
+
+use crate::running::{Running, is_installed, succeeded};
+
+const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+
+/// So many bytes that do not repeat.
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    std::iter::repeat_with(next).take(bytes / 8).flatten().collect()
+}
+
+#[test]
+fn nbdinfo_sees_the_exports_as_they_are() {
+    if !is_installed("nbdinfo") {
+        return;
+    }
+    let vm2 = "name=vm2,offset=48M,read-only,description=the other one";
+    let server = Running::start(&["--target", "mem:64M", "--export", "name=vm1,size=48M", "--export", vm2]);
+    let all = succeeded("nbdinfo", &["--json", "--list", &server.uri("")]);
+    let all: serde_json::Value = serde_json::from_str(&all).unwrap();
+    let exports = all["exports"].as_array().unwrap();
+    assert_eq!(exports.len(), 2);
+    let of = |at: usize, key: &str| exports[at][key].clone();
+    assert_eq!((of(0, "export-name"), of(0, "export-size")), ("vm1".into(), (48 << 20).into()));
+    assert_eq!((of(1, "export-size"), of(1, "description")), ((16 << 20).into(), "the other one".into()));
+    for (key, first, second) in [
+        ("is_read_only", false, true),
+        ("can_multi_conn", true, true),
+        ("can_fua", true, false),
+        ("can_zero", true, false),
+        ("can_trim", true, false),
+        ("can_flush", true, true),
+        ("can_df", true, true),
+    ] {
+        assert_eq!((of(0, key), of(1, key)), (first.into(), second.into()), "{key}");
+    }
+    assert_eq!(succeeded("nbdinfo", &["--size", &server.uri("")]).trim(), (48 << 20).to_string());
+}
+
+#[test]
+fn nbdcopy_copies_there_and_back_and_holes_stay_holes() {
+    if !is_installed("nbdcopy") || !is_installed("nbdinfo") {
+        return;
+    }
+    let server = Running::start(&["--target", "mem:32M", "--workers", "2"]);
+    let (there, back) = (server.folder().join("there"), server.folder().join("back"));
+    let mut content = noise(6 << 20);
+    content.extend(vec![0; 20 << 20]);
+    content.extend(noise(6 << 20));
+    fs::write(&there, &content).unwrap();
+    succeeded("nbdcopy", &[there.to_str().unwrap(), &server.uri("")]);
+    succeeded("nbdcopy", &[&server.uri(""), back.to_str().unwrap()]);
+    assert!(fs::read(&back).unwrap() == content);
+    let map = succeeded("nbdinfo", &["--map", "--json", &server.uri("")]);
+    let map: Vec<serde_json::Value> = serde_json::from_str(&map).unwrap();
+    let of = |extent: &serde_json::Value| (extent["length"].as_u64().unwrap() >> 20, extent["type"].as_u64().unwrap());
+    assert_eq!(map.iter().map(of).collect::<Vec<_>>(), [(6, 0), (20, 3), (6, 0)]);
+}
+
+#[test]
+fn libnbd_finds_what_a_byte_array_would_have() {
+    let python = "/usr/bin/python3";
+    let has_libnbd = std::process::Command::new(python).args(["-c", "import nbd"]).output();
+    let has_libnbd = has_libnbd.is_ok_and(|output| output.status.success());
+    assert!(has_libnbd || std::env::var("CI").is_err(), "python3-libnbd is not installed");
+    if !has_libnbd {
+        eprintln!("skipped: python3-libnbd is not installed");
+        return;
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/model.py");
+    for (seed, scheduler) in SCHEDULERS.into_iter().enumerate() {
+        let server = Running::start(&["--target", "mem:2M", "--scheduler", scheduler, "--workers", "2"]);
+        succeeded(python, &[script, &server.uri(""), &seed.to_string(), "2000"]);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::File::create(folder.path().join("disk")).unwrap().set_len(2 << 20).unwrap();
+    let server = Running::start_in(folder, &["--target", "file:{}/disk", "--scheduler", "mq-deadline"]);
+    succeeded(python, &[script, &server.uri(""), "9", "1000"]);
+}
+
+#[test]
+fn qemu_io_writes_reads_zeroes_and_discards() {
+    if !is_installed("qemu-io") {
+        return;
+    }
+    let server = Running::start(&["--target", "mem:64M", "--scheduler", "bfq"]);
+    let commands = [
+        "write -P 0x5a 1M 3M",
+        "read -P 0x5a 1M 3M",
+        "write -z -u 2M 1M",
+        "read -P 0 2M 1M",
+        "read -P 0x5a 3M 1M",
+        "aio_write -P 0x77 8M 64k",
+        "aio_write -P 0x78 9M 64k",
+        "aio_flush",
+        "read -P 0x77 8M 64k",
+        "read -P 0x78 9M 64k",
+        "write -f -P 0x11 16M 512k",
+        "discard 16M 512k",
+        "flush",
+    ];
+    let commands: Vec<&str> = commands.iter().flat_map(|command| ["-c", command]).collect();
+    let uri = server.uri("");
+    let said = succeeded("qemu-io", &[&["-f", "raw", &uri][..], &commands].concat());
+    assert!(!said.contains("failed"), "{said}");
+}
+
+#[test]
+fn qemu_img_converts_and_finds_no_difference() {
+    if !is_installed("qemu-img") {
+        return;
+    }
+    let server = Running::start(&["--target", "mem:16M", "--scheduler", "kyber"]);
+    let (raw, qcow) = (server.folder().join("raw"), server.folder().join("qcow"));
+    let mut content = noise(8 << 20);
+    content.extend(vec![0; 8 << 20]);
+    fs::write(&raw, &content).unwrap();
+    let (raw, qcow, uri) = (raw.to_str().unwrap(), qcow.to_str().unwrap(), &server.uri(""));
+    succeeded("qemu-img", &["convert", "-n", "-f", "raw", "-O", "raw", raw, uri]);
+    assert!(succeeded("qemu-img", &["compare", "-f", "raw", "-F", "raw", raw, uri]).contains("identical"));
+    succeeded("qemu-img", &["convert", "-f", "raw", "-O", "qcow2", uri, qcow]);
+    assert!(succeeded("qemu-img", &["compare", "-f", "qcow2", "-F", "raw", qcow, uri]).contains("identical"));
+}
+
+#[test]
+fn fio_verifies_what_it_wrote_under_every_scheduler_and_when_they_change() {
+    if !is_installed("fio") {
+        return;
+    }
+    let verify = |server: &Running, job: &str| {
+        let uri = format!("--uri={}", server.uri(""));
+        let common = [
+            "--ioengine=nbd",
+            "--rw=randrw",
+            "--bsrange=4k-64k",
+            "--iodepth=32",
+            "--verify=crc32c",
+            "--verify_state_save=0",
+            "--fsync=32",
+        ];
+        succeeded("fio", &[&common[..], &[&uri, &format!("--name={job}"), "--size=24m"]].concat());
+    };
+    for scheduler in SCHEDULERS {
+        let server = Running::start(&["--target", "mem:24M", "--scheduler", scheduler, "--workers", "2"]);
+        verify(&server, scheduler);
+        assert!(server.end().contains("stopped\nSome(0)"));
+    }
+    let server = Running::start(&["--target", "mem:24M"]);
+    std::thread::scope(|scope| {
+        let job = scope.spawn(|| verify(&server, "changing"));
+        for round in 0.. {
+            let setting = format!("scheduler={}", SCHEDULERS[round % 4]);
+            let output = server.ctl(&["set", &setting]);
+            assert!(output.status.success(), "{output:?}");
+            if job.is_finished() {
+                assert!(round > 4, "nothing changed while it ran");
+                break;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_simulated_disk_takes_its_time_and_keeps_its_data() {
+    if !is_installed("qemu-io") {
+        return;
+    }
+    let server = Running::start(&["--target", "sim:intel-s3520-1600gb", "--scheduler", "mq-deadline"]);
+    let uri = server.uri("");
+    let said = succeeded("qemu-io", &["-f", "raw", &uri, "-c", "write -P 7 1G 1M", "-c", "read -P 7 1G 1M"]);
+    assert!(!said.contains("failed"), "{said}");
+}
+
+#[test]
+fn the_data_of_a_simulated_disk_outlive_the_server_in_a_file() {
+    if !is_installed("qemu-io") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("disk").display().to_string();
+    for (command, scheduler) in [("write -P 7 1G 1M", "kyber"), ("read -P 7 1G 1M", "none")] {
+        let arguments = ["--target", "sim:intel-s3520-1600gb", "--data", &data, "--scheduler", scheduler];
+        let server = Running::start(&arguments);
+        let said = succeeded("qemu-io", &["-f", "raw", &server.uri(""), "-c", command]);
+        assert!(!said.contains("failed"), "{said}");
+        server.end();
+    }
+}

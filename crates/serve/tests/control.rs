@@ -1,0 +1,215 @@
+//! `hoistway ctl` and a running server.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::Output;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+
+use crate::running::{Running, hoistway, is_installed, succeeded};
+use crate::wire::Client;
+
+pub(crate) fn shown(server: &Running) -> serde_json::Value {
+    let mut state: serde_json::Value =
+        serde_json::from_slice(&server.ctl(&["show", "--format", "json"]).stdout).unwrap();
+    assert!(state["at_ns"].take().as_u64().unwrap() > 0);
+    state
+}
+
+pub(crate) fn refused(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    said
+}
+
+#[test]
+fn it_shows_and_changes_scheduler_tunables_and_exports() {
+    let server = Running::start(&["--target", "mem:8M", "--export", "name=vm1,weight=300,ioprio=rt/2,max-iops=500"]);
+    let state = shown(&server);
+    assert_eq!(state["schedulers"], "[none] mq-deadline kyber bfq");
+    let export = &state["exports"][0];
+    assert_eq!((&export["weight"], &export["ioprio"]), (&300.into(), &"rt/2".into()));
+    assert_eq!(export["limits"], "rbps=max wbps=max riops=500 wiops=500");
+
+    assert!(
+        server.ctl(&["set", "scheduler=mq-deadline", "mq-deadline.fifo_batch=3", "nr_requests=64"]).status.success()
+    );
+    assert!(server.ctl(&["export", "vm1", "weight=7", "ioprio=idle", "max-iops=max", "wbps=1M"]).status.success());
+    let state = shown(&server);
+    assert!(state["schedulers"].as_str().unwrap().contains("[mq-deadline]"));
+    assert_eq!(state["nr_requests"], "64");
+    assert!(state["tunables"].as_array().unwrap().contains(&serde_json::json!(["fifo_batch", "3"])));
+    let export = &state["exports"][0];
+    assert_eq!((&export["weight"], &export["ioprio"]), (&7.into(), &"idle".into()));
+    assert_eq!(export["limits"], "rbps=max wbps=1048576 riops=max wiops=max");
+    let table = String::from_utf8(server.ctl(&["show"]).stdout).unwrap();
+    assert!(table.contains("mq-deadline.fifo_batch = 3") && table.contains("weight=7 ioprio=idle"), "{table}");
+}
+
+#[test]
+fn what_is_wrong_is_said_and_changes_nothing() {
+    let server = Running::start(&["--target", "mem:8M", "--export", "name=vm1"]);
+    let before = shown(&server);
+    for (arguments, said) in [
+        (&["set", "scheduler=elevator"][..], "scheduler=elevator: invalid value"),
+        (&["set", "nonsense=1"], "no such setting"),
+        (&["set", "bfq.slice_idle=1"], "the scheduler is none"),
+        (&["set", "scheduler"], "expected KEY=VALUE"),
+        (&["export", "vm2", "weight=1"], "expected one of \"vm1\""),
+        (&["export", "vm1", "weight=2", "weight=1001"], "from 1 to 1000"),
+        (&["export", "vm1", "size=1M"], "unknown setting"),
+    ] {
+        let complaint = refused(&server.ctl(arguments));
+        assert!(complaint.contains(said), "{arguments:?}: {complaint}");
+    }
+    assert_eq!(shown(&server), before);
+    let nobody = hoistway().args(["ctl", "--control", "/nonexistent", "show"]).output().unwrap();
+    assert!(refused(&nobody).contains("/nonexistent: cannot connect to the server"));
+}
+
+#[test]
+fn a_server_that_hangs_up_or_says_nonsense_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("control.sock");
+    let listener = UnixListener::bind(&place).unwrap();
+    let pretender = std::thread::spawn(move || {
+        let connection = || listener.accept().unwrap().0;
+        drop(connection());
+        let mut talker = connection();
+        // All of the question: what is left unread would take the answer back.
+        BufReader::new(&talker).read_line(&mut String::new()).unwrap();
+        talker.write_all(b"{\"nonsense\"").unwrap();
+        drop(talker);
+        drop(connection());
+    });
+    let asked = |command: &[&str]| {
+        let (first, rest) = command.split_first().unwrap();
+        refused(&hoistway().arg(first).arg("--control").arg(&place).args(rest).output().unwrap())
+    };
+    assert!(asked(&["ctl", "show"]).contains("control.sock: the server closed the connection without a reply"));
+    assert!(asked(&["ctl", "show"]).contains("control.sock: invalid reply from the server"));
+    assert!(asked(&["top"]).contains("control.sock: the server closed the connection without a reply"));
+    pretender.join().unwrap();
+}
+
+#[test]
+fn who_says_little_and_slowly_keeps_neither_others_nor_the_end_waiting() {
+    let server = Running::start(&["--target", "mem:8M", "--metrics", "127.0.0.1:0"]);
+    let log = server.log();
+    let metrics = log.split_once("metrics at http://").unwrap().1.split_once("/metrics").unwrap().0;
+    let mut slow = TcpStream::connect(metrics).unwrap();
+    let mut slow_too = UnixStream::connect(server.folder().join("control.sock")).unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&is_over);
+    let drips = std::thread::spawn(move || {
+        while !until.load(Relaxed) {
+            // Until it is sent away.
+            let _ = (slow.write_all(b"G"), slow_too.write_all(b" "));
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    });
+    let before = Instant::now();
+    assert!(server.ctl(&["show"]).status.success());
+    assert!(before.elapsed() < Duration::from_secs(30), "{:?}", before.elapsed());
+    let mut another = TcpStream::connect(metrics).unwrap();
+    another.write_all(b"GET /metrics HTTP/1.1\r\n").unwrap();
+    assert!(server.end().ends_with("Some(0)"));
+    is_over.store(true, Relaxed);
+    drips.join().unwrap();
+}
+
+#[test]
+fn however_many_say_nothing_figures_are_answered() {
+    let server = Running::start(&["--target", "mem:8M", "--metrics", "127.0.0.1:0"]);
+    let log = server.log();
+    let metrics = log.split_once("metrics at http://").unwrap().1.split_once("/metrics").unwrap().0;
+    let control = server.folder().join("control.sock");
+    // One after the other they would have five seconds each, and Prometheus waits for ten.
+    let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(metrics).unwrap()).collect();
+    let silent_too: Vec<_> = (0..40).map(|_| UnixStream::connect(&control).unwrap()).collect();
+    let mut scraper = TcpStream::connect(metrics).unwrap();
+    scraper.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    scraper.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    BufReader::new(scraper).read_line(&mut answer).unwrap();
+    assert_eq!(answer, "HTTP/1.1 200 OK\r\n");
+    assert!(server.ctl(&["show"]).status.success());
+    drop((silent, silent_too));
+    assert!(server.end().ends_with("Some(0)"));
+}
+
+#[test]
+fn without_descriptors_it_says_so_and_answers_when_it_has_some() {
+    let mut server = Running::start(&["--target", "mem:8M"]);
+    let limit = |new| prlimit(Some(server.id()), Resource::Nofile, new).unwrap();
+    let before = limit(Rlimit { current: Some(0), maximum: getrlimit(Resource::Nofile).maximum });
+    let control = server.folder().join("control.sock");
+    let asking = std::thread::spawn(move || {
+        let mut asks = UnixStream::connect(control).unwrap();
+        asks.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        asks.write_all(b"{\"do\":\"show\"}\n").unwrap();
+        BufReader::new(asks).read_line(&mut String::new()).unwrap()
+    });
+    // Not again and again as fast as it can, but with a pause behind each line.
+    server.wait_until("it says so", |server| server.log().contains("cannot accept: Too many open files"));
+    prlimit(Some(server.id()), Resource::Nofile, before).unwrap();
+    assert!(asking.join().unwrap() > 0 && server.ctl(&["show"]).status.success());
+}
+
+#[test]
+fn only_the_owner_may_open_the_socket_and_it_goes_with_the_server() {
+    let server = Running::start(&["--target", "mem:8M"]);
+    let control = server.folder().join("control.sock");
+    assert_eq!(control.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let kept = server.folder().to_owned();
+    server.end();
+    assert!(!kept.join("control.sock").exists() && !kept.join("nbd.sock").exists());
+}
+
+#[test]
+fn a_limit_holds_for_reads_of_holes_as_well() {
+    let mut server = Running::start(&["--target", "mem:8M", "--export", "name=vm1,riops=2"]);
+    let mut client = Client::in_chunks(&server, "vm1").unwrap();
+    // 64 KiB of a memory that nobody has written to: it is a hole, and could be told without a look at the target.
+    client.0.write_all(&b"\x25\x60\x95\x13\0\0\0\0abcdefgh\0\0\0\0\0\0\0\0\0\x01\0\0".repeat(20)).unwrap();
+    let mut counts = [0, 0];
+    server.wait_until("all have come", |server| {
+        counts = ["reads", "held_back"].map(|count| shown(server)["exports"][0][count].as_u64().unwrap());
+        counts[0] + counts[1] == 20
+    });
+    assert!(counts[1] > 0, "it was not limited");
+}
+
+#[test]
+fn a_limit_holds_and_can_be_lifted_under_load() {
+    if !is_installed("fio") {
+        return;
+    }
+    let server =
+        Running::start(&["--target", "mem:8M", "--export", "name=vm1,riops=50", "--export", "name=vm2,size=1M"]);
+    let uri = format!("--uri={}", server.uri("vm1"));
+    std::thread::scope(|scope| {
+        // 400 reads at 50 a second would take eight.
+        let arguments = ["--name=x", "--ioengine=nbd", "--rw=randread", "--bs=4k", "--iodepth=16", "--io_size=1600k"];
+        let arguments = [&arguments[..], &["--size=8m", "--output-format=json", &uri]].concat();
+        let job = scope.spawn(move || succeeded("fio", &arguments));
+        let reads = || shown(&server)["exports"][0]["reads"].as_u64().unwrap();
+        while reads() < 20 {
+            assert!(!job.is_finished(), "it was not limited");
+        }
+        assert!(reads() < 200, "a limit of 50 a second lets so many pass only in seconds");
+        assert!(server.ctl(&["export", "vm1", "riops=max"]).status.success());
+        // Before the document fio may have something to say.
+        let said = job.join().unwrap();
+        let document = &said[said.find('{').unwrap()..];
+        let document: serde_json::Value = serde_json::from_str(document).unwrap();
+        assert_eq!(document["jobs"][0]["read"]["total_ios"], 400);
+        assert_eq!(document["jobs"][0]["error"], 0);
+    });
+}

@@ -1,0 +1,158 @@
+//! How a server begins and ends under a service manager.
+
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, kill_process};
+
+use crate::running::{Running, hoistway};
+use crate::wire::Client;
+
+fn heard(manager: &UnixDatagram) -> String {
+    let mut text = [0; 256];
+    let count = manager.recv(&mut text).unwrap();
+    String::from_utf8_lossy(&text[..count]).into_owned()
+}
+
+#[test]
+fn sockets_of_systemd_are_served_and_it_is_told_when_that_begins_and_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let (theirs, notify) = (folder.path().join("activated"), folder.path().join("notify"));
+    let listener = UnixListener::bind(&theirs).unwrap();
+    let manager = UnixDatagram::bind(&notify).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    std::fs::write(folder.path().join("serve.toml"), "target = \"mem:1M\"\n").unwrap();
+    // As systemd does: the socket is descriptor 3, and the process knows that it is meant.
+    let mut command = Command::new("sh");
+    let hand_over = "exec 3<&0 </dev/null; LISTEN_PID=$$; export LISTEN_PID; exec \"$0\" \"$@\"";
+    command.args(["-c", hand_over]).arg(env!("CARGO_BIN_EXE_hoistway-serve")).args(["serve", "--config"]);
+    command.arg(folder.path().join("serve.toml")).stdin(Stdio::from(OwnedFd::from(listener)));
+    command.env("LISTEN_FDS", "1").env("NOTIFY_SOCKET", &notify);
+    let mut server = Running::launch(folder, command);
+
+    assert_eq!(heard(&manager), "READY=1\n");
+    let stream = UnixStream::connect(&theirs).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    assert!(Client::on(stream, "").unwrap().is_served());
+    kill_process(server.id(), Signal::HUP).unwrap();
+    assert!(heard(&manager).starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(heard(&manager), "READY=1\n");
+    kill_process(server.id(), Signal::TERM).unwrap();
+    assert_eq!(heard(&manager), "STOPPING=1\n");
+    assert!(server.ended().ends_with("Some(0)"));
+    assert!(theirs.exists(), "a socket that systemd made is removed by systemd");
+}
+
+#[test]
+fn a_descriptor_that_is_no_listening_stream_is_refused() {
+    let (datagram, _other) = UnixDatagram::pair().unwrap();
+    // As systemd hands over a client with Accept=yes.
+    let (client, _its_peer) = UnixStream::pair().unwrap();
+    let null = || OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+    for (count, socket, why) in [
+        ("1", OwnedFd::from(datagram), "LISTEN_FDS: descriptor 3 is no stream socket"),
+        ("1", OwnedFd::from(client), "LISTEN_FDS: descriptor 3: does not listen (expected ListenStream= and Accept=no"),
+        ("one", null(), "LISTEN_FDS=one: expected a number of descriptors"),
+        ("99999999999", null(), "LISTEN_FDS=99999999999: expected a number of descriptors"),
+    ] {
+        let mut command = Command::new("sh");
+        let hand_over = "exec 3<&0 </dev/null; LISTEN_PID=$$; export LISTEN_PID; exec \"$0\" \"$@\"";
+        command.args(["-c", hand_over]).arg(env!("CARGO_BIN_EXE_hoistway-serve")).args(["serve", "--target", "mem:1M"]);
+        command.stdin(Stdio::from(socket)).env("LISTEN_FDS", count).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(30);
+        while child.try_wait().unwrap().is_none() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // If it serves it would do so until it is told to end.
+        let _ = child.kill();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(why) && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn a_service_manager_that_does_not_listen_keeps_neither_clients_nor_the_end_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let notify = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&notify).unwrap();
+    let full = UnixDatagram::unbound().unwrap();
+    full.set_nonblocking(true).unwrap();
+    while full.send_to(b"x", &notify).is_ok() {}
+    let mut command = hoistway();
+    command.args(["serve", "--target", "mem:1M", "--socket"]).arg(folder.path().join("nbd.sock"));
+    command.env("NOTIFY_SOCKET", &notify);
+    let server = Running::launch(folder, command);
+    assert!(Client::at(&server, "").unwrap().is_served());
+    assert!(server.end().ends_with("Some(0)"));
+    drop(manager);
+}
+
+#[test]
+fn what_does_not_end_in_time_does_not_keep_the_server() {
+    let mut server = Running::start(&["--target", "mem:64M", "--grace", "0"]);
+    let mut deaf = Client::at(&server, "").unwrap();
+    // An answer of 32 MiB, which nobody takes.
+    std::io::Write::write_all(&mut deaf.0, b"\x25\x60\x95\x13\0\0\0\0abcdefgh\0\0\0\0\0\0\0\0\x02\0\0\0").unwrap();
+    deaf.0.read_exact(&mut [0; 16]).unwrap();
+    kill_process(server.id(), Signal::TERM).unwrap();
+    let log = server.ended();
+    assert!(
+        log.contains("grace period of 0 s expired with 1 client still busy; exiting") && log.ends_with("Some(1)"),
+        "{log}"
+    );
+    assert!(!server.socket().exists());
+}
+
+#[test]
+fn without_a_configuration_a_hang_up_is_the_end() {
+    let mut server = Running::start(&["--target", "mem:1M"]);
+    kill_process(server.id(), Signal::HUP).unwrap();
+    assert!(server.ended().ends_with("stopped\nSome(0)"));
+}
+
+#[test]
+fn all_threads_become_another_user_when_everything_is_open() {
+    if !rustix::process::geteuid().is_root() {
+        assert!(std::env::var("CI").is_err(), "only root can become another user");
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // Root's alone: it has to be open before.
+    let disk = folder.path().join("disk");
+    std::fs::File::create(&disk).unwrap().set_len(1 << 20).unwrap();
+    std::fs::set_permissions(&disk, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let server = Running::start_in(folder, &["--target", "file:{}/disk", "--user", "nobody", "--workers", "2"]);
+    assert!(Client::at(&server, "").unwrap().is_served());
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", server.id().as_raw_nonzero())).unwrap();
+    let mut threads = 0;
+    for task in tasks {
+        let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+        let of = |key: &str| status.lines().find(|line| line.starts_with(key)).unwrap().to_owned();
+        assert!(of("Uid:").split_whitespace().skip(1).all(|id| id == "65534"), "{status}");
+        assert!(!of("Gid:").split_whitespace().skip(1).any(|id| id == "0"), "{status}");
+        assert!(!of("Groups:").split_whitespace().skip(1).any(|id| id == "0"), "{status}");
+        assert!(of("CapEff:").ends_with("0000000000000000"), "{status}");
+        threads += 1;
+    }
+    assert!(threads > 3);
+}
+
+#[test]
+fn nobody_can_become_somebody_whom_the_system_does_not_know() {
+    let socket = "/nonexistent/s";
+    let output =
+        hoistway().args(["serve", "--target", "mem:1M", "--socket", socket, "--user", "no-such-user"]).output();
+    let output = output.unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), said.as_str()),
+        (Some(2), "hoistway-serve: --user no-such-user: there is no such user\n")
+    );
+}

@@ -1,0 +1,18 @@
+//! The block server from outside, beside clients that others wrote.
+
+mod bounds;
+mod clients;
+mod config;
+mod control;
+mod disks;
+mod event_loop;
+mod faults;
+mod guest;
+mod hostile;
+mod life;
+mod metrics;
+mod refusals;
+mod running;
+mod tls;
+mod top;
+mod wire;

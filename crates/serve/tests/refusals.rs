@@ -1,0 +1,140 @@
+//! What a server does not start with.
+
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::process::Command;
+
+use hoistway_engine::{FileSpec, Files};
+
+use crate::running::{Running, hoistway};
+use crate::wire::Client;
+
+#[test]
+fn bad_input_is_one_sentence_and_status_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap();
+    let socket = format!("{place}/s");
+    std::fs::write(format!("{place}/short"), [0; 100]).unwrap();
+    std::fs::File::create(format!("{place}/disk")).unwrap().set_len(1 << 20).unwrap();
+    let in_use = format!("{place}/used");
+    let _listener = UnixListener::bind(&in_use).unwrap();
+    let (short, disk, no_disk) =
+        (format!("file:{place}/short"), format!("file:{place}/disk"), format!("blk:{place}/disk"));
+    let path = format!("path={place}/disk");
+    std::os::unix::fs::symlink(format!("{place}/disk"), format!("{place}/link")).unwrap();
+    let by_another_name = format!("name=b,path={place}/link");
+    let too_long = format!("name=a,path={place}/disk,offset=512K,size=1M");
+    let listening = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listening.local_addr().unwrap().to_string();
+    let cannot_listen = format!("cannot listen on {taken}");
+    let file = format!("{place}/disk");
+    for (arguments, said) in [
+        (
+            &["--target", "mem:1M"][..],
+            "nowhere to listen (expected --socket PATH, --tcp HOST:PORT or --vhost-user PATH)",
+        ),
+        (&["--socket", &socket], "--target is missing"),
+        (&["--target", "mem", "--socket", &socket], "expected file:PATH"),
+        (&["--target", "tape:x", "--socket", &socket], "expected file:PATH"),
+        (&["--target", "mem:lots", "--socket", &socket], "expected a size"),
+        (&["--target", "mem:0", "--socket", &socket], "expected a size"),
+        (&["--target", "sim:floppy", "--socket", &socket], "floppy"),
+        (&["--target", "mem:1M", "--data", "disk", "--socket", &socket], "--data disk: only a simulated device"),
+        (&["--target", "file:/nonexistent", "--socket", &socket], "/nonexistent"),
+        (&["--target", &short, "--socket", &socket], "short"),
+        (&["--target", &no_disk, "--socket", &socket], "no block device"),
+        (&["--target", "mem:1M", "--socket", "/nonexistent/s"], "cannot listen on /nonexistent/s"),
+        (&["--target", "mem:1M", "--socket", &in_use], "Address already in use"),
+        (&["--target", "mem:1M", "--socket", &file], "exists and is not a socket"),
+        (&["--target", "mem:1M", "--tcp", "nowhere"], "cannot listen on nowhere"),
+        (&["--target", "mem:1M", "--socket", &socket, "--tcp", &taken], &cannot_listen),
+        (&["--target", &disk, "--export", "name=a,size=2M", "--socket", &socket], "the target has 1048576"),
+        (&["--export", &path, "--export", &by_another_name, "--socket", &socket], "is the same file as"),
+        (&["--export", &too_long, "--socket", &socket], "the target has 1048576"),
+        (&["--target", "mem:1M", "--control", "/nonexistent/c", "--socket", &socket], "/nonexistent/c"),
+        (&["--target", "mem:1M", "--control", &file, "--socket", &socket], "exists and is not a socket"),
+        (&["--target", "mem:1M", "--scheduler", "cfq", "--socket", &socket], "cfq"),
+        (&["--target", "mem:1M", "--set", "bfq.slice_idle=0", "--socket", &socket], "the scheduler is none"),
+        (&["--target", "mem:1M", "--set", "low_latency=0", "--socket", &socket], "SCHEDULER.TUNABLE=VALUE"),
+        (&["--target", "mem:1M", "--export", "name=a,size=2M", "--socket", &socket], "the target has 1048576"),
+        (&["--target", "mem:1M", "--export", "offset=1M", "--socket", &socket], "would begin at byte 1048576, but the"),
+        (&["--target", "mem:1M", "--export", "name=a", "--export", "name=a", "--socket", &socket], "two exports"),
+        (&["--target", "mem:1M", "--export", "weight=0", "--socket", &socket], "--export weight=0"),
+        (&["--target", &disk, "--export", &path, "--socket", &socket], "exclude each other"),
+        (&["--export", "name=a", "--socket", &socket], "or path= of each --export"),
+        (&["--target", "mem:1M", "--queue-depth", "9999", "--socket", &socket], "more than the target takes"),
+    ] {
+        let output = hoistway().arg("serve").args(arguments).output().unwrap();
+        let complaint = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {complaint}");
+        assert!(complaint.contains(said) && complaint.lines().count() == 1, "{arguments:?}: {complaint}");
+        assert!(!std::path::Path::new(&socket).exists(), "{arguments:?} left its socket behind");
+    }
+    assert!(std::path::Path::new(&file).exists(), "a file in the way of a socket is not removed");
+}
+
+#[test]
+fn a_socket_that_was_left_behind_is_replaced() {
+    let folder = Running::start(&["--target", "mem:1M"]).killed();
+    assert!(folder.path().join("nbd.sock").exists());
+    assert!(Running::start_in(folder, &["--target", "mem:1M"]).end().ends_with("Some(0)"));
+}
+
+#[test]
+fn an_export_that_there_is_not_is_refused_and_the_next_one_asked_for_is_served() {
+    let server = Running::start(&["--target", "mem:1M", "--export", "name=vm1"]);
+    assert!(Client::at(&server, "vm2").is_none());
+    assert!(Client::at(&server, "vm1").unwrap().is_served());
+}
+
+#[test]
+fn a_file_that_is_served_is_nobody_elses_until_the_server_has_ended_however_that_was() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::File::create(folder.path().join("disk")).unwrap().set_len(1 << 20).unwrap();
+    let disk = folder.path().join("disk").display().to_string();
+    let target = format!("file:{disk}");
+    let refused = |arguments: &[&str]| {
+        let output = hoistway().args(arguments).output().unwrap();
+        let complaint = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {complaint}");
+        assert!(complaint.contains("is in use by another program") && complaint.contains(&disk), "{complaint}");
+    };
+    let refused_to_engines = || {
+        let error = Files::open(&[FileSpec::new(&disk)]).err().unwrap().to_string();
+        assert!(error.contains("is in use by another program"), "{error}");
+    };
+    let elsewhere = format!("{disk}.sock");
+    let server = Running::start_in(folder, &["--target", &target]);
+    refused(&["serve", "--target", &target, "--socket", &elsewhere]);
+    refused(&["serve", "--target", &target, "--read-only", "--socket", &elsewhere]);
+    refused_to_engines();
+    let server = Running::start_in(server.killed(), &["--target", &target, "--read-only"]);
+    let other = Running::start(&["--target", &target, "--read-only"]);
+    refused_to_engines();
+    let again = format!("path={disk},read-only");
+    assert!(Running::start(&["--export", &again]).end().ends_with("Some(0)"));
+    assert!(other.end().ends_with("Some(0)") && server.end().ends_with("Some(0)"));
+}
+
+#[test]
+fn a_disk_that_somebody_else_has_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image");
+    std::fs::File::create(&image).unwrap().set_len(1 << 20).unwrap();
+    // Only root can make a disk of a file, and not everywhere.
+    let made = Command::new("losetup").args(["--find", "--show"]).arg(&image).output();
+    let Some(made) = made.ok().filter(|made| made.status.success()) else {
+        eprintln!("skipped: no loop device can be made here");
+        return;
+    };
+    let disk = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    let target = format!("blk:{disk}");
+    let server = Running::start(&["--target", &target]);
+    let socket = folder.path().join("s").display().to_string();
+    let second = hoistway().args(["serve", "--target", &target, "--socket", &socket]).output().unwrap();
+    server.end();
+    Command::new("losetup").args(["--detach", &disk]).status().unwrap();
+    let complaint = String::from_utf8(second.stderr).unwrap();
+    assert_eq!(second.status.code(), Some(2), "{complaint}");
+    assert!(complaint.contains(&disk) && complaint.contains("busy") && complaint.lines().count() == 1, "{complaint}");
+}
