@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{blkparse, blktrace};
+use super::table::{self, Columns};
+use super::{biosnoop, blkparse, blktrace, tracefs_text};
 
 /// Bytes of the beginning that decide.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
@@ -14,14 +15,23 @@ pub enum Format {
     Blktrace,
     /// blkparse's text.
     Blkparse,
+    /// Text of ftrace, trace-cmd or perf.
+    TracefsText,
+    /// Output of BCC's biosnoop.
+    Biosnoop,
+    /// A table with a line for each I/O.
+    Table(Columns),
 }
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Format::Blktrace => "blktrace records",
-            Format::Blkparse => "blkparse text",
-        })
+        match self {
+            Format::Blktrace => f.write_str("blktrace records"),
+            Format::Blkparse => f.write_str("blkparse text"),
+            Format::TracefsText => f.write_str("block events of ftrace, trace-cmd or perf"),
+            Format::Biosnoop => f.write_str("output of biosnoop"),
+            Format::Table(columns) => write!(f, "a table with columns as in {columns}"),
+        }
     }
 }
 
@@ -47,11 +57,22 @@ pub fn candidates(head: &[u8]) -> Vec<Candidate> {
     if is_line(blkparse::is_event) {
         all.push(found(Format::Blkparse, "lines of device, CPU, time, pid, action and flags"));
     }
+    if is_line(tracefs_text::is_event) {
+        all.push(found(Format::TracefsText, "lines of task, CPU, time and an event of the block layer"));
+    }
+    if is_line(biosnoop::is_header) {
+        all.push(found(Format::Biosnoop, "a header with biosnoop's columns"));
+    }
+    if all.is_empty() {
+        let why = "the first lines have these columns";
+        let tables = table::presets_of(lines(head)).into_iter();
+        all.extend(tables.map(|columns| found(Format::Table(columns), why)));
+    }
     all
 }
 
 /// The first lines.
-fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
-    const LINES_MAX: usize = 200;
+fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
+    const LINES_MAX: usize = 1000;
     head.split(|&letter| letter == b'\n').take(LINES_MAX)
 }

@@ -24,8 +24,14 @@ pub struct Flight {
     pub queue_ns: u64,
     /// When the block layer had taken it; from then on its task is free. [`Flight::queue_ns`] until that is known.
     pub submitted_ns: u64,
+    /// When its request was inserted into a scheduler or software queue, if it began that request and was.
+    pub insert_ns: Option<u64>,
     /// When its last part went to the driver, if it did.
     pub issue_ns: Option<u64>,
+    /// Whether it was merged into the request of another.
+    pub is_merged: bool,
+    /// Whether it was split.
+    pub is_split: bool,
     /// First sector.
     pub sector: u64,
     /// Length; 0 for a flush.
@@ -44,15 +50,31 @@ pub struct Flight {
     parts: u32,
 }
 
+impl Flight {
+    /// Takes over the priority of its request.
+    fn learn(&mut self, priority: IoPriority) {
+        if self.priority == IoPriority::UNSET {
+            self.priority = priority;
+        }
+    }
+}
+
 /// What an event means for an I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// It was submitted.
     Queued,
     /// The block layer took it, or a further part of it.
-    Submitted,
-    /// Its priority became known.
-    Prioritised,
+    Submitted {
+        /// Time since it was submitted, or since the part before was taken.
+        blocked_ns: u64,
+    },
+    /// Its request was inserted into a scheduler or software queue.
+    Inserted,
+    /// It, or a part of it, went to the driver.
+    Issued,
+    /// The data of it, or of a part, has completed.
+    Transferred,
     /// All of it has completed.
     Completed,
     /// Its completion is taken for lost.
@@ -154,10 +176,10 @@ impl Flights {
         }
         match event.action {
             Action::Queue => self.queue(event, event.sector, on),
-            Action::GetRequest => self.submitted(event, on),
+            Action::GetRequest => self.submitted(event, false, on),
             Action::BackMerge | Action::FrontMerge => {
                 self.counts.merged += 1;
-                self.submitted(event, on);
+                self.submitted(event, true, on);
             }
             Action::Split => self.split(event),
             Action::Issue => self.issue(event, on),
@@ -166,7 +188,7 @@ impl Flights {
                 self.each_part(event, State::Issued, |part| part.state = State::Submitted);
             }
             Action::Complete => self.complete(event, on),
-            Action::Insert if event.priority != IoPriority::UNSET => self.prioritise(event, on),
+            Action::Insert => self.insert(event, on),
             _ => {}
         }
         for flight in self.lost.drain(..) {
@@ -184,7 +206,10 @@ impl Flights {
             id: 0,
             queue_ns: event.time_ns,
             submitted_ns: event.time_ns,
+            insert_ns: None,
             issue_ns: None,
+            is_merged: false,
+            is_split: false,
             sector,
             bytes: event.bytes,
             flags: event.flags,
@@ -314,14 +339,15 @@ impl Flights {
     }
 
     /// A part got its request, or was merged into one.
-    fn submitted(&mut self, event: &Event, on: &mut impl FnMut(Step, &Flight)) {
+    fn submitted(&mut self, event: &Event, is_merged: bool, on: &mut impl FnMut(Step, &Flight)) {
         let end = event.end();
         let is_it = |part: &Part| part.state == State::Queued && part.end == end;
         let Some(number) = self.find(event.device, event.sector, true, is_it) else { return };
         self.parts[number as usize].state = State::Submitted;
         let flight = &mut self.flights[self.parts[number as usize].flight as usize];
-        flight.submitted_ns = event.time_ns;
-        on(Step::Submitted, flight);
+        let blocked_ns = event.time_ns - flight.submitted_ns;
+        (flight.submitted_ns, flight.is_merged) = (event.time_ns, is_merged);
+        on(Step::Submitted { blocked_ns }, flight);
     }
 
     fn split(&mut self, event: &Event) {
@@ -331,7 +357,8 @@ impl Flights {
         self.counts.split += 1;
         let first = self.parts[number as usize];
         self.parts[number as usize].end = rest;
-        self.flights[first.flight as usize].parts += 1;
+        let flight = &mut self.flights[first.flight as usize];
+        (flight.parts, flight.is_split) = (flight.parts + 1, true);
         self.add_part(event.device, Part { start: rest, ..first });
     }
 
@@ -363,10 +390,8 @@ impl Flights {
             at = part.end;
             let flight = &mut self.flights[part.flight as usize];
             flight.issue_ns = Some(event.time_ns);
-            if event.priority != IoPriority::UNSET && flight.priority == IoPriority::UNSET {
-                flight.priority = event.priority;
-                on(Step::Prioritised, flight);
-            }
+            flight.learn(event.priority);
+            on(Step::Issued, flight);
         }
         if is_known || (event.bytes == 0 && !self.of_requests) {
             return;
@@ -383,23 +408,14 @@ impl Flights {
         }
     }
 
-    fn prioritise(&mut self, event: &Event, on: &mut impl FnMut(Step, &Flight)) {
-        let flights = &mut self.flights;
-        let (mut at, end) = (event.sector, event.end());
-        let parts = &self.parts;
-        while at < end {
-            let mut number = self.starts.get(&(event.device.number(), at)).copied().unwrap_or(NONE);
-            while number != NONE && parts[number as usize].state > State::Submitted {
-                number = parts[number as usize].older;
-            }
-            let Some(part) = parts.get(number as usize).filter(|part| part.end > at) else { return };
-            let flight = &mut flights[part.flight as usize];
-            if flight.priority == IoPriority::UNSET {
-                flight.priority = event.priority;
-                on(Step::Prioritised, flight);
-            }
-            at = part.end;
-        }
+    /// The request that begins with this part is inserted.
+    fn insert(&mut self, event: &Event, on: &mut impl FnMut(Step, &Flight)) {
+        let is_it = |part: &Part| part.state == State::Submitted && part.end > part.start;
+        let Some(number) = self.find(event.device, event.sector, false, is_it) else { return };
+        let flight = &mut self.flights[self.parts[number as usize].flight as usize];
+        flight.insert_ns = Some(event.time_ns);
+        flight.learn(event.priority);
+        on(Step::Inserted, flight);
     }
 
     fn complete(&mut self, event: &Event, on: &mut impl FnMut(Step, &Flight)) {
@@ -422,7 +438,9 @@ impl Flights {
                 self.add_part(event.device, Part { start: end, ..part });
                 break;
             }
-            let flags = self.flights[part.flight as usize].flags;
+            let flight = &mut self.flights[part.flight as usize];
+            on(Step::Transferred, flight);
+            let flags = flight.flags;
             let has_flush_behind = flags.has(Flags::FUA) && !event.flags.has(Flags::FUA);
             if (has_flush_behind || flags.has(Flags::FLUSH)) && !self.of_requests {
                 self.parts[number as usize].state = State::Flushing;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::biosnoop::Biosnoop;
 use super::blkparse::Blkparse;
 use super::blktrace::Blktrace;
 use super::detect::{self, Format};
@@ -10,14 +11,19 @@ use super::event::Event;
 use super::input::Input;
 use super::names::Names;
 use super::set::Set;
+use super::table::Table;
+use super::tracefs_text::TracefsText;
 
 /// Formats in words, for messages.
-const FORMATS: &str = "blktrace records or blkparse text, plain or compressed";
+const FORMATS: &str = "blktrace records, text of blkparse, ftrace, trace-cmd, perf or biosnoop, or a table of a public set, plain or compressed";
 
 #[derive(Debug)]
 enum Reader {
     Blktrace(Blktrace),
     Blkparse(Blkparse),
+    TracefsText(TracefsText),
+    Biosnoop(Biosnoop),
+    Table(Table),
 }
 
 /// A recording that is read from its beginning to its end, once.
@@ -102,6 +108,9 @@ impl Recording {
         let reader = match &format {
             Format::Blktrace => Reader::Blktrace(Blktrace::new(vec![input])?),
             Format::Blkparse => Reader::Blkparse(Blkparse::new(input)),
+            Format::TracefsText => Reader::TracefsText(TracefsText::new(input)),
+            Format::Biosnoop => Reader::Biosnoop(Biosnoop::new(input)),
+            Format::Table(columns) => Reader::Table(Table::new(input, columns.clone())),
         };
         Ok(Recording { reader, format, why, files: 1, names: Names::default(), losses: Losses::default() })
     }
@@ -115,6 +124,9 @@ impl Recording {
         match &mut self.reader {
             Reader::Blktrace(reader) => reader.next(&mut self.names, &mut self.losses),
             Reader::Blkparse(reader) => reader.next(&mut self.names, &mut self.losses),
+            Reader::TracefsText(reader) => reader.next(&mut self.names, &mut self.losses),
+            Reader::Biosnoop(reader) => reader.next(&mut self.names, &mut self.losses),
+            Reader::Table(reader) => reader.next(&mut self.losses),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What the readers make of recordings.
 
+use hoistway_blk::PriorityClass;
 use hoistway_trace::block::{Action, Event, Flags, Recording};
 
 use crate::support::{all, bytes, events, path, read};
@@ -160,4 +161,48 @@ fn zstd_is_recognised_by_its_content() {
     frame.extend(text);
     let (events, _) = read(&frame).unwrap();
     assert_eq!(events.iter().map(|event| event.sector).collect::<Vec<_>>(), [8, 8]);
+}
+
+#[test]
+fn text_of_ftrace_has_the_ios_of_the_records_and_priorities_besides() {
+    let events = events("ftrace-6.18.txt.gz");
+    let counts =
+        [Action::Queue, Action::GetRequest, Action::BackMerge, Action::Insert, Action::Issue, Action::Complete];
+    // The same job as that of smp.blktrace, recorded another time: only what does not hang on timing is the same.
+    let recorded = crate::support::events("smp.blktrace.0.gz");
+    assert_eq!(count(&events, Action::Queue), count(&recorded, Action::Queue));
+    assert!(counts.iter().all(|action| count(&events, *action) > 0));
+    let of =
+        |class| events.iter().filter(|event| event.priority.class() == class && event.action == Action::Issue).count();
+    assert!(of(PriorityClass::BestEffort) > 0 && of(PriorityClass::RealTime) > 0);
+}
+
+#[test]
+fn text_of_trace_cmd_and_perf_is_read_as_that_of_ftrace() {
+    for (name, ios) in [("trace-cmd-report.txt.gz", 24), ("perf-script.txt.gz", 24), ("ftrace-6.1.txt.gz", 28)] {
+        let events = events(name);
+        assert!(count(&events, Action::Queue) >= ios, "{name}: {}", count(&events, Action::Queue));
+        assert!(events.iter().any(|event| event.action == Action::Complete && event.bytes > 0), "{name}");
+    }
+}
+
+#[test]
+fn the_tracer_blk_prints_the_same_in_both_of_its_layouts() {
+    let (mut classic, normal) = (events("ftrace-blk-tracer-classic.txt"), events("ftrace-blk-tracer.txt"));
+    for (one, other) in classic.iter_mut().zip(&normal) {
+        assert!(one.time_ns.abs_diff(other.time_ns) < 1000, "the other has microseconds");
+        one.time_ns = other.time_ns;
+    }
+    assert_eq!(classic, normal);
+}
+
+#[test]
+fn names_of_tasks_may_have_brackets_dashes_and_blanks() {
+    let text = "  my [x] a-b-77 (  76) [001] d..1.  1.000001: block_bio_queue: 8,0 WS 8 + 8 [my [x] a-b]\n\
+                CPU:1 [LOST 12 EVENTS]\n\
+                sh  9 [000] 1.000002000: block:block_rq_issue: 8,0 W 4096 () 8 + 8 0x3,0,7 [sh]\n";
+    let (events, losses) = read(text.as_bytes()).unwrap();
+    let told: Vec<_> = events.iter().map(|event| (event.pid, event.cpu, event.time_ns, event.priority.0)).collect();
+    assert_eq!(told, [(77, 1, 1_000_001_000, 0), (9, 0, 1_000_002_000, 3 << 13 | 7)]);
+    assert_eq!(losses.lost_events, 12);
 }

@@ -8,7 +8,7 @@ fn refused(bytes: &[u8]) -> String {
 
 #[test]
 fn every_beginning_of_a_recording_is_read_or_refused() {
-    for name in ["smp.merged.bin.gz", "synthetic.blkparse.txt.gz"] {
+    for name in ["smp.merged.bin.gz", "synthetic.blkparse.txt.gz", "ftrace-6.18.txt.gz"] {
         let whole = bytes(name);
         let whole = &whole[..whole.len().min(4000)];
         let expected = read(whole).unwrap().0;
@@ -33,7 +33,7 @@ fn a_record_that_is_cut_off_is_counted() {
 fn what_is_no_recording_is_refused_with_what_was_expected() {
     assert_eq!(
         refused(b"hello\n"),
-        "test: this is no recording of block I/O (expected blktrace records or blkparse text, plain or compressed)"
+        "test: this is no recording of block I/O (expected blktrace records, text of blkparse, ftrace, trace-cmd, perf or biosnoop, or a table of a public set, plain or compressed)"
     );
     assert!(refused(b"").starts_with("test: the file is empty (expected "));
 }
