@@ -20,7 +20,7 @@ pub enum Format {
     /// Output of BCC's biosnoop.
     Biosnoop,
     /// A table with a line for each I/O.
-    Table(Columns),
+    Table(Box<Columns>),
 }
 
 impl fmt::Display for Format {
@@ -66,7 +66,7 @@ pub fn candidates(head: &[u8]) -> Vec<Candidate> {
     if all.is_empty() {
         let why = "the first lines have these columns";
         let tables = table::presets_of(lines(head)).into_iter();
-        all.extend(tables.map(|columns| found(Format::Table(columns), why)));
+        all.extend(tables.map(|columns| found(Format::Table(Box::new(columns)), why)));
     }
     all
 }

@@ -23,7 +23,7 @@ enum Reader {
     Blkparse(Blkparse),
     TracefsText(TracefsText),
     Biosnoop(Biosnoop),
-    Table(Table),
+    Table(Box<Table>),
 }
 
 /// A recording that is read from its beginning to its end, once.
@@ -110,7 +110,7 @@ impl Recording {
             Format::Blkparse => Reader::Blkparse(Blkparse::new(input)),
             Format::TracefsText => Reader::TracefsText(TracefsText::new(input)),
             Format::Biosnoop => Reader::Biosnoop(Biosnoop::new(input)),
-            Format::Table(columns) => Reader::Table(Table::new(input, columns.clone())),
+            Format::Table(columns) => Reader::Table(Box::new(Table::new(input, (**columns).clone()))),
         };
         Ok(Recording { reader, format, why, files: 1, names: Names::default(), losses: Losses::default() })
     }

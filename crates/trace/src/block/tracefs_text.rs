@@ -134,7 +134,7 @@ fn parse(line: &[u8]) -> Option<Option<(Event, &[u8])>> {
                 words.number()?;
             }
             request(&mut event, words.rest(), matches!(layout, Layout::Completion))?;
-            event.flags = event.flags | Flags::from_letters(letters).of_bytes(event.bytes);
+            event.flags |= Flags::from_letters(letters).of_bytes(event.bytes);
         }
     }
     Some(Some((event, head.task)))

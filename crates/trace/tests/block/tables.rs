@@ -37,7 +37,7 @@ fn each_public_set_is_recognised_by_its_lines() {
     ];
     for (name, text, expected) in cases {
         let recording = recording(text);
-        assert_eq!(*recording.format(), Format::Table(Columns::parse(name).unwrap()));
+        assert_eq!(*recording.format(), Format::Table(Box::new(Columns::parse(name).unwrap())));
         let (events, _) = all(recording).unwrap();
         assert_eq!(queued(&events), [expected], "{name}");
     }
