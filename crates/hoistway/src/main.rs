@@ -46,6 +46,7 @@ enum Command {
     Serve(Box<commands::serve::Arguments>),
     Sweep(commands::sweep::Arguments),
     Top(commands::top::Arguments),
+    Trace(commands::trace::Arguments),
     Tune(Box<commands::tune::Arguments>),
     Why(commands::why::Arguments),
 }
@@ -131,6 +132,7 @@ fn main() -> ExitCode {
         Command::Serve(_) => commands::serve::run(),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
         Command::Top(arguments) => commands::top::run(&arguments),
+        Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Tune(arguments) => commands::tune::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),
     };

@@ -22,5 +22,6 @@ pub(crate) mod schedulers;
 pub(crate) mod serve;
 pub(crate) mod sweep;
 pub(crate) mod top;
+pub(crate) mod trace;
 pub(crate) mod tune;
 pub(crate) mod why;
