@@ -39,6 +39,7 @@ enum Command {
     Scenarios(commands::scenarios::Arguments),
     Schedulers(commands::schedulers::Arguments),
     Sweep(commands::sweep::Arguments),
+    Trace(commands::trace::Arguments),
     Tune(Box<commands::tune::Arguments>),
     Why(commands::why::Arguments),
 }
@@ -110,6 +111,7 @@ fn main() -> ExitCode {
         Command::Scenarios(arguments) => commands::scenarios::run(&arguments),
         Command::Schedulers(arguments) => commands::schedulers::run(&arguments),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
+        Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Tune(arguments) => commands::tune::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),
     };

@@ -3,7 +3,9 @@
 //! Every format is a module of its own and knows nothing of the others:
 //!
 //! * [`iosched`]: recordings of a running kernel with the scheduler's decisions in them, for conformance tests.
+//! * [`block`]: recordings of block I/O on real machines, in the formats of blktrace and others.
 //! * [`events`]: what happened in a simulated run, and why.
 
+pub mod block;
 pub mod events;
 pub mod iosched;

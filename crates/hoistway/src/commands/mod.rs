@@ -17,5 +17,6 @@ pub(crate) mod run;
 pub(crate) mod scenarios;
 pub(crate) mod schedulers;
 pub(crate) mod sweep;
+pub(crate) mod trace;
 pub(crate) mod tune;
 pub(crate) mod why;

@@ -1,0 +1,119 @@
+//! What a stream, or all streams of a job, do over time.
+
+use crate::class::Evidence;
+
+/// An I/O within this of the submission before it is of the same batch.
+const BATCH_NS: u64 = 50_000;
+/// The same of one that continues where that ended: bios of one large I/O.
+const CONTINUED_NS: u64 = 1_000_000;
+/// Longest time after a completion that counts as on its heels.
+const HEELS_NS_MAX: u64 = 200_000;
+
+/// Followed from entry to entry.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Activity {
+    outstanding: u32,
+    depth_max: u32,
+    busy_ns: u64,
+    busy_since_ns: u64,
+    first_ns: Option<u64>,
+    /// End of the submission before.
+    submitted_ns: u64,
+    /// Sector behind the I/O before.
+    end: u64,
+    last_completion_ns: Option<u64>,
+    completed_since: bool,
+    batches: u64,
+    over: u64,
+    blocked_ns: u64,
+    latency_ns: u128,
+    completions: u64,
+    /// Time after a completion that is looked at; known after the first time through the log.
+    heels_ns: u64,
+    on_heels: u64,
+    near_ns: u64,
+}
+
+impl Activity {
+    /// To go through the log again, now that the time between batches is known.
+    pub(crate) fn again(&self) -> Activity {
+        let active_ns = self.active_ns();
+        let between_ns = active_ns.checked_div(self.batches).unwrap_or(0);
+        Activity { heels_ns: HEELS_NS_MAX.min(between_ns / 5), ..Activity::default() }
+    }
+
+    fn active_ns(&self) -> u64 {
+        self.last_completion_ns.zip(self.first_ns).map_or(0, |(last, first)| last.saturating_sub(first))
+    }
+
+    pub(crate) const fn is_busy(&self) -> bool {
+        self.outstanding > 0
+    }
+
+    /// Time busy until now.
+    pub(crate) const fn busy_ns(&self, now_ns: u64) -> u64 {
+        self.busy_ns + if self.outstanding > 0 { now_ns.saturating_sub(self.busy_since_ns) } else { 0 }
+    }
+
+    pub(crate) fn queued(&mut self, now_ns: u64, sector: u64, bytes: u32) {
+        let since_ns = now_ns.saturating_sub(self.submitted_ns);
+        let limit_ns = if sector == self.end { CONTINUED_NS } else { BATCH_NS };
+        let continues = self.first_ns.is_some() && !self.completed_since && since_ns <= limit_ns;
+        if !continues {
+            self.batches += 1;
+            self.over += u64::from(self.outstanding > 0);
+            let since_completion_ns = self.last_completion_ns.map(|last_ns| now_ns - last_ns);
+            self.on_heels += u64::from(since_completion_ns.is_some_and(|since_ns| since_ns <= self.heels_ns));
+        }
+        self.first_ns.get_or_insert(now_ns);
+        if self.outstanding == 0 {
+            self.busy_since_ns = now_ns;
+        }
+        self.outstanding += 1;
+        self.depth_max = self.depth_max.max(self.outstanding);
+        self.submitted_ns = now_ns;
+        self.end = sector + u64::from(bytes / 512);
+        self.completed_since = false;
+    }
+
+    /// The submission before has ended; `blocked_ns` more than was known.
+    pub(crate) fn submitted(&mut self, now_ns: u64, blocked_ns: u64) {
+        self.submitted_ns = now_ns;
+        self.blocked_ns += blocked_ns;
+    }
+
+    pub(crate) fn completed(&mut self, now_ns: u64, latency_ns: u64) {
+        if let Some(last_ns) = self.last_completion_ns {
+            self.near_ns += self.heels_ns.min(now_ns - last_ns);
+        }
+        self.last_completion_ns = Some(now_ns);
+        self.completed_since = true;
+        self.latency_ns += u128::from(latency_ns);
+        self.completions += 1;
+        self.gone(now_ns);
+    }
+
+    /// One that is outstanding no more.
+    pub(crate) fn gone(&mut self, now_ns: u64) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        if self.outstanding == 0 {
+            self.busy_ns += now_ns - self.busy_since_ns;
+        }
+    }
+
+    /// The figures, after the second time through the log.
+    pub(crate) fn evidence(&self) -> Evidence {
+        let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        let active_ns = self.active_ns() as f64;
+        let mean_rate = share(self.batches as f64, active_ns);
+        Evidence {
+            batches: self.batches,
+            busy: share(self.busy_ns(self.last_completion_ns.unwrap_or(0)) as f64, active_ns).min(1.0),
+            over: share(self.over as f64, self.batches as f64),
+            heels: share(share(self.on_heels as f64, self.near_ns as f64), mean_rate),
+            blocked: share(self.blocked_ns as f64, self.latency_ns as f64),
+            depth_max: self.depth_max,
+            has_completions: self.completions > 0,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What the recording does not decide, to be run instead of guessed (RP23).
+
+use serde::{Deserialize, Serialize};
+
+use crate::class::Class;
+use crate::stream::{Kind, Stream};
+
+/// Alternatives at most: the streams with most I/Os each by itself, the rest together.
+const ALTERNATIVES_MAX: usize = 4;
+/// A pool with fewer batches than this does not decide (RP13).
+const POOL_BATCHES_MIN: u64 = 200;
+/// Share of the I/Os that a pair has which matters (RP19).
+const PAIR_SHARE_MIN: f64 = 0.05;
+
+/// One thing that may be otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// The stream's I/Os come at their recorded times (RP14).
+    Open {
+        /// Index of the stream.
+        stream: usize,
+    },
+    /// The stream's I/Os wait for completions (RP13, pools).
+    Closed {
+        /// Index of the stream.
+        stream: usize,
+    },
+    /// The stream keeps as many outstanding as the new queue lets it (RP15).
+    Deeper {
+        /// Index of the stream.
+        stream: usize,
+        /// Depth that was seen.
+        seen: u32,
+    },
+    /// One stream waits for another (RP19).
+    Waits {
+        /// Index of the stream that waits.
+        stream: usize,
+        /// Index of the one that it waits for.
+        on: usize,
+    },
+}
+
+impl Change {
+    /// The stream that changes.
+    #[must_use]
+    pub const fn stream(self) -> usize {
+        match self {
+            Change::Open { stream }
+            | Change::Closed { stream }
+            | Change::Deeper { stream, .. }
+            | Change::Waits { stream, .. } => stream,
+        }
+    }
+}
+
+/// A program that the recording allows as well: these changes, all at once.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Alternative {
+    /// What is otherwise.
+    pub changes: Vec<Change>,
+    /// I/Os of the streams that change.
+    pub ios: u64,
+}
+
+/// The alternatives of a program.
+pub(crate) fn of(streams: &[Stream], untested: &[(usize, usize)], pools: &[(usize, u64)]) -> Vec<Alternative> {
+    let mut changes = Vec::new();
+    for (stream, its) in streams.iter().enumerate() {
+        if its.class == Class::Undecided && its.kind != Kind::WriteBack {
+            changes.push(Change::Open { stream });
+        }
+        if let Some(seen) = its.hidden_depth {
+            changes.push(Change::Deeper { stream, seen });
+        }
+    }
+    let small = pools.iter().filter(|(_, batches)| *batches < POOL_BATCHES_MIN);
+    changes.extend(small.map(|&(stream, _)| Change::Closed { stream }));
+    let all: u64 = streams.iter().map(|stream| stream.ios).sum();
+    let matters = |one: usize, other: usize| {
+        let ios = streams[one].ios + streams[other].ios;
+        ios as f64 > PAIR_SHARE_MIN * all as f64
+    };
+    // Waiting can only be supposed of a stream that waits for completions at all.
+    let may_wait = |stream: usize| streams[stream].class != Class::Open;
+    let of_pairs = untested.iter().filter(|(one, other)| matters(*one, *other) && may_wait(*one));
+    changes.extend(of_pairs.map(|&(stream, on)| Change::Waits { stream, on }));
+    changes.sort_by_key(|change| std::cmp::Reverse(streams[change.stream()].ios));
+    let ios = |changes: &[Change]| {
+        let mut its: Vec<usize> = changes.iter().map(|change| change.stream()).collect();
+        its.sort_unstable();
+        its.dedup();
+        its.into_iter().map(|stream| streams[stream].ios).sum()
+    };
+    let rest = changes.split_off(changes.len().min(ALTERNATIVES_MAX - 1));
+    let single = changes.into_iter().map(|change| vec![change]);
+    let all = single.chain([rest]).filter(|changes| !changes.is_empty());
+    all.map(|changes| Alternative { ios: ios(&changes), changes }).collect()
+}

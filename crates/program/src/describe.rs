@@ -1,0 +1,378 @@
+//! What a recording holds, as data and as text.
+
+use std::fmt::{self, Write as _};
+
+use hoistway_trace::block::{Interval, Recording, Spreads};
+use serde::Serialize;
+
+use crate::alternatives::{Alternative, Change};
+use crate::class::Class;
+use crate::infer::Program;
+use crate::stream::{Kind, Stream};
+use crate::timeline::Slice;
+
+/// Times of one interval, in nanoseconds.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Times {
+    /// btt's name of the interval.
+    pub name: &'static str,
+    /// How many.
+    pub count: u64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The mean.
+    pub mean_ns: f64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+/// The intervals of a device or of the tasks of one name.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Table {
+    /// The device or the name.
+    pub of: String,
+    /// Those intervals that the recording has.
+    pub intervals: Vec<Times>,
+}
+
+/// I/Os of a size.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Size {
+    /// Up to so many bytes, and more than half of that.
+    pub bytes: u64,
+    /// How many.
+    pub ios: u64,
+}
+
+/// What a recording holds.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Description {
+    /// The file.
+    pub file: String,
+    /// Its format.
+    pub format: String,
+    /// What the format was recognised by.
+    pub recognised_by: String,
+    /// The device that is described.
+    pub device: String,
+    /// Other devices in the recording.
+    pub other_devices: Vec<String>,
+    /// Time from the first event to the last, in seconds.
+    pub seconds: f64,
+    /// I/Os of the device.
+    pub ios: u64,
+    /// Scheduler that it was recorded under, if the recording shows it.
+    pub recorded_under: Option<&'static str>,
+    /// What the recording lacks, in sentences.
+    pub notes: Vec<String>,
+    /// Sizes of I/Os.
+    pub sizes: Vec<Size>,
+    /// The recording in parts of equal time.
+    pub timeline: Vec<Slice>,
+    /// Streams, with their evidence.
+    pub streams: Vec<Stream>,
+    /// Other programs that the recording allows.
+    pub alternatives: Vec<Alternative>,
+    /// Times between events by device.
+    pub by_device: Vec<Table>,
+    /// Times between events by name of the task.
+    pub by_task: Vec<Table>,
+}
+
+impl Description {
+    /// Describes a program and the recording that it was inferred from.
+    #[must_use]
+    pub fn new(program: &Program, recording: &Recording, file: &str) -> Description {
+        let (mut by_device, mut by_task) = (Vec::new(), Vec::new());
+        if let Some(intervals) = &program.intervals {
+            let of_requests = program.of_requests;
+            by_device
+                .extend(intervals.devices().iter().map(|(device, its)| table(device.to_string(), its, of_requests)));
+            let mut names: Vec<(String, Spreads)> = Vec::new();
+            for (pid, its) in intervals.tasks() {
+                let name = program.task_name(pid).map_or_else(|| format!("task {pid}"), str::to_owned);
+                match names.iter_mut().find(|(other, _)| *other == name) {
+                    Some((_, sum)) => sum.merge(&its),
+                    None => names.push((name, its)),
+                }
+            }
+            by_task.extend(names.into_iter().map(|(name, its)| table(name, &its, of_requests)));
+        }
+        Description {
+            file: file.to_owned(),
+            format: recording.format().to_string(),
+            recognised_by: recording.why().to_owned(),
+            device: program.device.to_string(),
+            other_devices: program.others.iter().map(ToString::to_string).collect(),
+            seconds: program.span_ns as f64 / 1e9,
+            ios: program.streams.iter().map(|stream| stream.ios).sum(),
+            recorded_under: program.recorded_under,
+            notes: notes(program),
+            sizes: program.sizes.iter().map(|&(bytes, ios)| Size { bytes, ios }).collect(),
+            timeline: program.slices.clone(),
+            streams: program.streams.clone(),
+            alternatives: program.alternatives.clone(),
+            by_device,
+            by_task,
+        }
+    }
+}
+
+fn table(of: String, spreads: &Spreads, of_requests: bool) -> Table {
+    let has = |interval: &Interval| !of_requests || *interval == Interval::D2C;
+    let times = |interval: Interval| {
+        let spread = spreads.get(interval);
+        let mean_ns = spread.mean_ns()?;
+        Some(Times {
+            name: interval.name(),
+            count: spread.count,
+            min_ns: spread.min_ns,
+            mean_ns,
+            max_ns: spread.max_ns,
+        })
+    };
+    Table { of, intervals: Interval::ALL.into_iter().filter(has).filter_map(times).collect() }
+}
+
+/// What is missing, each thing in a sentence.
+fn notes(program: &Program) -> Vec<String> {
+    let (losses, counts) = (&program.losses, &program.counts);
+    let mut notes = Vec::new();
+    let mut note = |count: u64, text: String| {
+        if count > 0 {
+            notes.push(text);
+        }
+    };
+    note(losses.lost_events, format!("the recorder lost {} events", losses.lost_events));
+    let cpus: Vec<String> = losses.missing_cpus.iter().map(ToString::to_string).collect();
+    note(cpus.len() as u64, format!("files of these CPUs are missing: {}", cpus.join(", ")));
+    note(losses.truncated, format!("{} records or lines are cut off", losses.truncated));
+    note(losses.unknown_actions, format!("{} events have an unknown action", losses.unknown_actions));
+    note(losses.empty_ios, format!("{} I/Os have no length and are left out", losses.empty_ios));
+    note(losses.step_back_ns, format!("time went back by up to {} ns and was sorted", losses.step_back_ns));
+    note(program.unfinished, format!("{} I/Os have no completion", program.unfinished));
+    note(counts.given_up, format!("{} I/Os were taken for lost", counts.given_up));
+    note(counts.completed_unknown, format!("{} completions are of I/Os that were not seen", counts.completed_unknown));
+    note(counts.issued_unknown, format!("{} requests are of I/Os that were not seen", counts.issued_unknown));
+    note(counts.passthrough, format!("{} passthrough commands are left out", counts.passthrough));
+    let of_requests = "there are requests only: what the old scheduler did is part of their arrivals".to_owned();
+    note(u64::from(program.of_requests), of_requests);
+    note(u64::from(!program.has_completions), "there are no completions: latencies are unknown".to_owned());
+    notes
+}
+
+/// A time with three digits.
+fn time(ns: f64) -> String {
+    let (value, unit) = match ns {
+        ns if ns >= 1e9 => (ns / 1e9, "s"),
+        ns if ns >= 1e6 => (ns / 1e6, "ms"),
+        ns if ns >= 1e3 => (ns / 1e3, "us"),
+        ns => (ns, "ns"),
+    };
+    let decimals = if value >= 100.0 || unit == "ns" { 0 } else { 2 - value.max(1.0).log10() as usize };
+    format!("{value:.decimals$} {unit}")
+}
+
+fn size(bytes: f64) -> String {
+    let (value, unit) = match bytes {
+        bytes if bytes >= 1_048_576.0 => (bytes / 1_048_576.0, "MiB"),
+        bytes if bytes >= 1024.0 => (bytes / 1024.0, "KiB"),
+        bytes => (bytes, "B"),
+    };
+    if value.fract() == 0.0 { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+/// Rows below each other: the first column to the left, all others to the right.
+fn columns(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
+    let count = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    for row in rows {
+        let mut line = format!("  {:<width$}", row[0], width = widths[0]);
+        for (cell, width) in row.iter().zip(&widths).skip(1) {
+            write!(line, "  {cell:>width$}")?;
+        }
+        writeln!(f, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+fn row<const COUNT: usize>(cells: [&str; COUNT]) -> Vec<String> {
+    cells.into_iter().map(str::to_owned).collect()
+}
+
+impl fmt::Display for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {} ({})", self.file, self.format, self.recognised_by)?;
+        let under = self.recorded_under.map_or(String::new(), |name| format!(", recorded under {name}"));
+        let streams = self.streams.len();
+        writeln!(f, "device {}, {:.3} s, {} I/Os of {streams} streams{under}", self.device, self.seconds, self.ios)?;
+        if !self.other_devices.is_empty() {
+            writeln!(f, "other devices, left out: {}", self.other_devices.join(" "))?;
+        }
+        for note in &self.notes {
+            writeln!(f, "note: {note}")?;
+        }
+        let sizes: Vec<String> = self
+            .sizes
+            .iter()
+            .map(|of| format!("{} {:.1} %", size(of.bytes as f64), percent(of.ios, self.ios)))
+            .collect();
+        writeln!(f, "\nsizes up to: {}", sizes.join(", "))?;
+        self.write_timeline(f)?;
+        self.write_streams(f)?;
+        self.write_intervals(f)
+    }
+}
+
+impl Description {
+    fn write_timeline(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nover time")?;
+        let mut rows = vec![row(["from", "IOPS", "MiB/s", "depth", "most"])];
+        let slice_seconds = self.timeline.get(1).map_or(1.0, |slice| slice.start_ns as f64 / 1e9);
+        for slice in &self.timeline {
+            rows.push(vec![
+                format!("{:.3} s", slice.start_ns as f64 / 1e9),
+                format!("{:.0}", slice.ios as f64 / slice_seconds),
+                format!("{:.1}", slice.bytes as f64 / 1_048_576.0 / slice_seconds),
+                format!("{:.2}", slice.depth_mean),
+                slice.depth_max.to_string(),
+            ]);
+        }
+        columns(f, &rows)
+    }
+
+    fn write_streams(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nstreams")?;
+        let head =
+            ["stream", "pid", "I/Os", "reads", "writes", "flushes", "mean size", "sequential", "depth", "arrival"];
+        let mut rows = vec![row(head)];
+        for stream in &self.streams {
+            let with_data = stream.reads.0 + stream.writes.0 + stream.discards.0;
+            let bytes = stream.reads.1 + stream.writes.1 + stream.discards.1;
+            rows.push(vec![
+                stream.name.clone(),
+                stream.pid.map_or_else(|| format!("{} tasks", stream.tasks), |pid| pid.to_string()),
+                stream.ios.to_string(),
+                stream.reads.0.to_string(),
+                stream.writes.0.to_string(),
+                (stream.flushes + stream.durable_writes).to_string(),
+                size(bytes as f64 / with_data.max(1) as f64),
+                format!("{:.0} %", percent(stream.sequential, stream.ios)),
+                stream.evidence.depth_max.to_string(),
+                class(stream.class).to_owned(),
+            ]);
+        }
+        columns(f, &rows)?;
+        writeln!(f, "\nevidence")?;
+        for stream in &self.streams {
+            writeln!(f, "  {}: {}", stream.label(), evidence(stream))?;
+            for wait in &stream.waits {
+                let other = self.streams[wait.on].label();
+                let seen = if wait.is_seen { "" } else { ", supposed: too few to test" };
+                let (observed, expected) = (wait.observed, wait.expected);
+                writeln!(
+                    f,
+                    "    waits for {other}: {observed} bursts began while it was busy, {expected:.1} by chance{seen}"
+                )?;
+            }
+        }
+        for alternative in &self.alternatives {
+            let changes: Vec<String> = alternative.changes.iter().map(|change| self.change(*change)).collect();
+            writeln!(f, "  open question, {} I/Os: {}", alternative.ios, changes.join("; "))?;
+        }
+        Ok(())
+    }
+
+    fn change(&self, change: Change) -> String {
+        let label = |stream: usize| self.streams[stream].label();
+        match change {
+            Change::Open { stream } => format!("{} may be open", label(stream)),
+            Change::Closed { stream } => format!("{} may be closed", label(stream)),
+            Change::Deeper { stream, seen } => format!("{} may want a depth above {seen}", label(stream)),
+            Change::Waits { stream, on } => format!("{} may wait for {}", label(stream), label(on)),
+        }
+    }
+
+    fn write_intervals(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (title, tables) in [("by device", &self.by_device), ("by task", &self.by_task)] {
+            if tables.is_empty() {
+                continue;
+            }
+            writeln!(f, "\ntimes between events {title}")?;
+            let mut rows = vec![row(["", "", "min", "mean", "max", "count"])];
+            for table in tables {
+                for (number, times) in table.intervals.iter().enumerate() {
+                    rows.push(vec![
+                        if number == 0 { table.of.clone() } else { String::new() },
+                        times.name.to_owned(),
+                        time(times.min_ns as f64),
+                        time(times.mean_ns),
+                        time(times.max_ns as f64),
+                        times.count.to_string(),
+                    ]);
+                }
+            }
+            columns(f, &rows)?;
+        }
+        Ok(())
+    }
+}
+
+fn class(class: Class) -> &'static str {
+    match class {
+        Class::Closed => "closed",
+        Class::Open => "open",
+        Class::Undecided => "undecided",
+    }
+}
+
+fn evidence(stream: &Stream) -> String {
+    let of = &stream.evidence;
+    let mut text = format!(
+        "{}, {} batches, {:.3} of them while it waited, busy {:.3}, {:.1} x as often after completions",
+        class(stream.class),
+        of.batches,
+        of.over,
+        of.busy,
+        of.heels
+    );
+    if of.blocked > 0.0 {
+        let _ = write!(text, ", blocked {:.3}", of.blocked);
+    }
+    if let Some(think_ns) = stream.think_ns {
+        let _ = write!(text, ", thinks {} (median)", time(think_ns as f64));
+    }
+    if let Some(depth) = stream.hidden_depth {
+        let _ = write!(text, ", depth at least {depth}: the queue was full");
+    }
+    match stream.kind {
+        Kind::WriteBack => text.push_str(", paced by the recording"),
+        Kind::Helper => text.push_str(", a helper of the kernel"),
+        Kind::Task | Kind::Others => {}
+    }
+    text
+}
+
+impl Stream {
+    /// Its name, with its task.
+    #[must_use]
+    pub fn label(&self) -> String {
+        self.pid.map_or_else(|| self.name.clone(), |pid| format!("{} ({pid})", self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_have_three_digits_and_a_unit() {
+        assert_eq!([0.0, 999.0, 1234.0, 45_678.0, 2.5e9].map(time), ["0 ns", "999 ns", "1.23 us", "45.7 us", "2.50 s"]);
+        assert_eq!([512.0, 4096.0, 1536.0, 2_097_152.0].map(size), ["512 B", "4 KiB", "1.5 KiB", "2 MiB"]);
+    }
+}

@@ -1,0 +1,224 @@
+//! The first way through a recording: its I/Os as a log, and the tasks that they are of.
+
+use std::io;
+
+use hoistway_blk::IoPriority;
+use hoistway_trace::block::{
+    Action, Counts, Device, Event, Flags, Flight, Flights, Intervals, Losses, ReadError, Recording, Step,
+};
+use rustc_hash::FxHashMap;
+
+use crate::log::{Entry, Kind, Log, Writer};
+
+/// Events that decide whether a recording has submissions, or begins with requests (RP29).
+const LOOKAHEAD: usize = 4096;
+/// Tasks of which the recording's I/Os may be; those of further ones are taken for one task's.
+const TASKS_MAX: usize = 1 << 18;
+
+/// I/Os of one task on one device; asynchronous writes by themselves.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    pub(crate) device: Device,
+    pub(crate) pid: u32,
+    pub(crate) is_async_write: bool,
+    pub(crate) ios: u64,
+    /// The priority of its requests (RP27).
+    pub(crate) priority: IoPriority,
+}
+
+/// Requests and bios of a device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) queued: u64,
+    pub(crate) inserted: u64,
+    pub(crate) issued: u64,
+    pub(crate) completed: u64,
+}
+
+/// What the recording holds.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) log: Log,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) devices: Vec<(Device, Seen)>,
+    pub(crate) counts: Counts,
+    pub(crate) losses: Losses,
+    pub(crate) names: FxHashMap<u32, String>,
+    pub(crate) of_requests: bool,
+    pub(crate) intervals: Option<Intervals>,
+    pub(crate) has_plugs: bool,
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
+    pub(crate) unfinished: u64,
+}
+
+struct Gathering {
+    writer: Writer,
+    tasks: Vec<Task>,
+    numbers: FxHashMap<(u32, u32, bool), u32>,
+    /// The task of a pid that had the last I/O.
+    by_pid: FxHashMap<u32, u32>,
+    /// The task of each I/O in flight, by its number.
+    of_flight: Vec<u32>,
+    failure: Option<io::Error>,
+}
+
+impl Gathering {
+    fn task(&mut self, flight: &Flight) -> u32 {
+        let is_async_write =
+            flight.flags.has(Flags::WRITE) && !flight.flags.has(Flags::SYNC) && !flight.flags.has(Flags::DISCARD);
+        let is_full = self.tasks.len() >= TASKS_MAX;
+        let key = (flight.device.number(), flight.pid, is_async_write);
+        let number = match self.numbers.get(&key) {
+            Some(&number) => number,
+            None if is_full => TASKS_MAX as u32 - 1,
+            None => {
+                let number = self.tasks.len() as u32;
+                self.tasks.push(Task {
+                    device: flight.device,
+                    pid: flight.pid,
+                    is_async_write,
+                    ios: 0,
+                    priority: IoPriority::UNSET,
+                });
+                self.numbers.insert(key, number);
+                number
+            }
+        };
+        self.by_pid.insert(flight.pid, number);
+        number
+    }
+
+    fn step(&mut self, step: Step, flight: &Flight, now_ns: u64) {
+        let id = flight.id as usize;
+        if step == Step::Queued {
+            if self.of_flight.len() <= id {
+                self.of_flight.resize(id + 1, 0);
+            }
+            self.of_flight[id] = self.task(flight);
+            self.tasks[self.of_flight[id] as usize].ios += 1;
+        }
+        let task = &mut self.tasks[self.of_flight[id] as usize];
+        if task.priority == IoPriority::UNSET {
+            task.priority = flight.priority;
+        }
+        let (kind, value) = match step {
+            Step::Queued => (Kind::Queued, flight.sector),
+            Step::Submitted { blocked_ns } => (Kind::Submitted, blocked_ns),
+            Step::Completed => (Kind::Completed, now_ns - flight.queue_ns),
+            Step::GivenUp => (Kind::GivenUp, 0),
+            Step::Inserted | Step::Issued | Step::Transferred => return,
+        };
+        self.add(Entry {
+            kind,
+            time_ns: now_ns,
+            value,
+            bytes: flight.bytes,
+            task: self.of_flight[id],
+            flags: flight.flags.bits(),
+            priority: flight.priority.0,
+        });
+    }
+
+    fn add(&mut self, entry: Entry) {
+        if self.failure.is_none() {
+            self.failure = self.writer.add(entry).err();
+        }
+    }
+
+    fn plug(&mut self, event: &Event, kind: Kind) {
+        if let Some(&task) = self.by_pid.get(&event.pid) {
+            let (time_ns, value, bytes) = (event.time_ns, 0, 0);
+            self.add(Entry { kind, time_ns, value, bytes, task, flags: 0, priority: 0 });
+        }
+    }
+}
+
+/// Reads a recording to its end.
+pub(crate) fn gather(
+    recording: &mut Recording,
+    file: &str,
+    mut intervals: Option<Intervals>,
+) -> Result<Gathered, ReadError> {
+    let cannot = |error: io::Error| {
+        ReadError::file(file, format!("no temporary file can be written: {error}"), "room in the folder for them")
+    };
+    let mut first = Vec::with_capacity(LOOKAHEAD);
+    while first.len() < LOOKAHEAD
+        && let Some(event) = recording.next_event()?
+    {
+        first.push(event);
+    }
+    let of_requests = !first.iter().any(|event| event.action == Action::Queue);
+    let mut flights = Flights::new(of_requests);
+    let mut gathering = Gathering {
+        writer: Writer::new().map_err(cannot)?,
+        tasks: Vec::new(),
+        numbers: FxHashMap::default(),
+        by_pid: FxHashMap::default(),
+        of_flight: Vec::new(),
+        failure: None,
+    };
+    let mut devices: Vec<(Device, Seen)> = Vec::new();
+    let (mut has_plugs, mut first_ns, mut last_ns) = (false, None, 0);
+    let mut early = first.into_iter();
+    while let Some(event) = early.next().map_or_else(|| recording.next_event(), |event| Ok(Some(event)))? {
+        first_ns.get_or_insert(event.time_ns);
+        last_ns = event.time_ns;
+        flights.take(&event, &mut |step, flight| {
+            gathering.step(step, flight, event.time_ns);
+            if let Some(intervals) = &mut intervals {
+                intervals.take(step, flight, event.time_ns);
+            }
+        });
+        match event.action {
+            Action::Plug => gathering.plug(&event, Kind::Plug),
+            Action::Unplug => gathering.plug(&event, Kind::Unplug),
+            Action::UnplugScheduled => gathering.plug(&event, Kind::UnplugScheduled),
+            Action::Queue | Action::Insert | Action::Issue | Action::Complete => count(&mut devices, &event),
+            _ => {}
+        }
+        has_plugs |= event.action == Action::Plug;
+    }
+    if let Some(error) = gathering.failure {
+        return Err(cannot(error));
+    }
+    let names = gathering
+        .tasks
+        .iter()
+        .filter_map(|task| recording.names().get(task.pid).map(|name| (task.pid, name.to_owned())));
+    Ok(Gathered {
+        names: names.collect(),
+        log: gathering.writer.finish().map_err(cannot)?,
+        tasks: gathering.tasks,
+        devices,
+        counts: flights.counts(),
+        losses: recording.losses().clone(),
+        of_requests,
+        intervals,
+        has_plugs,
+        first_ns: first_ns.unwrap_or(0),
+        last_ns,
+        unfinished: flights.in_flight() as u64,
+    })
+}
+
+/// The same few devices come again and again.
+fn count(devices: &mut Vec<(Device, Seen)>, event: &Event) {
+    const DEVICES_MAX: usize = 1 << 12;
+    let at = match devices.iter().position(|(device, _)| *device == event.device) {
+        Some(at) => at,
+        None if devices.len() < DEVICES_MAX => {
+            devices.push((event.device, Seen::default()));
+            devices.len() - 1
+        }
+        None => return,
+    };
+    let seen = &mut devices[at].1;
+    match event.action {
+        Action::Queue => seen.queued += 1,
+        Action::Insert => seen.inserted += 1,
+        Action::Issue => seen.issued += 1,
+        _ => seen.completed += 1,
+    }
+}

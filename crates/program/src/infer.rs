@@ -1,0 +1,592 @@
+//! From the log to the program.
+
+use std::io;
+use std::sync::Arc;
+
+use hoistway_blk::{IoPriority, Nanos};
+use hoistway_load::Records;
+use hoistway_trace::block::{Counts, Device, Flags, Intervals, Losses, ReadError, Recording};
+use rustc_hash::FxHashMap;
+
+use crate::activity::Activity;
+use crate::alternatives::{self, Alternative};
+use crate::class::{Class, Evidence};
+use crate::gather::{self, Gathered};
+use crate::histogram::Histogram;
+use crate::log::{Entry, Kind as EntryKind, Log};
+use crate::steps::{Plug, Step, Steps, Store, Timed, When, Writer};
+use crate::stream::{self, Kind, Latency, Stream};
+use crate::timeline::{Slice, Timeline};
+use crate::waits::{Meetings, WAITS_MAX};
+
+/// What is to be inferred.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The device, if the recording has several.
+    pub device: Option<Device>,
+    /// Streams with fewer I/Os go into `others` (RP3).
+    pub ios_min: u64,
+    /// Whether the times between events are wanted: [`Program::intervals`].
+    pub intervals: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { device: None, ios_min: 20, intervals: false }
+    }
+}
+
+/// Streams at most; the tasks beyond are `others`.
+const STREAMS_MAX: usize = 1024;
+/// I/Os that follow each other within this are a plug, where plugs are not recorded (RP9).
+const PLUG_NS: u64 = 20_000;
+
+/// A program that made a recording.
+#[derive(Debug)]
+pub struct Program {
+    /// The device that its I/Os are for.
+    pub device: Device,
+    /// Other devices of the recording, which are left out.
+    pub others: Vec<Device>,
+    /// Time from the first event to the last, in nanoseconds.
+    pub span_ns: u64,
+    /// Streams, those with most I/Os first, `others` last.
+    pub streams: Vec<Stream>,
+    /// Other programs that the recording allows.
+    pub alternatives: Vec<Alternative>,
+    /// I/Os of the recording, those of all devices.
+    pub counts: Counts,
+    /// What the recording lacks.
+    pub losses: Losses,
+    /// I/Os whose completion is not in the recording: replayed and not counted (RP4).
+    pub unfinished: u64,
+    /// The recording has requests only: what the old scheduler did is in the arrivals (RP29).
+    pub of_requests: bool,
+    /// The recording has completions (else RP30).
+    pub has_completions: bool,
+    /// Scheduler that the recording was made under, as far as it shows: without inserts `none`, with messages of bfq `bfq`.
+    pub recorded_under: Option<&'static str>,
+    /// The byte behind the last that is touched.
+    pub end_bytes: u64,
+    /// The recording in parts of equal time.
+    pub slices: Vec<Slice>,
+    /// I/Os by their size: bytes, rounded up to a power of two, and how many.
+    pub sizes: Vec<(u64, u64)>,
+    /// Times between events, if they were wanted: those of all devices.
+    pub intervals: Option<Intervals>,
+    names: FxHashMap<u32, String>,
+    store: Store,
+}
+
+impl Program {
+    /// Reads a recording to its end and infers the program.
+    ///
+    /// # Errors
+    /// If the recording is wrong somewhere, has no I/Os, or has several devices and none was named.
+    pub fn infer(recording: &mut Recording, file: &str, options: &Options) -> Result<Program, ReadError> {
+        let intervals = options.intervals.then(Intervals::default);
+        let mut gathered = gather::gather(recording, file, intervals)?;
+        let device = choose(&gathered, file, options)?;
+        let sorted = sort(&gathered, device, options.ios_min);
+        let cannot = |error: io::Error| {
+            ReadError::file(file, format!("the temporary file cannot be used: {error}"), "room for temporary files")
+        };
+        let mut found = Found::new(&gathered, &sorted);
+        let log = &mut gathered.log;
+        let span_ns = gathered.last_ns - gathered.first_ns;
+        let (slices, sizes) = found.follow(log, &sorted, span_ns).map_err(cannot)?;
+        let (activities, jobs) = (again(&found.activities), again(&found.jobs));
+        (found.activities, found.jobs) = (activities, jobs);
+        let meetings = found.meet(log, &sorted).map_err(cannot)?;
+        let pools = found.classify(&sorted);
+        let (waits, untested) = meetings.waits(&found.streams);
+        found.streams.iter_mut().zip(waits).for_each(|(stream, waits)| stream.waits = waits);
+        let alternatives = alternatives::of(&found.streams, &untested, &pools);
+        let store = found.write(log, &sorted, &gathered.tasks, gathered.has_plugs).map_err(cannot)?;
+        let seen =
+            gathered.devices.iter().find(|(other, _)| *other == device).map(|(_, seen)| *seen).unwrap_or_default();
+        let recorded_under = match seen.inserted {
+            0 if seen.issued > 0 && !gathered.of_requests => Some("none"),
+            _ => (gathered.losses.bfq_messages > 0).then_some("bfq"),
+        };
+        Ok(Program {
+            device,
+            others: gathered.devices.iter().map(|(other, _)| *other).filter(|other| *other != device).collect(),
+            span_ns,
+            streams: found.streams,
+            alternatives,
+            counts: gathered.counts,
+            losses: gathered.losses,
+            unfinished: gathered.unfinished,
+            of_requests: gathered.of_requests,
+            has_completions: seen.completed > 0,
+            recorded_under,
+            end_bytes: found.end_bytes,
+            slices,
+            sizes,
+            intervals: gathered.intervals,
+            names: gathered.names,
+            store,
+        })
+    }
+
+    /// The name of a task, if the recording has it.
+    #[must_use]
+    pub fn task_name(&self, pid: u32) -> Option<&str> {
+        self.names.get(&pid).map(String::as_str)
+    }
+
+    /// The steps of a stream, by its index in [`Program::streams`].
+    #[must_use]
+    pub fn steps(&self, stream: usize) -> Steps {
+        self.store.steps(stream)
+    }
+
+    /// The I/Os of a stream at their recorded times, whatever completes, as a process replays them.
+    #[must_use]
+    pub fn timed(&self, stream: usize) -> Arc<dyn Records> {
+        Arc::new(Timed(self.store.steps(stream)))
+    }
+}
+
+/// The device: the one that was named, or the only one with requests (RP2).
+fn choose(gathered: &Gathered, file: &str, options: &Options) -> Result<Device, ReadError> {
+    let named = |devices: &[Device]| {
+        const SHOWN: usize = 8;
+        let names: Vec<String> = devices.iter().take(SHOWN).map(ToString::to_string).collect();
+        let more = devices.len().saturating_sub(SHOWN);
+        names.join(" and ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
+    };
+    let with_ios: Vec<Device> = gathered
+        .devices
+        .iter()
+        .map(|(device, _)| *device)
+        .filter(|device| gathered.tasks.iter().any(|task| task.device == *device))
+        .collect();
+    if let Some(device) = options.device {
+        if with_ios.contains(&device) {
+            return Ok(device);
+        }
+        let message = format!("there are no I/Os of the device {device}");
+        return Err(ReadError::file(file, message, format!("one of {}", named(&with_ios))));
+    }
+    let has_requests = |device: &&Device| {
+        gathered.devices.iter().any(|(other, seen)| other == *device && seen.issued > 0 && seen.completed > 0)
+    };
+    let lowest: Vec<Device> = with_ios.iter().filter(has_requests).copied().collect();
+    match (&lowest[..], &with_ios[..]) {
+        ([device], _) | ([], [device]) => Ok(*device),
+        ([], []) => Err(ReadError::file(file, "there are no I/Os in this recording", "at least one")),
+        (several, all) => {
+            let several = if several.is_empty() { all } else { several };
+            let message = format!("there are I/Os of several devices: {}", named(several));
+            Err(ReadError::file(file, message, "one device: name it"))
+        }
+    }
+}
+
+/// Which stream each task's I/Os are of, and which job each stream is of.
+struct Sorted {
+    /// None for tasks of other devices.
+    of_task: Vec<Option<usize>>,
+    streams: Vec<(String, Option<u32>, Kind, u64)>,
+    /// The job of each stream, and how many streams it has.
+    job: Vec<usize>,
+    streams_of_job: Vec<usize>,
+}
+
+/// What makes tasks one stream.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Task(u32),
+    WriteBack,
+    Device,
+}
+
+fn sort(gathered: &Gathered, device: Device, ios_min: u64) -> Sorted {
+    let on_device = |task: &&gather::Task| task.device == device;
+    let has_task = |pid: u32| gathered.tasks.iter().any(|task| task.device == device && task.pid == pid);
+    let name_of = |pid: u32| gathered.names.get(&pid).map(String::as_str);
+    let ios: u64 = gathered.tasks.iter().filter(on_device).map(|task| task.ios).sum();
+    let by_dispatchers: u64 = gathered
+        .tasks
+        .iter()
+        .filter(on_device)
+        .filter(|task| name_of(task.pid).is_some_and(stream::is_dispatcher))
+        .map(|task| task.ios)
+        .sum();
+    // Where workers issue the requests nobody knows whose they are (RP29).
+    let has_no_tasks = gathered.of_requests && by_dispatchers * 10 > ios;
+    let key = |task: &gather::Task| {
+        let name = name_of(task.pid).unwrap_or_default();
+        if has_no_tasks {
+            return Key::Device;
+        }
+        if task.is_async_write && stream::is_flusher(name) {
+            return Key::WriteBack;
+        }
+        match stream::worked_for(name) {
+            Some(parent) if has_task(parent) => Key::Task(parent),
+            _ => Key::Task(task.pid),
+        }
+    };
+    let mut sums: FxHashMap<Key, u64> = FxHashMap::default();
+    for task in gathered.tasks.iter().filter(on_device) {
+        *sums.entry(key(task)).or_default() += task.ios;
+    }
+    let mut large: Vec<(Key, u64)> =
+        sums.iter().map(|(key, ios)| (*key, *ios)).filter(|(_, ios)| *ios >= ios_min).collect();
+    let order = |key: Key| if let Key::Task(pid) = key { u64::from(pid) } else { u64::MAX };
+    large.sort_by_key(|(key, ios)| (std::cmp::Reverse(*ios), order(*key)));
+    large.truncate(STREAMS_MAX);
+    let mut streams: Vec<(String, Option<u32>, Kind, u64)> = Vec::new();
+    let mut index: FxHashMap<Key, usize> = FxHashMap::default();
+    for (at, (key, _)) in large.iter().enumerate() {
+        index.insert(*key, at);
+        streams.push(match key {
+            Key::WriteBack => ("(write-back)".to_owned(), None, Kind::WriteBack, 0),
+            Key::Device => (device.to_string(), None, Kind::Task, 0),
+            Key::Task(pid) => {
+                let name = name_of(*pid).map_or_else(|| format!("task {pid}"), str::to_owned);
+                let kind = if stream::is_helper(&name) { Kind::Helper } else { Kind::Task };
+                (name, Some(*pid), kind, 0)
+            }
+        });
+    }
+    let others = streams.len();
+    if sums.len() > large.len() {
+        streams.push(("others".to_owned(), None, Kind::Others, 0));
+    }
+    let of_task: Vec<Option<usize>> = gathered
+        .tasks
+        .iter()
+        .map(|task| (task.device == device).then(|| index.get(&key(task)).copied().unwrap_or(others)))
+        .collect();
+    for stream in of_task.iter().flatten() {
+        streams[*stream].3 += 1;
+    }
+    let mut names: FxHashMap<&str, usize> = FxHashMap::default();
+    let job: Vec<usize> = streams
+        .iter()
+        .map(|(name, ..)| {
+            let next = names.len();
+            *names.entry(name).or_insert(next)
+        })
+        .collect();
+    let mut streams_of_job = vec![0; names.len()];
+    job.iter().for_each(|&job| streams_of_job[job] += 1);
+    Sorted { of_task, streams, job, streams_of_job }
+}
+
+fn again(activities: &[Activity]) -> Vec<Activity> {
+    activities.iter().map(Activity::again).collect()
+}
+
+/// I/Os by their size.
+type Sizes = Vec<(u64, u64)>;
+
+/// What is found on the ways through the log.
+struct Found {
+    streams: Vec<Stream>,
+    activities: Vec<Activity>,
+    jobs: Vec<Activity>,
+    read_latency: Vec<Histogram>,
+    write_latency: Vec<Histogram>,
+    ends: Vec<u64>,
+    end_bytes: u64,
+    start_ns: u64,
+}
+
+impl Found {
+    fn new(gathered: &Gathered, sorted: &Sorted) -> Found {
+        let streams: Vec<Stream> =
+            sorted.streams.iter().map(|(name, pid, kind, tasks)| blank(name, *pid, *kind, *tasks)).collect();
+        let count = streams.len();
+        Found {
+            activities: vec![Activity::default(); count],
+            jobs: vec![Activity::default(); sorted.streams_of_job.len()],
+            read_latency: vec![Histogram::default(); count],
+            write_latency: vec![Histogram::default(); count],
+            ends: vec![u64::MAX; count],
+            streams,
+            end_bytes: 0,
+            start_ns: gathered.first_ns,
+        }
+    }
+
+    /// The first way: what there is.
+    fn follow(&mut self, log: &mut Log, sorted: &Sorted, span_ns: u64) -> io::Result<(Vec<Slice>, Sizes)> {
+        let mut timeline = Timeline::new(span_ns);
+        log.each(|entry| {
+            if let Some(stream) = sorted.of_task[entry.task as usize] {
+                match entry.kind {
+                    EntryKind::Queued => timeline.queued(entry.time_ns - self.start_ns, entry.bytes),
+                    EntryKind::Completed | EntryKind::GivenUp => timeline.gone(entry.time_ns - self.start_ns),
+                    _ => {}
+                }
+                self.count(stream, entry);
+                act(&mut self.activities[stream], entry);
+                act(&mut self.jobs[sorted.job[stream]], entry);
+            }
+            Ok(())
+        })?;
+        for (at, stream) in self.streams.iter_mut().enumerate() {
+            stream.read_latency = latency(&self.read_latency[at]);
+            stream.write_latency = latency(&self.write_latency[at]);
+        }
+        Ok(timeline.finish(span_ns))
+    }
+
+    fn count(&mut self, at: usize, entry: &Entry) {
+        let (stream, now_ns) = (&mut self.streams[at], entry.time_ns - self.start_ns);
+        let flags = Flags::from_category(entry.flags);
+        match entry.kind {
+            EntryKind::Queued => {
+                if stream.ios == 0 {
+                    stream.first_ns = now_ns;
+                }
+                stream.ios += 1;
+                stream.last_ns = now_ns;
+                let end = entry.value.saturating_add(u64::from(entry.bytes / 512));
+                self.end_bytes = self.end_bytes.max(end.saturating_mul(512));
+                stream.sequential += u64::from(self.ends[at] == entry.value && entry.bytes > 0);
+                self.ends[at] = end;
+                let of = match flags {
+                    flags if flags.has(Flags::DISCARD) => &mut stream.discards,
+                    _ if entry.bytes == 0 => {
+                        stream.flushes += 1;
+                        return;
+                    }
+                    flags if flags.has(Flags::WRITE) => {
+                        stream.sync_writes += u64::from(flags.has(Flags::SYNC));
+                        stream.durable_writes += u64::from(flags.has(Flags::FUA) || flags.has(Flags::FLUSH));
+                        &mut stream.writes
+                    }
+                    _ => &mut stream.reads,
+                };
+                of.0 += 1;
+                of.1 += u64::from(entry.bytes);
+            }
+            EntryKind::Completed => {
+                stream.last_ns = now_ns;
+                let is_read = flags.has(Flags::READ);
+                let of = if is_read { &mut self.read_latency } else { &mut self.write_latency };
+                of[at].add(entry.value);
+            }
+            _ => {}
+        }
+    }
+
+    /// The second way: how batches and completions lie, and who meets whom.
+    fn meet(&mut self, log: &mut Log, sorted: &Sorted) -> io::Result<Meetings> {
+        let mut meetings = Meetings::new(&self.streams);
+        log.each(|entry| {
+            let Some(stream) = sorted.of_task[entry.task as usize] else { return Ok(()) };
+            let now_ns = entry.time_ns - self.start_ns;
+            meetings.reached(now_ns, &self.activities);
+            if entry.kind == EntryKind::Queued && !self.activities[stream].is_busy() {
+                meetings.burst(stream, now_ns, &self.activities);
+            }
+            let relative = Entry { time_ns: now_ns, ..*entry };
+            act(&mut self.activities[stream], &relative);
+            act(&mut self.jobs[sorted.job[stream]], &relative);
+            Ok(())
+        })?;
+        Ok(meetings)
+    }
+
+    /// Classes of all streams. Returns those that a pool decided, with its batches.
+    fn classify(&mut self, sorted: &Sorted) -> Vec<(usize, u64)> {
+        let jobs: Vec<Evidence> = self.jobs.iter().map(Activity::evidence).collect();
+        let mut pools = Vec::new();
+        for (at, stream) in self.streams.iter_mut().enumerate() {
+            stream.evidence = self.activities[at].evidence();
+            stream.class = stream.evidence.class();
+            stream.hidden_depth = stream.evidence.hidden_depth();
+            if stream.kind == Kind::WriteBack {
+                // When its bursts begin is settled (RP16), and within them it waits.
+                stream.class = Class::Closed;
+                continue;
+            }
+            let job = sorted.job[at];
+            if sorted.streams_of_job[job] > 1 && jobs[job].class() == Class::Open && stream.class == Class::Closed {
+                stream.pool = Some(Class::Open);
+                stream.class = Class::Open;
+                pools.push((at, jobs[job].batches));
+            }
+        }
+        pools
+    }
+
+    /// The last way: what each I/O waits for.
+    fn write(&mut self, log: &mut Log, sorted: &Sorted, tasks: &[gather::Task], has_plugs: bool) -> io::Result<Store> {
+        let sizes = self.streams.iter().map(|stream| (stream.ios, stream.waits.len()));
+        let mut writer = Writer::new(sizes)?;
+        let mut tracks: Vec<Track> = self.streams.iter().map(|_| Track::default()).collect();
+        log.each(|entry| {
+            let Some(stream) = sorted.of_task[entry.task as usize] else { return Ok(()) };
+            let now_ns = entry.time_ns - self.start_ns;
+            if entry.kind != EntryKind::Queued {
+                tracks[stream].note(entry.kind, now_ns);
+                return Ok(());
+            }
+            let when = when(&self.streams[stream], stream, &tracks, now_ns);
+            let track = &mut tracks[stream];
+            if let When::AfterCompletions { gap, .. } = when {
+                track.thinks.add(gap.0);
+            }
+            let step = Step {
+                at: Nanos(now_ns),
+                when,
+                sector: entry.value,
+                bytes: entry.bytes,
+                flags: Flags::from_category(entry.flags),
+                priority: match IoPriority(entry.priority) {
+                    IoPriority::UNSET => tasks[entry.task as usize].priority,
+                    priority => priority,
+                },
+                plug: if track.is_plugged { Plug::Within } else { Plug::None },
+            };
+            if let Some(before) = track.queued(step, now_ns, has_plugs) {
+                writer.add(stream, &before)?;
+            }
+            Ok(())
+        })?;
+        for (stream, track) in tracks.iter_mut().enumerate() {
+            if let Some(last) = track.take() {
+                writer.add(stream, &last)?;
+            }
+            let thinks = &track.thinks;
+            self.streams[stream].think_ns = (thinks.count() > 0).then(|| thinks.quantile_ns(0.5));
+        }
+        writer.finish()
+    }
+}
+
+fn act(activity: &mut Activity, entry: &Entry) {
+    match entry.kind {
+        EntryKind::Queued => activity.queued(entry.time_ns, entry.value, entry.bytes),
+        EntryKind::Submitted => activity.submitted(entry.time_ns, entry.value),
+        EntryKind::Completed => activity.completed(entry.time_ns, entry.value),
+        EntryKind::GivenUp => activity.gone(entry.time_ns),
+        _ => {}
+    }
+}
+
+fn latency(histogram: &Histogram) -> Latency {
+    Latency { ios: histogram.count(), mean_ns: histogram.mean_ns(), p99_ns: histogram.quantile_ns(0.99) }
+}
+
+fn blank(name: &str, pid: Option<u32>, kind: Kind, tasks: u64) -> Stream {
+    Stream {
+        name: name.to_owned(),
+        pid,
+        tasks,
+        kind,
+        ios: 0,
+        reads: (0, 0),
+        writes: (0, 0),
+        discards: (0, 0),
+        flushes: 0,
+        sync_writes: 0,
+        durable_writes: 0,
+        sequential: 0,
+        first_ns: 0,
+        last_ns: 0,
+        class: Class::Undecided,
+        evidence: Evidence::default(),
+        pool: None,
+        hidden_depth: None,
+        waits: Vec::new(),
+        think_ns: None,
+        read_latency: Latency::default(),
+        write_latency: Latency::default(),
+    }
+}
+
+/// Where a stream stands on the last way through the log.
+#[derive(Debug, Default)]
+struct Track {
+    outstanding: u64,
+    completed: u64,
+    last_completion_ns: Option<u64>,
+    submitted_ns: Option<u64>,
+    /// The last I/O, until it is known how its plug goes on.
+    last: Option<Step>,
+    is_plugged: bool,
+    thinks: Histogram,
+}
+
+impl Track {
+    fn note(&mut self, kind: EntryKind, now_ns: u64) {
+        match kind {
+            EntryKind::Submitted => self.submitted_ns = Some(now_ns),
+            EntryKind::Completed => {
+                self.outstanding -= 1;
+                self.completed += 1;
+                self.last_completion_ns = Some(now_ns);
+            }
+            EntryKind::GivenUp => self.outstanding -= 1,
+            EntryKind::Plug => {
+                self.is_plugged = true;
+                // A plug is recorded behind the first bio that it holds.
+                self.mark(Plug::Within);
+            }
+            EntryKind::Unplug => {
+                self.mark(Plug::Last);
+                self.is_plugged = false;
+            }
+            EntryKind::UnplugScheduled => {
+                self.mark(Plug::LastScheduled);
+                self.is_plugged = false;
+            }
+            EntryKind::Queued => {}
+        }
+    }
+
+    fn mark(&mut self, plug: Plug) {
+        if let Some(last) = self.last.as_mut().filter(|_| self.is_plugged) {
+            last.plug = plug;
+        }
+    }
+
+    /// Takes in the next I/O; returns the one before.
+    fn queued(&mut self, mut step: Step, now_ns: u64, has_plugs: bool) -> Option<Step> {
+        let follows = self.submitted_ns.is_some_and(|submitted_ns| now_ns - submitted_ns < PLUG_NS);
+        if let Some(last) = self.last.as_mut().filter(|_| !has_plugs && follows) {
+            last.plug = Plug::Within;
+            step.plug = Plug::Last;
+        }
+        self.outstanding += 1;
+        self.submitted_ns = Some(now_ns);
+        self.last.replace(step)
+    }
+
+    fn take(&mut self) -> Option<Step> {
+        self.last.take()
+    }
+}
+
+/// What an I/O waits for (RP6 to RP10, RP13, RP16, RP18).
+fn when(stream: &Stream, at: usize, tracks: &[Track], now_ns: u64) -> When {
+    let own = &tracks[at];
+    let begins_burst = stream.kind == Kind::WriteBack && own.outstanding == 0;
+    let Some(submitted_ns) = own.submitted_ns.filter(|_| !begins_burst && stream.class != Class::Open) else {
+        return When::At(Nanos(now_ns));
+    };
+    let mut last_ns = own.last_completion_ns;
+    let mut of = [None; WAITS_MAX];
+    for (count, wait) in of.iter_mut().zip(&stream.waits) {
+        let other = &tracks[wait.on];
+        if other.outstanding == 0 && other.completed > 0 {
+            *count = Some(other.completed);
+            last_ns = last_ns.max(other.last_completion_ns);
+        }
+    }
+    match last_ns {
+        Some(last_ns) if last_ns > submitted_ns => {
+            When::AfterCompletions { own: own.completed, of, gap: Nanos(now_ns - last_ns) }
+        }
+        _ => When::AfterSubmission(Nanos(now_ns - submitted_ns)),
+    }
+}

@@ -1,0 +1,132 @@
+//! Streams: I/Os of one task, or of tasks that do one thing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::class::{Class, Evidence};
+
+/// What kind of task a stream's I/Os come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A task of a program.
+    Task,
+    /// Asynchronous writes by flush threads (RP16): a burst begins at its recorded time.
+    WriteBack,
+    /// A journal thread or another helper of file systems and drivers (RP17).
+    Helper,
+    /// Tasks with few I/Os.
+    Others,
+}
+
+/// Whether a task's name is that of a helper.
+pub(crate) fn is_helper(name: &str) -> bool {
+    const PREFIXES: [&str; 7] = ["jbd2/", "xfsaild/", "xfs-", "btrfs-transacti", "dmcrypt_write/", "z_wr_", "loop"];
+    let is_raid = name.starts_with("md") && name.contains("_raid");
+    let is_loop = name.strip_prefix("loop").is_none_or(|rest| rest.bytes().all(|letter| letter.is_ascii_digit()));
+    (PREFIXES.iter().any(|prefix| name.starts_with(prefix)) && is_loop) || is_raid || is_dispatcher(name)
+}
+
+/// `kworker/N:*H`: it issues requests of others.
+pub(crate) fn is_dispatcher(name: &str) -> bool {
+    name.strip_prefix("kworker/").is_some_and(|rest| !rest.starts_with('u') && rest.ends_with('H'))
+}
+
+/// A flush thread of the page cache.
+pub(crate) fn is_flusher(name: &str) -> bool {
+    name.starts_with("kworker/u")
+}
+
+/// The task that a worker of io_uring works for.
+pub(crate) fn worked_for(name: &str) -> Option<u32> {
+    name.strip_prefix("iou-wrk-").or_else(|| name.strip_prefix("iou-sqp-"))?.parse().ok()
+}
+
+/// Latencies of one direction, from submission to completion.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Latency {
+    /// I/Os that completed.
+    pub ios: u64,
+    /// Mean, in nanoseconds.
+    pub mean_ns: f64,
+    /// What 99 % do not exceed, within 4 %, in nanoseconds.
+    pub p99_ns: u64,
+}
+
+/// A stream that another one waits for.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Wait {
+    /// Index of that stream.
+    pub on: usize,
+    /// Bursts that began while it had something outstanding.
+    pub observed: u64,
+    /// Bursts that chance would have let begin then.
+    pub expected: f64,
+    /// Whether the recording shows it; else it is taken from what the task is (RP17).
+    pub is_seen: bool,
+}
+
+/// One stream.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Stream {
+    /// Name of the task: the job that it is part of.
+    pub name: String,
+    /// The task, if it is one.
+    pub pid: Option<u32>,
+    /// Tasks in it.
+    pub tasks: u64,
+    /// What kind of task.
+    pub kind: Kind,
+    /// I/Os.
+    pub ios: u64,
+    /// Reads and their bytes.
+    pub reads: (u64, u64),
+    /// Writes and their bytes.
+    pub writes: (u64, u64),
+    /// Discards and their bytes.
+    pub discards: (u64, u64),
+    /// Flushes without data.
+    pub flushes: u64,
+    /// Writes that somebody waits for.
+    pub sync_writes: u64,
+    /// Writes with a flush before or behind them.
+    pub durable_writes: u64,
+    /// I/Os that begin where the one before ended.
+    pub sequential: u64,
+    /// First submission since the start, in nanoseconds.
+    pub first_ns: u64,
+    /// Last event since the start, in nanoseconds.
+    pub last_ns: u64,
+    /// How its I/Os arrive.
+    pub class: Class,
+    /// The figures for that.
+    pub evidence: Evidence,
+    /// Class of all streams of this name together, if that decided (RP13, pools).
+    pub pool: Option<Class>,
+    /// Depth that was seen, if the old queue hid more (RP15).
+    pub hidden_depth: Option<u32>,
+    /// Streams that it waits for (RP17, RP18).
+    pub waits: Vec<Wait>,
+    /// Median time between a completion and the I/O after it, in nanoseconds, if there are any.
+    pub think_ns: Option<u64>,
+    /// Latencies of reads.
+    pub read_latency: Latency,
+    /// Latencies of everything else.
+    pub write_latency: Latency,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_threads_are_known_by_their_names() {
+        for name in ["jbd2/sda1-8", "xfsaild/nvme0n1", "loop0", "md0_raid1", "kworker/1:1H", "btrfs-transacti"] {
+            assert!(is_helper(name), "{name}");
+        }
+        for name in ["python3", "kworker/u8:3", "kworker/0:1", "looper", "mdadm"] {
+            assert!(!is_helper(name), "{name}");
+        }
+        assert_eq!((worked_for("iou-wrk-123"), worked_for("iou-sqp-7"), worked_for("fio")), (Some(123), Some(7), None));
+        assert_eq!((is_flusher("kworker/u8:3"), is_dispatcher("kworker/0:2H-kblockd")), (true, false));
+    }
+}

@@ -1,0 +1,131 @@
+//! Which stream waits for which (RP18).
+
+use crate::activity::Activity;
+use crate::stream::{Kind, Stream, Wait};
+
+/// Streams that are compared with each other: those with most I/Os. One bit each.
+pub(crate) const COMPARED_MAX: usize = 64;
+/// Streams that one stream waits for at most: those that are seen best.
+pub(crate) const WAITS_MAX: usize = 3;
+/// Share of what chance would give that is still waiting.
+const SHARE_MAX: f64 = 0.1;
+const EXPECTED_MIN: f64 = 30.0;
+/// The same if one of the two is a helper.
+const EXPECTED_MIN_OF_HELPER: f64 = 5.0;
+
+/// Bursts of each stream, and what the others did then.
+#[derive(Debug)]
+pub(crate) struct Meetings {
+    /// First and last time of each.
+    active_ns: Vec<(u64, u64)>,
+    /// For each pair (waiting, on): bursts while both are active.
+    bursts: Vec<u64>,
+    /// Those of them while the other had something outstanding.
+    observed: Vec<u64>,
+    /// Times at which one begins or ends, in order, and how long each had been busy.
+    marks: Vec<(u64, Vec<u64>)>,
+    next_mark: usize,
+}
+
+/// How a pair stands.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Pair {
+    pub(crate) observed: u64,
+    pub(crate) expected: f64,
+}
+
+impl Meetings {
+    pub(crate) fn new(streams: &[Stream]) -> Meetings {
+        let active_ns: Vec<_> =
+            streams.iter().take(COMPARED_MAX).map(|stream| (stream.first_ns, stream.last_ns)).collect();
+        let mut times: Vec<u64> = active_ns.iter().flat_map(|(first, last)| [*first, *last]).collect();
+        times.sort_unstable();
+        times.dedup();
+        let count = active_ns.len();
+        let marks = times.into_iter().map(|time| (time, Vec::new())).collect();
+        Meetings { active_ns, bursts: vec![0; count * count], observed: vec![0; count * count], marks, next_mark: 0 }
+    }
+
+    /// Says that the log has come to this time, before what happens then.
+    #[inline]
+    pub(crate) fn reached(&mut self, now_ns: u64, activities: &[Activity]) {
+        while let Some((time_ns, busy_ns)) = self.marks.get_mut(self.next_mark)
+            && *time_ns <= now_ns
+        {
+            *busy_ns =
+                activities.iter().take(self.active_ns.len()).map(|activity| activity.busy_ns(*time_ns)).collect();
+            self.next_mark += 1;
+        }
+    }
+
+    /// A stream begins a burst: it has nothing outstanding.
+    pub(crate) fn burst(&mut self, stream: usize, now_ns: u64, activities: &[Activity]) {
+        let count = self.active_ns.len();
+        if stream >= count {
+            return;
+        }
+        for (other, (first_ns, last_ns)) in self.active_ns.iter().enumerate() {
+            if *first_ns <= now_ns && now_ns <= *last_ns {
+                self.bursts[stream * count + other] += 1;
+                self.observed[stream * count + other] += u64::from(activities[other].is_busy());
+            }
+        }
+    }
+
+    fn busy_ns(&self, stream: usize, time_ns: u64) -> u64 {
+        let at = self.marks.partition_point(|(mark, _)| *mark < time_ns);
+        self.marks.get(at).and_then(|(_, busy)| busy.get(stream)).copied().unwrap_or(0)
+    }
+
+    /// How often bursts of one stream met the other.
+    pub(crate) fn pair(&self, waiting: usize, on: usize) -> Option<Pair> {
+        let count = self.active_ns.len();
+        if waiting >= count || on >= count {
+            return None;
+        }
+        let (one, other) = (self.active_ns[waiting], self.active_ns[on]);
+        let (first, last) = (one.0.max(other.0), one.1.min(other.1));
+        if first >= last {
+            return Some(Pair { observed: 0, expected: 0.0 });
+        }
+        let busy = self.busy_ns(on, last).saturating_sub(self.busy_ns(on, first));
+        let share = busy as f64 / (last - first) as f64;
+        let bursts = self.bursts[waiting * count + on] as f64;
+        Some(Pair { observed: self.observed[waiting * count + on], expected: share * bursts })
+    }
+
+    /// The streams that each waits for; pairs that cannot be tested (RP19).
+    pub(crate) fn waits(&self, streams: &[Stream]) -> (Vec<Vec<Wait>>, Vec<(usize, usize)>) {
+        let mut all = vec![Vec::new(); streams.len()];
+        let mut untested = Vec::new();
+        for waiting in 0..streams.len().min(COMPARED_MAX) {
+            // A burst of write-back begins with timers and limits, and others are of several tasks.
+            if matches!(streams[waiting].kind, Kind::WriteBack | Kind::Others) {
+                continue;
+            }
+            for on in (0..streams.len()).filter(|on| *on != waiting && streams[*on].kind != Kind::Others) {
+                let Some(Pair { observed, expected }) = self.pair(waiting, on) else { continue };
+                let (one, other) = (&streams[waiting], &streams[on]);
+                let has_helper = one.kind == Kind::Helper || other.kind == Kind::Helper;
+                let least = if has_helper { EXPECTED_MIN_OF_HELPER } else { EXPECTED_MIN };
+                let is_tested = expected >= least;
+                let is_prior = has_helper && !is_tested && one.durable() && other.durable();
+                if (is_tested && observed as f64 <= SHARE_MAX * expected) || is_prior {
+                    all[waiting].push(Wait { on, observed, expected, is_seen: is_tested });
+                } else if !is_tested {
+                    untested.push((waiting, on));
+                }
+            }
+            all[waiting].sort_by(|one: &Wait, other| other.expected.total_cmp(&one.expected));
+            all[waiting].truncate(WAITS_MAX);
+        }
+        (all, untested)
+    }
+}
+
+impl Stream {
+    /// Whether it writes what somebody waits for.
+    fn durable(&self) -> bool {
+        self.durable_writes + self.flushes + self.sync_writes > 0
+    }
+}

@@ -1,0 +1,205 @@
+//! Output of BCC's biosnoop: a line for each request, written when it completed. Its columns are known by the header.
+
+use hoistway_blk::IoPriority;
+use rustc_hash::FxHashMap;
+
+use super::error::{Losses, ReadError, shown};
+use super::event::{Action, Device, Event, Flags, Payload};
+use super::input::Input;
+use super::names::Names;
+use super::order::Order;
+use super::text::{decimal, nano, small};
+
+/// A request may have taken so long.
+const WINDOW_NS: u64 = 60_000_000_000;
+/// Columns of numbers behind the disk.
+const TAIL_MAX: usize = 8;
+
+/// What the columns behind the disk are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Column {
+    Direction,
+    Sector,
+    Bytes,
+    /// From the insertion to the driver, in milliseconds.
+    Queued,
+    /// From the driver to the completion, in milliseconds.
+    Latency,
+    Other,
+}
+
+/// The columns of a header; none if the line is no header.
+fn header(line: &[u8]) -> Option<Vec<Column>> {
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let has_first = words.by_ref().take(4).eq([&b"TIME(s)"[..], b"COMM", b"PID", b"DISK"]);
+    let columns: Vec<Column> = words
+        .map(|word| match word {
+            b"T" => Column::Direction,
+            b"SECTOR" => Column::Sector,
+            b"BYTES" => Column::Bytes,
+            b"QUE(ms)" => Column::Queued,
+            b"LAT(ms)" => Column::Latency,
+            _ => Column::Other,
+        })
+        .collect();
+    let has = |column: Column| columns.contains(&column);
+    let is_whole = [Column::Direction, Column::Sector, Column::Bytes, Column::Latency].into_iter().all(has);
+    (has_first && is_whole && columns.len() <= TAIL_MAX).then_some(columns)
+}
+
+/// Whether a line is such a header, for the detection.
+pub(crate) fn is_header(line: &[u8]) -> bool {
+    header(line).is_some()
+}
+
+/// A line's request.
+struct Row<'a> {
+    complete_ns: u64,
+    task: &'a [u8],
+    pid: u32,
+    disk: &'a [u8],
+    flags: Flags,
+    sector: u64,
+    bytes: u64,
+    queued_ns: Option<u64>,
+    latency_ns: u64,
+}
+
+fn parse<'a>(columns: &[Column], line: &'a [u8]) -> Option<Row<'a>> {
+    let line = line.trim_ascii();
+    let end = line.iter().position(u8::is_ascii_whitespace)?;
+    let complete_ns = nano(&line[..end])?;
+    // The name of a task may have blanks: the rest is taken from the right.
+    let mut rest = &line[end..];
+    let mut last = || {
+        rest = rest.trim_ascii_end();
+        let at = rest.iter().rposition(u8::is_ascii_whitespace)?;
+        let (before, word) = rest.split_at(at + 1);
+        rest = before;
+        Some(word)
+    };
+    let mut row = Row {
+        complete_ns,
+        task: b"",
+        pid: 0,
+        disk: b"",
+        flags: Flags::READ,
+        sector: 0,
+        bytes: 0,
+        queued_ns: None,
+        latency_ns: 0,
+    };
+    let ms = |word: &[u8]| nano(word).map(|value| value / 1000);
+    for column in columns.iter().rev() {
+        let word = last()?;
+        match column {
+            Column::Direction if word == b"W" => row.flags = Flags::WRITE,
+            Column::Direction if word == b"R" => {}
+            Column::Direction => return None,
+            // What is unknown is printed as -1.
+            Column::Sector => row.sector = if word == b"-1" { 0 } else { decimal(word)? },
+            Column::Bytes => row.bytes = decimal(word)?,
+            Column::Queued => row.queued_ns = ms(word),
+            Column::Latency => row.latency_ns = ms(word)?,
+            Column::Other => {}
+        }
+    }
+    row.disk = last()?;
+    let pid = last()?;
+    row.pid = if pid == b"?" || pid == b"-1" { 0 } else { small(pid)? };
+    row.task = rest.trim_ascii();
+    Some(row)
+}
+
+/// The reader.
+#[derive(Debug)]
+pub(crate) struct Biosnoop {
+    input: Input,
+    columns: Vec<Column>,
+    order: Order,
+    disks: FxHashMap<Box<[u8]>, u32>,
+    is_at_end: bool,
+}
+
+impl Biosnoop {
+    pub(crate) fn new(input: Input) -> Biosnoop {
+        let (columns, disks) = (Vec::new(), FxHashMap::default());
+        Biosnoop { input, columns, order: Order::new(WINDOW_NS), disks, is_at_end: false }
+    }
+
+    pub(crate) fn next(&mut self, names: &mut Names, losses: &mut Losses) -> Result<Option<Event>, ReadError> {
+        loop {
+            if let Some(event) = if self.is_at_end { self.order.pop_any() } else { self.order.pop() } {
+                return Ok(Some(event));
+            }
+            if self.is_at_end {
+                losses.step_back_ns = self.order.step_back_ns();
+                return Ok(None);
+            }
+            self.read_line(names, losses)?;
+        }
+    }
+
+    fn read_line(&mut self, names: &mut Names, losses: &mut Losses) -> Result<(), ReadError> {
+        let Some(line) = self.input.line()? else {
+            self.is_at_end = true;
+            return Ok(());
+        };
+        if let Some(columns) = header(line) {
+            if !self.columns.is_empty() {
+                return Err(self.input.line_error("a second header", "one output of biosnoop in a file"));
+            }
+            self.columns = columns;
+            return Ok(());
+        }
+        if self.columns.is_empty() || line.trim_ascii().is_empty() {
+            losses.foreign_lines += 1;
+            return Ok(());
+        }
+        let Some(row) = parse(&self.columns, line) else {
+            let message = format!("this is no line of biosnoop: {}", shown(line.trim_ascii()));
+            return Err(self.input.line_error(message, "a line with the columns of its header"));
+        };
+        if row.bytes == 0 {
+            losses.empty_ios += 1;
+            return Ok(());
+        }
+        names.learn(row.pid, row.task);
+        let next = self.disks.len() as u32 & 0xf_ffff;
+        let minor = match self.disks.get(row.disk) {
+            Some(&minor) => minor,
+            None => *self.disks.entry(row.disk.into()).or_insert(next),
+        };
+        // Times are relative to the first completion, before which requests had been issued.
+        let complete_ns = row.complete_ns.saturating_add(WINDOW_NS);
+        let event = Event {
+            time_ns: complete_ns,
+            sector: row.sector,
+            bytes: u32::try_from(row.bytes).unwrap_or(u32::MAX),
+            pid: row.pid,
+            device: Device { major: 259, minor },
+            cpu: 0,
+            error: 0,
+            action: Action::Complete,
+            flags: row.flags,
+            priority: IoPriority::UNSET,
+            cgroup: 0,
+            payload: Payload::None,
+        };
+        let issue_ns = complete_ns.saturating_sub(row.latency_ns);
+        let issued = Event { time_ns: issue_ns, action: Action::Issue, ..event };
+        let inserted = row.queued_ns.map(|queued_ns| Event {
+            time_ns: issue_ns.saturating_sub(queued_ns),
+            action: Action::Insert,
+            ..event
+        });
+        self.order.reached(complete_ns);
+        for event in [inserted, Some(issued), Some(event)].into_iter().flatten() {
+            self.order.push(event).map_err(|late_ns| {
+                let message = format!("this request was issued {late_ns} ns too early for its place");
+                self.input.line_error(message, "requests that took less than 60 s, sorted by completion")
+            })?;
+        }
+        Ok(())
+    }
+}

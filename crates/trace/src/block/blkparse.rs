@@ -1,0 +1,158 @@
+//! Text as blkparse prints it by default, and as the kernel's `blk` tracer does with the option `blk_classic`, which has no
+//! sequence numbers.
+
+use hoistway_blk::IoPriority;
+
+use super::error::{Losses, ReadError, shown};
+use super::event::{Action, Event, Flags, Payload};
+use super::input::Input;
+use super::names::Names;
+use super::order::Order;
+use super::tail;
+use super::text::{Words, decimal, nano, small};
+
+const WINDOW_NS: u64 = 1_000_000_000;
+const EXPECTED: &str = "DEVICE CPU SEQUENCE TIME PID ACTION RWBS ..., as blkparse prints without -f";
+
+/// What a line is.
+enum Line<'a> {
+    Event { event: Event, name: Option<&'a [u8]> },
+    Message,
+    UnknownAction,
+}
+
+/// Whether a line is one of those, for the detection.
+pub(crate) fn is_event(line: &[u8]) -> bool {
+    parse(line).is_some()
+}
+
+fn parse(line: &[u8]) -> Option<Line<'_>> {
+    let mut words = Words::new(line);
+    let device = tail::device(words.word()?)?;
+    let cpu = small(words.word()?)?;
+    let mut word = words.word()?;
+    // The sequence number says nothing: blkparse leaves out what its options filter.
+    if !word.contains(&b'.') {
+        decimal(word)?;
+        word = words.word()?;
+    }
+    if !word.contains(&b'.') {
+        return None;
+    }
+    let time_ns = nano(word)?;
+    let pid = small(words.word()?)?;
+    let letters = words.word()?;
+    if letters == b"m" {
+        return Some(Line::Message);
+    }
+    let flags = words.word()?;
+    let Some(action) = Action::from_letters(letters) else {
+        return letters.iter().all(u8::is_ascii_uppercase).then_some(Line::UnknownAction);
+    };
+    let mut event = Event {
+        time_ns,
+        sector: 0,
+        bytes: 0,
+        pid,
+        device,
+        cpu,
+        error: 0,
+        action,
+        flags: Flags::default(),
+        priority: IoPriority::UNSET,
+        cgroup: 0,
+        payload: Payload::None,
+    };
+    let name = tail::fill(&mut event, words, flags)?;
+    Some(Line::Event { event, name })
+}
+
+/// The reader.
+#[derive(Debug)]
+pub(crate) struct Blkparse {
+    input: Input,
+    order: Order,
+    is_at_end: bool,
+    has_events: bool,
+}
+
+impl Blkparse {
+    pub(crate) fn new(input: Input) -> Blkparse {
+        Blkparse { input, order: Order::new(WINDOW_NS), is_at_end: false, has_events: false }
+    }
+
+    pub(crate) fn next(&mut self, names: &mut Names, losses: &mut Losses) -> Result<Option<Event>, ReadError> {
+        loop {
+            if let Some(event) = if self.is_at_end { self.order.pop_any() } else { self.order.pop() } {
+                return Ok(Some(event));
+            }
+            if self.is_at_end {
+                losses.step_back_ns = self.order.step_back_ns();
+                return Ok(None);
+            }
+            self.read_line(names, losses)?;
+        }
+    }
+
+    fn read_line(&mut self, names: &mut Names, losses: &mut Losses) -> Result<(), ReadError> {
+        let Some(line) = self.input.line()? else {
+            self.is_at_end = true;
+            return Ok(());
+        };
+        match parse(line) {
+            Some(Line::Message) => {
+                losses.messages += 1;
+                losses.bfq_messages += u64::from(memchr::memmem::find(line, b" bfq").is_some());
+                Ok(())
+            }
+            Some(Line::UnknownAction) => {
+                losses.unknown_actions += 1;
+                Ok(())
+            }
+            Some(Line::Event { event, name }) => {
+                if let Some(name) = name {
+                    // blkparse prints this of a task whose name it does not know.
+                    if name != b"(null)" {
+                        names.learn(event.pid, name);
+                    }
+                }
+                self.take(event)
+            }
+            None => {
+                let shown = shown(line.trim_ascii());
+                self.other_line(shown, losses)
+            }
+        }
+    }
+
+    /// Lines before the first event are remarks of blkparse, and those behind the last a summary. An event behind it shows
+    /// that the line was meant to be one.
+    #[cold]
+    fn other_line(&mut self, line: String, losses: &mut Losses) -> Result<(), ReadError> {
+        losses.foreign_lines += 1;
+        if !self.has_events {
+            return Ok(());
+        }
+        let wrong = self.input.line_error(format!("this is no event: {line}"), EXPECTED);
+        let is_cut_event = line[1..].trim_start().starts_with(|letter: char| letter.is_ascii_digit());
+        self.is_at_end = true;
+        let mut others = 0;
+        while let Some(line) = self.input.line()? {
+            if parse(line).is_some() {
+                return Err(wrong);
+            }
+            others += 1;
+        }
+        losses.foreign_lines += others;
+        losses.truncated += u64::from(others == 0 && is_cut_event);
+        Ok(())
+    }
+
+    fn take(&mut self, event: Event) -> Result<(), ReadError> {
+        self.has_events = true;
+        self.order.reached(event.time_ns);
+        self.order.push(event).map_err(|late_ns| {
+            self.input.line_error(format!("the time goes back by {late_ns} ns"), "times that differ by at most 1 s")
+        })
+    }
+}

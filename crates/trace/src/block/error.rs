@@ -1,0 +1,95 @@
+//! What can be wrong with a recording.
+
+use std::fmt;
+
+/// Where in a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// The file as a whole.
+    File,
+    /// A binary record, from 1, and its first byte.
+    Record {
+        /// Number of the record.
+        number: u64,
+        /// Offset of its first byte.
+        byte: u64,
+    },
+    /// A line, from 1.
+    Line(u64),
+}
+
+/// Why a recording cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReadError {
+    /// The file as the user named it.
+    pub file: String,
+    /// Where in it.
+    pub place: Place,
+    /// What is wrong.
+    pub message: String,
+    /// What was expected, or what to do.
+    pub expected: String,
+}
+
+impl ReadError {
+    /// An error of a file as a whole.
+    #[must_use]
+    pub fn file(file: &str, message: impl Into<String>, expected: impl Into<String>) -> ReadError {
+        ReadError::at(file, Place::File, message, expected)
+    }
+
+    /// An error at a place of a file.
+    #[must_use]
+    pub fn at(file: &str, place: Place, message: impl Into<String>, expected: impl Into<String>) -> ReadError {
+        ReadError { file: file.to_owned(), place, message: message.into(), expected: expected.into() }
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.file)?;
+        match self.place {
+            Place::File => {}
+            Place::Record { number, byte } => write!(f, "record {number} at byte {byte}: ")?,
+            Place::Line(line) => write!(f, "line {line}: ")?,
+        }
+        write!(f, "{} (expected {})", self.message, self.expected)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// Text of a file as an error message may repeat it: one line, no control characters, not too long.
+pub(crate) fn shown(text: &[u8]) -> String {
+    const CHARACTERS_MAX: usize = 60;
+    let text = String::from_utf8_lossy(text);
+    let mut shown: String =
+        text.chars().take(CHARACTERS_MAX).map(|letter| if letter.is_control() { '?' } else { letter }).collect();
+    if text.chars().nth(CHARACTERS_MAX).is_some() {
+        shown.push_str("...");
+    }
+    format!("{shown:?}")
+}
+
+/// What a recording lacks or has too much of. None of it stops a reader.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Losses {
+    /// Events that the recorder lost: gaps of sequence numbers, markers of dropped events.
+    pub lost_events: u64,
+    /// Records or lines with an action that is unknown.
+    pub unknown_actions: u64,
+    /// Records or lines that end in the middle.
+    pub truncated: u64,
+    /// Lines that are not events.
+    pub foreign_lines: u64,
+    /// Messages of drivers and schedulers.
+    pub messages: u64,
+    /// The same of bfq, which writes them only while it is in use.
+    pub bfq_messages: u64,
+    /// I/Os without length, which are left out.
+    pub empty_ios: u64,
+    /// Numbers below the highest CPU's whose file is missing.
+    pub missing_cpus: Vec<u32>,
+    /// Largest step of time back that sorting has mended, in nanoseconds.
+    pub step_back_ns: u64,
+}

@@ -1,0 +1,480 @@
+//! From events to I/Os: which bio each request event is about.
+//!
+//! A bio is queued (Q), gets a request or is merged into one (G, M, F), is issued (D) and completes (C) with all others of its
+//! request, in one piece or in several. It is found by its device and first sector: a request is a chain of bios that begin
+//! where the one before ends. A bio that was split (X) is several parts, and has completed when all of them have.
+
+use hoistway_blk::IoPriority;
+use rustc_hash::FxHashMap;
+
+use super::event::{Action, Device, Event, Flags, Payload};
+
+/// I/Os in flight at once; beyond it the older half is given up as lost.
+const FLIGHTS_MAX: usize = 1 << 18;
+/// I/Os in flight at one sector; beyond it the oldest is given up as lost.
+const CHAIN_MAX: usize = 64;
+const NONE: u32 = u32::MAX;
+
+/// One I/O: a bio, or a request where the recording has no bios.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flight {
+    /// Number among those in flight; used again afterwards.
+    pub id: u32,
+    /// When it was submitted.
+    pub queue_ns: u64,
+    /// When the block layer had taken it; from then on its task is free. [`Flight::queue_ns`] until that is known.
+    pub submitted_ns: u64,
+    /// When its request was inserted into a scheduler or software queue, if it began that request and was.
+    pub insert_ns: Option<u64>,
+    /// When its last part went to the driver, if it did.
+    pub issue_ns: Option<u64>,
+    /// Whether it was merged into the request of another.
+    pub is_merged: bool,
+    /// Whether it was split.
+    pub is_split: bool,
+    /// First sector.
+    pub sector: u64,
+    /// Length; 0 for a flush.
+    pub bytes: u32,
+    /// Direction and modifiers.
+    pub flags: Flags,
+    /// The task.
+    pub pid: u32,
+    /// The device.
+    pub device: Device,
+    /// Its priority, known from its request in some formats.
+    pub priority: IoPriority,
+    /// Its cgroup; 0 if unknown.
+    pub cgroup: u64,
+    /// Parts that have not completed.
+    parts: u32,
+}
+
+impl Flight {
+    /// Takes over the priority of its request.
+    fn learn(&mut self, priority: IoPriority) {
+        if self.priority == IoPriority::UNSET {
+            self.priority = priority;
+        }
+    }
+}
+
+/// What an event means for an I/O.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// It was submitted.
+    Queued,
+    /// The block layer took it, or a further part of it.
+    Submitted {
+        /// Time since it was submitted, or since the part before was taken.
+        blocked_ns: u64,
+    },
+    /// Its request was inserted into a scheduler or software queue.
+    Inserted,
+    /// It, or a part of it, went to the driver.
+    Issued,
+    /// The data of it, or of a part, has completed.
+    Transferred,
+    /// All of it has completed.
+    Completed,
+    /// Its completion is taken for lost.
+    GivenUp,
+}
+
+/// What was seen and what did not fit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// I/Os that were submitted.
+    pub queued: u64,
+    /// I/Os that have completed.
+    pub completed: u64,
+    /// Merged bios.
+    pub merged: u64,
+    /// Splits.
+    pub split: u64,
+    /// Requests that the driver gave back.
+    pub requeued: u64,
+    /// Requests that were issued and no I/O of which had been seen.
+    pub issued_unknown: u64,
+    /// Requests that completed and no I/O of which had been seen: submitted before the recording began, or lost.
+    pub completed_unknown: u64,
+    /// I/Os that were given up because there were too many.
+    pub given_up: u64,
+    /// Passthrough commands, which are left out.
+    pub passthrough: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
+enum State {
+    Queued,
+    Submitted,
+    Issued,
+    /// The data has completed; the flush behind it has not.
+    Flushing,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    flight: u32,
+    start: u64,
+    end: u64,
+    state: State,
+    /// The part with the same start that came before.
+    older: u32,
+}
+
+/// The I/Os in flight of all devices.
+#[derive(Debug)]
+pub struct Flights {
+    flights: Vec<Flight>,
+    free_flights: Vec<u32>,
+    parts: Vec<Part>,
+    free_parts: Vec<u32>,
+    /// The newest part at each sector.
+    starts: FxHashMap<(u32, u64), u32>,
+    counts: Counts,
+    /// I/Os that have just been given up.
+    lost: Vec<Flight>,
+    /// The recording has no bios: a request that is issued is an I/O.
+    of_requests: bool,
+}
+
+impl Flights {
+    /// Without any; `of_requests` if the recording has no Q events.
+    #[must_use]
+    pub fn new(of_requests: bool) -> Flights {
+        Flights {
+            flights: Vec::new(),
+            free_flights: Vec::new(),
+            parts: Vec::new(),
+            free_parts: Vec::new(),
+            starts: FxHashMap::default(),
+            counts: Counts::default(),
+            lost: Vec::new(),
+            of_requests,
+        }
+    }
+
+    /// What has been counted.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// I/Os that have not completed.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.flights.len() - self.free_flights.len()
+    }
+
+    /// Takes in the next event and reports what it means, I/O by I/O.
+    #[inline]
+    pub fn take(&mut self, event: &Event, on: &mut impl FnMut(Step, &Flight)) {
+        if event.flags.has(Flags::PASSTHROUGH) {
+            self.counts.passthrough += u64::from(event.action == Action::Issue);
+            return;
+        }
+        match event.action {
+            Action::Queue => self.queue(event, event.sector, on),
+            Action::GetRequest => self.submitted(event, false, on),
+            Action::BackMerge | Action::FrontMerge => {
+                self.counts.merged += 1;
+                self.submitted(event, true, on);
+            }
+            Action::Split => self.split(event),
+            Action::Issue => self.issue(event, on),
+            Action::Requeue => {
+                self.counts.requeued += 1;
+                self.each_part(event, State::Issued, |part| part.state = State::Submitted);
+            }
+            Action::Complete => self.complete(event, on),
+            Action::Insert => self.insert(event, on),
+            _ => {}
+        }
+        for flight in self.lost.drain(..) {
+            self.counts.given_up += 1;
+            on(Step::GivenUp, &flight);
+        }
+    }
+
+    fn queue(&mut self, event: &Event, sector: u64, on: &mut impl FnMut(Step, &Flight)) {
+        if self.in_flight() >= FLIGHTS_MAX {
+            self.give_up_half();
+        }
+        self.counts.queued += 1;
+        let flight = Flight {
+            id: 0,
+            queue_ns: event.time_ns,
+            submitted_ns: event.time_ns,
+            insert_ns: None,
+            issue_ns: None,
+            is_merged: false,
+            is_split: false,
+            sector,
+            bytes: event.bytes,
+            flags: event.flags,
+            pid: event.pid,
+            device: event.device,
+            priority: event.priority,
+            cgroup: event.cgroup,
+            parts: 1,
+        };
+        let id = match self.free_flights.pop() {
+            Some(id) => {
+                self.flights[id as usize] = flight;
+                id
+            }
+            None => {
+                self.flights.push(flight);
+                self.flights.len() as u32 - 1
+            }
+        };
+        self.flights[id as usize].id = id;
+        self.add_part(
+            event.device,
+            Part { flight: id, start: sector, end: event.end(), state: State::Queued, older: NONE },
+        );
+        on(Step::Queued, &self.flights[id as usize]);
+    }
+
+    fn add_part(&mut self, device: Device, mut part: Part) {
+        let head = self.starts.entry((device.number(), part.start)).or_insert(NONE);
+        part.older = *head;
+        let number = match self.free_parts.pop() {
+            Some(number) => {
+                self.parts[number as usize] = part;
+                number
+            }
+            None => {
+                self.parts.push(part);
+                self.parts.len() as u32 - 1
+            }
+        };
+        *head = number;
+        let (mut length, mut last) = (1, number);
+        while self.parts[last as usize].older != NONE {
+            last = self.parts[last as usize].older;
+            length += 1;
+        }
+        if length > CHAIN_MAX {
+            self.give_up(self.parts[last as usize].flight, last);
+        }
+    }
+
+    /// The part at a sector that passes a test: the newest, or the oldest.
+    #[inline]
+    fn find(&self, device: Device, start: u64, is_newest: bool, test: impl Fn(&Part) -> bool) -> Option<u32> {
+        let mut at = *self.starts.get(&(device.number(), start))?;
+        let mut found = None;
+        while at != NONE {
+            let part = &self.parts[at as usize];
+            if test(part) {
+                found = Some(at);
+                if is_newest {
+                    break;
+                }
+            }
+            at = part.older;
+        }
+        found
+    }
+
+    fn unlink(&mut self, device: Device, number: u32) {
+        let Part { start, older, .. } = self.parts[number as usize];
+        let key = (device.number(), start);
+        let Some(head) = self.starts.get_mut(&key) else { return };
+        if *head == number {
+            if older == NONE {
+                self.starts.remove(&key);
+            } else {
+                *head = older;
+            }
+        } else {
+            let mut at = *head;
+            while self.parts[at as usize].older != number {
+                at = self.parts[at as usize].older;
+            }
+            self.parts[at as usize].older = older;
+        }
+        self.free_parts.push(number);
+    }
+
+    /// Gives an I/O up that has this part.
+    #[cold]
+    fn give_up(&mut self, flight: u32, part: u32) {
+        if self.flights[flight as usize].parts == 1 {
+            self.unlink(self.flights[flight as usize].device, part);
+            self.lost.push(self.flights[flight as usize]);
+            self.free_flights.push(flight);
+        } else {
+            self.give_up_if(|other| other.id == flight);
+        }
+    }
+
+    #[cold]
+    fn give_up_half(&mut self) {
+        let mut times: Vec<u64> = self.flights.iter().map(|flight| flight.queue_ns).collect();
+        let middle = times.len() / 2;
+        let until_ns = *times.select_nth_unstable(middle).1;
+        self.give_up_if(|flight| flight.queue_ns <= until_ns);
+    }
+
+    fn give_up_if(&mut self, is_lost: impl Fn(&Flight) -> bool) {
+        let mut is_free = vec![false; self.parts.len()];
+        self.free_parts.iter().for_each(|&part| is_free[part as usize] = true);
+        for (part, is_free) in is_free.into_iter().enumerate() {
+            let flight = self.flights[self.parts[part].flight as usize];
+            if !is_free && is_lost(&flight) {
+                self.unlink(flight.device, part as u32);
+            }
+        }
+        let mut is_free = vec![false; self.flights.len()];
+        self.free_flights.iter().for_each(|&flight| is_free[flight as usize] = true);
+        for (flight, is_free) in self.flights.iter().zip(is_free) {
+            if !is_free && is_lost(flight) {
+                self.lost.push(*flight);
+                self.free_flights.push(flight.id);
+            }
+        }
+    }
+
+    /// A part got its request, or was merged into one.
+    fn submitted(&mut self, event: &Event, is_merged: bool, on: &mut impl FnMut(Step, &Flight)) {
+        let end = event.end();
+        let is_it = |part: &Part| part.state == State::Queued && part.end == end;
+        let Some(number) = self.find(event.device, event.sector, true, is_it) else { return };
+        self.parts[number as usize].state = State::Submitted;
+        let flight = &mut self.flights[self.parts[number as usize].flight as usize];
+        let blocked_ns = event.time_ns - flight.submitted_ns;
+        (flight.submitted_ns, flight.is_merged) = (event.time_ns, is_merged);
+        on(Step::Submitted { blocked_ns }, flight);
+    }
+
+    fn split(&mut self, event: &Event) {
+        let Payload::Rest(rest) = event.payload else { return };
+        let is_it = |part: &Part| part.state == State::Queued && part.start < rest && rest < part.end;
+        let Some(number) = self.find(event.device, event.sector, true, is_it) else { return };
+        self.counts.split += 1;
+        let first = self.parts[number as usize];
+        self.parts[number as usize].end = rest;
+        let flight = &mut self.flights[first.flight as usize];
+        (flight.parts, flight.is_split) = (flight.parts + 1, true);
+        self.add_part(event.device, Part { start: rest, ..first });
+    }
+
+    /// Changes every part of a request that is in a state.
+    fn each_part(&mut self, event: &Event, state: State, mut change: impl FnMut(&mut Part)) {
+        let (mut at, end) = (event.sector, event.end());
+        while at < end {
+            let Some(number) = self.find(event.device, at, false, |part| part.state == state && part.end <= end) else {
+                return;
+            };
+            let part = &mut self.parts[number as usize];
+            change(part);
+            if part.end <= at {
+                return;
+            }
+            at = part.end;
+        }
+    }
+
+    fn issue(&mut self, event: &Event, on: &mut impl FnMut(Step, &Flight)) {
+        let (mut at, end) = (event.sector, event.end());
+        let mut is_known = false;
+        while at < end {
+            let is_it = |part: &Part| part.state <= State::Submitted && at < part.end && part.end <= end;
+            let Some(number) = self.find(event.device, at, false, is_it) else { break };
+            is_known = true;
+            let part = &mut self.parts[number as usize];
+            part.state = State::Issued;
+            at = part.end;
+            let flight = &mut self.flights[part.flight as usize];
+            flight.issue_ns = Some(event.time_ns);
+            flight.learn(event.priority);
+            on(Step::Issued, flight);
+        }
+        if is_known || (event.bytes == 0 && !self.of_requests) {
+            return;
+        }
+        if self.of_requests {
+            self.queue(event, if event.bytes == 0 { 0 } else { event.sector }, on);
+            let newest = self.starts.get(&(event.device.number(), if event.bytes == 0 { 0 } else { event.sector }));
+            if let Some(&number) = newest {
+                self.parts[number as usize].state = State::Issued;
+                self.flights[self.parts[number as usize].flight as usize].issue_ns = Some(event.time_ns);
+            }
+        } else {
+            self.counts.issued_unknown += 1;
+        }
+    }
+
+    /// The request that begins with this part is inserted.
+    fn insert(&mut self, event: &Event, on: &mut impl FnMut(Step, &Flight)) {
+        let is_it = |part: &Part| part.state == State::Submitted && part.end > part.start;
+        let Some(number) = self.find(event.device, event.sector, false, is_it) else { return };
+        let flight = &mut self.flights[self.parts[number as usize].flight as usize];
+        flight.insert_ns = Some(event.time_ns);
+        flight.learn(event.priority);
+        on(Step::Inserted, flight);
+    }
+
+    fn complete(&mut self, event: &Event, on: &mut impl FnMut(Step, &Flight)) {
+        if event.bytes == 0 {
+            return self.complete_empty(event, on);
+        }
+        let (mut at, end) = (event.sector, event.end());
+        let mut is_known = false;
+        while at < end {
+            // An issued part first; parts that were never issued are those of a device without D events.
+            let is_issued = |part: &Part| part.state == State::Issued && part.end > at;
+            let is_any = |part: &Part| part.state <= State::Issued && part.end > at;
+            let found = self.find(event.device, at, false, is_issued);
+            let Some(number) = found.or_else(|| self.find(event.device, at, false, is_any)) else { break };
+            is_known = true;
+            let part = self.parts[number as usize];
+            if part.end > end {
+                // The rest of it completes later.
+                self.unlink(event.device, number);
+                self.add_part(event.device, Part { start: end, ..part });
+                break;
+            }
+            let flight = &mut self.flights[part.flight as usize];
+            on(Step::Transferred, flight);
+            let flags = flight.flags;
+            let has_flush_behind = flags.has(Flags::FUA) && !event.flags.has(Flags::FUA);
+            if (has_flush_behind || flags.has(Flags::FLUSH)) && !self.of_requests {
+                self.parts[number as usize].state = State::Flushing;
+            } else {
+                self.part_done(event, number, on);
+            }
+            at = part.end;
+        }
+        self.counts.completed_unknown += u64::from(!is_known);
+    }
+
+    /// The completion of a flush, or of the last step of a write with one.
+    fn complete_empty(&mut self, event: &Event, on: &mut impl FnMut(Step, &Flight)) {
+        if event.flags.has(Flags::FLUSH) && !self.of_requests {
+            // The flush request itself; the bios that waited for it have completions of their own.
+            return;
+        }
+        let sector = if self.of_requests { 0 } else { event.sector };
+        let is_it = |part: &Part| part.state == State::Flushing || part.start == part.end;
+        match self.find(event.device, sector, false, is_it) {
+            Some(number) => self.part_done(event, number, on),
+            None => self.counts.completed_unknown += 1,
+        }
+    }
+
+    fn part_done(&mut self, event: &Event, number: u32, on: &mut impl FnMut(Step, &Flight)) {
+        let id = self.parts[number as usize].flight;
+        self.unlink(event.device, number);
+        let flight = &mut self.flights[id as usize];
+        flight.parts -= 1;
+        if flight.parts == 0 {
+            self.counts.completed += 1;
+            on(Step::Completed, flight);
+            self.free_flights.push(id);
+        }
+    }
+}

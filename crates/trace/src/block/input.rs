@@ -1,0 +1,212 @@
+//! Files as streams of bytes: plain, gzip or zstd, by content.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use ruzstd::decoding::StreamingDecoder;
+
+use super::error::{Place, ReadError};
+
+/// Bytes that are read at once.
+const CHUNK_BYTES: usize = 256 << 10;
+/// Bytes of a line at most.
+const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// A recording's bytes, decompressed as they are read.
+pub struct Input {
+    name: String,
+    reader: Box<dyn Read + Send>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Bytes before `start`.
+    position: u64,
+    lines: u64,
+    is_at_end: bool,
+}
+
+impl std::fmt::Debug for Input {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Input").field("name", &self.name).field("position", &self.position).finish_non_exhaustive()
+    }
+}
+
+impl Input {
+    /// Opens a file; `-` is standard input.
+    ///
+    /// # Errors
+    /// If it cannot be opened or read.
+    pub fn open(path: &Path) -> Result<Input, ReadError> {
+        let name = path.display().to_string();
+        if path == Path::new("-") {
+            return Input::new("standard input", Box::new(io::stdin()));
+        }
+        let file = File::open(path).map_err(|error| unreadable(&name, Place::File, &error))?;
+        Input::new(&name, Box::new(file))
+    }
+
+    /// Bytes from anywhere, under a name for messages.
+    ///
+    /// # Errors
+    /// If their beginning cannot be read.
+    pub fn new(name: &str, reader: Box<dyn Read + Send>) -> Result<Input, ReadError> {
+        let mut raw = Input::plain(name, reader);
+        let head = raw.fill(4)?;
+        let (is_gzip, is_zstd) = (head.starts_with(&[0x1f, 0x8b]), head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]));
+        if is_gzip {
+            Ok(Input::plain(name, Box::new(MultiGzDecoder::new(raw))))
+        } else if is_zstd {
+            let decoder = StreamingDecoder::new(raw)
+                .map_err(|error| ReadError::file(name, format!("zstd: {error}"), "a whole zstd frame"))?;
+            Ok(Input::plain(name, Box::new(decoder)))
+        } else {
+            Ok(raw)
+        }
+    }
+
+    fn plain(name: &str, reader: Box<dyn Read + Send>) -> Input {
+        Input {
+            name: name.to_owned(),
+            reader,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            position: 0,
+            lines: 0,
+            is_at_end: false,
+        }
+    }
+
+    /// The name for messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes that have been consumed.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Lines that have been read.
+    #[must_use]
+    pub const fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// The next bytes, at least `count` unless the file ends before.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    #[inline]
+    pub fn fill(&mut self, count: usize) -> Result<&[u8], ReadError> {
+        if self.end - self.start < count && !self.is_at_end {
+            self.read_more(count)?;
+        }
+        Ok(&self.buffer[self.start..self.end])
+    }
+
+    #[cold]
+    fn read_more(&mut self, count: usize) -> Result<(), ReadError> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        let size = count.max(CHUNK_BYTES);
+        if self.buffer.len() < size {
+            self.buffer.resize(size, 0);
+        }
+        while self.end < count {
+            match self.reader.read(&mut self.buffer[self.end..]) {
+                Ok(0) => {
+                    self.is_at_end = true;
+                    break;
+                }
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(unreadable(&self.name, Place::File, &error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves bytes behind that [`Input::fill`] has shown.
+    #[inline]
+    pub fn consume(&mut self, count: usize) {
+        self.start += count;
+        self.position += count as u64;
+    }
+
+    /// Leaves bytes behind, however many.
+    ///
+    /// # Errors
+    /// If they cannot be read. False if there are fewer.
+    pub fn skip(&mut self, mut count: usize) -> Result<bool, ReadError> {
+        while count > 0 {
+            let there = self.fill(count.min(CHUNK_BYTES))?.len().min(count);
+            if there == 0 {
+                return Ok(false);
+            }
+            self.consume(there);
+            count -= there;
+        }
+        Ok(true)
+    }
+
+    /// The next line without its end; none at the end of the file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is too long for a line.
+    #[inline]
+    pub fn line(&mut self) -> Result<Option<&[u8]>, ReadError> {
+        let mut wanted = 1;
+        loop {
+            let bytes = self.fill(wanted)?;
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+            if let Some(length) = memchr::memchr(b'\n', bytes) {
+                let from = self.start;
+                self.consume(length + 1);
+                self.lines += 1;
+                let line = &self.buffer[from..from + length];
+                return Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)));
+            }
+            let length = bytes.len();
+            if length > LINE_BYTES_MAX {
+                let place = Place::Line(self.lines + 1);
+                let message = format!("the line is longer than {LINE_BYTES_MAX} bytes");
+                return Err(ReadError::at(&self.name, place, message, "text in lines"));
+            }
+            if self.is_at_end {
+                let from = self.start;
+                self.consume(length);
+                self.lines += 1;
+                return Ok(Some(&self.buffer[from..from + length]));
+            }
+            wanted = length + 1;
+        }
+    }
+
+    /// An error at the line that was read last.
+    #[must_use]
+    pub fn line_error(&self, message: impl Into<String>, expected: impl Into<String>) -> ReadError {
+        ReadError::at(&self.name, Place::Line(self.lines), message, expected)
+    }
+}
+
+/// For the decompressors, which read the bytes that were looked at to recognise them.
+impl Read for Input {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.fill(1).map_err(|error| io::Error::other(error.message))?;
+        let count = bytes.len().min(into.len());
+        into[..count].copy_from_slice(&bytes[..count]);
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+fn unreadable(name: &str, place: Place, error: &io::Error) -> ReadError {
+    ReadError::at(name, place, format!("cannot be read: {error}"), "a recording that can be read to its end")
+}

@@ -1,0 +1,186 @@
+//! Times between the events of an I/O, with btt's names and definitions.
+//!
+//! Only I/Os with data count. What was split has no D2C and no Q2C: none of its completions covers it.
+
+use rustc_hash::FxHashMap;
+
+use super::event::Device;
+use super::flights::{Flight, Step};
+
+/// Two events of an I/O.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Interval {
+    /// From one I/O to the next.
+    Q2Q,
+    /// From an I/O to its request.
+    Q2G,
+    /// From the request to its insertion: its time under a plug.
+    G2I,
+    /// From an I/O to its merge into a request.
+    Q2M,
+    /// From the insertion to the driver: the scheduler.
+    I2D,
+    /// From a merge to the driver.
+    M2D,
+    /// From the driver to the completion: driver and device.
+    D2C,
+    /// All of it.
+    Q2C,
+}
+
+impl Interval {
+    /// All of them, in btt's order.
+    pub const ALL: [Interval; 8] = [
+        Interval::Q2Q,
+        Interval::Q2G,
+        Interval::G2I,
+        Interval::Q2M,
+        Interval::I2D,
+        Interval::M2D,
+        Interval::D2C,
+        Interval::Q2C,
+    ];
+
+    /// btt's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        ["Q2Q", "Q2G", "G2I", "Q2M", "I2D", "M2D", "D2C", "Q2C"][self as usize]
+    }
+}
+
+/// Times of one interval.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spread {
+    /// How many.
+    pub count: u64,
+    /// Their sum, in nanoseconds.
+    pub sum_ns: u128,
+    /// The shortest; [`u64::MAX`] if there is none.
+    pub min_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl Default for Spread {
+    fn default() -> Spread {
+        Spread { count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+    }
+}
+
+impl Spread {
+    fn add(&mut self, time_ns: u64) {
+        self.count += 1;
+        self.sum_ns += u128::from(time_ns);
+        self.min_ns = self.min_ns.min(time_ns);
+        self.max_ns = self.max_ns.max(time_ns);
+    }
+
+    fn merge(&mut self, other: &Spread) {
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// The mean in nanoseconds, if there is one.
+    #[must_use]
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
+    }
+}
+
+/// All intervals of a device or task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Spreads {
+    of: [Spread; 8],
+    last_queue_ns: Option<u64>,
+}
+
+impl Spreads {
+    /// One of them.
+    #[must_use]
+    pub const fn get(&self, interval: Interval) -> &Spread {
+        &self.of[interval as usize]
+    }
+
+    /// Adds those of another device or task.
+    pub fn merge(&mut self, other: &Spreads) {
+        self.of.iter_mut().zip(&other.of).for_each(|(one, other)| one.merge(other));
+    }
+
+    fn add(&mut self, interval: Interval, time_ns: u64) {
+        self.of[interval as usize].add(time_ns);
+    }
+
+    fn take(&mut self, step: Step, flight: &Flight, now_ns: u64) {
+        match step {
+            Step::Queued => {
+                if let Some(last_ns) = self.last_queue_ns.replace(now_ns) {
+                    self.add(Interval::Q2Q, now_ns - last_ns);
+                }
+            }
+            Step::Submitted { .. } => {
+                let interval = if flight.is_merged { Interval::Q2M } else { Interval::Q2G };
+                self.add(interval, now_ns - flight.queue_ns);
+            }
+            Step::Inserted if !flight.is_merged => self.add(Interval::G2I, now_ns - flight.submitted_ns),
+            Step::Issued if !flight.is_split => {
+                if let Some(insert_ns) = flight.insert_ns {
+                    self.add(Interval::I2D, now_ns - insert_ns);
+                }
+                if flight.is_merged {
+                    self.add(Interval::M2D, now_ns - flight.submitted_ns);
+                }
+            }
+            Step::Transferred if !flight.is_split => {
+                if let Some(issue_ns) = flight.issue_ns {
+                    self.add(Interval::D2C, now_ns - issue_ns);
+                }
+                self.add(Interval::Q2C, now_ns - flight.queue_ns);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The intervals of a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Intervals {
+    devices: Vec<(Device, Spreads)>,
+    tasks: FxHashMap<u32, Spreads>,
+}
+
+impl Intervals {
+    /// Takes in what an event means for an I/O.
+    pub fn take(&mut self, step: Step, flight: &Flight, now_ns: u64) {
+        const TASKS_MAX: usize = 1 << 14;
+        if flight.bytes == 0 {
+            return;
+        }
+        let at = match self.devices.iter().position(|(device, _)| *device == flight.device) {
+            Some(at) => at,
+            None => {
+                self.devices.push((flight.device, Spreads::default()));
+                self.devices.len() - 1
+            }
+        };
+        self.devices[at].1.take(step, flight, now_ns);
+        if self.tasks.len() < TASKS_MAX || self.tasks.contains_key(&flight.pid) {
+            self.tasks.entry(flight.pid).or_default().take(step, flight, now_ns);
+        }
+    }
+
+    /// Those of each device, in the order in which they appeared.
+    #[must_use]
+    pub fn devices(&self) -> &[(Device, Spreads)] {
+        &self.devices
+    }
+
+    /// Those of each task, in the order of their pids.
+    #[must_use]
+    pub fn tasks(&self) -> Vec<(u32, Spreads)> {
+        let mut tasks: Vec<_> = self.tasks.iter().map(|(pid, spreads)| (*pid, *spreads)).collect();
+        tasks.sort_unstable_by_key(|(pid, _)| *pid);
+        tasks
+    }
+}

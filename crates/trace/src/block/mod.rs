@@ -1,0 +1,33 @@
+//! Recordings of block I/O on real machines: every format becomes the same events.
+//!
+//! [`Recording`] opens a path and yields [`Event`]s in the order of time; [`Flights`] makes I/Os of them.
+
+mod biosnoop;
+mod blkparse;
+mod blktrace;
+mod detect;
+mod error;
+mod event;
+mod flights;
+mod input;
+mod intervals;
+mod names;
+mod order;
+mod recording;
+mod set;
+mod table;
+mod tail;
+mod text;
+mod tracefs_text;
+mod writer;
+
+pub use detect::{Candidate, Format, candidates};
+pub use error::{Losses, Place, ReadError};
+pub use event::{Action, Device, Event, Flags, Payload};
+pub use flights::{Counts, Flight, Flights, Step};
+pub use input::Input;
+pub use intervals::{Interval, Intervals, Spread, Spreads};
+pub use names::Names;
+pub use recording::Recording;
+pub use table::Columns;
+pub use writer::BlktraceWriter;

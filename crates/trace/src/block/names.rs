@@ -1,0 +1,57 @@
+//! Names of tasks, each once.
+
+use rustc_hash::FxHashMap;
+
+/// Tasks that may have names. More are no tasks of one machine.
+const TASKS_MAX: usize = 1 << 20;
+
+/// The names of tasks by pid. The last name of a pid counts: a program that is started takes over the task of its shell.
+#[derive(Debug, Default)]
+pub struct Names {
+    by_pid: FxHashMap<u32, u32>,
+    names: Vec<Box<str>>,
+    numbers: FxHashMap<Box<str>, u32>,
+}
+
+impl Names {
+    /// Takes in the name of a task. What is not UTF-8 is replaced.
+    pub fn learn(&mut self, pid: u32, name: &[u8]) {
+        if let Some(&number) = self.by_pid.get(&pid)
+            && self.names[number as usize].as_bytes() == name
+        {
+            return;
+        }
+        self.learn_new(pid, name);
+    }
+
+    fn learn_new(&mut self, pid: u32, name: &[u8]) {
+        if self.by_pid.len() >= TASKS_MAX && !self.by_pid.contains_key(&pid) {
+            return;
+        }
+        let name = String::from_utf8_lossy(name);
+        let number = match self.numbers.get(&*name) {
+            Some(&number) => number,
+            None => {
+                let number = self.names.len() as u32;
+                self.names.push((*name).into());
+                self.numbers.insert((*name).into(), number);
+                number
+            }
+        };
+        self.by_pid.insert(pid, number);
+    }
+
+    /// The name of a task, if the recording has it.
+    #[must_use]
+    pub fn get(&self, pid: u32) -> Option<&str> {
+        self.by_pid.get(&pid).map(|&number| &*self.names[number as usize])
+    }
+
+    /// Tasks with names, in order of their pids.
+    #[must_use]
+    pub fn all(&self) -> Vec<(u32, &str)> {
+        let mut all: Vec<_> = self.by_pid.iter().map(|(&pid, &number)| (pid, &*self.names[number as usize])).collect();
+        all.sort_unstable();
+        all
+    }
+}

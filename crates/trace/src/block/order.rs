@@ -1,0 +1,79 @@
+//! Events in the order of time, where a file has them nearly so.
+
+use std::collections::VecDeque;
+
+use super::event::Event;
+
+/// Events that are held back at most.
+const EVENTS_MAX: usize = 1 << 18;
+
+/// Sorts events within a window of time. Events of equal time keep their order.
+#[derive(Debug)]
+pub(crate) struct Order {
+    waiting: VecDeque<Event>,
+    window_ns: u64,
+    /// Time of the newest line or record of the file.
+    newest_ns: u64,
+    /// Time of the last event that was handed on.
+    last_ns: u64,
+    step_back_ns: u64,
+}
+
+impl Order {
+    pub(crate) fn new(window_ns: u64) -> Order {
+        Order { waiting: VecDeque::new(), window_ns, newest_ns: 0, last_ns: 0, step_back_ns: 0 }
+    }
+
+    /// Takes in the next of a file. It may lie in the future, as a completion that is known with its start.
+    ///
+    /// # Errors
+    /// How many nanoseconds it comes too late to be sorted in.
+    #[inline]
+    pub(crate) fn push(&mut self, event: Event) -> Result<(), u64> {
+        if event.time_ns < self.last_ns {
+            return Err(self.last_ns - event.time_ns);
+        }
+        let mut at = self.waiting.len();
+        while at > 0 && self.waiting[at - 1].time_ns > event.time_ns {
+            at -= 1;
+        }
+        if at == self.waiting.len() {
+            self.waiting.push_back(event);
+        } else {
+            self.waiting.insert(at, event);
+        }
+        Ok(())
+    }
+
+    /// Says how far the file has come: nothing older than the window before that is expected.
+    #[inline]
+    pub(crate) fn reached(&mut self, time_ns: u64) {
+        if time_ns < self.newest_ns {
+            self.step_back_ns = self.step_back_ns.max(self.newest_ns - time_ns);
+        }
+        self.newest_ns = self.newest_ns.max(time_ns);
+    }
+
+    /// The next event, if it is certain which one it is.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<Event> {
+        let first = self.waiting.front()?;
+        if first.time_ns.saturating_add(self.window_ns) > self.newest_ns && self.waiting.len() < EVENTS_MAX {
+            return None;
+        }
+        self.pop_any()
+    }
+
+    /// The next event of those that are left when the file has ended.
+    #[inline]
+    pub(crate) fn pop_any(&mut self) -> Option<Event> {
+        let event = self.waiting.pop_front()?;
+        self.last_ns = event.time_ns;
+        Some(event)
+    }
+
+    /// Largest step of time back in the file, in nanoseconds.
+    pub(crate) const fn step_back_ns(&self) -> u64 {
+        self.step_back_ns
+    }
+}

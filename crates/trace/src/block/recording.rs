@@ -1,0 +1,162 @@
+//! A recording: from a path to events in the order of time.
+
+use std::path::Path;
+
+use super::biosnoop::Biosnoop;
+use super::blkparse::Blkparse;
+use super::blktrace::Blktrace;
+use super::detect::{self, Format};
+use super::error::{Losses, ReadError};
+use super::event::Event;
+use super::input::Input;
+use super::names::Names;
+use super::set::Set;
+use super::table::Table;
+use super::tracefs_text::TracefsText;
+
+/// Formats in words, for messages.
+const FORMATS: &str = "blktrace records, text of blkparse, ftrace, trace-cmd, perf or biosnoop, or a table of a public set, plain or compressed";
+
+#[derive(Debug)]
+enum Reader {
+    Blktrace(Blktrace),
+    Blkparse(Blkparse),
+    TracefsText(TracefsText),
+    Biosnoop(Biosnoop),
+    Table(Box<Table>),
+}
+
+/// A recording that is read from its beginning to its end, once.
+///
+/// ```no_run
+/// use hoistway_trace::block::Recording;
+///
+/// let mut recording = Recording::open("trace.blktrace.0".as_ref())?;
+/// while let Some(event) = recording.next_event()? {
+///     println!("{} {} {}", event.time_ns, event.action.letters(), event.sector);
+/// }
+/// println!("{} lost", recording.losses().lost_events);
+/// # Ok::<(), hoistway_trace::block::ReadError>(())
+/// ```
+#[derive(Debug)]
+pub struct Recording {
+    reader: Reader,
+    format: Format,
+    why: String,
+    files: usize,
+    names: Names,
+    losses: Losses,
+}
+
+impl Recording {
+    /// Opens a file in any format, any member of blktrace's set of files or the folder that has it, or standard input (`-`).
+    ///
+    /// # Errors
+    /// If it cannot be read, is none, or may be several.
+    pub fn open(path: &Path) -> Result<Recording, ReadError> {
+        let set = Set::of(path)?;
+        let shown = path.display().to_string();
+        let mut inputs = set.files.iter().map(|file| Input::open(file)).collect::<Result<Vec<_>, _>>()?;
+        // Files of idle CPUs are empty.
+        let mut heads = Vec::new();
+        for input in &mut inputs {
+            let head = input.fill(detect::HEAD_BYTES)?;
+            heads.push(if head.is_empty() { Vec::new() } else { detect::candidates(head) });
+        }
+        if let [input] = &mut inputs[..] {
+            let input = std::mem::replace(input, Input::new("", Box::new(std::io::empty()))?);
+            return Recording::read(input);
+        }
+        let is_odd = |at: &usize| !heads[*at].is_empty() && heads[*at][0].format != Format::Blktrace;
+        if let Some(odd) = (0..inputs.len()).find(is_odd) {
+            let message = format!("this is {}", heads[odd][0].format);
+            return Err(ReadError::file(inputs[odd].name(), message, "blktrace records, as the other files have"));
+        }
+        let files = inputs.len();
+        let reader = Reader::Blktrace(Blktrace::new(inputs)?);
+        let why = format!("{files} files of {shown}'s name with the magic number of blktrace");
+        let losses = Losses { missing_cpus: set.missing, ..Losses::default() };
+        Ok(Recording { reader, format: Format::Blktrace, why, files, names: Names::default(), losses })
+    }
+
+    /// One stream of bytes in any format.
+    ///
+    /// # Errors
+    /// As for [`Recording::open`].
+    pub fn read(mut input: Input) -> Result<Recording, ReadError> {
+        let head = input.fill(detect::HEAD_BYTES)?;
+        if head.is_empty() {
+            return Err(ReadError::file(input.name(), "the file is empty", FORMATS));
+        }
+        let candidates = detect::candidates(head);
+        match &candidates[..] {
+            [] => Err(ReadError::file(input.name(), "this is no recording of block I/O", FORMATS)),
+            [only] => Recording::as_format(input, only.format.clone(), only.why.clone()),
+            several => {
+                let names: Vec<String> = several.iter().map(|candidate| candidate.format.to_string()).collect();
+                let message = format!("this may be {}", names.join(" or "));
+                Err(ReadError::file(input.name(), message, "one format: name it"))
+            }
+        }
+    }
+
+    /// One stream of bytes in a format that is known.
+    ///
+    /// # Errors
+    /// If its beginning cannot be read.
+    pub fn as_format(input: Input, format: Format, why: String) -> Result<Recording, ReadError> {
+        let reader = match &format {
+            Format::Blktrace => Reader::Blktrace(Blktrace::new(vec![input])?),
+            Format::Blkparse => Reader::Blkparse(Blkparse::new(input)),
+            Format::TracefsText => Reader::TracefsText(TracefsText::new(input)),
+            Format::Biosnoop => Reader::Biosnoop(Biosnoop::new(input)),
+            Format::Table(columns) => Reader::Table(Box::new(Table::new(input, (**columns).clone()))),
+        };
+        Ok(Recording { reader, format, why, files: 1, names: Names::default(), losses: Losses::default() })
+    }
+
+    /// The next event, in the order of time; none at the end.
+    ///
+    /// # Errors
+    /// At what is wrong in the file.
+    #[inline]
+    pub fn next_event(&mut self) -> Result<Option<Event>, ReadError> {
+        match &mut self.reader {
+            Reader::Blktrace(reader) => reader.next(&mut self.names, &mut self.losses),
+            Reader::Blkparse(reader) => reader.next(&mut self.names, &mut self.losses),
+            Reader::TracefsText(reader) => reader.next(&mut self.names, &mut self.losses),
+            Reader::Biosnoop(reader) => reader.next(&mut self.names, &mut self.losses),
+            Reader::Table(reader) => reader.next(&mut self.losses),
+        }
+    }
+
+    /// The format.
+    #[must_use]
+    pub fn format(&self) -> &Format {
+        &self.format
+    }
+
+    /// What the format was recognised by.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        &self.why
+    }
+
+    /// Files that it consists of.
+    #[must_use]
+    pub const fn files(&self) -> usize {
+        self.files
+    }
+
+    /// Names of tasks, as far as it has been read.
+    #[must_use]
+    pub const fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// What is missing, as far as it has been read.
+    #[must_use]
+    pub const fn losses(&self) -> &Losses {
+        &self.losses
+    }
+}

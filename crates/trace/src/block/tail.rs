@@ -1,0 +1,74 @@
+//! What stands behind the action in blkparse's text and in the kernel's `blk` tracer.
+
+use super::event::{Action, Device, Event, Flags, Payload};
+use super::text::{Words, decimal, sectors, small};
+
+/// `major,minor`.
+pub(crate) fn device(text: &[u8]) -> Option<Device> {
+    let comma = text.iter().position(|&letter| letter == b',')?;
+    let (major, minor) = (small(&text[..comma])?, small(&text[comma + 1..])?);
+    Some(Device { major: u16::try_from(major).ok()?, minor })
+}
+
+/// Fills in what the rest of a line says, from the sector on. None if it is not what the action has. The name of the task
+/// that is in brackets is returned.
+pub(crate) fn fill<'a>(event: &mut Event, mut words: Words<'a>, letters: &[u8]) -> Option<Option<&'a [u8]>> {
+    let mut name = None;
+    match event.action {
+        Action::Plug => name = super::text::in_brackets(words.rest()),
+        Action::Unplug | Action::UnplugScheduled => {
+            let rest = words.rest();
+            let end = memchr::memrchr(b']', rest)?;
+            name = super::text::in_brackets(&rest[..=end]);
+            event.payload = Payload::Requests(decimal(rest[end + 1..].trim_ascii())?);
+        }
+        Action::Split => {
+            event.sector = words.number()?;
+            words.expect(b"/")?;
+            let rest = words.number()?;
+            event.payload = Payload::Rest(rest);
+            event.bytes = u32::try_from(rest.saturating_sub(event.sector).saturating_mul(512)).ok()?;
+            name = super::text::in_brackets(words.rest());
+        }
+        Action::Remap => {
+            place(event, &mut words)?;
+            words.expect(b"<-")?;
+            let from = words.word()?;
+            let from = device(from.strip_prefix(b"(")?.strip_suffix(b")")?)?;
+            event.payload = Payload::From { device: from, sector: words.number()? };
+        }
+        Action::Complete | Action::Requeue => {
+            // A passthrough command has its bytes in parentheses and no sector.
+            if words.rest().first().is_some_and(u8::is_ascii_digit) {
+                place(event, &mut words)?;
+            }
+            let rest = words.rest();
+            let last = memchr::memrchr(b'[', rest)?;
+            let error = rest[last + 1..].strip_suffix(b"]")?;
+            let error = small(error.strip_prefix(b"-").unwrap_or(error))?;
+            event.error = u16::try_from(error).ok()?;
+        }
+        _ => {
+            if words.rest().first().is_some_and(u8::is_ascii_digit) {
+                place(event, &mut words)?;
+            }
+            // Latencies and bytes of a command may stand before the name.
+            let rest = words.rest();
+            let first = memchr::memchr(b'[', rest)?;
+            name = super::text::in_brackets(&rest[first..]);
+            name?;
+        }
+    }
+    event.flags = Flags::from_letters(letters).of_bytes(event.bytes);
+    Some(name)
+}
+
+/// `SECTOR + SECTORS`, or a sector alone.
+fn place(event: &mut Event, words: &mut Words<'_>) -> Option<()> {
+    event.sector = words.number()?;
+    if words.rest().first() == Some(&b'+') {
+        words.expect(b"+")?;
+        event.bytes = sectors(words.word()?)?;
+    }
+    Some(())
+}

@@ -1,0 +1,90 @@
+//! What readers of text share: words, numbers, times.
+
+/// Text that is taken apart from the left. Every step is none if what is asked for is not there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Words<'a> {
+    pub(crate) const fn new(text: &'a [u8]) -> Words<'a> {
+        Words { rest: text }
+    }
+
+    /// What is left, without blanks before it.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest.trim_ascii_start()
+    }
+
+    /// The next word up to a blank.
+    #[inline]
+    pub(crate) fn word(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest.trim_ascii_start();
+        let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+        let (word, rest) = rest.split_at(end);
+        self.rest = rest;
+        (!word.is_empty()).then_some(word)
+    }
+
+    /// A decimal number that fills a word.
+    #[inline]
+    pub(crate) fn number(&mut self) -> Option<u64> {
+        decimal(self.word()?)
+    }
+
+    /// A word that has to be this one.
+    #[inline]
+    pub(crate) fn expect(&mut self, word: &[u8]) -> Option<()> {
+        (self.word()? == word).then_some(())
+    }
+}
+
+/// A decimal number.
+#[inline]
+pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > 20 {
+        return None;
+    }
+    text.iter().try_fold(0u64, |value, &letter| {
+        let digit = letter.wrapping_sub(b'0');
+        if digit > 9 { None } else { value.checked_mul(10)?.checked_add(u64::from(digit)) }
+    })
+}
+
+/// A decimal number of 32 bits.
+#[inline]
+pub(crate) fn small(text: &[u8]) -> Option<u32> {
+    decimal(text)?.try_into().ok()
+}
+
+/// A number with decimals, in units of 10^-9. More than nine decimals are cut off.
+#[inline]
+pub(crate) fn nano(text: &[u8]) -> Option<u64> {
+    let (whole, decimals) = match text.iter().position(|&letter| letter == b'.') {
+        Some(dot) => (&text[..dot], &text[dot + 1..]),
+        None => (text, &[][..]),
+    };
+    let whole = if whole.is_empty() { 0 } else { decimal(whole)? };
+    let mut nanos = 0;
+    for at in 0..9 {
+        nanos =
+            nanos * 10 + u64::from(decimals.get(at).copied().unwrap_or(b'0').checked_sub(b'0').filter(|d| *d < 10)?);
+    }
+    if decimals.iter().any(|letter| !letter.is_ascii_digit()) {
+        return None;
+    }
+    whole.checked_mul(1_000_000_000)?.checked_add(nanos)
+}
+
+/// A length in sectors of 512 bytes, as bytes.
+#[inline]
+pub(crate) fn sectors(text: &[u8]) -> Option<u32> {
+    u32::try_from(decimal(text)?.checked_mul(512)?).ok()
+}
+
+/// The text between brackets: from the first one to the last.
+pub(crate) fn in_brackets(text: &[u8]) -> Option<&[u8]> {
+    let text = text.trim_ascii();
+    let end = memchr::memrchr(b']', text)?;
+    text.strip_prefix(b"[").and_then(|text| text.get(..end.checked_sub(1)?))
+}

@@ -1,0 +1,239 @@
+//! Block events as text: ftrace's `trace` and `trace_pipe`, `trace-cmd report`, `perf script`, and the tracer `blk`.
+//!
+//! Lines are `TASK-PID [CPU] FLAGS TIME: EVENT: TEXT`; perf separates task and pid by blanks, and flags may be missing. Times
+//! with decimals are seconds, others are taken for nanoseconds.
+
+use hoistway_blk::{IoPriority, PriorityClass};
+
+use super::error::{Losses, ReadError};
+use super::event::{Action, Device, Event, Flags, Payload};
+use super::input::Input;
+use super::names::Names;
+use super::order::Order;
+use super::tail;
+use super::text::{Words, decimal, in_brackets, nano, sectors, small};
+
+const WINDOW_NS: u64 = 1_000_000_000;
+
+/// How the text of an event is laid out.
+#[derive(Clone, Copy)]
+enum Layout {
+    /// As blkparse prints it behind device and flags.
+    Bio,
+    /// Bytes, command and priority besides.
+    Request,
+    /// Command and priority besides, and an error at the end.
+    Completion,
+    /// Of a task, without a device.
+    Plug,
+}
+
+fn event_named(name: &[u8]) -> Option<(Action, Layout)> {
+    Some(match name {
+        b"block_bio_queue" => (Action::Queue, Layout::Bio),
+        b"block_bio_backmerge" => (Action::BackMerge, Layout::Bio),
+        b"block_bio_frontmerge" => (Action::FrontMerge, Layout::Bio),
+        b"block_bio_bounce" => (Action::Bounce, Layout::Bio),
+        b"block_bio_complete" => (Action::Complete, Layout::Bio),
+        b"block_bio_remap" => (Action::Remap, Layout::Bio),
+        b"block_getrq" => (Action::GetRequest, Layout::Bio),
+        b"block_split" => (Action::Split, Layout::Bio),
+        b"block_plug" => (Action::Plug, Layout::Plug),
+        b"block_unplug" => (Action::Unplug, Layout::Plug),
+        b"block_rq_insert" => (Action::Insert, Layout::Request),
+        b"block_rq_issue" => (Action::Issue, Layout::Request),
+        b"block_rq_requeue" => (Action::Requeue, Layout::Completion),
+        b"block_rq_complete" => (Action::Complete, Layout::Completion),
+        _ => return None,
+    })
+}
+
+/// What stands before an event's text.
+struct Head<'a> {
+    task: &'a [u8],
+    pid: u32,
+    cpu: u32,
+    time_ns: u64,
+    rest: Words<'a>,
+}
+
+fn head(line: &[u8]) -> Option<Head<'_>> {
+    // The CPU is the first number in brackets: a task's name may have brackets, and hardly a number in them.
+    let (open, close) = memchr::memchr_iter(b'[', line).find_map(|open| {
+        let close = open + memchr::memchr(b']', &line[open..])?;
+        let is_cpu = open > 0 && line[open - 1] == b' ' && close > open + 1;
+        (is_cpu && line[open + 1..close].iter().all(u8::is_ascii_digit)).then_some((open, close))
+    })?;
+    let cpu = small(&line[open + 1..close])?;
+    let mut before = line[..open].trim_ascii();
+    if before.last() == Some(&b')') {
+        // The process, with the option record-tgid.
+        before = before[..memchr::memrchr(b'(', before)?].trim_ascii_end();
+    }
+    let digits = before.iter().rev().take_while(|letter| letter.is_ascii_digit()).count();
+    let (task, pid) = before.split_at(before.len() - digits);
+    let pid = small(pid)?;
+    let task = match task.strip_suffix(b"-") {
+        Some(task) => task,
+        None if task.last() == Some(&b' ') => task.trim_ascii_end(),
+        None => return None,
+    };
+    let mut rest = Words::new(&line[close + 1..]);
+    let mut word = rest.word()?;
+    if word.last() != Some(&b':') {
+        word = rest.word()?;
+    }
+    let time = word.strip_suffix(b":")?;
+    let time_ns = if time.contains(&b'.') { nano(time)? } else { decimal(time)? };
+    Some(Head { task, pid, cpu, time_ns, rest })
+}
+
+/// The event of a line; the inner none if it is another event of the kernel's.
+fn parse(line: &[u8]) -> Option<Option<(Event, &[u8])>> {
+    let mut head = head(line)?;
+    let mut event = Event {
+        time_ns: head.time_ns,
+        sector: 0,
+        bytes: 0,
+        pid: head.pid,
+        device: Device::default(),
+        cpu: head.cpu,
+        error: 0,
+        action: Action::Queue,
+        flags: Flags::default(),
+        priority: IoPriority::UNSET,
+        cgroup: 0,
+        payload: Payload::None,
+    };
+    let word = head.rest.word()?;
+    if let Some(device) = tail::device(word) {
+        // The tracer `blk`: an action's letters instead of an event's name.
+        event.device = device;
+        event.action = Action::from_letters(head.rest.word()?)?;
+        let letters = head.rest.word()?;
+        tail::fill(&mut event, head.rest, letters)?;
+        return Some(Some((event, head.task)));
+    }
+    let name = word.strip_suffix(b":")?;
+    let Some((action, layout)) = event_named(name.strip_prefix(b"block:").unwrap_or(name)) else { return Some(None) };
+    event.action = action;
+    match layout {
+        Layout::Plug => {
+            tail::fill(&mut event, head.rest, b"N")?;
+        }
+        Layout::Bio => {
+            event.device = tail::device(head.rest.word()?)?;
+            let letters = head.rest.word()?;
+            tail::fill(&mut event, head.rest, letters)?;
+        }
+        Layout::Request | Layout::Completion => {
+            event.device = tail::device(head.rest.word()?)?;
+            let letters = head.rest.word()?;
+            let mut words = head.rest;
+            if matches!(layout, Layout::Request) {
+                words.number()?;
+            }
+            request(&mut event, words.rest(), matches!(layout, Layout::Completion))?;
+            event.flags |= Flags::from_letters(letters).of_bytes(event.bytes);
+        }
+    }
+    Some(Some((event, head.task)))
+}
+
+/// `(CDB) SECTOR + SECTORS PRIORITY [NAME OR ERROR]`, on older kernels without the priority.
+fn request(event: &mut Event, text: &[u8], has_error: bool) -> Option<()> {
+    let command = memchr::memchr(b')', text)?;
+    if !text[1..command].trim_ascii().is_empty() {
+        event.flags |= Flags::PASSTHROUGH;
+    }
+    let mut words = Words::new(&text[command + 1..]);
+    event.sector = words.number()?;
+    words.expect(b"+")?;
+    event.bytes = sectors(words.word()?)?;
+    let mut last = words.rest();
+    if last.first() != Some(&b'[') {
+        event.priority = priority(words.word()?)?;
+        last = words.rest();
+    }
+    let inside = in_brackets(last)?;
+    if has_error {
+        event.error = u16::try_from(small(inside.strip_prefix(b"-").unwrap_or(inside))?).ok()?;
+    }
+    Some(())
+}
+
+/// `class,hint,level`, with the class as a word or a hexadecimal number.
+fn priority(text: &[u8]) -> Option<IoPriority> {
+    let mut parts = text.split(|letter| *letter == b',');
+    let class = match parts.next()? {
+        b"none" | b"0x0" => return Some(IoPriority::UNSET),
+        b"rt" | b"0x1" => PriorityClass::RealTime,
+        b"be" | b"0x2" => PriorityClass::BestEffort,
+        b"idle" | b"0x3" => PriorityClass::Idle,
+        _ => return None,
+    };
+    let level = small(parts.nth(1)?)?;
+    Some(IoPriority::new(class, u8::try_from(level).ok().filter(|level| *level < 8)?))
+}
+
+/// Whether a line is a block event, for the detection.
+pub(crate) fn is_event(line: &[u8]) -> bool {
+    parse(line).flatten().is_some()
+}
+
+/// The reader.
+#[derive(Debug)]
+pub(crate) struct TracefsText {
+    input: Input,
+    order: Order,
+    is_at_end: bool,
+}
+
+impl TracefsText {
+    pub(crate) fn new(input: Input) -> TracefsText {
+        TracefsText { input, order: Order::new(WINDOW_NS), is_at_end: false }
+    }
+
+    pub(crate) fn next(&mut self, names: &mut Names, losses: &mut Losses) -> Result<Option<Event>, ReadError> {
+        loop {
+            if let Some(event) = if self.is_at_end { self.order.pop_any() } else { self.order.pop() } {
+                return Ok(Some(event));
+            }
+            if self.is_at_end {
+                losses.step_back_ns = self.order.step_back_ns();
+                return Ok(None);
+            }
+            let Some(line) = self.input.line()? else {
+                self.is_at_end = true;
+                continue;
+            };
+            let Some(parsed) = parse(line) else {
+                losses.lost_events += lost(line);
+                losses.foreign_lines += 1;
+                continue;
+            };
+            let Some((event, task)) = parsed else { continue };
+            if !task.starts_with(b"<") {
+                names.learn(event.pid, task);
+            }
+            self.order.reached(event.time_ns);
+            self.order.push(event).map_err(|late_ns| {
+                let message = format!("the time goes back by {late_ns} ns");
+                self.input.line_error(message, "one recording, with times that differ by at most 1 s")
+            })?;
+        }
+    }
+}
+
+/// Events that a line says were lost: `CPU:n [LOST m EVENTS]`, or entries that were written and are no more in the buffer.
+fn lost(line: &[u8]) -> u64 {
+    const ENTRIES: &[u8] = b"# entries-in-buffer/entries-written: ";
+    if let Some(entries) = line.strip_prefix(ENTRIES) {
+        let word = Words::new(entries).word().unwrap_or_default();
+        let mut numbers = word.split(|letter| *letter == b'/').map(decimal);
+        let (kept, written) = (numbers.next().flatten(), numbers.next().flatten());
+        return written.zip(kept).map_or(0, |(written, kept)| written.saturating_sub(kept));
+    }
+    let Some(at) = memchr::memmem::find(line, b"[LOST ") else { return 0 };
+    Words::new(&line[at + 6..]).number().unwrap_or(0)
+}

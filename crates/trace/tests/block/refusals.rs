@@ -1,0 +1,86 @@
+//! What is no recording, or a bad one.
+
+use crate::support::{bytes, read};
+
+fn refused(bytes: &[u8]) -> String {
+    read(bytes).expect_err("this is no recording").to_string()
+}
+
+#[test]
+fn every_beginning_of_a_recording_is_read_or_refused() {
+    for name in ["smp.merged.bin.gz", "synthetic.blkparse.txt.gz", "ftrace-6.18.txt.gz"] {
+        let whole = bytes(name);
+        let whole = &whole[..whole.len().min(4000)];
+        let expected = read(whole).unwrap().0;
+        for length in 1..whole.len() {
+            match read(&whole[..length]) {
+                Ok((events, _)) => assert!(
+                    events.len() <= expected.len() && expected.starts_with(&events[..events.len().saturating_sub(1)])
+                ),
+                Err(error) => assert_eq!(error.to_string().lines().count(), 1, "{error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_record_that_is_cut_off_is_counted() {
+    let whole = bytes("smp.merged.bin.gz");
+    assert_eq!(read(&whole[..whole.len() - 5]).unwrap().1.truncated, 1);
+}
+
+#[test]
+fn what_is_no_recording_is_refused_with_what_was_expected() {
+    assert_eq!(
+        refused(b"hello\n"),
+        "test: this is no recording of block I/O (expected blktrace records, text of blkparse, ftrace, trace-cmd, perf or biosnoop, or a table of a public set, plain or compressed)"
+    );
+    assert!(refused(b"").starts_with("test: the file is empty (expected "));
+}
+
+#[test]
+fn a_magic_number_that_is_none_is_refused_with_its_place() {
+    let mut whole = bytes("smp.merged.bin.gz");
+    let first = 48 + usize::from(u16::from_le_bytes([whole[46], whole[47]]));
+    whole[first] ^= 0x55;
+    let error = refused(&whole);
+    assert!(
+        error.starts_with(&format!("test: record 2 at byte {first}: this is no record: its magic number is ")),
+        "{error}"
+    );
+}
+
+#[test]
+fn two_recordings_in_one_file_are_refused() {
+    let whole = bytes("smp.merged.bin.gz");
+    let twice = [&whole[..], &whole[..]].concat();
+    assert!(refused(&twice).contains("the sequence number goes from"), "{}", refused(&twice));
+}
+
+#[test]
+fn time_that_goes_back_on_one_cpu_is_refused_with_the_record() {
+    let mut whole = bytes("smp.merged.bin.gz");
+    // The last record, to the begin of the recording.
+    let last = whole.len() - 48;
+    assert_eq!(whole[last + 46..], [0, 0], "the last record has no payload");
+    whole[last + 8..last + 16].copy_from_slice(&1000u64.to_le_bytes());
+    let error = refused(&whole);
+    assert!(error.contains("the time goes back by ") && error.starts_with("test: record "), "{error}");
+}
+
+#[test]
+fn a_line_between_events_that_is_none_is_refused_with_its_number() {
+    let text = "  8,0    1        1     0.000000000   100  Q   R 0 + 24 [a]\nhello\u{1b}[0m\n  8,0    1        2     0.100000000   100  Q   R 0 + 24 [a]\n";
+    assert_eq!(
+        refused(text.as_bytes()),
+        "test: line 2: this is no event: \"hello?[0m\" (expected DEVICE CPU SEQUENCE TIME PID ACTION RWBS ..., as blkparse prints without -f)"
+    );
+}
+
+#[test]
+fn unknown_actions_are_counted() {
+    let mut whole = bytes("smp.merged.bin.gz");
+    let last = whole.len() - 48;
+    whole[last + 28] = 99;
+    assert_eq!(read(&whole).unwrap().1.unknown_actions, 1);
+}
