@@ -40,11 +40,11 @@ impl AskedKernel {
         let like = example(self.kernel);
         match like {
             Some(example) if example.to_string() == self.words => None,
-            Some(example) => {
-                Some(format!("Linux {self} is taken for {example}: in all that is modelled they are the same."))
-            }
+            Some(example) => Some(format!(
+                "Linux {self} is simulated as {example}: they are the same in everything that is modelled."
+            )),
             None if self.kernel.to_string() == self.words => None,
-            None => Some(format!("Linux {self} is taken for {}.", self.kernel)),
+            None => Some(format!("Linux {self} is simulated as {}.", self.kernel)),
         }
     }
 }
@@ -65,11 +65,11 @@ mod tests {
         for kernel in Kernel::EXAMPLES {
             assert_eq!(notice(&kernel.to_string()), None, "{kernel}");
         }
-        assert!(notice("6.12.107").unwrap().starts_with("Linux 6.12.107 is taken for 6.12:"));
-        assert!(notice("6.1.0-25-amd64").unwrap().starts_with("Linux 6.1.0-25-amd64 is taken for 6.1:"));
-        assert!(notice("9.4").unwrap().starts_with("Linux 9.4 is taken for 7.2:"));
+        assert!(notice("6.12.107").unwrap().starts_with("Linux 6.12.107 is simulated as 6.12:"));
+        assert!(notice("6.1.0-25-amd64").unwrap().starts_with("Linux 6.1.0-25-amd64 is simulated as 6.1:"));
+        assert!(notice("9.4").unwrap().starts_with("Linux 9.4 is simulated as 7.2:"));
         assert_eq!(notice("5.17"), None, "it is what it is");
-        assert_eq!(notice("5.17.0-1-generic").unwrap(), "Linux 5.17.0-1-generic is taken for 5.17.");
+        assert_eq!(notice("5.17.0-1-generic").unwrap(), "Linux 5.17.0-1-generic is simulated as 5.17.");
     }
 
     #[test]

@@ -30,15 +30,15 @@ pub(crate) fn null_notice(devices: &[Preset]) -> Option<String> {
     };
     let (name, delay) = devices.iter().find_map(|preset| Some((&preset.name, delay(preset)?)))?;
     Some(format!(
-        "{name} only completes each command after {delay}: beside the number of commands that it takes at a time, what limits a load \
-         there is the time of the host's CPUs for the block layer, the scheduler and its lock."
+        "{name} completes each command after {delay} and does nothing else: a load there is limited by its queue depth and by the \
+         CPU time of the block layer, the scheduler and its lock."
     ))
 }
 
 fn doubt(processes: &[&Process], preset: &Preset, reads: f64) -> Option<String> {
     let (name, calibration) = (preset.name.as_str(), preset.calibration());
     if calibration.assumed {
-        return Some(format!("the model of {name} was made without measurements of one (`hoistway devices {name}`)"));
+        return Some(format!("the model of {name} was made without measurements (`hoistway devices {name}`)"));
     }
     let Some(range) = &calibration.range else {
         let words = calibration.valid_range.trim_end_matches('.').replace(". ", "; ");

@@ -43,7 +43,7 @@ pub(crate) fn choose_one(
         return Err(asked.refuse(
             Field::Devices,
             format_args!("{file}={device}"),
-            format_args!("the disks of all guests lie on one device of the host (expected one {expected})"),
+            format_args!("the disks of all guests are on one device of the host (expected one {expected})"),
         ));
     }
     let (device, notice) = common(asked, wanted, fitting)?;
@@ -57,7 +57,7 @@ fn common(asked: &Asked<'_>, wanted: &Devices, fitting: Option<&str>) -> Result<
     }
     let name = fitting.unwrap_or(DEFAULT);
     let option = asked.name(Field::Devices);
-    let notice = format!("No {option} was given: {name} was taken (see `hoistway devices`).");
+    let notice = format!("No {option} given; using {name} (see `hoistway devices`).");
     Ok((preset(&name.into(), asked.surroundings)?, Some(notice)))
 }
 

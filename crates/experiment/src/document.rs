@@ -20,7 +20,7 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
     let mut notices = plan.notices.clone();
     if outcomes.iter().flatten().any(|outcome| outcome.is_log_cut) {
         notices.push(format!(
-            "{}: a process did more I/Os than its log holds, the later ones are missing: set log_avg_msec in the job file.",
+            "{}: a process did more I/Os than its log can hold, and later ones are missing; set log_avg_msec in the job file.",
             asked.name(Field::Logs)
         ));
     }

@@ -15,12 +15,12 @@ use crate::surroundings::Asked;
 const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=1000;
 
 /// What a comparison's rows are.
-const ROWS: &str = "A row is the scheduler of the guests over that of the host.";
+const ROWS: &str = "Rows are GUEST-over-HOST schedulers.";
 
 /// A notice of a comparison as one of a search, in which all guests have the same scheduler.
 pub(crate) fn notice_of_search(notice: &str, guests: &Chosen) -> String {
     let scheduler = guests.schedulers.first().map_or("", String::as_str);
-    notice.replace(ROWS, &format!("All guests have {scheduler}; a setting is one of the host."))
+    notice.replace(ROWS, &format!("All guests have {scheduler}; settings are those of the host."))
 }
 
 /// The guests of a comparison.
@@ -38,7 +38,7 @@ pub(crate) fn wanted<'a>(asked: &Asked<'a>, of_page: &'a [String]) -> Result<&'a
     let option = asked.name(Field::GuestSchedulers);
     if !wanted.is_empty() {
         if asked.comparison.shared_tags {
-            let problem = format!("the disks of guests lie on one device (expected no {option})");
+            let problem = format!("the disks of guests are on one device (expected no {option})");
             return Err(Error::new(Field::SharedTags, format!("{}: {problem}", asked.name(Field::SharedTags))));
         }
         return Ok(wanted);
@@ -82,8 +82,8 @@ pub(crate) fn choose(
     let default = schedulers::Default { shapes, queue: &queue, elevator: None };
     let chosen = schedulers::choose(asked, Field::GuestSchedulers, wanted, &default, notices)?;
     notices.push(format!(
-        "Guests: each file of the job file is a virtual disk ({}) of {:.0} GB on {}, which belongs to the host. \
-         {ROWS} What the virtual disks cost is assumed, not measured.",
+        "Guests: each file of the job file is a virtual disk ({}) of {:.0} GB on {}, the device of the host. \
+         {ROWS} The costs of virtual disks are assumed, not measured.",
         disk.name,
         shape.capacity_sectors as f64 * 512.0 / 1e9,
         lower.name,
@@ -104,7 +104,7 @@ fn weights(asked: &Asked<'_>, workload: &Load) -> Result<Vec<(String, u32)>, Err
             return refuse(format!("the job file has no filename \"{file}\" (expected one of {known})"));
         }
         if wanted[..place].iter().any(|(known, _)| known == file) {
-            return refuse(format!("a weight of {file} was given before (expected one for each file)"));
+            return refuse(format!("a weight of {file} was already given (expected one for each file)"));
         }
     }
     Ok(wanted.clone())

@@ -53,6 +53,6 @@ pub(crate) fn notice(asked: &Asked<'_>, schedulers: &[String], queue: &QueueSett
         .collect();
     (!queue.io_prio_class.is_empty() && !without.is_empty()).then(|| {
         let (name, without) = (asked.name(Field::IoPrioClass), without.join(", "));
-        format!("{name}: no effect with {without}, which know no priorities or no such file.")
+        format!("{name}: no effect with {without}, which have no priorities or no such file.")
     })
 }

@@ -22,9 +22,8 @@ pub(crate) fn notice(workload: &Load, schedulers: &[String], kernel: Kernel) -> 
     let names = if names.len() > 3 { format!("{} jobs", names.len()) } else { names.join(", ") };
     (!jobs.is_empty()).then(|| {
         format!(
-            "bfq since Linux 5.13 takes processes of a cgroup that begin within 180 ms for one application ({names}): \
-             they share a queue, and it does not protect one from another. startdelay=1 or a cgroup of its own keeps \
-             a job apart."
+            "bfq since Linux 5.13 treats processes of a cgroup that start within 180 ms as one application ({names}): \
+             they share a queue and are not isolated from each other. Use startdelay=1 or a cgroup of its own to separate a job."
         )
     })
 }

@@ -107,7 +107,7 @@ pub(crate) fn unused_logs_notice(asked: &Asked<'_>, workload: &hoistway_load::Lo
     let is_set = |process: &Process| process.log.is_none() && process.log_settings != LogSettings::default();
     let name = asked.name(Field::Logs);
     let says_how = workload.processes.iter().any(is_set);
-    says_how.then(|| format!("Options that say how to log (log_avg_msec and others): no effect without {name}."))
+    says_how.then(|| format!("Logging options (log_avg_msec and others) have no effect without {name}."))
 }
 
 /// Virtual time of a run, if every process is bounded by time.

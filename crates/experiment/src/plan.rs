@@ -87,8 +87,7 @@ impl<'a> Plan<'a> {
         {
             // What was given twice is told by the key and the value behind the scheduler.
             let twice = label.strip_prefix(&*of_repeat[place].spec.label()).unwrap_or(label).trim_start();
-            let problem =
-                "two variants have this name (expected kernels, devices and hosts with names of their own, each once)";
+            let problem = "duplicate variant name (expected kernels, devices and hosts with distinct names)";
             return Err(self.asked.refuse(self.given_twice(), twice, problem));
         }
         match &self.asked.comparison.baseline {

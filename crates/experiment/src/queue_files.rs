@@ -21,7 +21,7 @@ pub(crate) fn add(asked: &Asked<'_>, queue: &mut QueueSettings) -> Result<(), Er
         let QueueFile { file, text } = setting;
         if let Some(before) = wanted[..place].iter().find(|before| before.file == *file) {
             let before = asked.given(Field::QueueFiles, format_args!("{file}={}", before.text));
-            let problem = format!("{before} was given before (expected one value for each file)");
+            let problem = format!("{before} was already given (expected one value for each file)");
             return Err(asked.refuse(Field::QueueFiles, format_args!("{file}={text}"), problem));
         }
         write(asked, &Writing { field: Field::QueueFiles, given: format!("{file}={text}"), file, text }, queue)?;
@@ -100,7 +100,7 @@ pub(crate) fn try_out_as(
             }
             let shown = front.attribute(file).about(field)?;
             if shown.trim() != text.trim() {
-                let notice = format!("{setting}: the kernel takes this for \"{}\".", shown.trim());
+                let notice = format!("{setting}: the kernel reads this as \"{}\".", shown.trim());
                 if !notices.contains(&notice) {
                     notices.push(notice);
                 }

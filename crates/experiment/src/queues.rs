@@ -53,8 +53,8 @@ pub(crate) fn use_techniques(asked: &Asked<'_>, queue: &mut QueueSettings) -> Re
     let are_used = queue.techniques != ContentionOptions::default();
     Ok(are_used.then(|| {
         format!(
-            "Techniques against contention are used ({wanted}), which no Linux has: under mq-deadline, bfq and schedulers of \
-             one's own, not under none, kyber and those of the single queue."
+            "Contention options are in use ({wanted}), which no Linux release has: they affect mq-deadline, bfq and custom \
+             schedulers, not none, kyber and the legacy schedulers."
         )
     }))
 }
@@ -92,13 +92,13 @@ pub(crate) fn check_shared_tags(
         format!("{} has {depth} tags{common} for each of {hctxs} hardware queues", preset.name)
     };
     if let Some(other) = others.iter().find(|other| layout(other) != layout(first)) {
-        return refuse(format!("{}, {} (expected devices that are alike in this)", told(first), told(other)));
+        return refuse(format!("{}, {} (expected devices with equal numbers)", told(first), told(other)));
     }
     if let Some(legacy) = schedulers.iter().find(|name| queue.schedulers.is_legacy(name)) {
         let option = asked.name(Field::Schedulers);
         let others: Vec<&str> = queue.schedulers.of(Layer::MultiQueue).map(|row| row.name).collect();
         return refuse(format!(
-            "with {legacy} a device shares no tags (expected {option} with some of {})",
+            "with {legacy} devices cannot share tags (expected {option} with some of {})",
             others.join(", ")
         ));
     }
@@ -118,7 +118,7 @@ pub(crate) fn polling_notice(
     if queue.poll_queues == 0 {
         let remedy = asked.given(Field::PollQueues, 1);
         return Some(format!(
-            "hipri: completions come by interrupt, because no device has hardware queues for polling ({remedy} gives them \
+            "hipri: completions come by interrupt, because no device has hardware queues for polling ({remedy} adds \
              one)."
         ));
     }

@@ -37,7 +37,7 @@ impl Plan<'_> {
         watch: &dyn Watch,
     ) -> Result<(ResultsDocument, W), TraceError> {
         if self.setups.len() > 1 {
-            let problem = "a trace is of one kernel, one host and one choice of devices (expected one of each)";
+            let problem = "a trace covers one kernel, one host and one set of devices (expected one of each)";
             return Err(self.asked.refuse(Field::Kernels, self.setups.len(), problem).into());
         }
         let begin = watch.seconds();

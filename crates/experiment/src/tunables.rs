@@ -31,7 +31,7 @@ pub(crate) fn settings(asked: &Asked<'_>, schedulers: &[String], known: &Registr
         let of_scheduler = settings.entry(scheduler.clone()).or_default();
         if let Some((_, before)) = of_scheduler.iter().find(|(known, _)| known == name) {
             let before = asked.given(Field::Tunables, format_args!("{scheduler}.{name}={before}"));
-            return Err(refuse(format!("{before} was given before (expected one value for each tunable)")));
+            return Err(refuse(format!("{before} was already given (expected one value for each tunable)")));
         }
         of_scheduler.push((name.clone(), text.clone()));
     }
@@ -80,7 +80,7 @@ pub(crate) fn set(
     Ok(match queue.tunable(name) {
         Ok(value) if value.to_string() != *text => {
             let setting = asked.given(field, wanted);
-            Some(format!("{setting}: the kernel takes this for {value}."))
+            Some(format!("{setting}: the kernel reads this as {value}."))
         }
         _ => None,
     })

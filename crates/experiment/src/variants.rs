@@ -177,7 +177,7 @@ impl Bench<'_> {
         }
         if let Some(before) = before.iter().find(|before| before.knob() == vary.knob()) {
             let other = asked.given(Field::Vary, before);
-            return refuse(format!("{other} was given before (expected all values of {} in one)", vary.knob()));
+            return refuse(format!("{other} was already given (expected all values of {} in one)", vary.knob()));
         }
         let set = wanted.tunables.iter().find(|set| set.scheduler == vary.of && set.name == vary.name);
         let written = wanted.queue_files.iter().find(|set| vary.of == Vary::QUEUE && set.file == vary.name);
@@ -189,7 +189,7 @@ impl Bench<'_> {
         }
         let values: Vec<Value> = vary.texts.iter().map(|text| number_or_text(text)).collect();
         match values.iter().enumerate().find(|(place, value)| values[..*place].contains(value)) {
-            Some((place, _)) => refuse(format!("{} stands there twice (expected each value once)", vary.texts[place])),
+            Some((place, _)) => refuse(format!("{} is given twice (expected each value once)", vary.texts[place])),
             None => Ok(()),
         }
     }

@@ -39,7 +39,7 @@ pub(crate) fn ordered(asked: &Asked<'_>, known: &Registry, schedulers: &[String]
     match writes.iter().find(is_in_vain) {
         Some(write) => {
             let in_charge = in_charge.join(", ");
-            Err(asked.refuse(Field::Writes, told(write), format!("never in charge (expected one of {in_charge})")))
+            Err(asked.refuse(Field::Writes, told(write), format!("never active (expected one of {in_charge})")))
         }
         None => Ok(writes),
     }
@@ -55,7 +55,7 @@ pub(crate) fn check_times(asked: &Asked<'_>, writes: &[Write], end_ns: Option<u6
     let late = end_ns.and_then(|end| Some((end, writes.iter().find(|write| write.at.0 >= end)?)));
     match late {
         Some((end, write)) => {
-            let problem = format!("the load has ended after {} (expected a time before that)", Nanos(end));
+            let problem = format!("the load ends after {} (expected an earlier time)", Nanos(end));
             Err(asked.refuse(Field::Writes, told(write), problem))
         }
         None => Ok(()),
@@ -88,9 +88,9 @@ pub(crate) fn not_done(asked: &Asked<'_>, writes: &[Write], fates: &[(&str, &[Fa
             // That a tunable is of another scheduler is why it says which one.
             ([], _) if is_done => return None,
             ([], []) => return None,
-            (_, []) if !is_done => "never written: the load had ended by then".to_owned(),
-            ([], _) => "never written: another scheduler was in charge then".to_owned(),
-            (late, _) => format!("not written with {}: the load had ended by then", late.join(", ")),
+            (_, []) if !is_done => "never written: the load had ended".to_owned(),
+            ([], _) => "never written: another scheduler was active at that time".to_owned(),
+            (late, _) => format!("not written with {}: the load had ended", late.join(", ")),
         };
         Some(format!("{name} {}: {why}.", told(write)))
     };

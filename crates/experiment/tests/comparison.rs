@@ -135,7 +135,7 @@ fn several_devices_and_hosts_are_compared_in_one_document() {
 fn variants_that_nobody_could_tell_apart_are_refused() {
     let twice = Comparison { kernels: names(&["6.18", "6.18"]), ..small() };
     let error = twice.run(&Alone).unwrap_err();
-    assert!(error.message.contains(" kernel=6.18: two variants have this name"), "{error}");
+    assert!(error.message.contains(" kernel=6.18: duplicate variant name"), "{error}");
 }
 
 // --- watching ---

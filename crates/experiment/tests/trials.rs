@@ -120,5 +120,5 @@ fn no_seeds_and_io_that_there_is_not_are_refused() {
     };
     assert_eq!(refused(&search, 0), "`repeats` 0: expected 1 to 1000");
     search.objective = "min r:write:p99".parse().unwrap();
-    assert_eq!(refused(&search, 1), "`objective` min r:write:p99: r:write:p99: there was no such I/O under none");
+    assert_eq!(refused(&search, 1), "`objective` min r:write:p99: r:write:p99: no such I/O happened under none");
 }

@@ -325,7 +325,7 @@ fn what_cannot_be_searched_is_refused_with_what_there_is() {
         &["no job \"reader\" (did you mean \"readers\"?", "writers"],
     );
     let sync = with("min readers:sync:p99", vec![vary("mq-deadline", "fifo_batch", &["1"])]);
-    refused(sync, Field::Objective, &["readers:sync:p99: there was no such I/O", "readers:read", "writers:write"]);
+    refused(sync, Field::Objective, &["readers:sync:p99: no such I/O happened", "readers:read", "writers:write"]);
     let unknown = with("min readers:read:p99 subject to writers:write:iops >= 0.9*nonee", vec![]);
     refused(unknown, Field::Objective, &["no scheduler \"nonee\" (did you mean \"none\"?"]);
     refused(knob("mq-deadline", "fifo_bach", &[]), Field::Vary, &["did you mean \"fifo_batch\"?"]);
@@ -333,7 +333,7 @@ fn what_cannot_be_searched_is_refused_with_what_there_is() {
     refused(knob("bfq", "slice_idle", &["0"]), Field::Vary, &["bfq is not among the schedulers that are compared"]);
     refused(knob("queue", "wbt_lat_usec", &[]), Field::Vary, &["expected some values"]);
     let twice = vec![vary("mq-deadline", "fifo_batch", &["1"]), vary("mq-deadline", "fifo_batch", &["2"])];
-    refused(with("min readers:read:p99", twice), Field::Vary, &["fifo_batch=2", "fifo_batch=1 was given before"]);
+    refused(with("min readers:read:p99", twice), Field::Vary, &["fifo_batch=2", "fifo_batch=1 was already given"]);
     let mut several = with("min readers:read:p99", vec![]);
     several.comparison.kernels = vec!["4.19".to_owned(), "6.18".to_owned()];
     refused(several, Field::Kernels, &["expected one device, host and kernel"]);

@@ -46,7 +46,7 @@ impl Notices {
         if !self.schedulers.is_empty() {
             let names: Vec<_> = self.schedulers.iter().map(String::as_str).collect();
             self.sentences.push(format!(
-                "The job file asks for ioscheduler={}; which one runs is decided here.",
+                "ioscheduler={} of the job file is ignored; the command chooses the schedulers.",
                 names.join(", ")
             ));
         }

@@ -99,7 +99,7 @@ fn what_is_simulated_instead_is_told_once_and_not_of_what_is_off() {
         notices,
         [
             "Not simulated: hipri_percentage; completions come by interrupt, or by polling all of them (hipri).",
-            "Not simulated: rate_iops_min, rate_min; no job fails for being slow: the results tell how slow it was.",
+            "Not simulated: rate_iops_min, rate_min; a slow job does not fail; see its rate in the results.",
         ]
     );
 }
@@ -126,7 +126,7 @@ fn options_without_effect_are_told_in_one_notice_and_the_scheduler_in_another() 
     assert_eq!(
         job_file.notices,
         [
-            "The job file asks for ioscheduler=bfq; which one runs is decided here.",
+            "ioscheduler=bfq of the job file is ignored; the command chooses the schedulers.",
             "Ignored, without effect on a simulation: allow_file_create, fixedbufs, registerfiles.",
         ]
     );

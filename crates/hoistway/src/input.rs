@@ -54,7 +54,7 @@ impl Surroundings for CommandLine {
             eprintln!("waiting for the end of {name:?}");
             receiver.recv()
         });
-        let bytes = bytes.unwrap_or_else(|_| Err(io::Error::other("reading it broke off")))?;
+        let bytes = bytes.unwrap_or_else(|_| Err(io::Error::other("reading was interrupted")))?;
         if bytes.len() as u64 > BYTES_MAX {
             return Err(io::Error::other("longer than 64 MiB"));
         }

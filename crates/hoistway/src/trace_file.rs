@@ -27,7 +27,7 @@ enum Sink {
 
 /// Not `eprintln!`: that panics if nobody reads standard error any more.
 fn warn(name: &Path, what: &str) {
-    let advice = "(a shorter --runtime or fewer --schedulers make it smaller, .gz at the end of its name too)";
+    let advice = "(a shorter --runtime, fewer --schedulers or a name that ends in .gz make it smaller)";
     let _ = writeln!(io::stderr(), "hoistway: warning: {}: {what} {advice}", name.display());
 }
 

@@ -5,7 +5,7 @@ const REQUEST = ["device", "process", "op", "sector", "sectors", "queued", "made
 const ANSWER = ["at", "device", "request", "process", "gave", "reason"];
 const unpacked = (names) => (row) => Object.fromEntries(names.map((name, at) => [name, row[at]]));
 
-const jobOf = (excerpt, process) => (process == null ? "nobody" : excerpt.processes[process] ?? `process ${process}`);
+const jobOf = (excerpt, process) => (process == null ? "no process" : excerpt.processes[process] ?? `process ${process}`);
 const times = (count) => (count === 1 ? "once" : `${count} times`);
 
 // What the scheduler answered from when the request came to it until it was chosen.
@@ -37,18 +37,18 @@ function story(excerpt, number) {
   const begin = request.queued ?? request.made;
   if (request.made > begin) told.push(`It waited ${latency(request.made - begin)} for a free request or a limit.`);
   if (request.absorbed) {
-    told.push("It joined another request that lies beside it, and went on as a part of that.");
+    told.push("It was merged into an adjacent request.");
     return { title, told };
   }
   if (request.inserted != null && request.inserted > request.made) {
-    told.push(`It took ${latency(request.inserted - request.made)} to the scheduler: in the plug of its process, or behind a flush.`);
+    told.push(`It reached the scheduler after ${latency(request.inserted - request.made)} in the plug of its process or behind a flush.`);
   }
   if (request.chosen != null) {
     const since = request.inserted ?? request.made;
     told.push(`It waited ${latency(request.chosen - since)} in the scheduler, and was chosen because: ${excerpt.reasons[request.reason]}.`);
   } else if (request.issued != null) {
     const since = request.inserted ?? request.made;
-    told.push(`No scheduler chose it: it went to the device after ${latency(request.issued - since)}, as soon as that took it.`);
+    told.push(`No scheduler chose it: the device accepted it after ${latency(request.issued - since)}.`);
   } else if (request.sectors === 0) {
     told.push("It has no data: it waited for the device to be flushed.");
   } else {
@@ -56,28 +56,28 @@ function story(excerpt, number) {
   }
   const before = answersBefore(excerpt, number);
   if (request.inserted != null && request.inserted < 0 && before.length) {
-    told.push("It came before the excerpt began: of what was answered then nothing is known.");
+    told.push("It was inserted before the excerpt began; the decisions until then were not recorded.");
   }
   if (request.chosen != null && request.chosen > excerpt.answers_end_ns) {
-    told.push("It waited for longer than answers were recorded: there were more than these.");
+    told.push("It waited longer than decisions were recorded; there were more than these.");
   }
   const given = before.filter((answer) => answer.gave);
   const nothing = before.filter((answer) => !answer.gave);
   const because = (answer) => `${jobOf(excerpt, answer.process)}: ${excerpt.reasons[answer.reason]}`;
   if (given.length) {
-    told.push(`Meanwhile the scheduler gave out ${given.length} other ${given.length === 1 ? "request" : "requests"}:`);
+    told.push(`Meanwhile the scheduler dispatched ${given.length} other ${given.length === 1 ? "request" : "requests"}:`);
     told.push(counted(given.map(because)).map(([why, count]) => `${count} of ${why}`));
   }
   if (nothing.length) {
-    told.push(`It was asked ${times(nothing.length)} and gave nothing:`);
+    told.push(`The scheduler dispatched nothing ${times(nothing.length)}:`);
     told.push(counted(nothing.map((answer) => excerpt.reasons[answer.reason])).map(([why, count]) => `${times(count)}: ${why}`));
   }
   if (request.issued != null) {
     const since = request.chosen ?? request.issued;
-    if (request.issued > since) told.push(`From there it took ${latency(request.issued - since)} to the device.`);
+    if (request.issued > since) told.push(`It was issued to the device ${latency(request.issued - since)} later.`);
     // Of what came after the excerpt nothing is known.
-    if (request.issued <= excerpt.end_ns) told.push(`The device had ${atDevice(excerpt, request.device, request.issued)} others then.`);
-    told.push(request.ended == null ? "It had not ended when the recording did." : `There it took ${latency(request.ended - request.issued)}.`);
+    if (request.issued <= excerpt.end_ns) told.push(`The device had ${atDevice(excerpt, request.device, request.issued)} other requests in flight.`);
+    told.push(request.ended == null ? "It had not completed when the recording ended." : `The device completed it after ${latency(request.ended - request.issued)}.`);
   }
   return { title, told };
 }

@@ -114,7 +114,7 @@ pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitErro
         plan.parameters.clone()
     };
     if let Some((_, twice)) = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name)) {
-        return Err(FitError::Parameters(format!("`{twice}` is there twice; expected each parameter once")));
+        return Err(FitError::Parameters(format!("`{twice}` is given twice; expected each parameter once")));
     }
     let values = names.iter().map(|name| changeable.value(name)).collect::<Result<Vec<f64>, _>>();
     let values = values.map_err(FitError::Parameters)?;
@@ -139,8 +139,9 @@ pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitErro
         Some(pairs.collect::<Vec<f64>>())
     };
     let found = least_squares(names.len(), plan.evaluations.clamp(1, EVALUATIONS_MAX), &misses, &goes_on);
-    let at_end =
-        misses(&found.at).ok_or_else(|| FitError::Rows("the model does not run where the search ended".to_owned()))?;
+    let at_end = misses(&found.at).ok_or_else(|| {
+        FitError::Rows("the model does not run with the parameters that the search reached".to_owned())
+    })?;
     let preset = preset_at(&found.at).map_err(FitError::Rows)?;
     let columns = derivatives(&found.at, &at_end, &misses);
     let freedom = at_end.len().saturating_sub(names.len()).max(1) as f64;
@@ -183,13 +184,15 @@ fn miss(model: f64, measured: f64) -> f64 {
 /// As many figures as parameters at least.
 fn enough(names: &[String], rows: &[Row]) -> Result<(), FitError> {
     if names.is_empty() {
-        return Err(FitError::Rows("these rows show no parameter of this model: name some".to_owned()));
+        return Err(FitError::Rows(
+            "these rows determine no parameter of this model (expected --parameters)".to_owned(),
+        ));
     }
     let figures: usize = rows.iter().map(|row| row.figures.len()).sum();
     if figures < names.len() {
         let [enough, beyond] = [&names[..figures], &names[figures..]].map(|names| names.join(", "));
         return Err(FitError::Rows(format!(
-            "{figures} figure(s) are too few for {} parameters: after {enough} nothing is left for {beyond}; expected more \
+            "{figures} figure(s) are too few for {} parameters: they suffice for {enough}, but not for {beyond}; expected more \
              rows, at other depths and sizes, or fewer parameters",
             names.len()
         )));
@@ -199,13 +202,12 @@ fn enough(names: &[String], rows: &[Row]) -> Result<(), FitError> {
 
 impl Fit {
     fn calibration(&self, plan: &FitPlan) -> Calibration {
-        let state =
-            if self.has_converged { "" } else { "; the fit did not converge, and this is the best that it saw" };
+        let state = if self.has_converged { "" } else { "; the fit did not converge, and this is its best" };
         let sources = self.parameters.iter().map(|parameter| {
             let text = if parameter.is_told() {
                 format!("fit to {}, known to {:.0} %", plan.source, 100.0 * parameter.error)
             } else {
-                format!("fit to {}, which does not tell it", plan.source)
+                format!("fit to {}, which does not determine it", plan.source)
             };
             (parameter.key.clone(), text)
         });

@@ -117,7 +117,7 @@ pub fn from_csv(text: &str, file_name: &str) -> Result<Vec<Row>, RowsError> {
     }
     if let Some(name) = columns.iter().enumerate().find(|(index, name)| columns.iter().take(*index).any(|n| n == *name))
     {
-        return Err(at(1, format!("the column `{}` is there twice", name.1)));
+        return Err(at(1, format!("the column `{}` occurs twice", name.1)));
     }
     if let Some((name, _)) = LOADS.iter().find(|(name, must)| *must && !columns.iter().any(|column| column == *name)) {
         return Err(at(
@@ -318,7 +318,7 @@ mod tests {
             ("rw,bs,iops\nread,4k,1", "m.csv:1: the column `iodepth` is missing"),
             ("rw,bs,iodepth\nread,4k,1", "m.csv:1: there is no column of a figure; expected at least one of iops"),
             ("rw,bs,iodepth,speed\nread,4k,1,1", "m.csv:1: there is no column `speed`; expected some of rw, bs"),
-            ("rw,bs,iodepth,iops,iops\nread,4k,1,1,1", "m.csv:1: the column `iops` is there twice"),
+            ("rw,bs,iodepth,iops,iops\nread,4k,1,1,1", "m.csv:1: the column `iops` occurs twice"),
             ("rw,bs,iodepth,iops\nrandreed,4k,1,1", "m.csv:2: `rw` is randreed; expected one of randread"),
             ("rw,bs,iodepth,iops\nread,4097,1,1", "m.csv:2: `bs` is 4097; expected a multiple of 512"),
             ("rw,bs,iodepth,iops\nread,4k,0,1", "m.csv:2: `iodepth` is 0; expected a whole number from 1 to 4096"),

@@ -75,7 +75,7 @@ fn what_rows_do_not_show_is_said_to_be_not_told() {
     let fit = fit(&plan(rows, &["read_us", "program_us"]), |_| true).unwrap();
     let [read, program] = &fit.parameters[..] else { panic!("two parameters") };
     assert!(read.is_told() && !program.is_told(), "{}", fit.report());
-    assert!(fit.report().contains("flash.program_us") && fit.report().contains("NOT TOLD by these rows"));
+    assert!(fit.report().contains("flash.program_us") && fit.report().contains("NOT DETERMINED by these rows"));
     assert!(fit.preset.calibration().sources["flash.program_us"].contains("does not tell it"));
 }
 
@@ -101,7 +101,7 @@ fn too_few_figures_are_told_with_the_parameters_that_get_none() {
     let mut rows = from_csv("rw,bs,iodepth,iops\nrandread,4k,1,10000\n", "m.csv").unwrap();
     let told = fit(&plan(rows.clone(), &["read_us", "dies"]), |_| true).unwrap_err().to_string();
     assert!(
-        told.starts_with("1 figure(s) are too few for 2 parameters: after read_us nothing is left for dies"),
+        told.starts_with("1 figure(s) are too few for 2 parameters: they suffice for read_us, but not for dies"),
         "{told}"
     );
     let told = fit(&plan(rows.clone(), &["redd_us"]), |_| true).unwrap_err().to_string();

@@ -46,7 +46,7 @@ impl Default for HostPlan {
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// It was stopped before a single round was over.
-    #[error("stopped before the first round was over: nothing was measured")]
+    #[error("stopped before the first round ended: nothing was measured")]
     Stopped,
     /// The block layer or the engine did not start.
     #[error("{0}")]

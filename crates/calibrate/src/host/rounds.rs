@@ -231,7 +231,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// All that was measured, if a round was; `asked` rounds had been asked for.
+    /// All that was measured, if a round was; `asked` rounds were requested.
     pub(super) fn end(self, asked: u32) -> Option<Costs> {
         let threads: Vec<usize> = std::iter::once(1).chain(self.threads).collect();
         let schedulers = SCHEDULERS
@@ -242,7 +242,7 @@ impl Rounds {
         let kernel = self.device.and_then(|device| {
             let figures = device.schedulers.iter().cloned().zip(self.kernel);
             let per_io: Option<Vec<_>> = figures.map(|(name, seen)| Some((name, Figure::of(seen)?))).collect();
-            let per_io = per_io.ok_or_else(|| format!("{}: no round was over", device.name))?;
+            let per_io = per_io.ok_or_else(|| format!("{}: no round ended", device.name))?;
             Ok(KernelCost { device: device.name.clone(), per_io })
         });
         let [low, high, waker] = self.wake.map(Figure::of);

@@ -100,7 +100,7 @@ pub(crate) fn head(path: &Path, bytes: &[u8]) -> Result<Option<(Head, u64)>, Dat
     let body = &bytes[end + 1..];
     if Key::of(&[body]) != head.body || head.runs.iter().map(|(_, bytes)| *bytes as usize).sum::<usize>() != body.len()
     {
-        return Err(damaged("its runs are not those that its first line tells".to_owned()));
+        return Err(damaged("its runs do not match its first line".to_owned()));
     }
     Ok(Some((head, end as u64 + 1)))
 }

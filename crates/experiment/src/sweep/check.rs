@@ -147,7 +147,7 @@ pub(super) fn trials(space: &Space, axes: &Axes, shared: &Shared<'_>) -> Result<
     if let Some([load, device, kernel, host]) =
         tried.iter().flat_map(|tried| &tried.names).find(|names| !seen.insert(*names))
     {
-        let problem = "two runs have these names (expected loads, kernels, devices and hosts with names of their own)";
+        let problem = "duplicate run name (expected loads, kernels, devices and hosts with distinct names)";
         let names = format!("{load}, {device}, Linux {kernel}, {host}");
         return Err(Error::new(Field::Devices, format_args!("{names}: {problem}")));
     }

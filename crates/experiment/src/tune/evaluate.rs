@@ -61,11 +61,11 @@ impl<'a> Evaluator<'a> {
             );
         }
         if let Some(several @ [_, _, ..]) = plan.setups[0].guests.as_ref().map(|guests| &guests.schedulers[..]) {
-            let problem = "a search is among settings of the host (expected one scheduler for all guests)";
+            let problem = "a search varies only settings of the host (expected one scheduler for all guests)";
             return refuse(Field::GuestSchedulers, &several.join(","), problem);
         }
         if !comparison.vary.is_empty() {
-            return refuse(Field::Vary, "", "a search varies by itself (expected nothing here)");
+            return refuse(Field::Vary, "", "a search chooses its own values (expected nothing here)");
         }
         Ok(Self { plan, control: Arc::default() })
     }

@@ -124,7 +124,7 @@ impl<'a> Ledger<'a> {
         keys.par_iter().map(of).collect()
     }
 
-    /// A figure of a run; none if there was no such I/O, or no such run.
+    /// A figure of a run; none if no such I/O happened, or no such run.
     pub(super) fn figure(&self, key: &Key, name: &FigureName) -> Option<f64> {
         self.runs[*self.places.get(key)?].figures.get(name).copied()
     }

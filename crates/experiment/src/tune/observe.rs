@@ -47,6 +47,6 @@ pub enum TuneError {
     #[error(transparent)]
     Cannot(#[from] Error),
     /// Whoever watches ended it.
-    #[error("the search was ended before it found anything")]
+    #[error("the search ended before it found a setting")]
     Ended,
 }

@@ -70,7 +70,7 @@ fn check_writes(search: &Search, evaluator: &Evaluator<'_>) -> Result<(), Error>
     };
     match search.comparison.writes.iter().find(is_searched) {
         Some(write) => {
-            let problem = "the search sets that itself (expected a file of queue/ that is not searched)";
+            let problem = "the search sets this file itself (expected a file of queue/ that is not searched)";
             let told = format!("{}:{}={}", Nanos(write.at_ns), write.file, write.text);
             Err(evaluator.plan.asked.refuse(Field::Writes, told, problem))
         }

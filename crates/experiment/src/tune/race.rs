@@ -199,7 +199,7 @@ impl Race<'_> {
             let mut known: Vec<String> =
                 there.keys().map(|name| format!("{}:{}", quoted(&name.job), name.operation.name())).collect();
             known.dedup();
-            let problem = format!("{figure}: there was no such I/O (expected one of {})", known.join(", "));
+            let problem = format!("{figure}: no such I/O happened (expected one of {})", known.join(", "));
             return Err(self.evaluator.plan.asked.refuse(Field::Objective, &self.search.objective, problem).into());
         }
         Ok(())

@@ -42,7 +42,7 @@ impl Space {
             let is_same = |other: &&Vary| other.of == knob.of && other.name == knob.name;
             if let Some(before) = search.knobs[..place].iter().find(is_same) {
                 let before = evaluator.plan.asked.given(Field::Vary, before);
-                let problem = format!("{before} was given before (expected each knob once)");
+                let problem = format!("{before} was already given (expected each knob once)");
                 return Err(evaluator.plan.asked.refuse(Field::Vary, knob, problem));
             }
             named.extend(values(search, knob, evaluator, surroundings)?);

@@ -53,7 +53,7 @@ impl State {
     /// # Errors
     /// Which field is wrong, or differs.
     pub fn take_up(&mut self, text: &str) -> Result<(), String> {
-        let expected = "expected what an earlier call of the same search has written";
+        let expected = "expected the state of an earlier run of the same search";
         let written: State = serde_json::from_str(text).map_err(|error| format!("{error} ({expected})"))?;
         let budget = self.search.budget;
         let theirs = Search { budget, ..written.search.clone() };
@@ -68,7 +68,7 @@ impl State {
             ("host", written.host == self.host),
         ];
         if let Some((field, _)) = fields.into_iter().find(|(_, is_same)| !is_same) {
-            return Err(format!("`{field}` is another than that of this search ({expected}, or another file)"));
+            return Err(format!("`{field}` differs from this search ({expected}, or another file)"));
         }
         let figures = self.search.objective.figures();
         for (place, run) in written.runs.iter().enumerate() {

@@ -99,7 +99,7 @@ impl<'a> Trials<'a> {
         let standing = judge.ranked(std::slice::from_ref(setting)).swap_remove(0).standing;
         match objective.figures().into_iter().find(|figure| !standing.figures.contains_key(figure)) {
             Some(figure) => {
-                let problem = format!("{figure}: there was no such I/O under {setting}");
+                let problem = format!("{figure}: no such I/O happened under {setting}");
                 Err(asked.refuse(Field::Objective, objective, problem).into())
             }
             None => Ok(standing),

@@ -6,7 +6,7 @@ use super::{Action, OptionSpec, Topic};
 
 const POLLING: &str = "completions come by interrupt, or by polling all of them (hipri)";
 const SUBMISSION: &str = "each process submits its I/Os itself, by system calls";
-const UNCHECKED: &str = "no job fails for being slow: the results tell how slow it was";
+const UNCHECKED: &str = "a slow job does not fail; see its rate in the results";
 const FIRST_ERROR: &str = "a process ends at its first error, if the device has any";
 
 pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land: |_, _| Ok(()), fields: &[] };
@@ -52,7 +52,7 @@ const ROWS: &[OptionSpec] = &[
     ignored("verify_header_seed", "Check the seed of a header"),
     ignored("experimental_verify", "Check without a log of writes"),
     ignored("trim_verify_zero", "Check that trimmed blocks are zero"),
-    ignored("trim_backlog", "Trim after so many writes"),
+    ignored("trim_backlog", "Trim after every N writes"),
     ignored("trim_backlog_batch", "How many are trimmed at a time"),
     ignored("buffer_pattern", "Content of buffers"),
     ignored("buffer_compress_percentage", "How far buffers can be compressed"),

@@ -13,7 +13,7 @@ use hoistway_render::text::aligned;
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 
-/// Explains a scheduler, one of its tunables, or another file of the queue.
+/// Explain a scheduler, one of its tunables, or another file of the queue.
 ///
 /// Examples:
 ///   hoistway explain bfq
@@ -28,11 +28,11 @@ pub(crate) struct Arguments {
     /// What to explain: SCHEDULER, SCHEDULER.TUNABLE, TUNABLE of every scheduler that has it, queue.FILE, or io.cost, io.latency.
     #[arg(value_name = "NAME")]
     name: String,
-    /// As in this kernel: any release from 4.4 on (6.18, 6.12.107), or what uname -r prints. [default: the newest named
-    /// one that has it]
+    /// The kernel to describe: any release from 4.4 on (6.18, 6.12.107), or the output of uname -r. [default: the newest
+    /// kernel that has it]
     #[arg(long, value_name = "VERSION")]
     kernel: Option<AskedKernel>,
-    /// How it is written.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -125,7 +125,7 @@ fn names(texts: &Texts) -> Vec<String> {
 /// Most names that are suggested.
 const SUGGESTIONS_MAX: usize = 4;
 
-/// What to say of a name that stands for nothing.
+/// The error for an unknown name.
 fn unknown(texts: &Texts, name: &str) -> String {
     let wanted = name.to_lowercase();
     let member = |name: &str| name.split_once('.').map_or(name.to_owned(), |(_, member)| member.to_owned());
@@ -146,12 +146,12 @@ fn unknown(texts: &Texts, name: &str) -> String {
         let schedulers: Vec<&str> = texts.schedulers.iter().map(|scheduler| scheduler.name.as_str()).collect();
         let files: Vec<&str> = texts.files.iter().map(|file| file.name.as_str()).collect();
         return format!(
-            "\"{name}\": nothing of this name is known (expected {}, SCHEDULER.TUNABLE, or queue.FILE with one of {})",
+            "\"{name}\": unknown name (expected {}, SCHEDULER.TUNABLE, or queue.FILE with one of {})",
             schedulers.join(", "),
             files.join(", ")
         );
     }
-    format!("\"{name}\": nothing of this name is known; did you mean {}?", near.join(", "))
+    format!("\"{name}\": unknown name; did you mean {}?", near.join(", "))
 }
 
 // --- facts ---
@@ -303,7 +303,7 @@ fn scheduler_text(scheduler: &SchedulerText, wanted: Option<&AskedKernel>, width
     if tunables.is_empty() {
         text += "\nTunables\n  none\n";
     } else {
-        text += &format!("\nTunables in Linux {kernel} (`hoistway explain {}.NAME` tells more)\n", scheduler.name);
+        text += &format!("\nTunables in Linux {kernel} (`hoistway explain {}.NAME` describes each)\n", scheduler.name);
         let mut rows = Vec::new();
         for tunable in tunables {
             let Some(facts) = Facts::of(&scheduler.name, tunable.name, kernel.kernel) else { continue };
@@ -337,7 +337,7 @@ fn scheduler_text(scheduler: &SchedulerText, wanted: Option<&AskedKernel>, width
     )
 }
 
-/// What must be said of the kernel that something is shown for.
+/// A line about the kernel, if another one is shown or its release was rounded.
 fn which_kernel(wanted: Option<&AskedKernel>, shown: &AskedKernel, is_there: bool) -> String {
     let line = match wanted {
         Some(wanted) if !is_there => Some(format!("Linux {wanted} does not have it; shown as in Linux {shown}.")),
@@ -376,13 +376,13 @@ fn tunable_text(
     text += &section("What it does", &tunable.what, width);
     text += "\n";
     text += &labelled(&[("Higher", &tunable.higher), ("Lower", &tunable.lower), ("When", &tunable.when)], width);
-    let mut rules = format!("{} What lies outside of the range is cut to it, silently.", facts.grammar.text());
+    let mut rules = format!("{} Out-of-range values are silently clamped.", facts.grammar.text());
     if let Some(hz) = facts.ticks_hz {
         let ms = f64::from(1000) / f64::from(hz);
         rules += &format!(" It is kept in timer ticks, rounded up: {ms} ms each at {hz} Hz.");
     }
     let examples: Vec<String> = facts.examples.iter().map(|(text, outcome)| reading(text, outcome)).collect();
-    text += &section(&format!("As Linux {kernel} reads what is written, and shows it"), &rules, width);
+    text += &section(&format!("How Linux {kernel} parses writes, and shows the value"), &rules, width);
     text += &wrapped(&examples.join(", "), width, 2);
     let here = set_here(scheduler, &tunable.name, &kernel, default);
     text += &format!(

@@ -13,8 +13,8 @@ use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 use hoistway_terminal::printable;
 
-/// Makes a page of the results that `hoistway compare`, `hoistway run` or `hoistway tune` wrote with --format json: one file with all
-/// that it needs, to be opened in any browser, sent, or printed.
+/// Make an HTML page of results that `hoistway compare`, `hoistway run` or `hoistway tune` wrote with --format json: one
+/// self-contained file for any browser.
 ///
 /// Examples:
 ///   hoistway compare my-load.fio --format json -o results.json

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::{Format, Output};
 
-/// Lists the schedulers: what each promises and costs, where it exists, and what it honours.
+/// List the schedulers: what each promises and costs, which kernels have it, and which priorities and weights it honours.
 ///
 /// Examples:
 ///   hoistway schedulers
@@ -22,10 +22,10 @@ use hoistway_terminal::output::{Format, Output};
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// Only those of this kernel: any release from 4.4 on (6.18, 6.12.107), or what uname -r prints.
+    /// List only the schedulers of this kernel: any release from 4.4 on (6.18, 6.12.107), or the output of uname -r.
     #[arg(long, value_name = "VERSION")]
     kernel: Option<AskedKernel>,
-    /// How the list is written.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
                 text += &wrapped(&format!("Not in Linux {kernel}: {}.", names.join(", ")), width, 0);
             }
             text + &wrapped(
-                "`hoistway explain SCHEDULER` tells what it does, when to use it, and its tunables.",
+                "`hoistway explain SCHEDULER` describes what it does, when to use it, and its tunables.",
                 width,
                 0,
             )

@@ -123,7 +123,7 @@ pub fn diff_conclusion(diff: &Diff) -> Vec<String> {
     let count = |outcome| diff.figures.iter().filter(|change| change.outcome == outcome).count();
     let total = diff.figures.len();
     if total == 0 {
-        return vec!["No figure is in both.".to_owned()];
+        return vec!["The documents have no figure in common.".to_owned()];
     }
     if count(Outcome::Same) == total {
         return vec![format!("All {total} figures are the same to the bit.")];
@@ -139,12 +139,12 @@ pub fn diff_conclusion(diff: &Diff) -> Vec<String> {
     let open = count(Outcome::NoInterval);
     if open > 0 {
         sentences.push(format!(
-            "{open} differ by as much, and nobody knows whether that is noise: of largest latencies, and of single runs (--repeat 3 \
-             tells), there is no interval."
+            "{open} differ by as much without a confidence interval, which largest latencies and single runs do not have (use \
+             --repeat 3): they may be noise."
         ));
     }
     if diff.figures.iter().any(|change| !change.paired) {
-        sentences.push("The seeds differ: the two are compared as independent samples.".to_owned());
+        sentences.push("The seeds differ, so the documents were compared as independent samples.".to_owned());
     }
     sentences
 }

@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 /// The same of a load that is at hand: options may not name another.
 pub(crate) fn run_load(arguments: &Arguments, load: Load) -> Result<Ending> {
     if let Some(job) = &arguments.job {
-        bail!("{}: the load is the command line of fio's (expected options only)", job.display());
+        bail!("{}: the load comes from the fio command line (expected options only)", job.display());
     }
     compare(arguments, Comparison { load, ..asked::comparison(arguments)? })
 }
@@ -52,7 +52,7 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let logs = arguments.fio_logs.as_deref().map(FioLogs::open).transpose()?;
     let controls = Arc::new(plan.controls());
     let interrupted = Arc::clone(&controls);
-    ctrlc::set_handler(move || interrupted.cancel()).context("cannot watch for Ctrl-C")?;
+    ctrlc::set_handler(move || interrupted.cancel()).context("cannot install a handler for Ctrl-C")?;
     let lines = Arc::new(Lines::default());
     let watching = Watching {
         lines: &lines,

@@ -48,14 +48,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let boards: Vec<Arc<Board>> = arguments.scheduler.iter().map(|_| Arc::new(Board::new(&file.load))).collect();
     let interrupted = boards.clone();
     ctrlc::set_handler(move || interrupted.iter().for_each(|board| board.cancel()))
-        .context("cannot watch for Ctrl-C")?;
+        .context("cannot install a handler for Ctrl-C")?;
     let is_interrupted = || boards.iter().any(|board| board.is_cancelled());
     if !target.prepare(&file.load, arguments.force, &is_interrupted)? {
-        let _ = writeln!(
-            std::io::stderr(),
-            "hoistway: {}: interrupted before it was filled, and not kept",
-            arguments.target
-        );
+        let _ = writeln!(std::io::stderr(), "hoistway: {}: interrupted while it was filled; removed", arguments.target);
         return Ok(Ending::Interrupted);
     }
     let begin = WallClock::now();

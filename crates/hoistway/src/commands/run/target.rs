@@ -93,7 +93,7 @@ impl Target {
                 if writes && !force && !is_ours(path) {
                     let path = path.display();
                     bail!(
-                        "--target file:{path}: the load would overwrite a file that no run has made (expected --force, or a file that does not exist)"
+                        "--target file:{path}: the load would overwrite a file that no run created (expected --force, or a file that does not exist)"
                     );
                 }
                 Ok(true)
@@ -163,10 +163,10 @@ fn make(path: &Path, load: &Load, is_interrupted: &dyn Fn() -> bool) -> Result<b
     }
     if bytes > LARGEST_BYTES {
         bail!(
-            "--target file:{name}: does not exist, and the load does not say how large it is to be (expected size= in every job, or a file)"
+            "--target file:{name}: does not exist, and the load does not set its size (expected size= in every job, or a file)"
         );
     }
-    let failed = |error: std::io::Error| anyhow!("--target file:{name}: cannot be made: {error}");
+    let failed = |error: std::io::Error| anyhow!("--target file:{name}: cannot be created: {error}");
     let mut file = File::create_new(path).map_err(failed)?;
     let filled = fill(&mut file, bytes, is_interrupted).map_err(failed);
     if !matches!(filled, Ok(true)) {

@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         interrupted.store(true, Ordering::SeqCst);
         running.get().inspect(|runs| runs.cancel());
     };
-    ctrlc::set_handler(interrupt).context("cannot watch for Ctrl-C")?;
+    ctrlc::set_handler(interrupt).context("cannot install a handler for Ctrl-C")?;
     let observer = Observer {
         is_ended: &is_ended,
         under_way: &under_way,
@@ -70,9 +70,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         Err(TuneError::Ended) => {
             let told = match &arguments.state {
                 Some(file) => {
-                    format!("its {} runs are in {}: the same command goes on from there", kept.runs, file.display())
+                    format!("its {} runs are saved in {}; run the same command to resume", kept.runs, file.display())
                 }
-                None => "with --state FILE the same command could go on".to_owned(),
+                None => "use --state FILE to make a search resumable".to_owned(),
             };
             let _ = writeln!(io::stderr(), "hoistway: the search was interrupted; {told}");
             return Ok(Ending::Interrupted);
@@ -101,9 +101,7 @@ fn search(arguments: &Arguments) -> Result<Search> {
     let devices = asked::devices(&arguments.device)?;
     if let [_, another, ..] = &devices[..] {
         let name = another.common.as_ref().map(ToString::to_string).unwrap_or_default();
-        bail!(
-            "--device {name}: a search is on one device (expected one, or NAME=PRESET for each file of the job file)"
-        );
+        bail!("--device {name}: a search uses one device (expected one, or NAME=PRESET for each file of the job file)");
     }
     let comparison = Comparison {
         load: asked::load(Some(&arguments.job)),

@@ -48,7 +48,7 @@ pub fn tuning_cells(tuning: &Tuning) -> TuningCells {
     });
     let first = tuning.rounds.first().filter(|_| tuning.front.len() > 1);
     let front = first.map(|first| {
-        let title = format!("nobody beats these in everything: of {}", tuning_round(first));
+        let title = format!("settings that no other beats in every figure, of {}", tuning_round(first));
         table(tuning, title, &tuning.front, false)
     });
     let told: Vec<&Effect> =
