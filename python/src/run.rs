@@ -16,7 +16,7 @@ use crate::beside::beside;
 use crate::errors;
 use crate::results::Results;
 use crate::stop::Stop;
-use crate::surroundings::Caller;
+use crate::environment::Caller;
 use crate::table::{Table, failed};
 use crate::tables::{Events, RunLog};
 use crate::written::{self, Class};

@@ -134,7 +134,7 @@ pub enum Load {
     Example,
     /// A [bundled scenario](crate::scenarios), by name.
     Scenario(String),
-    /// A fio job file, read through the [`Surroundings`](crate::Surroundings).
+    /// A fio job file, read through the [`CallerEnvironment`](crate::CallerEnvironment).
     File(PathBuf),
     /// The text of a fio job file.
     Text {
@@ -157,7 +157,7 @@ impl Load {
 #[serde(untagged)]
 pub enum Profile {
     /// The name of a built-in one, or, if it ends in `.toml` or holds a slash, of a file, which is read through the
-    /// [`Surroundings`](crate::Surroundings).
+    /// [`CallerEnvironment`](crate::CallerEnvironment).
     Named(String),
     /// One in TOML.
     Text {

@@ -5,9 +5,9 @@ use hoistway_load::Load;
 use serde_json::Value;
 
 use crate::comparison::{Devices, Profile};
+use crate::environment::{Asked, CallerEnvironment};
 use crate::error::{About as _, Error, Field};
 use crate::nearest;
-use crate::surroundings::{Asked, Surroundings};
 
 /// The device of whoever names none.
 const DEFAULT: &str = "intel-s3520-1600gb";
@@ -16,11 +16,11 @@ const DEFAULT: &str = "intel-s3520-1600gb";
 ///
 /// # Errors
 /// If there is no such preset or file, or something in the file is wrong.
-pub fn preset(profile: &Profile, surroundings: &dyn Surroundings) -> Result<Preset, Error> {
+pub fn preset(profile: &Profile, environment: &dyn CallerEnvironment) -> Result<Preset, Error> {
     let known = || Preset::classes().map(|(class, _)| class).chain(Preset::builtin_names());
     let builtin = |name: &str| Preset::builtin(name).map_err(|error| format!("{error}{}", behind(name, known())));
     let read = |text: &str, file: &str| Preset::from_toml(text, file).map(Preset::without_borrowed_claims);
-    let preset = surroundings.profile(profile, "a device preset in TOML", read, builtin);
+    let preset = environment.profile(profile, "a device preset in TOML", read, builtin);
     preset.map_err(|fault| fault.of(Field::Devices))
 }
 
@@ -53,12 +53,12 @@ pub(crate) fn choose_one(
 /// The device of all files that have none of their own, and a notice if nobody chose it.
 fn common(asked: &Asked<'_>, wanted: &Devices, fitting: Option<&str>) -> Result<(Preset, Option<String>), Error> {
     if let Some(profile) = &wanted.common {
-        return Ok((preset(profile, asked.surroundings)?, None));
+        return Ok((preset(profile, asked.environment)?, None));
     }
     let name = fitting.unwrap_or(DEFAULT);
     let option = asked.name(Field::Devices);
     let notice = format!("No {option} given; using {name} (see `hoistway devices`).");
-    Ok((preset(&name.into(), asked.surroundings)?, Some(notice)))
+    Ok((preset(&name.into(), asked.environment)?, Some(notice)))
 }
 
 /// The device of each file of the load. `fitting` is the one that goes with a bundled load.
@@ -80,7 +80,7 @@ pub(crate) fn choose(
     }
     let (common, notice) = common(asked, wanted, fitting)?;
     let device = |file: &String| match wanted.files.get(file) {
-        Some(device) => preset(device, asked.surroundings),
+        Some(device) => preset(device, asked.environment),
         None => Ok(common.clone()),
     };
     let devices = workload.files.iter().map(device).collect::<Result<_, Error>>()?;

@@ -8,8 +8,8 @@ use hoistway_load::{Load, Process};
 use hoistway_sim::QueueSettings;
 
 use crate::comparison::Comparison;
+use crate::environment::Asked;
 use crate::error::Field;
-use crate::surroundings::Asked;
 
 /// Options of a job that ask a scheduler for something.
 struct Ask {
@@ -133,13 +133,13 @@ mod tests {
     use hoistway_legacy::{ALL_SCHEDULERS, all_schedulers};
 
     use super::*;
-    use crate::surroundings::Alone;
+    use crate::environment::Alone;
     use crate::texts::Texts;
 
     fn told(options: &str, kernel: Kernel) -> Vec<String> {
         let text = format!("[a]\nfilename=/dev/sda\ndirect=1\n{options}\n[b]\nfilename=/dev/sda\ndirect=1\n");
         let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
-        let asked = Asked { comparison: &Comparison::default(), surroundings: &Alone };
+        let asked = Asked { comparison: &Comparison::default(), environment: &Alone };
         notices(&asked, &workload, &ALL_SCHEDULERS.map(str::to_owned), &QueueSettings::new(kernel, 1))
     }
 
@@ -174,7 +174,7 @@ mod tests {
         let told = |comparison: Comparison, direct: bool| {
             let text = format!("[a]\nfilename=/dev/sda\nioengine=psync\ndirect={}\n", u8::from(direct));
             let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
-            let asked = Asked { comparison: &comparison, surroundings: &Alone };
+            let asked = Asked { comparison: &comparison, environment: &Alone };
             of_the_page_cache(&asked, &workload)
         };
         let both = Comparison { memory_bytes: Some(1 << 30), journal: true, ..Comparison::default() };

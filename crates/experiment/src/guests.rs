@@ -7,9 +7,9 @@ use hoistway_load::Load;
 use hoistway_sim::{Guests, QueueSettings, VirtualDisk};
 
 use crate::comparison::Profile;
+use crate::environment::Asked;
 use crate::error::{About as _, Error, Field};
 use crate::schedulers;
-use crate::surroundings::Asked;
 
 /// Weights of cgroups that schedulers take.
 const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=1000;
@@ -68,7 +68,7 @@ pub(crate) fn choose(
     let default = Profile::from(VirtualDisk::DEFAULT);
     let profile = asked.comparison.guests.virtual_disk.as_ref().unwrap_or(&default);
     let expected = "a virtual disk profile in TOML";
-    let read = asked.surroundings.profile(profile, expected, VirtualDisk::from_toml, VirtualDisk::builtin);
+    let read = asked.environment.profile(profile, expected, VirtualDisk::from_toml, VirtualDisk::builtin);
     let disk = read.map_err(|fault| fault.of(Field::VirtualDisk))?;
     // Their queues are as they come.
     let queue = QueueSettings { schedulers: queue.schedulers.clone(), ..QueueSettings::new(queue.kernel, queue.cpus) };

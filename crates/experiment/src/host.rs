@@ -3,9 +3,9 @@
 use hoistway_sim::Host;
 
 use crate::comparison::Profile;
+use crate::environment::Asked;
 use crate::error::{Error, Field};
 use crate::nearest;
-use crate::surroundings::Asked;
 
 /// CPUs of a host profile that does not say how many.
 const CPUS: u16 = 8;
@@ -20,7 +20,7 @@ pub(crate) fn choose(asked: &Asked<'_>, profile: &Profile) -> Result<(Host, u16)
         Host::builtin(name)
             .map_err(|error| format!("{error}{}{}", if hint.is_empty() { "" } else { "; " }, hint.trim_end()))
     };
-    let read = asked.surroundings.profile(profile, "a host profile in TOML", Host::from_toml, builtin);
+    let read = asked.environment.profile(profile, "a host profile in TOML", Host::from_toml, builtin);
     let mut host = read.map_err(|fault| fault.of(Field::Hosts))?;
     if let Some(bytes) = asked.comparison.memory_bytes {
         if !Host::MEMORY_BYTES.contains(&bytes) {

@@ -4,8 +4,8 @@ use hoistway_cgroup::IoMax;
 use hoistway_load::Load;
 
 use crate::comparison::CgroupFile;
+use crate::environment::Asked;
 use crate::error::{Error, Field};
-use crate::surroundings::Asked;
 
 /// An example of what may be written.
 pub const EXAMPLE: &str = "such as \"backup wbps=10485760 riops=max\"";

@@ -5,9 +5,9 @@ use hoistway_load::Load;
 use hoistway_sim::QueueSettings;
 
 use crate::comparison::CgroupFile;
+use crate::environment::Asked;
 use crate::error::{Error, Field};
 use crate::io_max::listed;
-use crate::surroundings::Asked;
 
 /// The settings; the last one of a group counts, as of several writes.
 pub(crate) fn classes(

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! * What is wrong with a comparison is an [`Error`] that names the [`Field`]; nothing that is asked for makes a run panic.
-//! * Nothing here reads a file, the environment or a clock: what a comparison names is read by its [`Surroundings`], durations
-//!   are told by whoever [`Watch`]es. The schedulers that there are come from the surroundings, too: those of Linux, and any of
+//! * Nothing here reads a file, the environment or a clock: what a comparison names is read by its [`CallerEnvironment`], durations
+//!   are told by whoever [`Watch`]es. The schedulers that there are come from the environment, too: those of Linux, and any of
 //!   one's own.
 //! * A [`Plan`] is a comparison that was checked. Its runs can be watched, [cancelled](Controls::cancel), and
 //!   [traced](Plan::traced).
@@ -20,7 +20,7 @@
 //! Comparisons by the thousand are [`sweep`]s, kept in a [`store`]. What there is to compare is here, too: [`scenarios`] (bundled loads with a page each), [`texts`] (what each scheduler and
 //! tunable does) and [`facts`] (defaults and ranges of tunables, asked of the policies themselves).
 //!
-//! The way of a comparison: `comparison` (what is asked for) and `surroundings` (by whom), `plan` and its `setup`s (with `load`,
+//! The way of a comparison: `comparison` (what is asked for) and `environment` (by whom), `plan` and its `setup`s (with `load`,
 //! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `variants`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`: a
 //! field or two each), `effects`, `joined` and `calibrated` (what must be said of it), `run` (with `locks`) and `trace` (seen through `watch` and observers, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
 
@@ -32,6 +32,7 @@ mod contexts;
 mod devices;
 mod document;
 mod effects;
+mod environment;
 mod error;
 pub mod facts;
 mod fio_options;
@@ -54,7 +55,6 @@ pub mod scenarios;
 mod schedulers;
 mod setup;
 pub mod store;
-mod surroundings;
 pub mod sweep;
 pub mod texts;
 mod trace;
@@ -67,10 +67,10 @@ mod writes;
 pub use asked_kernel::AskedKernel;
 pub use comparison::{CgroupFile, Comparison, Devices, Guests, Load, Profile, QueueFile, Tunable, Vary, Write};
 pub use devices::preset;
+pub use environment::{Alone, CallerEnvironment};
 pub use error::{Error, Field, Place};
 pub use plan::Plan;
 pub use repeats::seeds;
-pub use surroundings::{Alone, Surroundings};
 pub use trace::TraceError;
 pub use watch::{Controls, Ended, Unwatched, Watch};
 

@@ -7,10 +7,10 @@ use hoistway_fio::{Environment, JobFile};
 use hoistway_load::{LogSettings, Process};
 
 use crate::comparison;
+use crate::environment::Asked;
 use crate::error::{About as _, Error, Fault, Field};
 use crate::nearest;
 use crate::scenarios::{self, Page};
-use crate::surroundings::Asked;
 
 /// The load of a first run.
 const EXAMPLE: (&str, &str) = ("example.fio (bundled)", include_str!("../jobs/example.fio"));
@@ -62,7 +62,7 @@ impl Load {
                 } else {
                     String::new()
                 };
-                let text = asked.surroundings.text(path, &format!("a fio job file{others}")).about(Field::Load)?;
+                let text = asked.environment.text(path, &format!("a fio job file{others}")).about(Field::Load)?;
                 own(path.display().to_string(), text)
             }
         })
@@ -71,9 +71,9 @@ impl Load {
     /// What its processes do, on a host with so many CPUs and so much memory.
     pub(crate) fn job_file(&self, asked: &Asked<'_>, cpus: u16, memory_bytes: u64) -> Result<JobFile, Error> {
         let environment = Environment {
-            variable: &|name| asked.surroundings.variable(name),
-            include: &|path| asked.surroundings.included(path),
-            log: &|path| asked.surroundings.log(path),
+            variable: &|name| asked.environment.variable(name),
+            include: &|path| asked.environment.included(path),
+            log: &|path| asked.environment.log(path),
             cpus: u32::from(cpus),
             page_bytes: 4096,
             memory_mib: memory_bytes >> 20,

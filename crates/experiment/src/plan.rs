@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::asked_kernel::AskedKernel;
 use crate::comparison::{Comparison, Devices, Profile, Vary};
+use crate::environment::{Asked, CallerEnvironment};
 use crate::error::{About as _, Error, Field};
 use crate::load::{self, Load};
 use crate::repeats::{self, REPEATS_MAX};
 use crate::setup::{Setup, Variant};
-use crate::surroundings::{Asked, Surroundings};
 use crate::variants::VARIANTS_MAX;
 use crate::watch::Controls;
 
@@ -49,8 +49,8 @@ impl<'a> Plan<'a> {
     ///
     /// # Errors
     /// The first thing that cannot be.
-    pub fn of(comparison: &'a Comparison, surroundings: &'a dyn Surroundings) -> Result<Plan<'a>, Error> {
-        let asked = Asked { comparison, surroundings };
+    pub fn of(comparison: &'a Comparison, environment: &'a dyn CallerEnvironment) -> Result<Plan<'a>, Error> {
+        let asked = Asked { comparison, environment };
         if !(1..=REPEATS_MAX).contains(&comparison.repeats) {
             return Err(asked.refuse(Field::Repeats, comparison.repeats, format!("expected 1 to {REPEATS_MAX}")));
         }

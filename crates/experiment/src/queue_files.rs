@@ -4,10 +4,10 @@ use hoistway_blk::{AttributeError, Effects, Instant, QueueConfig, WRITABLE_ATTRI
 use hoistway_sim::QueueSettings;
 
 use crate::comparison::QueueFile;
+use crate::environment::Asked;
 use crate::error::{About as _, Error, Field};
 use crate::nearest;
 use crate::schedulers::queue_under;
-use crate::surroundings::Asked;
 
 /// What may be written: the scheduler is a field of its own.
 fn files() -> impl Iterator<Item = &'static str> {

@@ -5,8 +5,8 @@ use hoistway_device::{Preset, PresetFile};
 use hoistway_load::Load;
 use hoistway_sim::QueueSettings;
 
+use crate::environment::Asked;
 use crate::error::{Error, Field};
-use crate::surroundings::Asked;
 
 /// Most hardware queues of a device.
 pub const HW_QUEUES_MAX: u16 = 2048;

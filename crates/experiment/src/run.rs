@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 
 use crate::comparison::Comparison;
 use crate::document;
+use crate::environment::CallerEnvironment;
 use crate::error::{Error, Field};
 use crate::locks;
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Planned};
 use crate::recorder::Recorder;
 use crate::setup::Setup;
-use crate::surroundings::Surroundings;
 use crate::variants::number_or_text;
 use crate::watch::{Controls, Ended, Unwatched, Watch, fio_document};
 
@@ -26,8 +26,8 @@ impl Comparison {
     ///
     /// # Errors
     /// The first thing that cannot be.
-    pub fn run(&self, surroundings: &dyn Surroundings) -> Result<ResultsDocument, Error> {
-        let plan = Plan::of(self, surroundings)?;
+    pub fn run(&self, environment: &dyn CallerEnvironment) -> Result<ResultsDocument, Error> {
+        let plan = Plan::of(self, environment)?;
         plan.run(&plan.controls(), &Unwatched)
     }
 }

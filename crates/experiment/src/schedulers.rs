@@ -7,9 +7,9 @@ use hoistway_device::Shape;
 use hoistway_legacy::{AnyQueue, default_legacy_scheduler};
 use hoistway_sim::QueueSettings;
 
+use crate::environment::Asked;
 use crate::error::{Error, Field};
 use crate::nearest;
-use crate::surroundings::Asked;
 
 /// What the scheduler that the kernel gives a device by itself depends on.
 pub(crate) struct Default<'a> {

@@ -13,11 +13,11 @@ use serde_json::{Map, Value};
 use crate::alike::alike;
 use crate::asked_kernel::AskedKernel;
 use crate::comparison::{Devices, Profile, Vary};
+use crate::environment::Asked;
 use crate::error::{About as _, Error, Field};
 use crate::load::{self, Load};
 use crate::queue_files::Writing;
 use crate::schedulers::{self, Default};
-use crate::surroundings::Asked;
 use crate::tunables::{self, Settings};
 use crate::variants::{self, Bench, Varied, number_or_text};
 use crate::{calibrated, devices, effects, guests, host, io_max, io_prio_class, joined, queue_files, queues, writes};
@@ -79,7 +79,7 @@ impl Setup {
         notices.extend(asked_kernel.notice());
         let kernel = asked_kernel.kernel;
         let mut queue =
-            QueueSettings { schedulers: asked.surroundings.schedulers(), ..QueueSettings::new(kernel, cpus) };
+            QueueSettings { schedulers: asked.environment.schedulers(), ..QueueSettings::new(kernel, cpus) };
         let devices = queues::choose(asked, devices, &mut queue)?;
         let first = &devices[0];
         let guests = guests::choose(asked, guest_schedulers, &workload, first, &queue, &mut notices)?;

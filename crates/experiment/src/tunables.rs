@@ -7,10 +7,10 @@ use hoistway_blk::{Effects, Instant, Local, QueueConfig, Registry};
 use hoistway_legacy::AnyQueue;
 
 use crate::comparison::Tunable;
+use crate::environment::Asked;
 use crate::error::{About as _, Error, Field};
 use crate::nearest;
 use crate::schedulers;
-use crate::surroundings::Asked;
 
 /// Names and texts, by scheduler.
 pub(crate) type Settings = BTreeMap<String, Vec<(String, String)>>;

@@ -8,11 +8,11 @@ use hoistway_sim::QueueSettings;
 use serde_json::{Map, Value};
 
 use crate::comparison::{Tunable, Vary};
+use crate::environment::Asked;
 use crate::error::{About as _, Error, Field};
 use crate::nearest;
 use crate::queue_files::{self, Writing};
 use crate::schedulers::queue_under;
-use crate::surroundings::Asked;
 use crate::tunables::{self, Settings};
 
 /// Most variants of a comparison: their documents are in memory at the end, each with every repeat.

@@ -7,9 +7,9 @@ use hoistway_blk::{
 use hoistway_legacy::AnyQueue;
 use hoistway_sim::{Fate, Write};
 
+use crate::environment::Asked;
 use crate::error::{About as _, Error, Field};
 use crate::schedulers::queue_under;
-use crate::surroundings::Asked;
 use crate::tunables;
 
 /// The writes, in the order of time, to queues that begin with one of these schedulers.

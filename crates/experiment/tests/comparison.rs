@@ -9,8 +9,8 @@ use hoistway_answer::ResultsDocument;
 use hoistway_answer::analysis::Analysis as Results;
 use hoistway_blk::{MQ_DEADLINE, Registry, Row};
 use hoistway_experiment::{
-    Alone, Comparison, Controls, Devices, Ended, Field, Guests, Load, Plan, Surroundings, Tunable, Unwatched, Watch,
-    Write,
+    Alone, CallerEnvironment, Comparison, Controls, Devices, Ended, Field, Guests, Load, Plan, Tunable, Unwatched,
+    Watch, Write,
 };
 use hoistway_legacy::all_schedulers;
 
@@ -189,12 +189,12 @@ fn events_are_written_to_whatever_takes_them() {
     assert!(error.contains("`kernels`") && error.contains("one kernel"), "{error}");
 }
 
-// --- surroundings ---
+// --- environment ---
 
 /// One file, one variable, and names of its own.
 struct Notebook;
 
-impl Surroundings for Notebook {
+impl CallerEnvironment for Notebook {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         match path.to_str() {
             Some("my.fio") => {
@@ -232,7 +232,7 @@ fn what_a_comparison_names_is_read_by_its_surroundings() {
 /// Linux with a scheduler more: mq-deadline by another name.
 struct Workshop;
 
-impl Surroundings for Workshop {
+impl CallerEnvironment for Workshop {
     fn schedulers(&self) -> Registry {
         all_schedulers().with(&[Row { name: "mine", ..MQ_DEADLINE }])
     }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use hoistway_answer::tuning::{Budget, Setting, TuneRun};
 use hoistway_experiment::sweep::Inputs;
 use hoistway_experiment::tune::{Evaluate as _, Evaluator, Observe, Search, Trials, tune};
-use hoistway_experiment::{Alone, Comparison, Load, Surroundings, Unwatched, Vary};
+use hoistway_experiment::{Alone, CallerEnvironment, Comparison, Load, Unwatched, Vary};
 
 const JOB: &str =
     "[r]\nfilename=/dev/sda\nrw=randread\ndirect=1\nioengine=libaio\niodepth=64\nruntime=20ms\ntime_based\n";
@@ -89,7 +89,7 @@ fn what_is_known_runs_no_more_and_what_conditions_name_runs_too() {
 #[test]
 fn a_run_needs_no_files_where_its_inputs_are() {
     struct Files;
-    impl Surroundings for Files {
+    impl CallerEnvironment for Files {
         fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
             let is_job = path == Path::new("job.fio");
             if is_job { Ok(JOB.replace("64", "${DEPTH}").into_bytes()) } else { Err(io::ErrorKind::NotFound.into()) }
@@ -102,8 +102,8 @@ fn a_run_needs_no_files_where_its_inputs_are() {
     let here = search(Load::File("job.fio".into())).comparison;
     let inputs = serde_json::to_string(&Inputs::of(&here, &Files).unwrap()).unwrap();
     let inputs: Inputs = serde_json::from_str(&inputs).unwrap();
-    let figures = |comparison: &Comparison, surroundings: &dyn Surroundings| {
-        let evaluator = Evaluator::new(comparison, surroundings).unwrap();
+    let figures = |comparison: &Comparison, environment: &dyn CallerEnvironment| {
+        let evaluator = Evaluator::new(comparison, environment).unwrap();
         evaluator.figures(&Setting::untouched("none"), 7, None).unwrap()
     };
     assert_eq!(figures(&here, &inputs), figures(&search(text()).comparison, &Alone));

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
-use hoistway_experiment::{Field, Surroundings};
+use hoistway_experiment::{CallerEnvironment, Field};
 use hoistway_fio::{LogSource, log_in_memory};
 use hoistway_terminal::files::{Identity, identity, spare};
 
@@ -18,7 +18,7 @@ const BYTES_MAX: u64 = 64 << 20;
 /// How long one waits for a file before one is told what for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The surroundings of whoever types a command.
+/// The environment of whoever types a command.
 #[derive(Default)]
 pub(crate) struct CommandLine {
     /// The files that have been read.
@@ -36,7 +36,7 @@ impl CommandLine {
     }
 }
 
-impl Surroundings for CommandLine {
+impl CallerEnvironment for CommandLine {
     /// The content of a file, or of standard input if it is `-`. It is read in a thread of its own: of a pipe, or a file of the
     /// kernel's, nobody knows whether anything will ever come, and one wants to be told what is waited for.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {

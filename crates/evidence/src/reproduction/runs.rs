@@ -3,8 +3,8 @@
 use hoistway_measure::fio::{DirectionStats, Job, Output};
 
 use super::sensitivity::Change;
+use hoistway_experiment::CallerEnvironment;
 use hoistway_experiment::Error;
-use hoistway_experiment::Surroundings;
 use hoistway_experiment::{Comparison, Load, Profile};
 
 /// How long runs are.
@@ -42,7 +42,7 @@ impl Setting {
 /// The variables that a job file names.
 pub(super) struct Variables<'a>(pub(super) &'a [(&'a str, String)]);
 
-impl Surroundings for Variables<'_> {
+impl CallerEnvironment for Variables<'_> {
     fn variable(&self, name: &str) -> Option<String> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
     }

@@ -70,7 +70,7 @@ impl Sweep {
     /// The first thing that cannot be, or that there are more than `limit` runs.
     pub fn of(
         space: Space,
-        surroundings: &dyn crate::Surroundings,
+        environment: &dyn crate::CallerEnvironment,
         limit: u64,
     ) -> Result<(Sweep, Vec<String>), SweepError> {
         if let Seeds::Count(count) = space.seeds {
@@ -86,7 +86,7 @@ impl Sweep {
         if runs > limit {
             return Err(SweepError::TooMany { runs, limit });
         }
-        let shared = Shared::new(surroundings);
+        let shared = Shared::new(environment);
         let tried = check::trials(&space, &axes, &shared)?;
         let inputs = shared.into_inputs();
         let key = |tried: &check::Tried| Ok(Key::of(&[&json(&inputs.only(&tried.read))?]));

@@ -11,9 +11,9 @@ use hoistway_sim::Control;
 
 use super::observe::Cancel;
 use crate::comparison::Comparison;
+use crate::environment::CallerEnvironment;
 use crate::error::{Error, Field};
 use crate::plan::{Plan, Planned};
-use crate::surroundings::Surroundings;
 use crate::watch::Unwatched;
 use crate::{guests, load};
 
@@ -41,8 +41,8 @@ impl<'a> Evaluator<'a> {
     ///
     /// # Errors
     /// The first thing that cannot be.
-    pub fn new(comparison: &'a Comparison, surroundings: &'a dyn Surroundings) -> Result<Self, Error> {
-        let plan = Plan::of(comparison, surroundings)?;
+    pub fn new(comparison: &'a Comparison, environment: &'a dyn CallerEnvironment) -> Result<Self, Error> {
+        let plan = Plan::of(comparison, environment)?;
         let refuse = |field: Field, value: &str, problem: &str| Err(plan.asked.refuse(field, value, problem));
         if plan.setups.len() > 1 {
             let setup = &plan.setups[1];

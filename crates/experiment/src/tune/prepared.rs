@@ -7,9 +7,9 @@ use hoistway_blk::Nanos;
 use super::Search;
 use super::evaluate::Evaluator;
 use crate::comparison::{Comparison, Vary, Write};
+use crate::environment::CallerEnvironment;
 use crate::error::{Error, Field};
 use crate::nearest;
-use crate::surroundings::Surroundings;
 
 /// What runs.
 pub(super) struct Prepared {
@@ -24,15 +24,15 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    pub(super) fn of(search: &Search, surroundings: &dyn Surroundings) -> Result<Prepared, Error> {
-        let evaluator = Evaluator::new(&search.comparison, surroundings)?;
+    pub(super) fn of(search: &Search, environment: &dyn CallerEnvironment) -> Result<Prepared, Error> {
+        let evaluator = Evaluator::new(&search.comparison, environment)?;
         check_jobs(&search.objective, &evaluator)?;
         check_writes(search, &evaluator)?;
         let asked = &evaluator.plan.asked;
         let over: Vec<String> = evaluator.schedulers().map(str::to_owned).collect();
         let default = evaluator.plan.setups[0].default_scheduler().map(str::to_owned);
         let mut fixed = vec![Setting::untouched(default.as_deref().unwrap_or(&over[0]))];
-        let registry = surroundings.schedulers();
+        let registry = environment.schedulers();
         for condition in &search.objective.conditions {
             let Limit::Under { scheduler, .. } = &condition.limit else { continue };
             let refuse = |problem: String| Err(asked.refuse(Field::Objective, &search.objective, problem));

@@ -13,9 +13,9 @@ use super::rounds::{self, KEPT, SEEDS_MAX, Step};
 use super::space::Space;
 use super::standing::{Judge, Ranked};
 use super::{Search, effects, sample};
+use crate::environment::CallerEnvironment;
 use crate::error::Field;
 use crate::repeats;
-use crate::surroundings::Surroundings;
 
 /// Searches. Runs that were `known` from an earlier call are not made again; the same search finds the same, however many threads
 /// it has and wherever it was taken up.
@@ -24,14 +24,14 @@ use crate::surroundings::Surroundings;
 /// What is wrong with the search, and if it was ended.
 pub fn tune(
     search: &Search,
-    surroundings: &dyn Surroundings,
+    environment: &dyn CallerEnvironment,
     known: Vec<TuneRun>,
     observe: &dyn Observe,
 ) -> Result<Tuning, TuneError> {
-    let prepared = Prepared::of(search, surroundings)?;
-    let evaluator = Evaluator::new(&prepared.comparison, surroundings)?;
+    let prepared = Prepared::of(search, environment)?;
+    let evaluator = Evaluator::new(&prepared.comparison, environment)?;
     observe.begins(evaluator.canceller());
-    search_by(search, &prepared, &evaluator, surroundings, &evaluator, known, observe)
+    search_by(search, &prepared, &evaluator, environment, &evaluator, known, observe)
 }
 
 /// The same with figures from elsewhere, for settings of the search's load and place.
@@ -40,26 +40,26 @@ pub fn tune(
 /// As [`tune`].
 pub fn tune_by(
     search: &Search,
-    surroundings: &dyn Surroundings,
+    environment: &dyn CallerEnvironment,
     evaluate: &dyn Evaluate,
     known: Vec<TuneRun>,
     observe: &dyn Observe,
 ) -> Result<Tuning, TuneError> {
-    let prepared = Prepared::of(search, surroundings)?;
-    let evaluator = Evaluator::new(&prepared.comparison, surroundings)?;
-    search_by(search, &prepared, &evaluator, surroundings, evaluate, known, observe)
+    let prepared = Prepared::of(search, environment)?;
+    let evaluator = Evaluator::new(&prepared.comparison, environment)?;
+    search_by(search, &prepared, &evaluator, environment, evaluate, known, observe)
 }
 
 fn search_by(
     search: &Search,
     prepared: &Prepared,
     evaluator: &Evaluator<'_>,
-    surroundings: &dyn Surroundings,
+    environment: &dyn CallerEnvironment,
     evaluate: &dyn Evaluate,
     known: Vec<TuneRun>,
     observe: &dyn Observe,
 ) -> Result<Tuning, TuneError> {
-    let space = Space::of(search, prepared, evaluator, surroundings)?;
+    let space = Space::of(search, prepared, evaluator, environment)?;
     let steps = rounds::planned(search, evaluator, &space, prepared.fixed.len())?;
     let figures = search.objective.figures().into_iter().cloned().collect();
     let mut race = Race {

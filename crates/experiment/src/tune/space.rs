@@ -8,10 +8,10 @@ use super::evaluate::Evaluator;
 use super::ladder;
 use super::prepared::Prepared;
 use crate::comparison::{Comparison, Vary};
+use crate::environment::CallerEnvironment;
 use crate::error::{About as _, Error, Field};
 use crate::plan::Plan;
 use crate::schedulers::queue_under;
-use crate::surroundings::Surroundings;
 use crate::tunables;
 
 /// Numbers in documents that every reader of JSON knows end here.
@@ -34,7 +34,7 @@ impl Space {
         search: &Search,
         prepared: &Prepared,
         evaluator: &Evaluator<'_>,
-        surroundings: &dyn Surroundings,
+        environment: &dyn CallerEnvironment,
     ) -> Result<Space, Error> {
         let setup = &evaluator.plan.setups[0];
         let mut named: Vec<Knob> = Vec::new();
@@ -45,7 +45,7 @@ impl Space {
                 let problem = format!("{before} was already given (expected each knob once)");
                 return Err(evaluator.plan.asked.refuse(Field::Vary, knob, problem));
             }
-            named.extend(values(search, knob, evaluator, surroundings)?);
+            named.extend(values(search, knob, evaluator, environment)?);
         }
         let mut branches = Vec::new();
         for scheduler in prepared.over.iter().map(String::as_str) {
@@ -85,7 +85,7 @@ fn values(
     search: &Search,
     knob: &Vary,
     evaluator: &Evaluator<'_>,
-    surroundings: &dyn Surroundings,
+    environment: &dyn CallerEnvironment,
 ) -> Result<Vec<Knob>, Error> {
     let setup = &evaluator.plan.setups[0];
     let is_queue_file = knob.of == Vary::QUEUE;
@@ -110,7 +110,7 @@ fn values(
     // A comparison of these values alone knows which can be, and which is what a scheduler has anyway.
     let vary = vec![Vary { texts, ..knob.clone() }];
     let comparison = Comparison { vary, repeats: 1, ..search.comparison.clone() };
-    let plan = Plan::of(&comparison, surroundings)?;
+    let plan = Plan::of(&comparison, environment)?;
     let mut knobs: Vec<Knob> = Vec::new();
     // One of the guests' is varied over every scheduler of the host.
     let is_of_host = |scheduler: &str| is_queue_file || scheduler == knob.of;

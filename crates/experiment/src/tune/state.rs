@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::Search;
 use super::evaluate::Evaluator;
+use crate::environment::CallerEnvironment;
 use crate::error::{About as _, Error, Field};
-use crate::surroundings::Surroundings;
 use crate::sweep::VERSION;
 
 /// What [`State::format`] is written as.
@@ -32,8 +32,8 @@ impl State {
     ///
     /// # Errors
     /// What is wrong with the search's comparison.
-    pub fn of(search: &Search, surroundings: &dyn Surroundings) -> Result<State, Error> {
-        let evaluator = Evaluator::new(&search.comparison, surroundings)?;
+    pub fn of(search: &Search, environment: &dyn CallerEnvironment) -> Result<State, Error> {
+        let evaluator = Evaluator::new(&search.comparison, environment)?;
         let setup = evaluator.plan.setups[0].summary()?;
         let state = State {
             format: FORMAT.to_owned(),

@@ -11,14 +11,14 @@ use super::prepared::Prepared;
 use super::space::Space;
 use super::standing::Judge;
 use crate::comparison::Comparison;
+use crate::environment::{Asked, CallerEnvironment};
 use crate::error::{Error, Field};
 use crate::repeats::{self, REPEATS_MAX};
-use crate::surroundings::{Asked, Surroundings};
 
 /// What there is to try, and how it is judged.
 pub struct Trials<'a> {
     search: &'a Search,
-    surroundings: &'a dyn Surroundings,
+    environment: &'a dyn CallerEnvironment,
     prepared: Prepared,
     knobs: Vec<Knob>,
 }
@@ -28,12 +28,12 @@ impl<'a> Trials<'a> {
     ///
     /// # Errors
     /// The first thing that cannot be.
-    pub fn of(search: &'a Search, surroundings: &'a dyn Surroundings) -> Result<Self, Error> {
-        let prepared = Prepared::of(search, surroundings)?;
-        let evaluator = Evaluator::new(&prepared.comparison, surroundings)?;
-        let space = Space::of(search, &prepared, &evaluator, surroundings)?;
+    pub fn of(search: &'a Search, environment: &'a dyn CallerEnvironment) -> Result<Self, Error> {
+        let prepared = Prepared::of(search, environment)?;
+        let evaluator = Evaluator::new(&prepared.comparison, environment)?;
+        let space = Space::of(search, &prepared, &evaluator, environment)?;
         let knobs = space.branches.into_iter().flat_map(|branch| branch.knobs).collect();
-        Ok(Trials { search, surroundings, prepared, knobs })
+        Ok(Trials { search, environment, prepared, knobs })
     }
 
     /// The schedulers that are searched.
@@ -59,7 +59,7 @@ impl<'a> Trials<'a> {
     /// # Errors
     /// If what was read has changed since.
     pub fn evaluator(&self) -> Result<Evaluator<'_>, Error> {
-        Evaluator::new(&self.prepared.comparison, self.surroundings)
+        Evaluator::new(&self.prepared.comparison, self.environment)
     }
 
     /// How a setting stands in whole runs, with the first so many seeds of the search's. Whoever observes is told all runs that this
@@ -76,7 +76,7 @@ impl<'a> Trials<'a> {
         observe: &dyn Observe,
     ) -> Result<Standing, TuneError> {
         let objective = &self.search.objective;
-        let asked = Asked { comparison: &self.prepared.comparison, surroundings: self.surroundings };
+        let asked = Asked { comparison: &self.prepared.comparison, environment: self.environment };
         if !(1..=REPEATS_MAX).contains(&seeds) {
             return Err(asked.refuse(Field::Repeats, seeds, format!("expected 1 to {REPEATS_MAX}")).into());
         }

@@ -41,13 +41,13 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
-    let surroundings = CommandLine::default();
+    let environment = CommandLine::default();
     if arguments.before == Path::new("-") && arguments.after == Path::new("-") {
         bail!("-: standard input can be read once (expected two files, or one and -)");
     }
-    let before = stored::document(&surroundings, &arguments.before)?;
-    let after = stored::document(&surroundings, &arguments.after)?;
-    arguments.output.iter().try_for_each(|file| surroundings.spare(file))?;
+    let before = stored::document(&environment, &arguments.before)?;
+    let after = stored::document(&environment, &arguments.after)?;
+    arguments.output.iter().try_for_each(|file| environment.spare(file))?;
     let output = Output::open(arguments.output.as_deref())?;
     let diff = Diff::of(&before, &after);
     let text = match arguments.format {

@@ -33,9 +33,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
-    let surroundings = CommandLine::default();
-    let stored = stored::any(&surroundings, &arguments.results)?;
-    arguments.output.iter().try_for_each(|file| surroundings.spare(file))?;
+    let environment = CommandLine::default();
+    let stored = stored::any(&environment, &arguments.results)?;
+    arguments.output.iter().try_for_each(|file| environment.spare(file))?;
     let output = Output::open(arguments.output.as_deref())?;
     output.write(match &stored {
         Stored::Results(document) => page(document)?,

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use hoistway_calibrate::fit::{EVALUATIONS_MAX, FitError, FitPlan, fit, from_csv, from_fio_json};
 use hoistway_device::{Preset, PresetFile};
-use hoistway_experiment::Surroundings as _;
+use hoistway_experiment::CallerEnvironment as _;
 use hoistway_sim::Host;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -58,8 +58,8 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     let file = arguments.measurements.display().to_string();
-    let surroundings = CommandLine::default();
-    let read = |path: &Path| Ok(String::from_utf8(surroundings.read(path)?)?);
+    let environment = CommandLine::default();
+    let read = |path: &Path| Ok(String::from_utf8(environment.read(path)?)?);
     let text = read(&arguments.measurements)
         .with_context(|| format!("{file}: cannot be read (expected a CSV file, or fio's JSON)"))?;
     let is_json = text.trim_start().starts_with('{');
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
         evaluations: arguments.evaluations,
         name: arguments.output.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
     };
-    surroundings.spare(&arguments.output)?;
+    environment.spare(&arguments.output)?;
     let output = Output::open(Some(&arguments.output))?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);

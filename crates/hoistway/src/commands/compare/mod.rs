@@ -37,12 +37,12 @@ pub(crate) fn run_load(arguments: &Arguments, load: Load) -> Result<Ending> {
 }
 
 fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
-    let surroundings = CommandLine::default();
-    let plan = Plan::of(&comparison, &surroundings)?;
+    let environment = CommandLine::default();
+    let plan = Plan::of(&comparison, &environment)?;
     [&arguments.run.output, &arguments.trace, &arguments.report]
         .into_iter()
         .flatten()
-        .try_for_each(|file| surroundings.spare(file))?;
+        .try_for_each(|file| environment.spare(file))?;
     arguments.format.check(plan.run_count())?;
     arguments.advice.as_ref().map_or(Ok(()), |_| arguments.format.check_advice())?;
     different(&[("--report", &arguments.report), ("--trace", &arguments.trace)])?;

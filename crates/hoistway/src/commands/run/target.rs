@@ -34,7 +34,7 @@ pub(crate) enum Target {
 
 impl Target {
     /// Reads `--target`.
-    pub(crate) fn parse(text: &str, surroundings: &CommandLine) -> Result<Target> {
+    pub(crate) fn parse(text: &str, environment: &CommandLine) -> Result<Target> {
         let Some((kind, rest)) = text.split_once(':') else { bail!("--target {text}: {EXPECTED}") };
         let path = || {
             if rest.is_empty() {
@@ -52,7 +52,7 @@ impl Target {
             "null" if rest.is_empty() => Target::Null(NULL_BYTES),
             "null" => Target::Null(bytes()?),
             "sim" => {
-                let preset = hoistway_experiment::preset(&rest.into(), surroundings);
+                let preset = hoistway_experiment::preset(&rest.into(), environment);
                 Target::Simulated(Box::new(preset.with_context(|| format!("--target {text}"))?))
             }
             _ => bail!("--target {text}: {EXPECTED}"),

@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
-use hoistway_experiment::{Surroundings as _, nearest};
+use hoistway_experiment::{CallerEnvironment as _, nearest};
 use hoistway_serve::ExportSpec;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

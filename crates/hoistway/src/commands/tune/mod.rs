@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use anyhow::{Context as _, Result, bail};
 use hoistway_answer::tuning::{Budget, TuneRun, Tuning};
 use hoistway_experiment::tune::{BUDGET_RUNS, Cancel, Observe, Search, State, TuneError, tune};
-use hoistway_experiment::{Comparison, Devices, Field, Surroundings, Vary};
+use hoistway_experiment::{CallerEnvironment, Comparison, Devices, Field, Vary};
 use hoistway_fio::LogSource;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -26,11 +26,11 @@ use hoistway_terminal::printable;
 pub(crate) use self::arguments::Arguments;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
-    let surroundings = Surrounded::default();
+    let environment = Surrounded::default();
     let search = search(arguments)?;
-    let fresh = State::of(&search, &surroundings)?;
+    let fresh = State::of(&search, &environment)?;
     let files = [&arguments.run.output, &arguments.state, &arguments.report];
-    files.into_iter().flatten().try_for_each(|file| surroundings.0.spare(file))?;
+    files.into_iter().flatten().try_for_each(|file| environment.0.spare(file))?;
     let files = [("--state", &arguments.state), ("--report", &arguments.report)];
     different(&files)?;
     let output = Output::open(arguments.run.output.as_deref())?;
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         kept: Mutex::new(Kept { file: state, failure: None, runs: 0 }),
         bar: bar(),
     };
-    let found = tune(&search, &surroundings, known, &observer);
+    let found = tune(&search, &environment, known, &observer);
     if let Some(bar) = &observer.bar {
         bar.finish_and_clear();
     }
@@ -184,7 +184,7 @@ impl Observe for Observer<'_> {
 #[derive(Default)]
 struct Surrounded(CommandLine);
 
-impl Surroundings for Surrounded {
+impl CallerEnvironment for Surrounded {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.0.read(path)
     }

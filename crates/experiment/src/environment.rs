@@ -13,7 +13,7 @@ use crate::comparison::{Comparison, Profile};
 use crate::error::{Error, Fault, Field};
 
 /// Whoever wants a comparison.
-pub trait Surroundings: Sync {
+pub trait CallerEnvironment: Sync {
     /// The content of a file that the comparison or its job file names. By default there are none.
     ///
     /// # Errors
@@ -48,17 +48,17 @@ pub trait Surroundings: Sync {
     }
 }
 
-/// Surroundings without files and environment.
+/// CallerEnvironment without files and environment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alone;
 
-impl Surroundings for Alone {}
+impl CallerEnvironment for Alone {}
 
 /// What is asked for, and by whom.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) comparison: &'a Comparison,
-    pub(crate) surroundings: &'a dyn Surroundings,
+    pub(crate) environment: &'a dyn CallerEnvironment,
 }
 
 impl fmt::Debug for Asked<'_> {
@@ -69,7 +69,7 @@ impl fmt::Debug for Asked<'_> {
 
 impl Asked<'_> {
     pub(crate) fn name(&self, field: Field) -> String {
-        self.surroundings.name(field)
+        self.environment.name(field)
     }
 
     /// A field with a value of it, as the beginning of a sentence about it.
@@ -83,7 +83,7 @@ impl Asked<'_> {
     }
 }
 
-impl dyn Surroundings + '_ {
+impl dyn CallerEnvironment + '_ {
     /// The text of a file. `expected` names, for errors, what it should be.
     pub(crate) fn text(&self, path: &Path, expected: &str) -> Result<String, String> {
         let name = path.display();
