@@ -8,7 +8,7 @@ use hoistway_load::{Load, Process};
 use hoistway_sim::QueueSettings;
 
 use crate::comparison::Comparison;
-use crate::environment::Asked;
+use crate::environment::Options;
 use crate::error::Field;
 
 /// Options of a job that ask a scheduler for something.
@@ -71,23 +71,29 @@ const ASKS: [Ask; 4] = [
 ];
 
 /// A notice for each option that some of the schedulers ignore, wholly or in part.
-pub(crate) fn notices(asked: &Asked<'_>, workload: &Load, schedulers: &[String], queue: &QueueSettings) -> Vec<String> {
-    let ignored = ASKS.iter().filter_map(|ask| notice(asked, ask, workload, schedulers, queue));
-    ignored.chain(of_the_page_cache(asked, workload)).collect()
+pub(crate) fn notices(
+    options: &Options<'_>,
+    workload: &Load,
+    schedulers: &[String],
+    queue: &QueueSettings,
+) -> Vec<String> {
+    let ignored = ASKS.iter().filter_map(|ask| notice(options, ask, workload, schedulers, queue));
+    ignored.chain(of_the_page_cache(options, workload)).collect()
 }
 
 /// A notice if something is asked of a page cache that nobody uses.
-fn of_the_page_cache(asked: &Asked<'_>, workload: &Load) -> Option<String> {
-    let Comparison { memory_bytes, journal, .. } = asked.comparison;
+fn of_the_page_cache(options: &Options<'_>, workload: &Load) -> Option<String> {
+    let Comparison { memory_bytes, journal, .. } = options.comparison;
     let fields = [(Field::MemoryBytes, memory_bytes.is_some()), (Field::Journal, *journal)];
-    let given: Vec<_> = fields.iter().filter(|(_, is_given)| *is_given).map(|(field, _)| asked.name(*field)).collect();
+    let given: Vec<_> =
+        fields.iter().filter(|(_, is_given)| *is_given).map(|(field, _)| options.name(*field)).collect();
     let is_used = workload.processes.iter().any(|process| !process.caching.direct);
     (!given.is_empty() && !is_used)
         .then(|| format!("{}: no effect without the page cache, and all I/O of this load is direct.", given.join(", ")))
 }
 
 fn notice(
-    asked: &Asked<'_>,
+    options: &Options<'_>,
     ask: &Ask,
     workload: &Load,
     schedulers: &[String],
@@ -112,7 +118,7 @@ fn notice(
         let why = match effect {
             Effect::Full => continue,
             Effect::Part(why) | Effect::No(why) => why,
-            Effect::Only(field, why) => format!("only {} {why}", asked.name(field)),
+            Effect::Only(field, why) => format!("only {} {why}", options.name(field)),
         };
         if !why.is_empty() && !parts.contains(&why) {
             parts.push(why);
@@ -139,8 +145,8 @@ mod tests {
     fn told(options: &str, kernel: Kernel) -> Vec<String> {
         let text = format!("[a]\nfilename=/dev/sda\ndirect=1\n{options}\n[b]\nfilename=/dev/sda\ndirect=1\n");
         let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
-        let asked = Asked { comparison: &Comparison::default(), environment: &Alone };
-        notices(&asked, &workload, &ALL_SCHEDULERS.map(str::to_owned), &QueueSettings::new(kernel, 1))
+        let options = Options { comparison: &Comparison::default(), environment: &Alone };
+        notices(&options, &workload, &ALL_SCHEDULERS.map(str::to_owned), &QueueSettings::new(kernel, 1))
     }
 
     #[test]
@@ -174,8 +180,8 @@ mod tests {
         let told = |comparison: Comparison, direct: bool| {
             let text = format!("[a]\nfilename=/dev/sda\nioengine=psync\ndirect={}\n", u8::from(direct));
             let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
-            let asked = Asked { comparison: &comparison, environment: &Alone };
-            of_the_page_cache(&asked, &workload)
+            let options = Options { comparison: &comparison, environment: &Alone };
+            of_the_page_cache(&options, &workload)
         };
         let both = Comparison { memory_bytes: Some(1 << 30), journal: true, ..Comparison::default() };
         let text = "`memory_bytes`, `journal`: no effect without the page cache, and all I/O of this load is direct.";

@@ -56,18 +56,18 @@ impl CallerEnvironment for Alone {}
 
 /// What is asked for, and by whom.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct Options<'a> {
     pub(crate) comparison: &'a Comparison,
     pub(crate) environment: &'a dyn CallerEnvironment,
 }
 
-impl fmt::Debug for Asked<'_> {
+impl fmt::Debug for Options<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.comparison.fmt(f)
     }
 }
 
-impl Asked<'_> {
+impl Options<'_> {
     pub(crate) fn name(&self, field: Field) -> String {
         self.environment.name(field)
     }

@@ -25,7 +25,6 @@
 //! field or two each), `effects`, `joined` and `calibrated` (what must be said of it), `run` (with `locks`) and `trace` (seen through `watch` and observers, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
 
 mod alike;
-mod asked_kernel;
 mod calibrated;
 mod comparison;
 mod contexts;
@@ -41,6 +40,7 @@ mod host;
 mod io_max;
 mod io_prio_class;
 mod joined;
+mod kernel_option;
 mod load;
 mod locks;
 pub mod nearest;
@@ -64,11 +64,11 @@ mod variants;
 mod watch;
 mod writes;
 
-pub use asked_kernel::AskedKernel;
 pub use comparison::{CgroupFile, Comparison, Devices, Guests, Load, Profile, QueueFile, Tunable, Vary, Write};
 pub use devices::preset;
 pub use environment::{Alone, CallerEnvironment};
 pub use error::{Error, Field, Place};
+pub use kernel_option::KernelOption;
 pub use plan::Plan;
 pub use repeats::seeds;
 pub use trace::TraceError;

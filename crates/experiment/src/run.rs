@@ -77,7 +77,7 @@ impl Plan<'_> {
         watch: &dyn Watch,
         observer: Option<&mut dyn Observer>,
     ) -> Result<Outcome, Error> {
-        let mut recorder = (self.asked.comparison.excerpts && planned.repeat == 0).then(Recorder::new);
+        let mut recorder = (self.options.comparison.excerpts && planned.repeat == 0).then(Recorder::new);
         let mut observers: Vec<&mut dyn Observer> =
             recorder.as_mut().map(|recorder| recorder as _).into_iter().chain(observer.map(|one| one as _)).collect();
         let mut outcome = self.one(planned, control, watch, &mut observers)?;

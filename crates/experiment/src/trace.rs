@@ -38,7 +38,7 @@ impl Plan<'_> {
     ) -> Result<(ResultsDocument, W), TraceError> {
         if self.setups.len() > 1 {
             let problem = "a trace covers one kernel, one host and one set of devices (expected one of each)";
-            return Err(self.asked.refuse(Field::Kernels, self.setups.len(), problem).into());
+            return Err(self.options.refuse(Field::Kernels, self.setups.len(), problem).into());
         }
         let begin = watch.seconds();
         let mut writer = Writer::new(sink, &self.header())?;
@@ -81,7 +81,7 @@ impl Plan<'_> {
             devices: self.devices(0),
             kernel: setup.queue.kernel.to_string(),
             cpus: u32::from(setup.queue.cpus),
-            seed: self.asked.comparison.seed,
+            seed: self.options.comparison.seed,
             runs: runs.collect(),
             processes: self.processes(0),
         }

@@ -7,22 +7,22 @@ use hoistway_blk::{
 use hoistway_legacy::AnyQueue;
 use hoistway_sim::{Fate, Write};
 
-use crate::environment::Asked;
+use crate::environment::Options;
 use crate::error::{About as _, Error, Field};
 use crate::schedulers::queue_under;
 use crate::tunables;
 
 /// The writes, in the order of time, to queues that begin with one of these schedulers.
-pub(crate) fn ordered(asked: &Asked<'_>, known: &Registry, schedulers: &[String]) -> Result<Vec<Write>, Error> {
+pub(crate) fn ordered(options: &Options<'_>, known: &Registry, schedulers: &[String]) -> Result<Vec<Write>, Error> {
     let mut writes = Vec::new();
-    for write in &asked.comparison.writes {
+    for write in &options.comparison.writes {
         let write = Write {
             at: Nanos(write.at_ns),
             only_under: write.under.clone(),
             file: write.file.clone(),
             text: write.text.clone(),
         };
-        let refuse = |problem: String| Err(asked.refuse(Field::Writes, told(&write), problem));
+        let refuse = |problem: String| Err(options.refuse(Field::Writes, told(&write), problem));
         if let Some(unknown) = write.only_under.as_ref().filter(|name| known.find(name).is_none()) {
             let known = known.names().join(", ");
             return refuse(format!("unknown scheduler \"{unknown}\" (expected one of {known})"));
@@ -39,7 +39,7 @@ pub(crate) fn ordered(asked: &Asked<'_>, known: &Registry, schedulers: &[String]
     match writes.iter().find(is_in_vain) {
         Some(write) => {
             let in_charge = in_charge.join(", ");
-            Err(asked.refuse(Field::Writes, told(write), format!("never active (expected one of {in_charge})")))
+            Err(options.refuse(Field::Writes, told(write), format!("never active (expected one of {in_charge})")))
         }
         None => Ok(writes),
     }
@@ -51,12 +51,12 @@ pub(crate) fn switched_to(writes: &[Write]) -> impl Iterator<Item = &str> {
 }
 
 /// Nothing is written after the end of the load, if that is known.
-pub(crate) fn check_times(asked: &Asked<'_>, writes: &[Write], end_ns: Option<u64>) -> Result<(), Error> {
+pub(crate) fn check_times(options: &Options<'_>, writes: &[Write], end_ns: Option<u64>) -> Result<(), Error> {
     let late = end_ns.and_then(|end| Some((end, writes.iter().find(|write| write.at.0 >= end)?)));
     match late {
         Some((end, write)) => {
             let problem = format!("the load ends after {} (expected an earlier time)", Nanos(end));
-            Err(asked.refuse(Field::Writes, told(write), problem))
+            Err(options.refuse(Field::Writes, told(write), problem))
         }
         None => Ok(()),
     }
@@ -73,8 +73,8 @@ pub(crate) fn told(Write { at, only_under, file, text }: &Write) -> String {
 
 /// Notices of the writes that were not done, or not in all runs, since the load had ended or another scheduler was in charge.
 /// `fates` are those of each run, by its label.
-pub(crate) fn not_done(asked: &Asked<'_>, writes: &[Write], fates: &[(&str, &[Fate])]) -> Vec<String> {
-    let name = asked.name(Field::Writes);
+pub(crate) fn not_done(options: &Options<'_>, writes: &[Write], fates: &[(&str, &[Fate])]) -> Vec<String> {
+    let name = options.name(Field::Writes);
     let notice = |(place, write): (usize, &Write)| {
         let labels = |wanted: Fate| {
             let mut labels: Vec<&str> =
@@ -99,7 +99,7 @@ pub(crate) fn not_done(asked: &Asked<'_>, writes: &[Write], fates: &[(&str, &[Fa
 
 /// Tries the writes one after the other on a queue of each scheduler, so that a mistake is told at once.
 pub(crate) fn try_out(
-    asked: &Asked<'_>,
+    options: &Options<'_>,
     writes: &[Write],
     config: &QueueConfig,
     schedulers: &[String],
@@ -113,7 +113,7 @@ pub(crate) fn try_out(
                 Err(AttributeError::Invalid) if write.file == "scheduler" => {
                     let possible = front.attribute("scheduler").about(Field::Writes)?.replace(['[', ']'], "");
                     let possible = possible.split_whitespace().collect::<Vec<_>>().join(", ");
-                    let others = asked.name(Field::Schedulers);
+                    let others = options.name(Field::Schedulers);
                     format!("{scheduler} cannot be changed to that (expected {possible}; other {others} are possible)")
                 }
                 Err(why) => match write.file.strip_prefix("iosched/") {
@@ -121,7 +121,7 @@ pub(crate) fn try_out(
                     _ => format!("{why} in the run that begins with {scheduler}"),
                 },
             };
-            return Err(asked.refuse(Field::Writes, told(write), problem));
+            return Err(options.refuse(Field::Writes, told(write), problem));
         }
     }
     Ok(())

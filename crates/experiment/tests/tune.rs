@@ -126,13 +126,13 @@ impl Evaluate for Counted<'_> {
 #[derive(Default)]
 struct Impatient {
     after: usize,
-    asked: AtomicUsize,
+    options: AtomicUsize,
     kept: Mutex<Vec<TuneRun>>,
 }
 
 impl Observe for Impatient {
     fn goes_on(&self) -> bool {
-        self.asked.fetch_add(1, Ordering::Relaxed) < self.after
+        self.options.fetch_add(1, Ordering::Relaxed) < self.after
     }
 
     fn ran(&self, runs: &[TuneRun], planned: u64) {

@@ -43,7 +43,7 @@ impl<'a> Evaluator<'a> {
     /// The first thing that cannot be.
     pub fn new(comparison: &'a Comparison, environment: &'a dyn CallerEnvironment) -> Result<Self, Error> {
         let plan = Plan::of(comparison, environment)?;
-        let refuse = |field: Field, value: &str, problem: &str| Err(plan.asked.refuse(field, value, problem));
+        let refuse = |field: Field, value: &str, problem: &str| Err(plan.options.refuse(field, value, problem));
         if plan.setups.len() > 1 {
             let setup = &plan.setups[1];
             let field = [Field::Devices, Field::Hosts, Field::Kernels].into_iter().find(|field| {
@@ -80,9 +80,9 @@ impl<'a> Evaluator<'a> {
     /// # Errors
     /// If the setting cannot be.
     pub fn run(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Run, Error> {
-        let asked = &self.plan.asked;
-        let runtime = load::time(asked, Field::RuntimeNs, runtime_ns.or(asked.comparison.runtime_ns))?;
-        let variant = self.plan.setups[0].with(asked, setting)?;
+        let options = &self.plan.options;
+        let runtime = load::time(options, Field::RuntimeNs, runtime_ns.or(options.comparison.runtime_ns))?;
+        let variant = self.plan.setups[0].with(options, setting)?;
         let planned = Planned::of(0, variant, seed, 0, runtime);
         let outcome = self.plan.one(&planned, &self.control, &Unwatched, &mut [])?;
         Ok(outcome.run)
@@ -109,7 +109,7 @@ impl<'a> Evaluator<'a> {
 
     /// Virtual time of a run, if every process is bounded by time.
     pub fn expected_ns(&self, runtime_ns: Option<u64>) -> Option<u64> {
-        let runtime = runtime_ns.or(self.plan.asked.comparison.runtime_ns).map(Nanos);
+        let runtime = runtime_ns.or(self.plan.options.comparison.runtime_ns).map(Nanos);
         load::expected_ns(&self.plan.setups[0].workload, runtime)
     }
 
@@ -121,9 +121,9 @@ impl<'a> Evaluator<'a> {
             processes.iter().all(|process| process.schedule.start_delay.0 == 0 && process.schedule.phase == 0);
         let of = |process: &hoistway_load::Process| process.schedule.runtime.map(|runtime| runtime.0);
         let all: Option<Vec<u64>> = processes.iter().map(of).collect();
-        let wanted = self.plan.asked.comparison.runtime_ns;
+        let wanted = self.plan.options.comparison.runtime_ns;
         // What is written meanwhile is written at its time.
-        let is_untouched = self.plan.asked.comparison.writes.is_empty();
+        let is_untouched = self.plan.options.comparison.writes.is_empty();
         wanted.or_else(|| all?.into_iter().max()).filter(|_| is_even && is_untouched)
     }
 }

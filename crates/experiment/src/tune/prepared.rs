@@ -28,14 +28,14 @@ impl Prepared {
         let evaluator = Evaluator::new(&search.comparison, environment)?;
         check_jobs(&search.objective, &evaluator)?;
         check_writes(search, &evaluator)?;
-        let asked = &evaluator.plan.asked;
+        let options = &evaluator.plan.options;
         let over: Vec<String> = evaluator.schedulers().map(str::to_owned).collect();
         let default = evaluator.plan.setups[0].default_scheduler().map(str::to_owned);
         let mut fixed = vec![Setting::untouched(default.as_deref().unwrap_or(&over[0]))];
         let registry = environment.schedulers();
         for condition in &search.objective.conditions {
             let Limit::Under { scheduler, .. } = &condition.limit else { continue };
-            let refuse = |problem: String| Err(asked.refuse(Field::Objective, &search.objective, problem));
+            let refuse = |problem: String| Err(options.refuse(Field::Objective, &search.objective, problem));
             let name = match (&**scheduler, &default) {
                 ("default", Some(default)) => default,
                 ("default", None) => {
@@ -72,7 +72,7 @@ fn check_writes(search: &Search, evaluator: &Evaluator<'_>) -> Result<(), Error>
         Some(write) => {
             let problem = "the search sets this file itself (expected a file of queue/ that is not searched)";
             let told = format!("{}:{}={}", Nanos(write.at_ns), write.file, write.text);
-            Err(evaluator.plan.asked.refuse(Field::Writes, told, problem))
+            Err(evaluator.plan.options.refuse(Field::Writes, told, problem))
         }
         None => Ok(()),
     }
@@ -91,7 +91,7 @@ fn check_jobs(objective: &Objective, evaluator: &Evaluator<'_>) -> Result<(), Er
             let hint = nearest::hint(&figure.job, jobs.iter().copied());
             let problem =
                 format!("{figure}: there is no job \"{}\" ({hint}expected one of {})", figure.job, jobs.join(", "));
-            Err(evaluator.plan.asked.refuse(Field::Objective, objective, problem))
+            Err(evaluator.plan.options.refuse(Field::Objective, objective, problem))
         }
         None => Ok(()),
     }

@@ -200,7 +200,7 @@ impl Race<'_> {
                 there.keys().map(|name| format!("{}:{}", quoted(&name.job), name.operation.name())).collect();
             known.dedup();
             let problem = format!("{figure}: no such I/O happened (expected one of {})", known.join(", "));
-            return Err(self.evaluator.plan.asked.refuse(Field::Objective, &self.search.objective, problem).into());
+            return Err(self.evaluator.plan.options.refuse(Field::Objective, &self.search.objective, problem).into());
         }
         Ok(())
     }

@@ -41,9 +41,9 @@ impl Space {
         for (place, knob) in search.knobs.iter().enumerate() {
             let is_same = |other: &&Vary| other.of == knob.of && other.name == knob.name;
             if let Some(before) = search.knobs[..place].iter().find(is_same) {
-                let before = evaluator.plan.asked.given(Field::Vary, before);
+                let before = evaluator.plan.options.given(Field::Vary, before);
                 let problem = format!("{before} was already given (expected each knob once)");
-                return Err(evaluator.plan.asked.refuse(Field::Vary, knob, problem));
+                return Err(evaluator.plan.options.refuse(Field::Vary, knob, problem));
             }
             named.extend(values(search, knob, evaluator, environment)?);
         }
@@ -100,7 +100,7 @@ fn values(
                 let queue = queue_under(&knob.of, &setup.config).about(Field::Schedulers)?;
                 if !queue.tunables().iter().any(|tunable| tunable.name == knob.name) {
                     let (told, problem) = (format!("{}.{}", knob.of, knob.name), tunables::unknown(&queue, &knob.name));
-                    return Err(evaluator.plan.asked.refuse(Field::Vary, told, problem));
+                    return Err(evaluator.plan.options.refuse(Field::Vary, told, problem));
                 }
                 // Whether it can be varied at all is told below.
                 texts = vec!["0".to_owned()];

@@ -11,7 +11,7 @@ use super::prepared::Prepared;
 use super::space::Space;
 use super::standing::Judge;
 use crate::comparison::Comparison;
-use crate::environment::{Asked, CallerEnvironment};
+use crate::environment::{CallerEnvironment, Options};
 use crate::error::{Error, Field};
 use crate::repeats::{self, REPEATS_MAX};
 
@@ -76,9 +76,9 @@ impl<'a> Trials<'a> {
         observe: &dyn Observe,
     ) -> Result<Standing, TuneError> {
         let objective = &self.search.objective;
-        let asked = Asked { comparison: &self.prepared.comparison, environment: self.environment };
+        let options = Options { comparison: &self.prepared.comparison, environment: self.environment };
         if !(1..=REPEATS_MAX).contains(&seeds) {
-            return Err(asked.refuse(Field::Repeats, seeds, format!("expected 1 to {REPEATS_MAX}")).into());
+            return Err(options.refuse(Field::Repeats, seeds, format!("expected 1 to {REPEATS_MAX}")).into());
         }
         let figures = objective.figures().into_iter().cloned().collect();
         let mut ledger = Ledger::new(evaluate, observe, figures, known);
@@ -100,7 +100,7 @@ impl<'a> Trials<'a> {
         match objective.figures().into_iter().find(|figure| !standing.figures.contains_key(figure)) {
             Some(figure) => {
                 let problem = format!("{figure}: no such I/O happened under {setting}");
-                Err(asked.refuse(Field::Objective, objective, problem).into())
+                Err(options.refuse(Field::Objective, objective, problem).into())
             }
             None => Ok(standing),
         }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use hoistway_blk::Kernel;
-use hoistway_experiment::AskedKernel;
+use hoistway_experiment::KernelOption;
 use hoistway_experiment::facts;
 use hoistway_experiment::texts::{SchedulerText, Texts};
 use hoistway_legacy::all_schedulers;
@@ -24,7 +24,7 @@ use hoistway_terminal::output::{Format, Output};
 pub(crate) struct Arguments {
     /// List only the schedulers of this kernel: any release from 4.4 on (6.18, 6.12.107), or the output of uname -r.
     #[arg(long, value_name = "VERSION")]
-    kernel: Option<AskedKernel>,
+    kernel: Option<KernelOption>,
     /// The output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let text = match arguments.format {
         Format::Json => {
             let schedulers: Vec<Value> = listed.iter().map(|text| described(text, wanted)).collect();
-            let kernel = arguments.kernel.as_ref().map(AskedKernel::to_string);
+            let kernel = arguments.kernel.as_ref().map(KernelOption::to_string);
             let document = json!({"format": "hoistway-schedulers/1", "kernel": kernel, "schedulers": schedulers});
             serde_json::to_string_pretty(&document)? + "\n"
         }
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
                 text += &hanging(&format!("Default for: {}.", scheduler.default_for), width, 2, 4);
             }
             text.push('\n');
-            if let Some(notice) = arguments.kernel.as_ref().and_then(AskedKernel::notice) {
+            if let Some(notice) = arguments.kernel.as_ref().and_then(KernelOption::notice) {
                 text += &wrapped(&notice, width, 0);
             }
             if let (Some(kernel), false) = (&arguments.kernel, missing.is_empty()) {

@@ -6,7 +6,7 @@ use clap::Args;
 use hoistway_answer::Threshold;
 use hoistway_blk::Kernel;
 use hoistway_experiment::limits::REPEATS_MAX;
-use hoistway_experiment::{AskedKernel, scenarios};
+use hoistway_experiment::{KernelOption, scenarios};
 
 use super::format::Format;
 use crate::commands::options::{PlaceOptions, RunOptions};
@@ -70,8 +70,8 @@ pub(crate) struct Arguments {
     pub(super) vary: Vec<String>,
     /// The kernel whose block layer is simulated: any release from 4.4 on (6.18, 6.12.107), or the output of uname -r. Give
     /// a list to compare several.
-    #[arg(long, value_name = "VERSION[,...]", value_delimiter = ',', default_values_t = [AskedKernel::from(Kernel::DEFAULT)])]
-    pub(super) kernel: Vec<AskedKernel>,
+    #[arg(long, value_name = "VERSION[,...]", value_delimiter = ',', default_values_t = [KernelOption::from(Kernel::DEFAULT)])]
+    pub(super) kernel: Vec<KernelOption>,
     /// The host: a built-in profile (desktop, instant, server, vm) or a TOML file. It sets the CPU time of an I/O and the
     /// reaction times of processes and workers. Give a list to compare several. [default: server; with guests vm]
     #[arg(long, value_name = "PROFILE|FILE.toml[,...]", value_delimiter = ',')]

@@ -6,7 +6,7 @@ use clap::Args;
 use hoistway_answer::Objective;
 use hoistway_answer::tuning::Budget;
 use hoistway_blk::Kernel;
-use hoistway_experiment::AskedKernel;
+use hoistway_experiment::KernelOption;
 
 use crate::commands::options::{PlaceOptions, RunOptions, parse_time};
 use hoistway_terminal::output::Format;
@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     pub(super) device: Vec<String>,
     /// The kernel whose block layer is simulated: any release from 4.4 on, or the output of uname -r.
     #[arg(long, value_name = "VERSION", default_value_t = Kernel::DEFAULT.into())]
-    pub(super) kernel: AskedKernel,
+    pub(super) kernel: KernelOption,
     /// The host: a built-in profile (see `hoistway hosts`) or a TOML file. [default: server]
     #[arg(long, value_name = "PROFILE|FILE.toml")]
     pub(super) host: Option<String>,

@@ -7,33 +7,33 @@ use hoistway_blk::{BfqVariant, Generation, Kernel};
 
 /// A release, with the words in which it was asked for: results are named after them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AskedKernel {
+pub struct KernelOption {
     /// The release.
     pub kernel: Kernel,
     words: String,
 }
 
-impl From<Kernel> for AskedKernel {
+impl From<Kernel> for KernelOption {
     fn from(kernel: Kernel) -> Self {
-        AskedKernel { kernel, words: kernel.to_string() }
+        KernelOption { kernel, words: kernel.to_string() }
     }
 }
 
-impl FromStr for AskedKernel {
+impl FromStr for KernelOption {
     type Err = String;
 
     fn from_str(words: &str) -> Result<Self, String> {
-        Ok(AskedKernel { kernel: words.parse()?, words: words.to_owned() })
+        Ok(KernelOption { kernel: words.parse()?, words: words.to_owned() })
     }
 }
 
-impl fmt::Display for AskedKernel {
+impl fmt::Display for KernelOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words)
     }
 }
 
-impl AskedKernel {
+impl KernelOption {
     /// What it is taken for, if it is none of the releases that people name.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn what_a_release_is_taken_for_is_said_unless_it_has_a_name() {
-        let notice = |words: &str| words.parse::<AskedKernel>().unwrap().notice();
+        let notice = |words: &str| words.parse::<KernelOption>().unwrap().notice();
         for kernel in Kernel::EXAMPLES {
             assert_eq!(notice(&kernel.to_string()), None, "{kernel}");
         }
@@ -74,6 +74,6 @@ mod tests {
 
     #[test]
     fn it_is_named_as_it_was_asked_for() {
-        assert_eq!("6.1.0-25-amd64".parse::<AskedKernel>().unwrap().to_string(), "6.1.0-25-amd64");
+        assert_eq!("6.1.0-25-amd64".parse::<KernelOption>().unwrap().to_string(), "6.1.0-25-amd64");
     }
 }
