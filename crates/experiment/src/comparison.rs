@@ -69,7 +69,7 @@ pub struct Comparison {
     pub runtime_ns: Option<u64>,
     /// Replaces the time of every process before measuring begins.
     pub ramp_ns: Option<u64>,
-    /// Runs of each variant, each with a seed of its own that all variants share; fewer if whoever [watches](crate::Watch) has
+    /// Runs of each variant, each with a seed of its own that all variants share; fewer if whoever [watches](crate::RunObserver) has
     /// seen enough.
     pub repeats: u32,
     /// What others are compared with: a scheduler, or the label of a variant. None: the kernel's default, or else the first one.

@@ -1,4 +1,4 @@
-//! What a comparison asks of whoever wants it: this crate reads no files and no environment itself.
+//! What the caller of a comparison provides: this crate reads no files and no environment variables itself.
 
 use std::fmt;
 use std::io;
@@ -12,7 +12,7 @@ use hoistway_legacy::all_schedulers;
 use crate::comparison::{Comparison, Profile};
 use crate::error::{Error, Fault, Field};
 
-/// Whoever wants a comparison.
+/// File access, variables and schedulers that a comparison may use.
 pub trait CallerEnvironment: Sync {
     /// The content of a file that the comparison or its job file names. By default there are none.
     ///
@@ -42,7 +42,7 @@ pub trait CallerEnvironment: Sync {
         all_schedulers()
     }
 
-    /// What a field is called here, in messages and notices.
+    /// The caller's name of a field, for messages and notices.
     fn name(&self, field: Field) -> String {
         field.to_string()
     }
@@ -54,7 +54,7 @@ pub struct Alone;
 
 impl CallerEnvironment for Alone {}
 
-/// What is asked for, and by whom.
+/// The options of a comparison, with the environment that names them.
 #[derive(Clone, Copy)]
 pub(crate) struct Options<'a> {
     pub(crate) comparison: &'a Comparison,

@@ -1,11 +1,11 @@
-//! A kernel as somebody asks for it.
+//! A kernel as an option names it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use hoistway_blk::{BfqVariant, Generation, Kernel};
 
-/// A release, with the words in which it was asked for: results are named after them.
+/// A release, with the words of the option: results are named after them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KernelOption {
     /// The release.
@@ -34,7 +34,7 @@ impl fmt::Display for KernelOption {
 }
 
 impl KernelOption {
-    /// What it is taken for, if it is none of the releases that people name.
+    /// The release that is simulated, if it is not the one that was named.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         let like = example(self.kernel);

@@ -10,19 +10,18 @@
 //!
 //! * What is wrong with a comparison is an [`Error`] that names the [`Field`]; nothing that is asked for makes a run panic.
 //! * Nothing here reads a file, the environment or a clock: what a comparison names is read by its [`CallerEnvironment`], durations
-//!   are told by whoever [`Watch`]es. The schedulers that there are come from the environment, too: those of Linux, and any of
-//!   one's own.
-//! * A [`Plan`] is a comparison that was checked. Its runs can be watched, [cancelled](Controls::cancel), and
+//!   come from its [`RunObserver`]. The schedulers come from the environment, too: those of Linux, and custom ones.
+//! * A [`Plan`] is a comparison that was checked. Its runs can be observed, [cancelled](Controls::cancel), and
 //!   [traced](Plan::traced).
-//! * [`tune`](mod@tune) searches for the setting that is best for a load, and lends its evaluator to whoever searches in another way.
+//! * [`tune`](mod@tune) searches for the best setting for a load; other search algorithms can use its evaluator.
 //! * The same comparison gives the same results, on every machine and however many runs go side by side.
 //!
 //! Comparisons by the thousand are [`sweep`]s, kept in a [`store`]. What there is to compare is here, too: [`scenarios`] (bundled loads with a page each), [`texts`] (what each scheduler and
 //! tunable does) and [`facts`] (defaults and ranges of tunables, asked of the policies themselves).
 //!
-//! The way of a comparison: `comparison` (what is asked for) and `environment` (by whom), `plan` and its `setup`s (with `load`,
+//! The way of a comparison: `comparison` (the options) and `environment` (files and schedulers of the caller), `plan` and its `setup`s (with `load`,
 //! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `variants`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`: a
-//! field or two each), `effects`, `joined` and `calibrated` (what must be said of it), `run` (with `locks`) and `trace` (seen through `watch` and observers, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
+//! field or two each), `effects`, `joined` and `calibrated` (notices about it), `run` (with `locks`) and `trace` (reported to `observer`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
 
 mod alike;
 mod calibrated;
@@ -44,6 +43,7 @@ mod kernel_option;
 mod load;
 mod locks;
 pub mod nearest;
+mod observer;
 mod outcome;
 mod plan;
 mod queue_files;
@@ -61,7 +61,6 @@ mod trace;
 mod tunables;
 pub mod tune;
 mod variants;
-mod watch;
 mod writes;
 
 pub use comparison::{CgroupFile, Comparison, Devices, Guests, Load, Profile, QueueFile, Tunable, Vary, Write};
@@ -69,10 +68,10 @@ pub use devices::preset;
 pub use environment::{Alone, CallerEnvironment};
 pub use error::{Error, Field, Place};
 pub use kernel_option::KernelOption;
+pub use observer::{Controls, Ended, RunObserver, Unobserved};
 pub use plan::Plan;
 pub use repeats::seeds;
 pub use trace::TraceError;
-pub use watch::{Controls, Ended, Unwatched, Watch};
 
 /// What fields of a comparison may be, for whoever reads them from a text.
 pub mod limits {

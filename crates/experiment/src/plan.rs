@@ -12,10 +12,10 @@ use crate::environment::{CallerEnvironment, Options};
 use crate::error::{About as _, Error, Field};
 use crate::kernel_option::KernelOption;
 use crate::load::{self, Load};
+use crate::observer::Controls;
 use crate::repeats::{self, REPEATS_MAX};
 use crate::setup::{Setup, Variant};
 use crate::variants::VARIANTS_MAX;
-use crate::watch::Controls;
 
 /// What is going to run.
 #[derive(Debug)]

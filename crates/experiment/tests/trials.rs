@@ -6,8 +6,8 @@ use std::sync::Mutex;
 
 use hoistway_answer::tuning::{Budget, Setting, TuneRun};
 use hoistway_experiment::sweep::Inputs;
-use hoistway_experiment::tune::{Evaluate as _, Evaluator, Observe, Search, Trials, tune};
-use hoistway_experiment::{Alone, CallerEnvironment, Comparison, Load, Unwatched, Vary};
+use hoistway_experiment::tune::{Evaluate as _, Evaluator, Search, SearchObserver, Trials, tune};
+use hoistway_experiment::{Alone, CallerEnvironment, Comparison, Load, Unobserved, Vary};
 
 const JOB: &str =
     "[r]\nfilename=/dev/sda\nrw=randread\ndirect=1\nioengine=libaio\niodepth=64\nruntime=20ms\ntime_based\n";
@@ -38,7 +38,7 @@ fn text() -> Load {
 #[derive(Default)]
 struct Told(Mutex<Vec<TuneRun>>);
 
-impl Observe for Told {
+impl SearchObserver for Told {
     fn ran(&self, runs: &[TuneRun], _: u64) {
         *self.0.lock().unwrap() = runs.to_vec();
     }
@@ -47,7 +47,7 @@ impl Observe for Told {
 #[test]
 fn a_setting_stands_as_it_does_in_a_round_of_the_search() {
     let search = search(text());
-    let found = tune(&search, &Alone, Vec::new(), &Unwatched).unwrap();
+    let found = tune(&search, &Alone, Vec::new(), &Unobserved).unwrap();
     let trials = Trials::of(&search, &Alone).unwrap();
     assert_eq!(trials.knobs(), found.knobs);
     assert_eq!(trials.schedulers(), ["mq-deadline", "none"]);
@@ -83,7 +83,7 @@ fn what_is_known_runs_no_more_and_what_conditions_name_runs_too() {
     let runs = told.0.into_inner().unwrap();
     let ran: Vec<&str> = runs.iter().map(|run| &*run.setting.scheduler).collect();
     assert_eq!(ran, ["none", "kyber", "none", "kyber"]);
-    assert_eq!(trials.standing(&Never, &setting, 2, runs, &Unwatched).unwrap(), first);
+    assert_eq!(trials.standing(&Never, &setting, 2, runs, &Unobserved).unwrap(), first);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn no_seeds_and_io_that_there_is_not_are_refused() {
     let refused = |search: &Search, seeds: u32| {
         let trials = Trials::of(search, &Alone).unwrap();
         let evaluator = trials.evaluator().unwrap();
-        let refused = trials.standing(&evaluator, &Setting::untouched("none"), seeds, Vec::new(), &Unwatched);
+        let refused = trials.standing(&evaluator, &Setting::untouched("none"), seeds, Vec::new(), &Unobserved);
         refused.unwrap_err().to_string()
     };
     assert_eq!(refused(&search, 0), "`repeats` 0: expected 1 to 1000");

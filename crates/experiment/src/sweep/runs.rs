@@ -11,8 +11,8 @@ use super::record::RunRecord;
 use super::space::{Seeds, Space};
 use super::{FORMAT, VERSION, check};
 use crate::error::Error;
+use crate::observer::{Controls, Unobserved};
 use crate::plan::Plan;
-use crate::watch::{Controls, Unwatched};
 
 /// A sweep: a space with all that its runs read, as this version of Hoistway understands it.
 #[derive(Clone, Debug)]
@@ -222,7 +222,7 @@ impl Sweep {
             while let Some(point) = points.next_if(|&point| self.axes.place(point).cell == place.cell) {
                 let seed = self.seeds[self.axes.place(point).seed];
                 plan.runs[0].spec.seed = seed;
-                let outcome = plan.one(&plan.runs[0], control, &Unwatched, &mut [])?;
+                let outcome = plan.one(&plan.runs[0], control, &Unobserved, &mut [])?;
                 if outcome.is_partial || control.cancelled.load(Ordering::Relaxed) {
                     return Ok(());
                 }

@@ -13,8 +13,8 @@ use super::observe::Cancel;
 use crate::comparison::Comparison;
 use crate::environment::CallerEnvironment;
 use crate::error::{Error, Field};
+use crate::observer::Unobserved;
 use crate::plan::{Plan, Planned};
-use crate::watch::Unwatched;
 use crate::{guests, load};
 
 /// Figures of one run by name: latencies in ns, I/Os and bytes a second.
@@ -84,7 +84,7 @@ impl<'a> Evaluator<'a> {
         let runtime = load::time(options, Field::RuntimeNs, runtime_ns.or(options.comparison.runtime_ns))?;
         let variant = self.plan.setups[0].with(options, setting)?;
         let planned = Planned::of(0, variant, seed, 0, runtime);
-        let outcome = self.plan.one(&planned, &self.control, &Unwatched, &mut [])?;
+        let outcome = self.plan.one(&planned, &self.control, &Unobserved, &mut [])?;
         Ok(outcome.run)
     }
 

@@ -7,7 +7,7 @@ use hoistway_answer::tuning::{Setting, TuneRun};
 use rayon::prelude::*;
 
 use super::evaluate::{Evaluate, Figures};
-use super::observe::{Observe, TuneError};
+use super::observe::{SearchObserver, TuneError};
 
 /// Runs between two looks of whoever watches, for each thread.
 const BATCH_PER_THREAD: usize = 4;
@@ -29,7 +29,7 @@ impl Key {
 /// The runs until now, and those that somebody made before.
 pub(super) struct Ledger<'a> {
     evaluate: &'a dyn Evaluate,
-    observe: &'a dyn Observe,
+    observe: &'a dyn SearchObserver,
     /// The figures that are kept.
     figures: Vec<FigureName>,
     /// Those that were not needed yet.
@@ -47,7 +47,7 @@ pub(super) struct Ledger<'a> {
 impl<'a> Ledger<'a> {
     pub(super) fn new(
         evaluate: &'a dyn Evaluate,
-        observe: &'a dyn Observe,
+        observe: &'a dyn SearchObserver,
         figures: Vec<FigureName>,
         known: Vec<TuneRun>,
     ) -> Self {

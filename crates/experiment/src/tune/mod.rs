@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::comparison::{Comparison, Vary};
 
 pub use evaluate::{Evaluate, Evaluator, Figures};
-pub use observe::{Cancel, Observe, TuneError};
+pub use observe::{Cancel, SearchObserver, TuneError};
 pub use race::{tune, tune_by};
 pub use state::State;
 pub use trials::Trials;

@@ -7,7 +7,7 @@ use hoistway_answer::tuning::{FORMAT, Found, Round, Setting, Standing, TuneRun, 
 use super::evaluate::{Evaluate, Evaluator};
 use super::front::{does_the_same, front};
 use super::ledger::{Key, Ledger};
-use super::observe::{Observe, TuneError};
+use super::observe::{SearchObserver, TuneError};
 use super::prepared::Prepared;
 use super::rounds::{self, KEPT, SEEDS_MAX, Step};
 use super::space::Space;
@@ -26,7 +26,7 @@ pub fn tune(
     search: &Search,
     environment: &dyn CallerEnvironment,
     known: Vec<TuneRun>,
-    observe: &dyn Observe,
+    observe: &dyn SearchObserver,
 ) -> Result<Tuning, TuneError> {
     let prepared = Prepared::of(search, environment)?;
     let evaluator = Evaluator::new(&prepared.comparison, environment)?;
@@ -43,7 +43,7 @@ pub fn tune_by(
     environment: &dyn CallerEnvironment,
     evaluate: &dyn Evaluate,
     known: Vec<TuneRun>,
-    observe: &dyn Observe,
+    observe: &dyn SearchObserver,
 ) -> Result<Tuning, TuneError> {
     let prepared = Prepared::of(search, environment)?;
     let evaluator = Evaluator::new(&prepared.comparison, environment)?;
@@ -57,7 +57,7 @@ fn search_by(
     environment: &dyn CallerEnvironment,
     evaluate: &dyn Evaluate,
     known: Vec<TuneRun>,
-    observe: &dyn Observe,
+    observe: &dyn SearchObserver,
 ) -> Result<Tuning, TuneError> {
     let space = Space::of(search, prepared, evaluator, environment)?;
     let steps = rounds::planned(search, evaluator, &space, prepared.fixed.len())?;

@@ -6,7 +6,7 @@ use hoistway_answer::tuning::{Knob, Setting, Standing, TuneRun};
 use super::Search;
 use super::evaluate::{Evaluate, Evaluator};
 use super::ledger::{Key, Ledger};
-use super::observe::{Observe, TuneError};
+use super::observe::{SearchObserver, TuneError};
 use super::prepared::Prepared;
 use super::space::Space;
 use super::standing::Judge;
@@ -73,7 +73,7 @@ impl<'a> Trials<'a> {
         setting: &Setting,
         seeds: u32,
         known: Vec<TuneRun>,
-        observe: &dyn Observe,
+        observe: &dyn SearchObserver,
     ) -> Result<Standing, TuneError> {
         let objective = &self.search.objective;
         let options = Options { comparison: &self.prepared.comparison, environment: self.environment };

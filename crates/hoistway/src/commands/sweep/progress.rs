@@ -15,7 +15,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 pub(super) fn beside<T>(work: &Work<'_>, wanted: u64, interrupted: &AtomicBool, runs: impl FnOnce() -> T) -> T {
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
-        let watching = scope.spawn(|| {
+        let monitor = scope.spawn(|| {
             let bar = if std::io::stderr().is_terminal() { bar(wanted) } else { ProgressBar::hidden() };
             while !ended.load(Ordering::Relaxed) {
                 if interrupted.load(Ordering::Relaxed) {
@@ -28,7 +28,7 @@ pub(super) fn beside<T>(work: &Work<'_>, wanted: u64, interrupted: &AtomicBool, 
         });
         let outcome = runs();
         ended.store(true, Ordering::Relaxed);
-        watching.thread().unpark();
+        monitor.thread().unpark();
         outcome
     })
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
 use hoistway_answer::tuning::{Budget, TuneRun, Tuning};
-use hoistway_experiment::tune::{BUDGET_RUNS, Cancel, Observe, Search, State, TuneError, tune};
+use hoistway_experiment::tune::{BUDGET_RUNS, Cancel, Search, SearchObserver, State, TuneError, tune};
 use hoistway_experiment::{CallerEnvironment, Comparison, Devices, Field, Vary};
 use hoistway_fio::LogSource;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -156,7 +156,7 @@ struct Kept {
     runs: usize,
 }
 
-impl Observe for Observer<'_> {
+impl SearchObserver for Observer<'_> {
     fn begins(&self, cancel: Cancel) {
         let _ = self.under_way.set(cancel);
     }
