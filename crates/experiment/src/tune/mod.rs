@@ -17,10 +17,10 @@ mod ledger;
 mod observe;
 mod prepared;
 mod race;
+mod ranking;
 mod rounds;
 mod sample;
 mod space;
-mod standing;
 mod state;
 mod trials;
 

@@ -9,9 +9,9 @@ use super::front::{does_the_same, front};
 use super::ledger::{Key, Ledger};
 use super::observe::{SearchObserver, TuneError};
 use super::prepared::Prepared;
+use super::ranking::{RankedSetting, Ranking};
 use super::rounds::{self, KEPT, SEEDS_MAX, Step};
 use super::space::Space;
-use super::standing::{Judge, Ranked};
 use super::{Search, effects, sample};
 use crate::environment::CallerEnvironment;
 use crate::error::Field;
@@ -82,7 +82,7 @@ fn search_by(
             race.check_figures(step)?;
         }
         let seeds = if place + 1 == steps.len() { race.decided(&contestants, step, seeds)? } else { seeds };
-        last = race.judge(step, seeds.clone()).ranked(&race.ranked_ones(&contestants));
+        last = race.ranking(step, seeds.clone()).ranked(&race.ranked_ones(&contestants));
         contestants = survivors(&last, contestants.len().div_ceil(KEPT));
         used = seeds.end;
         let settings = last.iter().map(|ranked| ranked.standing.clone()).collect();
@@ -133,8 +133,8 @@ struct Race<'a> {
 }
 
 impl Race<'_> {
-    fn judge<'a>(&'a self, step: &Step, seeds: std::ops::Range<usize>) -> Judge<'a> {
-        Judge {
+    fn ranking<'a>(&'a self, step: &Step, seeds: std::ops::Range<usize>) -> Ranking<'a> {
+        Ranking {
             objective: &self.search.objective,
             ledger: &self.ledger,
             seeds: &self.seeds[seeds],
@@ -177,7 +177,7 @@ impl Race<'_> {
         let of_seed = self.all(contestants).len() as u64 * cost(step.runtime_ns).unwrap_or(u64::MAX);
         let more = rounds::limit(self.search.budget).saturating_sub(spent) / of_seed.max(1);
         for _ in 0..more.min((SEEDS_MAX - step.seeds) as u64) {
-            let ranked = self.judge(step, seeds.clone()).ranked(&self.ranked_ones(contestants));
+            let ranked = self.ranking(step, seeds.clone()).ranked(&self.ranked_ones(contestants));
             if undecided(&ranked).is_empty() {
                 break;
             }
@@ -205,14 +205,19 @@ impl Race<'_> {
         Ok(())
     }
 
-    fn found(&self, ranked: &[Ranked], step: &Step, seeds: std::ops::Range<usize>) -> Result<Option<Found>, TuneError> {
+    fn found(
+        &self,
+        ranked: &[RankedSetting],
+        step: &Step,
+        seeds: std::ops::Range<usize>,
+    ) -> Result<Option<Found>, TuneError> {
         let Some(best) = ranked.first().map(|best| best.standing.clone()) else { return Ok(None) };
-        let judge = self.judge(step, seeds.clone());
+        let ranking = self.ranking(step, seeds.clone());
         let reference = &self.prepared.fixed[0];
         let standing = ranked.iter().map(|one| &one.standing).find(|one| one.setting == *reference).cloned();
-        let alone = || judge.ranked(std::slice::from_ref(reference)).pop().map(|one| one.standing);
+        let alone = || ranking.ranked(std::slice::from_ref(reference)).pop().map(|one| one.standing);
         let Some(standing) = standing.or_else(alone) else { return Ok(None) };
-        let gain = judge.change(reference, &best.setting);
+        let gain = ranking.change(reference, &best.setting);
         Ok(Some(Found {
             holds: best.holds,
             gain,
@@ -241,7 +246,7 @@ impl Race<'_> {
 }
 
 /// Those that go on. What does the same as another before it, to the bit, does not.
-fn survivors(ranked: &[Ranked], most: usize) -> Vec<Setting> {
+fn survivors(ranked: &[RankedSetting], most: usize) -> Vec<Setting> {
     let mut kept: Vec<&Standing> = Vec::new();
     for one in ranked.iter().filter(|one| !one.is_beaten()).map(|one| &one.standing) {
         if kept.len() < most.max(1) && !kept.iter().any(|other| does_the_same(other, one)) {
@@ -252,9 +257,9 @@ fn survivors(ranked: &[Ranked], most: usize) -> Vec<Setting> {
 }
 
 /// Those that cannot be told apart from the best, which keeps the conditions as they do.
-fn undecided(ranked: &[Ranked]) -> Vec<Setting> {
+fn undecided(ranked: &[RankedSetting]) -> Vec<Setting> {
     let Some((best, others)) = ranked.split_first() else { return Vec::new() };
-    let is_open = |one: &&Ranked| {
+    let is_open = |one: &&RankedSetting| {
         let is_other = !does_the_same(&best.standing, &one.standing);
         is_other && one.standing.holds == best.standing.holds && !one.is_beaten()
     };

@@ -8,8 +8,8 @@ use super::evaluate::{Evaluate, Evaluator};
 use super::ledger::{Key, Ledger};
 use super::observe::{SearchObserver, TuneError};
 use super::prepared::Prepared;
+use super::ranking::Ranking;
 use super::space::Space;
-use super::standing::Judge;
 use crate::comparison::Comparison;
 use crate::environment::{CallerEnvironment, Options};
 use crate::error::{Error, Field};
@@ -95,8 +95,8 @@ impl<'a> Trials<'a> {
         let key = |seed: u64, setting: &Setting| Key { setting: setting.clone(), seed, runtime_ns: None };
         let keys = seeds.iter().flat_map(|seed| settings.iter().map(move |setting| key(*seed, setting)));
         ledger.need(keys.collect())?;
-        let judge = Judge { objective, ledger: &ledger, seeds: &seeds, runtime_ns: None, default };
-        let standing = judge.ranked(std::slice::from_ref(setting)).swap_remove(0).standing;
+        let ranking = Ranking { objective, ledger: &ledger, seeds: &seeds, runtime_ns: None, default };
+        let standing = ranking.ranked(std::slice::from_ref(setting)).swap_remove(0).standing;
         match objective.figures().into_iter().find(|figure| !standing.figures.contains_key(figure)) {
             Some(figure) => {
                 let problem = format!("{figure}: no such I/O happened under {setting}");
