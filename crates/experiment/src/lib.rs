@@ -21,9 +21,8 @@
 //!
 //! The way of a comparison: `comparison` (the options) and `environment` (files and schedulers of the caller), `plan` and its `setup`s (with `load`,
 //! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `variants`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`: a
-//! field or two each), `effects`, `joined` and `calibrated` (notices about it), `run` (with `locks`) and `trace` (reported to `observer`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
+//! field or two each), `effects`, `stable_merge` and `calibrated` (notices about it), `run` (with `locks`) and `trace` (reported to `observer`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
 
-mod alike;
 mod calibrated;
 mod comparison;
 mod contexts;
@@ -31,6 +30,7 @@ mod devices;
 mod document;
 mod effects;
 mod environment;
+mod equivalent_jobs;
 mod error;
 pub mod facts;
 mod fio_options;
@@ -38,7 +38,6 @@ mod guests;
 mod host;
 mod io_max;
 mod io_prio_class;
-mod joined;
 mod kernel_option;
 mod load;
 mod locks;
@@ -54,6 +53,7 @@ mod run;
 pub mod scenarios;
 mod schedulers;
 mod setup;
+mod stable_merge;
 pub mod store;
 pub mod sweep;
 pub mod texts;

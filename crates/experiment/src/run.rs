@@ -145,7 +145,7 @@ impl Plan<'_> {
 fn jobs(processes: &[ProcessResult], setup: &Setup) -> Vec<JobSummary> {
     let mut jobs = JobSummary::from_processes(processes);
     for summary in &mut jobs {
-        summary.alike = setup.alike.get(summary.job as usize).copied().flatten();
+        summary.alike = setup.equivalent.get(summary.job as usize).copied().flatten();
         let mut clones = setup.workload.processes.iter().filter(|process| process.schedule.job == summary.job as usize);
         summary.random = Some(clones.any(|process| process.plan.is_random()));
     }

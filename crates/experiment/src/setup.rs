@@ -10,9 +10,9 @@ use hoistway_fio::JobFile;
 use hoistway_sim::{GuestSpec, Host, QueueSettings, RunSpec};
 use serde_json::{Map, Value};
 
-use crate::alike::alike;
 use crate::comparison::{Devices, Profile, Vary};
 use crate::environment::Options;
+use crate::equivalent_jobs::equivalent_jobs;
 use crate::error::{About as _, Error, Field};
 use crate::kernel_option::KernelOption;
 use crate::load::{self, Load};
@@ -20,7 +20,9 @@ use crate::queue_files::Writing;
 use crate::schedulers::{self, Default};
 use crate::tunables::{self, Settings};
 use crate::variants::{self, Bench, Varied, number_or_text};
-use crate::{calibrated, devices, effects, guests, host, io_max, io_prio_class, joined, queue_files, queues, writes};
+use crate::{
+    calibrated, devices, effects, guests, host, io_max, io_prio_class, queue_files, queues, stable_merge, writes,
+};
 
 /// A kernel on a host with devices.
 #[derive(Debug)]
@@ -37,7 +39,7 @@ pub(crate) struct Setup {
     /// What the kernel gives the devices, if that is one for all and the load does not run in guests.
     default_scheduler: Option<String>,
     /// For each job the first one that is like it.
-    pub(crate) alike: Vec<Option<u32>>,
+    pub(crate) equivalent: Vec<Option<u32>>,
     settings: Settings,
     /// Of what several values are compared.
     knobs: Varied,
@@ -132,7 +134,7 @@ impl Setup {
         notices.extend(effects::notices(options, &workload, &of_processes, &queue));
         notices.extend(io_prio_class::notice(options, &of_processes, &queue));
         notices.extend(queues::polling_notice(options, &workload, &queue, &schedulers));
-        notices.extend(joined::notice(&workload, &of_processes, kernel));
+        notices.extend(stable_merge::notice(&workload, &of_processes, kernel));
         notices.extend(
             guests
                 .as_ref()
@@ -151,7 +153,7 @@ impl Setup {
             config,
             schedulers,
             default_scheduler,
-            alike: alike(&workload),
+            equivalent: equivalent_jobs(&workload),
             workload,
             settings,
             knobs,
