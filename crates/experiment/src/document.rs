@@ -66,7 +66,7 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
         focus: plan.load.page.as_ref().map(|page| page.focus.clone()),
         focuses: options.comparison.focus.clone(),
         smallest_effect: Some(options.comparison.smallest_effect.unwrap_or(SMALLEST_EFFECT)),
-        writes: written.iter().map(writes::told).collect(),
+        writes: written.iter().map(writes::in_words).collect(),
         doubts: Vec::new(),
         verdicts: Vec::new(),
         conclusion: Vec::new(),
@@ -76,8 +76,8 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
     };
     let reads = share_of_reads(&document);
     for setup in &plan.setups {
-        let told = calibrated::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), reads);
-        let new = told.into_iter().filter(|doubt| !document.doubts.contains(doubt)).collect::<Vec<_>>();
+        let found = calibrated::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), reads);
+        let new = found.into_iter().filter(|doubt| !document.doubts.contains(doubt)).collect::<Vec<_>>();
         document.doubts.extend(new);
     }
     document.statistics = Some(Statistics::of(&document));

@@ -142,7 +142,7 @@ mod tests {
     use crate::environment::Alone;
     use crate::texts::Texts;
 
-    fn told(options: &str, kernel: Kernel) -> Vec<String> {
+    fn notices_of(options: &str, kernel: Kernel) -> Vec<String> {
         let text = format!("[a]\nfilename=/dev/sda\ndirect=1\n{options}\n[b]\nfilename=/dev/sda\ndirect=1\n");
         let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
         let options = Options { comparison: &Comparison::default(), environment: &Alone };
@@ -150,17 +150,17 @@ mod tests {
     }
 
     #[test]
-    fn options_without_effect_are_told_with_the_schedulers_that_ignore_them() {
-        assert!(told("iodepth=1", Kernel::DEFAULT).is_empty());
-        assert!(told("rate=1m", Kernel::DEFAULT).is_empty());
+    fn options_without_effect_are_reported_with_the_schedulers_that_ignore_them() {
+        assert!(notices_of("iodepth=1", Kernel::DEFAULT).is_empty());
+        assert!(notices_of("rate=1m", Kernel::DEFAULT).is_empty());
         assert_eq!(
-            told("prioclass=3", Kernel::DEFAULT),
+            notices_of("prioclass=3", Kernel::DEFAULT),
             [
                 "prioclass, nice, prio or cmdprio (a): no effect with none, kyber, noop, deadline; mq-deadline honours the class \
                  and ignores the level."
             ]
         );
-        let old = told("prioclass=3", Kernel::V5_10);
+        let old = notices_of("prioclass=3", Kernel::V5_10);
         assert_eq!(
             old,
             [
@@ -169,15 +169,15 @@ mod tests {
             ]
         );
         assert_eq!(
-            told("cgroup=g\ncgroup_weight=200", Kernel::DEFAULT),
+            notices_of("cgroup=g\ncgroup_weight=200", Kernel::DEFAULT),
             ["cgroup_weight (a): no effect with none, mq-deadline, kyber, noop, deadline."]
         );
-        assert!(told("cgroup=g", Kernel::DEFAULT)[0].contains("only `io_max` acts on groups there"));
+        assert!(notices_of("cgroup=g", Kernel::DEFAULT)[0].contains("only `io_max` acts on groups there"));
     }
 
     #[test]
-    fn memory_and_journal_of_a_page_cache_that_nobody_uses_are_told() {
-        let told = |comparison: Comparison, direct: bool| {
+    fn memory_and_journal_of_a_page_cache_that_nobody_uses_are_reported() {
+        let notice_of = |comparison: Comparison, direct: bool| {
             let text = format!("[a]\nfilename=/dev/sda\nioengine=psync\ndirect={}\n", u8::from(direct));
             let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
             let options = Options { comparison: &comparison, environment: &Alone };
@@ -185,9 +185,11 @@ mod tests {
         };
         let both = Comparison { memory_bytes: Some(1 << 30), journal: true, ..Comparison::default() };
         let text = "`memory_bytes`, `journal`: no effect without the page cache, and all I/O of this load is direct.";
-        assert_eq!(told(both.clone(), true).as_deref(), Some(text));
-        assert!(told(Comparison { memory_bytes: None, ..both.clone() }, true).unwrap().starts_with("`journal`: no"));
-        assert_eq!((told(both, false), told(Comparison::default(), true)), (None, None));
+        assert_eq!(notice_of(both.clone(), true).as_deref(), Some(text));
+        assert!(
+            notice_of(Comparison { memory_bytes: None, ..both.clone() }, true).unwrap().starts_with("`journal`: no")
+        );
+        assert_eq!((notice_of(both, false), told(Comparison::default(), true)), (None, None));
     }
 
     #[test]

@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    fn told(text: &str) -> Vec<Option<u32>> {
+    fn first_equivalents(text: &str) -> Vec<Option<u32>> {
         equivalent_jobs(&JobFile::parse(text, "a.fio", &Environment::empty()).unwrap().load)
     }
 
@@ -74,7 +74,7 @@ mod tests {
     fn jobs_that_differ_in_names_files_and_places_only_are_alike() {
         let text = "[global]\ndirect=1\nrw=randread\n[a]\nfilename=/dev/vda\n[b]\nfilename=/dev/vdb\noffset=1g\ncgroup=b\n\
                     [log]\nfilename=/dev/vda\nrw=write\n[c]\nfilename=/dev/vda\nnumjobs=2\n[d]\nfilename=/dev/vdc\nstartdelay=1\n";
-        assert_eq!(told(text), [Some(0), Some(0), None, None, Some(0)]);
+        assert_eq!(first_equivalents(text), [Some(0), Some(0), None, None, Some(0)]);
     }
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
             ["bs=8k", "iodepth=2\nioengine=libaio", "cgroup=g\ncgroup_weight=200", "rw=randwrite", "rate_iops=10"]
         {
             let text = format!("[global]\ndirect=1\nrw=randread\nfilename=/dev/sda\n[a]\n[b]\n{option}\n");
-            assert_eq!(told(&text), [None, None], "{option}");
+            assert_eq!(first_equivalents(&text), [None, None], "{option}");
         }
     }
 }

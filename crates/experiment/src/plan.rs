@@ -175,8 +175,8 @@ impl<'a> Plan<'a> {
 
 impl Planned {
     pub(crate) fn of(setup: usize, variant: Variant, seed: u64, repeat: u32, runtime: Option<Nanos>) -> Planned {
-        let Variant { spec, queue, told } = variant;
-        Planned { setup, spec: RunSpec { seed, ..spec }, queue, variant: told, repeat, runtime }
+        let Variant { spec, queue, description } = variant;
+        Planned { setup, spec: RunSpec { seed, ..spec }, queue, variant: description, repeat, runtime }
     }
 }
 

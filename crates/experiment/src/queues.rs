@@ -90,13 +90,13 @@ pub(crate) fn check_shared_tags(
         );
     }
     let layout = |preset: &Preset| queue.config(&preset.shape()).tag_layout();
-    let told = |preset: &Preset| {
+    let in_words = |preset: &Preset| {
         let TagLayout { hctxs, depth, host_wide, .. } = layout(preset);
         let common = if host_wide { " in common" } else { "" };
         format!("{} has {depth} tags{common} for each of {hctxs} hardware queues", preset.name)
     };
     if let Some(other) = others.iter().find(|other| layout(other) != layout(first)) {
-        return refuse(format!("{}, {} (expected devices with equal numbers)", told(first), told(other)));
+        return refuse(format!("{}, {} (expected devices with equal numbers)", in_words(first), in_words(other)));
     }
     if let Some(legacy) = schedulers.iter().find(|name| queue.schedulers.is_legacy(name)) {
         let option = options.name(Field::Schedulers);

@@ -54,8 +54,8 @@ pub(crate) struct Variant {
     /// What runs, but for the seed.
     pub(crate) spec: RunSpec,
     pub(crate) queue: Arc<QueueSettings>,
-    /// What it is told by.
-    pub(crate) told: RunVariant,
+    /// How documents describe it.
+    pub(crate) description: RunVariant,
 }
 
 impl Setup {
@@ -193,10 +193,10 @@ impl Setup {
             let guest =
                 guest.map(|scheduler| GuestSpec { scheduler: scheduler.to_owned(), tunables: tunables(scheduler) });
             let spec = RunSpec { scheduler: host.to_owned(), tunables: tunables(host), guest, seed: 0 };
-            let mut told = setting.told;
-            told.extend(self.varied.clone());
-            let told = RunVariant { is_default: setting.is_default, ..RunVariant::new(&spec.label(), told) };
-            Variant { spec, queue: setting.queue, told }
+            let mut values = setting.values;
+            values.extend(self.varied.clone());
+            let description = RunVariant { is_default: setting.is_default, ..RunVariant::new(&spec.label(), values) };
+            Variant { spec, queue: setting.queue, description }
         };
         self.knobs.settings(host, guest, &self.queue).into_iter().map(variant).collect()
     }
@@ -224,9 +224,9 @@ impl Setup {
             tunables: self.settings.get(scheduler).cloned().unwrap_or_default(),
         });
         let spec = RunSpec { scheduler: host.clone(), tunables, guest, seed: 0 };
-        let told = wanted.knobs().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
-        let told = RunVariant { is_default: wanted.is_untouched(), ..RunVariant::new(host, told) };
-        Ok(Variant { spec, queue: Arc::new(queue), told })
+        let values = wanted.knobs().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
+        let description = RunVariant { is_default: wanted.is_untouched(), ..RunVariant::new(host, values) };
+        Ok(Variant { spec, queue: Arc::new(queue), description })
     }
 
     /// What is set of a scheduler in all runs.

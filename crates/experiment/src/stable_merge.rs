@@ -64,23 +64,23 @@ mod tests {
 
     use super::*;
 
-    fn told(first: &str, second: &str, kernel: Kernel) -> Option<String> {
+    fn notice_of(first: &str, second: &str, kernel: Kernel) -> Option<String> {
         let text = format!("[global]\nfilename=/dev/sda\ndirect=1\n[a]\n{first}\n[b]\n{second}\n");
         let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
         notice(&workload, &["none".to_owned(), "bfq".to_owned()], kernel)
     }
 
     #[test]
-    fn jobs_that_bfq_gives_one_queue_are_told() {
-        let text = told("", "startdelay=180ms", Kernel::DEFAULT).unwrap();
+    fn jobs_that_bfq_gives_one_queue_are_reported() {
+        let text = notice_of("", "startdelay=180ms", Kernel::DEFAULT).unwrap();
         assert!(text.contains("(a, b)"), "{text}");
-        assert_eq!(told("", "", Kernel::V5_10), None);
+        assert_eq!(notice_of("", "", Kernel::V5_10), None);
     }
 
     #[test]
     fn jobs_that_begin_apart_or_differ_in_group_or_priority_are_not() {
         for second in ["startdelay=200ms", "startdelay=1", "cgroup=b", "prioclass=3", "nice=5", "stonewall"] {
-            assert_eq!(told("", second, Kernel::DEFAULT), None, "{second}");
+            assert_eq!(notice_of("", second, Kernel::DEFAULT), None, "{second}");
         }
         let workload = JobFile::parse("[a]\nfilename=/dev/sda\ndirect=1\nnumjobs=4\n", "a.fio", &Environment::empty());
         assert_eq!(notice(&workload.unwrap().load, &["bfq".to_owned()], Kernel::DEFAULT), None, "clones of one job");

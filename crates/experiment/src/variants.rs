@@ -45,8 +45,8 @@ pub(crate) struct Setting {
     /// Of schedulers.
     tunables: Vec<Tunable>,
     pub(crate) queue: Arc<QueueSettings>,
-    /// What it is told by.
-    pub(crate) told: Map<String, Value>,
+    /// Its values in documents.
+    pub(crate) values: Map<String, Value>,
     /// Whether it is what the scheduler would have without, and others have something else.
     pub(crate) is_default: bool,
 }
@@ -101,7 +101,7 @@ impl Varied {
     pub(crate) fn settings(&self, host: &str, guest: Option<&str>, queue: &Arc<QueueSettings>) -> Vec<Setting> {
         let schedulers: Vec<&str> = [host].into_iter().chain(guest).collect();
         let knobs: Vec<&Knob> = self.0.iter().filter(|knob| knob.is_of(&schedulers)).collect();
-        let nothing = Setting { tunables: Vec::new(), queue: Arc::clone(queue), told: Map::new(), is_default: false };
+        let nothing = Setting { tunables: Vec::new(), queue: Arc::clone(queue), values: Map::new(), is_default: false };
         if knobs.is_empty() {
             return vec![nothing];
         }
@@ -141,8 +141,8 @@ impl Knob {
             setting.tunables.push(Tunable { scheduler: of.clone(), name: name.clone(), text: text.to_owned() });
         }
         // Of two schedulers both may have a tunable of this name.
-        let told = if is_file || schedulers.len() == 1 { name.clone() } else { self.vary.knob() };
-        setting.told.insert(told, number_or_text(text));
+        let knob = if is_file || schedulers.len() == 1 { name.clone() } else { self.vary.knob() };
+        setting.values.insert(knob, number_or_text(text));
         let under = if is_file { schedulers[0] } else { of };
         setting.is_default &= tried.usual_under.iter().any(|known| known == under);
         setting

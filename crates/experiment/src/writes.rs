@@ -22,7 +22,7 @@ pub(crate) fn ordered(options: &Options<'_>, known: &Registry, schedulers: &[Str
             file: write.file.clone(),
             text: write.text.clone(),
         };
-        let refuse = |problem: String| Err(options.refuse(Field::Writes, told(&write), problem));
+        let refuse = |problem: String| Err(options.refuse(Field::Writes, in_words(&write), problem));
         if let Some(unknown) = write.only_under.as_ref().filter(|name| known.find(name).is_none()) {
             let known = known.names().join(", ");
             return refuse(format!("unknown scheduler \"{unknown}\" (expected one of {known})"));
@@ -39,7 +39,7 @@ pub(crate) fn ordered(options: &Options<'_>, known: &Registry, schedulers: &[Str
     match writes.iter().find(is_in_vain) {
         Some(write) => {
             let in_charge = in_charge.join(", ");
-            Err(options.refuse(Field::Writes, told(write), format!("never active (expected one of {in_charge})")))
+            Err(options.refuse(Field::Writes, in_words(write), format!("never active (expected one of {in_charge})")))
         }
         None => Ok(writes),
     }
@@ -56,14 +56,14 @@ pub(crate) fn check_times(options: &Options<'_>, writes: &[Write], end_ns: Optio
     match late {
         Some((end, write)) => {
             let problem = format!("the load ends after {} (expected an earlier time)", Nanos(end));
-            Err(options.refuse(Field::Writes, told(write), problem))
+            Err(options.refuse(Field::Writes, in_words(write), problem))
         }
         None => Ok(()),
     }
 }
 
 /// A write as the command line has it: `300ms:bfq.slice_idle=0`.
-pub(crate) fn told(Write { at, only_under, file, text }: &Write) -> String {
+pub(crate) fn in_words(Write { at, only_under, file, text }: &Write) -> String {
     let at = at.to_string().replace(' ', "");
     match (only_under, file.strip_prefix("iosched/")) {
         (Some(scheduler), Some(tunable)) => format!("{at}:{scheduler}.{tunable}={text}"),
@@ -92,7 +92,7 @@ pub(crate) fn not_done(options: &Options<'_>, writes: &[Write], fates: &[(&str, 
             ([], _) => "never written: another scheduler was active at that time".to_owned(),
             (late, _) => format!("not written with {}: the load had ended", late.join(", ")),
         };
-        Some(format!("{name} {}: {why}.", told(write)))
+        Some(format!("{name} {}: {why}.", in_words(write)))
     };
     writes.iter().enumerate().filter_map(notice).collect()
 }
@@ -121,7 +121,7 @@ pub(crate) fn try_out(
                     _ => format!("{why} in the run that begins with {scheduler}"),
                 },
             };
-            return Err(options.refuse(Field::Writes, told(write), problem));
+            return Err(options.refuse(Field::Writes, in_words(write), problem));
         }
     }
     Ok(())

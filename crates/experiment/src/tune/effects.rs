@@ -42,8 +42,8 @@ fn of_branch(branch: &Branch, mut rated: Vec<(&Standing, f64)>) -> Vec<Effect> {
     // What is left of the variance.
     let mut left = 1.0;
     loop {
-        let told = |knob: &&Knob| effects.iter().any(|effect| effect.knob == knob.name);
-        let open: Vec<&Knob> = branch.knobs.iter().filter(|knob| !told(knob)).collect();
+        let is_rated = |knob: &&Knob| effects.iter().any(|effect| effect.knob == knob.name);
+        let open: Vec<&Knob> = branch.knobs.iter().filter(|knob| !is_rated(knob)).collect();
         let explained = open.iter().filter_map(|knob| {
             let groups: Vec<(&str, f64)> = rated.iter().map(|(one, cost)| (value(one, knob), *cost)).collect();
             Some((*knob, effect(Some(&branch.scheduler), &knob.name, &groups, open.len())?))
@@ -179,9 +179,9 @@ mod tests {
                 (standing([a, b, c]), a as f64 + 0.2 * c as f64)
             })
             .collect();
-        let told = of_branch(&branch, all.iter().map(|(standing, cost)| (standing, *cost)).collect());
-        let told: Vec<(&str, bool)> = told.iter().map(|effect| (effect.knob.as_str(), effect.share > 0.9)).collect();
-        assert_eq!(told, [("a", true), ("c", false)]);
+        let found = of_branch(&branch, all.iter().map(|(standing, cost)| (standing, *cost)).collect());
+        let found: Vec<(&str, bool)> = found.iter().map(|effect| (effect.knob.as_str(), effect.share > 0.9)).collect();
+        assert_eq!(found, [("a", true), ("c", false)]);
         assert_eq!(Setting::untouched("bfq"), branch.setting(&[0, 0, 0]));
     }
 }

@@ -90,11 +90,11 @@ impl<'a> Evaluator<'a> {
 
     /// Remarks for whoever reads the figures.
     pub(super) fn notices(&self) -> Vec<String> {
-        let told = |notice: &String| match &self.plan.setups[0].guests {
+        let in_words = |notice: &String| match &self.plan.setups[0].guests {
             Some(guests) => guests::notice_of_search(notice, guests),
             None => notice.clone(),
         };
-        self.plan.notices.iter().map(told).collect()
+        self.plan.notices.iter().map(in_words).collect()
     }
 
     /// Ends all runs that are under way, and those that begin, early: their figures are worth nothing then.

@@ -71,8 +71,8 @@ fn check_writes(search: &Search, evaluator: &Evaluator<'_>) -> Result<(), Error>
     match search.comparison.writes.iter().find(is_searched) {
         Some(write) => {
             let problem = "the search sets this file itself (expected a file of queue/ that is not searched)";
-            let told = format!("{}:{}={}", Nanos(write.at_ns), write.file, write.text);
-            Err(evaluator.plan.options.refuse(Field::Writes, told, problem))
+            let write = format!("{}:{}={}", Nanos(write.at_ns), write.file, write.text);
+            Err(evaluator.plan.options.refuse(Field::Writes, write, problem))
         }
         None => Ok(()),
     }

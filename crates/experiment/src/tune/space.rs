@@ -99,10 +99,11 @@ fn values(
             None => {
                 let queue = queue_under(&knob.of, &setup.config).about(Field::Schedulers)?;
                 if !queue.tunables().iter().any(|tunable| tunable.name == knob.name) {
-                    let (told, problem) = (format!("{}.{}", knob.of, knob.name), tunables::unknown(&queue, &knob.name));
-                    return Err(evaluator.plan.options.refuse(Field::Vary, told, problem));
+                    let (tunable, problem) =
+                        (format!("{}.{}", knob.of, knob.name), tunables::unknown(&queue, &knob.name));
+                    return Err(evaluator.plan.options.refuse(Field::Vary, tunable, problem));
                 }
-                // Whether it can be varied at all is told below.
+                // Whether it can be varied at all is checked below.
                 texts = vec!["0".to_owned()];
             }
         }
