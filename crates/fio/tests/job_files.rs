@@ -90,7 +90,7 @@ fn published_job_files_are_understood() {
 }
 
 #[test]
-fn what_is_simulated_instead_is_told_once_and_not_of_what_is_off() {
+fn what_is_simulated_instead_is_reported_once_and_not_of_what_is_off() {
     let notices = valid(
         "[global]\nfilename=x\ndirect=1\nhipri_percentage=9\nrate_min=1m\ncontinue_on_error=none\nnowait=0\n[a]\nrate_iops_min=1\nhipri_percentage=9\n[b]\n",
     )
@@ -183,7 +183,7 @@ fn a_synchronous_engine_says_that_it_has_no_depth() {
 }
 
 #[test]
-fn io_that_is_not_direct_has_a_depth_of_one_and_is_told_of_once() {
+fn io_that_is_not_direct_has_a_depth_of_one_and_is_reported_once() {
     const SKETCH: &str = "I/O that is not direct (direct=0, fio's default) goes through a page cache that is a sketch: \
                           see docs/page-cache.md.";
     let job_file =

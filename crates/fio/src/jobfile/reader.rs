@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_a_file_that_is_no_part_of_a_job_file() {
+    fn nothing_is_reported_of_a_file_that_is_no_part_of_a_job_file() {
         for secret in ["root:$6$salt$hash:19000:0:99999:7:::", "password = hunter2", "KEY=${HOME}", "hunter2"] {
             let files = |_: &Path| Ok(format!("{secret}\n"));
             let environment = Environment { include: &files, ..Environment::empty() };
@@ -268,9 +268,6 @@ mod tests {
         }
         let slip = |_: &Path| Ok("iodpeth=4\n".to_owned());
         let environment = Environment { include: &slip, ..Environment::empty() };
-        assert!(
-            read("[a]\ninclude x\n", "t.fio", &environment).is_ok(),
-            "a slip of the pen is told with its remedy later"
-        );
+        assert!(read("[a]\ninclude x\n", "t.fio", &environment).is_ok(), "a typo is reported with its remedy later");
     }
 }

@@ -1,4 +1,4 @@
-//! What log files hold, if whoever runs the job wants some.
+//! The contents of log files, if the caller wants some.
 
 use super::Subject;
 use super::{OptionSpec, Setter, row};
