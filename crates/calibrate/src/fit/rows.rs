@@ -267,7 +267,7 @@ impl Row {
         }
     }
 
-    /// The load as processes. They go on until whoever runs them stops them.
+    /// The load as processes. They run until the caller stops them.
     pub(super) fn load(&self) -> Load {
         let direction = match self.reads_percent {
             100 => Direction::Read,
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_table_is_told_with_its_line() {
+    fn what_is_wrong_with_a_table_is_reported_with_its_line() {
         let cases = [
             ("", "m.csv:1: the column `rw` is missing"),
             ("rw,bs,iodepth,iops", "m.csv:1: there is no row"),
@@ -345,8 +345,8 @@ mod tests {
             ),
         ];
         for (text, expected) in cases {
-            let told = from_csv(text, "m.csv").unwrap_err().to_string();
-            assert!(told.starts_with(expected), "{told}\nexpected: {expected}");
+            let error = from_csv(text, "m.csv").unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}\nexpected: {expected}");
         }
     }
 }

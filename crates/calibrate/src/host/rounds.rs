@@ -36,7 +36,7 @@ const SHOWS_HANDOVERS: &str = "mq-deadline";
 
 /// As Linux does it.
 const PLAIN: ContentionOptions = ContentionOptions::NONE;
-/// Requests are left in lists for whoever asks next.
+/// Requests are left in lists for the next dispatcher.
 const LISTS: ContentionOptions = ContentionOptions { insertion: Insertion::Pending, ..PLAIN };
 
 /// Sites that are under a scheduler's locks in Linux, too, and what they are called.

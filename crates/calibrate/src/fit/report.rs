@@ -19,7 +19,7 @@ impl Fit {
                 short(parameter.value),
                 short(parameter.before)
             );
-            text += &match (parameter.is_told(), &parameter.like) {
+            text += &match (parameter.is_determined(), &parameter.like) {
                 (true, _) => format!(", known to {:.1} %\n", 100.0 * parameter.error),
                 (false, Some(other)) => format!(", NOT DETERMINED by these rows: {other} has the same effect\n"),
                 (false, None) => ", NOT DETERMINED by these rows\n".to_owned(),

@@ -3,7 +3,7 @@
 use super::costs::Costs;
 
 impl Costs {
-    /// Tables of what was measured, and below them what could not be told.
+    /// Tables of what was measured, and below them what was not measured.
     #[must_use]
     pub fn report(&self) -> String {
         let [over, asked] = self.rounds;
@@ -56,46 +56,46 @@ impl Costs {
                 text += &format!("{scheduler:12}  {figure}\n");
             }
         }
-        let untold = self.untold();
-        if !untold.is_empty() {
+        let unmeasured = self.unmeasured();
+        if !unmeasured.is_empty() {
             text += "\nnot measured\n";
-            untold.iter().for_each(|line| text += &format!("  {line}\n"));
+            unmeasured.iter().for_each(|line| text += &format!("  {line}\n"));
         }
         text
     }
 
     /// What this machine could not show.
     #[must_use]
-    pub fn untold(&self) -> Vec<String> {
-        let mut untold = Vec::new();
+    pub fn unmeasured(&self) -> Vec<String> {
+        let mut unmeasured = Vec::new();
         if let Err(why) = &self.kernel {
-            untold.push(format!(
+            unmeasured.push(format!(
                 "CPU time of an I/O in the kernel: {why}. The profile has the costs of Hoistway's block layer instead."
             ));
         }
         match &self.contention {
-            None => untold.push(
+            None => unmeasured.push(
                 "costs of a shared lock and of wake-ups on another CPU: this process may use only one \
                  CPU"
                 .to_owned(),
             ),
             Some(contention) if contention.growth.is_none() => {
-                untold.push("cost of each further CPU that waits for a lock: this needs three CPUs".to_owned());
+                unmeasured.push("cost of each further CPU that waits for a lock: this needs three CPUs".to_owned());
             }
             Some(_) => {}
         }
         if cfg!(debug_assertions) {
-            untold.push("costs of the optimised block layer: this was built without --release".to_owned());
+            unmeasured.push("costs of the optimised block layer: this was built without --release".to_owned());
         }
         // Wide apart: something else ran, or the machine is a guest.
         let [low, high] = [self.switch.least, self.switch.most];
         if high > 2.0 * low {
-            untold.push(format!(
+            unmeasured.push(format!(
                 "much of this to better than a factor of {:.1}: the rounds differ by that much. Was the machine busy?",
                 high / low.max(1.0)
             ));
         }
-        untold
+        unmeasured
     }
 }
 
