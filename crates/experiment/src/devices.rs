@@ -9,7 +9,7 @@ use crate::environment::{CallerEnvironment, Options};
 use crate::error::{About as _, Error, Field};
 use crate::nearest;
 
-/// The device of whoever names none.
+/// The default device.
 const DEFAULT: &str = "intel-s3520-1600gb";
 
 /// A device: a built-in preset by name, or a preset from a file.

@@ -1,4 +1,4 @@
-//! What a job's options mean for which scheduler: options that do nothing with a scheduler are told.
+//! What a job's options mean for which scheduler: options without effect under a scheduler get a notice.
 //!
 //! One table. What it says is what the [texts](crate::texts) list as honoured, and for each entry a test of the simulation
 //! exists (shares by ionice and weights); limits act before any scheduler.
@@ -189,7 +189,7 @@ mod tests {
         assert!(
             notice_of(Comparison { memory_bytes: None, ..both.clone() }, true).unwrap().starts_with("`journal`: no")
         );
-        assert_eq!((notice_of(both, false), told(Comparison::default(), true)), (None, None));
+        assert_eq!((notice_of(both, false), notice_of(Comparison::default(), true)), (None, None));
     }
 
     #[test]

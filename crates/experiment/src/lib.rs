@@ -1,6 +1,6 @@
 //! Experiments with I/O schedulers, as values.
 //!
-//! A [`Comparison`] says what runs under which schedulers, on which devices, kernels and hosts; [`Comparison::run`] answers
+//! A [`Comparison`] says what runs under which schedulers, on which devices, kernels and hosts; [`Comparison::run`] returns
 //! with the result document. Its fields are plain data, which can be written down as JSON or TOML. This is a whole program
 //! (`examples/ten_lines.rs`):
 //!
@@ -73,7 +73,7 @@ pub use plan::Plan;
 pub use repeats::seeds;
 pub use trace::TraceError;
 
-/// What fields of a comparison may be, for whoever reads them from a text.
+/// Possible values of fields of a comparison, for parsers.
 pub mod limits {
     pub use crate::guests::weight_expected;
     pub use crate::host::CPUS_MAX;

@@ -85,7 +85,7 @@ impl<'a> Plan<'a> {
         let labels: Vec<&str> = of_repeat.iter().map(|run| &*run.variant.label).collect();
         if let Some((place, label)) = labels.iter().enumerate().find(|(place, label)| labels[..*place].contains(label))
         {
-            // What was given twice is told by the key and the value behind the scheduler.
+            // The key and value behind the scheduler name what was given twice.
             let twice = label.strip_prefix(&*of_repeat[place].spec.label()).unwrap_or(label).trim_start();
             let problem = "duplicate variant name (expected kernels, devices and hosts with distinct names)";
             return Err(self.options.refuse(self.given_twice(), twice, problem));

@@ -57,8 +57,8 @@ pub(crate) fn write(options: &Options<'_>, writing: &Writing<'_>, queue: &mut Qu
     Ok(())
 }
 
-/// Tries the settings of a comparison on a queue of each scheduler, so that a mistake is told at once and with what would be
-/// right. Answers with a notice for each value that the kernel takes for another.
+/// Tries the settings of a comparison on a queue of each scheduler, so that a mistake is refused at once, with the values that
+/// are possible. Returns a notice for each value that the kernel takes for another.
 pub(crate) fn try_out(
     options: &Options<'_>,
     queue: &QueueSettings,

@@ -49,7 +49,7 @@ pub(crate) fn choose(
     devices.into_iter().map(with_queues).collect()
 }
 
-/// Gives the queues the techniques against contention that were asked for. Answers what to say of that.
+/// Sets the requested contention options of the queues. Returns a notice about them.
 pub(crate) fn use_techniques(options: &Options<'_>, queue: &mut QueueSettings) -> Result<Option<String>, Error> {
     let Some(wanted) = &options.comparison.techniques else { return Ok(None) };
     let refuse = |problem: String| options.refuse(Field::Techniques, wanted, problem);

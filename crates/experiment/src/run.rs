@@ -64,7 +64,7 @@ impl Plan<'_> {
             }
         });
         let repeats = wanted.iter().take_while(|wanted| wanted.get() == Some(&true)).count();
-        // Those that never began are missing only if a run before them failed, which is told.
+        // Those that never began are missing only if an earlier run failed, which is reported.
         let begun = outcomes.into_iter().take(repeats * self.runs_of_repeat());
         let outcomes = begun.map(|outcome| outcome.into_inner().unwrap_or(Ok(None))).collect::<Result<_, Error>>()?;
         document::of(self, outcomes, observer.seconds() - begin)

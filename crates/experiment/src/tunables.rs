@@ -44,7 +44,7 @@ impl fmt::Display for Tunable {
     }
 }
 
-/// Tries the settings on queues of their own, so that a mistake is told at once and with what would be right. Answers
+/// Tries the settings on queues of their own, so that a mistake is refused at once, with the possible values. Returns
 /// with a notice for each value that the kernel takes for another.
 pub(crate) fn try_out(options: &Options<'_>, config: &QueueConfig) -> Result<Vec<String>, Error> {
     let mut notices = Vec::new();
@@ -60,7 +60,7 @@ pub(crate) fn try_out(options: &Options<'_>, config: &QueueConfig) -> Result<Vec
     Ok(notices)
 }
 
-/// Sets a tunable of a queue's scheduler. Answers with a notice if the kernel takes the value for another.
+/// Sets a tunable of a queue's scheduler. Returns a notice if the kernel reads another value.
 pub(crate) fn set(
     options: &Options<'_>,
     field: Field,

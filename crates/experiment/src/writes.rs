@@ -97,7 +97,7 @@ pub(crate) fn not_done(options: &Options<'_>, writes: &[Write], fates: &[(&str, 
     writes.iter().enumerate().filter_map(notice).collect()
 }
 
-/// Tries the writes one after the other on a queue of each scheduler, so that a mistake is told at once.
+/// Tries the writes one after the other on a queue of each scheduler, so that a mistake is refused at once.
 pub(crate) fn try_out(
     options: &Options<'_>,
     writes: &[Write],

@@ -15,10 +15,10 @@ use hoistway_terminal::files::{Identity, identity, spare};
 /// Largest file that is read. What is meant to be endless (`/dev/zero`) ends here.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// How long one waits for a file before one is told what for.
+/// Waiting longer than this for a file prints its name.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The environment of whoever types a command.
+/// The environment of the command line.
 #[derive(Default)]
 pub(crate) struct CommandLine {
     /// The files that have been read.
@@ -37,8 +37,8 @@ impl CommandLine {
 }
 
 impl CallerEnvironment for CommandLine {
-    /// The content of a file, or of standard input if it is `-`. It is read in a thread of its own: of a pipe, or a file of the
-    /// kernel's, nobody knows whether anything will ever come, and one wants to be told what is waited for.
+    /// The content of a file, or of standard input if it is `-`. It is read in a thread of its own, to print what
+    /// is waited for: a pipe or a file of the kernel may never end.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.remember(path);
         let (sender, receiver) = mpsc::channel();

@@ -53,7 +53,7 @@ pub(super) fn load(name: &str, text: &str) -> Load {
     Load::Text { name: name.to_owned(), text: text.to_owned() }
 }
 
-/// Runs a load under schedulers. Answers what each left, in their order.
+/// Runs a load under schedulers. Returns the result of each, in their order.
 pub(super) fn run(
     mut comparison: Comparison,
     schedulers: &[&str],

@@ -123,7 +123,7 @@ impl Folder {
 }
 
 impl Folder {
-    /// Adds a [file of runs](RunsFile::bytes) that somebody else has made, after a check that it came whole. Answers how many runs
+    /// Adds a [file of runs](RunsFile::bytes) from another machine, after a check that it is whole. Returns how many runs
     /// there are in it.
     ///
     /// # Errors

@@ -63,7 +63,7 @@ fn counted(runs: u64) -> String {
 }
 
 impl Sweep {
-    /// Checks a space, reads everything that its runs read, and counts them. Nothing is simulated yet. It answers also with what
+    /// Checks a space, reads everything that its runs read, and counts them. Nothing is simulated yet. It also returns what
     /// must be said, a sentence each.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Sweep {
         Ok(Sweep { written, axes, seeds })
     }
 
-    /// It as a text: whoever reads that needs nothing else.
+    /// The sweep as self-contained text.
     ///
     /// # Errors
     /// If a path in it is not Unicode.

@@ -3,7 +3,7 @@
 //! Settings of a round that have the same value of a knob are a group. The share of the variance that lies between groups is
 //! what goes with the knob; as groups of anything differ somewhat, what chance explains on average is taken off (epsilon squared,
 //! Kelley 1935). The knob that explains most is taken out first, then the one that explains most of the rest, and so on, so that
-//! none has what is another's. What chance alone would do once in twenty searches (F test, for as many knobs as there are) is not told.
+//! none has what is another's. What chance alone would do once in twenty searches (F test, for as many knobs as there are) is left out.
 
 use std::collections::BTreeMap;
 

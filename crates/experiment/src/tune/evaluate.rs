@@ -88,7 +88,7 @@ impl<'a> Evaluator<'a> {
         Ok(outcome.run)
     }
 
-    /// Remarks for whoever reads the figures.
+    /// Notices about the figures.
     pub(super) fn notices(&self) -> Vec<String> {
         let in_words = |notice: &String| match &self.plan.setups[0].guests {
             Some(guests) => guests::notice_of_search(notice, guests),

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::evaluate::{Evaluate, Figures};
 use super::observe::{SearchObserver, TuneError};
 
-/// Runs between two looks of whoever watches, for each thread.
+/// Runs between two calls of the observer, for each thread.
 const BATCH_PER_THREAD: usize = 4;
 
 /// What tells runs apart.
@@ -36,7 +36,7 @@ pub(super) struct Ledger<'a> {
     known: BTreeMap<Key, Figures>,
     places: BTreeMap<Key, usize>,
     pub(super) runs: Vec<TuneRun>,
-    /// All figures of runs, for whoever asks for more than the objective does: only as long as they are kept.
+    /// All figures of runs, beyond those of the objective, only if they are kept.
     whole: BTreeMap<Key, Figures>,
     /// Whether they are kept.
     pub(super) keeps_whole: bool,

@@ -165,7 +165,8 @@ impl Race<'_> {
         self.ledger.need(keys)
     }
 
-    /// More seeds, one by one, as long as somebody cannot be told apart from the best and the budget lasts. Answers which there are.
+    /// Adds seeds, one by one, while another setting does not differ from the best beyond the noise and the budget lasts. Returns
+    /// the seeds.
     fn decided(
         &mut self,
         contestants: &[Setting],
@@ -256,7 +257,7 @@ fn survivors(ranked: &[RankedSetting], most: usize) -> Vec<Setting> {
     kept.into_iter().map(|standing| standing.setting.clone()).collect()
 }
 
-/// Those that cannot be told apart from the best, which keeps the conditions as they do.
+/// Settings that meet the conditions, as the best does, and do not differ from it beyond the noise.
 fn undecided(ranked: &[RankedSetting]) -> Vec<Setting> {
     let Some((best, others)) = ranked.split_first() else { return Vec::new() };
     let is_open = |one: &&RankedSetting| {

@@ -1,4 +1,4 @@
-//! Single settings of a search, judged as a round of it would: for whoever chooses them in another way.
+//! Single settings of a search, ranked as in one of its rounds, for other search algorithms.
 
 use hoistway_answer::Limit;
 use hoistway_answer::tuning::{Knob, Setting, Standing, TuneRun};
@@ -62,8 +62,8 @@ impl<'a> Trials<'a> {
         Evaluator::new(&self.prepared.comparison, self.environment)
     }
 
-    /// How a setting stands in whole runs, with the first so many seeds of the search's. Whoever observes is told all runs that this
-    /// took, those that were `known` as well.
+    /// The results of a setting in whole runs with the first `seeds` seeds of the search. The observer is notified of all runs that
+    /// this took, including those that were `known`.
     ///
     /// # Errors
     /// If the setting cannot be, if there is no such I/O as the objective names, and if it was ended.

@@ -108,7 +108,7 @@ fn table(schedulers: &[&SchedulerText], wanted: Option<Kernel>) -> String {
             scheduler.name.clone(),
             scheduler.front.split(' ').next().unwrap_or_default().to_owned(),
             span,
-            // What exactly is honoured, and since when, is told by `explain`.
+            // `explain` says exactly what is honoured, and since when.
             scheduler.ioprio.clone(),
             if scheduler.weights == "no" { "no" } else { "yes" }.to_owned(),
             facts::tunables(&scheduler.name, kernel_of(scheduler, wanted)).len().to_string(),

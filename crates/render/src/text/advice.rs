@@ -59,7 +59,7 @@ impl Page<'_> {
             Decision::Keep => self.prose(&format!("Nothing: keep {}.", self.words(advice))),
             Decision::Change => {}
         }
-        let cautions = |first: bool| advice.cautions.iter().filter(move |caution| is_told_first(caution) == first);
+        let cautions = |first: bool| advice.cautions.iter().filter(move |caution| comes_first(caution) == first);
         cautions(true).for_each(|caution| self.prose(&in_words(caution, device)));
         if let Some(guests) = advice.guest_scheduler.as_ref().filter(|_| advice.decision == Decision::Change) {
             let write = format!("echo {guests} > /sys/block/vda/queue/scheduler");
@@ -80,7 +80,7 @@ impl Page<'_> {
 }
 
 /// Whether it says why there is nothing to write, or for what device the lines are.
-fn is_told_first(caution: &Caution) -> bool {
+fn comes_first(caution: &Caution) -> bool {
     !matches!(
         caution,
         Caution::Module { .. } | Caution::MayBeRenumbered | Caution::Boot { .. } | Caution::HeldBefore { .. }

@@ -53,7 +53,7 @@ impl FioLogs {
     }
 
     /// Writes what a run measured. The first failure is kept for [`finish`](Self::finish).
-    /// Answers whether it is worth going on.
+    /// Returns whether to continue.
     pub(super) fn write(&self, ended: &Ended<'_>, json: &Output) -> bool {
         let mut folder = self.beside.join(folder_name(ended.label));
         if ended.repeat > 0 {

@@ -79,7 +79,7 @@ impl Target {
         }
     }
 
-    /// Whether the load may be run on it; a file that is missing is made. Answers whether it is ready: what somebody interrupts is not.
+    /// Checks that the load may run on it, and creates a missing file. Returns whether it is ready, which it is not after Ctrl-C.
     pub(super) fn prepare(&self, load: &Load, force: bool, is_interrupted: &dyn Fn() -> bool) -> Result<bool> {
         let writes = load.processes.iter().any(|process| process.plan.modifies());
         match self {
@@ -113,7 +113,7 @@ impl Target {
         }
     }
 
-    /// Opens it for so many workers, with so many bytes of fixed buffers, and answers what is to be said of it.
+    /// Opens it for this many workers and bytes of fixed buffers. Returns notices about it.
     pub(super) fn open(
         &self,
         load: &Load,

@@ -9,7 +9,7 @@ use hoistway_experiment::sweep::{Space, Sweep, SweepError};
 
 use crate::input::CommandLine;
 
-/// Reads and checks a plan. Answers also with what must be said of it.
+/// Reads and checks a plan. Returns notices about it, too.
 pub(super) fn read(path: &Path, limit: u64) -> Result<(Sweep, Vec<String>)> {
     let name = path.display();
     let environment = CommandLine::default();

@@ -68,13 +68,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         Ok(document) => document,
         Err(TuneError::Cannot(error)) => return Err(error.into()),
         Err(TuneError::Ended) => {
-            let told = match &arguments.state {
+            let how = match &arguments.state {
                 Some(file) => {
                     format!("its {} runs are saved in {}; run the same command to resume", kept.runs, file.display())
                 }
                 None => "use --state FILE to make a search resumable".to_owned(),
             };
-            let _ = writeln!(io::stderr(), "hoistway: the search was interrupted; {told}");
+            let _ = writeln!(io::stderr(), "hoistway: the search was interrupted; {how}");
             return Ok(Ending::Interrupted);
         }
     };

@@ -10,9 +10,9 @@ use crate::text::words::{device_name, list};
 
 /// What is less is no gain.
 const SMALLEST_EFFECT: f64 = 0.02;
-/// Settings that are told one by one.
+/// Settings that are named one by one.
 const NAMES_MAX: usize = 4;
-/// Losses that are told one by one.
+/// Losses that are named one by one.
 const LOSSES_MAX: usize = 6;
 
 /// What a search means, a sentence each; none if it found nothing yet.
@@ -129,14 +129,14 @@ fn costs(found: &Found) -> Option<String> {
     if losses.is_empty() {
         return Some("Nothing else gets worse by 2 % or more beyond the noise.".to_owned());
     }
-    let mut told: Vec<String> = losses.iter().take(LOSSES_MAX).map(shift_in_words).collect();
+    let mut named: Vec<String> = losses.iter().take(LOSSES_MAX).map(shift_in_words).collect();
     if losses.len() > LOSSES_MAX {
-        told.push(format!("{} more", losses.len() - LOSSES_MAX));
+        named.push(format!("{} more", losses.len() - LOSSES_MAX));
     }
-    let told = told.join("; ");
+    let named = named.join("; ");
     Some(if is_outweighed(found) {
         format!(
-            "It loses more than it gains, worst first: {told}. Add a condition (subject to) for what must not get worse."
+            "It loses more than it gains, worst first: {named}. Add a condition (subject to) for what must not get worse."
         )
     } else {
         let gain = found.gain.filter(is_worth_it);
@@ -144,7 +144,7 @@ fn costs(found: &Found) -> Option<String> {
         let doubt = doubt.map_or_else(String::new, |what| {
             format!(" It may lose more in the {what} than it gains; more runs are needed to tell.")
         });
-        format!("It costs, worst first: {told}.{doubt}")
+        format!("It costs, worst first: {named}.{doubt}")
     })
 }
 
