@@ -1,7 +1,7 @@
 //! The native half of the Python package `hoistway`: what the typed half in `python/hoistway` is made over. Nobody else imports it.
 //!
 //! From below: `table` (Arrow's C interface), `tables` (what goes into tables), `errors` (of Rust as exceptions), `stop` (how runs end
-//! early, and why), `beside` (work while Python's signals are seen to), `request` and `written` (schedulers written in Python), `surroundings` (what a comparison asks of Python),
+//! early, and why), `beside` (work while Python's signals are seen to), `request` and `written` (schedulers written in Python), `environment` (what a comparison asks of Python),
 //! `results`, `run`, `sweep` (plans, tasks and data sets), `search` (with `seeker`, `evaluate`, `state_file` and `tuned`), `catalogue` (names of what is built in).
 
 mod beside;
@@ -15,7 +15,7 @@ mod search;
 mod seeker;
 mod state_file;
 mod stop;
-mod surroundings;
+mod environment;
 mod sweep;
 mod table;
 mod tables;

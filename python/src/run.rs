@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use hoistway_experiment::{self as lab, Comparison, Ended, Field, Plan, TraceError, Watch};
+use hoistway_experiment::{self as lab, Comparison, Ended, Field, Plan, TraceError, RunObserver};
 use hoistway_legacy::all_schedulers;
 use hoistway_answer::ResultsDocument;
 use pyo3::exceptions::PyValueError;
@@ -16,7 +16,7 @@ use crate::beside::beside;
 use crate::errors;
 use crate::results::Results;
 use crate::stop::Stop;
-use crate::surroundings::Caller;
+use crate::environment::Caller;
 use crate::table::{Table, failed};
 use crate::tables::{Events, RunLog};
 use crate::written::{self, Class};
@@ -47,7 +47,7 @@ pub(crate) fn run(
     let own: Vec<String> = classes.iter().map(|class| class.name().to_owned()).collect();
     let stop = Arc::new(Stop::default());
     let caller = Caller { schedulers: written::added(all_schedulers(), classes, &stop) };
-    let watching = Watching {
+    let observing = Observing {
         begin: Instant::now(),
         logs: comparison.logs.then(Mutex::default),
         expected_ns: AtomicU64::new(UNKNOWN),
@@ -55,28 +55,28 @@ pub(crate) fn run(
     let threads = Threads { wanted: threads, call_python: !own.is_empty() };
     let done = beside(
         py,
-        |py| look(py, &stop, &watching, tell.as_ref()),
+        |py| look(py, &stop, &observing, tell.as_ref()),
         |py, error| {
             stop.because(error);
             // What cannot be interrupted ends by itself.
             stop.interrupt_callers(py).unwrap_or_default();
         },
-        || threads.enter(|| carry_out(&comparison, &caller, &stop, &threads, &watching, traced)),
+        || threads.enter(|| carry_out(&comparison, &caller, &stop, &threads, &observing, traced)),
     )?;
     if let Some(reason) = stop.take_reason() {
         return Err(reason);
     }
     let (document, events) = done.map_err(|error| errors::trace(py, &error))?;
     let document = finished(document, &own).map_err(|error| errors::comparison(py, &error))?;
-    let logs = watching.logs.map(|logs| logs.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let logs = observing.logs.map(|logs| logs.into_inner().unwrap_or_else(PoisonError::into_inner));
     let table = events.map(Events::table).transpose().map_err(failed)?;
     Ok((Results::new(document, logs), table))
 }
 
 /// Tells how far the runs are.
-fn look(py: Python<'_>, stop: &Stop, watching: &Watching, tell: Option<&Py<PyAny>>) -> PyResult<()> {
+fn look(py: Python<'_>, stop: &Stop, observing: &Observing, tell: Option<&Py<PyAny>>) -> PyResult<()> {
     let Some((tell, controls)) = tell.zip(stop.controls()) else { return Ok(()) };
-    let expected = Some(watching.expected_ns.load(Ordering::SeqCst)).filter(|&ns| ns != UNKNOWN);
+    let expected = Some(observing.expected_ns.load(Ordering::SeqCst)).filter(|&ns| ns != UNKNOWN);
     tell.call1(py, (controls.reached_ns(), expected)).map(drop)
 }
 
@@ -85,15 +85,15 @@ fn carry_out(
     caller: &Caller,
     stop: &Stop,
     threads: &Threads,
-    watching: &Watching,
+    observing: &Observing,
     traced: bool,
 ) -> Result<Done, TraceError> {
     let plan = Plan::of(comparison, caller)?;
     // Before anybody is told how far the runs are.
-    watching.expected_ns.store(plan.expected_ns().unwrap_or(UNKNOWN), Ordering::SeqCst);
+    observing.expected_ns.store(plan.expected_ns().unwrap_or(UNKNOWN), Ordering::SeqCst);
     let controls = stop.hold(plan.controls());
     if traced {
-        let (document, events) = plan.traced(Events::default(), controls, watching)?;
+        let (document, events) = plan.traced(Events::default(), controls, observing)?;
         return Ok((document, Some(events)));
     }
     // Of its own, and not the global one: that would be dead in a process that forked off after it had come to life.
@@ -101,7 +101,7 @@ fn carry_out(
     let count = threads.wanted.unwrap_or(cores).clamp(1, plan.run_count().max(1));
     let document = rayon::ThreadPoolBuilder::new()
         .num_threads(count)
-        .build_scoped(|thread| threads.enter(|| thread.run()), |pool| pool.install(|| plan.run(controls, watching)))
+        .build_scoped(|thread| threads.enter(|| thread.run()), |pool| pool.install(|| plan.run(controls, observing)))
         .map_err(|error| TraceError::Write(std::io::Error::other(error)))??;
     Ok((document, None))
 }
@@ -141,13 +141,13 @@ fn finished(mut document: ResultsDocument, own: &[String]) -> Result<ResultsDocu
 }
 
 /// Watches the runs.
-struct Watching {
+struct Observing {
     begin: Instant,
     logs: Option<Mutex<Vec<RunLog>>>,
     expected_ns: AtomicU64,
 }
 
-impl Watch for Watching {
+impl RunObserver for Observing {
     fn seconds(&self) -> f64 {
         self.begin.elapsed().as_secs_f64()
     }

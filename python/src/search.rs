@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use hoistway_experiment::sweep::{Inputs, VERSION};
-use hoistway_experiment::tune::{Evaluate, Evaluator, Observe, Search as Searched, State, Trials, TuneError, tune_by};
+use hoistway_experiment::tune::{Evaluate, Evaluator, SearchObserver, Search as Searched, State, Trials, TuneError, tune_by};
 use hoistway_experiment::{self as lab, Comparison, Vary};
 use hoistway_answer::tuning::{Budget, Setting, TuneRun};
 use pyo3::exceptions::PyValueError;
@@ -235,7 +235,7 @@ impl Observer<'_> {
     }
 }
 
-impl Observe for Observer<'_> {
+impl SearchObserver for Observer<'_> {
     fn goes_on(&self) -> bool {
         !self.stop.is_asked()
     }
@@ -257,7 +257,7 @@ struct Collector<'a> {
     known: &'a Mutex<BTreeMap<(Setting, u64), TuneRun>>,
 }
 
-impl Observe for Collector<'_> {
+impl SearchObserver for Collector<'_> {
     fn goes_on(&self) -> bool {
         !self.stop.is_asked()
     }

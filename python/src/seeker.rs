@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hoistway_fio::LogSource;
-use hoistway_experiment::{Error, Field, Surroundings};
+use hoistway_experiment::{Error, Field, CallerEnvironment};
 use hoistway_legacy::all_schedulers;
 use pyo3::prelude::*;
 
 use crate::errors;
-use crate::surroundings::Caller;
+use crate::environment::Caller;
 
 /// Whoever searches.
 pub(crate) struct Seeker(Caller);
@@ -21,7 +21,7 @@ impl Default for Seeker {
     }
 }
 
-impl Surroundings for Seeker {
+impl CallerEnvironment for Seeker {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.0.read(path)
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use hoistway_experiment::store::{Folder, Index, Merged, RunsFile, Work, merge, merge_csv, missing};
-use hoistway_experiment::Surroundings;
+use hoistway_experiment::CallerEnvironment;
 use hoistway_experiment::sweep::{Shard, Space, Sweep as Planned, SweepError, VERSION};
 use hoistway_legacy::all_schedulers;
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use pyo3::types::PyBytes;
 
 use crate::beside::beside;
 use crate::errors;
-use crate::surroundings::Caller;
+use crate::environment::Caller;
 use crate::table::{self, Table};
 use crate::tables::Rows;
 
@@ -27,7 +27,7 @@ struct Beside {
     folder: PathBuf,
 }
 
-impl Surroundings for Beside {
+impl CallerEnvironment for Beside {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.caller.read(&self.folder.join(path))
     }

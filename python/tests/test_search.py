@@ -98,7 +98,7 @@ def test_what_cannot_be_is_refused_before_any_trial(job: str) -> None:
     with pytest.raises(hoistway.Error, match="seeds 0: expected a whole number of at least 1"):
         Objective(job, **PLACE, seeds=0)
     objective = Objective(job, **PLACE | {"objective": "min quiet:write:p99"})
-    with pytest.raises(hoistway.Error, match="quiet:write:p99: there was no such I/O under none") as refused:
+    with pytest.raises(hoistway.Error, match="quiet:write:p99: no such I/O happened under none") as refused:
         objective.judge(hoistway.Setting("none", {}, {}))
     assert refused.value.option == "objective"
     with pytest.raises(hoistway.Error, match="is not compared"):

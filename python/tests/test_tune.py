@@ -192,7 +192,7 @@ def test_documents_are_those_of_the_command_line_and_travel(found: hoistway.Tuni
     [
         ({"objective": "min quiet:read"}, "objective", 'objective: "min quiet:read" is no objective'),
         ({"objective": "min quite:read:p99"}, "objective", 'there is no job "quite" (did you mean "quiet"?'),
-        ({"objective": "min quiet:write:p99"}, "objective", "there was no such I/O (expected one of"),
+        ({"objective": "min quiet:write:p99"}, "objective", "no such I/O happened (expected one of"),
         ({"over": ["nine"]}, "over", "over nine: unknown scheduler"),
         ({"over": "all"}, "over", "over 'all': expected a list"),
         ({"knobs": {"kyber.read_lat": None}}, "knobs", "knobs kyber.read_lat"),

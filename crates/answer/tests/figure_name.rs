@@ -80,7 +80,7 @@ fn a_figure_that_results_do_not_have_is_told_with_those_that_they_have() {
     let document = document();
     for name in ["log:read:p99", "logs:write:p99"] {
         let error = document.figure(&name.parse().unwrap()).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("{name}: there was no such I/O")), "{error}");
+        assert!(error.starts_with(&format!("{name}: no such I/O happened")), "{error}");
         assert!(error.contains("expected one of log:write, \"db:main\":read, each with one of iops,"), "{error}");
     }
     let nothing = ResultsDocument { runs: Vec::new(), ..document };

@@ -8,7 +8,7 @@ use hoistway_blk::{
     Choice, Grammar, HctxId, IoContextId, Place, Policy, PolicyCx, Reason, Registry, Row, RqId, Scheduler, StoreError,
     Tunable, TunableRow, Tunables, Unit,
 };
-use hoistway_experiment::{self as lab, Comparison, Load, Surroundings};
+use hoistway_experiment::{self as lab, CallerEnvironment, Comparison, Load};
 use hoistway_legacy::all_schedulers;
 
 /// **Promises**: processes take turns, so that one that sends little does not wait behind all that another has queued.
@@ -91,7 +91,7 @@ const TURNS: Row = Row::new("turns", |_| Policy::boxed(Turns { waiting: VecDeque
 /// Where the schedulers of Linux are, and this one.
 struct Workshop;
 
-impl Surroundings for Workshop {
+impl CallerEnvironment for Workshop {
     fn schedulers(&self) -> Registry {
         all_schedulers().with(&[TURNS])
     }

@@ -30,15 +30,15 @@ pub(crate) fn null_notice(devices: &[Preset]) -> Option<String> {
     };
     let (name, delay) = devices.iter().find_map(|preset| Some((&preset.name, delay(preset)?)))?;
     Some(format!(
-        "{name} only completes each command after {delay}: beside the number of commands that it takes at a time, what limits a load \
-         there is the time of the host's CPUs for the block layer, the scheduler and its lock."
+        "{name} completes each command after {delay} and does nothing else: a load there is limited by its queue depth and by the \
+         CPU time of the block layer, the scheduler and its lock."
     ))
 }
 
 fn doubt(processes: &[&Process], preset: &Preset, reads: f64) -> Option<String> {
     let (name, calibration) = (preset.name.as_str(), preset.calibration());
     if calibration.assumed {
-        return Some(format!("the model of {name} was made without measurements of one (`hoistway devices {name}`)"));
+        return Some(format!("the model of {name} was made without measurements (`hoistway devices {name}`)"));
     }
     let Some(range) = &calibration.range else {
         let words = calibration.valid_range.trim_end_matches('.').replace(". ", "; ");
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    fn told(options: &str, device: &str, reads: f64) -> Vec<String> {
+    fn doubts_of(options: &str, device: &str, reads: f64) -> Vec<String> {
         let text = format!("[a]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\n{options}\n");
         let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
         doubts(&workload, &[Preset::builtin(device).unwrap()], false, reads)
@@ -122,15 +122,15 @@ mod tests {
 
     #[test]
     fn a_load_like_that_of_the_calibration_is_in_no_doubt() {
-        assert!(told("rw=randwrite\niodepth=4\nnumjobs=12", "intel-s3520-1600gb", 0.05).is_empty());
-        assert!(told("rw=read\nbs=1m", "null", 1.0).is_empty());
+        assert!(doubts_of("rw=randwrite\niodepth=4\nnumjobs=12", "intel-s3520-1600gb", 0.05).is_empty());
+        assert!(doubts_of("rw=read\nbs=1m", "null", 1.0).is_empty());
     }
 
     #[test]
     fn what_is_outside_of_the_range_is_named() {
-        let told = told("rw=write\nbs=1m\niodepth=64\nfsync=1", "intel-s3520-1600gb", 0.6);
+        let found = doubts_of("rw=write\nbs=1m\niodepth=64\nfsync=1", "intel-s3520-1600gb", 0.6);
         assert_eq!(
-            told,
+            found,
             ["the model of intel-s3520-1600gb is not calibrated for I/Os of 1 MiB, sequential I/O, 64 outstanding \
                  I/Os (1 to 48 are), flushes, 60 % reads (0 to 50 are) (`hoistway devices intel-s3520-1600gb`)"]
         );
@@ -140,31 +140,33 @@ mod tests {
     fn only_what_runs_at_a_time_is_outstanding_at_a_time() {
         let two = |second: &str| {
             let first = "rw=randwrite\niodepth=40\nruntime=5\ntime_based";
-            let told = told(
+            let found = doubts_of(
                 &format!("{first}\n[b]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\n{second}"),
                 "intel-s3520-1600gb",
                 0.0,
             );
-            told.concat().contains("80 outstanding I/Os")
+            found.concat().contains("80 outstanding I/Os")
         };
         assert!(two("rw=randwrite\niodepth=40") && two("rw=randwrite\niodepth=40\nstartdelay=4"));
         assert!(!two("rw=randwrite\niodepth=40\nstartdelay=5") && !two("rw=randwrite\niodepth=40\nstonewall"));
     }
 
     #[test]
-    fn of_models_without_a_range_the_words_or_the_lack_of_measurements_are_told() {
-        assert!(told("rw=randread", "throttled-cloud-volume", 1.0)[0].contains("without measurements"));
-        assert!(told("rw=randread", "raid-64-queues", 1.0)[0].contains("without measurements"));
+    fn of_models_without_a_range_the_words_or_the_lack_of_measurements_are_reported() {
+        assert!(doubts_of("rw=randread", "throttled-cloud-volume", 1.0)[0].contains("without measurements"));
+        assert!(doubts_of("rw=randread", "raid-64-queues", 1.0)[0].contains("without measurements"));
         let is_coarse = |name: &&str| Preset::builtin(name).unwrap().calibration().on.contains("iocost-benchmarks");
         let coarse = Preset::builtin_names().find(is_coarse).unwrap();
-        assert!(told("rw=randread", coarse, 1.0)[0].contains(" holds for: saturated reads or writes, each alone; "));
+        assert!(
+            doubts_of("rw=randread", coarse, 1.0)[0].contains(" holds for: saturated reads or writes, each alone; ")
+        );
     }
 
     #[test]
     fn a_range_holds_at_both_of_its_ends() {
-        let reads = |reads| told("rw=randread\nbs=64k\niodepth=2048", "samsung-980pro-1tb", reads);
+        let reads = |reads| doubts_of("rw=randread\nbs=64k\niodepth=2048", "samsung-980pro-1tb", reads);
         assert!(reads(1.0).is_empty());
         assert!(reads(0.999)[0].contains("99 % reads (100 to 100 are)"), "{:?}", reads(0.999));
-        assert!(told("rw=randread\nbs=2k", "samsung-980pro-1tb", 1.0)[0].contains("I/Os of 2 KiB"));
+        assert!(doubts_of("rw=randread\nbs=2k", "samsung-980pro-1tb", 1.0)[0].contains("I/Os of 2 KiB"));
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// One load under several schedulers: on a device, a kernel and a host, or on several of each.
 ///
-/// Everything but the load has a default, and the load has one for a first try. What cannot be is told by
+/// Everything but the load has a default, and the load has one for a first try. What cannot be run is reported by
 /// [`run`](Comparison::run), with the [field](crate::Field) that is at fault.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -69,15 +69,15 @@ pub struct Comparison {
     pub runtime_ns: Option<u64>,
     /// Replaces the time of every process before measuring begins.
     pub ramp_ns: Option<u64>,
-    /// Runs of each variant, each with a seed of its own that all variants share; fewer if whoever [watches](crate::Watch) has
-    /// seen enough.
+    /// Runs of each variant, each with a seed of its own that all variants share; fewer if the
+    /// [observer](crate::RunObserver) stops.
     pub repeats: u32,
     /// What others are compared with: a scheduler, or the label of a variant. None: the kernel's default, or else the first one.
     pub baseline: Option<String>,
-    /// What they are judged by: figures of jobs, with weights. None: what the load is about, or else whoever is likeliest to be
-    /// waited for.
+    /// The figures of jobs, with weights, that rank schedulers. None: the focus of a bundled load, or else the job that users most
+    /// likely wait for.
     pub focus: Vec<WeightedFigure>,
-    /// What is less, as a fraction, is no difference. None: 0.02.
+    /// Smaller differences, as a fraction, are ignored. None: 0.02.
     pub smallest_effect: Option<f64>,
     /// Everything random is drawn from it.
     pub seed: u64,
@@ -134,7 +134,7 @@ pub enum Load {
     Example,
     /// A [bundled scenario](crate::scenarios), by name.
     Scenario(String),
-    /// A fio job file, read through the [`Surroundings`](crate::Surroundings).
+    /// A fio job file, read through the [`CallerEnvironment`](crate::CallerEnvironment).
     File(PathBuf),
     /// The text of a fio job file.
     Text {
@@ -157,7 +157,7 @@ impl Load {
 #[serde(untagged)]
 pub enum Profile {
     /// The name of a built-in one, or, if it ends in `.toml` or holds a slash, of a file, which is read through the
-    /// [`Surroundings`](crate::Surroundings).
+    /// [`CallerEnvironment`](crate::CallerEnvironment).
     Named(String),
     /// One in TOML.
     Text {

@@ -5,22 +5,22 @@ use hoistway_load::Load;
 use serde_json::Value;
 
 use crate::comparison::{Devices, Profile};
+use crate::environment::{CallerEnvironment, Options};
 use crate::error::{About as _, Error, Field};
 use crate::nearest;
-use crate::surroundings::{Asked, Surroundings};
 
-/// The device of whoever names none.
+/// The default device.
 const DEFAULT: &str = "intel-s3520-1600gb";
 
 /// A device: a built-in preset by name, or a preset from a file.
 ///
 /// # Errors
 /// If there is no such preset or file, or something in the file is wrong.
-pub fn preset(profile: &Profile, surroundings: &dyn Surroundings) -> Result<Preset, Error> {
+pub fn preset(profile: &Profile, environment: &dyn CallerEnvironment) -> Result<Preset, Error> {
     let known = || Preset::classes().map(|(class, _)| class).chain(Preset::builtin_names());
     let builtin = |name: &str| Preset::builtin(name).map_err(|error| format!("{error}{}", behind(name, known())));
     let read = |text: &str, file: &str| Preset::from_toml(text, file).map(Preset::without_borrowed_claims);
-    let preset = surroundings.profile(profile, "a device preset in TOML", read, builtin);
+    let preset = environment.profile(profile, "a device preset in TOML", read, builtin);
     preset.map_err(|fault| fault.of(Field::Devices))
 }
 
@@ -34,36 +34,36 @@ fn behind(name: &str, known: impl Iterator<Item = &'static str>) -> String {
 
 /// The one device of a host with guests. `fitting` is the one that goes with a bundled load.
 pub(crate) fn choose_one(
-    asked: &Asked<'_>,
+    options: &Options<'_>,
     wanted: &Devices,
     fitting: Option<&str>,
 ) -> Result<(Vec<Preset>, Vec<String>), Error> {
     if let Some((file, device)) = wanted.files.first_key_value() {
-        let expected = asked.given(Field::Devices, "PRESET");
-        return Err(asked.refuse(
+        let expected = options.given(Field::Devices, "PRESET");
+        return Err(options.refuse(
             Field::Devices,
             format_args!("{file}={device}"),
-            format_args!("the disks of all guests lie on one device of the host (expected one {expected})"),
+            format_args!("the disks of all guests are on one device of the host (expected one {expected})"),
         ));
     }
-    let (device, notice) = common(asked, wanted, fitting)?;
+    let (device, notice) = common(options, wanted, fitting)?;
     Ok((vec![device], notice.into_iter().collect()))
 }
 
 /// The device of all files that have none of their own, and a notice if nobody chose it.
-fn common(asked: &Asked<'_>, wanted: &Devices, fitting: Option<&str>) -> Result<(Preset, Option<String>), Error> {
+fn common(options: &Options<'_>, wanted: &Devices, fitting: Option<&str>) -> Result<(Preset, Option<String>), Error> {
     if let Some(profile) = &wanted.common {
-        return Ok((preset(profile, asked.surroundings)?, None));
+        return Ok((preset(profile, options.environment)?, None));
     }
     let name = fitting.unwrap_or(DEFAULT);
-    let option = asked.name(Field::Devices);
-    let notice = format!("No {option} was given: {name} was taken (see `hoistway devices`).");
-    Ok((preset(&name.into(), asked.surroundings)?, Some(notice)))
+    let option = options.name(Field::Devices);
+    let notice = format!("No {option} given; using {name} (see `hoistway devices`).");
+    Ok((preset(&name.into(), options.environment)?, Some(notice)))
 }
 
 /// The device of each file of the load. `fitting` is the one that goes with a bundled load.
 pub(crate) fn choose(
-    asked: &Asked<'_>,
+    options: &Options<'_>,
     wanted: &Devices,
     workload: &Load,
     fitting: Option<&str>,
@@ -71,16 +71,16 @@ pub(crate) fn choose(
     for (file, device) in &wanted.files {
         if !workload.files.contains(file) {
             let known = workload.files.join(", ");
-            return Err(asked.refuse(
+            return Err(options.refuse(
                 Field::Devices,
                 format_args!("{file}={device}"),
                 format_args!("the job file has no filename \"{file}\" (expected one of {known})"),
             ));
         }
     }
-    let (common, notice) = common(asked, wanted, fitting)?;
+    let (common, notice) = common(options, wanted, fitting)?;
     let device = |file: &String| match wanted.files.get(file) {
-        Some(device) => preset(device, asked.surroundings),
+        Some(device) => preset(device, options.environment),
         None => Ok(common.clone()),
     };
     let devices = workload.files.iter().map(device).collect::<Result<_, Error>>()?;

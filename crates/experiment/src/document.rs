@@ -15,13 +15,13 @@ use crate::{repeats, writes};
 
 /// The document of a plan's runs, in their order; without an outcome those that never began.
 pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: f64) -> Result<ResultsDocument, Error> {
-    let asked = &plan.asked;
+    let options = &plan.options;
     let partial = outcomes.iter().any(|outcome| outcome.as_ref().is_none_or(|outcome| outcome.is_partial));
     let mut notices = plan.notices.clone();
     if outcomes.iter().flatten().any(|outcome| outcome.is_log_cut) {
         notices.push(format!(
-            "{}: a process did more I/Os than its log holds, the later ones are missing: set log_avg_msec in the job file.",
-            asked.name(Field::Logs)
+            "{}: a process did more I/Os than its log can hold, and later ones are missing; set log_avg_msec in the job file.",
+            options.name(Field::Logs)
         ));
     }
     notices.extend(outcomes.iter().flatten().flat_map(|outcome| &outcome.refused).cloned());
@@ -32,7 +32,7 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
         .map(|outcome| (&*outcome.run.variant.label, &*outcome.fates))
         .collect();
     let written = &plan.setups[0].queue.writes;
-    notices.extend(writes::not_done(asked, written, &fates));
+    notices.extend(writes::not_done(options, written, &fates));
     let repeats = outcomes.len() / plan.runs_of_repeat().max(1);
     let counted = repeats::counted(outcomes, plan.runs_of_repeat(), |outcome| !outcome.is_partial);
     let runs: Vec<Run> = counted.into_iter().map(|outcome| outcome.run).collect();
@@ -53,7 +53,7 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
         hw_queues: first.hw_queues,
         nr_requests: first.nr_requests,
         host: first.host,
-        seed: asked.comparison.seed,
+        seed: options.comparison.seed,
         seeds: plan.seeds[..repeats].to_vec(),
         setups,
         wall_seconds,
@@ -62,11 +62,11 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
         partial,
         notices,
         default_scheduler: first.default_scheduler,
-        baseline: asked.comparison.baseline.clone(),
+        baseline: options.comparison.baseline.clone(),
         focus: plan.load.page.as_ref().map(|page| page.focus.clone()),
-        focuses: asked.comparison.focus.clone(),
-        smallest_effect: Some(asked.comparison.smallest_effect.unwrap_or(SMALLEST_EFFECT)),
-        writes: written.iter().map(writes::told).collect(),
+        focuses: options.comparison.focus.clone(),
+        smallest_effect: Some(options.comparison.smallest_effect.unwrap_or(SMALLEST_EFFECT)),
+        writes: written.iter().map(writes::in_words).collect(),
         doubts: Vec::new(),
         verdicts: Vec::new(),
         conclusion: Vec::new(),
@@ -76,8 +76,8 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
     };
     let reads = share_of_reads(&document);
     for setup in &plan.setups {
-        let told = calibrated::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), reads);
-        let new = told.into_iter().filter(|doubt| !document.doubts.contains(doubt)).collect::<Vec<_>>();
+        let found = calibrated::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), reads);
+        let new = found.into_iter().filter(|doubt| !document.doubts.contains(doubt)).collect::<Vec<_>>();
         document.doubts.extend(new);
     }
     document.statistics = Some(Statistics::of(&document));

@@ -1,4 +1,4 @@
-//! What a job's options mean for which scheduler: options that do nothing with a scheduler are told.
+//! What a job's options mean for which scheduler: options without effect under a scheduler get a notice.
 //!
 //! One table. What it says is what the [texts](crate::texts) list as honoured, and for each entry a test of the simulation
 //! exists (shares by ionice and weights); limits act before any scheduler.
@@ -8,8 +8,8 @@ use hoistway_load::{Load, Process};
 use hoistway_sim::QueueSettings;
 
 use crate::comparison::Comparison;
+use crate::environment::Options;
 use crate::error::Field;
-use crate::surroundings::Asked;
 
 /// Options of a job that ask a scheduler for something.
 struct Ask {
@@ -71,23 +71,29 @@ const ASKS: [Ask; 4] = [
 ];
 
 /// A notice for each option that some of the schedulers ignore, wholly or in part.
-pub(crate) fn notices(asked: &Asked<'_>, workload: &Load, schedulers: &[String], queue: &QueueSettings) -> Vec<String> {
-    let ignored = ASKS.iter().filter_map(|ask| notice(asked, ask, workload, schedulers, queue));
-    ignored.chain(of_the_page_cache(asked, workload)).collect()
+pub(crate) fn notices(
+    options: &Options<'_>,
+    workload: &Load,
+    schedulers: &[String],
+    queue: &QueueSettings,
+) -> Vec<String> {
+    let ignored = ASKS.iter().filter_map(|ask| notice(options, ask, workload, schedulers, queue));
+    ignored.chain(of_the_page_cache(options, workload)).collect()
 }
 
 /// A notice if something is asked of a page cache that nobody uses.
-fn of_the_page_cache(asked: &Asked<'_>, workload: &Load) -> Option<String> {
-    let Comparison { memory_bytes, journal, .. } = asked.comparison;
+fn of_the_page_cache(options: &Options<'_>, workload: &Load) -> Option<String> {
+    let Comparison { memory_bytes, journal, .. } = options.comparison;
     let fields = [(Field::MemoryBytes, memory_bytes.is_some()), (Field::Journal, *journal)];
-    let given: Vec<_> = fields.iter().filter(|(_, is_given)| *is_given).map(|(field, _)| asked.name(*field)).collect();
+    let given: Vec<_> =
+        fields.iter().filter(|(_, is_given)| *is_given).map(|(field, _)| options.name(*field)).collect();
     let is_used = workload.processes.iter().any(|process| !process.caching.direct);
     (!given.is_empty() && !is_used)
         .then(|| format!("{}: no effect without the page cache, and all I/O of this load is direct.", given.join(", ")))
 }
 
 fn notice(
-    asked: &Asked<'_>,
+    options: &Options<'_>,
     ask: &Ask,
     workload: &Load,
     schedulers: &[String],
@@ -112,7 +118,7 @@ fn notice(
         let why = match effect {
             Effect::Full => continue,
             Effect::Part(why) | Effect::No(why) => why,
-            Effect::Only(field, why) => format!("only {} {why}", asked.name(field)),
+            Effect::Only(field, why) => format!("only {} {why}", options.name(field)),
         };
         if !why.is_empty() && !parts.contains(&why) {
             parts.push(why);
@@ -133,28 +139,28 @@ mod tests {
     use hoistway_legacy::{ALL_SCHEDULERS, all_schedulers};
 
     use super::*;
-    use crate::surroundings::Alone;
+    use crate::environment::Alone;
     use crate::texts::Texts;
 
-    fn told(options: &str, kernel: Kernel) -> Vec<String> {
+    fn notices_of(options: &str, kernel: Kernel) -> Vec<String> {
         let text = format!("[a]\nfilename=/dev/sda\ndirect=1\n{options}\n[b]\nfilename=/dev/sda\ndirect=1\n");
         let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
-        let asked = Asked { comparison: &Comparison::default(), surroundings: &Alone };
-        notices(&asked, &workload, &ALL_SCHEDULERS.map(str::to_owned), &QueueSettings::new(kernel, 1))
+        let options = Options { comparison: &Comparison::default(), environment: &Alone };
+        notices(&options, &workload, &ALL_SCHEDULERS.map(str::to_owned), &QueueSettings::new(kernel, 1))
     }
 
     #[test]
-    fn options_without_effect_are_told_with_the_schedulers_that_ignore_them() {
-        assert!(told("iodepth=1", Kernel::DEFAULT).is_empty());
-        assert!(told("rate=1m", Kernel::DEFAULT).is_empty());
+    fn options_without_effect_are_reported_with_the_schedulers_that_ignore_them() {
+        assert!(notices_of("iodepth=1", Kernel::DEFAULT).is_empty());
+        assert!(notices_of("rate=1m", Kernel::DEFAULT).is_empty());
         assert_eq!(
-            told("prioclass=3", Kernel::DEFAULT),
+            notices_of("prioclass=3", Kernel::DEFAULT),
             [
                 "prioclass, nice, prio or cmdprio (a): no effect with none, kyber, noop, deadline; mq-deadline honours the class \
                  and ignores the level."
             ]
         );
-        let old = told("prioclass=3", Kernel::V5_10);
+        let old = notices_of("prioclass=3", Kernel::V5_10);
         assert_eq!(
             old,
             [
@@ -163,25 +169,27 @@ mod tests {
             ]
         );
         assert_eq!(
-            told("cgroup=g\ncgroup_weight=200", Kernel::DEFAULT),
+            notices_of("cgroup=g\ncgroup_weight=200", Kernel::DEFAULT),
             ["cgroup_weight (a): no effect with none, mq-deadline, kyber, noop, deadline."]
         );
-        assert!(told("cgroup=g", Kernel::DEFAULT)[0].contains("only `io_max` acts on groups there"));
+        assert!(notices_of("cgroup=g", Kernel::DEFAULT)[0].contains("only `io_max` acts on groups there"));
     }
 
     #[test]
-    fn memory_and_journal_of_a_page_cache_that_nobody_uses_are_told() {
-        let told = |comparison: Comparison, direct: bool| {
+    fn memory_and_journal_of_a_page_cache_that_nobody_uses_are_reported() {
+        let notice_of = |comparison: Comparison, direct: bool| {
             let text = format!("[a]\nfilename=/dev/sda\nioengine=psync\ndirect={}\n", u8::from(direct));
             let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
-            let asked = Asked { comparison: &comparison, surroundings: &Alone };
-            of_the_page_cache(&asked, &workload)
+            let options = Options { comparison: &comparison, environment: &Alone };
+            of_the_page_cache(&options, &workload)
         };
         let both = Comparison { memory_bytes: Some(1 << 30), journal: true, ..Comparison::default() };
         let text = "`memory_bytes`, `journal`: no effect without the page cache, and all I/O of this load is direct.";
-        assert_eq!(told(both.clone(), true).as_deref(), Some(text));
-        assert!(told(Comparison { memory_bytes: None, ..both.clone() }, true).unwrap().starts_with("`journal`: no"));
-        assert_eq!((told(both, false), told(Comparison::default(), true)), (None, None));
+        assert_eq!(notice_of(both.clone(), true).as_deref(), Some(text));
+        assert!(
+            notice_of(Comparison { memory_bytes: None, ..both.clone() }, true).unwrap().starts_with("`journal`: no")
+        );
+        assert_eq!((notice_of(both, false), notice_of(Comparison::default(), true)), (None, None));
     }
 
     #[test]

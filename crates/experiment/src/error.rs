@@ -97,7 +97,7 @@ impl fmt::Display for Field {
 pub struct Error {
     /// The field at fault.
     pub field: Field,
-    /// What is wrong, and what was expected. It names the field as the [`Surroundings`](crate::Surroundings) call it, or, if
+    /// What is wrong, and what was expected. It names the field as the [`CallerEnvironment`](crate::CallerEnvironment) call it, or, if
     /// a text is at fault, that and its line.
     pub message: String,
     /// Where in a text it is, if a text is at fault. The message begins with it.

@@ -7,20 +7,20 @@ use hoistway_load::Load;
 use hoistway_sim::{Guests, QueueSettings, VirtualDisk};
 
 use crate::comparison::Profile;
+use crate::environment::Options;
 use crate::error::{About as _, Error, Field};
 use crate::schedulers;
-use crate::surroundings::Asked;
 
 /// Weights of cgroups that schedulers take.
 const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=1000;
 
 /// What a comparison's rows are.
-const ROWS: &str = "A row is the scheduler of the guests over that of the host.";
+const ROWS: &str = "Rows are GUEST-over-HOST schedulers.";
 
 /// A notice of a comparison as one of a search, in which all guests have the same scheduler.
 pub(crate) fn notice_of_search(notice: &str, guests: &Chosen) -> String {
     let scheduler = guests.schedulers.first().map_or("", String::as_str);
-    notice.replace(ROWS, &format!("All guests have {scheduler}; a setting is one of the host."))
+    notice.replace(ROWS, &format!("All guests have {scheduler}; settings are those of the host."))
 }
 
 /// The guests of a comparison.
@@ -32,14 +32,14 @@ pub(crate) struct Chosen {
 }
 
 /// The schedulers that were asked for, or those of a scenario's page.
-pub(crate) fn wanted<'a>(asked: &Asked<'a>, of_page: &'a [String]) -> Result<&'a [String], Error> {
-    let guests = &asked.comparison.guests;
+pub(crate) fn wanted<'a>(options: &Options<'a>, of_page: &'a [String]) -> Result<&'a [String], Error> {
+    let guests = &options.comparison.guests;
     let wanted = if guests.schedulers.is_empty() { of_page } else { &guests.schedulers };
-    let option = asked.name(Field::GuestSchedulers);
+    let option = options.name(Field::GuestSchedulers);
     if !wanted.is_empty() {
-        if asked.comparison.shared_tags {
-            let problem = format!("the disks of guests lie on one device (expected no {option})");
-            return Err(Error::new(Field::SharedTags, format!("{}: {problem}", asked.name(Field::SharedTags))));
+        if options.comparison.shared_tags {
+            let problem = format!("the disks of guests are on one device (expected no {option})");
+            return Err(Error::new(Field::SharedTags, format!("{}: {problem}", options.name(Field::SharedTags))));
         }
         return Ok(wanted);
     }
@@ -47,7 +47,7 @@ pub(crate) fn wanted<'a>(asked: &Asked<'a>, of_page: &'a [String]) -> Result<&'a
     let given = guests.virtual_disk.as_ref().map(|disk| (Field::VirtualDisk, disk.to_string())).or(weight);
     match given {
         Some((field, value)) => {
-            Err(asked.refuse(field, value, format!("the load does not run in guests (expected {option} as well)")))
+            Err(options.refuse(field, value, format!("the load does not run in guests (expected {option} as well)")))
         }
         None => Ok(wanted),
     }
@@ -55,7 +55,7 @@ pub(crate) fn wanted<'a>(asked: &Asked<'a>, of_page: &'a [String]) -> Result<&'a
 
 /// The guests, if the load runs in any.
 pub(crate) fn choose(
-    asked: &Asked<'_>,
+    options: &Options<'_>,
     wanted: &[String],
     workload: &Load,
     lower: &Preset,
@@ -66,36 +66,37 @@ pub(crate) fn choose(
         return Ok(None);
     }
     let default = Profile::from(VirtualDisk::DEFAULT);
-    let profile = asked.comparison.guests.virtual_disk.as_ref().unwrap_or(&default);
+    let profile = options.comparison.guests.virtual_disk.as_ref().unwrap_or(&default);
     let expected = "a virtual disk profile in TOML";
-    let read = asked.surroundings.profile(profile, expected, VirtualDisk::from_toml, VirtualDisk::builtin);
+    let read = options.environment.profile(profile, expected, VirtualDisk::from_toml, VirtualDisk::builtin);
     let disk = read.map_err(|fault| fault.of(Field::VirtualDisk))?;
     // Their queues are as they come.
     let queue = QueueSettings { schedulers: queue.schedulers.clone(), ..QueueSettings::new(queue.kernel, queue.cpus) };
     let shape = disk.shape(&lower.shape(), workload.files.len());
     if shape.capacity_sectors == 0 {
-        let (option, count) = (asked.name(Field::GuestSchedulers), workload.files.len());
+        let (option, count) = (options.name(Field::GuestSchedulers), workload.files.len());
         let problem = format!("{} is too small for {count} virtual disks (expected a larger one)", lower.name);
         return Err(Error::new(Field::GuestSchedulers, format!("{option}: {problem}")));
     }
     let shapes = vec![(profile.to_string(), shape.clone())];
     let default = schedulers::Default { shapes, queue: &queue, elevator: None };
-    let chosen = schedulers::choose(asked, Field::GuestSchedulers, wanted, &default, notices)?;
+    let chosen = schedulers::choose(options, Field::GuestSchedulers, wanted, &default, notices)?;
     notices.push(format!(
-        "Guests: each file of the job file is a virtual disk ({}) of {:.0} GB on {}, which belongs to the host. \
-         {ROWS} What the virtual disks cost is assumed, not measured.",
+        "Guests: each file of the job file is a virtual disk ({}) of {:.0} GB on {}, the device of the host. \
+         {ROWS} The costs of virtual disks are assumed, not measured.",
         disk.name,
         shape.capacity_sectors as f64 * 512.0 / 1e9,
         lower.name,
     ));
-    let weights = weights(asked, workload)?;
+    let weights = weights(options, workload)?;
     Ok(Some(Chosen { guests: Guests { disk, weights }, schedulers: chosen }))
 }
 
-fn weights(asked: &Asked<'_>, workload: &Load) -> Result<Vec<(String, u32)>, Error> {
-    let wanted = &asked.comparison.guests.weights;
+fn weights(options: &Options<'_>, workload: &Load) -> Result<Vec<(String, u32)>, Error> {
+    let wanted = &options.comparison.guests.weights;
     for (place, (file, weight)) in wanted.iter().enumerate() {
-        let refuse = |problem: String| Err(asked.refuse(Field::GuestWeights, format_args!("{file}={weight}"), problem));
+        let refuse =
+            |problem: String| Err(options.refuse(Field::GuestWeights, format_args!("{file}={weight}"), problem));
         if !WEIGHTS.contains(weight) {
             return refuse(weight_expected());
         }
@@ -104,7 +105,7 @@ fn weights(asked: &Asked<'_>, workload: &Load) -> Result<Vec<(String, u32)>, Err
             return refuse(format!("the job file has no filename \"{file}\" (expected one of {known})"));
         }
         if wanted[..place].iter().any(|(known, _)| known == file) {
-            return refuse(format!("a weight of {file} was given before (expected one for each file)"));
+            return refuse(format!("a weight of {file} was already given (expected one for each file)"));
         }
     }
     Ok(wanted.clone())
@@ -118,15 +119,16 @@ pub fn weight_expected() -> String {
 
 /// What must be said if weights on the host do nothing under some schedulers there.
 pub(crate) fn weights_notice(
-    asked: &Asked<'_>,
+    options: &Options<'_>,
     guests: &Guests,
     schedulers: &[String],
     known: &Registry,
 ) -> Option<String> {
     let knows_none = |name: &&str| known.find(name).is_some_and(|row| !row.weights);
     let without: Vec<&str> = schedulers.iter().map(String::as_str).filter(knows_none).collect();
-    (!guests.weights.is_empty() && !without.is_empty())
-        .then(|| format!("{} has no effect with {} on the host.", asked.name(Field::GuestWeights), without.join(", ")))
+    (!guests.weights.is_empty() && !without.is_empty()).then(|| {
+        format!("{} has no effect with {} on the host.", options.name(Field::GuestWeights), without.join(", "))
+    })
 }
 
 impl Chosen {

@@ -3,9 +3,9 @@
 use hoistway_sim::Host;
 
 use crate::comparison::Profile;
+use crate::environment::Options;
 use crate::error::{Error, Field};
 use crate::nearest;
-use crate::surroundings::Asked;
 
 /// CPUs of a host profile that does not say how many.
 const CPUS: u16 = 8;
@@ -14,25 +14,25 @@ const CPUS: u16 = 8;
 pub const CPUS_MAX: u16 = 1024;
 
 /// The host, and how many CPUs it has.
-pub(crate) fn choose(asked: &Asked<'_>, profile: &Profile) -> Result<(Host, u16), Error> {
+pub(crate) fn choose(options: &Options<'_>, profile: &Profile) -> Result<(Host, u16), Error> {
     let builtin = |name: &str| {
         let hint = nearest::hint(name, Host::builtin_names());
         Host::builtin(name)
             .map_err(|error| format!("{error}{}{}", if hint.is_empty() { "" } else { "; " }, hint.trim_end()))
     };
-    let read = asked.surroundings.profile(profile, "a host profile in TOML", Host::from_toml, builtin);
+    let read = options.environment.profile(profile, "a host profile in TOML", Host::from_toml, builtin);
     let mut host = read.map_err(|fault| fault.of(Field::Hosts))?;
-    if let Some(bytes) = asked.comparison.memory_bytes {
+    if let Some(bytes) = options.comparison.memory_bytes {
         if !Host::MEMORY_BYTES.contains(&bytes) {
             let (least, most) = (Host::MEMORY_BYTES.start(), Host::MEMORY_BYTES.end());
-            return Err(asked.refuse(Field::MemoryBytes, bytes, format!("expected {least} to {most}")));
+            return Err(options.refuse(Field::MemoryBytes, bytes, format!("expected {least} to {most}")));
         }
         host.memory_bytes = bytes;
     }
-    host.journal |= asked.comparison.journal;
-    let cpus = asked.comparison.cpus.or(host.cpus).unwrap_or(CPUS);
+    host.journal |= options.comparison.journal;
+    let cpus = options.comparison.cpus.or(host.cpus).unwrap_or(CPUS);
     if !(1..=CPUS_MAX).contains(&cpus) {
-        return Err(asked.refuse(Field::Cpus, cpus, format!("expected 1 to {CPUS_MAX}")));
+        return Err(options.refuse(Field::Cpus, cpus, format!("expected 1 to {CPUS_MAX}")));
     }
     Ok((host, cpus))
 }

@@ -4,18 +4,18 @@ use hoistway_cgroup::IoMax;
 use hoistway_load::Load;
 
 use crate::comparison::CgroupFile;
+use crate::environment::Options;
 use crate::error::{Error, Field};
-use crate::surroundings::Asked;
 
 /// An example of what may be written.
 pub const EXAMPLE: &str = "such as \"backup wbps=10485760 riops=max\"";
 
 /// The limits, by cgroup.
-pub(crate) fn limits(asked: &Asked<'_>, workload: &Load) -> Result<Vec<(String, IoMax)>, Error> {
+pub(crate) fn limits(options: &Options<'_>, workload: &Load) -> Result<Vec<(String, IoMax)>, Error> {
     let mut limits: Vec<(String, IoMax)> = Vec::new();
-    for CgroupFile { cgroup, text } in &asked.comparison.io_max {
+    for CgroupFile { cgroup, text } in &options.comparison.io_max {
         let refuse = |problem: String| {
-            Err(asked.refuse(Field::IoMax, format_args!("{:?}", format!("{cgroup} {text}")), problem))
+            Err(options.refuse(Field::IoMax, format_args!("{:?}", format!("{cgroup} {text}")), problem))
         };
         let cgroup = cgroup.trim_matches('/');
         let paths = workload.processes.iter().filter_map(|process| process.standing.cgroup.as_deref());

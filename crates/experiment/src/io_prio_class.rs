@@ -5,27 +5,27 @@ use hoistway_load::Load;
 use hoistway_sim::QueueSettings;
 
 use crate::comparison::CgroupFile;
+use crate::environment::Options;
 use crate::error::{Error, Field};
 use crate::io_max::listed;
-use crate::surroundings::Asked;
 
 /// The settings; the last one of a group counts, as of several writes.
 pub(crate) fn classes(
-    asked: &Asked<'_>,
+    options: &Options<'_>,
     workload: &Load,
     kernel: Kernel,
 ) -> Result<Vec<(String, CgroupPriority)>, Error> {
     let mut classes: Vec<(String, CgroupPriority)> = Vec::new();
-    for CgroupFile { cgroup, text } in &asked.comparison.io_prio_class {
+    for CgroupFile { cgroup, text } in &options.comparison.io_prio_class {
         let refuse = |problem: String| {
-            Err(asked.refuse(Field::IoPrioClass, format_args!("{:?}", format!("{cgroup} {text}")), problem))
+            Err(options.refuse(Field::IoPrioClass, format_args!("{:?}", format!("{cgroup} {text}")), problem))
         };
         let Some(priority) = CgroupPriority::parse(text) else {
             let known: Vec<&str> = CgroupPriority::TEXTS.iter().map(|(text, _)| *text).collect();
             return refuse(format!("unknown class \"{}\" (expected one of {})", text.trim(), known.join(", ")));
         };
         if !kernel.is_from(5, 14) {
-            let later = asked.given(Field::Kernels, "5.14");
+            let later = options.given(Field::Kernels, "5.14");
             return refuse(format!("Linux {kernel} has no io.prio.class (expected {later} or later)"));
         }
         let cgroup = cgroup.trim_matches('/');
@@ -43,7 +43,7 @@ pub(crate) fn classes(
 }
 
 /// Which schedulers it does nothing for.
-pub(crate) fn notice(asked: &Asked<'_>, schedulers: &[String], queue: &QueueSettings) -> Option<String> {
+pub(crate) fn notice(options: &Options<'_>, schedulers: &[String], queue: &QueueSettings) -> Option<String> {
     let has_none =
         |row: &Row| row.layer == Layer::SingleQueue || (row.priorities)(&queue.kernel.generation()) == Priorities::No;
     let without: Vec<&str> = schedulers
@@ -52,7 +52,7 @@ pub(crate) fn notice(asked: &Asked<'_>, schedulers: &[String], queue: &QueueSett
         .filter(|name| queue.schedulers.find(name).is_some_and(has_none))
         .collect();
     (!queue.io_prio_class.is_empty() && !without.is_empty()).then(|| {
-        let (name, without) = (asked.name(Field::IoPrioClass), without.join(", "));
-        format!("{name}: no effect with {without}, which know no priorities or no such file.")
+        let (name, without) = (options.name(Field::IoPrioClass), without.join(", "));
+        format!("{name}: no effect with {without}, which have no priorities or no such file.")
     })
 }

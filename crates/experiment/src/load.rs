@@ -7,10 +7,10 @@ use hoistway_fio::{Environment, JobFile};
 use hoistway_load::{LogSettings, Process};
 
 use crate::comparison;
+use crate::environment::Options;
 use crate::error::{About as _, Error, Fault, Field};
 use crate::nearest;
 use crate::scenarios::{self, Page};
-use crate::surroundings::Asked;
 
 /// The load of a first run.
 const EXAMPLE: (&str, &str) = ("example.fio (bundled)", include_str!("../jobs/example.fio"));
@@ -35,9 +35,9 @@ impl Load {
     }
 
     /// The text of what runs.
-    pub(crate) fn read(asked: &Asked<'_>) -> Result<Load, Error> {
+    pub(crate) fn read(options: &Options<'_>) -> Result<Load, Error> {
         let own = |name: String, text: String| Load { name, text, page: None };
-        Ok(match &asked.comparison.load {
+        Ok(match &options.comparison.load {
             comparison::Load::Example => own(EXAMPLE.0.to_owned(), EXAMPLE.1.to_owned()),
             comparison::Load::Text { name, text } => own(name.clone(), text.clone()),
             comparison::Load::Scenario(name) => {
@@ -45,7 +45,7 @@ impl Load {
                     let known: Vec<_> = scenarios::names().collect();
                     let hint = nearest::hint(name, known.iter().copied());
                     let problem = format!("unknown load ({hint}expected one of {})", known.join(", "));
-                    return Err(asked.refuse(Field::Load, name, problem));
+                    return Err(options.refuse(Field::Load, name, problem));
                 };
                 let (name, text) = (format!("{name}.fio (bundled)"), scenario.job.to_owned());
                 Load { name, text, page: Some(scenario.page) }
@@ -62,29 +62,29 @@ impl Load {
                 } else {
                     String::new()
                 };
-                let text = asked.surroundings.text(path, &format!("a fio job file{others}")).about(Field::Load)?;
+                let text = options.environment.text(path, &format!("a fio job file{others}")).about(Field::Load)?;
                 own(path.display().to_string(), text)
             }
         })
     }
 
     /// What its processes do, on a host with so many CPUs and so much memory.
-    pub(crate) fn job_file(&self, asked: &Asked<'_>, cpus: u16, memory_bytes: u64) -> Result<JobFile, Error> {
+    pub(crate) fn job_file(&self, options: &Options<'_>, cpus: u16, memory_bytes: u64) -> Result<JobFile, Error> {
         let environment = Environment {
-            variable: &|name| asked.surroundings.variable(name),
-            include: &|path| asked.surroundings.included(path),
-            log: &|path| asked.surroundings.log(path),
+            variable: &|name| options.environment.variable(name),
+            include: &|path| options.environment.included(path),
+            log: &|path| options.environment.log(path),
             cpus: u32::from(cpus),
             page_bytes: 4096,
             memory_mib: memory_bytes >> 20,
-            runtime: asked.comparison.runtime_ns.map(Nanos),
+            runtime: options.comparison.runtime_ns.map(Nanos),
         };
         let parsed = JobFile::parse(&self.text, &self.name, &environment);
         let mut file = parsed.map_err(|error| Fault::from(error).of(Field::Load))?;
-        let ramp = time(asked, Field::RampNs, asked.comparison.ramp_ns)?;
+        let ramp = time(options, Field::RampNs, options.comparison.ramp_ns)?;
         for process in &mut file.load.processes {
             process.schedule.ramp = ramp.unwrap_or(process.schedule.ramp);
-            if asked.comparison.logs {
+            if options.comparison.logs {
                 process.log = Some(process.log_settings);
             }
         }
@@ -93,21 +93,21 @@ impl Load {
 }
 
 /// A time that replaces one of the load's.
-pub(crate) fn time(asked: &Asked<'_>, field: Field, ns: Option<u64>) -> Result<Option<Nanos>, Error> {
+pub(crate) fn time(options: &Options<'_>, field: Field, ns: Option<u64>) -> Result<Option<Nanos>, Error> {
     match ns {
         Some(ns) if ns > TIME_NS_MAX || (ns == 0 && field != Field::RampNs) => {
-            Err(asked.refuse(field, Nanos(ns), "expected a time between 1 us and 10 years"))
+            Err(options.refuse(field, Nanos(ns), "expected a time between 1 us and 10 years"))
         }
         ns => Ok(ns.map(Nanos)),
     }
 }
 
 /// A notice if a load says how to log, and nobody wants logs.
-pub(crate) fn unused_logs_notice(asked: &Asked<'_>, workload: &hoistway_load::Load) -> Option<String> {
+pub(crate) fn unused_logs_notice(options: &Options<'_>, workload: &hoistway_load::Load) -> Option<String> {
     let is_set = |process: &Process| process.log.is_none() && process.log_settings != LogSettings::default();
-    let name = asked.name(Field::Logs);
+    let name = options.name(Field::Logs);
     let says_how = workload.processes.iter().any(is_set);
-    says_how.then(|| format!("Options that say how to log (log_avg_msec and others): no effect without {name}."))
+    says_how.then(|| format!("Logging options (log_avg_msec and others) have no effect without {name}."))
 }
 
 /// Virtual time of a run, if every process is bounded by time.

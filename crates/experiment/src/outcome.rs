@@ -5,7 +5,7 @@ use std::fmt;
 use hoistway_answer::document::Run;
 use hoistway_sim::Fate;
 
-/// What a run leaves, besides what whoever watched it was shown.
+/// The results of a run, besides what its observer was shown.
 pub(crate) struct Outcome {
     pub(crate) run: Run,
     /// Whether it was cancelled before its end.

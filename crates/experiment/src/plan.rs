@@ -7,20 +7,20 @@ use hoistway_blk::{Kernel, Nanos};
 use hoistway_sim::{Host, QueueSettings, RunSpec, Scenario};
 use serde_json::Value;
 
-use crate::asked_kernel::AskedKernel;
 use crate::comparison::{Comparison, Devices, Profile, Vary};
+use crate::environment::{CallerEnvironment, Options};
 use crate::error::{About as _, Error, Field};
+use crate::kernel_option::KernelOption;
 use crate::load::{self, Load};
+use crate::observer::Controls;
 use crate::repeats::{self, REPEATS_MAX};
 use crate::setup::{Setup, Variant};
-use crate::surroundings::{Asked, Surroundings};
 use crate::variants::VARIANTS_MAX;
-use crate::watch::Controls;
 
 /// What is going to run.
 #[derive(Debug)]
 pub struct Plan<'a> {
-    pub(crate) asked: Asked<'a>,
+    pub(crate) options: Options<'a>,
     pub(crate) load: Load,
     /// The places where it runs: every kernel on every device and host.
     pub(crate) setups: Vec<Setup>,
@@ -49,14 +49,14 @@ impl<'a> Plan<'a> {
     ///
     /// # Errors
     /// The first thing that cannot be.
-    pub fn of(comparison: &'a Comparison, surroundings: &'a dyn Surroundings) -> Result<Plan<'a>, Error> {
-        let asked = Asked { comparison, surroundings };
+    pub fn of(comparison: &'a Comparison, environment: &'a dyn CallerEnvironment) -> Result<Plan<'a>, Error> {
+        let options = Options { comparison, environment };
         if !(1..=REPEATS_MAX).contains(&comparison.repeats) {
-            return Err(asked.refuse(Field::Repeats, comparison.repeats, format!("expected 1 to {REPEATS_MAX}")));
+            return Err(options.refuse(Field::Repeats, comparison.repeats, format!("expected 1 to {REPEATS_MAX}")));
         }
-        let runtime = load::time(&asked, Field::RuntimeNs, comparison.runtime_ns)?;
-        let load = Load::read(&asked)?;
-        let setups = setups(&asked, &load)?;
+        let runtime = load::time(&options, Field::RuntimeNs, comparison.runtime_ns)?;
+        let load = Load::read(&options)?;
+        let setups = setups(&options, &load)?;
         let mut notices: Vec<String> = Vec::new();
         for notice in setups.iter().flat_map(|setup| &setup.notices) {
             if !notices.contains(notice) {
@@ -64,7 +64,7 @@ impl<'a> Plan<'a> {
             }
         }
         let seeds = repeats::seeds(comparison.seed, comparison.repeats);
-        check_count(&asked, &setups)?;
+        check_count(&options, &setups)?;
         let variants: Vec<(usize, Variant)> = (0..)
             .zip(&setups)
             .flat_map(|(place, setup)| setup.variants().into_iter().map(move |one| (place, one)))
@@ -73,7 +73,7 @@ impl<'a> Plan<'a> {
             variants.iter().map(move |(setup, variant)| Planned::of(*setup, variant.clone(), seed, repeat, runtime))
         };
         let runs = (0..).zip(&seeds).flat_map(of_repeat).collect();
-        let plan = Plan { asked, load, setups, seeds, runs, notices, runtime };
+        let plan = Plan { options, load, setups, seeds, runs, notices, runtime };
         plan.check_labels()?;
         plan.check_focus()?;
         Ok(plan)
@@ -85,17 +85,16 @@ impl<'a> Plan<'a> {
         let labels: Vec<&str> = of_repeat.iter().map(|run| &*run.variant.label).collect();
         if let Some((place, label)) = labels.iter().enumerate().find(|(place, label)| labels[..*place].contains(label))
         {
-            // What was given twice is told by the key and the value behind the scheduler.
+            // The key and value behind the scheduler name what was given twice.
             let twice = label.strip_prefix(&*of_repeat[place].spec.label()).unwrap_or(label).trim_start();
-            let problem =
-                "two variants have this name (expected kernels, devices and hosts with names of their own, each once)";
-            return Err(self.asked.refuse(self.given_twice(), twice, problem));
+            let problem = "duplicate variant name (expected kernels, devices and hosts with distinct names)";
+            return Err(self.options.refuse(self.given_twice(), twice, problem));
         }
-        match &self.asked.comparison.baseline {
+        match &self.options.comparison.baseline {
             Some(name) if !self.runs.iter().any(|run| run.variant.label == *name || run.spec.label() == *name) => {
                 let known = labels.join(", ");
                 let problem = format!("not among the schedulers that are compared (expected one of {known})");
-                Err(self.asked.refuse(Field::Baseline, name, problem))
+                Err(self.options.refuse(Field::Baseline, name, problem))
             }
             _ => Ok(()),
         }
@@ -103,7 +102,7 @@ impl<'a> Plan<'a> {
 
     /// Where variants of the same name come from: what has fewer names than were given.
     fn given_twice(&self) -> Field {
-        let comparison = self.asked.comparison;
+        let comparison = self.options.comparison;
         let given =
             [("kernel", Field::Kernels, comparison.kernels.len()), ("host", Field::Hosts, comparison.hosts.len())];
         let is_twice = |(key, _, count): &(&str, Field, usize)| {
@@ -117,9 +116,9 @@ impl<'a> Plan<'a> {
 
     /// What the results are judged by is of jobs that there are, and what is no difference is a fraction.
     fn check_focus(&self) -> Result<(), Error> {
-        let comparison = self.asked.comparison;
+        let comparison = self.options.comparison;
         if let Some(effect) = comparison.smallest_effect.filter(|effect| !(0.0..1.0).contains(effect)) {
-            return Err(self.asked.refuse(Field::SmallestEffect, effect, "expected a fraction from 0 to below 1"));
+            return Err(self.options.refuse(Field::SmallestEffect, effect, "expected a fraction from 0 to below 1"));
         }
         let mut jobs: Vec<&str> = Vec::new();
         for process in self.setups.iter().flat_map(|setup| &setup.workload.processes) {
@@ -131,7 +130,7 @@ impl<'a> Plan<'a> {
             Some(figure) => {
                 let known = jobs.join(", ");
                 let problem = format!("there is no job \"{}\" (expected one of {known})", figure.job);
-                Err(self.asked.refuse(Field::Focus, figure, problem))
+                Err(self.options.refuse(Field::Focus, figure, problem))
             }
             None => Ok(()),
         }
@@ -176,14 +175,14 @@ impl<'a> Plan<'a> {
 
 impl Planned {
     pub(crate) fn of(setup: usize, variant: Variant, seed: u64, repeat: u32, runtime: Option<Nanos>) -> Planned {
-        let Variant { spec, queue, told } = variant;
-        Planned { setup, spec: RunSpec { seed, ..spec }, queue, variant: told, repeat, runtime }
+        let Variant { spec, queue, description } = variant;
+        Planned { setup, spec: RunSpec { seed, ..spec }, queue, variant: description, repeat, runtime }
     }
 }
 
 /// What is varied does not make more variants than can be held.
-fn check_count(asked: &Asked<'_>, setups: &[Setup]) -> Result<(), Error> {
-    let wanted = asked.comparison;
+fn check_count(options: &Options<'_>, setups: &[Setup]) -> Result<(), Error> {
+    let wanted = options.comparison;
     let variants = setups.iter().map(Setup::variant_count).fold(0, usize::saturating_add);
     if variants <= VARIANTS_MAX || wanted.vary.is_empty() {
         return Ok(());
@@ -196,27 +195,27 @@ fn check_count(asked: &Asked<'_>, setups: &[Setup]) -> Result<(), Error> {
          `hoistway tune` searches among more)",
         wanted.repeats
     );
-    Err(asked.refuse(Field::Vary, all, problem))
+    Err(options.refuse(Field::Vary, all, problem))
 }
 
 /// Every kernel on every device and host.
-fn setups(asked: &Asked<'_>, load: &Load) -> Result<Vec<Setup>, Error> {
+fn setups(options: &Options<'_>, load: &Load) -> Result<Vec<Setup>, Error> {
     fn or_default<T: Clone>(wanted: &[T], default: T) -> Vec<T> {
         if wanted.is_empty() { vec![default] } else { wanted.to_vec() }
     }
-    let wanted = asked.comparison;
-    let in_guests = !crate::guests::wanted(asked, load.guest_schedulers())?.is_empty();
+    let wanted = options.comparison;
+    let in_guests = !crate::guests::wanted(options, load.guest_schedulers())?.is_empty();
     let hosts = or_default(&wanted.hosts, Profile::from(if in_guests { "vm" } else { Host::DEFAULT }));
     let devices = or_default(&wanted.devices, Devices::default());
     let kernels = match &wanted.kernels[..] {
-        [] => vec![AskedKernel::from(Kernel::DEFAULT)],
+        [] => vec![KernelOption::from(Kernel::DEFAULT)],
         some => some.iter().map(|kernel| kernel.parse().about(Field::Kernels)).collect::<Result<_, Error>>()?,
     };
     let mut setups = Vec::new();
     for devices in &devices {
         for host in &hosts {
             for kernel in &kernels {
-                let mut setup = Setup::of(asked, load, devices, host, kernel)?;
+                let mut setup = Setup::of(options, load, devices, host, kernel)?;
                 for (name, value, count) in [
                     ("device", setup.device_name(), wanted.devices.len()),
                     ("host", setup.host.name.clone(), wanted.hosts.len()),

@@ -4,10 +4,10 @@ use hoistway_blk::{AttributeError, Effects, Instant, QueueConfig, WRITABLE_ATTRI
 use hoistway_sim::QueueSettings;
 
 use crate::comparison::QueueFile;
+use crate::environment::Options;
 use crate::error::{About as _, Error, Field};
 use crate::nearest;
 use crate::schedulers::queue_under;
-use crate::surroundings::Asked;
 
 /// What may be written: the scheduler is a field of its own.
 fn files() -> impl Iterator<Item = &'static str> {
@@ -15,16 +15,16 @@ fn files() -> impl Iterator<Item = &'static str> {
 }
 
 /// Adds the settings to `queue`.
-pub(crate) fn add(asked: &Asked<'_>, queue: &mut QueueSettings) -> Result<(), Error> {
-    let wanted = &asked.comparison.queue_files;
+pub(crate) fn add(options: &Options<'_>, queue: &mut QueueSettings) -> Result<(), Error> {
+    let wanted = &options.comparison.queue_files;
     for (place, setting) in wanted.iter().enumerate() {
         let QueueFile { file, text } = setting;
         if let Some(before) = wanted[..place].iter().find(|before| before.file == *file) {
-            let before = asked.given(Field::QueueFiles, format_args!("{file}={}", before.text));
-            let problem = format!("{before} was given before (expected one value for each file)");
-            return Err(asked.refuse(Field::QueueFiles, format_args!("{file}={text}"), problem));
+            let before = options.given(Field::QueueFiles, format_args!("{file}={}", before.text));
+            let problem = format!("{before} was already given (expected one value for each file)");
+            return Err(options.refuse(Field::QueueFiles, format_args!("{file}={text}"), problem));
         }
-        write(asked, &Writing { field: Field::QueueFiles, given: format!("{file}={text}"), file, text }, queue)?;
+        write(options, &Writing { field: Field::QueueFiles, given: format!("{file}={text}"), file, text }, queue)?;
     }
     Ok(())
 }
@@ -39,14 +39,14 @@ pub(crate) struct Writing<'a> {
 }
 
 /// Adds a setting to `queue`.
-pub(crate) fn write(asked: &Asked<'_>, writing: &Writing<'_>, queue: &mut QueueSettings) -> Result<(), Error> {
+pub(crate) fn write(options: &Options<'_>, writing: &Writing<'_>, queue: &mut QueueSettings) -> Result<(), Error> {
     let Writing { field, given, file, text } = writing;
-    let refuse = |problem: String| asked.refuse(*field, given, problem);
+    let refuse = |problem: String| options.refuse(*field, given, problem);
     if *file == "scheduler" {
-        return Err(refuse(format!("use {}", asked.name(Field::Schedulers))));
+        return Err(refuse(format!("use {}", options.name(Field::Schedulers))));
     }
     if file.starts_with("iosched/") {
-        return Err(refuse(format!("use {}", asked.given(Field::Tunables, "SCHED.TUNABLE=VALUE"))));
+        return Err(refuse(format!("use {}", options.given(Field::Tunables, "SCHED.TUNABLE=VALUE"))));
     }
     if *file == "nr_requests" {
         // Request slots are made with the queue, so it has to be known before.
@@ -57,21 +57,21 @@ pub(crate) fn write(asked: &Asked<'_>, writing: &Writing<'_>, queue: &mut QueueS
     Ok(())
 }
 
-/// Tries the settings of a comparison on a queue of each scheduler, so that a mistake is told at once and with what would be
-/// right. Answers with a notice for each value that the kernel takes for another.
+/// Tries the settings of a comparison on a queue of each scheduler, so that a mistake is refused at once, with the values that
+/// are possible. Returns a notice for each value that the kernel takes for another.
 pub(crate) fn try_out(
-    asked: &Asked<'_>,
+    options: &Options<'_>,
     queue: &QueueSettings,
     config: &QueueConfig,
     schedulers: &[String],
 ) -> Result<Vec<String>, Error> {
     let given = |file: &str, text: &str| format!("{file}={text}");
-    try_out_as(asked, Field::QueueFiles, &given, queue, config, schedulers)
+    try_out_as(options, Field::QueueFiles, &given, queue, config, schedulers)
 }
 
 /// The same of settings that were asked for by a field, where they stand as `given` says.
 pub(crate) fn try_out_as(
-    asked: &Asked<'_>,
+    options: &Options<'_>,
     field: Field,
     given: &dyn Fn(&str, &str) -> String,
     queue: &QueueSettings,
@@ -81,14 +81,14 @@ pub(crate) fn try_out_as(
     let mut notices = Vec::new();
     for scheduler in schedulers {
         let front = queue_under(scheduler, config).map_err(|error| {
-            let others = asked.name(Field::Schedulers);
+            let others = options.name(Field::Schedulers);
             let requests = config.nr_requests.map_or_else(String::new, |requests| requests.to_string());
             let given = given("nr_requests", &requests);
-            asked.refuse(field, given, format_args!("{error} (expected fewer with {scheduler}, or other {others})"))
+            options.refuse(field, given, format_args!("{error} (expected fewer with {scheduler}, or other {others})"))
         })?;
         let now = front.generation().hz.now(Instant::ZERO);
         for (file, text) in &queue.attributes {
-            let setting = asked.given(field, given(file, text));
+            let setting = options.given(field, given(file, text));
             let refuse = |problem: String| Err(Error::new(field, format_args!("{setting}: {problem}")));
             match front.set_attribute(now, file, text, &mut Effects::new()) {
                 Ok(()) => {}
@@ -100,7 +100,7 @@ pub(crate) fn try_out_as(
             }
             let shown = front.attribute(file).about(field)?;
             if shown.trim() != text.trim() {
-                let notice = format!("{setting}: the kernel takes this for \"{}\".", shown.trim());
+                let notice = format!("{setting}: the kernel reads this as \"{}\".", shown.trim());
                 if !notices.contains(&notice) {
                     notices.push(notice);
                 }

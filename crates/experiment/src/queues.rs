@@ -5,8 +5,8 @@ use hoistway_device::{Preset, PresetFile};
 use hoistway_load::Load;
 use hoistway_sim::QueueSettings;
 
+use crate::environment::Options;
 use crate::error::{Error, Field};
-use crate::surroundings::Asked;
 
 /// Most hardware queues of a device.
 pub const HW_QUEUES_MAX: u16 = 2048;
@@ -14,21 +14,25 @@ pub const HW_QUEUES_MAX: u16 = 2048;
 pub const TYPED_QUEUES_MAX: u16 = 1024;
 
 /// Gives the devices the hardware queues that were asked for, and `queue` those of a type.
-pub(crate) fn choose(asked: &Asked<'_>, devices: Vec<Preset>, queue: &mut QueueSettings) -> Result<Vec<Preset>, Error> {
-    let wanted = asked.comparison;
+pub(crate) fn choose(
+    options: &Options<'_>,
+    devices: Vec<Preset>,
+    queue: &mut QueueSettings,
+) -> Result<Vec<Preset>, Error> {
+    let wanted = options.comparison;
     for (field, count) in [(Field::ReadQueues, wanted.read_queues), (Field::PollQueues, wanted.poll_queues)] {
         if count > TYPED_QUEUES_MAX {
-            return Err(asked.refuse(field, count, format!("expected 0 to {TYPED_QUEUES_MAX}")));
+            return Err(options.refuse(field, count, format!("expected 0 to {TYPED_QUEUES_MAX}")));
         }
         if count > 0 && !queue.kernel.generation().queue_types {
-            let (kernel, later) = (queue.kernel, asked.given(Field::Kernels, "5.10"));
+            let (kernel, later) = (queue.kernel, options.given(Field::Kernels, "5.10"));
             let problem =
                 format!("Linux {kernel} has no hardware queues for reads or polling (expected {later} or later)");
-            return Err(asked.refuse(field, count, problem));
+            return Err(options.refuse(field, count, problem));
         }
     }
     if let Some(count) = wanted.hw_queues.filter(|count| !(1..=HW_QUEUES_MAX).contains(count)) {
-        return Err(asked.refuse(Field::HwQueues, count, format!("expected 1 to {HW_QUEUES_MAX}")));
+        return Err(options.refuse(Field::HwQueues, count, format!("expected 1 to {HW_QUEUES_MAX}")));
     }
     // More than CPUs are never used.
     queue.read_queues = wanted.read_queues.min(queue.cpus);
@@ -45,16 +49,16 @@ pub(crate) fn choose(asked: &Asked<'_>, devices: Vec<Preset>, queue: &mut QueueS
     devices.into_iter().map(with_queues).collect()
 }
 
-/// Gives the queues the techniques against contention that were asked for. Answers what to say of that.
-pub(crate) fn use_techniques(asked: &Asked<'_>, queue: &mut QueueSettings) -> Result<Option<String>, Error> {
-    let Some(wanted) = &asked.comparison.techniques else { return Ok(None) };
-    let refuse = |problem: String| asked.refuse(Field::Techniques, wanted, problem);
+/// Sets the requested contention options of the queues. Returns a notice about them.
+pub(crate) fn use_techniques(options: &Options<'_>, queue: &mut QueueSettings) -> Result<Option<String>, Error> {
+    let Some(wanted) = &options.comparison.techniques else { return Ok(None) };
+    let refuse = |problem: String| options.refuse(Field::Techniques, wanted, problem);
     queue.techniques = wanted.parse().map_err(refuse)?;
     let are_used = queue.techniques != ContentionOptions::default();
     Ok(are_used.then(|| {
         format!(
-            "Techniques against contention are used ({wanted}), which no Linux has: under mq-deadline, bfq and schedulers of \
-             one's own, not under none, kyber and those of the single queue."
+            "Contention options are in use ({wanted}), which no Linux release has: they affect mq-deadline, bfq and custom \
+             schedulers, not none, kyber and the legacy schedulers."
         )
     }))
 }
@@ -69,7 +73,7 @@ fn with_hw_queues(preset: Preset, count: u16) -> Result<Preset, Error> {
 
 /// Whether devices can share their tags, if they are to.
 pub(crate) fn check_shared_tags(
-    asked: &Asked<'_>,
+    options: &Options<'_>,
     queue: &QueueSettings,
     devices: &[Preset],
     schedulers: &[String],
@@ -78,7 +82,7 @@ pub(crate) fn check_shared_tags(
         return Ok(());
     }
     let refuse =
-        |problem: String| Err(Error::new(Field::SharedTags, format!("{}: {problem}", asked.name(Field::SharedTags))));
+        |problem: String| Err(Error::new(Field::SharedTags, format!("{}: {problem}", options.name(Field::SharedTags))));
     let [first, others @ ..] = devices else { return Ok(()) };
     if others.is_empty() {
         return refuse(
@@ -86,19 +90,19 @@ pub(crate) fn check_shared_tags(
         );
     }
     let layout = |preset: &Preset| queue.config(&preset.shape()).tag_layout();
-    let told = |preset: &Preset| {
+    let in_words = |preset: &Preset| {
         let TagLayout { hctxs, depth, host_wide, .. } = layout(preset);
         let common = if host_wide { " in common" } else { "" };
         format!("{} has {depth} tags{common} for each of {hctxs} hardware queues", preset.name)
     };
     if let Some(other) = others.iter().find(|other| layout(other) != layout(first)) {
-        return refuse(format!("{}, {} (expected devices that are alike in this)", told(first), told(other)));
+        return refuse(format!("{}, {} (expected devices with equal numbers)", in_words(first), in_words(other)));
     }
     if let Some(legacy) = schedulers.iter().find(|name| queue.schedulers.is_legacy(name)) {
-        let option = asked.name(Field::Schedulers);
+        let option = options.name(Field::Schedulers);
         let others: Vec<&str> = queue.schedulers.of(Layer::MultiQueue).map(|row| row.name).collect();
         return refuse(format!(
-            "with {legacy} a device shares no tags (expected {option} with some of {})",
+            "with {legacy} devices cannot share tags (expected {option} with some of {})",
             others.join(", ")
         ));
     }
@@ -107,7 +111,7 @@ pub(crate) fn check_shared_tags(
 
 /// What must be said of polling.
 pub(crate) fn polling_notice(
-    asked: &Asked<'_>,
+    options: &Options<'_>,
     workload: &Load,
     queue: &QueueSettings,
     schedulers: &[String],
@@ -116,9 +120,9 @@ pub(crate) fn polling_notice(
         return None;
     }
     if queue.poll_queues == 0 {
-        let remedy = asked.given(Field::PollQueues, 1);
+        let remedy = options.given(Field::PollQueues, 1);
         return Some(format!(
-            "hipri: completions come by interrupt, because no device has hardware queues for polling ({remedy} gives them \
+            "hipri: completions come by interrupt, because no device has hardware queues for polling ({remedy} adds \
              one)."
         ));
     }

@@ -1,4 +1,4 @@
-//! Records a part of a run, request by request: an [`Excerpt`] for whoever wants to look at what a scheduler does.
+//! Records a part of a run, request by request: an [`Excerpt`] that shows what a scheduler does.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use hoistway_blk::{Bio, CpuId, Event, IoContextId, Now, Op, Probe, Reason, Reque
 
 /// Requests of an excerpt.
 const REQUESTS_MAX: usize = 2000;
-/// Answers of an excerpt: a scheduler that holds requests back may be asked often.
+/// Decisions in an excerpt: a scheduler that holds requests back may be asked often.
 const ANSWERS_MAX: usize = 4 * REQUESTS_MAX;
 /// When the second excerpt begins, ns; the first one begins with the run.
 const FIRST_NS: u64 = 1_000_000;
@@ -23,7 +23,7 @@ pub(crate) struct Recorder {
     alive: BTreeMap<(u32, u32), Alive>,
     /// When bios came in that wait for a request of their own, by device, owner and first sector.
     queued: HashMap<(u32, IoContextId, u64), u64>,
-    /// Those that answers have had.
+    /// Those that occur in decisions.
     reasons: Vec<Reason>,
     current: Window,
     last: Window,
@@ -56,7 +56,7 @@ struct Window {
     /// Those of them that wait to be chosen.
     waiting: usize,
     answers: Vec<ExcerptAnswer>,
-    /// None as long as it takes answers in.
+    /// None as long as it records decisions.
     answers_end_ns: Option<u64>,
 }
 

@@ -10,15 +10,15 @@ use serde_json::{Map, Value};
 
 use crate::comparison::Comparison;
 use crate::document;
+use crate::environment::CallerEnvironment;
 use crate::error::{Error, Field};
 use crate::locks;
+use crate::observer::{Controls, Ended, RunObserver, Unobserved, fio_document};
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Planned};
 use crate::recorder::Recorder;
 use crate::setup::Setup;
-use crate::surroundings::Surroundings;
 use crate::variants::number_or_text;
-use crate::watch::{Controls, Ended, Unwatched, Watch, fio_document};
 
 impl Comparison {
     /// Runs it, as many runs at once as there are cores; the results do not depend on how many that are. For progress, for
@@ -26,9 +26,9 @@ impl Comparison {
     ///
     /// # Errors
     /// The first thing that cannot be.
-    pub fn run(&self, surroundings: &dyn Surroundings) -> Result<ResultsDocument, Error> {
-        let plan = Plan::of(self, surroundings)?;
-        plan.run(&plan.controls(), &Unwatched)
+    pub fn run(&self, environment: &dyn CallerEnvironment) -> Result<ResultsDocument, Error> {
+        let plan = Plan::of(self, environment)?;
+        plan.run(&plan.controls(), &Unobserved)
     }
 }
 
@@ -38,8 +38,8 @@ impl Plan<'_> {
     ///
     /// # Errors
     /// The first run that cannot begin.
-    pub fn run(&self, controls: &Controls, watch: &dyn Watch) -> Result<ResultsDocument, Error> {
-        let begin = watch.seconds();
+    pub fn run(&self, controls: &Controls, observer: &dyn RunObserver) -> Result<ResultsDocument, Error> {
+        let begin = observer.seconds();
         let next = AtomicUsize::new(0);
         let wanted: Vec<OnceLock<bool>> = self.seeds.iter().map(|_| OnceLock::new()).collect();
         let outcomes: Vec<OnceLock<Result<Option<Outcome>, Error>>> =
@@ -49,13 +49,14 @@ impl Plan<'_> {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some((planned, control)) = self.runs.get(number).zip(controls.0.get(number)) else { break };
-                let is_wanted = || planned.repeat == 0 || watch.goes_on(planned.repeat);
+                let is_wanted = || planned.repeat == 0 || observer.goes_on(planned.repeat);
                 if !wanted[planned.repeat as usize].get_or_init(is_wanted) {
                     next.store(self.runs.len(), Ordering::Relaxed);
                     break;
                 }
                 let is_cancelled = control.cancelled.load(Ordering::Relaxed);
-                let outcome = if is_cancelled { Ok(None) } else { self.seen(planned, control, watch, None).map(Some) };
+                let outcome =
+                    if is_cancelled { Ok(None) } else { self.seen(planned, control, observer, None).map(Some) };
                 if outcome.is_err() {
                     next.store(self.runs.len(), Ordering::Relaxed);
                 }
@@ -63,24 +64,24 @@ impl Plan<'_> {
             }
         });
         let repeats = wanted.iter().take_while(|wanted| wanted.get() == Some(&true)).count();
-        // Those that never began are missing only if a run before them failed, which is told.
+        // Those that never began are missing only if an earlier run failed, which is reported.
         let begun = outcomes.into_iter().take(repeats * self.runs_of_repeat());
         let outcomes = begun.map(|outcome| outcome.into_inner().unwrap_or(Ok(None))).collect::<Result<_, Error>>()?;
-        document::of(self, outcomes, watch.seconds() - begin)
+        document::of(self, outcomes, observer.seconds() - begin)
     }
 
-    /// One run, seen by this observer and by its recorder, if there are such.
+    /// One run, with its recorder and `tracer`, if any.
     pub(crate) fn seen(
         &self,
         planned: &Planned,
         control: &Control,
-        watch: &dyn Watch,
-        observer: Option<&mut dyn Observer>,
+        observer: &dyn RunObserver,
+        tracer: Option<&mut dyn Observer>,
     ) -> Result<Outcome, Error> {
-        let mut recorder = (self.asked.comparison.excerpts && planned.repeat == 0).then(Recorder::new);
+        let mut recorder = (self.options.comparison.excerpts && planned.repeat == 0).then(Recorder::new);
         let mut observers: Vec<&mut dyn Observer> =
-            recorder.as_mut().map(|recorder| recorder as _).into_iter().chain(observer.map(|one| one as _)).collect();
-        let mut outcome = self.one(planned, control, watch, &mut observers)?;
+            recorder.as_mut().map(|recorder| recorder as _).into_iter().chain(tracer.map(|one| one as _)).collect();
+        let mut outcome = self.one(planned, control, observer, &mut observers)?;
         let reached_ns = control.reached_ns.load(Ordering::Relaxed);
         let of = |recorder: Recorder| {
             let processes = self.processes(planned.setup).into_iter().map(|process| process.job);
@@ -95,11 +96,11 @@ impl Plan<'_> {
         &self,
         planned: &Planned,
         control: &Control,
-        watch: &dyn Watch,
+        observer: &dyn RunObserver,
         observers: &mut [&mut dyn Observer],
     ) -> Result<Outcome, Error> {
         let (scenario, spec) = (self.scenario(planned), &planned.spec);
-        let begin = watch.seconds();
+        let begin = observer.seconds();
         let ended = if observers.is_empty() {
             run_with_statistics(&scenario, spec, control)
         } else {
@@ -107,7 +108,7 @@ impl Plan<'_> {
         };
         let (result, statistics) = ended.map_err(cannot_begin)?;
         let disks = statistics.summaries(&scenario, result.simulated);
-        let wall_seconds = watch.seconds() - begin;
+        let wall_seconds = observer.seconds() - begin;
         let RunResult { processes, simulated, ios, locks, refused, fates, page_cache, partial } = result;
         let tunables = spec.tunables.iter().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
         let run = Run {
@@ -133,7 +134,7 @@ impl Plan<'_> {
         };
         let label = planned.variant.label.as_str();
         let global_options = &scenario.workload.options;
-        watch.ended(&Ended { label, repeat: planned.repeat, processes: &processes, global_options, run: &run });
+        observer.ended(&Ended { label, repeat: planned.repeat, processes: &processes, global_options, run: &run });
         let is_log_cut = processes.iter().any(|process| process.log.as_ref().is_some_and(|log| log.is_cut()));
         let refused = refused.iter().map(|refused| format!("{label}: {refused}.")).collect();
         Ok(Outcome { run, is_partial: partial, is_log_cut, refused, fates })
@@ -144,7 +145,7 @@ impl Plan<'_> {
 fn jobs(processes: &[ProcessResult], setup: &Setup) -> Vec<JobSummary> {
     let mut jobs = JobSummary::from_processes(processes);
     for summary in &mut jobs {
-        summary.alike = setup.alike.get(summary.job as usize).copied().flatten();
+        summary.alike = setup.equivalent.get(summary.job as usize).copied().flatten();
         let mut clones = setup.workload.processes.iter().filter(|process| process.schedule.job == summary.job as usize);
         summary.random = Some(clones.any(|process| process.plan.is_random()));
     }

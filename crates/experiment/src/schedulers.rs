@@ -7,9 +7,9 @@ use hoistway_device::Shape;
 use hoistway_legacy::{AnyQueue, default_legacy_scheduler};
 use hoistway_sim::QueueSettings;
 
+use crate::environment::Options;
 use crate::error::{Error, Field};
 use crate::nearest;
-use crate::surroundings::Asked;
 
 /// What the scheduler that the kernel gives a device by itself depends on.
 pub(crate) struct Default<'a> {
@@ -68,22 +68,22 @@ fn is_yet_to_come(row: &Row, kernel: Kernel) -> bool {
 
 /// The schedulers of a field's list, each once. Adds what must be said of a default to `notices`.
 pub(crate) fn choose(
-    asked: &Asked<'_>,
+    options: &Options<'_>,
     field: Field,
     wanted: &[String],
     default: &Default<'_>,
     notices: &mut Vec<String>,
 ) -> Result<Vec<String>, Error> {
     if let (Some(elevator), false) = (default.elevator, wanted.iter().any(|name| name == "default")) {
-        let expected = asked.given(Field::Schedulers, "default");
+        let expected = options.given(Field::Schedulers, "default");
         let problem = format!("only the kernel's default depends on it (expected {expected})");
-        return Err(asked.refuse(Field::Elevator, elevator, problem));
+        return Err(options.refuse(Field::Elevator, elevator, problem));
     }
     let known = &default.queue.schedulers;
     let mut chosen: Vec<String> = Vec::new();
     for name in wanted {
         if name == "default" {
-            let (scheduler, notice) = default.scheduler().map_err(|problem| asked.refuse(field, name, problem))?;
+            let (scheduler, notice) = default.scheduler().map_err(|problem| options.refuse(field, name, problem))?;
             chosen.push(scheduler.to_owned());
             notices.push(notice);
         } else if name == "all" {
@@ -99,10 +99,10 @@ pub(crate) fn choose(
             let kernel = default.queue.kernel;
             if is_yet_to_come(row, kernel) {
                 let there = of_kernel(default.queue, |_| true).join(", ");
-                let later = asked.given(Field::Kernels, row.since);
+                let later = options.given(Field::Kernels, row.since);
                 let problem =
                     format!("Linux {kernel} does not have it yet (expected some of {there}, or {later} or later)");
-                return Err(asked.refuse(field, name, problem));
+                return Err(options.refuse(field, name, problem));
             }
             chosen.push(name.clone());
         } else {
@@ -110,7 +110,7 @@ pub(crate) fn choose(
             let name = if name.is_empty() { "\"\"" } else { name };
             let known = known.names().join(", ");
             let problem = format!("unknown scheduler ({hint}expected all, or some of default, {known})");
-            return Err(asked.refuse(field, name, problem));
+            return Err(options.refuse(field, name, problem));
         }
     }
     let mut seen = BTreeSet::new();

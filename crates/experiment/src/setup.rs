@@ -10,22 +10,24 @@ use hoistway_fio::JobFile;
 use hoistway_sim::{GuestSpec, Host, QueueSettings, RunSpec};
 use serde_json::{Map, Value};
 
-use crate::alike::alike;
-use crate::asked_kernel::AskedKernel;
 use crate::comparison::{Devices, Profile, Vary};
+use crate::environment::Options;
+use crate::equivalent_jobs::equivalent_jobs;
 use crate::error::{About as _, Error, Field};
+use crate::kernel_option::KernelOption;
 use crate::load::{self, Load};
 use crate::queue_files::Writing;
 use crate::schedulers::{self, Default};
-use crate::surroundings::Asked;
 use crate::tunables::{self, Settings};
 use crate::variants::{self, Bench, Varied, number_or_text};
-use crate::{calibrated, devices, effects, guests, host, io_max, io_prio_class, joined, queue_files, queues, writes};
+use crate::{
+    calibrated, devices, effects, guests, host, io_max, io_prio_class, queue_files, queues, stable_merge, writes,
+};
 
 /// A kernel on a host with devices.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    kernel: AskedKernel,
+    kernel: KernelOption,
     pub(crate) workload: hoistway_load::Load,
     pub(crate) devices: Vec<Preset>,
     pub(crate) guests: Option<guests::Chosen>,
@@ -37,7 +39,7 @@ pub(crate) struct Setup {
     /// What the kernel gives the devices, if that is one for all and the load does not run in guests.
     default_scheduler: Option<String>,
     /// For each job the first one that is like it.
-    pub(crate) alike: Vec<Option<u32>>,
+    pub(crate) equivalent: Vec<Option<u32>>,
     settings: Settings,
     /// Of what several values are compared.
     knobs: Varied,
@@ -52,37 +54,37 @@ pub(crate) struct Variant {
     /// What runs, but for the seed.
     pub(crate) spec: RunSpec,
     pub(crate) queue: Arc<QueueSettings>,
-    /// What it is told by.
-    pub(crate) told: RunVariant,
+    /// How documents describe it.
+    pub(crate) description: RunVariant,
 }
 
 impl Setup {
     pub(crate) fn of(
-        asked: &Asked<'_>,
+        options: &Options<'_>,
         load: &Load,
         wanted: &Devices,
         host: &Profile,
-        asked_kernel: &AskedKernel,
+        kernel_option: &KernelOption,
     ) -> Result<Setup, Error> {
-        let comparison = asked.comparison;
-        let guest_schedulers = guests::wanted(asked, load.guest_schedulers())?;
+        let comparison = options.comparison;
+        let guest_schedulers = guests::wanted(options, load.guest_schedulers())?;
         let in_guests = !guest_schedulers.is_empty();
-        let (mut host, cpus) = host::choose(asked, host)?;
+        let (mut host, cpus) = host::choose(options, host)?;
         host.journal |= load.page.as_ref().is_some_and(|page| page.journal);
-        let JobFile { load: workload, notices: of_file } = load.job_file(asked, cpus, host.memory_bytes)?;
+        let JobFile { load: workload, notices: of_file } = load.job_file(options, cpus, host.memory_bytes)?;
         let fitting = load.page.as_ref().map(|page| page.device.as_str());
         let (devices, mut notices) = if in_guests {
-            devices::choose_one(asked, wanted, fitting)?
+            devices::choose_one(options, wanted, fitting)?
         } else {
-            devices::choose(asked, wanted, &workload, fitting)?
+            devices::choose(options, wanted, &workload, fitting)?
         };
-        notices.extend(asked_kernel.notice());
-        let kernel = asked_kernel.kernel;
+        notices.extend(kernel_option.notice());
+        let kernel = kernel_option.kernel;
         let mut queue =
-            QueueSettings { schedulers: asked.surroundings.schedulers(), ..QueueSettings::new(kernel, cpus) };
-        let devices = queues::choose(asked, devices, &mut queue)?;
+            QueueSettings { schedulers: options.environment.schedulers(), ..QueueSettings::new(kernel, cpus) };
+        let devices = queues::choose(options, devices, &mut queue)?;
         let first = &devices[0];
-        let guests = guests::choose(asked, guest_schedulers, &workload, first, &queue, &mut notices)?;
+        let guests = guests::choose(options, guest_schedulers, &workload, first, &queue, &mut notices)?;
         let shapes = devices.iter().map(|preset| (preset.name.clone(), preset.shape())).collect();
         let default = Default { shapes, queue: &queue, elevator: comparison.elevator.as_deref() };
         let wanted = match &comparison.schedulers[..] {
@@ -92,26 +94,26 @@ impl Setup {
             wanted => wanted.to_vec(),
         };
         let default_scheduler = default.name().filter(|_| !in_guests);
-        let schedulers = schedulers::choose(asked, Field::Schedulers, &wanted, &default, &mut notices)?;
+        let schedulers = schedulers::choose(options, Field::Schedulers, &wanted, &default, &mut notices)?;
         // The schedulers that see the load's processes and cgroups, and all that there are.
         let mut of_processes = guests.as_ref().map_or(&schedulers, |guests| &guests.schedulers).clone();
         let mut all = schedulers.clone();
         all.extend(
             guests.iter().flat_map(|guests| &guests.schedulers).filter(|name| !schedulers.contains(name)).cloned(),
         );
-        let settings = tunables::settings(asked, &all, &queue.schedulers)?;
+        let settings = tunables::settings(options, &all, &queue.schedulers)?;
         queue.shared_tags = comparison.shared_tags;
         queue.submitter_dispatches = comparison.submitter_dispatches;
-        notices.extend(queues::use_techniques(asked, &mut queue)?);
-        queues::check_shared_tags(asked, &queue, &devices, &schedulers)?;
-        queue_files::add(asked, &mut queue)?;
-        queue.io_max = io_max::limits(asked, &workload)?;
-        queue.io_prio_class = io_prio_class::classes(asked, &workload, kernel)?;
+        notices.extend(queues::use_techniques(options, &mut queue)?);
+        queues::check_shared_tags(options, &queue, &devices, &schedulers)?;
+        queue_files::add(options, &mut queue)?;
+        queue.io_max = io_max::limits(options, &workload)?;
+        queue.io_prio_class = io_prio_class::classes(options, &workload, kernel)?;
         let config = queue.config(&first.shape());
-        notices.extend(queue_files::try_out(asked, &queue, &config, &schedulers)?);
-        notices.extend(tunables::try_out(asked, &config)?);
+        notices.extend(queue_files::try_out(options, &queue, &config, &schedulers)?);
+        notices.extend(tunables::try_out(options, &config)?);
         let bench = Bench {
-            asked,
+            options,
             schedulers: &all,
             on_host: &schedulers,
             queue: &queue,
@@ -120,28 +122,28 @@ impl Setup {
             settings: &settings,
         };
         let knobs = Varied::of(&bench, &mut notices)?;
-        queue.writes = writes::ordered(asked, &queue.schedulers, &schedulers)?;
-        writes::check_times(asked, &queue.writes, load::expected_ns(&workload, comparison.runtime_ns.map(Nanos)))?;
-        writes::try_out(asked, &queue.writes, &config, &schedulers)?;
+        queue.writes = writes::ordered(options, &queue.schedulers, &schedulers)?;
+        writes::check_times(options, &queue.writes, load::expected_ns(&workload, comparison.runtime_ns.map(Nanos)))?;
+        writes::try_out(options, &queue.writes, &config, &schedulers)?;
         for name in writes::switched_to(&queue.writes).filter(|_| !in_guests) {
             if !of_processes.iter().any(|known| known == name) {
                 of_processes.push(name.to_owned());
             }
         }
         notices.extend(schedulers::legacy_notice(&all, &queue));
-        notices.extend(effects::notices(asked, &workload, &of_processes, &queue));
-        notices.extend(io_prio_class::notice(asked, &of_processes, &queue));
-        notices.extend(queues::polling_notice(asked, &workload, &queue, &schedulers));
-        notices.extend(joined::notice(&workload, &of_processes, kernel));
+        notices.extend(effects::notices(options, &workload, &of_processes, &queue));
+        notices.extend(io_prio_class::notice(options, &of_processes, &queue));
+        notices.extend(queues::polling_notice(options, &workload, &queue, &schedulers));
+        notices.extend(stable_merge::notice(&workload, &of_processes, kernel));
         notices.extend(
             guests
                 .as_ref()
-                .and_then(|chosen| guests::weights_notice(asked, &chosen.guests, &schedulers, &queue.schedulers)),
+                .and_then(|chosen| guests::weights_notice(options, &chosen.guests, &schedulers, &queue.schedulers)),
         );
         notices.extend(calibrated::null_notice(&devices));
-        notices.extend(load::unused_logs_notice(asked, &workload));
+        notices.extend(load::unused_logs_notice(options, &workload));
         notices.extend(of_file);
-        let kernel = asked_kernel.clone();
+        let kernel = kernel_option.clone();
         Ok(Setup {
             kernel,
             devices,
@@ -151,7 +153,7 @@ impl Setup {
             config,
             schedulers,
             default_scheduler,
-            alike: alike(&workload),
+            equivalent: equivalent_jobs(&workload),
             workload,
             settings,
             knobs,
@@ -191,10 +193,10 @@ impl Setup {
             let guest =
                 guest.map(|scheduler| GuestSpec { scheduler: scheduler.to_owned(), tunables: tunables(scheduler) });
             let spec = RunSpec { scheduler: host.to_owned(), tunables: tunables(host), guest, seed: 0 };
-            let mut told = setting.told;
-            told.extend(self.varied.clone());
-            let told = RunVariant { is_default: setting.is_default, ..RunVariant::new(&spec.label(), told) };
-            Variant { spec, queue: setting.queue, told }
+            let mut values = setting.values;
+            values.extend(self.varied.clone());
+            let description = RunVariant { is_default: setting.is_default, ..RunVariant::new(&spec.label(), values) };
+            Variant { spec, queue: setting.queue, description }
         };
         self.knobs.settings(host, guest, &self.queue).into_iter().map(variant).collect()
     }
@@ -204,16 +206,16 @@ impl Setup {
     ///
     /// # Errors
     /// If there is no such scheduler, tunable or file here, or a value cannot be.
-    pub(crate) fn with(&self, asked: &Asked<'_>, wanted: &Setting) -> Result<Variant, Error> {
+    pub(crate) fn with(&self, options: &Options<'_>, wanted: &Setting) -> Result<Variant, Error> {
         let host = &wanted.scheduler;
         if !self.schedulers.contains(host) {
             let known = self.schedulers.join(", ");
-            return Err(asked.refuse(Field::Schedulers, host, format!("is not compared (expected one of {known})")));
+            return Err(options.refuse(Field::Schedulers, host, format!("is not compared (expected one of {known})")));
         }
         let mut queue = (*self.queue).clone();
         for (file, text) in &wanted.queue_files {
             let given = format!("{}.{file}={text}", Vary::QUEUE);
-            queue_files::write(asked, &Writing { field: Field::Vary, given, file, text }, &mut queue)?;
+            queue_files::write(options, &Writing { field: Field::Vary, given, file, text }, &mut queue)?;
         }
         let mut tunables = self.settings.get(host).cloned().unwrap_or_default();
         tunables.extend(wanted.tunables.clone());
@@ -222,9 +224,9 @@ impl Setup {
             tunables: self.settings.get(scheduler).cloned().unwrap_or_default(),
         });
         let spec = RunSpec { scheduler: host.clone(), tunables, guest, seed: 0 };
-        let told = wanted.knobs().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
-        let told = RunVariant { is_default: wanted.is_untouched(), ..RunVariant::new(host, told) };
-        Ok(Variant { spec, queue: Arc::new(queue), told })
+        let values = wanted.knobs().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
+        let description = RunVariant { is_default: wanted.is_untouched(), ..RunVariant::new(host, values) };
+        Ok(Variant { spec, queue: Arc::new(queue), description })
     }
 
     /// What is set of a scheduler in all runs.

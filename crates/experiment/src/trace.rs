@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::document;
 use crate::error::{Error, Field};
+use crate::observer::{Controls, RunObserver};
 use crate::plan::Plan;
-use crate::watch::{Controls, Watch};
 
 /// Why runs with their events come to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -34,13 +34,13 @@ impl Plan<'_> {
         &self,
         sink: W,
         controls: &Controls,
-        watch: &dyn Watch,
+        observer: &dyn RunObserver,
     ) -> Result<(ResultsDocument, W), TraceError> {
         if self.setups.len() > 1 {
-            let problem = "a trace is of one kernel, one host and one choice of devices (expected one of each)";
-            return Err(self.asked.refuse(Field::Kernels, self.setups.len(), problem).into());
+            let problem = "a trace covers one kernel, one host and one set of devices (expected one of each)";
+            return Err(self.options.refuse(Field::Kernels, self.setups.len(), problem).into());
         }
-        let begin = watch.seconds();
+        let begin = observer.seconds();
         let mut writer = Writer::new(sink, &self.header())?;
         let mut outcomes = Vec::with_capacity(self.runs.len());
         for (number, (planned, control)) in (0..).zip(self.runs.iter().zip(controls.iter())) {
@@ -49,14 +49,14 @@ impl Plan<'_> {
                 continue;
             }
             writer.begin_run(number, &control.cancelled);
-            let outcome = self.seen(planned, control, watch, Some(&mut writer))?;
+            let outcome = self.seen(planned, control, observer, Some(&mut writer))?;
             let reached_ns = control.reached_ns.load(Ordering::Relaxed);
             writer.end_run(reached_ns, outcome.run.simulated_ios, outcome.is_partial)?;
             outcomes.push(Some(outcome));
         }
         let is_partial = outcomes.iter().any(|outcome| outcome.as_ref().is_none_or(|outcome| outcome.is_partial));
         let sink = writer.finish(is_partial)?;
-        Ok((document::of(self, outcomes, watch.seconds() - begin)?, sink))
+        Ok((document::of(self, outcomes, observer.seconds() - begin)?, sink))
     }
 
     /// The first line.
@@ -81,7 +81,7 @@ impl Plan<'_> {
             devices: self.devices(0),
             kernel: setup.queue.kernel.to_string(),
             cpus: u32::from(setup.queue.cpus),
-            seed: self.asked.comparison.seed,
+            seed: self.options.comparison.seed,
             runs: runs.collect(),
             processes: self.processes(0),
         }

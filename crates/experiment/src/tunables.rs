@@ -7,19 +7,19 @@ use hoistway_blk::{Effects, Instant, Local, QueueConfig, Registry};
 use hoistway_legacy::AnyQueue;
 
 use crate::comparison::Tunable;
+use crate::environment::Options;
 use crate::error::{About as _, Error, Field};
 use crate::nearest;
 use crate::schedulers;
-use crate::surroundings::Asked;
 
 /// Names and texts, by scheduler.
 pub(crate) type Settings = BTreeMap<String, Vec<(String, String)>>;
 
-pub(crate) fn settings(asked: &Asked<'_>, schedulers: &[String], known: &Registry) -> Result<Settings, Error> {
+pub(crate) fn settings(options: &Options<'_>, schedulers: &[String], known: &Registry) -> Result<Settings, Error> {
     let mut settings = Settings::new();
-    for tunable in &asked.comparison.tunables {
+    for tunable in &options.comparison.tunables {
         let Tunable { scheduler, name, text } = tunable;
-        let refuse = |problem: String| asked.refuse(Field::Tunables, tunable, problem);
+        let refuse = |problem: String| options.refuse(Field::Tunables, tunable, problem);
         if known.find(scheduler).is_none() {
             let hint = nearest::hint(scheduler, known.names());
             let known = known.names().join(", ");
@@ -30,8 +30,8 @@ pub(crate) fn settings(asked: &Asked<'_>, schedulers: &[String], known: &Registr
         }
         let of_scheduler = settings.entry(scheduler.clone()).or_default();
         if let Some((_, before)) = of_scheduler.iter().find(|(known, _)| known == name) {
-            let before = asked.given(Field::Tunables, format_args!("{scheduler}.{name}={before}"));
-            return Err(refuse(format!("{before} was given before (expected one value for each tunable)")));
+            let before = options.given(Field::Tunables, format_args!("{scheduler}.{name}={before}"));
+            return Err(refuse(format!("{before} was already given (expected one value for each tunable)")));
         }
         of_scheduler.push((name.clone(), text.clone()));
     }
@@ -44,31 +44,31 @@ impl fmt::Display for Tunable {
     }
 }
 
-/// Tries the settings on queues of their own, so that a mistake is told at once and with what would be right. Answers
+/// Tries the settings on queues of their own, so that a mistake is refused at once, with the possible values. Returns
 /// with a notice for each value that the kernel takes for another.
-pub(crate) fn try_out(asked: &Asked<'_>, config: &QueueConfig) -> Result<Vec<String>, Error> {
+pub(crate) fn try_out(options: &Options<'_>, config: &QueueConfig) -> Result<Vec<String>, Error> {
     let mut notices = Vec::new();
     // By scheduler, as they are set.
-    let mut wanted: Vec<&Tunable> = asked.comparison.tunables.iter().collect();
+    let mut wanted: Vec<&Tunable> = options.comparison.tunables.iter().collect();
     wanted.sort_by_key(|tunable| &tunable.scheduler);
     for of_one in wanted.chunk_by(|a, b| a.scheduler == b.scheduler) {
         let queue = schedulers::queue_under(&of_one[0].scheduler, config).about(Field::Tunables)?;
         for wanted in of_one {
-            notices.extend(set(asked, Field::Tunables, &queue, wanted)?);
+            notices.extend(set(options, Field::Tunables, &queue, wanted)?);
         }
     }
     Ok(notices)
 }
 
-/// Sets a tunable of a queue's scheduler. Answers with a notice if the kernel takes the value for another.
+/// Sets a tunable of a queue's scheduler. Returns a notice if the kernel reads another value.
 pub(crate) fn set(
-    asked: &Asked<'_>,
+    options: &Options<'_>,
     field: Field,
     queue: &AnyQueue<Local>,
     wanted: &Tunable,
 ) -> Result<Option<String>, Error> {
     let Tunable { name, text, .. } = wanted;
-    let refuse = |problem: String| Err(asked.refuse(field, wanted, problem));
+    let refuse = |problem: String| Err(options.refuse(field, wanted, problem));
     let tunables = queue.tunables();
     let Some(tunable) = tunables.iter().find(|tunable| tunable.name == name) else {
         return refuse(unknown(queue, name));
@@ -79,8 +79,8 @@ pub(crate) fn set(
     }
     Ok(match queue.tunable(name) {
         Ok(value) if value.to_string() != *text => {
-            let setting = asked.given(field, wanted);
-            Some(format!("{setting}: the kernel takes this for {value}."))
+            let setting = options.given(field, wanted);
+            Some(format!("{setting}: the kernel reads this as {value}."))
         }
         _ => None,
     })

@@ -8,11 +8,11 @@ use hoistway_sim::QueueSettings;
 use serde_json::{Map, Value};
 
 use crate::comparison::{Tunable, Vary};
+use crate::environment::Options;
 use crate::error::{About as _, Error, Field};
 use crate::nearest;
 use crate::queue_files::{self, Writing};
 use crate::schedulers::queue_under;
-use crate::surroundings::Asked;
 use crate::tunables::{self, Settings};
 
 /// Most variants of a comparison: their documents are in memory at the end, each with every repeat.
@@ -45,8 +45,8 @@ pub(crate) struct Setting {
     /// Of schedulers.
     tunables: Vec<Tunable>,
     pub(crate) queue: Arc<QueueSettings>,
-    /// What it is told by.
-    pub(crate) told: Map<String, Value>,
+    /// Its values in documents.
+    pub(crate) values: Map<String, Value>,
     /// Whether it is what the scheduler would have without, and others have something else.
     pub(crate) is_default: bool,
 }
@@ -61,7 +61,7 @@ impl Setting {
 
 /// Where settings are tried out.
 pub(crate) struct Bench<'a> {
-    pub(crate) asked: &'a Asked<'a>,
+    pub(crate) options: &'a Options<'a>,
     /// All, of hosts and guests.
     pub(crate) schedulers: &'a [String],
     /// Those whose queues are written to.
@@ -79,7 +79,7 @@ pub(crate) struct Bench<'a> {
 impl Varied {
     /// Tries all values out. Adds a notice for each that the kernel takes for another.
     pub(crate) fn of(bench: &Bench<'_>, notices: &mut Vec<String>) -> Result<Varied, Error> {
-        let wanted = &bench.asked.comparison.vary;
+        let wanted = &bench.options.comparison.vary;
         let mut knobs = Vec::with_capacity(wanted.len());
         for (place, vary) in wanted.iter().enumerate() {
             bench.check(vary, &wanted[..place])?;
@@ -101,7 +101,7 @@ impl Varied {
     pub(crate) fn settings(&self, host: &str, guest: Option<&str>, queue: &Arc<QueueSettings>) -> Vec<Setting> {
         let schedulers: Vec<&str> = [host].into_iter().chain(guest).collect();
         let knobs: Vec<&Knob> = self.0.iter().filter(|knob| knob.is_of(&schedulers)).collect();
-        let nothing = Setting { tunables: Vec::new(), queue: Arc::clone(queue), told: Map::new(), is_default: false };
+        let nothing = Setting { tunables: Vec::new(), queue: Arc::clone(queue), values: Map::new(), is_default: false };
         if knobs.is_empty() {
             return vec![nothing];
         }
@@ -141,8 +141,8 @@ impl Knob {
             setting.tunables.push(Tunable { scheduler: of.clone(), name: name.clone(), text: text.to_owned() });
         }
         // Of two schedulers both may have a tunable of this name.
-        let told = if is_file || schedulers.len() == 1 { name.clone() } else { self.vary.knob() };
-        setting.told.insert(told, number_or_text(text));
+        let knob = if is_file || schedulers.len() == 1 { name.clone() } else { self.vary.knob() };
+        setting.values.insert(knob, number_or_text(text));
         let under = if is_file { schedulers[0] } else { of };
         setting.is_default &= tried.usual_under.iter().any(|known| known == under);
         setting
@@ -164,8 +164,8 @@ pub(crate) fn number_or_text(text: &str) -> Value {
 impl Bench<'_> {
     /// Whether a knob can be varied at all, beside those before it.
     fn check(&self, vary: &Vary, before: &[Vary]) -> Result<(), Error> {
-        let (asked, wanted) = (self.asked, self.asked.comparison);
-        let refuse = |problem: String| Err(asked.refuse(Field::Vary, vary, problem));
+        let (options, wanted) = (self.options, self.options.comparison);
+        let refuse = |problem: String| Err(options.refuse(Field::Vary, vary, problem));
         if vary.texts.is_empty() {
             return refuse("expected some values, such as mq-deadline.fifo_batch=1,4,16".to_owned());
         }
@@ -176,20 +176,20 @@ impl Bench<'_> {
             return refuse(format!("{} {problem} ({hint}expected queue, or one of {compared})", vary.of));
         }
         if let Some(before) = before.iter().find(|before| before.knob() == vary.knob()) {
-            let other = asked.given(Field::Vary, before);
-            return refuse(format!("{other} was given before (expected all values of {} in one)", vary.knob()));
+            let other = options.given(Field::Vary, before);
+            return refuse(format!("{other} was already given (expected all values of {} in one)", vary.knob()));
         }
         let set = wanted.tunables.iter().find(|set| set.scheduler == vary.of && set.name == vary.name);
         let written = wanted.queue_files.iter().find(|set| vary.of == Vary::QUEUE && set.file == vary.name);
-        let fixed = set.map(|set| asked.given(Field::Tunables, set));
+        let fixed = set.map(|set| options.given(Field::Tunables, set));
         let fixed =
-            fixed.or_else(|| written.map(|set| asked.given(Field::QueueFiles, format!("{}={}", set.file, set.text))));
+            fixed.or_else(|| written.map(|set| options.given(Field::QueueFiles, format!("{}={}", set.file, set.text))));
         if let Some(fixed) = fixed {
             return refuse(format!("{fixed} sets {} for all runs (expected one of the two)", vary.knob()));
         }
         let values: Vec<Value> = vary.texts.iter().map(|text| number_or_text(text)).collect();
         match values.iter().enumerate().find(|(place, value)| values[..*place].contains(value)) {
-            Some((place, _)) => refuse(format!("{} stands there twice (expected each value once)", vary.texts[place])),
+            Some((place, _)) => refuse(format!("{} is given twice (expected each value once)", vary.texts[place])),
             None => Ok(()),
         }
     }
@@ -203,7 +203,7 @@ impl Bench<'_> {
             queue.set_tunable(now, name, text, &mut Effects::new()).about(Field::Tunables)?;
         }
         let before = queue.tunable(&vary.name).ok();
-        notices.extend(tunables::set(self.asked, Field::Vary, &queue, &tunable)?);
+        notices.extend(tunables::set(self.options, Field::Vary, &queue, &tunable)?);
         let is_usual = before.is_some() && before == queue.tunable(&vary.name).ok();
         Ok(Tried { usual_under: is_usual.then(|| vary.of.clone()).into_iter().collect(), ..Tried::default() })
     }
@@ -213,12 +213,12 @@ impl Bench<'_> {
         let given = |file: &str, text: &str| format!("{}.{file}={text}", Vary::QUEUE);
         let mut queue = QueueSettings { attributes: Vec::new(), ..self.queue.clone() };
         let writing = Writing { field: Field::Vary, given: given(&vary.name, text), file: &vary.name, text };
-        queue_files::write(self.asked, &writing, &mut queue)?;
+        queue_files::write(self.options, &writing, &mut queue)?;
         let config = (self.configured)(&queue);
         let (mut tried, mut refusals) = (Tried::default(), Vec::new());
         for scheduler in self.on_host {
             let alone = std::slice::from_ref(scheduler);
-            match queue_files::try_out_as(self.asked, Field::Vary, &given, &queue, &config, alone) {
+            match queue_files::try_out_as(self.options, Field::Vary, &given, &queue, &config, alone) {
                 Ok(new) => {
                     notices.extend(new.into_iter().filter(|notice| !notices.contains(notice)).collect::<Vec<_>>())
                 }

@@ -7,22 +7,22 @@ use hoistway_blk::{
 use hoistway_legacy::AnyQueue;
 use hoistway_sim::{Fate, Write};
 
+use crate::environment::Options;
 use crate::error::{About as _, Error, Field};
 use crate::schedulers::queue_under;
-use crate::surroundings::Asked;
 use crate::tunables;
 
 /// The writes, in the order of time, to queues that begin with one of these schedulers.
-pub(crate) fn ordered(asked: &Asked<'_>, known: &Registry, schedulers: &[String]) -> Result<Vec<Write>, Error> {
+pub(crate) fn ordered(options: &Options<'_>, known: &Registry, schedulers: &[String]) -> Result<Vec<Write>, Error> {
     let mut writes = Vec::new();
-    for write in &asked.comparison.writes {
+    for write in &options.comparison.writes {
         let write = Write {
             at: Nanos(write.at_ns),
             only_under: write.under.clone(),
             file: write.file.clone(),
             text: write.text.clone(),
         };
-        let refuse = |problem: String| Err(asked.refuse(Field::Writes, told(&write), problem));
+        let refuse = |problem: String| Err(options.refuse(Field::Writes, in_words(&write), problem));
         if let Some(unknown) = write.only_under.as_ref().filter(|name| known.find(name).is_none()) {
             let known = known.names().join(", ");
             return refuse(format!("unknown scheduler \"{unknown}\" (expected one of {known})"));
@@ -39,7 +39,7 @@ pub(crate) fn ordered(asked: &Asked<'_>, known: &Registry, schedulers: &[String]
     match writes.iter().find(is_in_vain) {
         Some(write) => {
             let in_charge = in_charge.join(", ");
-            Err(asked.refuse(Field::Writes, told(write), format!("never in charge (expected one of {in_charge})")))
+            Err(options.refuse(Field::Writes, in_words(write), format!("never active (expected one of {in_charge})")))
         }
         None => Ok(writes),
     }
@@ -51,19 +51,19 @@ pub(crate) fn switched_to(writes: &[Write]) -> impl Iterator<Item = &str> {
 }
 
 /// Nothing is written after the end of the load, if that is known.
-pub(crate) fn check_times(asked: &Asked<'_>, writes: &[Write], end_ns: Option<u64>) -> Result<(), Error> {
+pub(crate) fn check_times(options: &Options<'_>, writes: &[Write], end_ns: Option<u64>) -> Result<(), Error> {
     let late = end_ns.and_then(|end| Some((end, writes.iter().find(|write| write.at.0 >= end)?)));
     match late {
         Some((end, write)) => {
-            let problem = format!("the load has ended after {} (expected a time before that)", Nanos(end));
-            Err(asked.refuse(Field::Writes, told(write), problem))
+            let problem = format!("the load ends after {} (expected an earlier time)", Nanos(end));
+            Err(options.refuse(Field::Writes, in_words(write), problem))
         }
         None => Ok(()),
     }
 }
 
 /// A write as the command line has it: `300ms:bfq.slice_idle=0`.
-pub(crate) fn told(Write { at, only_under, file, text }: &Write) -> String {
+pub(crate) fn in_words(Write { at, only_under, file, text }: &Write) -> String {
     let at = at.to_string().replace(' ', "");
     match (only_under, file.strip_prefix("iosched/")) {
         (Some(scheduler), Some(tunable)) => format!("{at}:{scheduler}.{tunable}={text}"),
@@ -73,8 +73,8 @@ pub(crate) fn told(Write { at, only_under, file, text }: &Write) -> String {
 
 /// Notices of the writes that were not done, or not in all runs, since the load had ended or another scheduler was in charge.
 /// `fates` are those of each run, by its label.
-pub(crate) fn not_done(asked: &Asked<'_>, writes: &[Write], fates: &[(&str, &[Fate])]) -> Vec<String> {
-    let name = asked.name(Field::Writes);
+pub(crate) fn not_done(options: &Options<'_>, writes: &[Write], fates: &[(&str, &[Fate])]) -> Vec<String> {
+    let name = options.name(Field::Writes);
     let notice = |(place, write): (usize, &Write)| {
         let labels = |wanted: Fate| {
             let mut labels: Vec<&str> =
@@ -88,18 +88,18 @@ pub(crate) fn not_done(asked: &Asked<'_>, writes: &[Write], fates: &[(&str, &[Fa
             // That a tunable is of another scheduler is why it says which one.
             ([], _) if is_done => return None,
             ([], []) => return None,
-            (_, []) if !is_done => "never written: the load had ended by then".to_owned(),
-            ([], _) => "never written: another scheduler was in charge then".to_owned(),
-            (late, _) => format!("not written with {}: the load had ended by then", late.join(", ")),
+            (_, []) if !is_done => "never written: the load had ended".to_owned(),
+            ([], _) => "never written: another scheduler was active at that time".to_owned(),
+            (late, _) => format!("not written with {}: the load had ended", late.join(", ")),
         };
-        Some(format!("{name} {}: {why}.", told(write)))
+        Some(format!("{name} {}: {why}.", in_words(write)))
     };
     writes.iter().enumerate().filter_map(notice).collect()
 }
 
-/// Tries the writes one after the other on a queue of each scheduler, so that a mistake is told at once.
+/// Tries the writes one after the other on a queue of each scheduler, so that a mistake is refused at once.
 pub(crate) fn try_out(
-    asked: &Asked<'_>,
+    options: &Options<'_>,
     writes: &[Write],
     config: &QueueConfig,
     schedulers: &[String],
@@ -113,7 +113,7 @@ pub(crate) fn try_out(
                 Err(AttributeError::Invalid) if write.file == "scheduler" => {
                     let possible = front.attribute("scheduler").about(Field::Writes)?.replace(['[', ']'], "");
                     let possible = possible.split_whitespace().collect::<Vec<_>>().join(", ");
-                    let others = asked.name(Field::Schedulers);
+                    let others = options.name(Field::Schedulers);
                     format!("{scheduler} cannot be changed to that (expected {possible}; other {others} are possible)")
                 }
                 Err(why) => match write.file.strip_prefix("iosched/") {
@@ -121,7 +121,7 @@ pub(crate) fn try_out(
                     _ => format!("{why} in the run that begins with {scheduler}"),
                 },
             };
-            return Err(asked.refuse(Field::Writes, told(write), problem));
+            return Err(options.refuse(Field::Writes, in_words(write), problem));
         }
     }
     Ok(())

@@ -9,8 +9,8 @@ use hoistway_answer::ResultsDocument;
 use hoistway_answer::analysis::Analysis as Results;
 use hoistway_blk::{MQ_DEADLINE, Registry, Row};
 use hoistway_experiment::{
-    Alone, Comparison, Controls, Devices, Ended, Field, Guests, Load, Plan, Surroundings, Tunable, Unwatched, Watch,
-    Write,
+    Alone, CallerEnvironment, Comparison, Controls, Devices, Ended, Field, Guests, Load, Plan, RunObserver, Tunable,
+    Unobserved, Write,
 };
 use hoistway_legacy::all_schedulers;
 
@@ -135,7 +135,7 @@ fn several_devices_and_hosts_are_compared_in_one_document() {
 fn variants_that_nobody_could_tell_apart_are_refused() {
     let twice = Comparison { kernels: names(&["6.18", "6.18"]), ..small() };
     let error = twice.run(&Alone).unwrap_err();
-    assert!(error.message.contains(" kernel=6.18: two variants have this name"), "{error}");
+    assert!(error.message.contains(" kernel=6.18: duplicate variant name"), "{error}");
 }
 
 // --- watching ---
@@ -147,7 +147,7 @@ struct Impatient<'a> {
     looks: AtomicU32,
 }
 
-impl Watch for Impatient<'_> {
+impl RunObserver for Impatient<'_> {
     fn seconds(&self) -> f64 {
         f64::from(self.looks.fetch_add(1, Ordering::Relaxed))
     }
@@ -166,10 +166,10 @@ fn whoever_watches_sees_each_run_may_end_all_and_brings_the_clock() {
     let plan = Plan::of(&comparison, &Alone).unwrap();
     assert_eq!((plan.run_count(), plan.expected_ns()), (6, Some(6 * 20_000_000)));
     let controls = plan.controls();
-    let watch = Impatient { controls: &controls, seen: Mutex::default(), looks: AtomicU32::new(0) };
+    let observer = Impatient { controls: &controls, seen: Mutex::default(), looks: AtomicU32::new(0) };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    let document = pool.install(|| plan.run(&controls, &watch)).unwrap();
-    assert_eq!(watch.seen.into_inner().unwrap().len(), 1);
+    let document = pool.install(|| plan.run(&controls, &observer)).unwrap();
+    assert_eq!(observer.seen.into_inner().unwrap().len(), 1);
     assert!(document.partial && document.runs.len() == 1);
     assert_eq!((document.runs[0].wall_seconds, document.wall_seconds), (1.0, 3.0));
     assert!(controls.reached_ns() >= 20_000_000);
@@ -179,22 +179,22 @@ fn whoever_watches_sees_each_run_may_end_all_and_brings_the_clock() {
 fn events_are_written_to_whatever_takes_them() {
     let comparison = small();
     let plan = Plan::of(&comparison, &Alone).unwrap();
-    let (document, bytes) = plan.traced(Vec::new(), &plan.controls(), &Unwatched).unwrap();
+    let (document, bytes) = plan.traced(Vec::new(), &plan.controls(), &Unobserved).unwrap();
     assert_eq!(document, run(&comparison), "tracing changes nothing");
     let text = String::from_utf8(bytes).unwrap();
     assert!(text.starts_with("{\"format\":\"hoistway-trace/1\"") && text.lines().count() > 100);
     let two = Comparison { kernels: names(&["4.19", "6.18"]), ..small() };
     let plan = Plan::of(&two, &Alone).unwrap();
-    let error = plan.traced(Vec::new(), &plan.controls(), &Unwatched).unwrap_err().to_string();
+    let error = plan.traced(Vec::new(), &plan.controls(), &Unobserved).unwrap_err().to_string();
     assert!(error.contains("`kernels`") && error.contains("one kernel"), "{error}");
 }
 
-// --- surroundings ---
+// --- environment ---
 
 /// One file, one variable, and names of its own.
 struct Notebook;
 
-impl Surroundings for Notebook {
+impl CallerEnvironment for Notebook {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         match path.to_str() {
             Some("my.fio") => {
@@ -232,7 +232,7 @@ fn what_a_comparison_names_is_read_by_its_surroundings() {
 /// Linux with a scheduler more: mq-deadline by another name.
 struct Workshop;
 
-impl Surroundings for Workshop {
+impl CallerEnvironment for Workshop {
     fn schedulers(&self) -> Registry {
         all_schedulers().with(&[Row { name: "mine", ..MQ_DEADLINE }])
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use hoistway_experiment::sweep::{Key, RunRecord, Space, Sweep, SweepError};
-use hoistway_experiment::{Alone, Comparison, Load, Surroundings};
+use hoistway_experiment::{Alone, CallerEnvironment, Comparison, Load};
 
 const JOB: &str =
     "[r]\nfilename=/dev/sda\ndirect=1\nrw=randread\nsize=1g\nnumber_ios=100\niodepth=${DEPTH}\nioengine=libaio\n";
@@ -18,7 +18,7 @@ struct Files {
 
 const FILES: Files = Files { job: JOB, depth: "4", device: "mine" };
 
-impl Surroundings for Files {
+impl CallerEnvironment for Files {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         match path.to_str() {
             Some("job.fio") => Ok(self.job.into()),
@@ -41,8 +41,8 @@ fn space() -> Space {
     serde_json::from_str(text).unwrap()
 }
 
-fn sweep(surroundings: &dyn Surroundings) -> Sweep {
-    Sweep::of(space(), surroundings, 1000).unwrap().0
+fn sweep(environment: &dyn CallerEnvironment) -> Sweep {
+    Sweep::of(space(), environment, 1000).unwrap().0
 }
 
 fn keys(sweep: &Sweep) -> Vec<Key> {

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 
 use hoistway_answer::tuning::{Budget, Setting, TuneRun};
 use hoistway_experiment::sweep::Inputs;
-use hoistway_experiment::tune::{Evaluate as _, Evaluator, Observe, Search, Trials, tune};
-use hoistway_experiment::{Alone, Comparison, Load, Surroundings, Unwatched, Vary};
+use hoistway_experiment::tune::{Evaluate as _, Evaluator, Search, SearchObserver, Trials, tune};
+use hoistway_experiment::{Alone, CallerEnvironment, Comparison, Load, Unobserved, Vary};
 
 const JOB: &str =
     "[r]\nfilename=/dev/sda\nrw=randread\ndirect=1\nioengine=libaio\niodepth=64\nruntime=20ms\ntime_based\n";
@@ -38,7 +38,7 @@ fn text() -> Load {
 #[derive(Default)]
 struct Told(Mutex<Vec<TuneRun>>);
 
-impl Observe for Told {
+impl SearchObserver for Told {
     fn ran(&self, runs: &[TuneRun], _: u64) {
         *self.0.lock().unwrap() = runs.to_vec();
     }
@@ -47,7 +47,7 @@ impl Observe for Told {
 #[test]
 fn a_setting_stands_as_it_does_in_a_round_of_the_search() {
     let search = search(text());
-    let found = tune(&search, &Alone, Vec::new(), &Unwatched).unwrap();
+    let found = tune(&search, &Alone, Vec::new(), &Unobserved).unwrap();
     let trials = Trials::of(&search, &Alone).unwrap();
     assert_eq!(trials.knobs(), found.knobs);
     assert_eq!(trials.schedulers(), ["mq-deadline", "none"]);
@@ -83,13 +83,13 @@ fn what_is_known_runs_no_more_and_what_conditions_name_runs_too() {
     let runs = told.0.into_inner().unwrap();
     let ran: Vec<&str> = runs.iter().map(|run| &*run.setting.scheduler).collect();
     assert_eq!(ran, ["none", "kyber", "none", "kyber"]);
-    assert_eq!(trials.standing(&Never, &setting, 2, runs, &Unwatched).unwrap(), first);
+    assert_eq!(trials.standing(&Never, &setting, 2, runs, &Unobserved).unwrap(), first);
 }
 
 #[test]
 fn a_run_needs_no_files_where_its_inputs_are() {
     struct Files;
-    impl Surroundings for Files {
+    impl CallerEnvironment for Files {
         fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
             let is_job = path == Path::new("job.fio");
             if is_job { Ok(JOB.replace("64", "${DEPTH}").into_bytes()) } else { Err(io::ErrorKind::NotFound.into()) }
@@ -102,8 +102,8 @@ fn a_run_needs_no_files_where_its_inputs_are() {
     let here = search(Load::File("job.fio".into())).comparison;
     let inputs = serde_json::to_string(&Inputs::of(&here, &Files).unwrap()).unwrap();
     let inputs: Inputs = serde_json::from_str(&inputs).unwrap();
-    let figures = |comparison: &Comparison, surroundings: &dyn Surroundings| {
-        let evaluator = Evaluator::new(comparison, surroundings).unwrap();
+    let figures = |comparison: &Comparison, environment: &dyn CallerEnvironment| {
+        let evaluator = Evaluator::new(comparison, environment).unwrap();
         evaluator.figures(&Setting::untouched("none"), 7, None).unwrap()
     };
     assert_eq!(figures(&here, &inputs), figures(&search(text()).comparison, &Alone));
@@ -115,10 +115,10 @@ fn no_seeds_and_io_that_there_is_not_are_refused() {
     let refused = |search: &Search, seeds: u32| {
         let trials = Trials::of(search, &Alone).unwrap();
         let evaluator = trials.evaluator().unwrap();
-        let refused = trials.standing(&evaluator, &Setting::untouched("none"), seeds, Vec::new(), &Unwatched);
+        let refused = trials.standing(&evaluator, &Setting::untouched("none"), seeds, Vec::new(), &Unobserved);
         refused.unwrap_err().to_string()
     };
     assert_eq!(refused(&search, 0), "`repeats` 0: expected 1 to 1000");
     search.objective = "min r:write:p99".parse().unwrap();
-    assert_eq!(refused(&search, 1), "`objective` min r:write:p99: r:write:p99: there was no such I/O under none");
+    assert_eq!(refused(&search, 1), "`objective` min r:write:p99: r:write:p99: no such I/O happened under none");
 }

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hoistway_answer::tuning::{Budget, Setting, TuneRun, Tuning};
 use hoistway_answer::{Analysis as Results, FigureName, Objective};
-use hoistway_experiment::tune::{Evaluate, Evaluator, Figures, Observe, Search, State, TuneError, tune, tune_by};
-use hoistway_experiment::{Alone, Comparison, Error, Field, Load, Unwatched, Vary};
+use hoistway_experiment::tune::{
+    Evaluate, Evaluator, Figures, Search, SearchObserver, State, TuneError, tune, tune_by,
+};
+use hoistway_experiment::{Alone, Comparison, Error, Field, Load, Unobserved, Vary};
 
 const JOB: &str = "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nruntime=30ms\ntime_based\n\
     [readers]\nrw=randread\nbs=8k\niodepth=4\nnumjobs=4\n[writers]\nrw=randwrite\nbs=64k\niodepth=40\n";
@@ -28,7 +30,7 @@ fn search(objective: &str, over: &[&str], knobs: Vec<Vary>, budget: u64) -> Sear
 }
 
 fn found(search: &Search) -> Tuning {
-    tune(search, &Alone, Vec::new(), &Unwatched).unwrap_or_else(|error| panic!("{error}"))
+    tune(search, &Alone, Vec::new(), &Unobserved).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn best(tuning: &Tuning) -> String {
@@ -126,13 +128,13 @@ impl Evaluate for Counted<'_> {
 #[derive(Default)]
 struct Impatient {
     after: usize,
-    asked: AtomicUsize,
+    options: AtomicUsize,
     kept: Mutex<Vec<TuneRun>>,
 }
 
-impl Observe for Impatient {
+impl SearchObserver for Impatient {
     fn goes_on(&self) -> bool {
-        self.asked.fetch_add(1, Ordering::Relaxed) < self.after
+        self.options.fetch_add(1, Ordering::Relaxed) < self.after
     }
 
     fn ran(&self, runs: &[TuneRun], planned: u64) {
@@ -146,7 +148,7 @@ fn an_ended_search_goes_on_without_a_run_twice_and_finds_the_same() {
     let search = trade(120);
     let comparison = search.comparison.clone();
     let counted = Counted { evaluator: Evaluator::new(&comparison, &Alone).unwrap(), runs: AtomicUsize::new(0) };
-    let whole = tune_by(&search, &Alone, &counted, Vec::new(), &Unwatched).unwrap();
+    let whole = tune_by(&search, &Alone, &counted, Vec::new(), &Unobserved).unwrap();
     let all = counted.runs.swap(0, Ordering::Relaxed);
     assert_eq!(all, whole.runs.len());
     let impatient = Impatient { after: all / 2, ..Impatient::default() };
@@ -155,12 +157,12 @@ fn an_ended_search_goes_on_without_a_run_twice_and_finds_the_same() {
     let kept = impatient.kept.into_inner().unwrap();
     assert!(!kept.is_empty() && kept.len() <= all / 2);
     counted.runs.store(0, Ordering::Relaxed);
-    let resumed = tune_by(&search, &Alone, &counted, kept.clone(), &Unwatched).unwrap();
+    let resumed = tune_by(&search, &Alone, &counted, kept.clone(), &Unobserved).unwrap();
     assert_eq!(resumed, whole);
     assert_eq!(counted.runs.load(Ordering::Relaxed), all - kept.len());
     // A larger budget makes use of them, too.
     counted.runs.store(0, Ordering::Relaxed);
-    let larger = tune_by(&trade(400), &Alone, &counted, whole.runs.clone(), &Unwatched).unwrap();
+    let larger = tune_by(&trade(400), &Alone, &counted, whole.runs.clone(), &Unobserved).unwrap();
     assert!(counted.runs.load(Ordering::Relaxed) < larger.runs.len());
 }
 
@@ -216,7 +218,7 @@ fn it_keeps_to_its_budget_of_runs_or_of_time() {
     for little in
         [Search { budget: Budget::Runs(3), ..trade(1) }, Search { budget: Budget::VirtualNs(1000), ..trade(1) }]
     {
-        let error = tune(&little, &Alone, Vec::new(), &Unwatched).unwrap_err().to_string();
+        let error = tune(&little, &Alone, Vec::new(), &Unobserved).unwrap_err().to_string();
         assert!(
             error.contains("`budget`") && error.contains("too little for 2 schedulers (expected at least "),
             "{error}"
@@ -248,7 +250,7 @@ impl Evaluate for Valley {
 fn among_thousands_it_comes_close_to_the_best_and_says_what_mattered() {
     let mut search = search("min readers:read:p99", &["none", "mq-deadline", "kyber"], Vec::new(), 300);
     search.comparison.runtime_ns = Some(60_000_000_000);
-    let tuning = tune_by(&search, &Alone, &Valley, Vec::new(), &Unwatched).unwrap();
+    let tuning = tune_by(&search, &Alone, &Valley, Vec::new(), &Unobserved).unwrap();
     assert!(tuning.settings_possible > 10_000, "{}", tuning.settings_possible);
     assert_eq!(tuning.rounds.len(), 3);
     assert!(tuning.rounds[0].settings.len() > 40 && tuning.rounds[0].runtime_ns < tuning.rounds[1].runtime_ns);
@@ -309,7 +311,7 @@ fn a_search_can_be_written_down_and_read_again() {
 fn what_cannot_be_searched_is_refused_with_what_there_is() {
     #[track_caller]
     fn refused(search: Search, field: Field, words: &[&str]) {
-        match tune(&search, &Alone, Vec::new(), &Unwatched) {
+        match tune(&search, &Alone, Vec::new(), &Unobserved) {
             Err(TuneError::Cannot(error)) => {
                 assert!(words.iter().all(|words| error.message.contains(words)), "{error}");
                 assert_eq!(error.field, field, "{error}");
@@ -325,7 +327,7 @@ fn what_cannot_be_searched_is_refused_with_what_there_is() {
         &["no job \"reader\" (did you mean \"readers\"?", "writers"],
     );
     let sync = with("min readers:sync:p99", vec![vary("mq-deadline", "fifo_batch", &["1"])]);
-    refused(sync, Field::Objective, &["readers:sync:p99: there was no such I/O", "readers:read", "writers:write"]);
+    refused(sync, Field::Objective, &["readers:sync:p99: no such I/O happened", "readers:read", "writers:write"]);
     let unknown = with("min readers:read:p99 subject to writers:write:iops >= 0.9*nonee", vec![]);
     refused(unknown, Field::Objective, &["no scheduler \"nonee\" (did you mean \"none\"?"]);
     refused(knob("mq-deadline", "fifo_bach", &[]), Field::Vary, &["did you mean \"fifo_batch\"?"]);
@@ -333,7 +335,7 @@ fn what_cannot_be_searched_is_refused_with_what_there_is() {
     refused(knob("bfq", "slice_idle", &["0"]), Field::Vary, &["bfq is not among the schedulers that are compared"]);
     refused(knob("queue", "wbt_lat_usec", &[]), Field::Vary, &["expected some values"]);
     let twice = vec![vary("mq-deadline", "fifo_batch", &["1"]), vary("mq-deadline", "fifo_batch", &["2"])];
-    refused(with("min readers:read:p99", twice), Field::Vary, &["fifo_batch=2", "fifo_batch=1 was given before"]);
+    refused(with("min readers:read:p99", twice), Field::Vary, &["fifo_batch=2", "fifo_batch=1 was already given"]);
     let mut several = with("min readers:read:p99", vec![]);
     several.comparison.kernels = vec!["4.19".to_owned(), "6.18".to_owned()];
     refused(several, Field::Kernels, &["expected one device, host and kernel"]);

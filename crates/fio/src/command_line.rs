@@ -110,7 +110,7 @@ pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Stri
 mod tests {
     use super::*;
 
-    fn told(line: &str) -> Result<String, String> {
+    fn job_file(line: &str) -> Result<String, String> {
         job_text(line.split_whitespace()).map_err(|error| error.to_string())
     }
 
@@ -119,9 +119,9 @@ mod tests {
         let line =
             "fio --ioengine=libaio --direct 1 --name=a --rw=randread --group_reporting --name=b -rw=write --output=x";
         let text = "[global]\nioengine=libaio\ndirect=1\n\n[a]\nrw=randread\ngroup_reporting\n\n[b]\nrw=write\n";
-        assert_eq!(told(line).as_deref(), Ok(text));
-        assert_eq!(told("--name=global --bs=8k --name=a").as_deref(), Ok("[global]\nbs=8k\n\n[a]\n"));
-        assert_eq!(told("/usr/bin/fio --eta=never --name=a --size=${SIZE}").as_deref(), Ok("[a]\nsize=${SIZE}\n"));
+        assert_eq!(job_file(line).as_deref(), Ok(text));
+        assert_eq!(job_file("--name=global --bs=8k --name=a").as_deref(), Ok("[global]\nbs=8k\n\n[a]\n"));
+        assert_eq!(job_file("/usr/bin/fio --eta=never --name=a --size=${SIZE}").as_deref(), Ok("[a]\nsize=${SIZE}\n"));
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
             ("--name= --rw=read", "--name: expected the name of a job"),
             ("--name=a --client=host", "--client: no option of fio's jobs"),
         ] {
-            let error = told(line).unwrap_err();
+            let error = job_file(line).unwrap_err();
             assert!(error.contains(words), "{line}: {error}");
         }
         assert!(job_text(["--name=a", "--filename=/dev/sda\nrw=read"]).is_err());

@@ -1,4 +1,4 @@
-//! What a job file may ask of its surroundings.
+//! The environment that a job file refers to.
 
 use std::fmt;
 use std::io::{self, BufRead, Cursor};

@@ -12,7 +12,7 @@ pub(crate) struct Notices {
     /// Files of jobs without `filename`.
     pub(crate) own_files: u64,
     /// What is simulated instead of what options ask for, and which options.
-    told: BTreeMap<&'static str, BTreeSet<&'static str>>,
+    not_simulated: BTreeMap<&'static str, BTreeSet<&'static str>>,
     sentences: Vec<String>,
 }
 
@@ -21,8 +21,8 @@ impl Notices {
         self.ignored.insert(name);
     }
 
-    pub(crate) fn told(&mut self, name: &'static str, sentence: &'static str) {
-        self.told.entry(sentence).or_default().insert(name);
+    pub(crate) fn not_simulated(&mut self, name: &'static str, sentence: &'static str) {
+        self.not_simulated.entry(sentence).or_default().insert(name);
     }
 
     pub(crate) fn scheduler(&mut self, name: &str) {
@@ -46,11 +46,11 @@ impl Notices {
         if !self.schedulers.is_empty() {
             let names: Vec<_> = self.schedulers.iter().map(String::as_str).collect();
             self.sentences.push(format!(
-                "The job file asks for ioscheduler={}; which one runs is decided here.",
+                "ioscheduler={} of the job file is ignored; the command chooses the schedulers.",
                 names.join(", ")
             ));
         }
-        for (sentence, names) in self.told {
+        for (sentence, names) in self.not_simulated {
             let names: Vec<_> = names.into_iter().collect();
             self.sentences.push(format!("Not simulated: {}; {sentence}.", names.join(", ")));
         }

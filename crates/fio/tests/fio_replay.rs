@@ -110,7 +110,7 @@ fn clones_take_the_logs_in_turn_by_the_numbers_of_fio() {
 }
 
 #[test]
-fn what_is_wrong_with_a_log_is_told_with_its_line() {
+fn what_is_wrong_with_a_log_is_reported_with_its_line() {
     let refused = |log: &[u8], options: &str| {
         let read = |_: &Path| Ok(log_in_memory(log));
         let environment = Environment { log: &read, ..Environment::empty() };

@@ -90,7 +90,7 @@ fn published_job_files_are_understood() {
 }
 
 #[test]
-fn what_is_simulated_instead_is_told_once_and_not_of_what_is_off() {
+fn what_is_simulated_instead_is_reported_once_and_not_of_what_is_off() {
     let notices = valid(
         "[global]\nfilename=x\ndirect=1\nhipri_percentage=9\nrate_min=1m\ncontinue_on_error=none\nnowait=0\n[a]\nrate_iops_min=1\nhipri_percentage=9\n[b]\n",
     )
@@ -99,7 +99,7 @@ fn what_is_simulated_instead_is_told_once_and_not_of_what_is_off() {
         notices,
         [
             "Not simulated: hipri_percentage; completions come by interrupt, or by polling all of them (hipri).",
-            "Not simulated: rate_iops_min, rate_min; no job fails for being slow: the results tell how slow it was.",
+            "Not simulated: rate_iops_min, rate_min; a slow job does not fail; see its rate in the results.",
         ]
     );
 }
@@ -126,7 +126,7 @@ fn options_without_effect_are_told_in_one_notice_and_the_scheduler_in_another() 
     assert_eq!(
         job_file.notices,
         [
-            "The job file asks for ioscheduler=bfq; which one runs is decided here.",
+            "ioscheduler=bfq of the job file is ignored; the command chooses the schedulers.",
             "Ignored, without effect on a simulation: allow_file_create, fixedbufs, registerfiles.",
         ]
     );
@@ -183,7 +183,7 @@ fn a_synchronous_engine_says_that_it_has_no_depth() {
 }
 
 #[test]
-fn io_that_is_not_direct_has_a_depth_of_one_and_is_told_of_once() {
+fn io_that_is_not_direct_has_a_depth_of_one_and_is_reported_once() {
     const SKETCH: &str = "I/O that is not direct (direct=0, fio's default) goes through a page cache that is a sketch: \
                           see docs/page-cache.md.";
     let job_file =

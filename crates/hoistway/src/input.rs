@@ -8,17 +8,17 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
-use hoistway_experiment::{Field, Surroundings};
+use hoistway_experiment::{CallerEnvironment, Field};
 use hoistway_fio::{LogSource, log_in_memory};
 use hoistway_terminal::files::{Identity, identity, spare};
 
 /// Largest file that is read. What is meant to be endless (`/dev/zero`) ends here.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// How long one waits for a file before one is told what for.
+/// Waiting longer than this for a file prints its name.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The surroundings of whoever types a command.
+/// The environment of the command line.
 #[derive(Default)]
 pub(crate) struct CommandLine {
     /// The files that have been read.
@@ -36,9 +36,9 @@ impl CommandLine {
     }
 }
 
-impl Surroundings for CommandLine {
-    /// The content of a file, or of standard input if it is `-`. It is read in a thread of its own: of a pipe, or a file of the
-    /// kernel's, nobody knows whether anything will ever come, and one wants to be told what is waited for.
+impl CallerEnvironment for CommandLine {
+    /// The content of a file, or of standard input if it is `-`. It is read in a thread of its own, to print what
+    /// is waited for: a pipe or a file of the kernel may never end.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.remember(path);
         let (sender, receiver) = mpsc::channel();
@@ -54,7 +54,7 @@ impl Surroundings for CommandLine {
             eprintln!("waiting for the end of {name:?}");
             receiver.recv()
         });
-        let bytes = bytes.unwrap_or_else(|_| Err(io::Error::other("reading it broke off")))?;
+        let bytes = bytes.unwrap_or_else(|_| Err(io::Error::other("reading was interrupted")))?;
         if bytes.len() as u64 > BYTES_MAX {
             return Err(io::Error::other("longer than 64 MiB"));
         }
@@ -117,7 +117,7 @@ fn option(field: Field) -> &'static str {
         Field::ReadQueues => "--read-queues",
         Field::PollQueues => "--poll-queues",
         Field::SharedTags => "--shared-tags",
-        Field::ContentionOptions => "--techniques",
+        Field::Techniques => "--techniques",
         Field::Writes => "--at",
         Field::IoMax => "--io-max",
         Field::IoPrioClass => "--io-prio-class",

@@ -13,8 +13,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueHi
 
 /// Which I/O scheduler, with which settings, for my device and my load?
 ///
-/// Hoistway is the Linux multi-queue block layer with its I/O schedulers: in virtual time over device models, and for real
-/// over files and disks, also behind a block server.
+/// Hoistway is the Linux multi-queue block layer with its I/O schedulers in user space: in virtual time over device models, and
+/// in real time over files and disks or behind a block server.
 #[derive(Parser, Debug)]
 #[command(version, about, long_about, propagate_version = true, max_term_width = 100)]
 struct Cli {
@@ -91,7 +91,7 @@ fn main() -> ExitCode {
     if let Some(threads) = too_many_threads() {
         let _ = writeln!(
             std::io::stderr(),
-            "hoistway: RAYON_NUM_THREADS={threads}: expected threads for runs, at most {THREADS_MAX}, or 0 for as many as CPUs"
+            "hoistway: RAYON_NUM_THREADS={threads}: expected a number of threads up to {THREADS_MAX}, or 0 for one per CPU"
         );
         return ExitCode::from(2);
     }

@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 use hoistway_experiment::Controls;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// What is over sooner needs no progress.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// Between two looks.
+/// Runs that end sooner show no progress.
+const SHOW_PROGRESS_AFTER: Duration = Duration::from_secs(1);
+/// Between two updates.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// How far the runs are, if their virtual time is known. Nothing is foretold: a second of virtual time takes as long as it has I/Os.
+/// If the virtual time of all runs is known. It shows no estimate of the end: the time that a virtual second takes varies with its I/Os.
 const BAR: &str = "{bar:40} {percent:>3} % of the virtual time  {msg}  {elapsed} so far";
-/// The same if it is not.
+/// If it is not known.
 const SPINNER: &str = "{spinner} {msg}";
 
-/// Lines that are shown above the progress as they come.
+/// Lines to print above the progress bar.
 #[derive(Default)]
 pub(crate) struct Lines(Mutex<Vec<String>>);
 
 impl Lines {
-    /// One more.
+    /// Adds a line.
     pub(crate) fn push(&self, line: String) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     }
@@ -34,15 +34,16 @@ impl Lines {
     }
 }
 
-/// Shows how far the runs of `controls` are until it is dropped.
+/// Shows the progress of the runs of `controls` until it is dropped.
 pub(crate) struct Progress {
     stop: Arc<AtomicBool>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Progress {
-    /// Begins to show progress on standard error, if that is a terminal. `expected_ns` is the virtual time of all
-    /// runs together, if it is known; `lines` are shown above as they come.
+    /// Starts to show progress on standard error, if that is a terminal. `expected_ns` is the virtual time of
+    /// all
+    /// runs together, if it is known; `lines` are printed above.
     pub(crate) fn show(controls: &Arc<Controls>, lines: &Arc<Lines>, expected_ns: Option<u64>) -> Progress {
         let stop = Arc::new(AtomicBool::new(false));
         if !std::io::stderr().is_terminal() {
@@ -51,11 +52,11 @@ impl Progress {
         let (controls, lines, stopped) = (Arc::clone(controls), Arc::clone(lines), Arc::clone(&stop));
         let thread = thread::spawn(move || {
             let begin = Instant::now();
-            while begin.elapsed() < PATIENCE {
+            while begin.elapsed() < SHOW_PROGRESS_AFTER {
                 if stopped.load(Ordering::Relaxed) {
                     return;
                 }
-                thread::park_timeout(PATIENCE.saturating_sub(begin.elapsed()));
+                thread::park_timeout(SHOW_PROGRESS_AFTER.saturating_sub(begin.elapsed()));
             }
             let bar = match expected_ns {
                 Some(ns) => ProgressBar::new(ns / 1_000_000).with_style(style(BAR)),
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_tells_what_is_done_and_foretells_no_end() {
+    fn progress_shows_what_is_done_and_estimates_no_end() {
         for template in [BAR, SPINNER] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
             assert!(!["{eta", "{duration", "left"].iter().any(|word| template.contains(word)), "{template}");

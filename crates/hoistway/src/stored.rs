@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::tuning::Tuning;
-use hoistway_experiment::Surroundings as _;
+use hoistway_experiment::CallerEnvironment as _;
 
 use crate::input::CommandLine;
 
@@ -16,13 +16,13 @@ pub(crate) enum Stored {
 }
 
 /// A document of a comparison that is whole and does not contradict itself.
-pub(crate) fn document(surroundings: &CommandLine, file: &Path) -> Result<ResultsDocument> {
-    results(&text(surroundings, file, "expected a document of hoistway compare --format json")?, file)
+pub(crate) fn document(environment: &CommandLine, file: &Path) -> Result<ResultsDocument> {
+    results(&text(environment, file, "expected a document of hoistway compare --format json")?, file)
 }
 
 /// The same, or one of a search.
-pub(crate) fn any(surroundings: &CommandLine, file: &Path) -> Result<Stored> {
-    let text = text(surroundings, file, "expected a document of hoistway compare or hoistway tune --format json")?;
+pub(crate) fn any(environment: &CommandLine, file: &Path) -> Result<Stored> {
+    let text = text(environment, file, "expected a document of hoistway compare or hoistway tune --format json")?;
     if !Tuning::is_meant_by(&text) {
         return Ok(Stored::Results(Box::new(results(&text, file)?)));
     }
@@ -32,9 +32,9 @@ pub(crate) fn any(surroundings: &CommandLine, file: &Path) -> Result<Stored> {
     Ok(Stored::Search(Box::new(search)))
 }
 
-fn text(surroundings: &CommandLine, file: &Path, expected: &str) -> Result<String> {
+fn text(environment: &CommandLine, file: &Path, expected: &str) -> Result<String> {
     let name = file.display();
-    let bytes = surroundings.read(file).with_context(|| format!("{name}: cannot be read ({expected})"))?;
+    let bytes = environment.read(file).with_context(|| format!("{name}: cannot be read ({expected})"))?;
     String::from_utf8(bytes).with_context(|| format!("{name}: not text ({expected})"))
 }
 

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hoistway_answer::ResultsDocument;
-use hoistway_experiment::{Controls, Plan, TraceError, Watch};
+use hoistway_experiment::{Controls, Plan, RunObserver, TraceError};
 
 use hoistway_terminal::output::{Output, Stream, cannot_be_written};
 
@@ -27,7 +27,7 @@ enum Sink {
 
 /// Not `eprintln!`: that panics if nobody reads standard error any more.
 fn warn(name: &Path, what: &str) {
-    let advice = "(a shorter --runtime or fewer --schedulers make it smaller, .gz at the end of its name too)";
+    let advice = "(a shorter --runtime, fewer --schedulers or a name that ends in .gz make it smaller)";
     let _ = writeln!(io::stderr(), "hoistway: warning: {}: {what} {advice}", name.display());
 }
 
@@ -65,13 +65,18 @@ impl TraceFile {
 
     /// Carries the runs of a plan out and writes all events. The file is in its place only if every one of them is in it,
     /// but for those of runs that the user cut short: these are marked.
-    pub(crate) fn run(self, plan: &Plan<'_>, controls: &Controls, watch: &dyn Watch) -> Result<ResultsDocument> {
+    pub(crate) fn run(
+        self,
+        plan: &Plan<'_>,
+        controls: &Controls,
+        observer: &dyn RunObserver,
+    ) -> Result<ResultsDocument> {
         let name = self.0.name().to_owned();
         let failed = |error: io::Error| anyhow!("{}: {error}", cannot_be_written(&name));
         let is_gzip = name.extension().is_some_and(|extension| extension == "gz");
         let buffer = BufWriter::with_capacity(BUFFER_BYTES, self.0);
         let sink = if is_gzip { Sink::Gzip(GzEncoder::new(buffer, Compression::fast())) } else { Sink::Plain(buffer) };
-        let (document, sink) = plan.traced(sink, controls, watch).map_err(|error| match error {
+        let (document, sink) = plan.traced(sink, controls, observer).map_err(|error| match error {
             TraceError::Runs(error) => error.into(),
             TraceError::Write(error) => failed(error),
         })?;

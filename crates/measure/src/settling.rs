@@ -5,7 +5,7 @@
 //! without a warm-up there is nothing to gain. Values here are sums over intervals, as in MSER-5 over batches. If more
 //! than half would have to go, the run was too short to have settled at all.
 //!
-//! MSER answers with some beginning for pure noise, too, so that only what matters is told: a beginning without which
+//! MSER finds a beginning in pure noise, too, so only one that matters is reported: a beginning without which
 //! the mean is 2 % off, and that is beyond the noise of the rest.
 
 use serde::{Deserialize, Serialize};

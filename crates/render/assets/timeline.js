@@ -163,10 +163,10 @@ class Timeline {
   explain(number) {
     this.selected = number;
     this.drawRequests();
-    const { title, told } = story(this.excerpt, number);
+    const { title, sentences } = story(this.excerpt, number);
     const heading = document.createElement("h3");
     heading.textContent = title;
-    const parts = told.map((part) => {
+    const parts = sentences.map((part) => {
       const element = document.createElement(Array.isArray(part) ? "ul" : "p");
       if (Array.isArray(part)) {
         element.append(...part.map((text) => Object.assign(document.createElement("li"), { textContent: text })));

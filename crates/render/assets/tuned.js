@@ -3,9 +3,9 @@
 
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const chart = document.getElementById("front-chart"), told = document.getElementById("point"), choice = document.getElementById("across");
+  const chart = document.getElementById("front-chart"), details = document.getElementById("point"), choice = document.getElementById("across");
   if (!chart) return;
-  const tell = (point) => { told.textContent = point.words; };
+  const tell = (point) => { details.textContent = point.words; };
   const draw = () => drawFront(chart, data, choice.options.length ? Number(choice.value) : -1, tell);
   choice.append(...data.figures.slice(1).map((figure, number) => new Option(figure.name, number + 1)));
   choice.parentElement.hidden = choice.options.length < 2;

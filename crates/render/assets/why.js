@@ -5,7 +5,7 @@ const REQUEST = ["device", "process", "op", "sector", "sectors", "queued", "made
 const ANSWER = ["at", "device", "request", "process", "gave", "reason"];
 const unpacked = (names) => (row) => Object.fromEntries(names.map((name, at) => [name, row[at]]));
 
-const jobOf = (excerpt, process) => (process == null ? "nobody" : excerpt.processes[process] ?? `process ${process}`);
+const jobOf = (excerpt, process) => (process == null ? "no process" : excerpt.processes[process] ?? `process ${process}`);
 const times = (count) => (count === 1 ? "once" : `${count} times`);
 
 // What the scheduler answered from when the request came to it until it was chosen.
@@ -33,51 +33,51 @@ function story(excerpt, number) {
   const request = excerpt.requests[number];
   const size = request.sectors > 0 ? ` of ${request.sectors * 512 / 1024} KiB at sector ${request.sector}` : "";
   const title = `${request.op}${size}, of ${jobOf(excerpt, request.process)} (process ${request.process ?? "-"})`;
-  const told = [];
+  const sentences = [];
   const begin = request.queued ?? request.made;
-  if (request.made > begin) told.push(`It waited ${latency(request.made - begin)} for a free request or a limit.`);
+  if (request.made > begin) sentences.push(`It waited ${latency(request.made - begin)} for a free request or a limit.`);
   if (request.absorbed) {
-    told.push("It joined another request that lies beside it, and went on as a part of that.");
-    return { title, told };
+    sentences.push("It was merged into an adjacent request.");
+    return { title, sentences };
   }
   if (request.inserted != null && request.inserted > request.made) {
-    told.push(`It took ${latency(request.inserted - request.made)} to the scheduler: in the plug of its process, or behind a flush.`);
+    sentences.push(`It reached the scheduler after ${latency(request.inserted - request.made)} in the plug of its process or behind a flush.`);
   }
   if (request.chosen != null) {
     const since = request.inserted ?? request.made;
-    told.push(`It waited ${latency(request.chosen - since)} in the scheduler, and was chosen because: ${excerpt.reasons[request.reason]}.`);
+    sentences.push(`It waited ${latency(request.chosen - since)} in the scheduler, and was chosen because: ${excerpt.reasons[request.reason]}.`);
   } else if (request.issued != null) {
     const since = request.inserted ?? request.made;
-    told.push(`No scheduler chose it: it went to the device after ${latency(request.issued - since)}, as soon as that took it.`);
+    sentences.push(`No scheduler chose it: the device accepted it after ${latency(request.issued - since)}.`);
   } else if (request.sectors === 0) {
-    told.push("It has no data: it waited for the device to be flushed.");
+    sentences.push("It has no data: it waited for the device to be flushed.");
   } else {
-    told.push("It was not chosen before the recording ended.");
+    sentences.push("It was not chosen before the recording ended.");
   }
   const before = answersBefore(excerpt, number);
   if (request.inserted != null && request.inserted < 0 && before.length) {
-    told.push("It came before the excerpt began: of what was answered then nothing is known.");
+    sentences.push("It was inserted before the excerpt began; the decisions until then were not recorded.");
   }
   if (request.chosen != null && request.chosen > excerpt.answers_end_ns) {
-    told.push("It waited for longer than answers were recorded: there were more than these.");
+    sentences.push("It waited longer than decisions were recorded; there were more than these.");
   }
   const given = before.filter((answer) => answer.gave);
   const nothing = before.filter((answer) => !answer.gave);
   const because = (answer) => `${jobOf(excerpt, answer.process)}: ${excerpt.reasons[answer.reason]}`;
   if (given.length) {
-    told.push(`Meanwhile the scheduler gave out ${given.length} other ${given.length === 1 ? "request" : "requests"}:`);
-    told.push(counted(given.map(because)).map(([why, count]) => `${count} of ${why}`));
+    sentences.push(`Meanwhile the scheduler dispatched ${given.length} other ${given.length === 1 ? "request" : "requests"}:`);
+    sentences.push(counted(given.map(because)).map(([why, count]) => `${count} of ${why}`));
   }
   if (nothing.length) {
-    told.push(`It was asked ${times(nothing.length)} and gave nothing:`);
-    told.push(counted(nothing.map((answer) => excerpt.reasons[answer.reason])).map(([why, count]) => `${times(count)}: ${why}`));
+    sentences.push(`The scheduler dispatched nothing ${times(nothing.length)}:`);
+    sentences.push(counted(nothing.map((answer) => excerpt.reasons[answer.reason])).map(([why, count]) => `${times(count)}: ${why}`));
   }
   if (request.issued != null) {
     const since = request.chosen ?? request.issued;
-    if (request.issued > since) told.push(`From there it took ${latency(request.issued - since)} to the device.`);
+    if (request.issued > since) sentences.push(`It was issued to the device ${latency(request.issued - since)} later.`);
     // Of what came after the excerpt nothing is known.
-    if (request.issued <= excerpt.end_ns) told.push(`The device had ${atDevice(excerpt, request.device, request.issued)} others then.`);
-    told.push(request.ended == null ? "It had not ended when the recording did." : `There it took ${latency(request.ended - request.issued)}.`);
+    if (request.issued <= excerpt.end_ns) sentences.push(`The device had ${atDevice(excerpt, request.device, request.issued)} other requests in flight.`);
+    sentences.push(request.ended == null ? "It had not completed when the recording ended." : `The device completed it after ${latency(request.ended - request.issued)}.`);
   }
-  return { title, told };
+  return { title, sentences };
 }

@@ -57,7 +57,7 @@ fn only(document: &ResultsDocument) -> &Advice {
 /// The text under the table.
 fn told(document: &ResultsDocument) -> String {
     let table = table(document, &Style::default());
-    table.split_once("\nWhat to write for ").map(|(_, text)| text.to_owned()).unwrap_or_default()
+    table.split_once("\nCommands for ").map(|(_, text)| text.to_owned()).unwrap_or_default()
 }
 
 /// The same in one line.
@@ -73,25 +73,25 @@ fn tunables(of: &[(&str, i64)]) -> Map<String, Value> {
 fn a_change_comes_with_the_file_to_write_a_rule_and_how_to_undo_both() {
     let document = advised(two("mq-deadline", "none"), "sda");
     let expected = r#"sda:
-  At once and until the next boot, as root:
+  Until the next boot, as root:
     echo none > /sys/block/sda/queue/scheduler
-  Back:
+  To undo:
     echo mq-deadline > /sys/block/sda/queue/scheduler
   At every boot: /etc/udev/rules.d/99-hoistway-sda.rules with
     ACTION=="add|change", SUBSYSTEM=="block", KERNEL=="sda", ATTR{queue/scheduler}="none"
-  which acts at once after
+  which takes effect without a reboot after
     udevadm control --reload
     udevadm trigger --action=change --subsystem-match=block --sysname-match=sda
-  Away with it (and back as above):
+  To remove the rule (and undo as above):
     rm /etc/udev/rules.d/99-hoistway-sda.rules
     udevadm control --reload
-  What is set:
+  To check:
     cat /sys/block/sda/queue/scheduler    # [none]
   sda may be another disk after the next boot. To bind the rule to this one put
   ENV{ID_SERIAL}=="..." for KERNEL=="sda"; udevadm info --query=property /dev/sda shows the value.
 "#;
     assert_eq!(told(&document), expected);
-    assert!(markdown(&document).contains(&format!("\n```\nWhat to write for {expected}```\n")));
+    assert!(markdown(&document).contains(&format!("\n```\nCommands for {expected}```\n")));
     let read = ResultsDocument::from_json(&hoistway_render::text::json(&document)).unwrap();
     assert_eq!(read.advice, document.advice);
 }
@@ -161,7 +161,7 @@ fn a_setting_of_the_default_is_undone_by_what_it_was_or_by_a_fresh_start_of_the_
     }
     assert_eq!(of("queue.wbt_lat_usec", None).back, ["echo -1 > /sys/block/vda/queue/wbt_lat_usec"]);
     let unknown = advised(settings_of_one("queue.nomerges", None, 2), "vda");
-    assert!(line(&unknown).contains("Look first what /sys/block/vda/queue/nomerges holds, to write that back."));
+    assert!(line(&unknown).contains("Note the value of /sys/block/vda/queue/nomerges first, to restore it later."));
     assert!(!line(&advised(settings_of_one("queue.nomerges", Some(0), 2), "vda")).contains("Look first"));
 }
 
@@ -170,16 +170,16 @@ fn to_keep_the_default_takes_nothing_but_a_look() {
     let document = advised(keep("none", "kyber"), "vda");
     let advice = only(&document);
     assert!(advice.now.is_empty() && advice.back.is_empty() && advice.rule.is_none());
-    assert_eq!(line(&document), "vda: Nothing: keep none. What is set: cat /sys/block/vda/queue/scheduler # [none]");
+    assert_eq!(line(&document), "vda: Nothing: keep none. To check: cat /sys/block/vda/queue/scheduler # [none]");
 }
 
 #[test]
 fn single_runs_and_single_schedulers_are_advised_nothing() {
     let mut one = two("none", "kyber");
     one.runs.retain(|run| run.repeat == 0);
-    assert_eq!(line(&advised(one, "vda")), "vda: Nothing yet: one run does not say what is noise. --repeat 3 does.");
+    assert_eq!(line(&advised(one, "vda")), "vda: Nothing yet: a single run cannot show what is noise. Use --repeat 3.");
     let alone = document(runs("none", 1000.0, |_| {}));
-    assert!(line(&advised(alone, "vda")).contains("Nothing: there was one scheduler"));
+    assert!(line(&advised(alone, "vda")).contains("Nothing: only one scheduler ran"));
     let partial = ResultsDocument { partial: true, ..two("none", "kyber") };
     assert!(advised(partial, "vda").advice.is_empty(), "it was cut short");
 }
@@ -189,14 +189,14 @@ fn what_lies_on_other_devices_or_has_no_scheduler_gets_no_lines_but_the_reason()
     for (device, reason) in [
         (
             "dm-0",
-            "device mapper, as LVM and dm-crypt make them, and the schedulers of the disks below it act. lsblk -s /dev/dm-0",
+            "device mapper, as LVM and dm-crypt make them, and the schedulers of the disks below it apply. lsblk -s /dev/dm-0",
         ),
         ("/dev/mapper/vg-home", "lsblk -s /dev/mapper/vg-home shows them"),
         ("mpatha", "several paths to one disk"),
         ("md127", "a RAID of the md driver"),
         ("bcache0", "a device on other devices"),
         ("zram0", "in memory and has no scheduler"),
-        ("loop3", "the scheduler of the disk that its file lies on (losetup /dev/loop3"),
+        ("loop3", "the scheduler of the disk that holds its file applies (losetup /dev/loop3"),
     ] {
         let document = advised(two("mq-deadline", "bfq"), device);
         let advice = only(&document);
@@ -210,17 +210,17 @@ fn what_lies_on_other_devices_or_has_no_scheduler_gets_no_lines_but_the_reason()
 fn a_partition_is_taken_for_its_disk_and_that_is_said() {
     let document = advised(two("mq-deadline", "bfq"), "/dev/sda1");
     assert_eq!(only(&document).device, "sda");
-    assert!(line(&document).contains("sda1 is a partition, and a scheduler is of a whole disk: sda."));
+    assert!(line(&document).contains("sda1 is a partition; a scheduler belongs to the whole disk: sda."));
     assert!(!line(&advised(two("mq-deadline", "bfq"), "sda")).contains("partition"));
 }
 
 #[test]
 fn an_nvme_drive_has_none_by_itself_and_nobody_is_told_otherwise() {
-    let is_default = "Linux gives NVMe drives none by itself: look first what is set (below).";
+    let is_default = "Linux gives NVMe drives none by default: check the current scheduler first (below).";
     assert!(line(&advised(two("mq-deadline", "none"), "nvme0n1")).contains(is_default));
     assert!(!line(&advised(two("mq-deadline", "none"), "sda")).contains(is_default));
     assert!(!line(&advised(two("none", "kyber"), "nvme0n1")).contains("Linux gives NVMe"));
-    let other = "what is said above is the difference from mq-deadline: for nvme0n1 compare with --baseline none.";
+    let other = "the results above are differences from mq-deadline: for nvme0n1 compare with --baseline none.";
     let document = advised(two("mq-deadline", "bfq"), "nvme0n1");
     assert!(line(&document).contains(other), "{}", line(&document));
     assert_eq!(only(&document).back, ["echo none > /sys/block/nvme0n1/queue/scheduler"]);
@@ -243,7 +243,7 @@ fn a_scheduler_that_the_kernel_lacks_is_not_to_be_written() {
     let mut lacking = two("noop", "cfq");
     lacking.runs.iter_mut().for_each(|run| run.ran_as = Some("4.20".to_owned()));
     let document = advised(lacking, "sda");
-    assert!(line(&document).contains("Nothing can be written: Linux 6.18 does not have cfq."), "{}", line(&document));
+    assert!(line(&document).contains("Nothing to change: Linux 6.18 does not have cfq."), "{}", line(&document));
     assert!(only(&document).now.is_empty());
     assert!(!line(&advised(two("mq-deadline", "bfq"), "sda")).contains("does not have"));
 }
@@ -262,8 +262,8 @@ fn on_4_19(default: (&str, Front), better: (&str, Front)) -> ResultsDocument {
 fn between_the_two_queues_of_old_kernels_there_is_a_boot() {
     let (cfq, bfq, deadline) = (("cfq", Front::Legacy), ("bfq", Front::Mq), ("deadline", Front::Legacy));
     let document = advised(on_4_19(cfq, bfq), "sda");
-    let sentence = "has this scheduler for sda only if it was booted with scsi_mod.use_blk_mq=1, unless it was built so; another \
-                    boot leads back.";
+    let sentence = "has this scheduler for sda only if it was booted with scsi_mod.use_blk_mq=1, unless it was built so; to \
+                    undo, boot without it.";
     assert!(line(&document).contains(sentence), "{}", line(&document));
     assert!(only(&document).back.is_empty());
     let document = advised(on_4_19(cfq, deadline), "sda");
@@ -275,9 +275,9 @@ fn between_the_two_queues_of_old_kernels_there_is_a_boot() {
     assert_eq!(only(&document).back, ["echo cfq > /sys/block/sda/queue/scheduler"]);
     assert!(!line(&advised(two("mq-deadline", "bfq"), "sda")).contains("booted with"), "there is one queue only");
     let document = advised(on_4_19(cfq, deadline), "nvme0n1");
-    assert!(line(&document).contains("deadline is a scheduler of the single queue, which NVMe drives such as nvme0n1"));
+    assert!(line(&document).contains("deadline is a scheduler of the legacy queue, which NVMe drives such as nvme0n1"));
     assert!(only(&document).now.is_empty());
-    assert!(!line(&advised(on_4_19(cfq, bfq), "nvme0n1")).contains("single queue"));
+    assert!(!line(&advised(on_4_19(cfq, bfq), "nvme0n1")).contains("legacy queue"));
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn without_a_name_the_devices_of_the_load_are_taken_or_a_place_is_left_for_it() 
     assert_eq!(devices(&advised(with_files(&["/dev/sda", "/dev/sdb", "a.0.0"]), "")), ["sda", "sdb"]);
     let nameless = advised(with_files(&["a.0.0"]), "");
     assert_eq!(devices(&nameless), ["DEVICE"]);
-    assert!(line(&nameless).contains("Put the name of yours for DEVICE"));
+    assert!(line(&nameless).contains("Replace DEVICE by the name of your device"));
     assert!(!line(&advised(with_files(&["/dev/sda"]), "")).contains("DEVICE"));
     assert_eq!(devices(&advised(with_files(&["/dev/sda"]), "vda")), ["vda"], "a name that is given goes first");
 }
@@ -330,7 +330,7 @@ fn each_place_is_advised_by_itself() {
         run.variant = RunVariant::new(&run.scheduler, settings);
     }
     let text = line(&advised(document, "vda"));
-    let (first, second) = text.split_once("What to write for vda (hdd, Linux 6.18):").unwrap();
+    let (first, second) = text.split_once("Commands for vda (hdd, Linux 6.18):").unwrap();
     assert!(
         first.contains("vda (hdd, Linux 6.1):") && first.contains("echo bfq") && !first.contains("echo none"),
         "{text}"
@@ -340,7 +340,7 @@ fn each_place_is_advised_by_itself() {
 
 #[test]
 fn the_table_says_where_advice_is_to_be_had_if_there_is_something_to_write() {
-    let hint = "--advice DEVICE, such as --advice sda, tells what to write for that.";
+    let hint = "Use --advice DEVICE, such as --advice sda, to print the commands for this change.";
     let shown = |mut document: ResultsDocument| {
         document.verdicts = verdicts(&document);
         table(&document, &Style::default()).contains(hint)
@@ -371,7 +371,7 @@ fn who_keeps_what_the_kernel_does_not_give_by_itself_has_to_write_it() {
     assert_eq!(advice.back, ["echo mq-deadline > /sys/block/vda/queue/scheduler"]);
     assert!(advice.rule.is_some());
     let told = line(&document);
-    assert!(told.starts_with("vda: Keep none if that is what is set (below). By itself Linux gives vda mq-deadline, which was not compared"), "{told}");
+    assert!(told.starts_with("vda: Keep none if it is the current scheduler (check below). By default Linux gives vda mq-deadline, which was not compared"), "{told}");
     // Whoever says what others are to be compared with has it; NVMe drives have none anyway.
     assert!(line(&advised(unknown.clone(), "nvme0n1")).contains("Nothing: keep none."));
     unknown.baseline = Some("none".to_owned());
@@ -385,7 +385,7 @@ fn a_change_from_what_was_only_the_first_leads_back_to_what_the_kernel_gives() {
     let document = advised(document, "vda");
     assert_eq!(only(&document).now, ["echo kyber > /sys/block/vda/queue/scheduler"]);
     assert_eq!(only(&document).back, ["echo mq-deadline > /sys/block/vda/queue/scheduler"]);
-    assert!(line(&document).contains("By itself Linux gives vda mq-deadline, which was not compared"));
+    assert!(line(&document).contains("By default Linux gives vda mq-deadline, which was not compared"));
 }
 
 #[test]

@@ -65,8 +65,7 @@ fn each_row_is_compared_with_the_default_of_its_own_place() {
     for text in [table(&two, &Style::default()), markdown(&two)] {
         assert!(text.contains("its place") && !text.contains("+900%"), "{text}");
         let prose = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let told =
-            "vs its place: each row is compared with the one of its own place: bfq device=hdd and none device=nvme.";
+        let told = "vs its place: each row is compared with the row of its own kernel, device and host: bfq device=hdd and none device=nvme.";
         assert!(prose.contains(told), "{prose}");
     }
     let csv = csv(&two);
@@ -82,7 +81,7 @@ fn where_all_places_have_the_same_default_the_header_names_it() {
     let places: &Places<'_> =
         &[("hdd", "none", &[("none", 100.0), ("bfq", 200.0)]), ("nvme", "none", &[("none", 1000.0), ("bfq", 500.0)])];
     let text = table(&of_places(places), &Style::default());
-    assert!(text.contains("vs none: each row is compared with the one of its own place"), "{text}");
+    assert!(text.contains("vs none: each row is compared with the row of its own kernel, device and host"), "{text}");
     let one = of_places(&places[..1]);
     assert!(!table(&one, &Style::default()).contains("its own place"));
     assert!(compared(&one).iter().all(|(_, with, _)| with.is_none()), "with one place there is no doubt");

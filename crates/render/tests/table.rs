@@ -181,7 +181,7 @@ fn processes_that_failed_are_named_under_the_table_and_make_the_conclusion_uncer
     for run in &mut document.runs {
         run.jobs[1].failed = vec![failed(7, 1)];
     }
-    let expected = "FAILED, and their figures end there: oltp under mq-deadline and bfq (3 to 16 of 16 processes, EIO and \
+    let expected = "FAILED, and their figures end at the error: oltp under mq-deadline and bfq (3 to 16 of 16 processes, EIO and \
                     ETIMEDOUT); log under all schedulers (1 of 1 process, errno 7).";
     assert_eq!(say(&document).as_deref(), Some(expected));
     assert!(doubts(&document).contains("processes failed"), "{}", doubts(&document));

@@ -79,12 +79,15 @@ fn what_is_better_beyond_the_noise_is_worth_a_change() {
     let change_to = "For this load on hdd: change from mq-deadline to mq-deadline with fifo_batch=1: p99 read latency of a 2.00 ms \
                      ±1.0% -> 1.00 ms ±1.0%, -50.0% (95 %: ";
     assert!(text.starts_with(change_to), "{text}");
-    assert!(text.contains("It keeps \"b:write:iops >= 0.9*none\" beyond the noise, by a factor of 1.10."), "{text}");
-    assert!(!text.contains("told apart") && !text.contains("settings were tried"), "{text}");
+    assert!(text.contains("It meets \"b:write:iops >= 0.9*none\" beyond the noise, by a factor of 1.10."), "{text}");
+    assert!(!text.contains("does not differ beyond") && !text.contains("settings were tried"), "{text}");
     document.found.as_mut().unwrap().undecided = (0..6).map(|n| batch(&n.to_string())).collect();
     document.settings_possible = 50;
     let text = told(&document);
-    assert!(text.contains("After 5 seeds it cannot be told apart from mq-deadline with fifo_batch=0, "), "{text}");
+    assert!(
+        text.contains("After 5 seeds it does not differ beyond the noise from mq-deadline with fifo_batch=0, "),
+        "{text}"
+    );
     assert!(text.contains(" and 2 more.") && text.contains("2 of 50 settings were tried"), "{text}");
     let table = tuning(&document, 100);
     assert!(table.contains("mq-deadline fifo_batch=1") && table.contains("kept"), "{table}");
@@ -145,7 +148,7 @@ fn what_a_change_costs_is_told_and_only_if_somebody_looked() {
 #[test]
 fn a_condition_that_holds_by_luck_is_not_claimed() {
     let text = told(&found(standing(batch("1"), 1e6, change(1.01, 1.1)), change(2.0, 1.1)));
-    assert!(text.contains("It keeps \"b:write:iops >= 0.9*none\" on average, but not beyond the noise"), "{text}");
+    assert!(text.contains("It meets \"b:write:iops >= 0.9*none\" on average, but not beyond the noise"), "{text}");
 }
 
 #[test]
@@ -154,7 +157,7 @@ fn a_reference_that_does_not_keep_the_conditions_is_not_kept() {
     document.found.as_mut().unwrap().reference.holds = false;
     let text = told(&document);
     assert!(
-        text.contains("+51.5% (95 %: ") && text.contains("from mq-deadline, which does not keep the conditions."),
+        text.contains("+51.5% (95 %: ") && text.contains("from mq-deadline, which does not meet the conditions."),
         "{text}"
     );
     assert!(!text.contains("keep mq-deadline"), "{text}");
@@ -165,7 +168,7 @@ fn what_cannot_be_met_names_the_closest_and_what_it_misses() {
     let text = told(&found(standing(batch("1"), 1e6, change(0.8, 1.01)), change(2.0, 1.1)));
     assert_eq!(
         text,
-        "For this load on hdd, no setting that was tried keeps the conditions. The closest is mq-deadline with fifo_batch=1, which \
+        "For this load on hdd, no setting that was tried meets the conditions. The closest is mq-deadline with fifo_batch=1, which \
          misses \"b:write:iops >= 0.9*none\" (by a factor of 1.25: 1.00 k ±1.0%)."
     );
     let nothing = Tuning { found: None, ..found(standing(batch("1"), 1e6, change(1.0, 1.0)), change(1.0, 1.0)) };

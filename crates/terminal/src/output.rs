@@ -185,7 +185,7 @@ impl Stream {
         &self.name
     }
 
-    /// Puts the file in its place, and answers how long it is.
+    /// Puts the file in its place. Returns its length in bytes.
     pub fn finish(self) -> Result<u64> {
         if let Output::File { place, beside, .. } = &self.output {
             // Complete, or absent: also after a loss of power.

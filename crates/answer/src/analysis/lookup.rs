@@ -8,7 +8,7 @@ use crate::figure_name::{FigureName, quoted};
 /// Why a figure is not among some results.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{name}: there was no such I/O (expected {}, each with one of {})",
+    "{name}: no such I/O happened (expected {}, each with one of {})",
     if known.is_empty() { "results with I/O".to_owned() } else { format!("one of {}", known.join(", ")) },
     Figure::ALL.map(Figure::name).join(", ")
 )]

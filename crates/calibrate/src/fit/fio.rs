@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::rows::{Row, RowsError, mixes, row};
 
-/// A row for each job. Jobs have to have run one after the other (`stonewall`): what each would do alone cannot be told of jobs
+/// A row for each job. Jobs have to have run one after the other (`stonewall`): what each would do alone is unknown for jobs
 /// that ran side by side. `file_name` is only for errors.
 ///
 /// # Errors
@@ -14,27 +14,29 @@ use super::rows::{Row, RowsError, mixes, row};
 pub fn from_fio_json(text: &str, file_name: &str) -> Result<Vec<Row>, RowsError> {
     let at = |line: usize, problem: String| RowsError { file: file_name.to_owned(), line: line as u64, problem };
     let document: Value = serde_json::from_str(text)
-        .map_err(|error| at(error.line(), format!("{error}; expected what fio --output-format=json prints")))?;
+        .map_err(|error| at(error.line(), format!("{error}; expected the output of fio --output-format=json")))?;
     let jobs = document.get("jobs").and_then(Value::as_array).filter(|jobs| !jobs.is_empty());
     let jobs =
-        jobs.ok_or_else(|| at(1, "there are no `jobs`; expected what fio --output-format=json prints".to_owned()))?;
+        jobs.ok_or_else(|| at(1, "there are no `jobs`; expected the output of fio --output-format=json".to_owned()))?;
     let mut rows = Vec::with_capacity(jobs.len());
     for (index, job) in jobs.iter().enumerate() {
         let name = job.get("jobname").and_then(Value::as_str).unwrap_or("?");
         let options = options(&document, job);
-        let told = |problem: String| at(1, format!("job {} (`{name}`): {problem}", index + 1));
+        let of_job = |problem: String| at(1, format!("job {} (`{name}`): {problem}", index + 1));
         if index > 0 && !options.contains_key("stonewall") {
-            return Err(told("ran beside the one before; expected jobs one after the other (stonewall)".to_owned()));
+            return Err(of_job(
+                "ran at the same time as the previous job; expected jobs one after the other (stonewall)".to_owned(),
+            ));
         }
         if job.get("error").and_then(Value::as_i64).is_some_and(|errno| errno != 0) {
-            return Err(told("ended with an error".to_owned()));
+            return Err(of_job("ended with an error".to_owned()));
         }
         let mut values = options;
         values.extend(figures(job));
         let clones = values.get("numjobs").is_some_and(|clones| clones != "1");
         if clones && !values.contains_key("group_reporting") {
-            return Err(told(
-                "has several processes; expected group_reporting, so that they are told together".to_owned(),
+            return Err(of_job(
+                "has several processes; expected group_reporting, so that they are reported together".to_owned(),
             ));
         }
         values.entry("bs".to_owned()).or_insert_with(|| "4k".to_owned());
@@ -44,7 +46,7 @@ pub fn from_fio_json(text: &str, file_name: &str) -> Result<Vec<Row>, RowsError>
             values.remove("rwmixread");
         }
         values.entry("iodepth".to_owned()).or_insert_with(|| "1".to_owned());
-        rows.push(row(1, |key| values.get(key).map(String::as_str)).map_err(told)?);
+        rows.push(row(1, |key| values.get(key).map(String::as_str)).map_err(of_job)?);
     }
     Ok(rows)
 }
@@ -105,7 +107,10 @@ mod tests {
     #[test]
     fn jobs_that_ran_side_by_side_and_what_is_no_document_of_fio_are_refused() {
         let cases = [
-            (RIGHT.replace(r#", "stonewall": """#, ""), "m.json:1: job 2 (`b`): ran beside the one before"),
+            (
+                RIGHT.replace(r#", "stonewall": """#, ""),
+                "m.json:1: job 2 (`b`): ran at the same time as the previous job",
+            ),
             (RIGHT.replace(r#""group_reporting": "", "#, ""), "m.json:1: job 2 (`b`): has several processes"),
             (RIGHT.replacen(r#""error": 0"#, r#""error": 5"#, 1), "m.json:1: job 1 (`a`): ended with an error"),
             (RIGHT.replace("randread", "trim"), "m.json:1: job 1 (`a`): `rw` is trim"),
@@ -113,8 +118,8 @@ mod tests {
             ("{\n]".to_owned(), "m.json:2: "),
         ];
         for (text, expected) in cases {
-            let told = from_fio_json(&text, "m.json").unwrap_err().to_string();
-            assert!(told.starts_with(expected), "{told}\nexpected: {expected}");
+            let error = from_fio_json(&text, "m.json").unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}\nexpected: {expected}");
         }
     }
 }

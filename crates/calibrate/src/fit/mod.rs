@@ -2,17 +2,17 @@
 //!
 //! [`rows`](Row) are loads and what was measured under them; a model whose other numbers are those of a preset is run under the
 //! same loads through the whole simulated block layer, without a scheduler, and its parameters are changed until the figures are
-//! as close as they get. What the figures cannot tell is told.
+//! as close as they get. What the figures cannot tell is sensitivity.
 
 mod fio;
 mod parameters;
+mod report;
 mod rows;
 mod search;
 mod sensitivity;
 mod simulated;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use hoistway_device::{CalibratedRange, Calibration, Preset, PresetFile, Residual};
 use hoistway_sim::Host;
@@ -26,7 +26,7 @@ use sensitivity::identified;
 
 /// Most evaluations of a search.
 pub const EVALUATIONS_MAX: u32 = 2000;
-/// A parameter that is not known to half of its value is not told by the figures.
+/// A parameter that is not known to half of its value is not determined by the figures.
 const KNOWN: f64 = 0.5;
 /// Figures scatter by this at least, as a part of their value: those of a simulation, too.
 const SCATTER_LEAST: f64 = 0.01;
@@ -90,19 +90,19 @@ pub struct Fitted {
     pub value: f64,
     /// Its standard error, as a part of it.
     pub error: f64,
-    /// Another parameter that could nearly stand in for it, if it is not told apart: the key.
+    /// Another parameter that could nearly stand in for it, if they have the same effect: the key.
     pub like: Option<String>,
 }
 
 impl Fitted {
     /// Whether the figures tell it.
     #[must_use]
-    pub fn is_told(&self) -> bool {
+    pub fn is_determined(&self) -> bool {
         self.error < KNOWN
     }
 }
 
-/// Fits. `goes_on` is told how many evaluations are over, and may end the search: then the best so far is the result.
+/// Fits. `goes_on` gets the number of finished evaluations, and returns false to end the search with the best so far.
 ///
 /// # Errors
 /// If the rows are too few for the parameters, a parameter is none, or the load does not run on the device.
@@ -114,7 +114,7 @@ pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitErro
         plan.parameters.clone()
     };
     if let Some((_, twice)) = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name)) {
-        return Err(FitError::Parameters(format!("`{twice}` is there twice; expected each parameter once")));
+        return Err(FitError::Parameters(format!("`{twice}` is given twice; expected each parameter once")));
     }
     let values = names.iter().map(|name| changeable.value(name)).collect::<Result<Vec<f64>, _>>();
     let values = values.map_err(FitError::Parameters)?;
@@ -129,7 +129,7 @@ pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitErro
         });
         figures.collect::<Result<Vec<Vec<f64>>, _>>()
     };
-    // What does not run at all is told now, and not searched.
+    // What does not run at all is refused before the search.
     simulate(&plan.like).map_err(FitError::Rows)?;
     let misses = |at: &[f64]| {
         let figures = simulate(&preset_at(at).ok()?).ok()?;
@@ -139,22 +139,23 @@ pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitErro
         Some(pairs.collect::<Vec<f64>>())
     };
     let found = least_squares(names.len(), plan.evaluations.clamp(1, EVALUATIONS_MAX), &misses, &goes_on);
-    let at_end =
-        misses(&found.at).ok_or_else(|| FitError::Rows("the model does not run where the search ended".to_owned()))?;
+    let at_end = misses(&found.at).ok_or_else(|| {
+        FitError::Rows("the model does not run with the parameters that the search reached".to_owned())
+    })?;
     let preset = preset_at(&found.at).map_err(FitError::Rows)?;
     let columns = derivatives(&found.at, &at_end, &misses);
     let freedom = at_end.len().saturating_sub(names.len()).max(1) as f64;
     let scatter = (at_end.iter().map(|miss| miss * miss).sum::<f64>() / freedom).sqrt().max(SCATTER_LEAST);
-    let told = identified(&columns, scatter);
+    let sensitivities = identified(&columns, scatter);
     let ended = Changeable::new(&preset).map_err(FitError::Rows)?;
     let mut parameters = Vec::with_capacity(names.len());
-    for ((name, before), told) in names.iter().zip(&values).zip(told) {
-        let like = told.like.filter(|(_, how)| told.error >= KNOWN && *how > 0.95);
+    for ((name, before), sensitivity) in names.iter().zip(&values).zip(sensitivities) {
+        let like = sensitivity.like.filter(|(_, how)| sensitivity.error >= KNOWN && *how > 0.95);
         parameters.push(Fitted {
             key: changeable.key(name),
             before: *before,
             value: ended.value(name).map_err(FitError::Rows)?,
-            error: told.error,
+            error: sensitivity.error,
             like: like.map(|(other, _)| changeable.key(&names[other])),
         });
     }
@@ -183,13 +184,15 @@ fn miss(model: f64, measured: f64) -> f64 {
 /// As many figures as parameters at least.
 fn enough(names: &[String], rows: &[Row]) -> Result<(), FitError> {
     if names.is_empty() {
-        return Err(FitError::Rows("these rows show no parameter of this model: name some".to_owned()));
+        return Err(FitError::Rows(
+            "these rows determine no parameter of this model (expected --parameters)".to_owned(),
+        ));
     }
     let figures: usize = rows.iter().map(|row| row.figures.len()).sum();
     if figures < names.len() {
         let [enough, beyond] = [&names[..figures], &names[figures..]].map(|names| names.join(", "));
         return Err(FitError::Rows(format!(
-            "{figures} figure(s) are too few for {} parameters: after {enough} nothing is left for {beyond}; expected more \
+            "{figures} figure(s) are too few for {} parameters: they suffice for {enough}, but not for {beyond}; expected more \
              rows, at other depths and sizes, or fewer parameters",
             names.len()
         )));
@@ -199,13 +202,12 @@ fn enough(names: &[String], rows: &[Row]) -> Result<(), FitError> {
 
 impl Fit {
     fn calibration(&self, plan: &FitPlan) -> Calibration {
-        let state =
-            if self.has_converged { "" } else { "; the fit did not converge, and this is the best that it saw" };
+        let state = if self.has_converged { "" } else { "; the fit did not converge, and this is its best" };
         let sources = self.parameters.iter().map(|parameter| {
-            let text = if parameter.is_told() {
+            let text = if parameter.is_determined() {
                 format!("fit to {}, known to {:.0} %", plan.source, 100.0 * parameter.error)
             } else {
-                format!("fit to {}, which does not tell it", plan.source)
+                format!("fit to {}, which does not determine it", plan.source)
             };
             (parameter.key.clone(), text)
         });

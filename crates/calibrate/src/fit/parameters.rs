@@ -164,8 +164,8 @@ mod tests {
     #[test]
     fn what_is_no_parameter_is_answered_with_those_that_are() {
         let changeable = Changeable::new(&Preset::builtin("micron-9100-1600gb").unwrap()).unwrap();
-        let told = changeable.value("placement").unwrap_err();
-        assert!(told.contains("`placement` is no parameter") && told.contains("program_us"), "{told}");
+        let error = changeable.value("placement").unwrap_err();
+        assert!(error.contains("`placement` is no parameter") && error.contains("program_us"), "{error}");
         assert!(Changeable::new(&Preset::builtin("null").unwrap()).is_err());
     }
 }

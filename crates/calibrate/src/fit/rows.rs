@@ -117,7 +117,7 @@ pub fn from_csv(text: &str, file_name: &str) -> Result<Vec<Row>, RowsError> {
     }
     if let Some(name) = columns.iter().enumerate().find(|(index, name)| columns.iter().take(*index).any(|n| n == *name))
     {
-        return Err(at(1, format!("the column `{}` is there twice", name.1)));
+        return Err(at(1, format!("the column `{}` occurs twice", name.1)));
     }
     if let Some((name, _)) = LOADS.iter().find(|(name, must)| *must && !columns.iter().any(|column| column == *name)) {
         return Err(at(
@@ -267,7 +267,7 @@ impl Row {
         }
     }
 
-    /// The load as processes. They go on until whoever runs them stops them.
+    /// The load as processes. They run until the caller stops them.
     pub(super) fn load(&self) -> Load {
         let direction = match self.reads_percent {
             100 => Direction::Read,
@@ -311,14 +311,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_table_is_told_with_its_line() {
+    fn what_is_wrong_with_a_table_is_reported_with_its_line() {
         let cases = [
             ("", "m.csv:1: the column `rw` is missing"),
             ("rw,bs,iodepth,iops", "m.csv:1: there is no row"),
             ("rw,bs,iops\nread,4k,1", "m.csv:1: the column `iodepth` is missing"),
             ("rw,bs,iodepth\nread,4k,1", "m.csv:1: there is no column of a figure; expected at least one of iops"),
             ("rw,bs,iodepth,speed\nread,4k,1,1", "m.csv:1: there is no column `speed`; expected some of rw, bs"),
-            ("rw,bs,iodepth,iops,iops\nread,4k,1,1,1", "m.csv:1: the column `iops` is there twice"),
+            ("rw,bs,iodepth,iops,iops\nread,4k,1,1,1", "m.csv:1: the column `iops` occurs twice"),
             ("rw,bs,iodepth,iops\nrandreed,4k,1,1", "m.csv:2: `rw` is randreed; expected one of randread"),
             ("rw,bs,iodepth,iops\nread,4097,1,1", "m.csv:2: `bs` is 4097; expected a multiple of 512"),
             ("rw,bs,iodepth,iops\nread,4k,0,1", "m.csv:2: `iodepth` is 0; expected a whole number from 1 to 4096"),
@@ -345,8 +345,8 @@ mod tests {
             ),
         ];
         for (text, expected) in cases {
-            let told = from_csv(text, "m.csv").unwrap_err().to_string();
-            assert!(told.starts_with(expected), "{told}\nexpected: {expected}");
+            let error = from_csv(text, "m.csv").unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}\nexpected: {expected}");
         }
     }
 }

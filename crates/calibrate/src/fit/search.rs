@@ -93,7 +93,7 @@ struct State {
     is_stopped: bool,
 }
 
-/// From the best place so far, halved until it gains something. Answers how much, as a part of the miss.
+/// From the best place so far, halved until it gains something. Returns how much, as a fraction of the miss.
 fn step_of_gauss_and_newton(state: &RefCell<State>, counted: &Misses<'_>) -> Option<f64> {
     let (before, at) = state.borrow().best.clone();
     let misses = counted(&at)?;

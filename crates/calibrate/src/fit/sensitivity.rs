@@ -5,7 +5,7 @@
 pub(super) struct Identified {
     /// Standard error as a part of its value: 0.05 for 5 %. Infinite if no figure depends on it.
     pub(super) error: f64,
-    /// The one of the others that could best stand in for it, and how well: 1 if the two cannot be told apart.
+    /// The one of the others that could best stand in for it, and how well: 1 if the two have the same effect.
     pub(super) like: Option<(usize, f64)>,
 }
 
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn what_each_figure_shows_alone_is_known_as_well_as_the_figure() {
-        let told = identified(&[vec![1.0, 0.0], vec![0.0, 2.0]], 0.02);
-        assert!((told[0].error - 0.02).abs() < 1e-12 && (told[1].error - 0.01).abs() < 1e-12, "{told:?}");
+        let found = identified(&[vec![1.0, 0.0], vec![0.0, 2.0]], 0.02);
+        assert!((found[0].error - 0.02).abs() < 1e-12 && (found[1].error - 0.01).abs() < 1e-12, "{found:?}");
     }
 
     #[test]
@@ -93,11 +93,11 @@ mod tests {
 
     #[test]
     fn two_that_do_the_same_cannot_be_told_apart_and_one_that_does_nothing_is_not_known() {
-        let told =
+        let found =
             identified(&[vec![1.0, 1.0, 0.0], vec![2.0, 2.0, 0.0], vec![0.0, 0.0, 0.0], vec![0.0, 0.0, 1.0]], 0.02);
-        assert!(told[0].error.is_infinite() && told[1].error.is_infinite() && told[2].error.is_infinite());
-        let (like, how) = told[0].like.unwrap();
-        assert!(like == 1 && how > 0.999, "{told:?}");
-        assert!(told[3].error < 0.021);
+        assert!(found[0].error.is_infinite() && found[1].error.is_infinite() && found[2].error.is_infinite());
+        let (like, how) = found[0].like.unwrap();
+        assert!(like == 1 && how > 0.999, "{found:?}");
+        assert!(found[3].error < 0.021);
     }
 }

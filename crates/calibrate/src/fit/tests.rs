@@ -57,7 +57,7 @@ fn the_parameters_of_a_preset_are_found_again_from_its_own_noisy_rows() {
     assert!(fit.has_converged, "{}", fit.report());
     for (parameter, (name, value)) in fit.parameters.iter().zip(&truth) {
         let off = parameter.value / value - 1.0;
-        assert!(parameter.is_told() && off.abs() < 0.1, "{name} {value}: {off:+.3}\n{}", fit.report());
+        assert!(parameter.is_determined() && off.abs() < 0.1, "{name} {value}: {off:+.3}\n{}", fit.report());
     }
     let worst = fit.residuals.iter().map(|(_, figure, model)| (model / figure.value - 1.0).abs()).fold(0.0, f64::max);
     assert!(worst < 0.08, "{worst}\n{}", fit.report());
@@ -74,8 +74,8 @@ fn what_rows_do_not_show_is_said_to_be_not_told() {
     let rows = measured(&like(), &[]).into_iter().filter(|row| row.reads_percent == 100 && row.depth == 1).collect();
     let fit = fit(&plan(rows, &["read_us", "program_us"]), |_| true).unwrap();
     let [read, program] = &fit.parameters[..] else { panic!("two parameters") };
-    assert!(read.is_told() && !program.is_told(), "{}", fit.report());
-    assert!(fit.report().contains("flash.program_us") && fit.report().contains("NOT TOLD by these rows"));
+    assert!(read.is_determined() && !program.is_determined(), "{}", fit.report());
+    assert!(fit.report().contains("flash.program_us") && fit.report().contains("NOT DETERMINED by these rows"));
     assert!(fit.preset.calibration().sources["flash.program_us"].contains("does not tell it"));
 }
 
@@ -83,7 +83,7 @@ fn what_rows_do_not_show_is_said_to_be_not_told() {
 fn two_parameters_that_do_the_same_are_told_to_stand_in_for_each_other() {
     let rows = measured(&like(), &[]).into_iter().filter(|row| row.reads_percent == 100 && row.depth == 1).collect();
     let fit = fit(&plan(rows, &["read_us", "host_to_device_us"]), |_| true).unwrap();
-    assert!(fit.parameters.iter().all(|parameter| !parameter.is_told()), "{}", fit.report());
+    assert!(fit.parameters.iter().all(|parameter| !parameter.is_determined()), "{}", fit.report());
     assert_eq!(fit.parameters[0].like.as_deref(), Some("flash.host_to_device_us"), "{}", fit.report());
 }
 
@@ -99,13 +99,13 @@ fn a_fit_that_is_stopped_has_the_best_so_far_and_is_marked() {
 #[test]
 fn too_few_figures_are_told_with_the_parameters_that_get_none() {
     let mut rows = from_csv("rw,bs,iodepth,iops\nrandread,4k,1,10000\n", "m.csv").unwrap();
-    let told = fit(&plan(rows.clone(), &["read_us", "dies"]), |_| true).unwrap_err().to_string();
+    let error = fit(&plan(rows.clone(), &["read_us", "dies"]), |_| true).unwrap_err().to_string();
     assert!(
-        told.starts_with("1 figure(s) are too few for 2 parameters: after read_us nothing is left for dies"),
-        "{told}"
+        error.starts_with("1 figure(s) are too few for 2 parameters: they suffice for read_us, but not for dies"),
+        "{error}"
     );
-    let told = fit(&plan(rows.clone(), &["redd_us"]), |_| true).unwrap_err().to_string();
-    assert!(told.starts_with("`redd_us` is no parameter that can be fitted; expected some of"), "{told}");
+    let error = fit(&plan(rows.clone(), &["redd_us"]), |_| true).unwrap_err().to_string();
+    assert!(error.starts_with("`redd_us` is no parameter that can be fitted; expected some of"), "{error}");
     rows[0].line = 7;
     let null = FitPlan { like: Preset::builtin("null").unwrap(), ..plan(rows, &[]) };
     assert!(fit(&null, |_| true).unwrap_err().to_string().contains("null is of a model without parameters"));

@@ -15,7 +15,7 @@ pub struct Costs {
     pub submit_share: Figure,
     /// The schedulers.
     pub schedulers: Vec<SchedulerCost>,
-    /// A section under the lock of a list in which requests are left to whoever has a scheduler's.
+    /// A section under the lock of a list in which requests are left for the holder of a scheduler's lock.
     pub list: Figure,
     /// What two and more CPUs show; nothing with one.
     pub contention: Option<Contention>,
@@ -23,7 +23,7 @@ pub struct Costs {
     pub switch: Figure,
     /// From a wake-up until the thread runs, on a CPU of its own that has just become idle: tenth and ninetieth percentile.
     pub wake: [Figure; 2],
-    /// What it costs whoever wakes it.
+    /// What waking it costs the waker.
     pub waker: Figure,
     /// Wake-ups after longer sleeps, the shortest first.
     pub sleeps: Vec<Sleep>,

@@ -100,8 +100,8 @@ mod tests {
     #[test]
     fn an_io_costs_more_than_nothing_and_a_target_without_room_is_refused() {
         assert!(cpu_ns_per_io(Null::new(1 << 20), Duration::from_millis(2)).unwrap() > 0.0);
-        let told = cpu_ns_per_io(Null::new(1), Duration::from_millis(2)).unwrap_err();
-        assert_eq!(told, "it is smaller than a block of 4 KiB");
+        let error = cpu_ns_per_io(Null::new(1), Duration::from_millis(2)).unwrap_err();
+        assert_eq!(error, "it is smaller than a block of 4 KiB");
         assert!(cpu_ns_per_io(Memory::new(1 << 16), Duration::from_millis(2)).unwrap() > 0.0);
     }
 }

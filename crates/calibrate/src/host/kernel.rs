@@ -55,7 +55,7 @@ pub(super) fn find(paths: &Paths) -> Result<NullDevice, String> {
     let shown = fs::read_to_string(&scheduler).map_err(|error| format!("{}: {error}", scheduler.display()))?;
     let (before, schedulers) = offered(&shown);
     let before = before.ok_or_else(|| format!("{}: shows no scheduler", scheduler.display()))?;
-    // Whoever may write it may set what is set.
+    // Only a user who may write the file may set the scheduler.
     fs::write(&scheduler, &before).map_err(|error| format!("{}: cannot be written: {error}", scheduler.display()))?;
     Ok(NullDevice { device: paths.dev.join(name), name: name.clone(), scheduler, before, schedulers })
 }
@@ -72,11 +72,11 @@ fn offered(shown: &str) -> (Option<String>, Vec<String>) {
 impl NullDevice {
     /// CPU time of a read under one of its schedulers, the kernel's and the engine's together, ns.
     pub(super) fn cpu_ns_per_io(&self, scheduler: &str, length: Duration) -> Result<f64, String> {
-        let told = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        fs::write(&self.scheduler, scheduler).map_err(|error| told(&self.scheduler, &error))?;
+        let failed = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        fs::write(&self.scheduler, scheduler).map_err(|error| failed(&self.scheduler, &error))?;
         let spec = FileSpec { read_only: true, ..FileSpec::new(&self.device) };
         let files = Files::open(std::slice::from_ref(&spec)).map_err(|error| error.to_string())?;
-        cpu_ns_per_io(files, length).map_err(|error| told(&self.device, &error))
+        cpu_ns_per_io(files, length).map_err(|error| failed(&self.device, &error))
     }
 
     /// Whether it offers `none`, which others are compared with.
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_null_device_it_is_told_how_to_get_one() {
+    fn without_a_null_device_the_error_says_how_to_get_one() {
         let (_folder, paths) = kernel("[none]");
         fs::rename(paths.sys_block.join("nullb0"), paths.sys_block.join("vda")).unwrap();
         assert!(find(&paths).err().unwrap().contains("modprobe null_blk"));

@@ -12,10 +12,10 @@ mod kernel;
 mod machine;
 mod profile;
 mod queue_load;
+mod report;
 mod rounds;
 mod spinning;
 mod stopwatch;
-mod told;
 mod waking;
 
 use std::ops::ControlFlow;
@@ -46,22 +46,22 @@ impl Default for HostPlan {
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// It was stopped before a single round was over.
-    #[error("stopped before the first round was over: nothing was measured")]
+    #[error("stopped before the first round ended: nothing was measured")]
     Stopped,
     /// The block layer or the engine did not start.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Measures this machine. `watch` is told of each round that is over, and how many there are; it may stop the rest.
+/// Measures this machine. `on_round` is called after each round with its number and the number of rounds; it may stop the rest.
 ///
 /// # Errors
 /// If nothing could be measured.
-pub fn measure(plan: &HostPlan, mut watch: impl FnMut(u32, u32) -> ControlFlow<()>) -> Result<Costs, HostError> {
+pub fn measure(plan: &HostPlan, mut on_round: impl FnMut(u32, u32) -> ControlFlow<()>) -> Result<Costs, HostError> {
     let total = plan.rounds.clamp(1, ROUNDS_MAX);
     let mut rounds = rounds::Rounds::begin(&plan.paths);
     for round in 0..total {
-        if watch(round, total).is_break() {
+        if on_round(round, total).is_break() {
             break;
         }
         rounds.one_more().map_err(HostError::Failed)?;

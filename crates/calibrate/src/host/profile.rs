@@ -102,23 +102,23 @@ impl Costs {
         let handover = self.contention.as_ref().map_or_else(
             || one_cpu.clone(),
             |contention| match &contention.data {
-                Some(data) => format!("the lock {}, what is under it {data}", contention.lock),
+                Some(data) => format!("the lock {}, the data under it {data}", contention.lock),
                 None => format!("the lock {}; no section followed another CPU's", contention.lock),
             },
         );
         let waiter = match (&self.contention, growth) {
             (None, _) => one_cpu.clone(),
-            (_, None) => "not measured: it takes three CPUs".to_owned(),
+            (_, None) => "not measured: this needs three CPUs".to_owned(),
             (_, Some(growth)) => format!("slope of hand-overs over the CPUs that wait, {growth}"),
         };
         let sleeps: Vec<String> =
             self.sleeps.iter().map(|sleep| format!("{} us {}", sleep.slept_ns / 1000, sleep.wake)).collect();
         [
             ("cpus", "that this process may use".to_owned()),
-            ("memory_bytes", "not measured: what profiles have that do not say".to_owned()),
+            ("memory_bytes", "not measured: the default of profiles".to_owned()),
             ("submit_ns", parts.clone()),
             ("complete_ns", parts),
-            ("redirect_ns", format!("what it costs to wake a thread on another CPU, {}", self.waker)),
+            ("redirect_ns", format!("CPU time of waking a thread on another CPU, {}", self.waker)),
             (
                 "wake_ns",
                 format!("a thread that is woken after 20 us on the last CPU by one on the first: {}", ends(&self.wake)),
@@ -133,7 +133,7 @@ impl Costs {
             (
                 "list_ns",
                 format!(
-                    "mean of leaving requests in a list and taking them out, in Hoistway's own block layer, {}",
+                    "mean of adding requests to a list and removing them, in Hoistway's own block layer, {}",
                     self.list
                 ),
             ),
@@ -250,6 +250,6 @@ pub(super) mod tests {
         let contention = Contention { lock: figure(80.0), data: None, growth: None };
         let two = Costs { contention: Some(contention), ..costs() }.profile("mine");
         assert_eq!([two.handover_ns, two.waiter_ns], [80, 0]);
-        assert_eq!(two.sources["waiter_ns"], "not measured: it takes three CPUs");
+        assert_eq!(two.sources["waiter_ns"], "not measured: this needs three CPUs");
     }
 }

@@ -63,7 +63,7 @@ impl Driver for Shelf {
     }
 }
 
-/// Runs the loop under a scheduler on one thread for each of `cpus`, each with a meter, for so long. Answers what each took, with
+/// Runs the loop under a scheduler on one thread for each of `cpus`, each with a meter, for this long. Returns what each took, with
 /// its meter. Half of the I/Os wait in the scheduler, if there is one.
 pub(super) fn run<M: Meter + Send>(
     scheduler: &str,

@@ -36,7 +36,7 @@ const SHOWS_HANDOVERS: &str = "mq-deadline";
 
 /// As Linux does it.
 const PLAIN: ContentionOptions = ContentionOptions::NONE;
-/// Requests are left in lists for whoever asks next.
+/// Requests are left in lists for the next dispatcher.
 const LISTS: ContentionOptions = ContentionOptions { insertion: Insertion::Pending, ..PLAIN };
 
 /// Sites that are under a scheduler's locks in Linux, too, and what they are called.
@@ -231,7 +231,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// All that was measured, if a round was; `asked` rounds had been asked for.
+    /// All that was measured, if a round was; `asked` rounds were requested.
     pub(super) fn end(self, asked: u32) -> Option<Costs> {
         let threads: Vec<usize> = std::iter::once(1).chain(self.threads).collect();
         let schedulers = SCHEDULERS
@@ -242,7 +242,7 @@ impl Rounds {
         let kernel = self.device.and_then(|device| {
             let figures = device.schedulers.iter().cloned().zip(self.kernel);
             let per_io: Option<Vec<_>> = figures.map(|(name, seen)| Some((name, Figure::of(seen)?))).collect();
-            let per_io = per_io.ok_or_else(|| format!("{}: no round was over", device.name))?;
+            let per_io = per_io.ok_or_else(|| format!("{}: no round ended", device.name))?;
             Ok(KernelCost { device: device.name.clone(), per_io })
         });
         let [low, high, waker] = self.wake.map(Figure::of);

@@ -1,4 +1,4 @@
-//! Locks that spin, as those of Linux do, and tell whoever takes them how they were left.
+//! Locks that spin, as those of Linux do, and report to the taker how they were left.
 
 use std::hint::spin_loop;
 use std::sync::atomic::AtomicU64;

@@ -117,7 +117,7 @@ pub(super) fn switch_ns(cpu: usize, rounds: u32) -> f64 {
 /// If the engine cannot be started.
 pub(super) fn worker([client_cpu, worker_cpu]: [usize; 2], slept: Duration, times: usize) -> Result<Reaction, String> {
     let config = Config { spin: Nanos::ZERO, ..Config::default() };
-    // Threads inherit the CPU of whoever starts them.
+    // Threads inherit the CPU of the thread that starts them.
     let started = thread::spawn(move || {
         pin(worker_cpu);
         Engine::start(&config, Null::new(1 << 20))

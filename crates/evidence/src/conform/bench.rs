@@ -158,7 +158,7 @@ impl<S: Replayable + Clone> Bench<S> {
         self.slots.id(number).filter(|&id| self.requests.holds(id))
     }
 
-    /// A request comes to be, or comes back from the driver as what it was. Answers whether there is room for it.
+    /// A request comes to be, or comes back from the driver as what it was. Returns whether there is room for it.
     pub(crate) fn arrive(&mut self, number: RqNumber, bio: Bio) -> bool {
         if let Some(id) = self.slots.id(number) {
             self.call(|policy, cx| policy.on_requeued(cx, id));
@@ -179,7 +179,7 @@ impl<S: Replayable + Clone> Bench<S> {
         self.call(|policy, cx| policy.insert(cx, id, place));
     }
 
-    /// A request grows, wherever it is; in front it begins at `front` then. Answers with its slot if it is inside.
+    /// A request grows, wherever it is; in front it begins at `front` then. Returns its slot if it is inside.
     pub(crate) fn lengthen(&mut self, number: RqNumber, by: u32, front: Option<Sector>) -> Option<RqId> {
         let inside = self.inside(number);
         let rq = match inside {
@@ -194,7 +194,7 @@ impl<S: Replayable + Clone> Bench<S> {
         inside
     }
 
-    /// A request grows, and the scheduler is told if it holds it.
+    /// A request grows, and the scheduler is notified if it holds it.
     pub(crate) fn grow(&mut self, number: RqNumber, by: u32, front: Option<Sector>) {
         let edge = if front.is_some() { Edge::Front } else { Edge::Back };
         if let Some(id) = self.lengthen(number, by, front) {
@@ -210,7 +210,7 @@ impl<S: Replayable + Clone> Bench<S> {
     }
 
     /// A request is absorbed by the one that ends where it starts: by its neighbour inside, or on its way in, which for
-    /// the policy is a request that grows. Answers with the one that is left.
+    /// the policy is a request that grows. Returns the one that is left.
     pub(crate) fn absorb(&mut self, merge: &RqMerge) -> Option<RqNumber> {
         let survivor = self.baseline.survivor(merge)?;
         let id = self.inside(survivor)?;

@@ -48,7 +48,7 @@ pub fn replay(recording: &Consistent<'_>) -> Outcome {
     replay_with_lines(recording).0
 }
 
-/// Replays a recording and answers where our inner state differs from the recorded one, in order.
+/// Replays a recording and returns where our inner state differs from the recorded one, in order.
 #[must_use]
 pub fn replay_with_lines(recording: &Consistent<'_>) -> (Outcome, Vec<Difference>) {
     let trace = recording.trace();
@@ -70,7 +70,7 @@ pub fn replay_with_lines(recording: &Consistent<'_>) -> (Outcome, Vec<Difference
     (outcome, differences)
 }
 
-/// Something that is told to the policy.
+/// An event that the policy is notified of.
 struct Step<'a> {
     /// When, for the order, ns.
     at: u64,
@@ -141,7 +141,7 @@ struct Replay<'a> {
     on_entry: HashSet<RqNumber>,
     /// Bios that joined a request, and which.
     joins: HashMap<BioNumber, RqNumber>,
-    /// The process of each request: that which allocated it, whoever inserted it.
+    /// The process of each request: that which allocated it, even if another inserted it.
     pid_of: HashMap<RqNumber, u32>,
     /// Bios with a request that was not inserted yet: the process, and the bio.
     allocated: Vec<(u32, Submitted)>,

@@ -109,7 +109,7 @@ struct Way {
     op: Op,
     /// Its length.
     sectors: u32,
-    /// Whether a slot is its own: from when it is first told of until it is released.
+    /// Whether a slot is its own: from when it is first named until it is released.
     counted: bool,
 }
 
@@ -199,7 +199,7 @@ impl Ways {
         self.ways.get(&rq).map(|way| way.at)
     }
 
-    /// A request is told of for the first time.
+    /// A request is named for the first time.
     fn begin(&mut self, line: u64, rq: RqNumber, at: Whereabouts, io: &Io) {
         let Io { op, sectors, .. } = *io;
         self.ways.insert(rq, Way { at, since: line, op, sectors, counted: true });

@@ -1,6 +1,6 @@
 //! The parts of a recording between changes of scheduler, each as a recording of its own.
 //!
-//! The marks `begin` and `end` are written by whoever writes to `queue/scheduler`, before and after it, so they bracket
+//! The marks `begin` and `end` are written by the writer of `queue/scheduler`, before and after it, so they bracket
 //! the change and do not place it: the queue drains, the scheduler is exchanged, who waited at the entrance comes into
 //! the *new* one, and only then the writer goes on (BL-104).
 

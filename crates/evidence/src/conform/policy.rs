@@ -1,4 +1,4 @@
-//! The replay of the policies that depend on nothing but what they are told: mq-deadline, deadline and noop.
+//! The replay of the policies that depend only on their calls: mq-deadline, deadline and noop.
 
 use hoistway_blk::{Now, Replayable};
 use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Mark};

@@ -40,8 +40,8 @@ pub(super) const AXBOE: Table = Table {
             merges on). The first pair gains nothing here, and the later three twice what they did. What seems to be \
             missing for the first: in a kernel many CPUs ask at once, and those who find nothing under the lock are \
             spared by the single dispatcher (in published runs of a prototype that alone brought 1980 thousand, and \
-            buckets 320 more). Here a call is carried out at one moment, so whoever asks gets what it has just \
-            inserted, nobody asks in vain, and the lock is taken 2.25 times an I/O before and after (with runs that are broken off \
+            buckets 320 more). Here a call is carried out at one moment, so each dispatcher gets what it has \
+            just inserted, no dispatch is in vain, and the lock is taken 2.25 times an I/O before and after (with runs that are broken off \
             where they have to wait it gains 1.50, and other tables are worse: docs/devices.md). Nor is a \
             hand-over cheaper here when fewer wait, which two rates cannot tell from what it costs anyway. For the later \
             three: one CPU has the lock nearly alone then, and is bound by what is done under it, of which the \

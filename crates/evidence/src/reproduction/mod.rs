@@ -77,7 +77,7 @@ impl Table {
     /// Simulates what it takes.
     ///
     /// # Errors
-    /// If a run cannot be made: the loads and devices are bundled, so that this is a defect.
+    /// If a run cannot be created: the loads and devices are bundled, so that this is a defect.
     pub fn reproduce(&self, length: Length) -> Result<Reproduced, Error> {
         let cells = repeats::of(self, length, None, self.repeats_max)?;
         Ok(Reproduced { name: self.name.to_owned(), source: self.source.to_owned(), cells, sensitivity: Vec::new() })

@@ -12,7 +12,7 @@ use hoistway_experiment::{Comparison, Tunable};
 
 pub(super) const ONE_DRIVE: Table = Table {
     name: "icpe24-one-drive",
-    title: "a reader and a writer of 4 KiB on one drive, throttled by nobody",
+    title: "a reader and a writer of 4 KiB on one drive, without throttling",
     source: "ICPE 2024, tables of kyber's targets: Samsung 980 PRO 1 TB, Linux 6.3.8, kyber with targets of 1 s, means of five \
              runs",
     story: STORY,

@@ -35,7 +35,7 @@ pub(super) const INTERFERENCE: Table = Table {
             its queue on this one empty, has had less than 7,000 sectors a second, and is taken for soft real time (BFQ-92, \
             BFQ-95). So its drive is kept for its empty queue (BFQ-74), for 20 ms where it does not come (BFQ-77), which slows all others down and makes them \
             look like soft real time in turn. Traced for 10 s: each drive is kept for two thirds of the time, nearly always for a writer, \
-            half of that in vain, and has 8 commands under way meanwhile, of some hundred that wait. With one drive, with writes of 28 KiB, with low_latency=0, or by the rules of 4.19 \
+            half of that in vain, and has 8 commands in flight meanwhile, while some hundred wait. With one drive, with writes of 28 KiB, with low_latency=0, or by the rules of 4.19 \
             and 5.10, it does not happen; with two drives, or by those of 5.4, it does. A kernel that was recorded over one drive shows none \
             either.",
     device: DRIVE,

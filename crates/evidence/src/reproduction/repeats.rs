@@ -17,7 +17,7 @@ pub(super) const LEAST: usize = 3;
 const NARROW: f64 = 0.01;
 
 /// Runs a table with one seed after the other, until the intervals of all its cells are narrow, at most so often; as published runs
-/// were, it is run once. Answers the means.
+/// were, it is run once. Returns the means.
 pub(super) fn of(table: &Table, length: Length, change: Option<Change>, most: usize) -> Result<Vec<Cell>, Error> {
     let most = if length == Length::Published { 1 } else { most };
     let mut runs = Vec::with_capacity(most);

@@ -3,8 +3,8 @@
 use hoistway_measure::fio::{DirectionStats, Job, Output};
 
 use super::sensitivity::Change;
+use hoistway_experiment::CallerEnvironment;
 use hoistway_experiment::Error;
-use hoistway_experiment::Surroundings;
 use hoistway_experiment::{Comparison, Load, Profile};
 
 /// How long runs are.
@@ -42,7 +42,7 @@ impl Setting {
 /// The variables that a job file names.
 pub(super) struct Variables<'a>(pub(super) &'a [(&'a str, String)]);
 
-impl Surroundings for Variables<'_> {
+impl CallerEnvironment for Variables<'_> {
     fn variable(&self, name: &str) -> Option<String> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
     }
@@ -53,7 +53,7 @@ pub(super) fn load(name: &str, text: &str) -> Load {
     Load::Text { name: name.to_owned(), text: text.to_owned() }
 }
 
-/// Runs a load under schedulers. Answers what each left, in their order.
+/// Runs a load under schedulers. Returns the result of each, in their order.
 pub(super) fn run(
     mut comparison: Comparison,
     schedulers: &[&str],

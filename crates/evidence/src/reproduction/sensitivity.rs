@@ -42,7 +42,7 @@ impl To {
         }
     }
 
-    /// Changes a number, or each of a range. Answers it before and after, of a range the first.
+    /// Changes a number, or each of a range. Returns it before and after; of a range the first.
     fn set(self, value: &mut Value) -> Option<[f64; 2]> {
         let usual = match value {
             Value::Integer(number) => *number as f64,

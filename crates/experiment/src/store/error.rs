@@ -19,7 +19,7 @@ pub enum DatasetError {
         error: io::Error,
     },
     /// A file is not what its name says.
-    #[error("{}: is damaged, {problem}; it is left as it is (expected it to be taken away: what was in it is made again)", path.display())]
+    #[error("{}: is damaged, {problem}; it was not changed (expected it to be removed: its runs are then repeated)", path.display())]
     Damaged {
         /// Which.
         path: PathBuf,
@@ -27,7 +27,7 @@ pub enum DatasetError {
         problem: String,
     },
     /// A folder holds no sweep.
-    #[error("{}: holds no sweep (expected the folder that `hoistway sweep` was told to write to)", .0.display())]
+    #[error("{}: holds no sweep (expected an output folder of `hoistway sweep`)", .0.display())]
     NoSweep(PathBuf),
     /// It holds sweeps, but none of this version.
     #[error("{}: {error}", path.display())]
@@ -78,7 +78,7 @@ fn missing_runs(missing: u64, points: u64, shards: &[(Shard, u64)]) -> String {
         [one] => format!(", of shard {one}"),
         several => format!(", of shards {}", several.join(", ")),
     };
-    format!("{missing} of {points} runs are missing{of} (expected all: `hoistway sweep` makes what is missing)")
+    format!("{missing} of {points} runs are missing{of} (expected all: run `hoistway sweep` again)")
 }
 
 impl DatasetError {

@@ -103,7 +103,7 @@ impl Folder {
             .map_err(|_| DatasetError::Damaged { path: path.to_owned(), problem: "it is not text".to_owned() })?;
         let key = Key::of(&[text.as_bytes()]).to_string();
         if path.file_stem().is_none_or(|stem| *stem != *key) {
-            let problem = "it is not what its name is the key of".to_owned();
+            let problem = "its content does not match its name".to_owned();
             return Err(DatasetError::Damaged { path: path.to_owned(), problem });
         }
         Sweep::from_json(&text).map_err(|error| match error {
@@ -123,7 +123,7 @@ impl Folder {
 }
 
 impl Folder {
-    /// Adds a [file of runs](RunsFile::bytes) that somebody else has made, after a check that it came whole. Answers how many runs
+    /// Adds a [file of runs](RunsFile::bytes) from another machine, after a check that it is whole. Returns how many runs
     /// there are in it.
     ///
     /// # Errors

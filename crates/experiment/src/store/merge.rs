@@ -107,7 +107,7 @@ fn complete(folder: &Folder, sweep: &Sweep, index: &Index) -> Result<(), Dataset
     Err(DatasetError::Missing { path, missing, points, shards: shards.into_iter().collect() })
 }
 
-/// Adds the rows of a run, and answers how many.
+/// Adds the rows of a run. Returns how many.
 fn add(table: &mut dyn Table, sweep: &Sweep, point: u64, record: &RunRecord<'_>) -> Result<u64, DatasetError> {
     let run = &record.run;
     let block_layer = match run.block_layer {

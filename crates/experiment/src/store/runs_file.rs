@@ -84,23 +84,24 @@ pub(crate) fn head(path: &Path, bytes: &[u8]) -> Result<Option<(Head, u64)>, Dat
     let end =
         bytes.iter().position(|&byte| byte == b'\n').ok_or_else(|| damaged("its first line has no end".to_owned()))?;
     #[derive(Deserialize)]
-    struct Told {
+    struct FileFormat {
         format: String,
         version: String,
     }
     let line = &bytes[..end];
-    let told: Told = serde_json::from_slice(line).map_err(|error| damaged(format!("its first line: {error}")))?;
-    if told.version != VERSION {
+    let written: FileFormat =
+        serde_json::from_slice(line).map_err(|error| damaged(format!("its first line: {error}")))?;
+    if written.version != VERSION {
         return Ok(None);
     }
-    if told.format != FORMAT {
-        return Err(damaged(format!("its format is {:?}, not {FORMAT:?}", told.format)));
+    if written.format != FORMAT {
+        return Err(damaged(format!("its format is {:?}, not {FORMAT:?}", written.format)));
     }
     let head: Head = serde_json::from_slice(line).map_err(|error| damaged(format!("its first line: {error}")))?;
     let body = &bytes[end + 1..];
     if Key::of(&[body]) != head.body || head.runs.iter().map(|(_, bytes)| *bytes as usize).sum::<usize>() != body.len()
     {
-        return Err(damaged("its runs are not those that its first line tells".to_owned()));
+        return Err(damaged("its runs do not match its first line".to_owned()));
     }
     Ok(Some((head, end as u64 + 1)))
 }

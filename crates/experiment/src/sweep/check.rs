@@ -22,7 +22,7 @@ pub(super) struct Tried {
     names: Vec<[String; 4]>,
 }
 
-/// Refuses what makes no space, and answers with the seeds of the one that it is.
+/// Refuses what is no valid space. Returns its seeds.
 pub(super) fn seeds(space: &Space) -> Result<Vec<u64>, Error> {
     let base = &space.base;
     let none = Comparison { load: base.load.clone(), seed: base.seed, ..Comparison::default() };
@@ -128,7 +128,7 @@ fn twice_given(name: &str, field: Field, value: impl Display) -> Error {
 }
 
 /// Tries everything once: every load on every device, host and kernel, under every scheduler with every value of each setting.
-/// Answers for each load, device and host, in the order of [`Axes`].
+/// Results for each load, device and host, in the order of [`Axes`].
 pub(super) fn trials(space: &Space, axes: &Axes, shared: &Shared<'_>) -> Result<Vec<Tried>, Error> {
     let [loads, devices, hosts, ..] = axes.lengths();
     let places: Vec<(usize, usize, usize)> = (0..loads)
@@ -147,7 +147,7 @@ pub(super) fn trials(space: &Space, axes: &Axes, shared: &Shared<'_>) -> Result<
     if let Some([load, device, kernel, host]) =
         tried.iter().flat_map(|tried| &tried.names).find(|names| !seen.insert(*names))
     {
-        let problem = "two runs have these names (expected loads, kernels, devices and hosts with names of their own)";
+        let problem = "duplicate run name (expected loads, kernels, devices and hosts with distinct names)";
         let names = format!("{load}, {device}, Linux {kernel}, {host}");
         return Err(Error::new(Field::Devices, format_args!("{names}: {problem}")));
     }

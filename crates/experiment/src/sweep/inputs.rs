@@ -8,11 +8,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::Comparison;
+use crate::environment::CallerEnvironment;
 use crate::error::{Error, Field};
 use crate::plan::Plan;
-use crate::surroundings::Surroundings;
 
-/// Contents of files and values of variables. Runs have these for surroundings.
+/// Contents of files and values of variables. Runs have these for environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inputs {
     files: BTreeMap<PathBuf, Content>,
@@ -43,7 +43,7 @@ impl From<Vec<u8>> for Content {
     }
 }
 
-impl Surroundings for Inputs {
+impl CallerEnvironment for Inputs {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let content = self.files.get(path);
         content.map(|content| content.bytes().to_vec()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
@@ -63,8 +63,8 @@ impl Inputs {
     ///
     /// # Errors
     /// The first thing about it that cannot be.
-    pub fn of(comparison: &Comparison, surroundings: &dyn Surroundings) -> Result<Inputs, Error> {
-        let shared = Shared::new(surroundings);
+    pub fn of(comparison: &Comparison, environment: &dyn CallerEnvironment) -> Result<Inputs, Error> {
+        let shared = Shared::new(environment);
         Plan::of(comparison, &Recorder::new(&shared))?;
         Ok(shared.into_inputs())
     }
@@ -91,15 +91,15 @@ pub(super) fn field_of_space(field: Field) -> String {
     }
 }
 
-/// What is read from surroundings by several threads, each file once.
+/// What is read from environment by several threads, each file once.
 pub(super) struct Shared<'a> {
-    surroundings: &'a dyn Surroundings,
+    environment: &'a dyn CallerEnvironment,
     inputs: Mutex<Inputs>,
 }
 
 impl<'a> Shared<'a> {
-    pub(super) fn new(surroundings: &'a dyn Surroundings) -> Self {
-        Shared { surroundings, inputs: Mutex::default() }
+    pub(super) fn new(environment: &'a dyn CallerEnvironment) -> Self {
+        Shared { environment, inputs: Mutex::default() }
     }
 
     pub(super) fn into_inputs(self) -> Inputs {
@@ -114,7 +114,7 @@ pub(super) struct Read {
     variables: BTreeSet<String>,
 }
 
-/// Surroundings that remember what is read of them.
+/// CallerEnvironment that remember what is read of them.
 pub(super) struct Recorder<'a> {
     shared: &'a Shared<'a>,
     read: Mutex<Read>,
@@ -134,14 +134,14 @@ impl<'a> Recorder<'a> {
     }
 }
 
-impl Surroundings for Recorder<'_> {
+impl CallerEnvironment for Recorder<'_> {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         // Under the lock, so that nobody sees the file as it was at another time.
         let mut inputs = lock(&self.shared.inputs);
         let bytes = match inputs.files.get(path) {
             Some(content) => content.bytes().to_vec(),
             None => {
-                let bytes = self.shared.surroundings.read(path)?;
+                let bytes = self.shared.environment.read(path)?;
                 inputs.files.insert(path.to_owned(), bytes.clone().into());
                 bytes
             }
@@ -151,7 +151,7 @@ impl Surroundings for Recorder<'_> {
     }
 
     fn variable(&self, name: &str) -> Option<String> {
-        let value = self.shared.surroundings.variable(name);
+        let value = self.shared.environment.variable(name);
         lock(&self.shared.inputs).variables.insert(name.to_owned(), value.clone());
         lock(&self.read).variables.insert(name.to_owned());
         value

@@ -1,9 +1,9 @@
 //! Sweeps: products of loads, devices, kernels, hosts, schedulers, settings and seeds, of as many runs as one likes.
 //!
 //! A [`Space`] says what is varied, and what is the same everywhere. A [`Sweep`] is a space that was checked, with all that its
-//! runs read: it can be written down, sent elsewhere and read again, and no run of it asks its surroundings for anything.
+//! runs read: it can be written down, sent elsewhere and read again, and no run of it asks its environment for anything.
 //! Its points are numbered and never stand in memory together. A point is one run, a pure function of the experiment and the
-//! seed: whoever runs it, wherever and in which order, gets the same [`RunRecord`] to the bit, and its [`Key`] says which
+//! seed: it gives, on any machine and in any order, the same [`RunRecord`] to the bit, and its [`Key`] says which
 //! experiment that is, so that what was run once can be found again.
 //!
 //! Files are read while a sweep is [made](Sweep::of), and kept in it, those that job files include as well.

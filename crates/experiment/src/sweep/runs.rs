@@ -11,8 +11,8 @@ use super::record::RunRecord;
 use super::space::{Seeds, Space};
 use super::{FORMAT, VERSION, check};
 use crate::error::Error;
+use crate::observer::{Controls, Unobserved};
 use crate::plan::Plan;
-use crate::watch::{Controls, Unwatched};
 
 /// A sweep: a space with all that its runs read, as this version of Hoistway understands it.
 #[derive(Clone, Debug)]
@@ -63,14 +63,14 @@ fn counted(runs: u64) -> String {
 }
 
 impl Sweep {
-    /// Checks a space, reads everything that its runs read, and counts them. Nothing is simulated yet. It answers also with what
+    /// Checks a space, reads everything that its runs read, and counts them. Nothing is simulated yet. It also returns what
     /// must be said, a sentence each.
     ///
     /// # Errors
     /// The first thing that cannot be, or that there are more than `limit` runs.
     pub fn of(
         space: Space,
-        surroundings: &dyn crate::Surroundings,
+        environment: &dyn crate::CallerEnvironment,
         limit: u64,
     ) -> Result<(Sweep, Vec<String>), SweepError> {
         if let Seeds::Count(count) = space.seeds {
@@ -86,7 +86,7 @@ impl Sweep {
         if runs > limit {
             return Err(SweepError::TooMany { runs, limit });
         }
-        let shared = Shared::new(surroundings);
+        let shared = Shared::new(environment);
         let tried = check::trials(&space, &axes, &shared)?;
         let inputs = shared.into_inputs();
         let key = |tried: &check::Tried| Ok(Key::of(&[&json(&inputs.only(&tried.read))?]));
@@ -129,7 +129,7 @@ impl Sweep {
         Ok(Sweep { written, axes, seeds })
     }
 
-    /// It as a text: whoever reads that needs nothing else.
+    /// The sweep as self-contained text.
     ///
     /// # Errors
     /// If a path in it is not Unicode.
@@ -222,7 +222,7 @@ impl Sweep {
             while let Some(point) = points.next_if(|&point| self.axes.place(point).cell == place.cell) {
                 let seed = self.seeds[self.axes.place(point).seed];
                 plan.runs[0].spec.seed = seed;
-                let outcome = plan.one(&plan.runs[0], control, &Unwatched, &mut [])?;
+                let outcome = plan.one(&plan.runs[0], control, &Unobserved, &mut [])?;
                 if outcome.is_partial || control.cancelled.load(Ordering::Relaxed) {
                     return Ok(());
                 }

@@ -3,7 +3,7 @@
 //! Settings of a round that have the same value of a knob are a group. The share of the variance that lies between groups is
 //! what goes with the knob; as groups of anything differ somewhat, what chance explains on average is taken off (epsilon squared,
 //! Kelley 1935). The knob that explains most is taken out first, then the one that explains most of the rest, and so on, so that
-//! none has what is another's. What chance alone would do once in twenty searches (F test, for as many knobs as there are) is not told.
+//! none has what is another's. What chance alone would do once in twenty searches (F test, for as many knobs as there are) is left out.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) fn effects(search: &Search, space: &Space, standings: &[Standing]) ->
         .filter_map(|one| Some((one, objective.badness(one.figures.get(&objective.figure)?.mean))))
         .collect();
     let mut effects: Vec<Effect> = Vec::new();
-    let of_schedulers = rated.iter().map(|(one, badness)| (one.setting.scheduler.as_str(), *badness));
+    let of_schedulers = rated.iter().map(|(one, cost)| (one.setting.scheduler.as_str(), *cost));
     let of_schedulers: Vec<(&str, f64)> = of_schedulers.collect();
     effects.extend(effect(None, "scheduler", &of_schedulers, 1).map(|explained| explained.effect));
     for branch in &space.branches {
@@ -42,17 +42,17 @@ fn of_branch(branch: &Branch, mut rated: Vec<(&Standing, f64)>) -> Vec<Effect> {
     // What is left of the variance.
     let mut left = 1.0;
     loop {
-        let told = |knob: &&Knob| effects.iter().any(|effect| effect.knob == knob.name);
-        let open: Vec<&Knob> = branch.knobs.iter().filter(|knob| !told(knob)).collect();
+        let is_rated = |knob: &&Knob| effects.iter().any(|effect| effect.knob == knob.name);
+        let open: Vec<&Knob> = branch.knobs.iter().filter(|knob| !is_rated(knob)).collect();
         let explained = open.iter().filter_map(|knob| {
-            let groups: Vec<(&str, f64)> = rated.iter().map(|(one, badness)| (value(one, knob), *badness)).collect();
+            let groups: Vec<(&str, f64)> = rated.iter().map(|(one, cost)| (value(one, knob), *cost)).collect();
             Some((*knob, effect(Some(&branch.scheduler), &knob.name, &groups, open.len())?))
         });
         let Some((knob, most)) = explained.max_by(|a, b| a.1.effect.share.total_cmp(&b.1.effect.share)) else { break };
         effects.push(Effect { share: most.effect.share * left, ..most.effect });
         left *= 1.0 - most.of_sample;
-        for (one, badness) in &mut rated {
-            *badness -= most.means[value(one, knob)];
+        for (one, cost) in &mut rated {
+            *cost -= most.means[value(one, knob)];
         }
     }
     effects
@@ -76,15 +76,15 @@ struct Explained {
 /// None if there are too few settings to tell, or chance may have done it, given so many knobs to look at.
 fn effect(scheduler: Option<&str>, knob: &str, rated: &[(&str, f64)], knobs: usize) -> Option<Explained> {
     let mut groups: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for (value, badness) in rated {
-        groups.entry(value).or_default().push(*badness);
+    for (value, cost) in rated {
+        groups.entry(value).or_default().push(*cost);
     }
     let (settings, count) = (rated.len(), groups.len());
     if count < 2 || settings <= count {
         return None;
     }
-    let mean = stats::mean(&rated.iter().map(|(_, badness)| *badness).collect::<Vec<_>>())?;
-    let all: f64 = rated.iter().map(|(_, badness)| (badness - mean) * (badness - mean)).sum();
+    let mean = stats::mean(&rated.iter().map(|(_, cost)| *cost).collect::<Vec<_>>())?;
+    let all: f64 = rated.iter().map(|(_, cost)| (cost - mean) * (cost - mean)).sum();
     let means: Vec<(&str, f64, usize)> =
         groups.iter().filter_map(|(value, group)| Some((*value, stats::mean(group)?, group.len()))).collect();
     let between: f64 =
@@ -179,9 +179,9 @@ mod tests {
                 (standing([a, b, c]), a as f64 + 0.2 * c as f64)
             })
             .collect();
-        let told = of_branch(&branch, all.iter().map(|(standing, badness)| (standing, *badness)).collect());
-        let told: Vec<(&str, bool)> = told.iter().map(|effect| (effect.knob.as_str(), effect.share > 0.9)).collect();
-        assert_eq!(told, [("a", true), ("c", false)]);
+        let found = of_branch(&branch, all.iter().map(|(standing, cost)| (standing, *cost)).collect());
+        let found: Vec<(&str, bool)> = found.iter().map(|effect| (effect.knob.as_str(), effect.share > 0.9)).collect();
+        assert_eq!(found, [("a", true), ("c", false)]);
         assert_eq!(Setting::untouched("bfq"), branch.setting(&[0, 0, 0]));
     }
 }

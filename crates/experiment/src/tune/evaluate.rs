@@ -11,10 +11,10 @@ use hoistway_sim::Control;
 
 use super::observe::Cancel;
 use crate::comparison::Comparison;
+use crate::environment::CallerEnvironment;
 use crate::error::{Error, Field};
+use crate::observer::Unobserved;
 use crate::plan::{Plan, Planned};
-use crate::surroundings::Surroundings;
-use crate::watch::Unwatched;
 use crate::{guests, load};
 
 /// Figures of one run by name: latencies in ns, I/Os and bytes a second.
@@ -41,9 +41,9 @@ impl<'a> Evaluator<'a> {
     ///
     /// # Errors
     /// The first thing that cannot be.
-    pub fn new(comparison: &'a Comparison, surroundings: &'a dyn Surroundings) -> Result<Self, Error> {
-        let plan = Plan::of(comparison, surroundings)?;
-        let refuse = |field: Field, value: &str, problem: &str| Err(plan.asked.refuse(field, value, problem));
+    pub fn new(comparison: &'a Comparison, environment: &'a dyn CallerEnvironment) -> Result<Self, Error> {
+        let plan = Plan::of(comparison, environment)?;
+        let refuse = |field: Field, value: &str, problem: &str| Err(plan.options.refuse(field, value, problem));
         if plan.setups.len() > 1 {
             let setup = &plan.setups[1];
             let field = [Field::Devices, Field::Hosts, Field::Kernels].into_iter().find(|field| {
@@ -61,11 +61,11 @@ impl<'a> Evaluator<'a> {
             );
         }
         if let Some(several @ [_, _, ..]) = plan.setups[0].guests.as_ref().map(|guests| &guests.schedulers[..]) {
-            let problem = "a search is among settings of the host (expected one scheduler for all guests)";
+            let problem = "a search varies only settings of the host (expected one scheduler for all guests)";
             return refuse(Field::GuestSchedulers, &several.join(","), problem);
         }
         if !comparison.vary.is_empty() {
-            return refuse(Field::Vary, "", "a search varies by itself (expected nothing here)");
+            return refuse(Field::Vary, "", "a search chooses its own values (expected nothing here)");
         }
         Ok(Self { plan, control: Arc::default() })
     }
@@ -80,21 +80,21 @@ impl<'a> Evaluator<'a> {
     /// # Errors
     /// If the setting cannot be.
     pub fn run(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Run, Error> {
-        let asked = &self.plan.asked;
-        let runtime = load::time(asked, Field::RuntimeNs, runtime_ns.or(asked.comparison.runtime_ns))?;
-        let variant = self.plan.setups[0].with(asked, setting)?;
+        let options = &self.plan.options;
+        let runtime = load::time(options, Field::RuntimeNs, runtime_ns.or(options.comparison.runtime_ns))?;
+        let variant = self.plan.setups[0].with(options, setting)?;
         let planned = Planned::of(0, variant, seed, 0, runtime);
-        let outcome = self.plan.one(&planned, &self.control, &Unwatched, &mut [])?;
+        let outcome = self.plan.one(&planned, &self.control, &Unobserved, &mut [])?;
         Ok(outcome.run)
     }
 
-    /// Remarks for whoever reads the figures.
+    /// Notices about the figures.
     pub(super) fn notices(&self) -> Vec<String> {
-        let told = |notice: &String| match &self.plan.setups[0].guests {
+        let in_words = |notice: &String| match &self.plan.setups[0].guests {
             Some(guests) => guests::notice_of_search(notice, guests),
             None => notice.clone(),
         };
-        self.plan.notices.iter().map(told).collect()
+        self.plan.notices.iter().map(in_words).collect()
     }
 
     /// Ends all runs that are under way, and those that begin, early: their figures are worth nothing then.
@@ -109,7 +109,7 @@ impl<'a> Evaluator<'a> {
 
     /// Virtual time of a run, if every process is bounded by time.
     pub fn expected_ns(&self, runtime_ns: Option<u64>) -> Option<u64> {
-        let runtime = runtime_ns.or(self.plan.asked.comparison.runtime_ns).map(Nanos);
+        let runtime = runtime_ns.or(self.plan.options.comparison.runtime_ns).map(Nanos);
         load::expected_ns(&self.plan.setups[0].workload, runtime)
     }
 
@@ -121,9 +121,9 @@ impl<'a> Evaluator<'a> {
             processes.iter().all(|process| process.schedule.start_delay.0 == 0 && process.schedule.phase == 0);
         let of = |process: &hoistway_load::Process| process.schedule.runtime.map(|runtime| runtime.0);
         let all: Option<Vec<u64>> = processes.iter().map(of).collect();
-        let wanted = self.plan.asked.comparison.runtime_ns;
+        let wanted = self.plan.options.comparison.runtime_ns;
         // What is written meanwhile is written at its time.
-        let is_untouched = self.plan.asked.comparison.writes.is_empty();
+        let is_untouched = self.plan.options.comparison.writes.is_empty();
         wanted.or_else(|| all?.into_iter().max()).filter(|_| is_even && is_untouched)
     }
 }

@@ -7,9 +7,9 @@ use hoistway_answer::tuning::{Setting, TuneRun};
 use rayon::prelude::*;
 
 use super::evaluate::{Evaluate, Figures};
-use super::observe::{Observe, TuneError};
+use super::observe::{SearchObserver, TuneError};
 
-/// Runs between two looks of whoever watches, for each thread.
+/// Runs between two calls of the observer, for each thread.
 const BATCH_PER_THREAD: usize = 4;
 
 /// What tells runs apart.
@@ -29,14 +29,14 @@ impl Key {
 /// The runs until now, and those that somebody made before.
 pub(super) struct Ledger<'a> {
     evaluate: &'a dyn Evaluate,
-    observe: &'a dyn Observe,
+    observe: &'a dyn SearchObserver,
     /// The figures that are kept.
     figures: Vec<FigureName>,
     /// Those that were not needed yet.
     known: BTreeMap<Key, Figures>,
     places: BTreeMap<Key, usize>,
     pub(super) runs: Vec<TuneRun>,
-    /// All figures of runs, for whoever asks for more than the objective does: only as long as they are kept.
+    /// All figures of runs, beyond those of the objective, only if they are kept.
     whole: BTreeMap<Key, Figures>,
     /// Whether they are kept.
     pub(super) keeps_whole: bool,
@@ -47,7 +47,7 @@ pub(super) struct Ledger<'a> {
 impl<'a> Ledger<'a> {
     pub(super) fn new(
         evaluate: &'a dyn Evaluate,
-        observe: &'a dyn Observe,
+        observe: &'a dyn SearchObserver,
         figures: Vec<FigureName>,
         known: Vec<TuneRun>,
     ) -> Self {
@@ -124,7 +124,7 @@ impl<'a> Ledger<'a> {
         keys.par_iter().map(of).collect()
     }
 
-    /// A figure of a run; none if there was no such I/O, or no such run.
+    /// A figure of a run; none if no such I/O happened, or no such run.
     pub(super) fn figure(&self, key: &Key, name: &FigureName) -> Option<f64> {
         self.runs[*self.places.get(key)?].figures.get(name).copied()
     }

@@ -7,7 +7,7 @@
 //! `prepared` is the search with all that it is compared with, `space` what there is to try, with `ladder` where nobody says which values; `sample` chooses from it, `rounds` spends the budget, [`Evaluate`] tells
 //! figures of a setting, `ledger` keeps them, `standing` compares them, `front` says whom nobody beats, `race` is the search itself, `effects` says what mattered, and
 //! [`State`] is what an ended search leaves.
-//! Whoever has another way of searching drives an [`Evaluator`], or [`Trials`] of settings from the same space.
+//! Another search algorithm can drive an [`Evaluator`], or [`Trials`] of settings from the same space.
 
 mod effects;
 mod evaluate;
@@ -17,10 +17,10 @@ mod ledger;
 mod observe;
 mod prepared;
 mod race;
+mod ranking;
 mod rounds;
 mod sample;
 mod space;
-mod standing;
 mod state;
 mod trials;
 
@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::comparison::{Comparison, Vary};
 
 pub use evaluate::{Evaluate, Evaluator, Figures};
-pub use observe::{Cancel, Observe, TuneError};
+pub use observe::{Cancel, SearchObserver, TuneError};
 pub use race::{tune, tune_by};
 pub use state::State;
 pub use trials::Trials;

@@ -1,4 +1,4 @@
-//! Whoever watches a search, and how it may end without having found anything.
+//! Observing and cancelling a search.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,29 +7,29 @@ use hoistway_answer::tuning::TuneRun;
 use hoistway_sim::Control;
 
 use crate::error::Error;
-use crate::watch::Unwatched;
+use crate::observer::Unobserved;
 
-/// Whoever watches a search.
-pub trait Observe: Sync {
-    /// Is told, once, how to end the runs under way, for whoever ends the search: [`goes_on`](Observe::goes_on) has to say no by then.
+/// Is notified of a search.
+pub trait SearchObserver: Sync {
+    /// Called once, with a handle that ends the current runs early. [`goes_on`](SearchObserver::goes_on) must return false by then.
     fn begins(&self, cancel: Cancel) {
         let _ = cancel;
     }
 
-    /// Whether it is to go on: asked before and after every run. What was ended can be taken up again with the runs that were told.
+    /// Called before and after every run; returning false ends the search. It can be resumed with the runs that were reported.
     fn goes_on(&self) -> bool {
         true
     }
 
-    /// Is told, after every batch, all runs until now, and how many there will be at least.
+    /// Called after every batch with all runs so far, and the least number of runs in all.
     fn ran(&self, runs: &[TuneRun], planned: u64) {
         let _ = (runs, planned);
     }
 }
 
-impl Observe for Unwatched {}
+impl SearchObserver for Unobserved {}
 
-/// Ends the runs of a search that are under way.
+/// Ends the current runs of a search.
 #[derive(Clone, Debug)]
 pub struct Cancel(pub(super) Arc<Control>);
 
@@ -46,7 +46,7 @@ pub enum TuneError {
     /// It cannot be.
     #[error(transparent)]
     Cannot(#[from] Error),
-    /// Whoever watches ended it.
-    #[error("the search was ended before it found anything")]
+    /// The observer ended it.
+    #[error("the search ended before it found a setting")]
     Ended,
 }

@@ -7,9 +7,9 @@ use hoistway_blk::Nanos;
 use super::Search;
 use super::evaluate::Evaluator;
 use crate::comparison::{Comparison, Vary, Write};
+use crate::environment::CallerEnvironment;
 use crate::error::{Error, Field};
 use crate::nearest;
-use crate::surroundings::Surroundings;
 
 /// What runs.
 pub(super) struct Prepared {
@@ -24,18 +24,18 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    pub(super) fn of(search: &Search, surroundings: &dyn Surroundings) -> Result<Prepared, Error> {
-        let evaluator = Evaluator::new(&search.comparison, surroundings)?;
+    pub(super) fn of(search: &Search, environment: &dyn CallerEnvironment) -> Result<Prepared, Error> {
+        let evaluator = Evaluator::new(&search.comparison, environment)?;
         check_jobs(&search.objective, &evaluator)?;
         check_writes(search, &evaluator)?;
-        let asked = &evaluator.plan.asked;
+        let options = &evaluator.plan.options;
         let over: Vec<String> = evaluator.schedulers().map(str::to_owned).collect();
         let default = evaluator.plan.setups[0].default_scheduler().map(str::to_owned);
         let mut fixed = vec![Setting::untouched(default.as_deref().unwrap_or(&over[0]))];
-        let registry = surroundings.schedulers();
+        let registry = environment.schedulers();
         for condition in &search.objective.conditions {
             let Limit::Under { scheduler, .. } = &condition.limit else { continue };
-            let refuse = |problem: String| Err(asked.refuse(Field::Objective, &search.objective, problem));
+            let refuse = |problem: String| Err(options.refuse(Field::Objective, &search.objective, problem));
             let name = match (&**scheduler, &default) {
                 ("default", Some(default)) => default,
                 ("default", None) => {
@@ -70,9 +70,9 @@ fn check_writes(search: &Search, evaluator: &Evaluator<'_>) -> Result<(), Error>
     };
     match search.comparison.writes.iter().find(is_searched) {
         Some(write) => {
-            let problem = "the search sets that itself (expected a file of queue/ that is not searched)";
-            let told = format!("{}:{}={}", Nanos(write.at_ns), write.file, write.text);
-            Err(evaluator.plan.asked.refuse(Field::Writes, told, problem))
+            let problem = "the search sets this file itself (expected a file of queue/ that is not searched)";
+            let write = format!("{}:{}={}", Nanos(write.at_ns), write.file, write.text);
+            Err(evaluator.plan.options.refuse(Field::Writes, write, problem))
         }
         None => Ok(()),
     }
@@ -91,7 +91,7 @@ fn check_jobs(objective: &Objective, evaluator: &Evaluator<'_>) -> Result<(), Er
             let hint = nearest::hint(&figure.job, jobs.iter().copied());
             let problem =
                 format!("{figure}: there is no job \"{}\" ({hint}expected one of {})", figure.job, jobs.join(", "));
-            Err(evaluator.plan.asked.refuse(Field::Objective, objective, problem))
+            Err(evaluator.plan.options.refuse(Field::Objective, objective, problem))
         }
         None => Ok(()),
     }

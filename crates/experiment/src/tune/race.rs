@@ -7,15 +7,15 @@ use hoistway_answer::tuning::{FORMAT, Found, Round, Setting, Standing, TuneRun, 
 use super::evaluate::{Evaluate, Evaluator};
 use super::front::{does_the_same, front};
 use super::ledger::{Key, Ledger};
-use super::observe::{Observe, TuneError};
+use super::observe::{SearchObserver, TuneError};
 use super::prepared::Prepared;
+use super::ranking::{RankedSetting, Ranking};
 use super::rounds::{self, KEPT, SEEDS_MAX, Step};
 use super::space::Space;
-use super::standing::{Judge, Ranked};
 use super::{Search, effects, sample};
+use crate::environment::CallerEnvironment;
 use crate::error::Field;
 use crate::repeats;
-use crate::surroundings::Surroundings;
 
 /// Searches. Runs that were `known` from an earlier call are not made again; the same search finds the same, however many threads
 /// it has and wherever it was taken up.
@@ -24,14 +24,14 @@ use crate::surroundings::Surroundings;
 /// What is wrong with the search, and if it was ended.
 pub fn tune(
     search: &Search,
-    surroundings: &dyn Surroundings,
+    environment: &dyn CallerEnvironment,
     known: Vec<TuneRun>,
-    observe: &dyn Observe,
+    observe: &dyn SearchObserver,
 ) -> Result<Tuning, TuneError> {
-    let prepared = Prepared::of(search, surroundings)?;
-    let evaluator = Evaluator::new(&prepared.comparison, surroundings)?;
+    let prepared = Prepared::of(search, environment)?;
+    let evaluator = Evaluator::new(&prepared.comparison, environment)?;
     observe.begins(evaluator.canceller());
-    search_by(search, &prepared, &evaluator, surroundings, &evaluator, known, observe)
+    search_by(search, &prepared, &evaluator, environment, &evaluator, known, observe)
 }
 
 /// The same with figures from elsewhere, for settings of the search's load and place.
@@ -40,26 +40,26 @@ pub fn tune(
 /// As [`tune`].
 pub fn tune_by(
     search: &Search,
-    surroundings: &dyn Surroundings,
+    environment: &dyn CallerEnvironment,
     evaluate: &dyn Evaluate,
     known: Vec<TuneRun>,
-    observe: &dyn Observe,
+    observe: &dyn SearchObserver,
 ) -> Result<Tuning, TuneError> {
-    let prepared = Prepared::of(search, surroundings)?;
-    let evaluator = Evaluator::new(&prepared.comparison, surroundings)?;
-    search_by(search, &prepared, &evaluator, surroundings, evaluate, known, observe)
+    let prepared = Prepared::of(search, environment)?;
+    let evaluator = Evaluator::new(&prepared.comparison, environment)?;
+    search_by(search, &prepared, &evaluator, environment, evaluate, known, observe)
 }
 
 fn search_by(
     search: &Search,
     prepared: &Prepared,
     evaluator: &Evaluator<'_>,
-    surroundings: &dyn Surroundings,
+    environment: &dyn CallerEnvironment,
     evaluate: &dyn Evaluate,
     known: Vec<TuneRun>,
-    observe: &dyn Observe,
+    observe: &dyn SearchObserver,
 ) -> Result<Tuning, TuneError> {
-    let space = Space::of(search, prepared, evaluator, surroundings)?;
+    let space = Space::of(search, prepared, evaluator, environment)?;
     let steps = rounds::planned(search, evaluator, &space, prepared.fixed.len())?;
     let figures = search.objective.figures().into_iter().cloned().collect();
     let mut race = Race {
@@ -82,7 +82,7 @@ fn search_by(
             race.check_figures(step)?;
         }
         let seeds = if place + 1 == steps.len() { race.decided(&contestants, step, seeds)? } else { seeds };
-        last = race.judge(step, seeds.clone()).ranked(&race.ranked_ones(&contestants));
+        last = race.ranking(step, seeds.clone()).ranked(&race.ranked_ones(&contestants));
         contestants = survivors(&last, contestants.len().div_ceil(KEPT));
         used = seeds.end;
         let settings = last.iter().map(|ranked| ranked.standing.clone()).collect();
@@ -133,8 +133,8 @@ struct Race<'a> {
 }
 
 impl Race<'_> {
-    fn judge<'a>(&'a self, step: &Step, seeds: std::ops::Range<usize>) -> Judge<'a> {
-        Judge {
+    fn ranking<'a>(&'a self, step: &Step, seeds: std::ops::Range<usize>) -> Ranking<'a> {
+        Ranking {
             objective: &self.search.objective,
             ledger: &self.ledger,
             seeds: &self.seeds[seeds],
@@ -165,7 +165,8 @@ impl Race<'_> {
         self.ledger.need(keys)
     }
 
-    /// More seeds, one by one, as long as somebody cannot be told apart from the best and the budget lasts. Answers which there are.
+    /// Adds seeds, one by one, while another setting does not differ from the best beyond the noise and the budget lasts. Returns
+    /// the seeds.
     fn decided(
         &mut self,
         contestants: &[Setting],
@@ -177,7 +178,7 @@ impl Race<'_> {
         let of_seed = self.all(contestants).len() as u64 * cost(step.runtime_ns).unwrap_or(u64::MAX);
         let more = rounds::limit(self.search.budget).saturating_sub(spent) / of_seed.max(1);
         for _ in 0..more.min((SEEDS_MAX - step.seeds) as u64) {
-            let ranked = self.judge(step, seeds.clone()).ranked(&self.ranked_ones(contestants));
+            let ranked = self.ranking(step, seeds.clone()).ranked(&self.ranked_ones(contestants));
             if undecided(&ranked).is_empty() {
                 break;
             }
@@ -199,20 +200,25 @@ impl Race<'_> {
             let mut known: Vec<String> =
                 there.keys().map(|name| format!("{}:{}", quoted(&name.job), name.operation.name())).collect();
             known.dedup();
-            let problem = format!("{figure}: there was no such I/O (expected one of {})", known.join(", "));
-            return Err(self.evaluator.plan.asked.refuse(Field::Objective, &self.search.objective, problem).into());
+            let problem = format!("{figure}: no such I/O happened (expected one of {})", known.join(", "));
+            return Err(self.evaluator.plan.options.refuse(Field::Objective, &self.search.objective, problem).into());
         }
         Ok(())
     }
 
-    fn found(&self, ranked: &[Ranked], step: &Step, seeds: std::ops::Range<usize>) -> Result<Option<Found>, TuneError> {
+    fn found(
+        &self,
+        ranked: &[RankedSetting],
+        step: &Step,
+        seeds: std::ops::Range<usize>,
+    ) -> Result<Option<Found>, TuneError> {
         let Some(best) = ranked.first().map(|best| best.standing.clone()) else { return Ok(None) };
-        let judge = self.judge(step, seeds.clone());
+        let ranking = self.ranking(step, seeds.clone());
         let reference = &self.prepared.fixed[0];
         let standing = ranked.iter().map(|one| &one.standing).find(|one| one.setting == *reference).cloned();
-        let alone = || judge.ranked(std::slice::from_ref(reference)).pop().map(|one| one.standing);
+        let alone = || ranking.ranked(std::slice::from_ref(reference)).pop().map(|one| one.standing);
         let Some(standing) = standing.or_else(alone) else { return Ok(None) };
-        let gain = judge.change(reference, &best.setting);
+        let gain = ranking.change(reference, &best.setting);
         Ok(Some(Found {
             holds: best.holds,
             gain,
@@ -241,7 +247,7 @@ impl Race<'_> {
 }
 
 /// Those that go on. What does the same as another before it, to the bit, does not.
-fn survivors(ranked: &[Ranked], most: usize) -> Vec<Setting> {
+fn survivors(ranked: &[RankedSetting], most: usize) -> Vec<Setting> {
     let mut kept: Vec<&Standing> = Vec::new();
     for one in ranked.iter().filter(|one| !one.is_beaten()).map(|one| &one.standing) {
         if kept.len() < most.max(1) && !kept.iter().any(|other| does_the_same(other, one)) {
@@ -251,10 +257,10 @@ fn survivors(ranked: &[Ranked], most: usize) -> Vec<Setting> {
     kept.into_iter().map(|standing| standing.setting.clone()).collect()
 }
 
-/// Those that cannot be told apart from the best, which keeps the conditions as they do.
-fn undecided(ranked: &[Ranked]) -> Vec<Setting> {
+/// Settings that meet the conditions, as the best does, and do not differ from it beyond the noise.
+fn undecided(ranked: &[RankedSetting]) -> Vec<Setting> {
     let Some((best, others)) = ranked.split_first() else { return Vec::new() };
-    let is_open = |one: &&Ranked| {
+    let is_open = |one: &&RankedSetting| {
         let is_other = !does_the_same(&best.standing, &one.standing);
         is_other && one.standing.holds == best.standing.holds && !one.is_beaten()
     };

@@ -63,16 +63,16 @@ pub(super) fn planned(
 ) -> Result<Vec<Step>, Error> {
     let whole = evaluator.shortenable_ns();
     let runtime = |part: u64| whole.map(|ns| (ns / part).max(RUNTIME_MIN_NS)).filter(|ns| Some(*ns) < whole);
-    let asked = &evaluator.plan.asked;
+    let options = &evaluator.plan.options;
     let costs: Option<Vec<u64>> = SHORTER.iter().map(|part| cost(search, evaluator, runtime(*part))).collect();
-    let told = |budget: u64| match search.budget {
+    let in_words = |budget: u64| match search.budget {
         Budget::Runs(_) => format!("{budget} runs"),
         Budget::VirtualNs(_) => format!("{} of virtual time", Nanos(budget)),
     };
     let limit = limit(search.budget);
     let Some(costs) = costs else {
         let problem = "the load is not bounded by time (expected a number of runs, or a runtime)";
-        return Err(asked.refuse(Field::Budget, told(limit), problem));
+        return Err(options.refuse(Field::Budget, in_words(limit), problem));
     };
     let steps = |settings: usize| -> Vec<Step> {
         let rounds = match settings {
@@ -100,7 +100,7 @@ pub(super) fn planned(
     affordable.ok_or_else(|| {
         let needed = (least..=all).map(|settings| price(&steps(settings))).min().unwrap_or(0);
         let problem =
-            format!("too little for {} schedulers (expected at least {})", space.branches.len(), told(needed));
-        asked.refuse(Field::Budget, told(limit), problem)
+            format!("too little for {} schedulers (expected at least {})", space.branches.len(), in_words(needed));
+        options.refuse(Field::Budget, in_words(limit), problem)
     })
 }

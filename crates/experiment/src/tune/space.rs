@@ -8,10 +8,10 @@ use super::evaluate::Evaluator;
 use super::ladder;
 use super::prepared::Prepared;
 use crate::comparison::{Comparison, Vary};
+use crate::environment::CallerEnvironment;
 use crate::error::{About as _, Error, Field};
 use crate::plan::Plan;
 use crate::schedulers::queue_under;
-use crate::surroundings::Surroundings;
 use crate::tunables;
 
 /// Numbers in documents that every reader of JSON knows end here.
@@ -34,18 +34,18 @@ impl Space {
         search: &Search,
         prepared: &Prepared,
         evaluator: &Evaluator<'_>,
-        surroundings: &dyn Surroundings,
+        environment: &dyn CallerEnvironment,
     ) -> Result<Space, Error> {
         let setup = &evaluator.plan.setups[0];
         let mut named: Vec<Knob> = Vec::new();
         for (place, knob) in search.knobs.iter().enumerate() {
             let is_same = |other: &&Vary| other.of == knob.of && other.name == knob.name;
             if let Some(before) = search.knobs[..place].iter().find(is_same) {
-                let before = evaluator.plan.asked.given(Field::Vary, before);
-                let problem = format!("{before} was given before (expected each knob once)");
-                return Err(evaluator.plan.asked.refuse(Field::Vary, knob, problem));
+                let before = evaluator.plan.options.given(Field::Vary, before);
+                let problem = format!("{before} was already given (expected each knob once)");
+                return Err(evaluator.plan.options.refuse(Field::Vary, knob, problem));
             }
-            named.extend(values(search, knob, evaluator, surroundings)?);
+            named.extend(values(search, knob, evaluator, environment)?);
         }
         let mut branches = Vec::new();
         for scheduler in prepared.over.iter().map(String::as_str) {
@@ -85,7 +85,7 @@ fn values(
     search: &Search,
     knob: &Vary,
     evaluator: &Evaluator<'_>,
-    surroundings: &dyn Surroundings,
+    environment: &dyn CallerEnvironment,
 ) -> Result<Vec<Knob>, Error> {
     let setup = &evaluator.plan.setups[0];
     let is_queue_file = knob.of == Vary::QUEUE;
@@ -99,10 +99,11 @@ fn values(
             None => {
                 let queue = queue_under(&knob.of, &setup.config).about(Field::Schedulers)?;
                 if !queue.tunables().iter().any(|tunable| tunable.name == knob.name) {
-                    let (told, problem) = (format!("{}.{}", knob.of, knob.name), tunables::unknown(&queue, &knob.name));
-                    return Err(evaluator.plan.asked.refuse(Field::Vary, told, problem));
+                    let (tunable, problem) =
+                        (format!("{}.{}", knob.of, knob.name), tunables::unknown(&queue, &knob.name));
+                    return Err(evaluator.plan.options.refuse(Field::Vary, tunable, problem));
                 }
-                // Whether it can be varied at all is told below.
+                // Whether it can be varied at all is checked below.
                 texts = vec!["0".to_owned()];
             }
         }
@@ -110,7 +111,7 @@ fn values(
     // A comparison of these values alone knows which can be, and which is what a scheduler has anyway.
     let vary = vec![Vary { texts, ..knob.clone() }];
     let comparison = Comparison { vary, repeats: 1, ..search.comparison.clone() };
-    let plan = Plan::of(&comparison, surroundings)?;
+    let plan = Plan::of(&comparison, environment)?;
     let mut knobs: Vec<Knob> = Vec::new();
     // One of the guests' is varied over every scheduler of the host.
     let is_of_host = |scheduler: &str| is_queue_file || scheduler == knob.of;

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::Search;
 use super::evaluate::Evaluator;
+use crate::environment::CallerEnvironment;
 use crate::error::{About as _, Error, Field};
-use crate::surroundings::Surroundings;
 use crate::sweep::VERSION;
 
 /// What [`State::format`] is written as.
@@ -32,8 +32,8 @@ impl State {
     ///
     /// # Errors
     /// What is wrong with the search's comparison.
-    pub fn of(search: &Search, surroundings: &dyn Surroundings) -> Result<State, Error> {
-        let evaluator = Evaluator::new(&search.comparison, surroundings)?;
+    pub fn of(search: &Search, environment: &dyn CallerEnvironment) -> Result<State, Error> {
+        let evaluator = Evaluator::new(&search.comparison, environment)?;
         let setup = evaluator.plan.setups[0].summary()?;
         let state = State {
             format: FORMAT.to_owned(),
@@ -53,7 +53,7 @@ impl State {
     /// # Errors
     /// Which field is wrong, or differs.
     pub fn take_up(&mut self, text: &str) -> Result<(), String> {
-        let expected = "expected what an earlier call of the same search has written";
+        let expected = "expected the state of an earlier run of the same search";
         let written: State = serde_json::from_str(text).map_err(|error| format!("{error} ({expected})"))?;
         let budget = self.search.budget;
         let theirs = Search { budget, ..written.search.clone() };
@@ -68,7 +68,7 @@ impl State {
             ("host", written.host == self.host),
         ];
         if let Some((field, _)) = fields.into_iter().find(|(_, is_same)| !is_same) {
-            return Err(format!("`{field}` is another than that of this search ({expected}, or another file)"));
+            return Err(format!("`{field}` differs from this search ({expected}, or another file)"));
         }
         let figures = self.search.objective.figures();
         for (place, run) in written.runs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Single settings of a search, judged as a round of it would: for whoever chooses them in another way.
+//! Single settings of a search, ranked as in one of its rounds, for other search algorithms.
 
 use hoistway_answer::Limit;
 use hoistway_answer::tuning::{Knob, Setting, Standing, TuneRun};
@@ -6,19 +6,19 @@ use hoistway_answer::tuning::{Knob, Setting, Standing, TuneRun};
 use super::Search;
 use super::evaluate::{Evaluate, Evaluator};
 use super::ledger::{Key, Ledger};
-use super::observe::{Observe, TuneError};
+use super::observe::{SearchObserver, TuneError};
 use super::prepared::Prepared;
+use super::ranking::Ranking;
 use super::space::Space;
-use super::standing::Judge;
 use crate::comparison::Comparison;
+use crate::environment::{CallerEnvironment, Options};
 use crate::error::{Error, Field};
 use crate::repeats::{self, REPEATS_MAX};
-use crate::surroundings::{Asked, Surroundings};
 
 /// What there is to try, and how it is judged.
 pub struct Trials<'a> {
     search: &'a Search,
-    surroundings: &'a dyn Surroundings,
+    environment: &'a dyn CallerEnvironment,
     prepared: Prepared,
     knobs: Vec<Knob>,
 }
@@ -28,12 +28,12 @@ impl<'a> Trials<'a> {
     ///
     /// # Errors
     /// The first thing that cannot be.
-    pub fn of(search: &'a Search, surroundings: &'a dyn Surroundings) -> Result<Self, Error> {
-        let prepared = Prepared::of(search, surroundings)?;
-        let evaluator = Evaluator::new(&prepared.comparison, surroundings)?;
-        let space = Space::of(search, &prepared, &evaluator, surroundings)?;
+    pub fn of(search: &'a Search, environment: &'a dyn CallerEnvironment) -> Result<Self, Error> {
+        let prepared = Prepared::of(search, environment)?;
+        let evaluator = Evaluator::new(&prepared.comparison, environment)?;
+        let space = Space::of(search, &prepared, &evaluator, environment)?;
         let knobs = space.branches.into_iter().flat_map(|branch| branch.knobs).collect();
-        Ok(Trials { search, surroundings, prepared, knobs })
+        Ok(Trials { search, environment, prepared, knobs })
     }
 
     /// The schedulers that are searched.
@@ -59,11 +59,11 @@ impl<'a> Trials<'a> {
     /// # Errors
     /// If what was read has changed since.
     pub fn evaluator(&self) -> Result<Evaluator<'_>, Error> {
-        Evaluator::new(&self.prepared.comparison, self.surroundings)
+        Evaluator::new(&self.prepared.comparison, self.environment)
     }
 
-    /// How a setting stands in whole runs, with the first so many seeds of the search's. Whoever observes is told all runs that this
-    /// took, those that were `known` as well.
+    /// The results of a setting in whole runs with the first `seeds` seeds of the search. The observer is notified of all runs that
+    /// this took, including those that were `known`.
     ///
     /// # Errors
     /// If the setting cannot be, if there is no such I/O as the objective names, and if it was ended.
@@ -73,12 +73,12 @@ impl<'a> Trials<'a> {
         setting: &Setting,
         seeds: u32,
         known: Vec<TuneRun>,
-        observe: &dyn Observe,
+        observe: &dyn SearchObserver,
     ) -> Result<Standing, TuneError> {
         let objective = &self.search.objective;
-        let asked = Asked { comparison: &self.prepared.comparison, surroundings: self.surroundings };
+        let options = Options { comparison: &self.prepared.comparison, environment: self.environment };
         if !(1..=REPEATS_MAX).contains(&seeds) {
-            return Err(asked.refuse(Field::Repeats, seeds, format!("expected 1 to {REPEATS_MAX}")).into());
+            return Err(options.refuse(Field::Repeats, seeds, format!("expected 1 to {REPEATS_MAX}")).into());
         }
         let figures = objective.figures().into_iter().cloned().collect();
         let mut ledger = Ledger::new(evaluate, observe, figures, known);
@@ -95,12 +95,12 @@ impl<'a> Trials<'a> {
         let key = |seed: u64, setting: &Setting| Key { setting: setting.clone(), seed, runtime_ns: None };
         let keys = seeds.iter().flat_map(|seed| settings.iter().map(move |setting| key(*seed, setting)));
         ledger.need(keys.collect())?;
-        let judge = Judge { objective, ledger: &ledger, seeds: &seeds, runtime_ns: None, default };
-        let standing = judge.ranked(std::slice::from_ref(setting)).swap_remove(0).standing;
+        let ranking = Ranking { objective, ledger: &ledger, seeds: &seeds, runtime_ns: None, default };
+        let standing = ranking.ranked(std::slice::from_ref(setting)).swap_remove(0).standing;
         match objective.figures().into_iter().find(|figure| !standing.figures.contains_key(figure)) {
             Some(figure) => {
-                let problem = format!("{figure}: there was no such I/O under {setting}");
-                Err(asked.refuse(Field::Objective, objective, problem).into())
+                let problem = format!("{figure}: no such I/O happened under {setting}");
+                Err(options.refuse(Field::Objective, objective, problem).into())
             }
             None => Ok(standing),
         }

@@ -29,9 +29,8 @@ impl Flows {
         if (members.phase, members.wait_for) == (phase, wait_for) {
             return Ok(());
         }
-        let message = format!(
-            "the job starts later than others with flow_id={id}, which would stand still until then, as in fio"
-        );
+        let message =
+            format!("the job starts later than others with flow_id={id}, which would be held up until then, as in fio");
         Err(job.error("flow", &message).hinting("give jobs that do not run together different flow_ids"))
     }
 }

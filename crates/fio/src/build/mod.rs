@@ -132,8 +132,8 @@ impl Builder<'_> {
                     }
                 }
                 // Switched off it asks for what is done.
-                Action::Ignore(Topic::Told(_)) if matches!(value, Some("0" | "none")) => {}
-                Action::Ignore(Topic::Told(sentence)) => notices.told(spec.name, sentence),
+                Action::Ignore(Topic::NotSimulated(_)) if matches!(value, Some("0" | "none")) => {}
+                Action::Ignore(Topic::NotSimulated(sentence)) => notices.not_simulated(spec.name, sentence),
                 Action::Ignore(Topic::Other) => notices.ignored(spec.name),
                 Action::Ignore(Topic::Scheduler) => notices.scheduler(value.unwrap_or_default()),
                 Action::Refuse { accepted, hint } => {

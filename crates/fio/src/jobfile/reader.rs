@@ -71,7 +71,7 @@ impl Reader<'_> {
         };
         let first = self.document.entries.len();
         if name != "global" && name.starts_with("global") {
-            let message = format!("fio takes the section {} for [global]", quoted(name));
+            let message = format!("fio treats the section {} as [global]", quoted(name));
             return Err(self.error(place, &message).hinting("write [global], or give the job another name"));
         }
         self.document.sections.push(Section { name: name.into(), place, entries: first..first });
@@ -206,7 +206,7 @@ mod tests {
         for (text, message) in [
             ("bs=4k\n", "t.fio:1: \"bs=4k\" stands outside of any section"),
             ("[a\n", "t.fio:1: a section needs a closing bracket"),
-            ("[global2]\n", "t.fio:1: fio takes the section \"global2\" for [global]"),
+            ("[global2]\n", "t.fio:1: fio treats the section \"global2\" as [global]"),
             ("[a]\nfilename=${X}\n", "t.fio:2: [a] filename: the environment variable \"X\" is not set"),
             ("[a]\ninclude x\n", "t.fio:2: [a] cannot read the include file \"x\""),
             ("[a]\n\0", "t.fio: this is not a text file"),
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_a_file_that_is_no_part_of_a_job_file() {
+    fn nothing_is_reported_of_a_file_that_is_no_part_of_a_job_file() {
         for secret in ["root:$6$salt$hash:19000:0:99999:7:::", "password = hunter2", "KEY=${HOME}", "hunter2"] {
             let files = |_: &Path| Ok(format!("{secret}\n"));
             let environment = Environment { include: &files, ..Environment::empty() };
@@ -268,9 +268,6 @@ mod tests {
         }
         let slip = |_: &Path| Ok("iodpeth=4\n".to_owned());
         let environment = Environment { include: &slip, ..Environment::empty() };
-        assert!(
-            read("[a]\ninclude x\n", "t.fio", &environment).is_ok(),
-            "a slip of the pen is told with its remedy later"
-        );
+        assert!(read("[a]\ninclude x\n", "t.fio", &environment).is_ok(), "a typo is reported with its remedy later");
     }
 }

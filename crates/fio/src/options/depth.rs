@@ -54,7 +54,7 @@ const ROWS: &[OptionSpec] = &[
     row("serialize_overlap", "0", Setter::Bool(|s, on| s.process.issue.serialize_overlap = on))
         .doc("Issue no I/O that overlaps one of the same process in flight"),
     row("fsync", "0", Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pattern().sync_every[0] = v as u32 })
-        .doc("Flush after each so many writes; 0 never"),
+        .doc("Flush after every N writes; 0 for never"),
     row("fdatasync", "0", Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pattern().sync_every[1] = v as u32 })
         .doc("As fsync; on a block device there is no difference"),
     row("end_fsync", "0", Setter::Bool(|s, on| s.process.caching.end_fsync = on))

@@ -1,4 +1,4 @@
-//! Options that cannot change a simulation: there are no buffers, files or logs in it. Of some it is told what is
+//! Options that cannot change a simulation: there are no buffers, files or logs in it. For some a notice says what is
 //! simulated instead.
 
 use super::Subject;
@@ -6,7 +6,7 @@ use super::{Action, OptionSpec, Topic};
 
 const POLLING: &str = "completions come by interrupt, or by polling all of them (hipri)";
 const SUBMISSION: &str = "each process submits its I/Os itself, by system calls";
-const UNCHECKED: &str = "no job fails for being slow: the results tell how slow it was";
+const UNCHECKED: &str = "a slow job does not fail; see its rate in the results";
 const FIRST_ERROR: &str = "a process ends at its first error, if the device has any";
 
 pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land: |_, _| Ok(()), fields: &[] };
@@ -52,7 +52,7 @@ const ROWS: &[OptionSpec] = &[
     ignored("verify_header_seed", "Check the seed of a header"),
     ignored("experimental_verify", "Check without a log of writes"),
     ignored("trim_verify_zero", "Check that trimmed blocks are zero"),
-    ignored("trim_backlog", "Trim after so many writes"),
+    ignored("trim_backlog", "Trim after every N writes"),
     ignored("trim_backlog_batch", "How many are trimmed at a time"),
     ignored("buffer_pattern", "Content of buffers"),
     ignored("buffer_compress_percentage", "How far buffers can be compressed"),
@@ -78,17 +78,17 @@ const ROWS: &[OptionSpec] = &[
     ignored("fdp_pli", "Data placement identifiers"),
     ignored("plids", "Data placement identifiers"),
     ignored("dataplacement", "Data placement"),
-    told("hipri_percentage", "Share of polled I/Os", POLLING),
-    told("sqthread_poll", "Let the kernel poll the submission ring", SUBMISSION),
-    told("sqthread_poll_cpu", "CPU of that kernel thread", SUBMISSION),
-    told("force_async", "Submit from kernel threads", SUBMISSION),
-    told("nowait", "Fail instead of waiting", "a submission that finds no tag waits for one"),
-    told("uncached", "Leave no pages in the cache", "the page cache keeps what it has room for"),
+    not_simulated("hipri_percentage", "Share of polled I/Os", POLLING),
+    not_simulated("sqthread_poll", "Let the kernel poll the submission ring", SUBMISSION),
+    not_simulated("sqthread_poll_cpu", "CPU of that kernel thread", SUBMISSION),
+    not_simulated("force_async", "Submit from kernel threads", SUBMISSION),
+    not_simulated("nowait", "Fail instead of waiting", "a submission that finds no tag waits for one"),
+    not_simulated("uncached", "Leave no pages in the cache", "the page cache keeps what it has room for"),
     // Failures.
-    told("rate_min", "Fail below this rate", UNCHECKED).alias(&["ratemin"]),
-    told("rate_iops_min", "Fail below this rate", UNCHECKED),
-    told("continue_on_error", "Go on after errors", FIRST_ERROR),
-    told("ignore_error", "Errors that do not count", FIRST_ERROR),
+    not_simulated("rate_min", "Fail below this rate", UNCHECKED).alias(&["ratemin"]),
+    not_simulated("rate_iops_min", "Fail below this rate", UNCHECKED),
+    not_simulated("continue_on_error", "Go on after errors", FIRST_ERROR),
+    not_simulated("ignore_error", "Errors that do not count", FIRST_ERROR),
     ignored("error_dump", "Report each error"),
     // Clocks, reports and logs.
     ignored("clocksource", "Which clock is read"),
@@ -134,7 +134,11 @@ const ROWS: &[OptionSpec] = &[
     // The host.
     ignored("exec_prerun", "Command before the job"),
     ignored("exec_postrun", "Command after the job"),
-    told("numa_cpu_nodes", "Allowed NUMA nodes", "all CPUs are in one NUMA node (cpus_allowed chooses among them)"),
+    not_simulated(
+        "numa_cpu_nodes",
+        "Allowed NUMA nodes",
+        "all CPUs are in one NUMA node (cpus_allowed chooses among them)",
+    ),
     ignored("numa_mem_policy", "Where memory comes from"),
     ignored("cgroup_nodelete", "Keep the cgroup"),
     ignored("uid", "User of the process"),
@@ -145,6 +149,6 @@ const fn ignored(name: &'static str, doc: &'static str) -> OptionSpec {
     OptionSpec::ignored(name, doc)
 }
 
-const fn told(name: &'static str, doc: &'static str, sentence: &'static str) -> OptionSpec {
-    OptionSpec::told(name, doc, sentence)
+const fn not_simulated(name: &'static str, doc: &'static str, sentence: &'static str) -> OptionSpec {
+    OptionSpec::not_simulated(name, doc, sentence)
 }

@@ -1,4 +1,4 @@
-//! What log files hold, if whoever runs the job wants some.
+//! The contents of log files, if the caller wants some.
 
 use super::Subject;
 use super::{OptionSpec, Setter, row};
@@ -14,7 +14,7 @@ const ROWS: &[OptionSpec] = &[
     )
     .doc("Average log entries over this time instead of writing each I/O"),
     row("log_max_value", "0", Setter::Bool(|s, on| s.process.log_settings.is_maximum = on))
-        .doc("Of latencies log the largest of a window, not the mean"),
+        .doc("Log the largest latency of each window instead of the mean"),
     row(
         "log_window_value",
         "average",

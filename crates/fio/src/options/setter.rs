@@ -29,7 +29,7 @@ pub(crate) enum Setter {
     Amount(fn(&mut Settings, Amount)),
     /// A time; without unit it is in `unit`.
     Time { unit: TimeUnit, set: fn(&mut Settings, Nanos) },
-    /// One of several words. The setter is told its index.
+    /// One of several words. The setter gets its index.
     Choice { of: &'static [&'static str], set: fn(&mut Settings, usize) },
     /// Any text.
     Text { form: &'static str, set: fn(&mut Settings, &str) -> Result<(), Refusal> },

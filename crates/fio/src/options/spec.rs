@@ -49,7 +49,7 @@ pub(crate) enum Topic {
     /// Which I/O scheduler the author of the job meant.
     Scheduler,
     /// It may make a difference on a real host, one that is not simulated: the sentence says which.
-    Told(&'static str),
+    NotSimulated(&'static str),
 }
 
 /// An option that is honoured.
@@ -70,8 +70,8 @@ impl OptionSpec {
     }
 
     /// An option whose effect is not simulated, as the sentence says.
-    pub(crate) const fn told(name: &'static str, doc: &'static str, sentence: &'static str) -> Self {
-        OptionSpec { name, aliases: &[], default: "", doc, action: Action::Ignore(Topic::Told(sentence)) }
+    pub(crate) const fn not_simulated(name: &'static str, doc: &'static str, sentence: &'static str) -> Self {
+        OptionSpec { name, aliases: &[], default: "", doc, action: Action::Ignore(Topic::NotSimulated(sentence)) }
     }
 
     /// An option that is an error, but for the `accepted` values.

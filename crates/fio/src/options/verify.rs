@@ -26,7 +26,7 @@ const ROWS: &[OptionSpec] = &[
     row("do_verify", "1", Setter::Bool(|s, on| s.verify.is_left_out = !on))
         .doc("Whether a job with verify that writes reads it again"),
     row("verify_backlog", "0", Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.verify.backlog = v })
-        .doc("Read after each so many writes what they have written; 0 for at the end of the pass"),
+        .doc("Read back after every N writes; 0 for at the end of the pass"),
     row("verify_backlog_batch", "", Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.verify.batch = v })
         .doc("How many blocks of the backlog are read at a time: all of them is what is supported"),
 ];

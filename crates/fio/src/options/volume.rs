@@ -32,7 +32,7 @@ const ROWS: &[OptionSpec] = &[
         "Added to offset once for the last clone of a job, twice for the one before it and so on, never for the first",
     ),
     row("number_ios", "", Setter::Int { min: 0, max: i64::MAX, set: |s, v| s.volume().number_ios = v.unsigned_abs() })
-        .doc("End the job after so many I/Os, if its size does not end it first"),
+        .doc("End the job after N I/Os, unless its size ends it first"),
     row("loops", "1", Setter::Int { min: 1, max: U32_MAX, set: |s, v| s.volume().loops = v.unsigned_abs() })
         .doc("How often the size is done"),
 ];

@@ -2,7 +2,7 @@
 //! and without being root. None of it changes which I/O a process decides on.
 
 /// Lines that are taken out: they say when, at what priority or from where I/O is done, or how it is counted, and an I/O log
-/// has none of that. `thread` is among them because processes are told apart by their ids.
+/// has none of that. `thread` is among them because processes are distinguished by their ids.
 const TAKEN_OUT: &[&str] = &[
     "cgroup",
     "cgroup_weight",

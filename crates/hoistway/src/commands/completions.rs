@@ -13,7 +13,7 @@ use hoistway_sim::{Host, VirtualDisk};
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 
-/// Prints the completions for a shell.
+/// Print completions for a shell.
 ///
 /// Examples:
 ///   hoistway completions bash > ~/.local/share/bash-completion/completions/hoistway
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// The command line with the names that options take. Only shells are told: what is typed may also be a file, or a part of a name.
+/// The command line with the names that options take. Only for completions: an argument may also be a file, or part of a name.
 fn with_names(command: Command) -> Command {
     let subcommands: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     subcommands.iter().fold(command, |command, of| {

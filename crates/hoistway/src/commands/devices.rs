@@ -9,7 +9,7 @@ use crate::input::CommandLine;
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 
-/// Lists the device models, or describes one: what it is, what it is calibrated on, how far off it is.
+/// List the device models, or describe one: what it models, which measurements it is fitted to, and its errors.
 ///
 /// Examples:
 ///   hoistway devices
@@ -21,7 +21,7 @@ use hoistway_terminal::output::Output;
 pub(crate) struct Arguments {
     /// A built-in preset, or a TOML file of your own.
     device: Option<String>,
-    /// Prints the file of a built-in preset: change its numbers, and give it to `hoistway compare --device`.
+    /// Print the TOML file of a built-in preset, to change its numbers for `hoistway compare --device`.
     #[arg(long, requires = "device")]
     toml: bool,
 }
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
             }
             let classes: Vec<String> = Preset::classes().map(|(class, preset)| format!("{class} ({preset})")).collect();
             text +=
-                &format!("\nClasses: {}.\nA part of a name will do where it means one device.\n", classes.join(", "));
+                &format!("\nClasses: {}.\nPart of a name is enough if only one device matches.\n", classes.join(", "));
             text
         }
     };

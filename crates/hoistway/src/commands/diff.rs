@@ -12,10 +12,10 @@ use hoistway_terminal::Ending;
 use hoistway_terminal::output::{DocumentFormat as Format, Output};
 use hoistway_terminal::printable;
 
-/// Shows in what two result documents differ: inputs, and figures beyond the noise.
+/// Show the differences of two result documents: inputs, and figures that differ beyond the noise.
 ///
-/// Both are of `hoistway compare --format json`. Runs of the same seed are compared with each other; if the seeds differ, the two are
-/// taken as independent samples. A row is found in both by its name in the table.
+/// Both are written by `hoistway compare --format json`. Runs with the same seed are compared in pairs; if the seeds differ, the
+/// documents are compared as independent samples. Rows are matched by their names in the table.
 ///
 /// Examples:
 ///   hoistway compare my-load.fio --repeat 5 --format json -o before.json
@@ -27,12 +27,12 @@ use hoistway_terminal::printable;
 pub(crate) struct Arguments {
     /// The first document, or - for standard input.
     before: PathBuf,
-    /// The second one.
+    /// The second document.
     after: PathBuf,
-    /// Also shows figures that have not changed, or only within the noise.
+    /// Also show figures that did not change, or changed only within the noise.
     #[arg(long)]
     all: bool,
-    /// How it is written. JSON has all figures.
+    /// The output format; JSON has all figures.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     /// Write to a file instead of standard output.
@@ -41,13 +41,13 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
-    let surroundings = CommandLine::default();
+    let environment = CommandLine::default();
     if arguments.before == Path::new("-") && arguments.after == Path::new("-") {
         bail!("-: standard input can be read once (expected two files, or one and -)");
     }
-    let before = stored::document(&surroundings, &arguments.before)?;
-    let after = stored::document(&surroundings, &arguments.after)?;
-    arguments.output.iter().try_for_each(|file| surroundings.spare(file))?;
+    let before = stored::document(&environment, &arguments.before)?;
+    let after = stored::document(&environment, &arguments.after)?;
+    arguments.output.iter().try_for_each(|file| environment.spare(file))?;
     let output = Output::open(arguments.output.as_deref())?;
     let diff = Diff::of(&before, &after);
     let text = match arguments.format {

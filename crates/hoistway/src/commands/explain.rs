@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use hoistway_blk::{Kernel, StoreError};
-use hoistway_experiment::AskedKernel;
+use hoistway_experiment::KernelOption;
 use hoistway_experiment::facts::{self, Facts};
 use hoistway_experiment::texts::{FileText, NoteText, SchedulerText, Texts, TunableText};
 use hoistway_render::text::{hanging, wrapped};
@@ -13,7 +13,7 @@ use hoistway_render::text::aligned;
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 
-/// Explains a scheduler, one of its tunables, or another file of the queue.
+/// Explain a scheduler, one of its tunables, or another file of the queue.
 ///
 /// Examples:
 ///   hoistway explain bfq
@@ -28,11 +28,11 @@ pub(crate) struct Arguments {
     /// What to explain: SCHEDULER, SCHEDULER.TUNABLE, TUNABLE of every scheduler that has it, queue.FILE, or io.cost, io.latency.
     #[arg(value_name = "NAME")]
     name: String,
-    /// As in this kernel: any release from 4.4 on (6.18, 6.12.107), or what uname -r prints. [default: the newest named
-    /// one that has it]
+    /// The kernel to describe: any release from 4.4 on (6.18, 6.12.107), or the output of uname -r. [default: the newest
+    /// kernel that has it]
     #[arg(long, value_name = "VERSION")]
-    kernel: Option<AskedKernel>,
-    /// How it is written.
+    kernel: Option<KernelOption>,
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -125,7 +125,7 @@ fn names(texts: &Texts) -> Vec<String> {
 /// Most names that are suggested.
 const SUGGESTIONS_MAX: usize = 4;
 
-/// What to say of a name that stands for nothing.
+/// The error for an unknown name.
 fn unknown(texts: &Texts, name: &str) -> String {
     let wanted = name.to_lowercase();
     let member = |name: &str| name.split_once('.').map_or(name.to_owned(), |(_, member)| member.to_owned());
@@ -146,22 +146,22 @@ fn unknown(texts: &Texts, name: &str) -> String {
         let schedulers: Vec<&str> = texts.schedulers.iter().map(|scheduler| scheduler.name.as_str()).collect();
         let files: Vec<&str> = texts.files.iter().map(|file| file.name.as_str()).collect();
         return format!(
-            "\"{name}\": nothing of this name is known (expected {}, SCHEDULER.TUNABLE, or queue.FILE with one of {})",
+            "\"{name}\": unknown name (expected {}, SCHEDULER.TUNABLE, or queue.FILE with one of {})",
             schedulers.join(", "),
             files.join(", ")
         );
     }
-    format!("\"{name}\": nothing of this name is known; did you mean {}?", near.join(", "))
+    format!("\"{name}\": unknown name; did you mean {}?", near.join(", "))
 }
 
 // --- facts ---
 
 /// The kernel to speak of, and whether it is the one that was asked for.
 fn kernel_for(
-    wanted: Option<&AskedKernel>,
+    wanted: Option<&KernelOption>,
     newest: Option<Kernel>,
     has: impl Fn(Kernel) -> bool,
-) -> (AskedKernel, bool) {
+) -> (KernelOption, bool) {
     match wanted {
         Some(asked) if has(asked.kernel) => (asked.clone(), true),
         _ => (newest.unwrap_or(Kernel::DEFAULT).into(), wanted.is_none()),
@@ -169,12 +169,12 @@ fn kernel_for(
 }
 
 /// The same for a scheduler.
-fn kernel_of(scheduler: &SchedulerText, wanted: Option<&AskedKernel>) -> (AskedKernel, bool) {
+fn kernel_of(scheduler: &SchedulerText, wanted: Option<&KernelOption>) -> (KernelOption, bool) {
     kernel_for(wanted, scheduler.kernels().next_back(), |kernel| scheduler.exists_in(kernel))
 }
 
 /// The same for a tunable.
-fn kernel_of_tunable(scheduler: &SchedulerText, tunable: &str, wanted: Option<&AskedKernel>) -> (AskedKernel, bool) {
+fn kernel_of_tunable(scheduler: &SchedulerText, tunable: &str, wanted: Option<&KernelOption>) -> (KernelOption, bool) {
     let has = |kernel| scheduler.exists_in(kernel) && has_tunable(scheduler, tunable, kernel);
     kernel_for(wanted, kernels_with(scheduler, tunable).last().copied(), has)
 }
@@ -191,7 +191,7 @@ fn listed(kernels: &[Kernel]) -> String {
     kernels.iter().map(Kernel::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn set_here(scheduler: &SchedulerText, tunable: &str, kernel: &AskedKernel, value: i128) -> String {
+fn set_here(scheduler: &SchedulerText, tunable: &str, kernel: &KernelOption, value: i128) -> String {
     let on = if kernel.kernel == Kernel::DEFAULT { String::new() } else { format!(" --kernel {kernel}") };
     format!("hoistway compare my-load.fio{on} --set {}.{tunable}={value}", scheduler.name)
 }
@@ -246,7 +246,7 @@ fn differences(scheduler: &SchedulerText, name: &str, kernel: Kernel, facts: &Fa
 
 // --- for people ---
 
-fn text(subject: &Subject<'_>, kernel: Option<&AskedKernel>, width: usize) -> String {
+fn text(subject: &Subject<'_>, kernel: Option<&KernelOption>, width: usize) -> String {
     match subject {
         Subject::Scheduler(scheduler) => scheduler_text(scheduler, kernel, width),
         Subject::Tunable(scheduler, tunable) => tunable_text(scheduler, tunable, kernel, width),
@@ -282,7 +282,7 @@ fn labelled(rows: &[(&str, &str)], width: usize) -> String {
         .collect()
 }
 
-fn scheduler_text(scheduler: &SchedulerText, wanted: Option<&AskedKernel>, width: usize) -> String {
+fn scheduler_text(scheduler: &SchedulerText, wanted: Option<&KernelOption>, width: usize) -> String {
     let (kernel, is_there) = kernel_of(scheduler, wanted);
     let mut text = format!("{}: {}\n", scheduler.name, scheduler.title);
     text += &which_kernel(wanted, &kernel, is_there);
@@ -303,7 +303,7 @@ fn scheduler_text(scheduler: &SchedulerText, wanted: Option<&AskedKernel>, width
     if tunables.is_empty() {
         text += "\nTunables\n  none\n";
     } else {
-        text += &format!("\nTunables in Linux {kernel} (`hoistway explain {}.NAME` tells more)\n", scheduler.name);
+        text += &format!("\nTunables in Linux {kernel} (`hoistway explain {}.NAME` describes each)\n", scheduler.name);
         let mut rows = Vec::new();
         for tunable in tunables {
             let Some(facts) = Facts::of(&scheduler.name, tunable.name, kernel.kernel) else { continue };
@@ -337,8 +337,8 @@ fn scheduler_text(scheduler: &SchedulerText, wanted: Option<&AskedKernel>, width
     )
 }
 
-/// What must be said of the kernel that something is shown for.
-fn which_kernel(wanted: Option<&AskedKernel>, shown: &AskedKernel, is_there: bool) -> String {
+/// A line about the kernel, if another one is shown or its release was rounded.
+fn which_kernel(wanted: Option<&KernelOption>, shown: &KernelOption, is_there: bool) -> String {
     let line = match wanted {
         Some(wanted) if !is_there => Some(format!("Linux {wanted} does not have it; shown as in Linux {shown}.")),
         Some(wanted) => wanted.notice(),
@@ -350,7 +350,7 @@ fn which_kernel(wanted: Option<&AskedKernel>, shown: &AskedKernel, is_there: boo
 fn tunable_text(
     scheduler: &SchedulerText,
     tunable: &TunableText,
-    wanted: Option<&AskedKernel>,
+    wanted: Option<&KernelOption>,
     width: usize,
 ) -> String {
     let kernels = kernels_with(scheduler, &tunable.name);
@@ -376,13 +376,13 @@ fn tunable_text(
     text += &section("What it does", &tunable.what, width);
     text += "\n";
     text += &labelled(&[("Higher", &tunable.higher), ("Lower", &tunable.lower), ("When", &tunable.when)], width);
-    let mut rules = format!("{} What lies outside of the range is cut to it, silently.", facts.grammar.text());
+    let mut rules = format!("{} Out-of-range values are silently clamped.", facts.grammar.text());
     if let Some(hz) = facts.ticks_hz {
         let ms = f64::from(1000) / f64::from(hz);
         rules += &format!(" It is kept in timer ticks, rounded up: {ms} ms each at {hz} Hz.");
     }
     let examples: Vec<String> = facts.examples.iter().map(|(text, outcome)| reading(text, outcome)).collect();
-    text += &section(&format!("As Linux {kernel} reads what is written, and shows it"), &rules, width);
+    text += &section(&format!("How Linux {kernel} parses writes, and shows the value"), &rules, width);
     text += &wrapped(&examples.join(", "), width, 2);
     let here = set_here(scheduler, &tunable.name, &kernel, default);
     text += &format!(
@@ -420,7 +420,7 @@ fn file_text(file: &FileText, width: usize) -> String {
 
 // --- for programs ---
 
-fn document(subject: &Subject<'_>, wanted: Option<&AskedKernel>) -> Value {
+fn document(subject: &Subject<'_>, wanted: Option<&KernelOption>) -> Value {
     let mut document = json!({"format": "hoistway-explanation/1"});
     let about = match subject {
         Subject::Scheduler(scheduler) => {
@@ -504,7 +504,7 @@ fn number(value: i128) -> Value {
         .unwrap_or_else(|_| Value::from(value.to_string()))
 }
 
-fn described(scheduler: &SchedulerText, tunable: &TunableText, kernel: &AskedKernel) -> Option<Value> {
+fn described(scheduler: &SchedulerText, tunable: &TunableText, kernel: &KernelOption) -> Option<Value> {
     let facts = Facts::of(&scheduler.name, &tunable.name, kernel.kernel)?;
     let default = facts.defaults[0].1;
     let defaults: Vec<Value> =

@@ -10,9 +10,9 @@ use super::compare;
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 
-/// Compares a command line of fio's: paste it whole, `fio` itself included.
+/// Compare schedulers under a fio command line: paste all of it, with or without `fio` itself.
 ///
-/// Options of `hoistway compare` stand behind two dashes of their own.
+/// Options of `hoistway compare` follow after --.
 ///
 /// Examples:
 ///   hoistway fio --name=x --filename=/dev/sda --direct=1 --rw=randread --bs=4k --runtime=10 --time_based
@@ -21,10 +21,10 @@ use hoistway_terminal::output::Output;
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// Prints the job file that the command line means, and nothing else.
+    /// Print the equivalent job file instead of comparing.
     #[arg(long)]
     print_job: bool,
-    /// What one would type for fio; behind -- what one would type for `hoistway compare`.
+    /// Options of fio; after --, options of `hoistway compare`.
     #[arg(
         value_name = "FIO OPTIONS [-- COMPARE OPTIONS]",
         required = true,

@@ -8,7 +8,7 @@ use hoistway_render::text::aligned;
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 
-/// Lists the host profiles, or prints the file of one: change its numbers, and give it to `hoistway compare --host`.
+/// List the host profiles, or print the file of one, to change its numbers for `hoistway compare --host`.
 ///
 /// Examples:
 ///   hoistway hosts
@@ -19,7 +19,7 @@ use hoistway_terminal::output::Output;
 pub(crate) struct Arguments {
     /// The name of a built-in profile.
     host: Option<String>,
-    /// Prints its file, which is what there is to say of it.
+    /// Print its TOML file.
     #[arg(long, requires = "host")]
     toml: bool,
 }

@@ -10,7 +10,7 @@ use clap_mangen::Man;
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 
-/// Writes the manual pages, one for each command, into a folder; without one, prints that of hoistway itself.
+/// Write the manual pages of all commands to a folder; without one, print the page of hoistway itself.
 ///
 /// Examples:
 ///   hoistway man | man -l -
@@ -18,7 +18,7 @@ use hoistway_terminal::output::Output;
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// A folder; it is made if it is not there.
+    /// A folder; created if it does not exist.
     folder: Option<PathBuf>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     };
     let made = fs::create_dir_all(folder);
     made.with_context(|| {
-        format!("man {}: cannot be made (expected a folder to write the pages to)", folder.display())
+        format!("man {}: cannot be created (expected a folder to write the pages to)", folder.display())
     })?;
     let pages = pages(root)?;
     for (name, text) in &pages {

@@ -12,18 +12,18 @@ use super::sweep::complain;
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::{Output, Stream, cannot_be_written};
 
-/// Makes one table of a sweep: a row for each figure of each job and operation in each run, in the order of the plan. It checks that
-/// all runs are there, and says which are not.
+/// Write all runs of a sweep as one table: a row for each figure of each job and operation in each run, in the order of the plan.
+/// Fails, and names missing runs, if the sweep is not complete.
 ///
 /// Examples:
 ///   hoistway merge runs -o runs.csv
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// The folder that `hoistway sweep` wrote to.
+    /// The output folder of `hoistway sweep`.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// The table: comma-separated values, or Parquet if hoistway was built with it.
+    /// The table, as comma-separated values.
     #[arg(short, long, value_name = "FILE.csv")]
     output: PathBuf,
     /// The sweep, by the name of its file in DIR/sweeps, if there are several.
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let Merged { runs, rows, failed } = merged;
     Output::open(None)?.write(format!("{name}: {rows} figures of {runs} runs, {bytes} bytes.\n"))?;
     if failed > 0 {
-        complain(&format!("hoistway: in {failed} runs an error ended a process"));
+        complain(&format!("hoistway: a process ended with an error in {failed} runs"));
         return Ok(Ending::JobFailed);
     }
     Ok(Ending::Done)

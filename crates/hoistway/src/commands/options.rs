@@ -8,83 +8,80 @@ use hoistway_engine::parse_size;
 use hoistway_experiment::limits::{CPUS_MAX, HW_QUEUES_MAX, TIME_NS_MAX, TYPED_QUEUES_MAX};
 use hoistway_sim::Host;
 
-/// What a load runs on in virtual time, beside the device, the kernel and the host.
+/// The queues, cgroups and memory that a load runs on in virtual time.
 #[derive(Args, Debug)]
 pub(crate) struct PlaceOptions {
-    /// What the guests' disks are: a built-in profile or a TOML file. [default: virtio-blk]
+    /// The guests' virtual disks: a built-in profile or a TOML file. [default: virtio-blk]
     #[arg(long, value_name = "PROFILE|FILE.toml")]
     pub(crate) virtual_disk: Option<String>,
-    /// Gives each guest a cgroup on the host, and that of the guest whose disk this file is this weight (the others have
-    /// 100): for bfq and cfq. May be given several times.
+    /// Put each guest into a cgroup on the host, and set the weight of the guest whose disk is FILE (the others have 100); bfq
+    /// and cfq honour weights. May be given several times.
     #[arg(long, value_name = "FILE=N")]
     pub(crate) guest_weight: Vec<String>,
-    /// What the kernel was booted with as elevator=NAME: up to 4.20 the default scheduler of devices with a legacy queue.
+    /// The kernel's boot option elevator=NAME: up to 4.20 the default scheduler of devices with a legacy queue.
     #[arg(long, value_name = "NAME")]
     pub(crate) elevator: Option<String>,
     /// The number of requests of each queue: short for --queue nr_requests=N.
     #[arg(long, value_name = "N")]
     pub(crate) nr_requests: Option<String>,
-    /// Gives every device so many hardware queues instead of its own number.
+    /// Override the number of hardware queues of every device.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(HW_QUEUES_MAX)))]
     pub(crate) hw_queues: Option<u16>,
-    /// Adds so many hardware queues to every device that only reads use (as write_queues= does of Linux's NVMe driver).
+    /// Add N hardware queues for reads only to every device (like write_queues= of Linux's NVMe driver).
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
           value_parser = clap::value_parser!(u16).range(0..=i64::from(TYPED_QUEUES_MAX)))]
     pub(crate) read_queues: u16,
-    /// Adds so many hardware queues to every device for I/O whose submitter polls (as poll_queues= does of Linux's NVMe
-    /// driver): that of jobs with hipri.
+    /// Add N hardware queues for polled I/O, which jobs with hipri submit, to every device (like poll_queues= of Linux's NVMe
+    /// driver).
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
           value_parser = clap::value_parser!(u16).range(0..=i64::from(TYPED_QUEUES_MAX)))]
     pub(crate) poll_queues: u16,
-    /// All devices are behind one controller and share its tags: as many as one of them has. They must be alike.
+    /// Attach all devices to one controller whose tags they share: as many as one device has. The devices must be of one kind.
     #[arg(long)]
     pub(crate) shared_tags: bool,
-    /// What mq-deadline and bfq do so that CPUs wait less for their lock: all, none, or some of single-dispatcher, try-merge,
-    /// batch-dispatch, and one of insertion-buckets and pending-lists. No Linux does any of it (docs/rules/contention.md).
-    /// [default: none]
+    /// Reduce lock contention in mq-deadline and bfq: all, none, or some of single-dispatcher, try-merge, batch-dispatch, and
+    /// either insertion-buckets or pending-lists. No Linux release has these (docs/rules/contention.md). [default: none]
     #[arg(long, value_name = "LIST")]
     pub(crate) techniques: Option<String>,
-    /// Writes a file of every queue while the loads run: the scheduler, a tunable of the scheduler that is named, or any
-    /// file that --queue takes. May be given several times.
+    /// Write a file of every queue at this time of the run: scheduler, SCHED.TUNABLE, or any file that --queue accepts. May be
+    /// given several times.
     #[arg(long, value_name = "TIME:KEY=VALUE")]
     pub(crate) at: Vec<String>,
-    /// Limits a cgroup that the job file names, as a write to io.max would, on every device. May be given several
-    /// times.
+    /// Limit a cgroup that the job file names on every device, as a write to io.max does. May be given several times.
     #[arg(long, value_name = "CGROUP KEY=N...")]
     pub(crate) io_max: Vec<String>,
-    /// Sets what a cgroup that the job file names makes of the priorities of its I/O, as a write to io.prio.class would:
-    /// no-change, promote-to-rt, restrict-to-be, idle, or none-to-rt, the older name of promote-to-rt. May be given several
-    /// times.
+    /// Set the I/O priority policy of a cgroup that the job file names, as a write to io.prio.class does: no-change,
+    /// promote-to-rt, restrict-to-be, idle, or none-to-rt, the older name of promote-to-rt. May be given several times.
     #[arg(long, value_name = "CGROUP CLASS")]
     pub(crate) io_prio_class: Vec<String>,
-    /// CPUs of the host. [default: what the profile says, or 8]
+    /// CPUs of the host. [default: from the profile, or 8]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(CPUS_MAX)))]
     pub(crate) cpus: Option<u16>,
-    /// Memory of the host, all of it page cache for jobs without direct=1: 512M, 4G. [default: what the profile says, or 4G]
+    /// Memory of the host, all of it page cache for jobs without direct=1: 512M, 4G. [default: from the profile, or 4G]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub(crate) memory: Option<u64>,
-    /// Jobs without direct=1 are on file systems with a journal, which their fsyncs commit (docs/page-cache.md).
+    /// Put jobs without direct=1 on a file system with a journal, which their fsyncs commit (docs/page-cache.md).
     #[arg(long)]
     pub(crate) journal: bool,
 }
 
-/// What is set in every run, and where the results go.
+/// Settings of every run, and the output file.
 #[derive(Args, Debug)]
 pub(crate) struct RunOptions {
-    /// Sets a tunable, as a write to queue/iosched/ would. May be given several times.
+    /// Set a tunable, as a write to queue/iosched/ does. May be given several times.
     #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Writes a file of /sys/block/DEV/queue/ of every device: nr_requests, nomerges, rq_affinity, io_timeout,
+    /// Write a file of /sys/block/DEV/queue/ of every device: nr_requests, nomerges, rq_affinity, io_timeout,
     /// write_cache, rotational, max_sectors_kb, discard_max_bytes, wbt_lat_usec. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) queue: Vec<String>,
-    /// Replaces the runtime of every job: 30, 30s, 5m, 2h, 500ms.
+    /// Override the runtime of every job: 30, 30s, 5m, 2h, 500ms.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) runtime: Option<Nanos>,
-    /// Replaces the time of every job before measuring begins (fio's ramp_time): 0, 30, 30s, 5m, 500ms.
+    /// Override the time before measuring begins, fio's ramp_time, of every job: 0, 30, 30s, 5m, 500ms.
     #[arg(long, value_name = "TIME", value_parser = parse_ramp)]
     pub(crate) ramp: Option<Nanos>,
-    /// Everything random is drawn from it; in virtual time the same seed gives the same results to the bit.
+    /// The random seed. In virtual time the same seed gives the same results to the bit.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Write to a file instead of standard output.

@@ -13,8 +13,8 @@ use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 use hoistway_terminal::printable;
 
-/// Makes a page of the results that `hoistway compare`, `hoistway run` or `hoistway tune` wrote with --format json: one file with all
-/// that it needs, to be opened in any browser, sent, or printed.
+/// Make an HTML page of results that `hoistway compare`, `hoistway run` or `hoistway tune` wrote with --format json: one
+/// self-contained file for any browser.
 ///
 /// Examples:
 ///   hoistway compare my-load.fio --format json -o results.json
@@ -33,9 +33,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
-    let surroundings = CommandLine::default();
-    let stored = stored::any(&surroundings, &arguments.results)?;
-    arguments.output.iter().try_for_each(|file| surroundings.spare(file))?;
+    let environment = CommandLine::default();
+    let stored = stored::any(&environment, &arguments.results)?;
+    arguments.output.iter().try_for_each(|file| environment.spare(file))?;
     let output = Output::open(arguments.output.as_deref())?;
     output.write(match &stored {
         Stored::Results(document) => page(document)?,

@@ -10,7 +10,7 @@ use hoistway_render::text::aligned;
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 
-/// Lists the bundled loads, or describes one: whose problem it is, what to look at, what is known of real systems.
+/// List the bundled loads, or describe one: the load, what to look at, reports of real systems.
 ///
 /// Examples:
 ///   hoistway scenarios
@@ -22,7 +22,7 @@ use hoistway_terminal::output::Output;
 pub(crate) struct Arguments {
     /// The name of a load.
     name: Option<String>,
-    /// Prints its job file and nothing else, for a load of your own.
+    /// Print only its job file, to start a load of your own.
     #[arg(long, requires = "name")]
     job: bool,
 }
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 fn list(width: usize) -> String {
     let title = |name| named(name).map(|scenario| scenario.page.title).unwrap_or_default();
     let rows: Vec<[String; 2]> = names().map(|name| [name.to_owned(), title(name)]).collect();
-    let hint = "`hoistway scenarios NAME` tells more, `hoistway compare NAME` runs one.";
+    let hint = "`hoistway scenarios NAME` describes a load, `hoistway compare NAME` runs it.";
     aligned(&rows) + "\n" + &wrapped(hint, width, 0)
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use hoistway_blk::Kernel;
-use hoistway_experiment::AskedKernel;
+use hoistway_experiment::KernelOption;
 use hoistway_experiment::facts;
 use hoistway_experiment::texts::{SchedulerText, Texts};
 use hoistway_legacy::all_schedulers;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::{Format, Output};
 
-/// Lists the schedulers: what each promises and costs, where it exists, and what it honours.
+/// List the schedulers: what each promises and costs, which kernels have it, and which priorities and weights it honours.
 ///
 /// Examples:
 ///   hoistway schedulers
@@ -22,10 +22,10 @@ use hoistway_terminal::output::{Format, Output};
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// Only those of this kernel: any release from 4.4 on (6.18, 6.12.107), or what uname -r prints.
+    /// List only the schedulers of this kernel: any release from 4.4 on (6.18, 6.12.107), or the output of uname -r.
     #[arg(long, value_name = "VERSION")]
-    kernel: Option<AskedKernel>,
-    /// How the list is written.
+    kernel: Option<KernelOption>,
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let text = match arguments.format {
         Format::Json => {
             let schedulers: Vec<Value> = listed.iter().map(|text| described(text, wanted)).collect();
-            let kernel = arguments.kernel.as_ref().map(AskedKernel::to_string);
+            let kernel = arguments.kernel.as_ref().map(KernelOption::to_string);
             let document = json!({"format": "hoistway-schedulers/1", "kernel": kernel, "schedulers": schedulers});
             serde_json::to_string_pretty(&document)? + "\n"
         }
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
                 text += &hanging(&format!("Default for: {}.", scheduler.default_for), width, 2, 4);
             }
             text.push('\n');
-            if let Some(notice) = arguments.kernel.as_ref().and_then(AskedKernel::notice) {
+            if let Some(notice) = arguments.kernel.as_ref().and_then(KernelOption::notice) {
                 text += &wrapped(&notice, width, 0);
             }
             if let (Some(kernel), false) = (&arguments.kernel, missing.is_empty()) {
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
                 text += &wrapped(&format!("Not in Linux {kernel}: {}.", names.join(", ")), width, 0);
             }
             text + &wrapped(
-                "`hoistway explain SCHEDULER` tells what it does, when to use it, and its tunables.",
+                "`hoistway explain SCHEDULER` describes what it does, when to use it, and its tunables.",
                 width,
                 0,
             )
@@ -108,7 +108,7 @@ fn table(schedulers: &[&SchedulerText], wanted: Option<Kernel>) -> String {
             scheduler.name.clone(),
             scheduler.front.split(' ').next().unwrap_or_default().to_owned(),
             span,
-            // What exactly is honoured, and since when, is told by `explain`.
+            // `explain` says exactly what is honoured, and since when.
             scheduler.ioprio.clone(),
             if scheduler.weights == "no" { "no" } else { "yes" }.to_owned(),
             facts::tunables(&scheduler.name, kernel_of(scheduler, wanted)).len().to_string(),

@@ -16,7 +16,7 @@ use hoistway_terminal::Ending;
 use hoistway_terminal::output::{Format, Output};
 use hoistway_terminal::printable;
 
-/// Counts why each scheduler chose requests, or gave none, in a trace of `hoistway compare --trace`.
+/// Count the reasons why each scheduler chose a request, or dispatched none, in a trace of `hoistway compare --trace`.
 ///
 /// Examples:
 ///   hoistway why events.jsonl.gz
@@ -26,7 +26,7 @@ use hoistway_terminal::printable;
 pub(crate) struct Arguments {
     /// The trace.
     trace: PathBuf,
-    /// How the counts are written: by job in the table, by process in JSON.
+    /// The output format: a table by job, or JSON by process.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         is_partial |= line.partial == Some(true);
         let (Some(reason), Some(why)) = (line.reason, line.why) else { continue };
         let Some(counts) = line.run.and_then(|run| runs.get_mut(run as usize)) else {
-            bail!("{name}: an event of a run that its first line does not name");
+            bail!("{name}: has an event of a run that its first line does not list");
         };
         let whose = match (line.process, line.rq) {
             (Some(process), _) => Whose::Process(process),
@@ -97,7 +97,7 @@ fn table(header: &Header, runs: &[Counts], is_partial: bool) -> String {
         let set = run.tunables.iter().map(|(name, value)| format!(" {name}={}", value.as_str().unwrap_or_default()));
         text += &format!("\n{}{}\n", run.scheduler, set.collect::<String>());
         if counts.is_empty() {
-            text += "  was asked nothing\n";
+            text += "  never asked for a request\n";
             continue;
         }
         let mut by_job: BTreeMap<(&str, &str), u64> = BTreeMap::new();
@@ -117,7 +117,7 @@ fn table(header: &Header, runs: &[Counts], is_partial: bool) -> String {
         text += &aligned(&cells);
     }
     if is_partial {
-        text += "\nCut short: some events are missing.\n";
+        text += "\nIncomplete: some events are missing.\n";
     }
     text
 }

@@ -17,7 +17,7 @@ fn document(options: &[&str]) -> Value {
 #[test]
 fn advice_is_in_the_table_and_in_the_document_for_the_device_that_is_named_or_that_of_the_job_file() {
     let table = printed(&[&SHORT[..], &["--set", "kyber.read_lat_nsec=1000000", "--advice", "sdx1"]].concat());
-    let (_, advice) = table.split_once("\nWhat to write for sdx:\n").unwrap();
+    let (_, advice) = table.split_once("\nCommands for sdx:\n").unwrap();
     assert!(advice.contains("sdx1 is a partition"), "{advice}");
     assert!(advice.contains("\n    echo kyber > /sys/block/sdx/queue/scheduler\n"), "{advice}");
     assert!(advice.contains("\n    echo 1000000 > /sys/block/sdx/queue/iosched/read_lat_nsec\n"), "{advice}");

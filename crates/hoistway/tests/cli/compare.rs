@@ -30,7 +30,7 @@ fn without_arguments_it_compares_the_schedulers_of_the_kernel_and_says_on_which_
     }
     let first = table.lines().next().unwrap();
     assert!(first.contains("on intel-s3520-1600gb, Linux 7.2"), "{first}");
-    assert!(table.contains("No --device was given: intel-s3520-1600gb was taken"), "{table}");
+    assert!(table.contains("No --device given; using intel-s3520-1600gb"), "{table}");
     assert!(!table.contains('\x1b'), "escape codes without a terminal");
 }
 
@@ -153,7 +153,7 @@ fn a_tunable_changes_the_run_of_its_scheduler_and_no_other() {
 #[test]
 fn a_value_that_the_kernel_takes_for_another_gets_a_notice() {
     let table = printed(&["compare", "--runtime", "50ms", "--set", "mq-deadline.fifo_batch=-5"]);
-    assert!(table.contains("--set mq-deadline.fifo_batch=-5: the kernel takes this for 0."), "{table}");
+    assert!(table.contains("--set mq-deadline.fifo_batch=-5: the kernel reads this as 0."), "{table}");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn files_of_the_queue_can_be_written_for_a_comparison() {
     let latency = |document: &Value| run_of(document, "mq-deadline")["fio"]["jobs"][0]["write"]["iops"].clone();
     assert_ne!(latency(&few), latency(&with(&[])), "four requests at once are fewer than 64");
     let notices = with(&["--queue", "nomerges=7"])["notices"].to_string();
-    assert!(notices.contains(r#"--queue nomerges=7: the kernel takes this for \"1\""#), "{notices}");
+    assert!(notices.contains(r#"--queue nomerges=7: the kernel reads this as \"1\""#), "{notices}");
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn unknown_names_get_the_nearest_ones() {
             "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, SCHEDULER.TUNABLE, or queue.FILE with",
         ),
     ] {
-        refused(folder.path(), &["explain", name], &[&format!("\"{name}\": nothing of this name is known"), near]);
+        refused(folder.path(), &["explain", name], &[&format!("\"{name}\": unknown name"), near]);
     }
     refused(folder.path(), &["explain"], &["required arguments", "\n  <NAME>"]);
     refused(folder.path(), &["explain", "bfq", "--kernel", "2.6"], &["unknown kernel \"2.6\""]);

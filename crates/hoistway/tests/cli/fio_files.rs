@@ -206,7 +206,7 @@ fn a_folder_with_something_in_it_is_refused_and_stays_as_it_is() {
     refused(
         folder.path(),
         &["compare", "--fio-logs", "no/such/folder"],
-        &["--fio-logs no/such/folder: cannot be made"],
+        &["--fio-logs no/such/folder: cannot be created"],
     );
     assert_eq!(names(&folder.path().join("logs")), ["mine"]);
 }

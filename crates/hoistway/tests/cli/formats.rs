@@ -119,10 +119,7 @@ fn how_to_log_is_told_to_do_nothing_where_nothing_is_logged() {
     let job = "[a]\nfilename=/dev/sda\ndirect=1\nlog_avg_msec=100\ntime_based\nruntime=1\n";
     let arguments = ["compare", "-", "--runtime", "20ms", "--schedulers", "none"];
     let table = succeeded(hoistway().args(arguments).write_stdin(job));
-    assert!(
-        table.contains("Options that say how to log (log_avg_msec and others): no effect without --fio-logs."),
-        "{table}"
-    );
+    assert!(table.contains("Logging options (log_avg_msec and others) have no effect without --fio-logs."), "{table}");
 }
 
 #[test]

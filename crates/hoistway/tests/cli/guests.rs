@@ -153,7 +153,7 @@ fn what_guests_cannot_have_is_refused() {
         ),
         (&["--guest-schedulers", "none", "--virtual-disk", "no.toml"], "no.toml"),
         (&["--guest-schedulers", "none", "--device", "/dev/vda=null"], "(expected one --device PRESET)"),
-        (&["--guest-schedulers", "none", "--shared-tags"], "--shared-tags: the disks of guests lie on one device"),
+        (&["--guest-schedulers", "none", "--shared-tags"], "--shared-tags: the disks of guests are on one device"),
     ];
     for (options, expected) in cases {
         refused(folder.path(), &[&["compare", "job.fio"], options].concat(), &[expected]);

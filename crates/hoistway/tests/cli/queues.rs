@@ -87,7 +87,7 @@ fn the_default_is_that_of_kernel_and_device_and_elevator_counts_for_legacy_queue
 fn the_class_of_a_cgroup_is_told_where_it_does_nothing() {
     let with = |options: &[&str]| compared(&[&["one.fio", "--schedulers", "none,mq-deadline"], options].concat());
     let idle = with(&["--io-prio-class", "slow idle"]);
-    assert!(notices(&idle).contains("no effect with none, which know no priorities or no such file."), "{idle}");
+    assert!(notices(&idle).contains("no effect with none, which have no priorities or no such file."), "{idle}");
     let jobs = |document: &Value| document["runs"][1]["jobs"].clone();
     assert_ne!(jobs(&idle), jobs(&with(&[])), "mq-deadline takes one of them for idle");
 }
@@ -118,7 +118,7 @@ fn what_kernel_devices_or_job_file_have_not_is_refused() {
     refuse(&["one.fio", "--shared-tags"], &["--shared-tags: the job file uses one device"]);
     refuse(
         &["two.fio", "--shared-tags", "--schedulers", "all"],
-        &["--shared-tags: with noop a device shares no tags", "expected --schedulers"],
+        &["--shared-tags: with noop devices cannot share tags", "expected --schedulers"],
     );
     let unlike = ["two.fio", "--shared-tags", "--device", "null", "--device", "/dev/sdb=intel-p4800x-375gb"];
     refuse(&unlike, &["null has 64 tags for each of 1 hardware queues", "expected devices that are alike"]);

@@ -195,7 +195,7 @@ fn names_that_nothing_has() {
 
 #[test]
 fn devices_given_twice() {
-    let words = ["--device hdd: --device null was given before", "NAME=PRESET", "--device null,hdd"];
+    let words = ["--device hdd: --device null was already given", "NAME=PRESET", "--device null,hdd"];
     compare_refused(&["--device", "null", "--device", "hdd"], &words);
 }
 
@@ -370,7 +370,7 @@ fn slips_of_the_pen_are_told_with_what_was_meant() {
 fn a_tunable_set_twice_and_a_write_after_the_end_are_refused() {
     let folder = tempdir().unwrap();
     let twice = ["compare", "--set", "bfq.slice_idle=1", "--set", "bfq.slice_idle=2"];
-    refused(folder.path(), &twice, &["--set bfq.slice_idle=2: --set bfq.slice_idle=1 was given before"]);
+    refused(folder.path(), &twice, &["--set bfq.slice_idle=2: --set bfq.slice_idle=1 was already given"]);
     let late = ["compare", "--runtime", "2s", "--at", "3s:scheduler=bfq"];
-    refused(folder.path(), &late, &["the load has ended after 2"]);
+    refused(folder.path(), &late, &["the load ends after 2"]);
 }

@@ -161,7 +161,7 @@ fn a_click_on_a_request_says_why_it_waited() {
     assert_eq!((&seen.answer[0], &seen.answer[1]), (&json!("mq-deadline"), &json!(number)));
     let text = seen.answer[2].as_str().unwrap();
     assert!(text.contains(&format!("was chosen because: {why}.")), "{why}: {text}");
-    assert!(text.contains(&format!("gave out {given} other requests")), "{given}: {text}");
+    assert!(text.contains(&format!("dispatched {given} other requests")), "{given}: {text}");
     assert_eq!(waited(&requests[seen.answer[3].as_str().unwrap().parse::<usize>().unwrap()]), waited(request));
 }
 

@@ -169,7 +169,7 @@ fn a_file_whose_filling_is_interrupted_is_not_left_half_made() {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(130), 0), "{said}");
-    assert_eq!(said, "hoistway: file:new: interrupted before it was filled, and not kept\n");
+    assert_eq!(said, "hoistway: file:new: interrupted while it was filled; removed\n");
     assert!(!folder.path().join("new").exists());
 }
 

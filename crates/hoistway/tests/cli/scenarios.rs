@@ -27,7 +27,7 @@ fn every_scenario_runs_under_every_scheduler_of_the_kernel_and_ends_with_a_sente
         assert_eq!(runs.len(), expected, "{name}");
         assert!(runs.iter().all(|run| run["simulated_ios"].as_u64() > Some(100)), "{name}");
         let notices = document["notices"].to_string();
-        assert!(!notices.contains("for one application") || name == "boot", "{name}: {notices}");
+        assert!(!notices.contains("as one application") || name == "boot", "{name}: {notices}");
         let page = printed(&["scenarios", &name]);
         let figure = page.split_once("In one figure\n  ").unwrap().1.lines().next().unwrap();
         let sentence = document["conclusion"][0].as_str().unwrap();

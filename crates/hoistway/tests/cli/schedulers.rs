@@ -60,7 +60,7 @@ fn kernels_that_cannot_be_placed_are_refused() {
 #[test]
 fn any_release_can_be_asked_for_and_is_named_as_it_was() {
     let text = printed(&["schedulers", "--kernel", "6.1.0-25-amd64"]);
-    assert!(text.contains("Linux 6.1.0-25-amd64 is taken for 6.1"), "{text}");
+    assert!(text.contains("Linux 6.1.0-25-amd64 is simulated as 6.1"), "{text}");
     let document: Value =
         serde_json::from_str(&printed(&["schedulers", "--kernel", "5.15", "--format", "json"])).unwrap();
     assert_eq!(document["kernel"], "5.15");

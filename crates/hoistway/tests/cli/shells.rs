@@ -197,5 +197,5 @@ fn manual_pages_make_their_folder_or_say_that_it_cannot_be() {
     assert!(new.join("hoistway.1").is_file());
     let output = hoistway().args(["man", "/dev/null/man1"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("man /dev/null/man1: cannot be made"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("man /dev/null/man1: cannot be created"));
 }

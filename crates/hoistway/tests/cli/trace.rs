@@ -201,7 +201,9 @@ fn reasons_are_counted_by_run_and_job() {
     let file = file.to_str().unwrap();
     let table = printed(&["why", file]);
     assert!(table.starts_with("load.fio on intel-s3520-1600gb, Linux 7.2, seed 1\n"), "{table}");
-    for words in ["\nnone\n  was asked nothing\n", "\nmq-deadline\n", "the batch goes on in sector order", "reader"] {
+    for words in
+        ["\nnone\n  never asked for a request\n", "\nmq-deadline\n", "the batch goes on in sector order", "reader"]
+    {
         assert!(table.contains(words), "{words:?} is not in\n{table}");
     }
     let document: Value = serde_json::from_str(&printed(&["why", "--format", "json", file])).unwrap();

@@ -22,7 +22,7 @@ fn the_best_setting_is_told_with_what_it_costs_and_what_mattered() {
     let prose = table.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(prose.contains("For this load on intel-s3520-1600gb: change from mq-deadline to "), "{prose}");
     assert!(prose.contains("nr_requests=16") && prose.contains("mean read latency of readers "), "{prose}");
-    assert!(prose.contains("It keeps \"writers:write:iops >= 0.6*default\" beyond the noise"), "{prose}");
+    assert!(prose.contains("It meets \"writers:write:iops >= 0.6*default\" beyond the noise"), "{prose}");
     assert!(
         table.contains("what mattered to the mean read latency of readers: each among the settings that have it\n"),
         "{table}"
@@ -52,7 +52,7 @@ fn what_no_setting_keeps_ends_with_status_3_and_what_comes_closest() {
     let objective = "min readers:read:mean subject to writers:write:iops >= 5*none";
     let table = ended_with(3, hoistway().current_dir(&folder).args(tune(objective)));
     let prose = table.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(prose.contains("no setting that was tried keeps the conditions. The closest is "), "{prose}");
+    assert!(prose.contains("no setting that was tried meets the conditions. The closest is "), "{prose}");
     assert!(prose.contains("which misses \"writers:write:iops >= 5*none\" (by a factor of "), "{prose}");
 }
 
@@ -78,7 +78,7 @@ fn a_search_goes_on_from_its_file_and_refuses_that_of_another() {
     let refuse = |objective: &str, words: &[&str]| {
         refused(folder.path(), &[&tune(objective)[..], &state].concat(), words);
     };
-    refuse("min readers:read:p99", &["--state state.json: `search.objective` is another than that of this search"]);
+    refuse("min readers:read:p99", &["--state state.json: `search.objective` differs from this search"]);
     let text = fs::read_to_string(folder.path().join("state.json")).unwrap();
     fs::write(folder.path().join("state.json"), &text[..text.len() / 2]).unwrap();
     refuse(OBJECTIVE, &["--state state.json: EOF while parsing"]);
@@ -109,7 +109,7 @@ fn what_is_no_search_is_refused_with_the_grammar_and_the_names() {
     refuse(
         "min readers:write:p99",
         &["--runtime", "20ms"],
-        &["there was no such I/O (expected one of readers:read, writers:write)"],
+        &["no such I/O happened (expected one of readers:read, writers:write)"],
     );
     let p99 = "min readers:read:p99";
     refuse(p99, &["--over", "bfqq"], &["--over bfqq: unknown scheduler (did you mean \"bfq\"?"]);
@@ -161,8 +161,8 @@ fn a_search_takes_the_place_that_a_comparison_takes() {
         let tune = ["tune", "load.fio", "--objective", "min readers:read:mean", "--knob", "queue.nr_requests=16"];
         refused(folder.path(), &[&tune[..], options].concat(), words);
     };
-    refuse(&["--at", "10ms:nr_requests=8"], &["nr_requests=8: the search sets that itself"]);
-    refuse(&["--at", "10ms:scheduler=bfq"], &["scheduler=bfq: the search sets that itself"]);
+    refuse(&["--at", "10ms:nr_requests=8"], &["nr_requests=8: the search sets this file itself"]);
+    refuse(&["--at", "10ms:scheduler=bfq"], &["scheduler=bfq: the search sets this file itself"]);
     refuse(&["--io-max", "nobody wbps=1"], &["--io-max \"nobody wbps=1\""]);
     refuse(&["--hw-queues", "0"], &["--hw-queues"]);
     refuse(&["--elevator", "bfqq"], &["--elevator bfqq"]);

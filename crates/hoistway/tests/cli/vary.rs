@@ -128,15 +128,15 @@ fn what_cannot_be_varied_is_refused_with_what_can() {
         ],
     );
     refuse(&["--kernel", "6.18,2.6"], &["unknown kernel \"2.6\""]);
-    refuse(&["--kernel", "6.18,6.18"], &["--kernel kernel=6.18: two variants have this name"]);
-    refuse(&["--host", "vm,vm", "--kernel", "6.18,6.19"], &["--host host=vm", "two variants have this name"]);
-    refuse(&["--device", "null,null", "--host", "vm,server"], &["--device device=null", "two variants have this name"]);
+    refuse(&["--kernel", "6.18,6.18"], &["--kernel kernel=6.18: duplicate variant name"]);
+    refuse(&["--host", "vm,vm", "--kernel", "6.18,6.19"], &["--host host=vm", "duplicate variant name"]);
+    refuse(&["--device", "null,null", "--host", "vm,server"], &["--device device=null", "duplicate variant name"]);
     refuse(
         &["--device", "null", "--device", "hdd"],
-        &["--device hdd: --device null was given before", "--device null,hdd"],
+        &["--device hdd: --device null was already given", "--device null,hdd"],
     );
     refuse(&["--device", "/dev/sda=null,hdd"], &["several devices are compared without NAME="]);
-    refuse(&["--device", "/dev/sda=null", "--device", "/dev/sda=hdd"], &["--device /dev/sda=null was given before"]);
+    refuse(&["--device", "/dev/sda=null", "--device", "/dev/sda=hdd"], &["--device /dev/sda=null was already given"]);
     refuse(&["--device", "null,floppy"], &["`floppy`; expected one of"]);
     refuse(&["--host", "server,x"], &["`x`"]);
 }

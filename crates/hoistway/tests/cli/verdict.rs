@@ -134,7 +134,7 @@ fn a_focus_that_cannot_be_is_refused_with_what_there_is() {
     refuse("backends:p99", &["--focus backends:p99", "expected JOB:OPERATION:FIGURE, such as"]);
     refuse("backends:read:p99*0", &["behind * stands a weight"]);
     refuse("backend:read:p99", &["there is no job \"backend\" (expected one of backup, wal, checkpointer, backends)"]);
-    refuse("backends:write:p99", &["there was no such I/O", "backends:read"]);
+    refuse("backends:write:p99", &["no such I/O happened", "backends:read"]);
     refused(
         folder.path(),
         &["compare", "load.fio", "--smallest-effect", "200%"],
@@ -226,7 +226,7 @@ fn a_limit_that_is_broken_ends_the_command_with_3_and_is_told() {
     );
     let short = ["compare", "load.fio", "--runtime", "50ms", "--fail-if"];
     refused(folder.path(), &[&short[..], &["backends:read:p99>2"]].concat(), &["\"2\" is no value of p99"]);
-    refused(folder.path(), &[&short[..], &["backend:read:p99>2s"]].concat(), &["there was no such I/O"]);
+    refused(folder.path(), &[&short[..], &["backend:read:p99>2s"]].concat(), &["no such I/O happened"]);
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn a_comparison_whose_settings_change_meanwhile_has_no_verdict_and_says_so() {
 fn a_tunable_of_a_scheduler_that_never_runs_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["compare", "--schedulers", "none", "--at", "10ms:bfq.slice_idle=0"];
-    refused(folder.path(), &arguments, &["--at 10ms:bfq.slice_idle=0: never in charge (expected one of none)"]);
+    refused(folder.path(), &arguments, &["--at 10ms:bfq.slice_idle=0: never active (expected one of none)"]);
 }
 
 #[test]
@@ -68,10 +68,10 @@ fn writes_that_come_too_late_or_under_another_scheduler_are_told() {
     command.args(["--at", "5ms:scheduler=none", "--at", "6ms:bfq.slice_idle=0", "--at", "700s:nr_requests=8"]);
     let table = succeeded(&mut command);
     assert!(
-        table.contains("--at 6ms:bfq.slice_idle=0: never written: another scheduler was in charge then."),
+        table.contains("--at 6ms:bfq.slice_idle=0: never written: another scheduler was active at that time."),
         "{table}"
     );
-    assert!(table.contains("--at 700s:nr_requests=8: never written: the load had ended by then."), "{table}");
+    assert!(table.contains("--at 700s:nr_requests=8: never written: the load had ended."), "{table}");
     assert!(!table.contains("--at 5ms:scheduler=none: "), "{table}");
     // What a job asks of a scheduler is told of those that come later, too.
     assert!(table.contains("cgroup_weight (g): no effect with none."), "{table}");

@@ -28,7 +28,7 @@ fn four_shards_of_which_one_is_killed_and_started_again_make_the_table_of_one_pr
     let finished = files(at, "array");
     let others = ["1/4", "3/4", "4/4"].map(|number| shard(number).stdout(Stdio::piped()).spawn().unwrap());
     for other in others {
-        assert!(text(other.wait_with_output().unwrap()).contains(": 0 were there, 100 were made"));
+        assert!(text(other.wait_with_output().unwrap()).contains(": 0 were finished before, 100 ran"));
     }
     let again = text(shard("2/4").output().unwrap());
     let were_there: u64 = again.split_whitespace().nth(5).unwrap().parse().unwrap();
@@ -61,7 +61,7 @@ fn an_interrupted_sweep_keeps_what_is_finished_and_goes_on() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("are missing. The same command goes on."), "{told}");
+    assert!(told.contains("are missing. Run the same command again to continue."), "{told}");
     let number = |text: &str, place| text.split_whitespace().nth(place).unwrap().parse::<u64>().unwrap();
     let made = number(&told, 5);
     let again = printed(at, &["sweep", "plan.toml", "-o", "runs"]);
@@ -73,13 +73,13 @@ fn a_finished_sweep_runs_nothing_again() {
     let folder = folder(PLAN);
     let at = folder.path();
     let dry = ["sweep", "plan.toml", "-o", "runs", "--dry-run"];
-    assert_eq!(printed(at, &dry), format!("{RUNS} runs. 0 are there, {RUNS} are missing.\n"));
+    assert_eq!(printed(at, &dry), format!("{RUNS} runs. 0 are finished, {RUNS} are missing.\n"));
     assert!(!at.join("runs").exists(), "nothing is made to try");
     printed(at, &["sweep", "plan.toml", "-o", "runs"]);
     let before = files(at, "runs");
     let told = printed(at, &["sweep", "plan.toml", "-o", "runs"]);
-    assert!(told.starts_with(&format!("{RUNS} runs: {RUNS} were there, 0 were made")), "{told}");
+    assert!(told.starts_with(&format!("{RUNS} runs: {RUNS} were finished before, 0 ran")), "{told}");
     assert_eq!(files(at, "runs"), before);
     let shard = printed(at, &[&dry[..], &["--shard", "1/5"]].concat());
-    assert_eq!(shard, format!("{RUNS} runs. Shard 1/5 has 5. 5 are there, 0 are missing.\n"));
+    assert_eq!(shard, format!("{RUNS} runs. Shard 1/5 has 5. 5 are finished, 0 are missing.\n"));
 }

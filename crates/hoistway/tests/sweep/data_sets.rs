@@ -65,7 +65,7 @@ fn a_damaged_sweep_is_named_and_left_alone() {
     let edited = text.replace("number_ios=1000", "number_ios=1001");
     fs::write(&path, &edited).unwrap();
     for arguments in [["sweep", "plan.toml", "-o", "runs"], ["merge", "runs", "-o", "table.csv"]] {
-        assert!(refused(at, &arguments).contains("is damaged, it is not what its name is the key of"));
+        assert!(refused(at, &arguments).contains("is damaged, its content does not match its name"));
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), edited);
 }
@@ -87,7 +87,7 @@ fn runs_of_another_version_are_named_left_alone_and_made_again() {
     let complaints = String::from_utf8(output.stderr).unwrap();
     let named = |line: &str| line.ends_with("runs of another version of hoistway; they are left alone");
     assert_eq!(complaints.lines().filter(|line| named(line)).count(), before.len(), "{complaints}");
-    assert!(String::from_utf8(output.stdout).unwrap().contains(": 0 were there, 12 were made"));
+    assert!(String::from_utf8(output.stdout).unwrap().contains(": 0 were finished before, 12 ran"));
     let after = files(at, "runs");
     assert!(before.iter().all(|(path, content)| after[path] == *content));
 }
@@ -99,7 +99,7 @@ fn a_plan_with_more_seeds_makes_only_those() {
     printed(at, &["sweep", "plan.toml", "-o", "runs"]);
     fs::write(at.join("plan.toml"), PLAN.replace("seeds = 4", "seeds = 6")).unwrap();
     let told = printed(at, &["sweep", "plan.toml", "-o", "runs"]);
-    assert!(told.starts_with("36 runs: 24 were there, 12 were made"), "{told}");
+    assert!(told.starts_with("36 runs: 24 were finished before, 12 ran"), "{told}");
     let message = refused(at, &["merge", "runs", "-o", "table.csv"]);
     let keys = message.split_once("holds 2 sweeps (expected one of ").unwrap().1;
     let keys: Vec<&str> = keys.split_once(" to be").unwrap().0.split(", ").collect();
@@ -118,5 +118,5 @@ fn another_text_in_a_file_that_a_plan_names_is_another_experiment() {
     let at = folder.path();
     printed(at, &["sweep", "plan.toml", "-o", "runs"]);
     fs::write(at.join("load.fio"), LOAD.replace("iodepth=8", "iodepth=4")).unwrap();
-    assert!(printed(at, &["sweep", "plan.toml", "-o", "runs"]).contains(" 0 were there, 24 were made"));
+    assert!(printed(at, &["sweep", "plan.toml", "-o", "runs"]).contains(" 0 were finished before, 24 ran"));
 }

@@ -65,7 +65,7 @@ fn a_run_that_fails_is_counted_and_ends_with_status_1() {
     for arguments in [["sweep", "plan.toml", "-o", "runs"], ["merge", "runs", "-o", "table.csv"]] {
         let output = hoistway(folder.path(), &arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
-        assert_eq!(output.stderr, b"hoistway: in 2 runs an error ended a process\n");
+        assert_eq!(output.stderr, b"hoistway: a process ended with an error in 2 runs\n");
     }
     let table = fs::read_to_string(folder.path().join("table.csv")).unwrap();
     assert!(table.lines().skip(1).all(|line| line.ends_with(",1")), "{table}");

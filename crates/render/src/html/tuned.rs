@@ -73,12 +73,12 @@ fn sure(tuning: &Tuning) -> Vec<String> {
     lines.push(match tuning.found.as_ref().map(|found| (&found.undecided[..], found.best.seeds)) {
         None => "There was no last round.".to_owned(),
         Some(([], _)) => {
-            "The best is told apart, beyond the noise, from every other finalist that keeps the conditions and does not do the very same."
+            "The best differs, beyond the noise, from every other finalist that meets the conditions and behaves differently."
                 .to_owned()
         }
         Some((undecided, seeds)) => {
             let names: Vec<String> = undecided.iter().map(ToString::to_string).collect();
-            format!("Not told apart from the best after {seeds} seeds: {}.", names.join("; "))
+            format!("Not different from the best beyond the noise after {seeds} seeds: {}.", names.join("; "))
         }
     });
     let tried = tuning.rounds.first().map_or(0, |first| first.settings.len());

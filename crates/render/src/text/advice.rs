@@ -16,7 +16,7 @@ pub(crate) fn advice(document: &ResultsDocument, width: usize) -> String {
             Some(setup) => format!(" ({}, Linux {})", device_name(&setup.device), setup.kernel),
             None => String::new(),
         };
-        text += &format!("\n{}", hanging(&format!("What to write for {}{place}:", advice.device), width, 0, 2));
+        text += &format!("\n{}", hanging(&format!("Commands for {}{place}:", advice.device), width, 0, 2));
         Page { text: &mut text, width, comparison: &comparison }.write(advice);
     }
     text
@@ -50,37 +50,37 @@ impl Page<'_> {
     fn write(&mut self, advice: &Advice) {
         let device = &advice.device;
         match advice.decision {
-            Decision::OneRun => self.prose("Nothing yet: one run does not say what is noise. --repeat 3 does."),
-            Decision::Alone => self.prose("Nothing: there was one scheduler, and no other to compare it with."),
+            Decision::OneRun => self.prose("Nothing yet: a single run cannot show what is noise. Use --repeat 3."),
+            Decision::Alone => self.prose("Nothing: only one scheduler ran, so there was no comparison."),
             Decision::Keep if advice.check.is_empty() => {}
             Decision::Keep if !advice.now.is_empty() => {
-                self.prose(&format!("Keep {} if that is what is set (below).", self.words(advice)));
+                self.prose(&format!("Keep {} if it is the current scheduler (check below).", self.words(advice)));
             }
             Decision::Keep => self.prose(&format!("Nothing: keep {}.", self.words(advice))),
             Decision::Change => {}
         }
-        let cautions = |first: bool| advice.cautions.iter().filter(move |caution| is_told_first(caution) == first);
+        let cautions = |first: bool| advice.cautions.iter().filter(move |caution| comes_first(caution) == first);
         cautions(true).for_each(|caution| self.prose(&in_words(caution, device)));
         if let Some(guests) = advice.guest_scheduler.as_ref().filter(|_| advice.decision == Decision::Change) {
             let write = format!("echo {guests} > /sys/block/vda/queue/scheduler");
             self.lines("In each guest, if its virtual disk is vda:", &[write]);
             self.prose("On the host:");
         }
-        self.lines("At once and until the next boot, as root:", &advice.now);
-        self.lines("Back:", &advice.back);
+        self.lines("Until the next boot, as root:", &advice.now);
+        self.lines("To undo:", &advice.back);
         if let Some(rule) = &advice.rule {
             self.lines(&format!("At every boot: {} with", rule.file), &rule.lines);
-            self.lines("which acts at once after", &rule.load);
-            self.lines("Away with it (and back as above):", &rule.remove);
+            self.lines("which takes effect without a reboot after", &rule.load);
+            self.lines("To remove the rule (and undo as above):", &rule.remove);
         }
         let check = advice.check.iter().map(|check| format!("{}    # {}", check.command, check.expected));
-        self.lines("What is set:", &check.collect::<Vec<_>>());
+        self.lines("To check:", &check.collect::<Vec<_>>());
         cautions(false).for_each(|caution| self.prose(&in_words(caution, device)));
     }
 }
 
 /// Whether it says why there is nothing to write, or for what device the lines are.
-fn is_told_first(caution: &Caution) -> bool {
+fn comes_first(caution: &Caution) -> bool {
     !matches!(
         caution,
         Caution::Module { .. } | Caution::MayBeRenumbered | Caution::Boot { .. } | Caution::HeldBefore { .. }
@@ -90,10 +90,10 @@ fn is_told_first(caution: &Caution) -> bool {
 fn in_words(caution: &Caution, device: &str) -> String {
     match caution {
         Caution::Unnamed => {
-            format!("Put the name of yours for {device} (lsblk -d lists them), or give it: --advice sda.")
+            format!("Replace {device} by the name of your device (lsblk -d lists them), or give it: --advice sda.")
         }
         Caution::Partition { partition } => {
-            format!("{partition} is a partition, and a scheduler is of a whole disk: {device}.")
+            format!("{partition} is a partition; a scheduler belongs to the whole disk: {device}.")
         }
         Caution::OnOthers { what } => {
             let (is, except) = match what {
@@ -107,8 +107,8 @@ fn in_words(caution: &Caution, device: &str) -> String {
                 Stack::Other => ("a device on other devices", ""),
             };
             format!(
-                "Writing to {device} would do nothing: it is {is}, and the schedulers of the disks below it act. lsblk -s \
-                 /dev/{} shows them; --advice with their names.{except}",
+                "Writing to {device} has no effect: it is {is}, and the schedulers of the disks below it apply. lsblk -s \
+                 /dev/{} shows them; use --advice with their names.{except}",
                 if matches!(what, Stack::DeviceMapper | Stack::Multipath) && !device.starts_with("dm-") {
                     format!("mapper/{device}")
                 } else {
@@ -116,40 +116,40 @@ fn in_words(caution: &Caution, device: &str) -> String {
                 }
             )
         }
-        Caution::InMemory => format!("Nothing can be written: {device} is in memory and has no scheduler."),
+        Caution::InMemory => format!("Nothing to change: {device} is in memory and has no scheduler."),
         Caution::InFile => format!(
-            "Nothing is worth writing to {device}: what acts is the scheduler of the disk that its file lies on (losetup \
-             /dev/{device} shows the file)."
+            "Do not write to {device}: the scheduler of the disk that holds its file applies (losetup /dev/{device} \
+             shows the file)."
         ),
         Caution::IsDefault => format!(
-            "Linux gives NVMe drives none by itself: look first what is set (below). If it is none, there is nothing to write \
-             for {device}."
+            "Linux gives NVMe drives none by default: check the current scheduler first (below). If it is none, there is \
+             nothing to change for {device}."
         ),
         Caution::OtherDefault { compared_with } => format!(
-            "Linux gives NVMe drives none by itself, and what is said above is the difference from {compared_with}: for {device} \
+            "Linux gives NVMe drives none by default, and the results above are differences from {compared_with}: for {device} \
              compare with --baseline none."
         ),
-        Caution::NotCompared { default } => format!(
-            "By itself Linux gives {device} {default}, which was not compared (default among --schedulers adds it)."
-        ),
+        Caution::NotCompared { default } => {
+            format!("By default Linux gives {device} {default}, which was not compared (add default to --schedulers).")
+        }
         Caution::NotInKernel { kernel, scheduler } => {
-            format!("Nothing can be written: Linux {kernel} does not have {scheduler}.")
+            format!("Nothing to change: Linux {kernel} does not have {scheduler}.")
         }
         Caution::SingleQueue { scheduler } => format!(
-            "Nothing can be written: {scheduler} is a scheduler of the single queue, which NVMe drives such as {device} never had."
+            "Nothing to change: {scheduler} is a scheduler of the legacy queue, which NVMe drives such as {device} never had."
         ),
         Caution::Boot { kernel, parameter, is_other_queue } => format!(
             "Linux {kernel} has this scheduler for {device} only if it was booted with {parameter}, unless it was built so{}.",
-            if *is_other_queue { "; another boot leads back" } else { "" }
+            if *is_other_queue { "; to undo, boot without it" } else { "" }
         ),
         Caution::Module { scheduler, module } => format!(
-            "{scheduler} is a module in most distributions. If the write says \"Invalid argument\", try modprobe {module}; if \
+            "{scheduler} is a module in most distributions. If the write fails with \"Invalid argument\", try modprobe {module}; if \
              that finds nothing, this kernel was built without it."
         ),
         Caution::MayBeRenumbered => format!(
             "{device} may be another disk after the next boot. To bind the rule to this one put \
              ENV{{ID_SERIAL}}==\"...\" for KERNEL==\"{device}\"; udevadm info --query=property /dev/{device} shows the value."
         ),
-        Caution::HeldBefore { file } => format!("Look first what {file} holds, to write that back."),
+        Caution::HeldBefore { file } => format!("Note the value of {file} first, to restore it later."),
     }
 }

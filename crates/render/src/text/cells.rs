@@ -1,4 +1,4 @@
-//! The comparison table as cells, for whoever draws it otherwise.
+//! The comparison table as cells, for other ways to draw it.
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::analysis::Analysis;

@@ -11,7 +11,7 @@ use crate::text::units;
 use crate::text::words::list;
 use crate::text::wrap::hanging;
 
-/// Inputs that are told one by one.
+/// Inputs that are listed one by one.
 const INPUTS_MAX: usize = 20;
 /// Characters of an input's value.
 const VALUE_MAX: usize = 60;
@@ -53,24 +53,24 @@ pub fn diff_markdown(diff: &Diff, all: bool) -> String {
 }
 
 fn inputs(diff: &Diff) -> Vec<String> {
-    let mut told: Vec<String> = diff
+    let mut lines: Vec<String> = diff
         .inputs
         .iter()
         .take(INPUTS_MAX)
         .map(|change| format!("{}: {} -> {}", change.input, shown(&change.before), shown(&change.after)))
         .collect();
     if diff.inputs.len() > INPUTS_MAX {
-        told.push(format!("... and {} more inputs", diff.inputs.len() - INPUTS_MAX));
+        lines.push(format!("... and {} more inputs", diff.inputs.len() - INPUTS_MAX));
     }
-    if told.is_empty() {
-        told.push("The inputs are the same.".to_owned());
+    if lines.is_empty() {
+        lines.push("The inputs are the same.".to_owned());
     }
     for (labels, whose) in [(&diff.only_before, "first"), (&diff.only_after, "second")] {
         if !labels.is_empty() {
-            told.push(format!("Only the {whose} has {}.", list(labels)));
+            lines.push(format!("Only the {whose} has {}.", list(labels)));
         }
     }
-    told
+    lines
 }
 
 fn shown(value: &Value) -> String {
@@ -82,12 +82,12 @@ fn shown(value: &Value) -> String {
     if text.chars().count() <= VALUE_MAX { text } else { text.chars().take(VALUE_MAX).chain("...".chars()).collect() }
 }
 
-fn is_told(change: &FigureChange) -> bool {
+fn is_listed(change: &FigureChange) -> bool {
     matches!(change.outcome, Outcome::Better | Outcome::Worse | Outcome::NoInterval)
 }
 
 fn rows(diff: &Diff, all: bool) -> Vec<Vec<String>> {
-    diff.figures.iter().filter(|change| all || is_told(change)).map(row).collect()
+    diff.figures.iter().filter(|change| all || is_listed(change)).map(row).collect()
 }
 
 fn row(change: &FigureChange) -> Vec<String> {
@@ -123,7 +123,7 @@ pub fn diff_conclusion(diff: &Diff) -> Vec<String> {
     let count = |outcome| diff.figures.iter().filter(|change| change.outcome == outcome).count();
     let total = diff.figures.len();
     if total == 0 {
-        return vec!["No figure is in both.".to_owned()];
+        return vec!["The documents have no figure in common.".to_owned()];
     }
     if count(Outcome::Same) == total {
         return vec![format!("All {total} figures are the same to the bit.")];
@@ -139,12 +139,12 @@ pub fn diff_conclusion(diff: &Diff) -> Vec<String> {
     let open = count(Outcome::NoInterval);
     if open > 0 {
         sentences.push(format!(
-            "{open} differ by as much, and nobody knows whether that is noise: of largest latencies, and of single runs (--repeat 3 \
-             tells), there is no interval."
+            "{open} differ by as much without a confidence interval, which largest latencies and single runs do not have (use \
+             --repeat 3): they may be noise."
         ));
     }
     if diff.figures.iter().any(|change| !change.paired) {
-        sentences.push("The seeds differ: the two are compared as independent samples.".to_owned());
+        sentences.push("The seeds differ, so the documents were compared as independent samples.".to_owned());
     }
     sentences
 }

@@ -10,7 +10,7 @@ use crate::text::words::list;
 /// All of them in one remark; None if there are none.
 pub(crate) fn remark(comparison: &Analysis<'_>) -> Option<String> {
     let failed: Vec<String> = comparison.jobs.iter().filter_map(|job| of_job(job, &comparison.variants)).collect();
-    (!failed.is_empty()).then(|| format!("FAILED, and their figures end there: {}.", failed.join("; ")))
+    (!failed.is_empty()).then(|| format!("FAILED, and their figures end at the error: {}.", failed.join("; ")))
 }
 
 /// What failed of a job under one variant.

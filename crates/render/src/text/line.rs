@@ -4,18 +4,18 @@ use hoistway_answer::document::Run;
 
 use crate::text::units;
 
-/// Jobs that are told at most.
+/// Most jobs that are named.
 const JOBS_MAX: usize = 3;
 
 /// The scheduler, and of each job the first thing that it did: `kyber: a read 1.25 k IOPS, p99 3.26 ms`.
 #[must_use]
 pub fn run_line(label: &str, run: &Run) -> String {
-    let told = run.jobs.iter().filter_map(|job| {
+    let all = run.jobs.iter().filter_map(|job| {
         let summary = job.directions.first()?;
         let (iops, p99) = (units::rate(summary.iops), units::latency(summary.lat_ns.p99 as f64, false));
         Some(format!("{} {} {iops} IOPS, p99 {p99}", job.name, summary.direction.name()))
     });
-    let mut jobs: Vec<String> = told.collect();
+    let mut jobs: Vec<String> = all.collect();
     let more = jobs.len().saturating_sub(JOBS_MAX);
     jobs.truncate(JOBS_MAX);
     if more > 0 {

@@ -61,7 +61,12 @@ pub fn table(document: &ResultsDocument, style: &Style) -> String {
     }
     let is_change = |verdict: &Verdict| verdict.decision == Decision::Change;
     if document.advice.is_empty() && !document.is_real && document.verdicts.iter().any(is_change) {
-        text += &hanging("--advice DEVICE, such as --advice sda, tells what to write for that.", prose_width, 0, 2);
+        text += &hanging(
+            "Use --advice DEVICE, such as --advice sda, to print the commands for this change.",
+            prose_width,
+            0,
+            2,
+        );
     }
     text + &advice(document, prose_width)
 }
@@ -117,18 +122,21 @@ pub(crate) fn remarks(document: &ResultsDocument, comparison: &Analysis<'_>, asc
         let sign = if ascii { "+-" } else { "±" };
         lines.push(format!(
             "Means of {repeats} repeats (max: the largest); {sign} is half the 95 % confidence interval. Differences are \
-             paired: same seed, same offered load. In brackets: not beyond the noise."
+             paired: same seed, same offered load. In brackets: within the noise."
         ));
     }
     let baselines = comparison.distinct_baselines();
     if baselines.len() > 1 {
         let names: Vec<String> = baselines.iter().map(|one| comparison.variants[*one].label.clone()).collect();
         let called = baseline(comparison);
-        lines.push(format!("vs {called}: each row is compared with the one of its own place: {}.", list(&names)));
+        lines.push(format!(
+            "vs {called}: each row is compared with the row of its own kernel, device and host: {}.",
+            list(&names)
+        ));
     }
     lines.extend(comparison.variants.iter().filter_map(Variant::tunables));
     if document.partial {
-        lines.push("Cut short: some runs are missing.".to_owned());
+        lines.push("Incomplete: some runs are missing.".to_owned());
     }
     lines.extend(document.notices.iter().cloned());
     lines

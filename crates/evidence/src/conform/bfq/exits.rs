@@ -1,4 +1,4 @@
-//! When processes end. The scheduler is told, but a recording is not.
+//! When processes end. The scheduler is notified, but a recording does not show it.
 //!
 //! An exit shows only when the process's queue was in service: as timestamps of that queue that nothing explains.
 //! Otherwise it changes nothing but reference counts, and comes a little after the process's last completion.

@@ -115,7 +115,7 @@ pub struct Difference {
 }
 
 /// Compares lines in order: an equal line is looked for among the next few of both sides, so that one that is missing
-/// does not spoil the rest. Answers how many are equal, and the differences.
+/// does not spoil the rest. Returns how many are equal, and the differences.
 pub(super) fn compare(recorded: &[(u64, Line)], ours: &[Line]) -> (u64, Vec<Difference>) {
     /// How far to look for the next common line.
     const AHEAD: usize = 40;

@@ -6,7 +6,7 @@ use hoistway_trace::iosched::EventKind;
 use super::Replay;
 use crate::conform::consistency::Consistent;
 
-/// Drives cfq by the events of a recording without ever correcting it, and answers the first message or decision that
+/// Drives cfq by the events of a recording without ever correcting it, and returns the first message or decision that
 /// differs from the kernel's.
 #[must_use]
 pub fn first_difference(recording: &Consistent<'_>) -> Option<String> {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use hoistway_calibrate::fit::{EVALUATIONS_MAX, FitError, FitPlan, fit, from_csv, from_fio_json};
 use hoistway_device::{Preset, PresetFile};
-use hoistway_experiment::Surroundings as _;
+use hoistway_experiment::CallerEnvironment as _;
 use hoistway_sim::Host;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -17,17 +17,17 @@ use crate::input::CommandLine;
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 
-/// Fits the parameters of a device model to what was measured of a device without a scheduler.
+/// Fit the parameters of a device model to measurements of a device without a scheduler.
 ///
-/// MEASUREMENTS is a table with the columns rw, bs, iodepth, and optionally numjobs, rwmixread and scheduler, which has to be
-/// none; and figures: iops of all processes, lat_mean_us, lat_p50_us, lat_p99_us, lat_p999_us, at least one. Or it is what
-/// `fio --output-format=json` prints, of jobs one after the other (stonewall).
+/// MEASUREMENTS is a table with the columns rw, bs, iodepth, and optionally numjobs, rwmixread and scheduler, which must be
+/// none; and at least one of the figures iops (of all processes), lat_mean_us, lat_p50_us, lat_p99_us, lat_p999_us. It may also
+/// be the output of `fio --output-format=json` for jobs that ran one after the other (stonewall).
 ///
-/// The preset of --like gives the model and every number that is not fitted. Printed are the parameters, how well the rows tell
-/// each, and how far each figure is off; the fitted preset goes to the file of -o, for `hoistway compare --device`.
+/// The preset of --like provides the model and every number that is not fitted. The output lists the parameters, how well the
+/// rows determine each, and the error of each figure; -o is the fitted preset, for `hoistway compare --device`.
 ///
-/// Exit status: 0; 1 if the fit did not converge, after the best that it saw is written and marked; 2 for bad input; 130 if
-/// interrupted, likewise.
+/// Exit status: 0 on success; 1 if the fit did not converge and 130 if interrupted, both after the best fit so far is written
+/// and marked; 2 for bad input.
 ///
 /// Examples:
 ///   hoistway calibrate fit my-disk.csv --like micron-9100-1600gb -o my-disk.toml
@@ -38,19 +38,19 @@ use hoistway_terminal::output::Output;
 pub(crate) struct Arguments {
     /// The measurements: a CSV file, or fio's JSON.
     measurements: PathBuf,
-    /// The device that is most like it: its model is taken, and its numbers where none is fitted. A name or a TOML file.
+    /// The most similar device, a preset or a TOML file: its model is used, and its numbers where none is fitted.
     #[arg(long, value_name = "PRESET")]
     like: String,
-    /// The parameters to fit, by their names in the section of the model; those that the rows can show if not given.
+    /// The parameters to fit, by their names in the section of the model. [default: those that the rows can determine]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     parameters: Vec<String>,
-    /// The host that was measured on: a name of `hoistway hosts`, or a TOML file.
+    /// The host of the measurements: a profile of `hoistway hosts`, or a TOML file.
     #[arg(long, value_name = "PROFILE", default_value = Host::DEFAULT)]
     host: String,
-    /// Writes the preset to a file, which also gives it its name.
+    /// Write the preset to this file, and name it after the file.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Runs all rows so many times at most.
+    /// Run all rows at most N times.
     #[arg(long, value_name = "N", default_value_t = 600,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(EVALUATIONS_MAX)))]
     evaluations: u32,
@@ -58,8 +58,8 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     let file = arguments.measurements.display().to_string();
-    let surroundings = CommandLine::default();
-    let read = |path: &Path| Ok(String::from_utf8(surroundings.read(path)?)?);
+    let environment = CommandLine::default();
+    let read = |path: &Path| Ok(String::from_utf8(environment.read(path)?)?);
     let text = read(&arguments.measurements)
         .with_context(|| format!("{file}: cannot be read (expected a CSV file, or fio's JSON)"))?;
     let is_json = text.trim_start().starts_with('{');
@@ -73,11 +73,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
         evaluations: arguments.evaluations,
         name: arguments.output.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
     };
-    surroundings.spare(&arguments.output)?;
+    environment.spare(&arguments.output)?;
     let output = Output::open(Some(&arguments.output))?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot watch for Ctrl-C")?;
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot install a handler for Ctrl-C")?;
     let bar = if std::io::stderr().is_terminal() {
         let style = ProgressStyle::with_template("{spinner} {pos} evaluations, at most {len}  {elapsed} so far");
         ProgressBar::new(arguments.evaluations.into())
@@ -103,7 +103,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     if !fitted.has_converged {
         let _ = writeln!(
             std::io::stderr(),
-            "hoistway: the fit did not converge in {} evaluations: the best of them was written, and says so",
+            "hoistway: the fit did not converge in {} evaluations: the best was written and marked",
             fitted.evaluations
         );
         return Ok(Ending::JobFailed);

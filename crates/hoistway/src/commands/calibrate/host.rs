@@ -14,16 +14,16 @@ use indicatif::{ProgressBar, ProgressStyle};
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 
-/// Measures this machine, and prints a host profile for `hoistway compare --host`.
+/// Measure this machine, and print a host profile for `hoistway compare --host`.
 ///
-/// What the block layer's operations cost under each scheduler's locks and beside them, what it costs if the lock comes from
-/// another CPU, how long wake-ups and switches take; and what the kernel's own schedulers cost, if there is a null device
-/// (/dev/nullb0) whose scheduler may be set. Each figure is the median of rounds; `sources` in the profile tells how it was
-/// measured and how far the rounds lie apart. The machine should have nothing else to do.
+/// Measured are the CPU time of the block layer's operations inside and outside each scheduler's locks, the cost of fetching a
+/// lock from another CPU, the time of wake-ups and context switches, and, if there is a null device (/dev/nullb0) whose
+/// scheduler may be set, the CPU time of the kernel's own schedulers. Each figure is the median of several rounds; `sources` in
+/// the profile says how it was measured and how much the rounds differ. The machine should be idle otherwise.
 ///
-/// With -o the tables are printed, and without it they stand in the profile as comments. Under a minute.
+/// With -o the tables are printed; without it they are comments in the profile. Takes less than a minute.
 ///
-/// Exit status: 0; 2 for bad input; 130 if interrupted: then what was measured is printed, and no profile.
+/// Exit status: 0 on success; 2 for bad input; 130 if interrupted, after the measurements so far are printed, without a profile.
 ///
 /// Examples:
 ///   hoistway calibrate host -o host.toml
@@ -31,13 +31,13 @@ use hoistway_terminal::output::Output;
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// Writes the profile to a file, and prints the tables.
+    /// Write the profile to a file, and print the tables.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The name of the profile.
     #[arg(long, value_name = "NAME", default_value = "measured", value_parser = name)]
     name: String,
-    /// Measures everything so many times.
+    /// Measure everything N times.
     #[arg(long, value_name = "N", default_value_t = HostPlan::default().rounds,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(ROUNDS_MAX)))]
     rounds: u32,
@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(arguments.output.as_deref())?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot watch for Ctrl-C")?;
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot install a handler for Ctrl-C")?;
     let bar = if std::io::stderr().is_terminal() {
         let style = ProgressStyle::with_template("{bar:40} round {pos} of {len}  {elapsed} so far");
         ProgressBar::new(arguments.rounds.into()).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))

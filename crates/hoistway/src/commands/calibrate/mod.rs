@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 
 use hoistway_terminal::Ending;
 
-/// Measures this machine, or fits a device model to measurements: so that comparisons are about what you have.
+/// Measure this machine, or fit a device model to measurements, to compare on your own hardware.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -6,15 +6,15 @@ use clap::Args;
 use hoistway_answer::Threshold;
 use hoistway_blk::Kernel;
 use hoistway_experiment::limits::REPEATS_MAX;
-use hoistway_experiment::{AskedKernel, scenarios};
+use hoistway_experiment::{KernelOption, scenarios};
 
 use super::format::Format;
 use crate::commands::options::{PlaceOptions, RunOptions};
 
-/// Runs a fio job file under every scheduler, in virtual time, and compares.
+/// Run a fio job file under every scheduler, in virtual time, and compare the results.
 ///
-/// Exit status: 0; 1 if an error ended a simulated process, and 3 if a --fail-if holds, after all is printed; 2 for bad input;
-/// 130 if interrupted.
+/// Exit status: 0 on success; 1 if a simulated process ended with an error and 3 if a --fail-if condition is true, both after
+/// the results are printed; 2 for bad input; 130 if interrupted.
 ///
 /// Examples:
 ///   hoistway compare
@@ -43,92 +43,90 @@ use crate::commands::options::{PlaceOptions, RunOptions};
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// A fio job file, - for standard input, or the name of a bundled load (see `hoistway scenarios`). Without it a
-    /// bundled example runs.
+    /// A fio job file, - for standard input, or the name of a bundled load (see `hoistway scenarios`).
+    /// [default: a bundled example]
     #[arg(value_name = "JOB|SCENARIO")]
     pub(super) job: Option<PathBuf>,
-    /// The device: a built-in preset (see `hoistway devices`) or a TOML file. With several devices,
-    /// NAME=PRESET for each file of the job file; one without NAME is for all others. A list without NAME (A,B) compares devices:
-    /// the load runs on each. [default: intel-s3520-1600gb; of a bundled load, its own]
+    /// The device: a built-in preset (see `hoistway devices`) or a TOML file. For several devices, give NAME=PRESET for each
+    /// file of the job file; a preset without NAME applies to all others. A list without NAME (A,B) compares devices:
+    /// the load runs on each. [default: intel-s3520-1600gb; for a bundled load, its own device]
     #[arg(long, value_name = "PRESET|FILE.toml[,...]|NAME=PRESET")]
     pub(super) device: Vec<String>,
-    /// The schedulers to compare: a list, or all, with those that the kernel has no longer. In the list, default is the one that
-    /// the kernel gives the device. [default: those that the kernel has; with guests its multi-queue ones]
+    /// The schedulers to compare: a list, or all, which includes those that the kernel no longer has. "default" is the scheduler
+    /// that the kernel gives the device. [default: those that the kernel has; with guests only multi-queue ones]
     #[arg(long, value_name = "LIST|all", value_delimiter = ',')]
     pub(super) schedulers: Vec<String>,
-    /// Puts the load into guests (docs/guests.md): each file of the job file is a virtual disk, and all of them lie on the
-    /// device, which is the host's. Every scheduler of this list in the guests is compared over each of --schedulers on the host.
+    /// Run the load in guests (docs/guests.md): each file of the job file becomes a virtual disk, and all virtual disks are stored
+    /// on the host's device. Compare each scheduler of this list in the guests over each of --schedulers on the host.
     #[arg(long, value_name = "LIST|all", value_delimiter = ',')]
     pub(super) guest_schedulers: Vec<String>,
     #[command(flatten)]
     pub(super) place: PlaceOptions,
     #[command(flatten)]
     pub(super) run: RunOptions,
-    /// Compares several values of a tunable, or of a file that --queue takes (queue.nr_requests=64,256): the scheduler runs with
-    /// each, beside its default, and if several are varied with each combination. May be given several times.
+    /// Compare several values of a tunable, or of a file that --queue accepts (queue.nr_requests=64,256). The scheduler runs with
+    /// its default and with each value; several --vary options run every combination. May be given several times.
     #[arg(long, value_name = "SCHED.TUNABLE=V1,V2,...")]
     pub(super) vary: Vec<String>,
-    /// The kernel whose block layer is simulated: any release from 4.4 on (6.18, 6.12.107), or what uname -r prints. Several, in a
-    /// list, are compared.
-    #[arg(long, value_name = "VERSION[,...]", value_delimiter = ',', default_values_t = [AskedKernel::from(Kernel::DEFAULT)])]
-    pub(super) kernel: Vec<AskedKernel>,
-    /// The host: a built-in profile (desktop, instant, server, vm) or a TOML file. It says what CPU time an I/O costs, and how long
-    /// processes and workers take to react. Several, in a list, are compared. [default: server; with guests vm]
+    /// The kernel whose block layer is simulated: any release from 4.4 on (6.18, 6.12.107), or the output of uname -r. Give
+    /// a list to compare several.
+    #[arg(long, value_name = "VERSION[,...]", value_delimiter = ',', default_values_t = [KernelOption::from(Kernel::DEFAULT)])]
+    pub(super) kernel: Vec<KernelOption>,
+    /// The host: a built-in profile (desktop, instant, server, vm) or a TOML file. It sets the CPU time of an I/O and the
+    /// reaction times of processes and workers. Give a list to compare several. [default: server; with guests vm]
     #[arg(long, value_name = "PROFILE|FILE.toml[,...]", value_delimiter = ',')]
     pub(super) host: Vec<String>,
-    /// Runs each scheduler so many times, with as many seeds, for means, 95 % confidence intervals and paired
-    /// differences: a repeat has the same seed, and so the same load, under every scheduler. [default: 3, and up to 10 as long as
-    /// that takes less than ten seconds; 1 for JSON without --report,
-    /// for --fio-logs and --trace]
+    /// Run each scheduler K times with K seeds, for means, 95 % confidence intervals and paired differences. A repeat has the
+    /// same seed, and therefore the same load, under every scheduler. [default: 3, or up to 10 if all of them take less than ten
+    /// seconds; 1 for JSON without --report, for --fio-logs and for --trace]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     pub(super) repeat: Option<u32>,
-    /// The scheduler that others are compared with, or a row of the table as it is called there, such as "bfq kernel=6.18".
-    /// [default: the one that the kernel gives the device; without it the first]
+    /// Compare the others with this scheduler, or with this row of the table, such as "bfq kernel=6.18".
+    /// [default: the scheduler that the kernel gives the device; if it does not run, the first]
     #[arg(long, value_name = "NAME")]
     pub(super) baseline: Option<String>,
-    /// What schedulers are judged by: a figure of a job, such as backends:read:p99 or wal:sync:max, or several with weights
-    /// (docs/results.md, "Names of figures"). [default: what a bundled load is about; else small random reads, then fsyncs, then
-    /// streams, then writes]
+    /// Rank schedulers by this figure of a job, such as backends:read:p99 or wal:sync:max; give several, with weights, to combine
+    /// them (docs/results.md, "Names of figures"). [default: the figure of the bundled load; otherwise the first of: small random
+    /// reads, fsyncs, streams, writes]
     #[arg(long, value_name = "JOB:OPERATION:FIGURE[*WEIGHT]")]
     pub(super) focus: Vec<String>,
-    /// What is less, in percent, is no difference that matters. [default: 2%]
+    /// Ignore differences smaller than this percentage. [default: 2%]
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub(super) smallest_effect: Option<f64>,
-    /// Ends with status 3, and says what it was, if this holds under any of the schedulers: a figure, one of > >= < <=, and a value
-    /// with its unit. May be given several times.
+    /// Exit with status 3, and print the figure, if this condition is true for any scheduler: a figure, one of > >= < <=, and a
+    /// value with its unit. May be given several times.
     #[arg(long, value_name = "FIGURE>VALUE")]
     pub(super) fail_if: Vec<Threshold>,
-    /// Says what to write where for the recommendation (the files of /sys/block, a rule for udev, and how to undo both), for this
-    /// device, or several: sda, nvme0n1. Without a name for those that the job file names.
+    /// Print the sysfs writes and the udev rule that apply the recommendation, and how to undo both, for these devices: sda,
+    /// nvme0n1. [without a name: the devices that the job file names]
     #[arg(long, value_name = "DEVICE", value_delimiter = ',', num_args = 0..=1, action = clap::ArgAction::Append,
           value_parser = parse_block_device)]
     pub(super) advice: Option<Vec<String>>,
-    /// Leaves out of documents what depends on when, how fast and by which command line they were made: the same input and
-    /// version give the same bytes.
+    /// Omit times, durations and the command line from documents, so that the same input and version give the same bytes.
     #[arg(long)]
     pub(super) stable: bool,
-    /// Also shows medians and p99.9.
+    /// Also show medians and p99.9.
     #[arg(long)]
     pub(super) wide: bool,
-    /// How the results are written.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
-    /// Also makes a page of the results with charts and a timeline of some thousand requests of each scheduler (docs/report.md). The
-    /// document of --format json then holds these requests, too.
+    /// Also write an HTML page with charts and a timeline of a few thousand requests of each scheduler (docs/report.md). The
+    /// document of --format json then includes these requests.
     #[arg(long, value_name = "FILE.html")]
     pub(super) report: Option<PathBuf>,
-    /// Also writes every event of the runs, and why each request was chosen, as JSON lines (docs/trace.md);
-    /// compressed if the name ends in .gz. About 1 KiB for each I/O: use a short --runtime. Runs go one by one.
+    /// Also write every event of the runs, and why each request was chosen, as JSON lines (docs/trace.md), compressed if the
+    /// name ends in .gz. Each I/O takes about 1 KiB: use a short --runtime. Disables parallel runs.
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<PathBuf>,
-    /// Also writes, for each scheduler, fio's log files (bw, iops, lat, clat, slat) and its json+ into a new folder. A
-    /// line for each I/O (40 bytes of memory meanwhile), or the means over log_avg_msec, if the job file sets it.
+    /// Also write fio's log files (bw, iops, lat, clat, slat) and its json+ of each scheduler to a new folder. Logs have one line
+    /// for each I/O (40 bytes of memory during the run), or means over log_avg_msec if the job file sets it.
     #[arg(long, value_name = "DIR")]
     pub(super) fio_logs: Option<PathBuf>,
 }
 
 impl Arguments {
-    /// Whether somebody is going to read it: then it says how sure it is. Programs get one run unless they ask for more.
+    /// Whether the output is for people, who also want confidence intervals. Programs get one run unless they ask for more.
     pub(super) fn is_for_people(&self) -> bool {
         let for_programs = match self.format {
             Format::Json => self.report.is_none(),
@@ -146,7 +144,7 @@ fn parse_percent(text: &str) -> Result<f64, String> {
     fraction.ok_or_else(|| "expected percent from 0 to below 100, such as 2%".to_owned())
 }
 
-/// The name of a block device. That of a load is taken for a mistake: `--advice my.fio` was meant to be two things.
+/// The name of a block device. The name of a load is refused: `--advice my.fio` was meant as an option and a job file.
 fn parse_block_device(text: &str) -> Result<String, String> {
     hoistway_answer::advice::check_name(text).map_err(|error| error.to_string())?;
     if scenarios::named(text).is_some() || Path::new(text).is_file() {

@@ -99,12 +99,12 @@ pub(crate) fn devices(wanted: &[String]) -> Result<Vec<Devices>> {
             (Some((file, name)), _) => {
                 if let Some(before) = files.insert(file.to_owned(), name.into()) {
                     bail!(
-                        "--device {device}: --device {file}={before} was given before (expected one device for each file)"
+                        "--device {device}: --device {file}={before} was already given (expected one device for each file)"
                     )
                 }
             }
             (None, Some(before)) => bail!(
-                "--device {device}: --device {before} was given before (expected NAME=PRESET, or to compare them --device {before},{device})"
+                "--device {device}: --device {before} was already given (expected NAME=PRESET, or to compare them --device {before},{device})"
             ),
             (None, None) => common = Some(device),
         }

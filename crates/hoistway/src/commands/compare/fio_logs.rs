@@ -48,12 +48,12 @@ impl FioLogs {
         hidden.push(format!(".{}.part", std::process::id()));
         let beside = place.with_file_name(hidden);
         fs::create_dir(&beside)
-            .with_context(|| format!("--fio-logs {}: cannot be made ({expected})", name.display()))?;
+            .with_context(|| format!("--fio-logs {}: cannot be created ({expected})", name.display()))?;
         Ok(Self { name, place, beside, failure: Mutex::new(None) })
     }
 
     /// Writes what a run measured. The first failure is kept for [`finish`](Self::finish).
-    /// Answers whether it is worth going on.
+    /// Returns whether to continue.
     pub(super) fn write(&self, ended: &Ended<'_>, json: &Output) -> bool {
         let mut folder = self.beside.join(folder_name(ended.label));
         if ended.repeat > 0 {
@@ -74,7 +74,7 @@ impl FioLogs {
         if let Some(failure) = failure {
             return Err(failure.context(format!("--fio-logs {name}: cannot be written")));
         }
-        fs::rename(&self.beside, &self.place).with_context(|| format!("--fio-logs {name}: cannot be made"))
+        fs::rename(&self.beside, &self.place).with_context(|| format!("--fio-logs {name}: cannot be created"))
     }
 }
 

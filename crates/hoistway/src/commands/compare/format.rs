@@ -15,26 +15,26 @@ pub(crate) enum Format {
     /// For people.
     #[default]
     Table,
-    /// Everything, for programs.
+    /// All results, for programs.
     Json,
     /// A line for each scheduler, job and direction, for spreadsheets.
     Csv,
     /// The table, for web pages and issues.
     Markdown,
-    /// fio's own document. Of a single run: one scheduler, no repeats.
+    /// fio's own JSON, for a single run: one scheduler, no repeats.
     FioJson,
-    /// The same with all latency bins (fio's json+).
+    /// fio's json+: the same with all latency bins.
     #[value(name = "fio-json+")]
     FioJsonPlus,
 }
 
 impl Format {
-    /// Refuses so many runs if it holds only one.
+    /// Refuses several runs if the format holds only one.
     pub(crate) fn check(self, runs: usize) -> Result<()> {
         if matches!(self, Self::FioJson | Self::FioJsonPlus) && runs != 1 {
             let name = if self == Self::FioJson { "fio-json" } else { "fio-json+" };
             bail!(
-                "--format {name}: fio's document is of one run, and this makes {runs} (expected one of --schedulers, \
+                "--format {name}: fio's document holds one run, but this makes {runs} runs (expected one of --schedulers, \
                  without --repeat; --fio-logs DIR writes a document for each run)"
             );
         }

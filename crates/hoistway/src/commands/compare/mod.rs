@@ -11,7 +11,7 @@ use std::time::{Instant as WallClock, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use hoistway_answer::{ResultsDocument, Threshold};
-use hoistway_experiment::{Comparison, Controls, Ended, Load, Plan, Watch};
+use hoistway_experiment::{Comparison, Controls, Ended, Load, Plan, RunObserver};
 use hoistway_measure::fio;
 
 use self::fio_logs::FioLogs;
@@ -31,18 +31,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 /// The same of a load that is at hand: options may not name another.
 pub(crate) fn run_load(arguments: &Arguments, load: Load) -> Result<Ending> {
     if let Some(job) = &arguments.job {
-        bail!("{}: the load is the command line of fio's (expected options only)", job.display());
+        bail!("{}: the load comes from the fio command line (expected options only)", job.display());
     }
     compare(arguments, Comparison { load, ..asked::comparison(arguments)? })
 }
 
 fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
-    let surroundings = CommandLine::default();
-    let plan = Plan::of(&comparison, &surroundings)?;
+    let environment = CommandLine::default();
+    let plan = Plan::of(&comparison, &environment)?;
     [&arguments.run.output, &arguments.trace, &arguments.report]
         .into_iter()
         .flatten()
-        .try_for_each(|file| surroundings.spare(file))?;
+        .try_for_each(|file| environment.spare(file))?;
     arguments.format.check(plan.run_count())?;
     arguments.advice.as_ref().map_or(Ok(()), |_| arguments.format.check_advice())?;
     different(&[("--report", &arguments.report), ("--trace", &arguments.trace)])?;
@@ -52,9 +52,9 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let logs = arguments.fio_logs.as_deref().map(FioLogs::open).transpose()?;
     let controls = Arc::new(plan.controls());
     let interrupted = Arc::clone(&controls);
-    ctrlc::set_handler(move || interrupted.cancel()).context("cannot watch for Ctrl-C")?;
+    ctrlc::set_handler(move || interrupted.cancel()).context("cannot install a handler for Ctrl-C")?;
     let lines = Arc::new(Lines::default());
-    let watching = Watching {
+    let observing = Observing {
         lines: &lines,
         begin: WallClock::now(),
         controls: &controls,
@@ -65,12 +65,12 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
         is_stable: arguments.stable,
     };
     let mut document = {
-        // How many runs fit into the time that one waits gladly, nobody knows.
-        let expected_ns = plan.expected_ns().filter(|_| watching.is_repeat_wanted || !arguments.is_for_people());
+        // The number of runs that fit into the budget is not known before.
+        let expected_ns = plan.expected_ns().filter(|_| observing.is_repeat_wanted || !arguments.is_for_people());
         let _progress = Progress::show(&controls, &lines, expected_ns);
         match trace {
-            None => plan.run(&controls, &watching)?,
-            Some(trace) => trace.run(&plan, &controls, &watching)?,
+            None => plan.run(&controls, &observing)?,
+            Some(trace) => trace.run(&plan, &controls, &observing)?,
         }
     };
     (document.arguments, document.command) = crate::command_line();
@@ -84,7 +84,7 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     if let Some(devices) = &arguments.advice {
         document.advice = hoistway_answer::advice::advice(&document, devices).context("--advice")?;
     }
-    let json_plus = watching.json_plus.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let json_plus = observing.json_plus.into_inner().unwrap_or_else(PoisonError::into_inner);
     let text = arguments.format.rendered(&document, json_plus.as_ref(), arguments.wide, &output)?;
     // Each is written even if another cannot be.
     let logs = logs.map_or(Ok(()), FioLogs::finish);
@@ -136,7 +136,7 @@ fn has_failed(document: &ResultsDocument) -> bool {
 }
 
 /// Writes the logs of runs as they end.
-struct Watching<'a> {
+struct Observing<'a> {
     lines: &'a Lines,
     begin: WallClock,
     controls: &'a Controls,
@@ -144,15 +144,15 @@ struct Watching<'a> {
     wants_json_plus: bool,
     /// fio's json+ of the last run.
     json_plus: Mutex<Option<fio::Output>>,
-    /// Whether somebody said how many repeats there are, or it must not depend on the machine.
+    /// Whether the number of repeats was given, or must not depend on the machine.
     is_repeat_wanted: bool,
     is_stable: bool,
 }
 
-/// How long one waits gladly for an answer that is more certain, s.
-const PATIENCE_SECONDS: f64 = 10.0;
+/// Repeats are added until they take this long, s.
+const AUTO_REPEAT_BUDGET_SECONDS: f64 = 10.0;
 
-impl Watch for Watching<'_> {
+impl RunObserver for Observing<'_> {
     fn seconds(&self) -> f64 {
         self.begin.elapsed().as_secs_f64()
     }
@@ -160,7 +160,7 @@ impl Watch for Watching<'_> {
     fn goes_on(&self, repeat: u32) -> bool {
         // As long as those before, on average.
         let after = self.seconds() * f64::from(repeat + 1) / f64::from(repeat);
-        self.is_repeat_wanted || repeat < asked::REPEATS_AT_LEAST || after < PATIENCE_SECONDS
+        self.is_repeat_wanted || repeat < asked::REPEATS_AT_LEAST || after < AUTO_REPEAT_BUDGET_SECONDS
     }
 
     fn ended(&self, ended: &Ended<'_>) {

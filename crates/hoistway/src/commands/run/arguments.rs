@@ -8,16 +8,16 @@ use hoistway_blk::ContentionOptions;
 use crate::commands::compare::Format;
 use crate::commands::options::RunOptions;
 
-/// Runs a fio job file for real, through the block layer and its schedulers, on a file, a disk, memory or a simulated device.
+/// Run a fio job file in real time, through the block layer and its schedulers, on a file, a disk, memory or a simulated device.
 ///
-/// Everything that is said of I/O schedulers elsewhere happens here to real data: the very same block layer stands between the
-/// processes of the job file and the target. Several schedulers run one after the other, each on the target as it is then.
+/// The same block layer as in virtual time handles real I/O between the processes of the job file and the target. Several
+/// schedulers run one after the other on the same target, which is not reset between them.
 ///
-/// The job file's filename is replaced by the target. A file that does not exist is made, and filled, as large as the job file
-/// says; it stays. What a run cannot do (I/O through the page cache, verify, ...) is refused.
+/// The target replaces the job file's filename. A target file that does not exist is created and filled to the size that the
+/// job file needs, and is kept. Options that a real run does not support (I/O through the page cache, verify, ...) are refused.
 ///
-/// Exit status: 0; 1 if an error ended a process, after all is printed; 2 for bad input; 130 if interrupted, with the results
-/// so far.
+/// Exit status: 0 on success; 1 if a process ended with an error, after the results are printed; 2 for bad input; 130 if
+/// interrupted, after the results so far are printed.
 ///
 /// Examples:
 ///   hoistway run my-load.fio --target file:/mnt/test.img
@@ -27,41 +27,41 @@ use crate::commands::options::RunOptions;
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// A fio job file, - for standard input.
+    /// A fio job file, or - for standard input.
     #[arg(value_name = "JOB")]
     pub(super) job: PathBuf,
-    /// What it runs on: a file, a block device, memory, nothing at all (null: or null:SIZE, 1T by default), or a device model in real
-    /// time (see `hoistway devices`), which takes its time but keeps no data.
+    /// The target: a file, a block device, memory, a null device (null: or null:SIZE, 1T by default), or a device model in real
+    /// time (see `hoistway devices`), which has the latencies of the device but stores no data.
     #[arg(long, value_name = "file:PATH|blk:PATH|mem:SIZE|null:|sim:PRESET")]
     pub(super) target: String,
-    /// The scheduler, or several, which run one after the other, each as often as it is named: none, mq-deadline, kyber, bfq.
+    /// The scheduler, or a list that runs one after the other, each as often as it is named: none, mq-deadline, kyber, bfq.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "none")]
     pub(super) scheduler: Vec<String>,
-    /// Commands that each hardware queue has at the target at most: a scheduler has a choice only among what is beyond.
-    /// [default: what the target takes]
+    /// Limit the commands that each hardware queue has in flight at the target; the scheduler orders only requests beyond this.
+    /// [default: as many as the target accepts]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_240))]
     pub(super) queue_depth: Option<u32>,
-    /// Threads that work, each with a hardware queue if the target has as many. [default: one for each process, at most one
-    /// for each CPU]
+    /// Worker threads, each with a hardware queue if the target has enough. [default: one for each process, at most one for each
+    /// CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) workers: Option<u16>,
-    /// What is done so that threads wait less for the lock of mq-deadline or bfq: all, none, or some of single-dispatcher,
-    /// try-merge, batch-dispatch, and insertion-buckets or pending-lists. Linux does none of it.
+    /// Reduce lock contention in mq-deadline and bfq: all, none, or some of single-dispatcher, try-merge, batch-dispatch, and
+    /// either insertion-buckets or pending-lists. No Linux release has these.
     #[arg(long, value_name = "LIST", default_value = "single-dispatcher,try-merge,batch-dispatch")]
     pub(super) techniques: ContentionOptions,
-    /// Memory for the data of requests to files and disks that the rings of all workers know beforehand, so that a request
-    /// need not look it up; 0 is none. It is locked: see `ulimit -l`.
+    /// Register this much memory with the io_uring of every worker for the data of requests to files and disks, which saves a
+    /// look-up per request; 0 registers none. The memory is locked: see `ulimit -l`.
     #[arg(long, value_name = "SIZE", default_value = "4M", value_parser = hoistway_engine::parse_fixed_buffers)]
     pub(super) fixed_buffers: usize,
     #[command(flatten)]
     pub(super) run: RunOptions,
-    /// Writes to a block device, or to a file that was not made by a run.
+    /// Allow writes to a block device, or to a file that no earlier run created.
     #[arg(long)]
     pub(super) force: bool,
-    /// How the results are written.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
-    /// Also shows medians and p99.9.
+    /// Also show medians and p99.9.
     #[arg(long)]
     pub(super) wide: bool,
 }

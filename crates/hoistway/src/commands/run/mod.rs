@@ -11,7 +11,7 @@ use std::time::Instant as WallClock;
 
 use anyhow::{Context as _, Result, bail};
 use hoistway_engine::{Config, Engine};
-use hoistway_experiment::Surroundings as _;
+use hoistway_experiment::CallerEnvironment as _;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_measure::ProcessResult;
 use hoistway_run::{Board, Settings};
@@ -36,10 +36,10 @@ struct RunOf {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
-    let surroundings = CommandLine::default();
-    let target = Target::parse(&arguments.target, &surroundings)?;
-    let (text, file) = job_file(arguments, &surroundings)?;
-    arguments.run.output.iter().try_for_each(|file| surroundings.spare(file))?;
+    let environment = CommandLine::default();
+    let target = Target::parse(&arguments.target, &environment)?;
+    let (text, file) = job_file(arguments, &environment)?;
+    arguments.run.output.iter().try_for_each(|file| environment.spare(file))?;
     arguments.format.check(arguments.scheduler.len())?;
     hoistway_run::check(&file.load)?;
     let settings = settings_of(arguments)?;
@@ -48,14 +48,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let boards: Vec<Arc<Board>> = arguments.scheduler.iter().map(|_| Arc::new(Board::new(&file.load))).collect();
     let interrupted = boards.clone();
     ctrlc::set_handler(move || interrupted.iter().for_each(|board| board.cancel()))
-        .context("cannot watch for Ctrl-C")?;
+        .context("cannot install a handler for Ctrl-C")?;
     let is_interrupted = || boards.iter().any(|board| board.is_cancelled());
     if !target.prepare(&file.load, arguments.force, &is_interrupted)? {
-        let _ = writeln!(
-            std::io::stderr(),
-            "hoistway: {}: interrupted before it was filled, and not kept",
-            arguments.target
-        );
+        let _ = writeln!(std::io::stderr(), "hoistway: {}: interrupted while it was filled; removed", arguments.target);
         return Ok(Ending::Interrupted);
     }
     let begin = WallClock::now();
@@ -83,17 +79,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 }
 
 /// The job file, and what it says.
-fn job_file(arguments: &Arguments, surroundings: &CommandLine) -> Result<(String, JobFile)> {
+fn job_file(arguments: &Arguments, environment: &CommandLine) -> Result<(String, JobFile)> {
     let name = arguments.job.display().to_string();
     let read = |path: &std::path::Path| {
-        let text = String::from_utf8(surroundings.read(path)?);
+        let text = String::from_utf8(environment.read(path)?);
         text.map_err(|_| std::io::Error::other("not text (expected options of a fio job file)"))
     };
     let text = read(&arguments.job).with_context(|| format!("{name}: cannot be read (expected a fio job file)"))?;
     let environment = Environment {
-        variable: &|name| surroundings.variable(name),
+        variable: &|name| environment.variable(name),
         include: &read,
-        log: &|path| surroundings.log(path),
+        log: &|path| environment.log(path),
         cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
         page_bytes: 4096,
         memory_mib: 4096,

@@ -27,7 +27,7 @@ pub(crate) enum Target {
 
 impl Target {
     /// Reads `--target`.
-    pub(crate) fn parse(text: &str, surroundings: &CommandLine) -> Result<Target> {
+    pub(crate) fn parse(text: &str, environment: &CommandLine) -> Result<Target> {
         use hoistway_engine::Target as Written;
         Ok(match Written::parse(text).map_err(|why| anyhow!("--target {text}: {why}"))? {
             Written::File(path) => Target::File(path),
@@ -35,7 +35,7 @@ impl Target {
             Written::Memory(bytes) => Target::Memory(bytes),
             Written::Null(bytes) => Target::Null(bytes),
             Written::Simulated(name) => {
-                let preset = hoistway_experiment::preset(&name.as_str().into(), surroundings);
+                let preset = hoistway_experiment::preset(&name.as_str().into(), environment);
                 Target::Simulated(Box::new(preset.with_context(|| format!("--target {text}"))?))
             }
         })
@@ -61,7 +61,7 @@ impl Target {
         }
     }
 
-    /// Whether the load may be run on it; a file that is missing is made. Answers whether it is ready: what somebody interrupts is not.
+    /// Checks that the load may run on it, and creates a missing file. Returns whether it is ready, which it is not after Ctrl-C.
     pub(super) fn prepare(&self, load: &Load, force: bool, is_interrupted: &dyn Fn() -> bool) -> Result<bool> {
         let writes = load.processes.iter().any(|process| process.plan.modifies());
         match self {
@@ -75,7 +75,7 @@ impl Target {
                 if writes && !force && !is_ours(path) {
                     let path = path.display();
                     bail!(
-                        "--target file:{path}: the load would overwrite a file that no run has made (expected --force, or a file that does not exist)"
+                        "--target file:{path}: the load would overwrite a file that no run created (expected --force, or a file that does not exist)"
                     );
                 }
                 Ok(true)
@@ -95,7 +95,7 @@ impl Target {
         }
     }
 
-    /// Opens it for so many workers, with so many bytes of fixed buffers, and answers what is to be said of it.
+    /// Opens it for this many workers and bytes of fixed buffers. Returns notices about it.
     pub(super) fn open(
         &self,
         load: &Load,
@@ -135,10 +135,10 @@ fn make(path: &Path, load: &Load, is_interrupted: &dyn Fn() -> bool) -> Result<b
     }
     if bytes > hoistway_engine::Target::BYTES_MAX {
         bail!(
-            "--target file:{name}: does not exist, and the load does not say how large it is to be (expected size= in every job, or a file)"
+            "--target file:{name}: does not exist, and the load does not set its size (expected size= in every job, or a file)"
         );
     }
-    let failed = |error: std::io::Error| anyhow!("--target file:{name}: cannot be made: {error}");
+    let failed = |error: std::io::Error| anyhow!("--target file:{name}: cannot be created: {error}");
     let mut file = File::create_new(path).map_err(failed)?;
     let filled = fill(&mut file, bytes, is_interrupted).map_err(failed);
     if !matches!(filled, Ok(true)) {

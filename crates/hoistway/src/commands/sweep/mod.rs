@@ -18,10 +18,10 @@ use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 use hoistway_terminal::printable;
 
-/// Carries out every run of a plan, a product of loads, devices, kernels, hosts, schedulers, settings and seeds, or a shard of it.
+/// Run a plan, the product of loads, devices, kernels, hosts, schedulers, settings and seeds, or one shard of it.
 ///
-/// Finished runs are never made again: after a kill, or with more seeds in the plan, the same command goes on. Shards may run
-/// anywhere if they share the folder; `hoistway merge` makes one table of it. docs/sweeps.md tells what a plan may hold.
+/// Finished runs are not repeated: after a kill, or with more seeds in the plan, the same command continues. Shards may run on
+/// any machine that shares the folder; `hoistway merge` makes one table of it. docs/sweeps.md describes plans.
 ///
 /// Examples:
 ///   hoistway sweep plan.toml --dry-run
@@ -31,19 +31,19 @@ use hoistway_terminal::printable;
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// The plan, in TOML. Files that it names are looked for beside it.
+    /// The plan, in TOML. Paths in it are relative to its folder.
     #[arg(value_name = "PLAN.toml")]
     plan: PathBuf,
-    /// Only the Kth of N parts, as alike as can be. Every run is in exactly one.
+    /// Run only the Kth of N shards of equal size. Every run is in exactly one.
     #[arg(long, value_name = "K/N", default_value_t = Shard::WHOLE, hide_default_value = true)]
     shard: Shard,
-    /// The folder for the runs; it is made if it is not there.
+    /// The folder for the runs; created if it does not exist.
     #[arg(short, long, value_name = "DIR", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
-    /// How many runs there may be.
+    /// Refuse plans with more runs than this.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     limit: u64,
-    /// Checks the plan and says how many runs there are and how many of them are missing; runs nothing.
+    /// Check the plan and print the number of runs and of missing runs; run nothing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -53,24 +53,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(None)?;
     let shard = arguments.shard;
     if arguments.dry_run {
-        // A folder that is not there yet has none.
+        // A folder that does not exist yet has no runs.
         let there = arguments.output.as_deref().filter(|folder| folder.exists());
         let index = there.map(|folder| Index::of(&Folder::open(folder)?)).transpose()?.unwrap_or_default();
         let (all, missing) = (shard.points(sweep.points()).count(), missing(&sweep, shard, &index)?.len());
         let of = if shard == Shard::WHOLE { String::new() } else { format!(" Shard {shard} has {all}.") };
-        tell(&notices);
-        output.write(format!("{} runs.{of} {} are there, {missing} are missing.\n", sweep.points(), all - missing))?;
+        print_notices(&notices);
+        output.write(format!(
+            "{} runs.{of} {} are finished, {missing} are missing.\n",
+            sweep.points(),
+            all - missing
+        ))?;
         return Ok(Ending::Done);
     }
     let folder = Folder::create(arguments.output.as_deref().context("-o: expected a folder")?)?;
     folder.add_sweep(&sweep)?;
     let index = Index::of(&folder)?;
-    tell(&notices);
+    print_notices(&notices);
     make(&sweep, &folder, shard, index, output)
 }
 
-/// Remarks on what is planned, which nobody needs beside an error.
-fn tell(notices: &[String]) {
+/// Prints notices about the plan; not called if there is an error, which matters more.
+fn print_notices(notices: &[String]) {
     notices.iter().for_each(|notice| complain(&printable::text(notice)));
 }
 
@@ -78,35 +82,35 @@ fn tell(notices: &[String]) {
 fn make(sweep: &Sweep, folder: &Folder, shard: Shard, index: Index, output: Output) -> Result<Ending> {
     let begin = Instant::now();
     for file in index.other_versions() {
-        complain(&format!("{}: runs of another version of hoistway; they are left alone", file.display()));
+        complain(&format!("{}: runs of another version of hoistway; ignored", file.display()));
     }
     let missing = missing(sweep, shard, &index)?;
     drop(index);
     let (all, wanted) = (shard.points(sweep.points()).count(), missing.len());
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
-    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot watch for Ctrl-C")?;
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot install a handler for Ctrl-C")?;
     let work = Work::new(sweep, folder, shard, missing);
     progress::beside(&work, wanted as u64, &interrupted, || work.carry_out())?;
     let (done, seconds) = (work.done(), begin.elapsed().as_secs_f64());
     let of = if shard == Shard::WHOLE { String::new() } else { format!(" of shard {shard}") };
-    let mut text = format!("{all} runs{of}: {} were there, {done} were made in {seconds:.1} s", all - wanted);
+    let mut text = format!("{all} runs{of}: {} were finished before, {done} ran in {seconds:.1} s", all - wanted);
     text += &match wanted as u64 - done {
         0 => format!(". `hoistway merge {} -o FILE` makes a table of all.\n", folder.path().display()),
-        left => format!(", {left} are missing. The same command goes on.\n"),
+        left => format!(", {left} are missing. Run the same command again to continue.\n"),
     };
     output.write(printable::text(&text))?;
     if interrupted.load(Ordering::Relaxed) && done < wanted as u64 {
         return Ok(Ending::Interrupted);
     }
     if work.failed() > 0 {
-        complain(&format!("hoistway: in {} runs an error ended a process", work.failed()));
+        complain(&format!("hoistway: a process ended with an error in {} runs", work.failed()));
         return Ok(Ending::JobFailed);
     }
     Ok(Ending::Done)
 }
 
-/// Not `eprintln!`: that panics if nobody reads standard error any more.
+/// Not `eprintln!`, which panics if standard error is closed.
 pub(super) fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

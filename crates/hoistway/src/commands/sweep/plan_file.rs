@@ -4,22 +4,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use hoistway_experiment::Surroundings;
+use hoistway_experiment::CallerEnvironment;
 use hoistway_experiment::sweep::{Space, Sweep, SweepError};
 
 use crate::input::CommandLine;
 
-/// Reads and checks a plan. Answers also with what must be said of it.
+/// Reads and checks a plan. Returns notices about it, too.
 pub(super) fn read(path: &Path, limit: u64) -> Result<(Sweep, Vec<String>)> {
     let name = path.display();
-    let surroundings = CommandLine::default();
-    let bytes = surroundings.read(path).with_context(|| format!("{name}: cannot be read (expected a plan in TOML)"))?;
+    let environment = CommandLine::default();
+    let bytes = environment.read(path).with_context(|| format!("{name}: cannot be read (expected a plan in TOML)"))?;
     let text = String::from_utf8(bytes).map_err(|_| anyhow!("{name}: not text (expected a plan in TOML)"))?;
     let space: Space = toml::from_str(&text).map_err(|error| {
         let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
         anyhow!("{name}:{line}: {}", error.message().replace('\n', " "))
     })?;
-    let beside = Beside { surroundings, folder: path.parent().unwrap_or(Path::new("")).to_owned() };
+    let beside = Beside { environment, folder: path.parent().unwrap_or(Path::new("")).to_owned() };
     Sweep::of(space, &beside, limit).map_err(|error| match error {
         SweepError::TooMany { runs, limit } if runs < u64::MAX => {
             anyhow!(
@@ -30,18 +30,18 @@ pub(super) fn read(path: &Path, limit: u64) -> Result<(Sweep, Vec<String>)> {
     })
 }
 
-/// The surroundings of a plan: files are looked for in its folder.
+/// The environment of a plan: files are looked for in its folder.
 struct Beside {
-    surroundings: CommandLine,
+    environment: CommandLine,
     folder: PathBuf,
 }
 
-impl Surroundings for Beside {
+impl CallerEnvironment for Beside {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.surroundings.read(&self.folder.join(path))
+        self.environment.read(&self.folder.join(path))
     }
 
     fn variable(&self, name: &str) -> Option<String> {
-        self.surroundings.variable(name)
+        self.environment.variable(name)
     }
 }

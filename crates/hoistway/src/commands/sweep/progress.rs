@@ -1,4 +1,4 @@
-//! What is done beside the runs: progress on a terminal, and a look for Ctrl-C.
+//! Progress on a terminal during the runs, and cancellation by Ctrl-C.
 
 use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,14 +8,14 @@ use std::time::Duration;
 use hoistway_experiment::store::Work;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Between two looks.
+/// Between two updates.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Carries out `runs`, which are those of `work`, and cancels them when somebody interrupts.
+/// Executes `runs` of `work`, and cancels them on Ctrl-C.
 pub(super) fn beside<T>(work: &Work<'_>, wanted: u64, interrupted: &AtomicBool, runs: impl FnOnce() -> T) -> T {
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
-        let watching = scope.spawn(|| {
+        let monitor = scope.spawn(|| {
             let bar = if std::io::stderr().is_terminal() { bar(wanted) } else { ProgressBar::hidden() };
             while !ended.load(Ordering::Relaxed) {
                 if interrupted.load(Ordering::Relaxed) {
@@ -28,7 +28,7 @@ pub(super) fn beside<T>(work: &Work<'_>, wanted: u64, interrupted: &AtomicBool, 
         });
         let outcome = runs();
         ended.store(true, Ordering::Relaxed);
-        watching.thread().unpark();
+        monitor.thread().unpark();
         outcome
     })
 }

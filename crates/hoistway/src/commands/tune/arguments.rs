@@ -6,17 +6,18 @@ use clap::Args;
 use hoistway_answer::Objective;
 use hoistway_answer::tuning::Budget;
 use hoistway_blk::Kernel;
-use hoistway_experiment::AskedKernel;
+use hoistway_experiment::KernelOption;
 
 use crate::commands::options::{PlaceOptions, RunOptions, parse_time};
 use hoistway_terminal::output::Format;
 
-/// Searches schedulers and their tunables for the setting that is best for a load.
+/// Search schedulers and their tunables for the best setting for a load.
 ///
-/// Settings run shortly at first; the better ones run longer and with more seeds (docs/tune.md). All settings of a round have the
-/// same seeds, so they are compared under the same load.
+/// All settings start with short runs; the better ones run again, longer and with more seeds (docs/tune.md). All settings of a
+/// round have the same seeds, so they are compared under the same load.
 ///
-/// Exit status: 0; 2 for bad input; 3 if no setting keeps the conditions, after what came closest is printed; 130 if interrupted.
+/// Exit status: 0 on success; 2 for bad input; 3 if no setting meets the conditions, after the closest is printed; 130 if
+/// interrupted.
 ///
 /// Examples:
 ///   hoistway tune my-load.fio --objective "min backends:read:p99"
@@ -33,48 +34,49 @@ pub(crate) struct Arguments {
     /// A fio job file, - for standard input, or the name of a bundled load (see `hoistway scenarios`).
     #[arg(value_name = "JOB|SCENARIO")]
     pub(super) job: PathBuf,
-    /// What is wanted: min or max of a figure (docs/results.md, "Names of figures"), and what must hold meanwhile: a figure, one of
-    /// >= <= > <, and a value or so many times what a scheduler has with default settings.
+    /// Minimise or maximise a figure (docs/results.md, "Names of figures"), subject to conditions: a figure, one of >= <= > <, and
+    /// a value, or a multiple of the figure of a scheduler with default settings (0.9*none).
     #[arg(long, value_name = "min|max FIGURE [subject to FIGURE >= LIMIT and ...]")]
     pub(super) objective: Objective,
-    /// The schedulers that are searched: a list, or all. [default: those that the kernel has]
+    /// The schedulers to search: a list, or all. [default: those that the kernel has]
     #[arg(long, value_name = "LIST|all", value_delimiter = ',')]
     pub(super) over: Vec<String>,
-    /// Searches this tunable of its scheduler, and no others of that scheduler that are not named; or a file that --queue takes
-    /// (queue.nr_requests), under all schedulers. With values, those are tried beside the default. May be given several times.
-    /// [default: all tunables of the schedulers, on a ladder around their defaults]
+    /// Search only this tunable of its scheduler, or a file that --queue accepts (queue.nr_requests) under all schedulers. With
+    /// values, try only these and the default. May be given several times. [default: all tunables of the schedulers, in steps
+    /// around their defaults]
     #[arg(long, value_name = "SCHED.TUNABLE[=V1,V2,...]")]
     pub(super) knob: Vec<String>,
-    /// What may be spent: a number of runs, or a virtual time with its unit (30m). [default: 200 runs]
+    /// Stop after this number of runs, or after this much virtual time, with its unit (30m). [default: 200 runs]
     #[arg(long, value_name = "RUNS|TIME", value_parser = parse_budget)]
     pub(super) budget: Option<Budget>,
-    /// Keeps the runs in a file: what is interrupted, or is to be searched with a larger budget, goes on there.
+    /// Keep finished runs in a file. The same command resumes an interrupted search, or extends it with a larger budget.
     #[arg(long, value_name = "FILE")]
     pub(super) state: Option<PathBuf>,
-    /// The device: a built-in preset (see `hoistway devices`) or a TOML file. With several devices, NAME=PRESET for each file of the
-    /// job file. [default: intel-s3520-1600gb; of a bundled load, its own]
+    /// The device: a built-in preset (see `hoistway devices`) or a TOML file. For several devices, give NAME=PRESET for each file of the
+    /// job file. [default: intel-s3520-1600gb; for a bundled load, its own device]
     #[arg(long, value_name = "PRESET|FILE.toml|NAME=PRESET")]
     pub(super) device: Vec<String>,
-    /// The kernel whose block layer is simulated: any release from 4.4 on, or what uname -r prints.
+    /// The kernel whose block layer is simulated: any release from 4.4 on, or the output of uname -r.
     #[arg(long, value_name = "VERSION", default_value_t = Kernel::DEFAULT.into())]
-    pub(super) kernel: AskedKernel,
+    pub(super) kernel: KernelOption,
     /// The host: a built-in profile (see `hoistway hosts`) or a TOML file. [default: server]
     #[arg(long, value_name = "PROFILE|FILE.toml")]
     pub(super) host: Option<String>,
-    /// Puts the load into guests (docs/guests.md), all of them with this scheduler: the search is among settings of the host.
+    /// Run the load in guests (docs/guests.md), all with this scheduler, and search the settings of the host.
     #[arg(long, value_name = "NAME")]
     pub(super) guest_scheduler: Option<String>,
     #[command(flatten)]
     pub(super) place: PlaceOptions,
     #[command(flatten)]
     pub(super) run: RunOptions,
-    /// Leaves the command line out of the document: the same input and version give the same bytes.
+    /// Omit the command line from the document, so that the same input and version give the same bytes.
     #[arg(long)]
     pub(super) stable: bool,
-    /// How the result is written.
+    /// The output format.
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
-    /// Also makes a page of the result: the front, the finalists, what mattered, how sure it is, what it costs (docs/report.md).
+    /// Also write an HTML page: the Pareto front, the finalists, the effects of tunables, the uncertainty and the cost
+    /// (docs/report.md).
     #[arg(long, value_name = "FILE.html")]
     pub(super) report: Option<PathBuf>,
 }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
 use hoistway_answer::tuning::{Budget, TuneRun, Tuning};
-use hoistway_experiment::tune::{BUDGET_RUNS, Cancel, Observe, Search, State, TuneError, tune};
-use hoistway_experiment::{Comparison, Devices, Field, Surroundings, Vary};
+use hoistway_experiment::tune::{BUDGET_RUNS, Cancel, Search, SearchObserver, State, TuneError, tune};
+use hoistway_experiment::{CallerEnvironment, Comparison, Devices, Field, Vary};
 use hoistway_fio::LogSource;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -26,11 +26,11 @@ use hoistway_terminal::printable;
 pub(crate) use self::arguments::Arguments;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
-    let surroundings = Surrounded::default();
+    let environment = Surrounded::default();
     let search = search(arguments)?;
-    let fresh = State::of(&search, &surroundings)?;
+    let fresh = State::of(&search, &environment)?;
     let files = [&arguments.run.output, &arguments.state, &arguments.report];
-    files.into_iter().flatten().try_for_each(|file| surroundings.0.spare(file))?;
+    files.into_iter().flatten().try_for_each(|file| environment.0.spare(file))?;
     let files = [("--state", &arguments.state), ("--report", &arguments.report)];
     different(&files)?;
     let output = Output::open(arguments.run.output.as_deref())?;
@@ -49,14 +49,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         interrupted.store(true, Ordering::SeqCst);
         running.get().inspect(|runs| runs.cancel());
     };
-    ctrlc::set_handler(interrupt).context("cannot watch for Ctrl-C")?;
+    ctrlc::set_handler(interrupt).context("cannot install a handler for Ctrl-C")?;
     let observer = Observer {
         is_ended: &is_ended,
         under_way: &under_way,
         kept: Mutex::new(Kept { file: state, failure: None, runs: 0 }),
         bar: bar(),
     };
-    let found = tune(&search, &surroundings, known, &observer);
+    let found = tune(&search, &environment, known, &observer);
     if let Some(bar) = &observer.bar {
         bar.finish_and_clear();
     }
@@ -68,13 +68,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         Ok(document) => document,
         Err(TuneError::Cannot(error)) => return Err(error.into()),
         Err(TuneError::Ended) => {
-            let told = match &arguments.state {
+            let how = match &arguments.state {
                 Some(file) => {
-                    format!("its {} runs are in {}: the same command goes on from there", kept.runs, file.display())
+                    format!("its {} runs are saved in {}; run the same command to resume", kept.runs, file.display())
                 }
-                None => "with --state FILE the same command could go on".to_owned(),
+                None => "use --state FILE to make a search resumable".to_owned(),
             };
-            let _ = writeln!(io::stderr(), "hoistway: the search was interrupted; {told}");
+            let _ = writeln!(io::stderr(), "hoistway: the search was interrupted; {how}");
             return Ok(Ending::Interrupted);
         }
     };
@@ -101,9 +101,7 @@ fn search(arguments: &Arguments) -> Result<Search> {
     let devices = asked::devices(&arguments.device)?;
     if let [_, another, ..] = &devices[..] {
         let name = another.common.as_ref().map(ToString::to_string).unwrap_or_default();
-        bail!(
-            "--device {name}: a search is on one device (expected one, or NAME=PRESET for each file of the job file)"
-        );
+        bail!("--device {name}: a search uses one device (expected one, or NAME=PRESET for each file of the job file)");
     }
     let comparison = Comparison {
         load: asked::load(Some(&arguments.job)),
@@ -158,7 +156,7 @@ struct Kept {
     runs: usize,
 }
 
-impl Observe for Observer<'_> {
+impl SearchObserver for Observer<'_> {
     fn begins(&self, cancel: Cancel) {
         let _ = self.under_way.set(cancel);
     }
@@ -186,7 +184,7 @@ impl Observe for Observer<'_> {
 #[derive(Default)]
 struct Surrounded(CommandLine);
 
-impl Surroundings for Surrounded {
+impl CallerEnvironment for Surrounded {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.0.read(path)
     }

@@ -1,4 +1,4 @@
-//! The tables of a search as cells, for whoever draws them otherwise.
+//! The tables of a search as cells, for other ways to draw them.
 
 use hoistway_answer::FigureName;
 use hoistway_answer::tuning::{Budget, Effect, Round, Standing, Tuning};
@@ -8,9 +8,9 @@ use crate::text::conclusion::figure_in_words;
 use crate::text::units;
 use crate::text::words::device_name;
 
-/// Knobs that explain less are not told.
+/// Knobs that explain less are left out.
 const SHARE_MIN: f64 = 0.01;
-/// Knobs that are told at most.
+/// Most knobs that are listed.
 const EFFECTS_MAX: usize = 12;
 
 /// A table.
@@ -48,22 +48,22 @@ pub fn tuning_cells(tuning: &Tuning) -> TuningCells {
     });
     let first = tuning.rounds.first().filter(|_| tuning.front.len() > 1);
     let front = first.map(|first| {
-        let title = format!("nobody beats these in everything: of {}", tuning_round(first));
+        let title = format!("settings that no other beats in every figure, of {}", tuning_round(first));
         table(tuning, title, &tuning.front, false)
     });
-    let told: Vec<&Effect> =
+    let listed: Vec<&Effect> =
         tuning.effects.iter().filter(|effect| effect.share >= SHARE_MIN).take(EFFECTS_MAX).collect();
-    let effects = (!told.is_empty()).then(|| effects(tuning, &told));
+    let effects = (!listed.is_empty()).then(|| effects(tuning, &listed));
     TuningCells {
         set_up: set_up(tuning),
         finalists,
         front,
         effects,
-        shares: told.iter().map(|effect| effect.share).collect(),
+        shares: listed.iter().map(|effect| effect.share).collect(),
     }
 }
 
-fn effects(tuning: &Tuning, told: &[&Effect]) -> TuningTable {
+fn effects(tuning: &Tuning, listed: &[&Effect]) -> TuningTable {
     let row = |effect: &&Effect| {
         let of = effect.scheduler.as_ref().map(|name| format!("{name}.")).unwrap_or_default();
         vec![
@@ -81,7 +81,7 @@ fn effects(tuning: &Tuning, told: &[&Effect]) -> TuningTable {
             figure_in_words(&tuning.objective.figure)
         ),
         headers: ["knob", "of the variance", "best", "worst", "between them", "settings"].map(str::to_owned).to_vec(),
-        rows: told.iter().map(row).collect(),
+        rows: listed.iter().map(row).collect(),
     }
 }
 

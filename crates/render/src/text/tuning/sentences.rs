@@ -10,9 +10,9 @@ use crate::text::words::{device_name, list};
 
 /// What is less is no gain.
 const SMALLEST_EFFECT: f64 = 0.02;
-/// Settings that are told one by one.
+/// Settings that are named one by one.
 const NAMES_MAX: usize = 4;
-/// Losses that are told one by one.
+/// Losses that are named one by one.
 const LOSSES_MAX: usize = 6;
 
 /// What a search means, a sentence each; none if it found nothing yet.
@@ -30,7 +30,7 @@ pub fn tuning_conclusion(tuning: &Tuning) -> Vec<String> {
             Some(low) if low >= 1.0 => "beyond the noise",
             _ => "on average, but not beyond the noise",
         };
-        sentences.push(format!("It keeps \"{condition}\" {sure}, by a factor of {}.", units::times(margin.factor)));
+        sentences.push(format!("It meets \"{condition}\" {sure}, by a factor of {}.", units::times(margin.factor)));
     }
     let open: Vec<String> = found.undecided.iter().take(NAMES_MAX).map(in_words).collect();
     if !open.is_empty() {
@@ -38,7 +38,7 @@ pub fn tuning_conclusion(tuning: &Tuning) -> Vec<String> {
         let more = if more > 0 { format!("{more} more") } else { String::new() };
         let names: Vec<String> = open.into_iter().chain(Some(more).filter(|more| !more.is_empty())).collect();
         let seeds = found.best.seeds;
-        sentences.push(format!("After {seeds} seeds it cannot be told apart from {}.", list(&names)));
+        sentences.push(format!("After {seeds} seeds it does not differ beyond the noise from {}.", list(&names)));
     }
     if is_another_advised(found) {
         sentences.extend(costs(found));
@@ -46,7 +46,7 @@ pub fn tuning_conclusion(tuning: &Tuning) -> Vec<String> {
     let tried = tuning.rounds.first().map_or(0, |first| first.settings.len()) as u64;
     if tried < tuning.settings_possible {
         sentences.push(format!(
-            "{tried} of {} settings were tried: another may be better (--budget tries more, --knob narrows what is searched).",
+            "{tried} of {} settings were tried; an untried one may be better (a larger --budget tries more, --knob narrows the search).",
             tuning.settings_possible
         ));
     }
@@ -71,7 +71,7 @@ fn first(tuning: &Tuning, found: &Found) -> String {
         });
         let missed: Vec<String> = missed.collect();
         return format!(
-            "For this load on {device}, no setting that was tried keeps the conditions. The closest is {best}, which misses {}.",
+            "For this load on {device}, no setting that was tried meets the conditions. The closest is {best}, which misses {}.",
             list(&missed)
         );
     }
@@ -85,7 +85,7 @@ fn first(tuning: &Tuning, found: &Found) -> String {
     if !found.reference.holds {
         let than = found.gain.map(|gain| format!(", {}", change(gain, figure.figure))).unwrap_or_default();
         return format!(
-            "For this load on {device}: {best}: {noun} {now}{than} from {reference}, which does not keep the conditions."
+            "For this load on {device}: {best}: {noun} {now}{than} from {reference}, which does not meet the conditions."
         );
     }
     match found.gain.filter(is_worth_it) {
@@ -129,22 +129,22 @@ fn costs(found: &Found) -> Option<String> {
     if losses.is_empty() {
         return Some("Nothing else gets worse by 2 % or more beyond the noise.".to_owned());
     }
-    let mut told: Vec<String> = losses.iter().take(LOSSES_MAX).map(shift_in_words).collect();
+    let mut named: Vec<String> = losses.iter().take(LOSSES_MAX).map(shift_in_words).collect();
     if losses.len() > LOSSES_MAX {
-        told.push(format!("{} more", losses.len() - LOSSES_MAX));
+        named.push(format!("{} more", losses.len() - LOSSES_MAX));
     }
-    let told = told.join("; ");
+    let named = named.join("; ");
     Some(if is_outweighed(found) {
         format!(
-            "It loses more than it gains, worst first: {told}. A condition (subject to) keeps what must not be lost."
+            "It loses more than it gains, worst first: {named}. Add a condition (subject to) for what must not get worse."
         )
     } else {
         let gain = found.gain.filter(is_worth_it);
         let doubt = gain.and_then(|gain| may_lose_more(losses, gain.factor));
         let doubt = doubt.map_or_else(String::new, |what| {
-            format!(" It may lose more in the {what} than it gains: the runs do not say.")
+            format!(" It may lose more in the {what} than it gains; more runs are needed to tell.")
         });
-        format!("It costs, worst first: {told}.{doubt}")
+        format!("It costs, worst first: {named}.{doubt}")
     })
 }
 

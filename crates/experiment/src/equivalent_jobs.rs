@@ -1,44 +1,44 @@
-//! Jobs that do the same: results judge them as a group.
+//! Equivalent jobs, which verdicts treat as one group.
 
 use hoistway_load::{Load, Process};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// For each job the first one that is like it, its own number if others follow; None if it is like no other. Jobs are alike if
-/// their processes differ in nothing but names, files, places on these, and cgroups.
-pub(crate) fn alike(workload: &Load) -> Vec<Option<u32>> {
+/// For each job the first equivalent one, its own number if it is the first of several; `None` if no other is equivalent. The
+/// processes of equivalent jobs differ only in names, files, offsets in them, start delays and cgroups.
+pub(crate) fn equivalent_jobs(workload: &Load) -> Vec<Option<u32>> {
     let jobs = workload.processes.iter().map(|process| process.schedule.job + 1).max().unwrap_or(0);
     if jobs < 2 {
         return vec![None; jobs];
     }
     let of_job = |job| workload.processes.iter().filter(move |process: &&Process| process.schedule.job == job);
-    let deeds: Vec<Option<Deeds>> = (0..jobs).map(|job| deeds(of_job(job))).collect();
+    let hashes: Vec<Option<BehaviourHash>> = (0..jobs).map(|job| behaviour_of(of_job(job))).collect();
     let first_like = |job: usize| {
-        let mine = deeds[job]?;
-        let mut like = (0..jobs).filter(|&other| deeds[other] == Some(mine));
+        let mine = hashes[job]?;
+        let mut like = (0..jobs).filter(|&other| hashes[other] == Some(mine));
         let first = like.next()?;
-        // Alone it is like itself only.
+        // A job alone is no group.
         (first != job || like.next().is_some()).then_some(first as u32)
     };
     (0..jobs).map(first_like).collect()
 }
 
-/// What the processes of a job do, as a hash: there may be thousands.
-type Deeds = [u8; 32];
+/// A hash of what the processes of a job do: there may be thousands.
+type BehaviourHash = [u8; 32];
 
-/// Of a job with these processes, if it has any.
-fn deeds<'a>(processes: impl Iterator<Item = &'a Process>) -> Option<Deeds> {
+/// The hash of a job with these processes, if it has any.
+fn behaviour_of<'a>(processes: impl Iterator<Item = &'a Process>) -> Option<BehaviourHash> {
     let mut processes = processes.peekable();
     processes.peek()?;
     let mut hash = Sha256::new();
     for process in processes {
-        hash.update(deed(process)?.to_string());
+        hash.update(behaviour(process)?.to_string());
     }
     Some(hash.finalize().into())
 }
 
-/// What a process does, wherever and under whatever name.
-fn deed(process: &Process) -> Option<Value> {
+/// What a process does, without its name, files and offsets.
+fn behaviour(process: &Process) -> Option<Value> {
     let mut value = serde_json::to_value(process).ok()?;
     for path in [
         "/name",
@@ -66,15 +66,15 @@ mod tests {
 
     use super::*;
 
-    fn told(text: &str) -> Vec<Option<u32>> {
-        alike(&JobFile::parse(text, "a.fio", &Environment::empty()).unwrap().load)
+    fn first_equivalents(text: &str) -> Vec<Option<u32>> {
+        equivalent_jobs(&JobFile::parse(text, "a.fio", &Environment::empty()).unwrap().load)
     }
 
     #[test]
     fn jobs_that_differ_in_names_files_and_places_only_are_alike() {
         let text = "[global]\ndirect=1\nrw=randread\n[a]\nfilename=/dev/vda\n[b]\nfilename=/dev/vdb\noffset=1g\ncgroup=b\n\
                     [log]\nfilename=/dev/vda\nrw=write\n[c]\nfilename=/dev/vda\nnumjobs=2\n[d]\nfilename=/dev/vdc\nstartdelay=1\n";
-        assert_eq!(told(text), [Some(0), Some(0), None, None, Some(0)]);
+        assert_eq!(first_equivalents(text), [Some(0), Some(0), None, None, Some(0)]);
     }
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
             ["bs=8k", "iodepth=2\nioengine=libaio", "cgroup=g\ncgroup_weight=200", "rw=randwrite", "rate_iops=10"]
         {
             let text = format!("[global]\ndirect=1\nrw=randread\nfilename=/dev/sda\n[a]\n[b]\n{option}\n");
-            assert_eq!(told(&text), [None, None], "{option}");
+            assert_eq!(first_equivalents(&text), [None, None], "{option}");
         }
     }
 }

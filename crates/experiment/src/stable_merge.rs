@@ -1,57 +1,56 @@
-//! Jobs that bfq takes for one application because they begin together: told, because a comparison rarely means that.
+//! A notice about jobs that bfq puts into one queue because they start together, which a comparison rarely intends.
 //!
 //! Rules: BFQ-109, as `blk::schedulers::bfq::stable_merge` has them.
 
 use hoistway_blk::{BFQ, BfqVariant, Kernel, Nanos};
 use hoistway_load::{Load, Process};
 
-/// A queue joins that of a process that began no longer ago than this.
-const JOINS: Nanos = Nanos::from_millis(180);
-/// A queue that begins later than this after the one that others may join takes its place.
-const REPLACES: Nanos = Nanos::from_millis(600);
+/// A queue merges with that of a process that started at most this long before.
+const MERGE_WITHIN: Nanos = Nanos::from_millis(180);
+/// A queue that starts later than this after the merge candidate replaces it.
+const REPLACE_AFTER: Nanos = Nanos::from_millis(600);
 
 /// A notice if bfq is among the schedulers and gives different jobs one queue.
 pub(crate) fn notice(workload: &Load, schedulers: &[String], kernel: Kernel) -> Option<String> {
     if !BfqVariant::of(kernel).stable_merging || !schedulers.iter().any(|name| name == BFQ.name) {
         return None;
     }
-    let mut jobs = joined_jobs(workload);
+    let mut jobs = merged_jobs(workload);
     jobs.sort_unstable();
     jobs.dedup();
     let names: Vec<_> = jobs.iter().map(|&(_, name)| name).collect();
     let names = if names.len() > 3 { format!("{} jobs", names.len()) } else { names.join(", ") };
     (!jobs.is_empty()).then(|| {
         format!(
-            "bfq since Linux 5.13 takes processes of a cgroup that begin within 180 ms for one application ({names}): \
-             they share a queue, and it does not protect one from another. startdelay=1 or a cgroup of its own keeps \
-             a job apart."
+            "bfq since Linux 5.13 treats processes of a cgroup that start within 180 ms as one application ({names}): \
+             they share a queue and are not isolated from each other. Use startdelay=1 or a cgroup of its own to separate a job."
         )
     })
 }
 
-/// The jobs, number and name, of which a process shares a queue with one of another job.
-fn joined_jobs(workload: &Load) -> Vec<(usize, &str)> {
+/// Number and name of jobs with a process that shares a queue with one of another job.
+fn merged_jobs(workload: &Load) -> Vec<(usize, &str)> {
     let mut processes: Vec<&Process> = workload.processes.iter().collect();
     processes.sort_by_key(|process| process.schedule.start_delay);
     let mut heads: Vec<&Process> = Vec::new();
-    let mut joined = Vec::new();
+    let mut merged = Vec::new();
     for process in processes {
-        let Some(head) = heads.iter_mut().find(|head| could_join(head, process)) else {
+        let Some(head) = heads.iter_mut().find(|head| may_merge(head, process)) else {
             heads.push(process);
             continue;
         };
         let later = Nanos(process.schedule.start_delay.0 - head.schedule.start_delay.0);
-        if later > REPLACES {
+        if later > REPLACE_AFTER {
             *head = process;
-        } else if later <= JOINS && head.schedule.job != process.schedule.job {
-            joined.extend([head, process].map(|one| (one.schedule.job, one.name.as_str())));
+        } else if later <= MERGE_WITHIN && head.schedule.job != process.schedule.job {
+            merged.extend([head, process].map(|one| (one.schedule.job, one.name.as_str())));
         }
     }
-    joined
+    merged
 }
 
 /// Whether two processes would share a queue if they began together.
-fn could_join(one: &Process, other: &Process) -> bool {
+fn may_merge(one: &Process, other: &Process) -> bool {
     one.schedule.phase == other.schedule.phase
         && one.files.iter().any(|file| other.files.contains(file))
         && one.standing.cgroup == other.standing.cgroup
@@ -65,23 +64,23 @@ mod tests {
 
     use super::*;
 
-    fn told(first: &str, second: &str, kernel: Kernel) -> Option<String> {
+    fn notice_of(first: &str, second: &str, kernel: Kernel) -> Option<String> {
         let text = format!("[global]\nfilename=/dev/sda\ndirect=1\n[a]\n{first}\n[b]\n{second}\n");
         let workload = JobFile::parse(&text, "a.fio", &Environment::empty()).unwrap().load;
         notice(&workload, &["none".to_owned(), "bfq".to_owned()], kernel)
     }
 
     #[test]
-    fn jobs_that_bfq_gives_one_queue_are_told() {
-        let text = told("", "startdelay=180ms", Kernel::DEFAULT).unwrap();
+    fn jobs_that_bfq_gives_one_queue_are_reported() {
+        let text = notice_of("", "startdelay=180ms", Kernel::DEFAULT).unwrap();
         assert!(text.contains("(a, b)"), "{text}");
-        assert_eq!(told("", "", Kernel::V5_10), None);
+        assert_eq!(notice_of("", "", Kernel::V5_10), None);
     }
 
     #[test]
     fn jobs_that_begin_apart_or_differ_in_group_or_priority_are_not() {
         for second in ["startdelay=200ms", "startdelay=1", "cgroup=b", "prioclass=3", "nice=5", "stonewall"] {
-            assert_eq!(told("", second, Kernel::DEFAULT), None, "{second}");
+            assert_eq!(notice_of("", second, Kernel::DEFAULT), None, "{second}");
         }
         let workload = JobFile::parse("[a]\nfilename=/dev/sda\ndirect=1\nnumjobs=4\n", "a.fio", &Environment::empty());
         assert_eq!(notice(&workload.unwrap().load, &["bfq".to_owned()], Kernel::DEFAULT), None, "clones of one job");

@@ -1,4 +1,4 @@
-//! What can be seen of runs, and done with them, while they are under way.
+//! Observing and cancelling runs while they are running.
 
 use std::sync::atomic::Ordering;
 
@@ -10,31 +10,31 @@ use hoistway_sim::Control;
 
 use crate::fio_options;
 
-/// Whoever watches runs.
-pub trait Watch: Sync {
-    /// Seconds of wall-clock time since any moment: durations in the document come from it. By default it stands still.
+/// Is notified of runs.
+pub trait RunObserver: Sync {
+    /// Seconds of wall-clock time since any moment, for the durations in the document. By default always 0.
     fn seconds(&self) -> f64 {
         0.0
     }
 
-    /// Whether repeat number `repeat`, from 0, is wanted as well. It is asked once for each but the first, when the runs of those
-    /// before have begun; after a no there are no more.
+    /// Called once before each repeat after the first, when the runs of the earlier ones have begun; returning false stops.
+    /// Repeats are numbered from 0.
     fn goes_on(&self, repeat: u32) -> bool {
         let _ = repeat;
         true
     }
 
-    /// Is shown a run as soon as it has ended: in any order, on any thread.
+    /// Called as soon as a run has ended: in any order, on any thread.
     fn ended(&self, ended: &Ended<'_>) {
         let _ = ended;
     }
 }
 
-/// Nobody watches.
+/// Ignores all notifications.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unwatched;
+pub struct Unobserved;
 
-impl Watch for Unwatched {}
+impl RunObserver for Unobserved {}
 
 /// A run that has ended.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ impl Ended<'_> {
     }
 }
 
-/// What may be done with runs, and seen of them, while they are under way.
+/// Cancels runs, and shows their progress.
 #[derive(Debug, Default)]
 pub struct Controls(pub(crate) Vec<Control>);
 

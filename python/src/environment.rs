@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hoistway_blk::Registry;
 use hoistway_fio::LogSource;
-use hoistway_experiment::{Field, Surroundings};
+use hoistway_experiment::{Field, CallerEnvironment};
 
 use crate::errors;
 
@@ -20,7 +20,7 @@ pub(crate) struct Caller {
     pub(crate) schedulers: Registry,
 }
 
-impl Surroundings for Caller {
+impl CallerEnvironment for Caller {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         ordinary(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;

@@ -8,10 +8,7 @@ impl Fit {
     pub fn report(&self) -> String {
         let mut text = String::new();
         if !self.has_converged {
-            text += &format!(
-                "NOT CONVERGED: the best of {} evaluations, not the best that there is.\n\n",
-                self.evaluations
-            );
+            text += &format!("NOT CONVERGED: the best of {} evaluations, but not an optimum.\n\n", self.evaluations);
         }
         let width = self.parameters.iter().map(|parameter| parameter.key.len()).max().unwrap_or(0);
         text += &format!("parameter (after {} evaluations)\n", self.evaluations);
@@ -22,10 +19,10 @@ impl Fit {
                 short(parameter.value),
                 short(parameter.before)
             );
-            text += &match (parameter.is_told(), &parameter.like) {
+            text += &match (parameter.is_determined(), &parameter.like) {
                 (true, _) => format!(", known to {:.1} %\n", 100.0 * parameter.error),
-                (false, Some(other)) => format!(", NOT TOLD by these rows: {other} can stand in for it\n"),
-                (false, None) => ", NOT TOLD by these rows\n".to_owned(),
+                (false, Some(other)) => format!(", NOT DETERMINED by these rows: {other} has the same effect\n"),
+                (false, None) => ", NOT DETERMINED by these rows\n".to_owned(),
             };
         }
         text += "\nresiduals\n";

@@ -1,4 +1,4 @@
-//! What a comparison asks of whoever wants it: this crate reads no files and no environment itself.
+//! What the caller of a comparison provides: this crate reads no files and no environment variables itself.
 
 use std::fmt;
 use std::io;
@@ -12,8 +12,8 @@ use hoistway_legacy::all_schedulers;
 use crate::comparison::{Comparison, Profile};
 use crate::error::{Error, Fault, Field};
 
-/// Whoever wants a comparison.
-pub trait Surroundings: Sync {
+/// File access, variables and schedulers that a comparison may use.
+pub trait CallerEnvironment: Sync {
     /// The content of a file that the comparison or its job file names. By default there are none.
     ///
     /// # Errors
@@ -42,34 +42,34 @@ pub trait Surroundings: Sync {
         all_schedulers()
     }
 
-    /// What a field is called here, in messages and notices.
+    /// The caller's name of a field, for messages and notices.
     fn name(&self, field: Field) -> String {
         field.to_string()
     }
 }
 
-/// Surroundings without files and environment.
+/// CallerEnvironment without files and environment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alone;
 
-impl Surroundings for Alone {}
+impl CallerEnvironment for Alone {}
 
-/// What is asked for, and by whom.
+/// The options of a comparison, with the environment that names them.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct Options<'a> {
     pub(crate) comparison: &'a Comparison,
-    pub(crate) surroundings: &'a dyn Surroundings,
+    pub(crate) environment: &'a dyn CallerEnvironment,
 }
 
-impl fmt::Debug for Asked<'_> {
+impl fmt::Debug for Options<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.comparison.fmt(f)
     }
 }
 
-impl Asked<'_> {
+impl Options<'_> {
     pub(crate) fn name(&self, field: Field) -> String {
-        self.surroundings.name(field)
+        self.environment.name(field)
     }
 
     /// A field with a value of it, as the beginning of a sentence about it.
@@ -83,7 +83,7 @@ impl Asked<'_> {
     }
 }
 
-impl dyn Surroundings + '_ {
+impl dyn CallerEnvironment + '_ {
     /// The text of a file. `expected` names, for errors, what it should be.
     pub(crate) fn text(&self, path: &Path, expected: &str) -> Result<String, String> {
         let name = path.display();

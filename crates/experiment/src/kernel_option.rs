@@ -1,50 +1,50 @@
-//! A kernel as somebody asks for it.
+//! A kernel as an option names it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use hoistway_blk::{BfqVariant, Generation, Kernel};
 
-/// A release, with the words in which it was asked for: results are named after them.
+/// A release, with the words of the option: results are named after them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AskedKernel {
+pub struct KernelOption {
     /// The release.
     pub kernel: Kernel,
     words: String,
 }
 
-impl From<Kernel> for AskedKernel {
+impl From<Kernel> for KernelOption {
     fn from(kernel: Kernel) -> Self {
-        AskedKernel { kernel, words: kernel.to_string() }
+        KernelOption { kernel, words: kernel.to_string() }
     }
 }
 
-impl FromStr for AskedKernel {
+impl FromStr for KernelOption {
     type Err = String;
 
     fn from_str(words: &str) -> Result<Self, String> {
-        Ok(AskedKernel { kernel: words.parse()?, words: words.to_owned() })
+        Ok(KernelOption { kernel: words.parse()?, words: words.to_owned() })
     }
 }
 
-impl fmt::Display for AskedKernel {
+impl fmt::Display for KernelOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words)
     }
 }
 
-impl AskedKernel {
-    /// What it is taken for, if it is none of the releases that people name.
+impl KernelOption {
+    /// The release that is simulated, if it is not the one that was named.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         let like = example(self.kernel);
         match like {
             Some(example) if example.to_string() == self.words => None,
-            Some(example) => {
-                Some(format!("Linux {self} is taken for {example}: in all that is modelled they are the same."))
-            }
+            Some(example) => Some(format!(
+                "Linux {self} is simulated as {example}: they are the same in everything that is modelled."
+            )),
             None if self.kernel.to_string() == self.words => None,
-            None => Some(format!("Linux {self} is taken for {}.", self.kernel)),
+            None => Some(format!("Linux {self} is simulated as {}.", self.kernel)),
         }
     }
 }
@@ -61,19 +61,19 @@ mod tests {
 
     #[test]
     fn what_a_release_is_taken_for_is_said_unless_it_has_a_name() {
-        let notice = |words: &str| words.parse::<AskedKernel>().unwrap().notice();
+        let notice = |words: &str| words.parse::<KernelOption>().unwrap().notice();
         for kernel in Kernel::EXAMPLES {
             assert_eq!(notice(&kernel.to_string()), None, "{kernel}");
         }
-        assert!(notice("6.12.107").unwrap().starts_with("Linux 6.12.107 is taken for 6.12:"));
-        assert!(notice("6.1.0-25-amd64").unwrap().starts_with("Linux 6.1.0-25-amd64 is taken for 6.1:"));
-        assert!(notice("9.4").unwrap().starts_with("Linux 9.4 is taken for 7.2:"));
+        assert!(notice("6.12.107").unwrap().starts_with("Linux 6.12.107 is simulated as 6.12:"));
+        assert!(notice("6.1.0-25-amd64").unwrap().starts_with("Linux 6.1.0-25-amd64 is simulated as 6.1:"));
+        assert!(notice("9.4").unwrap().starts_with("Linux 9.4 is simulated as 7.2:"));
         assert_eq!(notice("5.17"), None, "it is what it is");
-        assert_eq!(notice("5.17.0-1-generic").unwrap(), "Linux 5.17.0-1-generic is taken for 5.17.");
+        assert_eq!(notice("5.17.0-1-generic").unwrap(), "Linux 5.17.0-1-generic is simulated as 5.17.");
     }
 
     #[test]
     fn it_is_named_as_it_was_asked_for() {
-        assert_eq!("6.1.0-25-amd64".parse::<AskedKernel>().unwrap().to_string(), "6.1.0-25-amd64");
+        assert_eq!("6.1.0-25-amd64".parse::<KernelOption>().unwrap().to_string(), "6.1.0-25-amd64");
     }
 }

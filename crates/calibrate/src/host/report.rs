@@ -3,30 +3,30 @@
 use super::costs::Costs;
 
 impl Costs {
-    /// Tables of what was measured, and below them what could not be told.
+    /// Tables of what was measured, and below them what was not measured.
     #[must_use]
     pub fn report(&self) -> String {
         let [over, asked] = self.rounds;
         let mut text = format!("{} CPUs, medians of {over} rounds (least to most); ns\n", self.cpus);
         if over < asked {
-            text += &format!("Stopped: {asked} rounds had been asked for.\n");
+            text += &format!("Stopped: {asked} rounds were requested.\n");
         }
-        text += &format!("\nan I/O through the engine, none: {} of CPU time\n", self.engine);
-        text += "\nscheduler     an I/O in the block layer, of which under its locks, and what they cost beside\n";
+        text += &format!("\nI/O through the engine, scheduler none: {} of CPU time\n", self.engine);
+        text += "\nscheduler     an I/O in the block layer, inside the locks of the scheduler, and outside\n";
         for scheduler in &self.schedulers {
             text += &format!("{:12}  {}", scheduler.name, scheduler.per_io);
             if let (Some(section), Some(beside)) = (&scheduler.section, &scheduler.beside) {
                 let under = section.median * scheduler.sections_per_io;
                 text += &format!("; {under:.0} in {:.1} sections of {section}", scheduler.sections_per_io);
-                text += &format!("; beside {beside}");
+                text += &format!("; outside {beside}");
             }
             text.push('\n');
             for operation in &scheduler.operations {
                 text += &format!("  {:14}  {}, {:.2} an I/O\n", operation.name, operation.time, operation.per_io);
             }
         }
-        text += &format!("\nleaving requests in a list, or taking them out: {}\n", self.list);
-        text += "\nthousand I/Os a second of threads that share a queue\n";
+        text += &format!("\nadding requests to a list, or removing them: {}\n", self.list);
+        text += "\nthousand I/Os per second, by threads that share a queue\n";
         for scheduler in &self.schedulers {
             let rates: Vec<String> =
                 scheduler.rates.iter().map(|(threads, rate)| format!("{threads}: {:.0}", rate.median / 1e3)).collect();
@@ -34,19 +34,19 @@ impl Costs {
         }
         text += "\nthreads\n";
         if let Some(contention) = &self.contention {
-            text += &format!("  a lock comes from another CPU     {}\n", contention.lock);
+            text += &format!("  fetch a lock from another CPU     {}\n", contention.lock);
             if let Some(data) = &contention.data {
-                text += &format!("  and what is under it              {data}\n");
+                text += &format!("  fetch the data under the lock     {data}\n");
             }
             if let Some(growth) = &contention.growth {
-                text += &format!("  more for each CPU that waits      {growth}\n");
+                text += &format!("  added by each waiting CPU         {growth}\n");
             }
         }
         text += &format!("  a switch on one CPU               {}\n", self.switch);
         text += &format!("  a wake-up, tenth percentile       {}\n", self.wake[0]);
         text += &format!("  a wake-up, ninetieth              {}\n", self.wake[1]);
         for sleep in &self.sleeps {
-            text += &format!("  more after a sleep of {:4} us     {}\n", sleep.slept_ns / 1000, sleep.wake);
+            text += &format!("  added by a sleep of {:4} us       {}\n", sleep.slept_ns / 1000, sleep.wake);
         }
         text += &format!("  a worker, tenth percentile        {}\n", self.worker[0]);
         text += &format!("  a worker, ninetieth               {}\n", self.worker[1]);
@@ -56,45 +56,46 @@ impl Costs {
                 text += &format!("{scheduler:12}  {figure}\n");
             }
         }
-        let untold = self.untold();
-        if !untold.is_empty() {
-            text += "\nnot told\n";
-            untold.iter().for_each(|line| text += &format!("  {line}\n"));
+        let unmeasured = self.unmeasured();
+        if !unmeasured.is_empty() {
+            text += "\nnot measured\n";
+            unmeasured.iter().for_each(|line| text += &format!("  {line}\n"));
         }
         text
     }
 
     /// What this machine could not show.
     #[must_use]
-    pub fn untold(&self) -> Vec<String> {
-        let mut untold = Vec::new();
+    pub fn unmeasured(&self) -> Vec<String> {
+        let mut unmeasured = Vec::new();
         if let Err(why) = &self.kernel {
-            untold
-                .push(format!("what an I/O costs in the kernel: {why}. The profile has Hoistway's own costs instead."));
+            unmeasured.push(format!(
+                "CPU time of an I/O in the kernel: {why}. The profile has the costs of Hoistway's block layer instead."
+            ));
         }
         match &self.contention {
-            None => untold.push(
-                "what it costs when CPUs share a lock, and how long a wake-up on another CPU takes: this process may \
-                 use one CPU only"
-                    .to_owned(),
+            None => unmeasured.push(
+                "costs of a shared lock and of wake-ups on another CPU: this process may use only one \
+                 CPU"
+                .to_owned(),
             ),
             Some(contention) if contention.growth.is_none() => {
-                untold.push("what each CPU more that waits for a lock costs: it takes three CPUs".to_owned());
+                unmeasured.push("cost of each further CPU that waits for a lock: this needs three CPUs".to_owned());
             }
             Some(_) => {}
         }
         if cfg!(debug_assertions) {
-            untold.push("what the block layer costs as it is used: this was built without --release".to_owned());
+            unmeasured.push("costs of the optimised block layer: this was built without --release".to_owned());
         }
         // Wide apart: something else ran, or the machine is a guest.
         let [low, high] = [self.switch.least, self.switch.most];
         if high > 2.0 * low {
-            untold.push(format!(
-                "much of this to better than a factor of {:.1}: so far do rounds lie apart. Was the machine busy?",
+            unmeasured.push(format!(
+                "much of this to better than a factor of {:.1}: the rounds differ by that much. Was the machine busy?",
                 high / low.max(1.0)
             ));
         }
-        untold
+        unmeasured
     }
 }
 
@@ -109,11 +110,11 @@ mod tests {
         let report = costs().report();
         for expected in [
             "4 CPUs, medians of 15 rounds",
-            "mq-deadline   200 (180 to 240); 100 in 4.0 sections of 25 (22 to 30); beside 30 (27 to 36)",
+            "mq-deadline   200 (180 to 240); 100 in 4.0 sections of 25 (22 to 30); outside 30 (27 to 36)",
             "  insert          25 (22 to 30), 1.00 an I/O",
-            "leaving requests in a list, or taking them out: 12 (11 to 14)",
-            "more for each CPU that waits      12",
-            "what an I/O costs in the kernel: there is no null device here.",
+            "adding requests to a list, or removing them: 12 (11 to 14)",
+            "added by each waiting CPU         12",
+            "CPU time of an I/O in the kernel: there is no null device here.",
         ] {
             assert!(report.contains(expected), "{expected}\n{report}");
         }
@@ -124,7 +125,7 @@ mod tests {
     fn a_machine_that_was_busy_and_one_that_was_stopped_are_told() {
         let switch = Figure { median: 2000.0, least: 1000.0, most: 4000.0 };
         let report = Costs { switch, rounds: [3, 15], ..costs() }.report();
-        assert!(report.contains("Stopped: 15 rounds had been asked for."), "{report}");
+        assert!(report.contains("Stopped: 15 rounds were requested."), "{report}");
         assert!(report.contains("better than a factor of 4.0"), "{report}");
     }
 }

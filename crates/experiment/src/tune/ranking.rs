@@ -1,4 +1,4 @@
-//! How settings of a round stand to each other.
+//! Ranks the settings of a round: those that meet the conditions first, then by the mean cost of the objective.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use hoistway_measure::stats;
 
 use super::ledger::{Key, Ledger};
 
-/// The seeds and runtime that settings have in common.
-pub(super) struct Judge<'a> {
+/// What all settings of a round are ranked by: the objective, over the same seeds and runtime.
+pub(super) struct Ranking<'a> {
     pub(super) objective: &'a Objective,
     pub(super) ledger: &'a Ledger<'a>,
     pub(super) seeds: &'a [u64],
@@ -21,20 +21,21 @@ pub(super) struct Judge<'a> {
     pub(super) default: &'a str,
 }
 
-/// A setting, with what it is ranked by.
-pub(super) struct Ranked {
+/// A setting with its rank criteria.
+pub(super) struct RankedSetting {
     pub(super) standing: Standing,
-    /// How far conditions are from being kept, as a logarithm.
+    /// By how much conditions are missed, as a logarithm; 0 if all are met.
     violation: f64,
-    badness: f64,
+    /// Mean of [`Objective::badness`] over the seeds; infinite if a run is missing.
+    cost: f64,
 }
 
-impl Judge<'_> {
+impl Ranking<'_> {
     /// The settings, the best first.
-    pub(super) fn ranked(&self, settings: &[Setting]) -> Vec<Ranked> {
-        let mut ranked: Vec<Ranked> = settings.iter().map(|setting| self.one(setting)).collect();
-        // Among equals in their order.
-        ranked.sort_by(Ranked::order);
+    pub(super) fn ranked(&self, settings: &[Setting]) -> Vec<RankedSetting> {
+        let mut ranked: Vec<RankedSetting> = settings.iter().map(|setting| self.one(setting)).collect();
+        // The sort is stable: equals keep their order.
+        ranked.sort_by(RankedSetting::order);
         let best = ranked.first().map(|best| best.standing.setting.clone());
         for one in &mut ranked {
             one.standing.beside_best = best.as_ref().and_then(|best| self.change(best, &one.standing.setting));
@@ -50,7 +51,7 @@ impl Judge<'_> {
         Change::of(&self.seeds.iter().filter_map(|seed| Some(of(from, *seed)? - of(to, *seed)?)).collect::<Vec<_>>())
     }
 
-    fn one(&self, setting: &Setting) -> Ranked {
+    fn one(&self, setting: &Setting) -> RankedSetting {
         let margins: Vec<Option<Vec<f64>>> =
             self.objective.conditions.iter().map(|condition| self.margins(setting, condition)).collect();
         let (mut violation, mut holds) = (0.0_f64, true);
@@ -61,8 +62,7 @@ impl Judge<'_> {
         }
         let values = self.values(setting, &self.objective.figure);
         let is_whole = values.len() == self.seeds.len();
-        let badness =
-            values.iter().map(|value| self.objective.badness(*value)).sum::<f64>() / values.len().max(1) as f64;
+        let cost = values.iter().map(|value| self.objective.badness(*value)).sum::<f64>() / values.len().max(1) as f64;
         let names = self.objective.figures().into_iter();
         let figures: BTreeMap<FigureName, Estimate> =
             names.filter_map(|name| Some((name.clone(), spread(name.figure, &self.values(setting, name))?))).collect();
@@ -74,7 +74,7 @@ impl Judge<'_> {
             holds: holds && is_whole,
             beside_best: None,
         };
-        Ranked { standing, violation, badness: if is_whole { badness } else { f64::INFINITY } }
+        RankedSetting { standing, violation, cost: if is_whole { cost } else { f64::INFINITY } }
     }
 
     /// By how much a condition is kept, seed by seed; none if something to compare is missing.
@@ -110,14 +110,14 @@ fn spread(figure: Figure, values: &[f64]) -> Option<Estimate> {
     Some(Estimate { mean: stats::mean(values)?, half_width: stats::half_width(values) })
 }
 
-impl Ranked {
-    /// What keeps the conditions before what does not, the nearest of these first; then by the objective.
-    fn order(a: &Ranked, b: &Ranked) -> Ordering {
+impl RankedSetting {
+    /// Settings that meet the conditions come first, then the nearest to meeting them; within these by cost.
+    fn order(a: &RankedSetting, b: &RankedSetting) -> Ordering {
         b.standing
             .holds
             .cmp(&a.standing.holds)
             .then(a.violation.total_cmp(&b.violation))
-            .then(a.badness.total_cmp(&b.badness))
+            .then(a.cost.total_cmp(&b.cost))
     }
 
     /// Whether it is worse than the best, beyond the noise.
