@@ -23,10 +23,9 @@
 //! # Ok::<(), hoistway_load::LoadError>(())
 //! ```
 //!
-//! I/Os that were recorded come from an iterator: see [`Replay`].
+//! I/Os that were recorded come from an iterator: see [`Replay`]. How a process runs is in [`process`].
 //!
-//! Nothing here reads a clock, a file or the environment: the pace of a process is decided by whoever owns the clock, with
-//! the help of a [`Pacer`]. Types can be written and read with serde, but for replays.
+//! Nothing here reads a clock, a file or the environment: each call is given the time. Types can be written and read with serde, but for replays.
 
 mod check;
 mod error;
@@ -37,7 +36,7 @@ mod load;
 mod pace;
 mod pattern;
 mod plan;
-mod process;
+pub mod process;
 mod replay;
 mod stream;
 

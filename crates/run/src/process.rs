@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hoistway_blk::{Instant, IoPriority, Nanos, Op};
 use hoistway_engine::{Buffer, Buffers, Completion, Operation, Request, Resident, Turn};
+use hoistway_load::process::{Finished, Measurement, Thinking};
 use hoistway_load::{Fsync, Generator, Io, Pacer, Process, ThinkBlocks, WriteSync};
-use hoistway_sim::{Finished, Measurement, Thinking};
 
 use crate::Settings;
 use crate::board::Board;

@@ -3,12 +3,11 @@
 //! * [`run`] simulates one load under one scheduler; same seed, same bits.
 //! * One run is single-threaded; independent runs can go side by side.
 //!
-//! The way of time: `events` (the queue) and `clock`, `span` (times that are drawn), `host` (a `profile`), `cpu` (what reacting costs) and `locks` (what a scheduler costs), `task` (what a process
-//! does) with `thinking` (its pauses), `flow` (its balance with others), `latency_search` and `steady_state` (what it looks for),
-//! `cgroups` and `throttling` (whose I/O it is, and what it may), `administration` (who changes the queue meanwhile),
+//! The way of time: `events` (the queue) and `clock`, `span` (times that are drawn), `host` (a `profile`), `cpu` (what reacting costs) and `locks` (what a scheduler costs), `task` (a process of
+//! `hoistway_load::process` on a CPU), `cgroups` and `throttling` (whose I/O it is, and what it may), `administration` (who changes the queue meanwhile),
 //! `page_cache` (for I/O that is not direct), `submitter`, `disk` and `driver` (what is below the block layer), `guests`, `virtual_disk`
 //! (a `profile`, too) and `io_thread` (virtual machines: a disk over a disk), `identity` (whose a bio is, and who sleeps),
-//! `measure`, `statistics` and `observers` (what comes out), `scenario` (what goes in), `simulation` (the loop).
+//! `statistics` and `observers` (what comes out), `scenario` (what goes in), `simulation` (the loop).
 
 mod administration;
 mod cgroups;
@@ -18,14 +17,11 @@ mod disk;
 mod driver;
 mod events;
 mod fair;
-mod flow;
 mod guests;
 mod host;
 mod identity;
 mod io_thread;
-mod latency_search;
 mod locks;
-mod measure;
 mod observers;
 mod page_cache;
 mod profile;
@@ -33,10 +29,8 @@ mod scenario;
 mod simulation;
 mod span;
 mod statistics;
-mod steady_state;
 mod submitter;
 mod task;
-mod thinking;
 mod throttling;
 mod virtual_disk;
 mod workers;
@@ -46,11 +40,9 @@ pub use disk::QueueSettings;
 pub use guests::{GuestSpec, Guests};
 pub use host::Host;
 pub use locks::LockUse;
-pub use measure::{Finished, Measurement};
 pub use observers::Observer;
 pub use profile::ProfileError;
 pub use scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 pub use simulation::{run, run_observed, run_with_statistics};
 pub use statistics::Statistics;
-pub use thinking::Thinking;
 pub use virtual_disk::VirtualDisk;

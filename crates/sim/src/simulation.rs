@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use hoistway_blk::{Caller, CpuId, Cx, Due, Instant, Local, Nanos, PlugUse, Probe, SchedulerEvent, Submitted, Waiter};
 use hoistway_legacy::AnyQueue;
 use hoistway_load::Load;
+use hoistway_load::process::{Flows, Phases, SteadyStates};
 
 use crate::administration::{Fate, Left, Write};
 use crate::cgroups::Cgroups;
@@ -20,7 +21,6 @@ use crate::cpu::{Cpus, Enqueued, StepEnd, Turn, Woken};
 use crate::disk::Disk;
 use crate::driver::{Backing, Machine};
 use crate::events::{Event, EventQueue, Kind};
-use crate::flow::Flows;
 use crate::host::Host;
 use crate::identity::Sleeper;
 use crate::locks::{LockMeter, SectionCost};
@@ -28,7 +28,6 @@ use crate::observers::{Observer, Observers};
 use crate::page_cache::PageCache;
 use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::statistics::Statistics;
-use crate::steady_state::SteadyStates;
 use crate::task::{Next, Task};
 
 /// Events between two looks at [`Control`].
@@ -99,10 +98,9 @@ struct Simulation<'a, P> {
     tasks: Vec<Task>,
     flows: Flows,
     steady: SteadyStates,
+    phases: Phases,
     /// If a process needs it.
     page_cache: Option<Box<PageCache>>,
-    phase: u32,
-    running: u32,
     ios: u64,
     probe: P,
 }
@@ -115,8 +113,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
             self.events.push(Instant::ZERO + write.at, Event::of(Kind::Write, index as u32));
         }
         self.start_actors();
-        self.start_phase();
-        'time: while self.running > 0 {
+        self.start_tasks();
+        'time: while self.phases.is_running() {
             let Some((at, event)) = self.events.pop() else { break };
             self.now = at;
             self.clock.advance(at);
@@ -387,7 +385,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let mut has_submitted = false;
         loop {
             let task = &mut self.tasks[number as usize];
-            if task.has_exited {
+            if task.has_exited() {
                 return None;
             }
             let next = task.next(self.now, &mut self.flows);
@@ -459,11 +457,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                         front.notify(now, &mut self.caller.effects, SchedulerEvent::IoContextExited(io_context));
                         self.settle(disk, cpu);
                     }
-                    self.running -= 1;
-                    self.flows.leave(number);
-                    self.end_others(number);
-                    self.start_tasks();
-                    self.start_phase();
+                    self.task_exited(number);
                     return None;
                 }
             }
@@ -491,7 +485,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
 /// happened with it.
 #[inline]
 fn wake(now: Instant, task: &mut Task, cpus: &mut Cpus, events: &mut EventQueue) {
-    if !task.is_woken && !task.is_running && !task.has_exited {
+    if !task.is_woken && !task.is_running && !task.has_exited() {
         task.is_woken = true;
         match cpus.wake(now, task) {
             Woken::Arrives(at) => events.push(at, Event::of(Kind::Run, task.number)),

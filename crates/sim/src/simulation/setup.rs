@@ -1,6 +1,7 @@
 //! A simulation before its first event: disks, and the tasks that use them.
 
 use hoistway_blk::{Caller, CgroupId, CpuId, Effects, Hz, Insertion, Instant, Nanos, Probe};
+use hoistway_load::process::{Flows, Phases, SteadyStates};
 
 use super::Simulation;
 use crate::administration::Fate;
@@ -10,7 +11,6 @@ use crate::cpu::Cpus;
 use crate::disk::{Disk, QueueSettings};
 use crate::driver::Backing;
 use crate::events::EventQueue;
-use crate::flow::Flows;
 use crate::guests::{GuestSpec, Guests};
 use crate::identity::Sleeper;
 use crate::io_thread::IoThread;
@@ -18,7 +18,6 @@ use crate::locks::{LockMeter, SectionCost};
 use crate::page_cache::PageCache;
 use crate::scenario::{RunError, RunSpec, Scenario};
 use crate::span::Span;
-use crate::steady_state::SteadyStates;
 use crate::submitter::Submitter;
 use crate::task::{Placement, Task};
 use crate::throttling::Throttling;
@@ -70,8 +69,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             tasks,
             flows: Flows::new(&scenario.workload.processes),
             steady: SteadyStates::new(&scenario.workload.processes),
-            phase: 0,
-            running: 0,
+            phases: Phases::new(&scenario.workload.processes),
             ios: 0,
             probe,
         })

@@ -2,17 +2,17 @@
 //!
 //! Tried with fio 3.33: the I/Os of all processes of a balance count, whatever their size, and none may be more than one
 //! I/O ahead of its share. A process counts before its start delay is over, and no longer, with all that it has done,
-//! when it has ended. With `flow_sleep=0` fio looks again and again whether it may go on; here it is told.
+//! when it has ended. With `flow_sleep=0` fio looks again and again whether it may go on; here the balance releases it.
 
-use hoistway_load::Process;
+use super::Process;
 
-/// All balances, and all processes' parts in them.
+/// All balances of a load, and the parts of its processes in them.
 #[derive(Default)]
-pub(crate) struct Flows {
+pub struct Flows {
     balances: Vec<Balance>,
     /// One for each process.
     members: Vec<Option<Member>>,
-    /// Who may go on, and has not been told.
+    /// Processes that may go on, and whose release was not taken yet.
     released: Vec<u32>,
 }
 
@@ -20,7 +20,7 @@ struct Balance {
     id: u32,
     weight: u64,
     ios: u64,
-    /// Processes that wait to be told.
+    /// Processes that wait for their release.
     held: Vec<u32>,
 }
 
@@ -31,7 +31,9 @@ struct Member {
 }
 
 impl Flows {
-    pub(crate) fn new(processes: &[Process]) -> Flows {
+    /// The balances of these processes.
+    #[must_use]
+    pub fn new(processes: &[Process]) -> Flows {
         let mut flows = Flows::default();
         for process in processes {
             let member = process.pace.flow.map(|flow| {
@@ -50,15 +52,15 @@ impl Flows {
     }
 
     /// Whether a process may issue its next I/O.
-    pub(crate) fn lets_through(&self, process: u32) -> bool {
+    pub(super) fn lets_through(&self, process: u32) -> bool {
         let Some(member) = &self.members[process as usize] else { return true };
         let balance = &self.balances[member.balance];
         // Both sides of "done < 1 + share", without the division.
         u128::from(member.ios) * u128::from(balance.weight) <= u128::from(balance.ios + 1) * u128::from(member.weight)
     }
 
-    /// A process that may not go on is told when it may.
-    pub(crate) fn hold(&mut self, process: u32) {
+    /// A process that may not go on is released when it may.
+    pub(super) fn hold(&mut self, process: u32) {
         let Some(member) = &self.members[process as usize] else { return };
         let held = &mut self.balances[member.balance].held;
         if !held.contains(&process) {
@@ -67,7 +69,7 @@ impl Flows {
     }
 
     /// A process has issued an I/O.
-    pub(crate) fn issued(&mut self, process: u32) {
+    pub(super) fn issued(&mut self, process: u32) {
         let Some(member) = &mut self.members[process as usize] else { return };
         member.ios += 1;
         let balance = member.balance;
@@ -75,8 +77,8 @@ impl Flows {
         self.release(balance);
     }
 
-    /// A process has ended.
-    pub(crate) fn leave(&mut self, process: u32) {
+    /// A process has ended: it no longer counts.
+    pub fn leave(&mut self, process: u32) {
         let Some(member) = self.members[process as usize].take() else { return };
         let balance = &mut self.balances[member.balance];
         balance.weight -= member.weight;
@@ -97,14 +99,15 @@ impl Flows {
         self.balances[balance].held = held;
     }
 
-    /// Whether somebody may go on and has not been told.
+    /// Whether a process was released that [`Flows::pop_released`] has not returned.
     #[inline]
-    pub(crate) fn has_released(&self) -> bool {
+    #[must_use]
+    pub fn has_released(&self) -> bool {
         !self.released.is_empty()
     }
 
-    /// A process that may go on.
-    pub(crate) fn pop_released(&mut self) -> Option<u32> {
+    /// The number of a process that may go on: its [`RunningProcess::next`](super::RunningProcess::next) is due.
+    pub fn pop_released(&mut self) -> Option<u32> {
         self.released.pop()
     }
 }

@@ -1,10 +1,11 @@
-//! What is measured of a process: by the simulator in virtual time, and by whoever runs one for real.
+//! The measurement of a process: latencies, rates and levels, as fio counts them.
 
 use hoistway_blk::{Instant, IoPriority, Nanos, Op};
-use hoistway_load::{LogSettings, Process};
 use hoistway_measure::fio::SteadyState;
 use hoistway_measure::io_log::{IoLog, LogParameters, LoggedIo};
 use hoistway_measure::{Direction, LatencyHistogram, LatencySearchResult, ProcessResult, SAMPLE_INTERVAL_NS};
+
+use super::{LogSettings, Process};
 
 /// The measurement of one process: fio's, with its samples of bandwidth and IOPS.
 pub struct Measurement {
@@ -47,7 +48,7 @@ pub struct Finished {
     pub created: Instant,
     /// The system call that submitted it returned.
     pub issued: Instant,
-    /// The task learned of its end.
+    /// The process has taken its completion.
     pub reaped: Instant,
 }
 
@@ -74,8 +75,7 @@ fn log_parameters(process: &Process, settings: LogSettings) -> LogParameters {
 }
 
 impl Measurement {
-    /// Of a process that starts at `start`.
-    #[must_use]
+    /// The measurement of a process that starts at `start`.
     pub fn new(process: &Process, start: Instant) -> Self {
         let from = start + process.schedule.ramp;
         Measurement {
@@ -100,7 +100,7 @@ impl Measurement {
         }
     }
 
-    /// A batch of so many I/Os was submitted, which made so many in flight.
+    /// A batch of I/Os was submitted, which left `depth` in flight.
     #[inline]
     pub fn submitted(&mut self, now: Instant, batch: u32, depth: u32) {
         if now >= self.from {
@@ -109,7 +109,7 @@ impl Measurement {
         }
     }
 
-    /// So many completions were taken at once.
+    /// A batch of completions was taken at once.
     #[inline]
     pub fn reaped(&mut self, now: Instant, batch: u32) {
         if now >= self.from {
@@ -119,21 +119,21 @@ impl Measurement {
 
     /// CPU time was spent for it. All of it counts as the system's: what is the process's own of it is not known.
     #[inline]
-    pub(crate) fn charged(&mut self, now: Instant, cpu: Nanos) {
+    pub fn charged(&mut self, now: Instant, cpu: Nanos) {
         if now >= self.from {
             self.result.cpu.system_ns += cpu.0;
         }
     }
 
     /// The process kept its CPU busy by itself.
-    pub(crate) fn spun(&mut self, now: Instant, cpu: Nanos) {
+    pub fn spun(&mut self, now: Instant, cpu: Nanos) {
         if now >= self.from {
             self.result.cpu.user_ns += cpu.0;
         }
     }
 
     /// Forgets what was measured, and goes on from now.
-    pub(crate) fn restart(&mut self, now: Instant) {
+    pub fn restart(&mut self, now: Instant) {
         let old = std::mem::take(&mut self.result);
         self.result = ProcessResult {
             name: old.name,
@@ -152,17 +152,17 @@ impl Measurement {
     }
 
     /// I/Os and bytes so far.
-    pub(crate) fn done(&self) -> (u64, u64) {
+    pub fn done(&self) -> (u64, u64) {
         self.result.directions.iter().fold((0, 0), |sum, of| (sum.0 + of.ios, sum.1 + of.bytes))
     }
 
-    /// What was found of its steadiness.
-    pub(crate) fn watched(&mut self, steady: Option<Box<SteadyState>>) {
+    /// Sets what was found of its steadiness.
+    pub fn watched(&mut self, steady: Option<Box<SteadyState>>) {
         self.result.steady_state = steady;
     }
 
-    /// What a search for a depth arrived at.
-    pub(crate) fn searched(&mut self, search: LatencySearchResult) {
+    /// Sets what a search for a depth has found.
+    pub fn searched(&mut self, search: LatencySearchResult) {
         self.result.latency_search = Some(search);
     }
 
@@ -238,7 +238,6 @@ impl Measurement {
     }
 
     /// The result, of a process that ended at `end`.
-    #[must_use]
     pub fn into_result(mut self, end: Instant) -> ProcessResult {
         for (direction, immediate) in Direction::ALL.into_iter().zip(&self.immediate) {
             let result = self.result.direction_mut(direction);

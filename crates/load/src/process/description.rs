@@ -1,6 +1,4 @@
-//! One process of a load.
-
-mod check;
+//! What one process of a load is asked to do.
 
 use std::sync::Arc;
 
@@ -55,7 +53,7 @@ impl Process {
     /// # Errors
     /// The first field that is wrong.
     pub fn check(&self) -> Result<(), LoadError> {
-        check::process(self).map_err(|error| error.of(&self.name, self.plan.origin.as_ref()))
+        super::check::process(self).map_err(|error| error.of(&self.name, self.plan.origin.as_ref()))
     }
 
     /// Where it works on devices of `device_bytes` each: for each of its files the first byte and the length. Nothing

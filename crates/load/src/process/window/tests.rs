@@ -1,7 +1,5 @@
-use hoistway_blk::Sector;
-use hoistway_load::{Issue, Pattern};
-
 use super::*;
+use crate::{Issue, Pattern};
 
 fn window(issue: Issue) -> Window {
     let mut process = Process::new("p", 0, Pattern::read(4096));
@@ -21,20 +19,15 @@ fn read(offset_bytes: u64, bytes: u32) -> Io {
 impl Window {
     fn add_reads(&mut self, count: u32) {
         for _ in 0..count {
-            assert!(self.add(Slot::of(&read(0, 4096), Instant(7))).is_some());
+            assert!(self.add(IoInFlight::of(&read(0, 4096), Instant(7))).is_some());
         }
-    }
-
-    /// An I/O of this slot ends as a whole.
-    fn end(&mut self, index: u32) {
-        self.bio_ended(index, &Bio::new(Op::Read, Sector(0), 8), Status::Ok);
     }
 
     /// How many may be submitted after so many more have ended and been reaped.
     fn room_after(&mut self, count: u32) -> u32 {
         for _ in 0..count {
             let busy = (0..self.slots.len() as u32).find(|index| !self.free.contains(index));
-            self.end(busy.expect("something is in flight"));
+            self.ended(busy.expect("something is in flight"));
             self.reap().expect("it has ended");
         }
         self.room()
@@ -51,7 +44,7 @@ fn it_submits_what_is_free_of_its_depth_and_no_more_than_a_batch() {
     }
     rooms.push(window.room());
     assert_eq!(rooms, [2, 2, 2, 1, 0]);
-    assert!(window.add(Slot::default()).is_none(), "there is no slot");
+    assert!(window.add(IoInFlight::default()).is_none(), "there is no slot");
     assert_eq!((window.in_flight(), window.room_after(1)), (4, 1), "at once, without a lower mark");
 }
 
@@ -93,7 +86,7 @@ fn it_reaps_when_as_many_have_ended_as_it_waits_for_or_all() {
         window.add_reads(in_flight);
         let mut ended = 0;
         while !window.can_reap() {
-            window.end(ended);
+            window.ended(ended);
             ended += 1;
         }
         assert_eq!(ended, first, "{complete_min} of {in_flight}");
@@ -102,20 +95,18 @@ fn it_reaps_when_as_many_have_ended_as_it_waits_for_or_all() {
 }
 
 #[test]
-fn what_was_cut_ends_with_its_last_part_and_is_reaped_in_the_order_of_ends() {
+fn ios_are_reaped_in_the_order_of_their_ends() {
     let mut window = window(four());
     window.add_reads(2);
-    let half = Bio::new(Op::Read, Sector(0), 4);
-    window.bio_ended(0, &half, Status::Ok);
     assert!(!window.can_reap());
-    window.end(1);
-    window.bio_ended(0, &Bio { sector: Sector(4), ..half }, Status::Ok);
+    window.ended(1);
+    window.ended(0);
     let reaped: Vec<u32> = std::iter::from_fn(|| window.reap()).map(|(index, _)| index).collect();
     assert_eq!((reaped, window.in_flight()), (vec![1, 0], 0));
 }
 
 #[test]
-fn a_system_call_counts_what_it_puts_forward_and_its_end_is_when_that_was_issued() {
+fn a_system_call_counts_what_it_submits_and_its_end_is_when_that_was_issued() {
     let mut window = window(four());
     assert_eq!((window.call_size(), window.next_of_batch()), (0, None));
     window.add_reads(2);
@@ -133,7 +124,7 @@ fn a_system_call_counts_what_it_puts_forward_and_its_end_is_when_that_was_issued
 fn an_io_overlaps_those_of_its_device_with_which_it_has_bytes_in_common_until_they_have_ended() {
     let mut window = window(four());
     assert!(!window.overlaps(&read(0, 4096)), "nothing is in flight");
-    window.add(Slot::of(&read(8192, 4096), Instant::ZERO));
+    window.add(IoInFlight::of(&read(8192, 4096), Instant::ZERO));
     let overlaps = |offset, bytes| window.overlaps(&read(offset, bytes));
     assert_eq!([overlaps(4096, 4096), overlaps(4096, 4097), overlaps(0, 1 << 20)], [false, true, true]);
     assert_eq!([overlaps(12_287, 1), overlaps(12_288, 1), overlaps(9000, 1)], [true, false, true]);
@@ -146,7 +137,7 @@ fn an_io_overlaps_those_of_its_device_with_which_it_has_bytes_in_common_until_th
 fn sectors_are_all_those_that_are_touched() {
     let touched = [(0, 4096), (4096, 512), (511, 1), (511, 2), (100, 412), (100, 413), (512, 0)];
     assert_eq!(touched.map(|(offset, bytes)| sectors(offset, bytes)), [8, 1, 1, 2, 1, 2, 0]);
-    assert_eq!(Slot::of(&read(511, 514), Instant::ZERO).sectors(), 3);
+    assert_eq!(IoInFlight::of(&read(511, 514), Instant::ZERO).sectors(), 3);
 }
 
 #[test]
@@ -154,11 +145,11 @@ fn a_write_that_goes_on_with_a_flush_has_not_ended_before_that_has() {
     let mut window = window(Issue::asynchronous(1));
     window.add_reads(1);
     assert_eq!((window.next_of_batch(), window.call_ended(Instant(9))), (Some(0), 1));
-    window.end(0);
+    window.ended(0);
     window.commit(0);
     assert!(window.first_ended().is_none() && !window.can_reap() && window.has_batch());
     assert_eq!((window.next_of_batch(), window.call_ended(Instant(11))), (Some(0), 1));
-    window.bio_ended(0, &Bio::new(Op::Write, Sector(0), 0), Status::Ok);
+    window.ended(0);
     assert_eq!(window.reap().map(|(index, _)| index), Some(0));
     assert_eq!((window.in_flight(), window.can_reap()), (0, false));
 }

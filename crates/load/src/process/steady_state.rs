@@ -4,24 +4,25 @@
 //! the samples of the last `steadystate_duration` are steady, those processes end.
 
 use hoistway_blk::{Instant, Nanos};
-use hoistway_load::{Process, SteadyFigure, SteadyState as Rule};
 use hoistway_measure::fio::{SteadyState as Document, SteadyStateData};
 
-/// fio takes a sample each second.
-pub(crate) const SAMPLE: Nanos = Nanos(1_000_000_000);
+use super::{Process, SteadyFigure, SteadyState as Rule};
 
-/// All that is watched.
+/// The time between two samples, as in fio.
+pub const STEADY_SAMPLE: Nanos = Nanos(1_000_000_000);
+
+/// All processes of a load whose results are watched.
 #[derive(Default)]
-pub(crate) struct SteadyStates {
-    pub(crate) watched: Vec<Watched>,
+pub struct SteadyStates {
+    watched: Vec<Watched>,
 }
 
 /// Processes whose results are watched together.
-pub(crate) struct Watched {
+struct Watched {
     rule: Rule,
     /// The reporting group, if all of it is watched together.
     group: Option<u32>,
-    pub(crate) members: Vec<u32>,
+    members: Vec<u32>,
     has_begun: bool,
     /// I/Os and bytes at the last sample; none before the first.
     before: Option<(u64, u64)>,
@@ -31,7 +32,9 @@ pub(crate) struct Watched {
 }
 
 impl SteadyStates {
-    pub(crate) fn new(processes: &[Process]) -> SteadyStates {
+    /// What is to be watched of these processes.
+    #[must_use]
+    pub fn new(processes: &[Process]) -> SteadyStates {
         let mut all = SteadyStates::default();
         for (number, process) in (0..).zip(processes) {
             let Some(rule) = process.steady_state else { continue };
@@ -52,24 +55,37 @@ impl SteadyStates {
         all
     }
 
-    /// A process begins to be measured at `start`. Answers what is to be looked at for the first time, and when.
-    pub(crate) fn begin(&mut self, process: u32, start: Instant) -> Option<(u32, Instant)> {
+    /// A process begins to be measured at `start`. If it is the first of those that are watched together, returns which these are and
+    /// when the first sample is due.
+    pub fn begin(&mut self, process: u32, start: Instant) -> Option<(u32, Instant)> {
         let index = self.watched.iter().position(|watched| watched.members.contains(&process))?;
         let watched = &mut self.watched[index];
         let is_first = !std::mem::replace(&mut watched.has_begun, true);
         is_first.then_some((index as u32, start + watched.rule.ramp))
     }
 
-    /// What is written of a process.
-    pub(crate) fn document(&self, process: u32) -> Option<Box<Document>> {
+    /// The numbers of the processes that are watched together.
+    #[must_use]
+    pub fn members(&self, watched: u32) -> &[u32] {
+        &self.watched[watched as usize].members
+    }
+
+    /// Takes the sample that is due: the I/Os and bytes that all members have done by now. Returns whether the results are steady, so that
+    /// the members end.
+    pub fn sample(&mut self, watched: u32, done: (u64, u64)) -> bool {
+        self.watched[watched as usize].sample(done)
+    }
+
+    /// What a result holds of the steadiness of a process.
+    #[must_use]
+    pub fn document(&self, process: u32) -> Option<Box<Document>> {
         let watched = self.watched.iter().find(|watched| watched.members.contains(&process))?;
         Some(Box::new(watched.document()))
     }
 }
 
 impl Watched {
-    /// So many I/Os and bytes were done by now. Answers whether that is steady.
-    pub(crate) fn sample(&mut self, done: (u64, u64)) -> bool {
+    fn sample(&mut self, done: (u64, u64)) -> bool {
         if let Some(before) = self.before.replace(done) {
             if self.samples.len() == self.rule.seconds as usize {
                 self.samples.remove(0);
@@ -167,7 +183,7 @@ fn slope(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_load::Steadiness;
+    use crate::Steadiness;
 
     /// The document of a window with these samples.
     fn document(

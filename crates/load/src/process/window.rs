@@ -1,13 +1,15 @@
-//! What a task has under way: I/Os of the running system call, at the disks, and those that have ended and are not reaped.
+//! The I/Os of a process in flight: of the running system call, at the devices, and those that have ended and are not reaped.
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Bio, Instant, IoPriority, Op, Parts, Status};
-use hoistway_load::{Io, Process};
+use hoistway_blk::{Instant, IoPriority, Op};
 
-/// I/Os under way, as many as its depth allows.
+use super::Process;
+use crate::Io;
+
+/// I/Os in flight, at most as many as the depth allows.
 pub(super) struct Window {
-    slots: Vec<Slot>,
+    slots: Vec<IoInFlight>,
     free: Vec<u32>,
     /// Submitted, or being submitted, and not yet reaped.
     in_flight: u32,
@@ -15,13 +17,13 @@ pub(super) struct Window {
     ended: VecDeque<u32>,
     /// Of the running system call, in order.
     batch: Vec<u32>,
-    /// So many of them were put forward.
+    /// How many of them were submitted.
     called: usize,
     /// The queue was full and now drains to `iodepth_low`.
     is_draining: bool,
-    /// Nothing is submitted until all that is under way has ended: an fsync is among it, or the depth has fallen.
+    /// Nothing is submitted until all I/Os in flight have ended, because the depth has fallen.
     is_fenced: bool,
-    /// The I/O that the process sleeps in: until it has ended nothing is submitted, and nothing else is taken.
+    /// The I/O that the process sleeps in: until it has ended nothing is submitted, and nothing else is reaped.
     sleeps_in: Option<u32>,
     depth: u32,
     depth_low: u32,
@@ -30,44 +32,49 @@ pub(super) struct Window {
     pub(super) complete_max: u32,
 }
 
-/// An I/O that is under way.
+/// An I/O in flight.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Slot {
-    pub(super) op: Option<Op>,
-    pub(super) device: u8,
-    /// Of its own, if it has one.
-    pub(super) priority: IoPriority,
-    pub(super) offset_bytes: u64,
-    pub(super) bytes: u32,
-    pub(super) parts: Parts,
-    pub(super) created: Instant,
+pub struct IoInFlight {
+    /// What it does; `None` in a slot that is free, or whose I/O has ended.
+    pub op: Option<Op>,
+    /// The device: index into [`Process::files`].
+    pub device: u8,
+    /// The priority of its own; [`IoPriority::UNSET`] if it has none.
+    pub priority: IoPriority,
+    /// First byte on the device.
+    pub offset_bytes: u64,
+    /// Length.
+    pub bytes: u32,
+    /// When it was drawn.
+    pub created: Instant,
+    /// When the system call that submitted it returned.
     pub(super) issued: Instant,
-    /// A write whose data is there, and which now flushes its device.
-    pub(super) is_committing: bool,
+    /// A write whose data is on the device, and which now flushes that: its submission is a flush.
+    pub is_committing: bool,
 }
 
-/// Sectors that so many bytes from an offset on touch: of what is not direct, ends may lie within one.
+/// Sectors that `bytes` from an offset on touch: the ends of buffered I/O may lie within a sector.
 fn sectors(offset_bytes: u64, bytes: u32) -> u32 {
     ((offset_bytes + u64::from(bytes)).div_ceil(512) - offset_bytes / 512) as u32
 }
 
-impl Slot {
+impl IoInFlight {
     /// Sectors that it touches.
     #[inline]
-    pub(super) fn sectors(&self) -> u32 {
+    #[must_use]
+    pub fn sectors(&self) -> u32 {
         sectors(self.offset_bytes, self.bytes)
     }
 
     /// An I/O that was drawn now.
     #[inline]
-    pub(super) fn of(io: &Io, now: Instant) -> Slot {
-        Slot {
+    pub(super) fn of(io: &Io, now: Instant) -> IoInFlight {
+        IoInFlight {
             op: Some(io.op),
             device: io.file,
             priority: io.priority,
             offset_bytes: io.offset_bytes,
             bytes: io.bytes,
-            parts: Parts::of_sectors(sectors(io.offset_bytes, io.bytes)),
             created: now,
             issued: Instant::ZERO,
             is_committing: false,
@@ -79,7 +86,7 @@ impl Window {
     pub(super) fn new(process: &Process) -> Self {
         let depth = process.issue.depth.max(1);
         Window {
-            slots: vec![Slot::default(); depth as usize],
+            slots: vec![IoInFlight::default(); depth as usize],
             free: (0..depth).rev().collect(),
             in_flight: 0,
             ended: VecDeque::with_capacity(depth as usize),
@@ -97,7 +104,7 @@ impl Window {
     }
 
     #[inline]
-    pub(super) fn slot(&self, index: u32) -> &Slot {
+    pub(super) fn slot(&self, index: u32) -> &IoInFlight {
         &self.slots[index as usize]
     }
 
@@ -106,12 +113,12 @@ impl Window {
         self.in_flight
     }
 
-    /// Nothing is submitted until all that is under way has ended.
+    /// Nothing is submitted until all I/Os in flight have ended.
     pub(super) fn fence(&mut self) {
         self.is_fenced = true;
     }
 
-    /// The process sleeps in this I/O, beside all that is under way.
+    /// The process sleeps in this I/O.
     pub(super) fn sleep_in(&mut self, index: u32) {
         self.sleeps_in = Some(index);
     }
@@ -140,9 +147,9 @@ impl Window {
         }
     }
 
-    /// Takes an I/O into the batch of the running system call. Answers its slot, if there was one.
+    /// Adds an I/O to the batch of the running system call. Returns its slot, if one was free.
     #[inline]
-    pub(super) fn add(&mut self, slot: Slot) -> Option<u32> {
+    pub(super) fn add(&mut self, slot: IoInFlight) -> Option<u32> {
         let index = self.free.pop()?;
         self.slots[index as usize] = slot;
         self.in_flight += 1;
@@ -150,20 +157,19 @@ impl Window {
         Some(index)
     }
 
-    /// Whether I/Os wait to be put forward by the next system call.
+    /// Whether I/Os wait to be submitted by the next system call.
     pub(super) fn has_batch(&self) -> bool {
         self.called < self.batch.len()
     }
 
     /// The write of this slot, which has ended and is not yet reaped, goes on with a flush of its device.
     pub(super) fn commit(&mut self, index: u32) {
-        let slot = &mut self.slots[index as usize];
-        (slot.is_committing, slot.parts) = (true, Parts::of_sectors(0));
+        self.slots[index as usize].is_committing = true;
         self.ended.pop_front();
         self.batch.push(index);
     }
 
-    /// The next I/O of the running system call, which is put forward now.
+    /// The next I/O of the running system call, which is submitted now.
     #[inline]
     pub(super) fn next_of_batch(&mut self) -> Option<u32> {
         let index = *self.batch.get(self.called)?;
@@ -171,13 +177,13 @@ impl Window {
         Some(index)
     }
 
-    /// I/Os that the running system call submits at once; 0 outside of one.
+    /// I/Os of the running system call; 0 between two calls.
     #[inline]
     pub(super) fn call_size(&self) -> usize {
         self.batch.len()
     }
 
-    /// The running system call returns. Answers how many it has submitted.
+    /// The running system call returns. Returns how many I/Os it has submitted.
     #[inline]
     pub(super) fn call_ended(&mut self, now: Instant) -> u32 {
         let count = std::mem::take(&mut self.called);
@@ -205,15 +211,13 @@ impl Window {
 
     // --- the way back ---
 
-    /// A part of an I/O has ended.
+    /// An I/O has ended.
     #[inline]
-    pub(super) fn bio_ended(&mut self, index: u32, part: &Bio, status: Status) {
-        if self.slots[index as usize].parts.ended(part, status).is_some() {
-            if self.sleeps_in == Some(index) {
-                self.ended.push_front(index);
-            } else {
-                self.ended.push_back(index);
-            }
+    pub(super) fn ended(&mut self, index: u32) {
+        if self.sleeps_in == Some(index) {
+            self.ended.push_front(index);
+        } else {
+            self.ended.push_back(index);
         }
     }
 
@@ -234,7 +238,7 @@ impl Window {
 
     /// Takes the first that has ended.
     #[inline]
-    pub(super) fn reap(&mut self) -> Option<(u32, Slot)> {
+    pub(super) fn reap(&mut self) -> Option<(u32, IoInFlight)> {
         if self.sleeps_in.is_some() && self.ended.front() != self.sleeps_in.as_ref() {
             return None;
         }

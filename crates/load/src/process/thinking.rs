@@ -1,7 +1,8 @@
 //! Think times: pauses of a process, in which it does what a program does with its data.
 
 use hoistway_blk::{Instant, Nanos};
-use hoistway_load::{Think, ThinkBlocks};
+
+use crate::{Think, ThinkBlocks};
 
 /// When a process pauses.
 pub struct Thinking {
@@ -15,8 +16,7 @@ pub struct Thinking {
 }
 
 impl Thinking {
-    /// Of a process that begins at `start`.
-    #[must_use]
+    /// The pauses of a process that begins at `start`.
     pub fn new(think: Think, start: Instant) -> Thinking {
         Thinking { think, ios: 0, last: start, until: None }
     }
@@ -30,14 +30,13 @@ impl Thinking {
     }
 
     /// Whether it is time to pause.
-    #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
         let Think { blocks, io_time, .. } = self.think;
         // Tried with fio 3.33: the time before the first pause is longer by a pause.
         (blocks > 0 && self.ios >= blocks) || (io_time > Nanos::ZERO && now >= self.last + io_time + self.length())
     }
 
-    /// A pause begins. Answers when it ends.
+    /// A pause begins. Returns when it ends.
     pub fn begin(&mut self, now: Instant) -> Instant {
         self.last = now;
         self.ios = 0;
@@ -47,13 +46,11 @@ impl Thinking {
     }
 
     /// How long a pause keeps the CPU busy.
-    #[must_use]
     pub fn spin(&self) -> Nanos {
         self.think.spin
     }
 
-    /// What a rate does not make up for of a pause.
-    #[must_use]
+    /// The part of a pause that a rate does not make up for.
     pub fn not_made_up_for(&self) -> Nanos {
         if self.think.is_lost_to_rate { self.length() } else { Nanos::ZERO }
     }

@@ -1,18 +1,18 @@
-//! I/Os that have ended: a task takes them, and what they took is measured.
+//! I/Os that have ended: the process takes them, and their latencies are measured.
 
 use hoistway_blk::{Instant, Nanos, Op};
-use hoistway_load::ThinkBlocks;
 use hoistway_measure::ProcessResult;
+use hoistway_measure::fio::SteadyState;
 
-use super::Task;
-use crate::measure::Finished;
-use crate::steady_state::SteadyStates;
+use super::RunningProcess;
+use super::measurement::Finished;
+use crate::ThinkBlocks;
 
 /// As in fio, the error of a process with an I/O above `max_latency`.
 const ETIMEDOUT: i32 = 110;
 
-impl Task {
-    /// Takes what has ended.
+impl RunningProcess {
+    /// Takes I/Os that have ended.
     #[inline]
     pub(super) fn reap(&mut self, now: Instant) {
         let mut taken = 0;
@@ -47,7 +47,7 @@ impl Task {
         }
     }
 
-    /// A write that has ended goes on with a flush of its device. Answers whether there is one.
+    /// A write that has ended goes on with a flush of its device. Returns whether there is one.
     #[cold]
     fn commit_write(&mut self) -> bool {
         let Some(index) = self.window.first_ended() else { return false };
@@ -59,7 +59,7 @@ impl Task {
         true
     }
 
-    /// I/Os were reaped, the last of which ended now.
+    /// I/Os were reaped now.
     #[cold]
     fn count_reaped(&mut self, now: Instant, ios: u32) {
         if let Some(think) = &mut self.think {
@@ -70,7 +70,7 @@ impl Task {
         }
     }
 
-    /// An I/O of this slot has ended, and took so long.
+    /// The I/O in this slot has ended after `latency`.
     #[cold]
     fn judge_end(&mut self, now: Instant, slot: u32, op: Op, latency: Nanos) {
         self.window.forget(slot);
@@ -89,13 +89,15 @@ impl Task {
         }
     }
 
-    pub(crate) fn into_result(mut self, now: Instant, steady: &SteadyStates) -> ProcessResult {
+    /// The result of a process that has exited, or that its run ends now. `steady` is what was found of its steadiness.
+    #[must_use]
+    pub fn into_result(mut self, now: Instant, steady: Option<Box<SteadyState>>) -> ProcessResult {
+        // A process that is bounded by time has run for that time, even if its last I/O ended a little later.
         let end = if self.has_exited { self.exited_at } else { now };
         if let Some(search) = &self.search {
             self.measurement.searched(search.result());
         }
-        self.measurement.watched(steady.document(self.number));
-        // A process that is bounded by time has run for that time, even if its last I/O ended a little later.
+        self.measurement.watched(steady);
         self.measurement.into_result(end)
     }
 }

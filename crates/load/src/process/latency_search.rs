@@ -11,14 +11,15 @@
 use std::cmp::Ordering;
 
 use hoistway_blk::{Instant, Nanos};
-use hoistway_load::LatencyTarget;
 use hoistway_measure::LatencySearchResult;
 
-/// So many good windows in a row let a depth that is followed go up.
+use super::LatencyTarget;
+
+/// Good windows in a row after which a depth that is followed rises.
 const GOOD_WINDOWS: u32 = 3;
 
 /// Where the search is.
-pub(crate) struct LatencySearch {
+pub(super) struct LatencySearch {
     rule: LatencyTarget,
     depth: u32,
     depth_max: u32,
@@ -37,13 +38,13 @@ enum Stage {
     Searching,
     /// The depth is found: it is measured until a window is good.
     Measuring,
-    /// The depth is found, and from now on followed: so many windows in a row were good.
+    /// The depth is found, and from now on followed; holds the number of good windows in a row.
     Following(u32),
 }
 
 /// What the end of a window means for the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(super) enum Judgement {
     /// It goes on.
     GoOn,
     /// It goes on at this larger depth.
@@ -57,8 +58,8 @@ pub(crate) enum Step {
 }
 
 impl LatencySearch {
-    /// Of a process whose measurement begins at `start`, and whose depth is at most `depth_max`.
-    pub(crate) fn new(rule: LatencyTarget, depth_max: u32, start: Instant) -> LatencySearch {
+    /// The search of a process whose measurement begins at `start`, and whose depth is at most `depth_max`.
+    pub(super) fn new(rule: LatencyTarget, depth_max: u32, start: Instant) -> LatencySearch {
         LatencySearch {
             rule,
             depth: 1,
@@ -72,35 +73,35 @@ impl LatencySearch {
         }
     }
 
-    pub(crate) fn depth(&self) -> u32 {
+    pub(super) fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// What it looked for, and where it is.
-    pub(crate) fn result(&self) -> LatencySearchResult {
+    /// What is searched, and the depth so far.
+    pub(super) fn result(&self) -> LatencySearchResult {
         let LatencyTarget { target, window, percentile, .. } = self.rule;
         LatencySearchResult { depth: self.depth, target_ns: target.0, window_ns: window.0, percentile }
     }
 
     /// An I/O has ended.
-    pub(crate) fn finished(&mut self, now: Instant, latency: Nanos) {
+    pub(super) fn finished(&mut self, now: Instant, latency: Nanos) {
         if now >= self.window_begins {
             self.ios += 1;
             self.slow += u64::from(latency > self.rule.target);
         }
     }
 
-    /// What to do now.
-    pub(crate) fn step(&mut self, now: Instant) -> Step {
+    /// What the process has to do now.
+    pub(super) fn judge(&mut self, now: Instant) -> Judgement {
         if self.ios == 0 || now < self.window_begins + self.rule.window {
-            return Step::GoOn;
+            return Judgement::GoOn;
         }
         let is_good = self.slow as f64 <= self.ios as f64 * (100.0 - self.rule.percentile) / 100.0;
         (self.window_begins, self.ios, self.slow) = (now, 0, 0);
         let before = self.depth;
         let below = before.saturating_sub(1).max(1);
         match self.stage {
-            Stage::Measuring if is_good => return Step::End,
+            Stage::Measuring if is_good => return Judgement::End,
             Stage::Measuring => self.depth = below,
             Stage::Following(good_windows) => {
                 let good_windows = if is_good { good_windows + 1 } else { 0 };
@@ -126,14 +127,14 @@ impl LatencySearch {
                 };
                 if is_good && self.depth == before {
                     self.stage = if self.rule.goes_on { Stage::Following(1) } else { Stage::Measuring };
-                    return if self.rule.goes_on { Step::GoOn } else { Step::Measure };
+                    return if self.rule.goes_on { Judgement::GoOn } else { Judgement::Measure };
                 }
             }
         }
         match self.depth.cmp(&before) {
-            Ordering::Greater => Step::Rise(self.depth),
-            Ordering::Equal => Step::GoOn,
-            Ordering::Less => Step::Fall(self.depth),
+            Ordering::Greater => Judgement::Rise(self.depth),
+            Ordering::Equal => Judgement::GoOn,
+            Ordering::Less => Judgement::Fall(self.depth),
         }
     }
 }
@@ -157,8 +158,8 @@ mod tests {
             for io in 0..10 {
                 search.finished(Instant(end.0 - 1), Nanos(if io < slow { 1001 } else { 1000 }));
             }
-            assert_eq!(search.step(Instant(end.0 - 1)), Step::GoOn);
-            if search.step(end) == Step::End {
+            assert_eq!(search.judge(Instant(end.0 - 1)), Judgement::GoOn);
+            if search.judge(end) == Judgement::End {
                 return (depths, true);
             }
         }

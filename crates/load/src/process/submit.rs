@@ -1,30 +1,30 @@
-//! When a task submits, and when it does not: its queue, pauses, rate, balance with others, overlaps and latencies.
+//! When a process submits, and when it does not: its queue, pauses, rate, balance with others, overlaps and latencies.
 
 use hoistway_blk::{Instant, Nanos, Op};
-use hoistway_load::{Fsync, Io, ThinkBlocks};
 
-use super::window::Slot;
-use super::{Next, Task};
-use crate::flow::Flows;
-use crate::latency_search::Step;
+use super::latency_search::Judgement;
+use super::window::IoInFlight;
+use super::{Flows, RunningProcess, Step};
+use crate::{Fsync, Io, ThinkBlocks};
 
 /// The error of a process whose recording cannot be read to its end.
 const EIO: i32 = 5;
 
-/// What keeps an I/O back.
+/// What holds an I/O back.
 enum Restraint {
     None,
     /// Something, until then if that is known.
     Waits(Option<Instant>),
 }
 
-impl Task {
+impl RunningProcess {
     /// The pause that the process makes now, if any.
-    pub(super) fn pause(&mut self, now: Instant) -> Option<Next> {
+    #[inline]
+    pub(super) fn pause(&mut self, now: Instant) -> Option<Step> {
         let think = self.think.as_mut()?;
         if let Some(until) = think.until {
             if now < until {
-                return Some(Next::Wait(Some(until)));
+                return Some(Step::Wait(Some(until)));
             }
             think.until = None;
         }
@@ -32,12 +32,12 @@ impl Task {
             return None;
         }
         if self.window.in_flight() > 0 {
-            return Some(Next::Wait(None));
+            return Some(Step::Wait(None));
         }
         self.spin = think.spin();
         self.measurement.spun(now, self.spin);
         self.pace_start += think.not_made_up_for();
-        Some(Next::Wait(Some(think.begin(now))))
+        Some(Step::Wait(Some(think.begin(now))))
     }
 
     /// How many I/Os it may submit in the next system call.
@@ -47,7 +47,7 @@ impl Task {
         if self.is_exhausted || now >= self.deadline { 0 } else { room }
     }
 
-    /// Draws the I/Os of the next system call. Answers when it should be tried again if something forbids one now.
+    /// Draws the I/Os of the next system call. Returns when to try again if something forbids one now.
     #[inline]
     pub(super) fn gather(&mut self, now: Instant, room: u32, flows: &mut Flows) -> Option<Instant> {
         for _ in 0..room {
@@ -75,7 +75,7 @@ impl Task {
                 self.held_back = Some(io);
                 return until;
             }
-            let slot = self.window.add(Slot::of(&io, now))?;
+            let slot = self.window.add(IoInFlight::of(&io, now))?;
             if io.op == Op::Flush && self.fsync != Fsync::IsQueued {
                 self.window.sleep_in(slot);
                 return None;
@@ -109,7 +109,7 @@ impl Task {
         Restraint::None
     }
 
-    /// It is ahead of its share. Answers when it should try again, if it is not told before.
+    /// It is ahead of its share. Returns when to try again, if its balance does not release it before.
     fn hold(&mut self, now: Instant, flows: &mut Flows) -> Option<Instant> {
         let sleep = self.flow_sleep.unwrap_or_default();
         let until = if sleep > Nanos::ZERO {
@@ -124,20 +124,20 @@ impl Task {
     /// Goes on with the search for a depth.
     pub(super) fn search_depth(&mut self, now: Instant) {
         let Some(search) = &mut self.search else { return };
-        match search.step(now) {
-            Step::GoOn => {}
-            Step::Rise(depth) => self.window.set_depth(depth),
-            Step::Fall(depth) => {
+        match search.judge(now) {
+            Judgement::GoOn => {}
+            Judgement::Rise(depth) => self.window.set_depth(depth),
+            Judgement::Fall(depth) => {
                 self.window.set_depth(depth);
                 self.window.fence();
             }
-            Step::Measure => {
+            Judgement::Measure => {
                 self.measurement.restart(now);
                 if let Some(runtime) = self.runtime {
                     self.deadline = now + runtime;
                 }
             }
-            Step::End => self.is_exhausted = true,
+            Judgement::End => self.is_exhausted = true,
         }
     }
 }

@@ -1,4 +1,4 @@
-use hoistway_load::{Flow, Pattern};
+use crate::{Flow, Pattern};
 
 use super::*;
 

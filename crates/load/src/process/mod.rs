@@ -1,0 +1,354 @@
+//! A fio process: what it is asked to do, and its main loop as a pure state machine.
+//!
+//! A [`RunningProcess`] reads no clock and does no I/O: each call is given the time, and [`RunningProcess::next`] returns what the
+//! caller has to do. The simulator is a caller in virtual time, the engine's jobs are one in real time.
+//!
+//! ```
+//! use hoistway_blk::Instant;
+//! use hoistway_load::process::{Flows, RunningProcess, Step};
+//! use hoistway_load::{Issue, Load, Pattern, Process};
+//!
+//! let mut load = Load::new();
+//! let disk = load.file("disk");
+//! let mut reader = Process::new("reader", disk, Pattern::read(4096));
+//! reader.issue = Issue::asynchronous(2);
+//! load.add(reader);
+//!
+//! let description = &load.processes[0];
+//! let generator = description.generator(0, 1, |_| 1 << 20)?;
+//! let mut process = RunningProcess::new(description, 0, generator, 1, None);
+//! let (mut now, mut flows) = (Instant::ZERO, Flows::new(&load.processes));
+//! loop {
+//!     match process.next(now, &mut flows) {
+//!         // Here every I/O takes no time. Whoever does real I/O calls `ended` when it is done.
+//!         Step::Submit(slot) => process.ended(slot),
+//!         Step::EndCall => process.call_ended(now),
+//!         Step::Wait(until) => now = until.expect("nothing is in flight"),
+//!         Step::Exit => break,
+//!     }
+//! }
+//! assert_eq!(process.into_result(now, None).total_ios(), 256);
+//! # Ok::<(), hoistway_load::LoadError>(())
+//! ```
+//!
+//! `window` holds the I/Os in flight, `submit` decides when the next ones are issued, `reap` takes those that have ended,
+//! `measurement` is what comes out. `thinking` (pauses), `flow` (balance between processes), `latency_search` and `steady_state` are
+//! rules of their own; `phases` is which processes run when.
+
+mod check;
+mod description;
+mod flow;
+mod latency_search;
+mod measurement;
+mod phases;
+mod reap;
+mod steady_state;
+mod submit;
+mod thinking;
+mod window;
+
+use hoistway_blk::{Instant, Nanos, Op};
+
+use crate::{Fsync, Generator, Io, Pacer};
+
+pub use description::{
+    Caching, Ends, Engine, Issue, Latency, LatencyTarget, LogSettings, Process, Schedule, Standing, Steadiness,
+    SteadyFigure, SteadyState, WriteSync,
+};
+pub use flow::Flows;
+pub use phases::Phases;
+pub use steady_state::{STEADY_SAMPLE, SteadyStates};
+pub use window::IoInFlight;
+// For real runs, until they use this state machine, too.
+pub use measurement::{Finished, Measurement};
+pub use thinking::Thinking;
+
+use latency_search::LatencySearch;
+use window::Window;
+
+/// What the caller has to do for a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Submit the I/O in this slot ([`RunningProcess::io`]), as part of the running system call.
+    Submit(u32),
+    /// End the system call ([`RunningProcess::call_ended`]), which submits what was plugged.
+    EndCall,
+    /// Call again when an I/O that it waits for has ended ([`RunningProcess::can_reap`]), or at this time.
+    Wait(Option<Instant>),
+    /// Nothing: the process has ended.
+    Exit,
+}
+
+/// The main loop of one process: it fills its queue up to `iodepth` in batches, waits for completions and refills, as fio does.
+pub struct RunningProcess {
+    number: u32,
+    window: Window,
+    fsync: Fsync,
+    /// Each write is followed by a flush of its device, and has ended when that has.
+    commits_writes: bool,
+    /// An I/O that was drawn and could not be submitted yet.
+    held_back: Option<Io>,
+    generator: Generator,
+    pacer: Option<Pacer>,
+    measurement: Measurement,
+    start: Instant,
+    /// Its rate counts from then on.
+    pace_start: Instant,
+    /// No I/O is submitted from then on.
+    deadline: Instant,
+    /// From the beginning of its measurement to its deadline, if it has one.
+    runtime: Option<Nanos>,
+    search: Option<LatencySearch>,
+    /// The process fails when a read, write or trim takes longer; `None` for never.
+    max_latency: Option<[Nanos; 3]>,
+    think: Option<Thinking>,
+    /// How long the pause that has just begun keeps the CPU busy.
+    spin: Nanos,
+    /// It issues nothing that overlaps an I/O in flight.
+    serializes: bool,
+    /// Whether anything but its depth can hold an I/O back: balance, overlaps, rate or pauses.
+    is_restrained: bool,
+    /// Whether anything depends on the ends of its I/Os: overlaps, pauses, or a limit or a search by latency.
+    watches_ends: bool,
+    /// Of a process in a balance: how long it sleeps when it is ahead of its share; zero for until it may go on.
+    flow_sleep: Option<Nanos>,
+    /// `end_fsync`: devices, from the last on, that are still to be flushed before it exits.
+    devices_to_flush: u8,
+    /// Those flushes have begun: as in fio, they are not measured.
+    is_closing: bool,
+    /// It submits nothing any more.
+    is_exhausted: bool,
+    has_exited: bool,
+    exited_at: Instant,
+}
+
+impl RunningProcess {
+    /// Process `number` of its load, which begins at the start of time until [`RunningProcess::start_at`] says otherwise. `runtime`
+    /// replaces its own. The same seed gives the same gaps between its I/Os.
+    #[must_use]
+    pub fn new(process: &Process, number: u32, generator: Generator, seed: u64, runtime: Option<Nanos>) -> Self {
+        let runtime = runtime.or(process.schedule.runtime);
+        let is_synchronous = !process.issue.engine.is_asynchronous();
+        let flushes = process.caching.end_fsync && process.plan.modifies();
+        let mut running = RunningProcess {
+            number,
+            window: Window::new(process),
+            fsync: Fsync::of(process.issue.engine),
+            commits_writes: process.caching.write_sync != WriteSync::None && process.caching.direct && is_synchronous,
+            held_back: None,
+            generator,
+            pacer: process.pacer(number, seed),
+            measurement: Measurement::new(process, Instant::ZERO),
+            start: Instant::ZERO,
+            pace_start: Instant::ZERO,
+            deadline: runtime.map_or(Instant::NEVER, |runtime| Instant::ZERO + process.schedule.ramp + runtime),
+            runtime,
+            search: None,
+            max_latency: (process.latency.max != [Nanos::ZERO; 3]).then_some(process.latency.max),
+            think: None,
+            spin: Nanos::ZERO,
+            serializes: process.issue.serialize_overlap,
+            is_restrained: false,
+            watches_ends: false,
+            flow_sleep: process.pace.flow.map(|flow| flow.sleep),
+            devices_to_flush: if flushes { process.files.len() as u8 } else { 0 },
+            is_closing: false,
+            is_exhausted: false,
+            has_exited: false,
+            exited_at: Instant::ZERO,
+        };
+        running.start_at(process, Instant::ZERO);
+        running
+    }
+
+    /// Sets when the process begins. `process` is the one that it was made of.
+    pub fn start_at(&mut self, process: &Process, start: Instant) {
+        let shift = start.since(self.start);
+        self.start = start;
+        if self.deadline != Instant::NEVER {
+            self.deadline += shift;
+        }
+        self.pace_start = start;
+        self.think = process.pace.think.map(|think| Thinking::new(think, start));
+        let depth_max = process.issue.depth.max(1);
+        self.search =
+            process.latency.target.map(|rule| LatencySearch::new(rule, depth_max, start + process.schedule.ramp));
+        self.window.set_depth(self.search.as_ref().map_or(depth_max, LatencySearch::depth));
+        self.is_restrained =
+            self.serializes || self.flow_sleep.is_some() || self.pacer.is_some() || self.think.is_some();
+        self.watches_ends =
+            self.serializes || self.think.is_some() || self.search.is_some() || self.max_latency.is_some();
+        self.measurement = Measurement::new(process, start);
+    }
+
+    /// Ends the process early: it submits nothing any more.
+    pub fn end(&mut self) {
+        self.is_exhausted = true;
+        if let Some(think) = &mut self.think {
+            think.until = None;
+        }
+    }
+
+    /// Whether [`Step::Exit`] was returned.
+    #[inline]
+    #[must_use]
+    pub fn has_exited(&self) -> bool {
+        self.has_exited
+    }
+
+    /// Whether it has a part in a balance, so that [`RunningProcess::next`] needs the balances of its load.
+    #[must_use]
+    pub fn is_balanced(&self) -> bool {
+        self.flow_sleep.is_some()
+    }
+
+    /// When it stops submitting; [`Instant::NEVER`] if no time ends it.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// I/Os and bytes that were measured so far.
+    #[must_use]
+    pub fn done(&self) -> (u64, u64) {
+        self.measurement.done()
+    }
+
+    /// Counts CPU time that was spent for it.
+    #[inline]
+    pub fn charge(&mut self, now: Instant, cpu: Nanos) {
+        self.measurement.charged(now, cpu);
+    }
+
+    // --- the main loop ---
+
+    /// Goes on until the caller has to do something. `flows` are the balances of its load; only a process that
+    /// [is balanced](RunningProcess::is_balanced) looks at them.
+    #[inline(always)]
+    pub fn next(&mut self, now: Instant, flows: &mut Flows) -> Step {
+        if let Some(slot) = self.window.next_of_batch() {
+            return Step::Submit(slot);
+        }
+        if self.window.call_size() > 0 {
+            return Step::EndCall;
+        }
+        loop {
+            if self.window.complete_min == 0 {
+                self.reap(now);
+            }
+            if let Some(pause) = self.pause(now) {
+                if self.can_reap() {
+                    self.reap(now);
+                    continue;
+                }
+                return pause;
+            }
+            let mut alarm = None;
+            let room = self.room(now);
+            if room > 0 {
+                alarm = self.gather(now, room, flows);
+                if let Some(slot) = self.window.next_of_batch() {
+                    return Step::Submit(slot);
+                }
+            }
+            if self.can_reap() {
+                self.reap(now);
+                // A write goes on with a flush.
+                if self.commits_writes
+                    && let Some(slot) = self.window.next_of_batch()
+                {
+                    return Step::Submit(slot);
+                }
+                continue;
+            }
+            if self.window.in_flight() == 0 && (self.is_exhausted || now >= self.deadline) {
+                if let Some(slot) = self.flush_at_end(now) {
+                    return Step::Submit(slot);
+                }
+                self.has_exited = true;
+                self.exited_at = now;
+                return Step::Exit;
+            }
+            return Step::Wait(alarm);
+        }
+    }
+
+    /// The flush of the next device at the end of the process, if one is left.
+    #[cold]
+    fn flush_at_end(&mut self, now: Instant) -> Option<u32> {
+        let device = self.devices_to_flush.checked_sub(1)?;
+        self.devices_to_flush = device;
+        self.is_closing = true;
+        self.window.add(IoInFlight { op: Some(Op::Flush), device, created: now, ..IoInFlight::default() });
+        self.window.next_of_batch()
+    }
+
+    /// How long the pause that the last [`Step::Wait`] began keeps the CPU busy: zero if it began none. Asked once for each.
+    #[inline]
+    pub fn take_spin(&mut self) -> Nanos {
+        std::mem::take(&mut self.spin)
+    }
+
+    /// The I/O in a slot.
+    #[inline]
+    #[must_use]
+    pub fn io(&self, slot: u32) -> &IoInFlight {
+        self.window.slot(slot)
+    }
+
+    /// I/Os that were submitted, or are being submitted, and were not reaped yet.
+    #[inline]
+    #[must_use]
+    pub fn in_flight(&self) -> u32 {
+        self.window.in_flight()
+    }
+
+    /// I/Os of the running system call; 0 between two calls.
+    #[inline]
+    #[must_use]
+    pub fn call_size(&self) -> usize {
+        self.window.call_size()
+    }
+
+    /// The system call has returned.
+    #[inline]
+    pub fn call_ended(&mut self, now: Instant) {
+        let count = self.window.call_ended(now);
+        self.measurement.submitted(now, count, self.window.in_flight());
+    }
+
+    /// Whether it would submit or reap something now, if its rate and the like allow that.
+    pub fn has_more_to_do(&mut self, now: Instant) -> bool {
+        self.room(now) > 0 || self.can_reap()
+    }
+
+    // --- completions ---
+
+    /// The I/O in this slot has ended.
+    #[inline]
+    pub fn ended(&mut self, slot: u32) {
+        self.window.ended(slot);
+    }
+
+    /// The I/O in this slot has failed with this errno: it is not measured, and the process stops.
+    #[cold]
+    pub fn io_failed(&mut self, slot: u32, errno: i32) {
+        self.failed(errno);
+        self.window.forget(slot);
+        self.window.ended(slot);
+    }
+
+    /// Something has failed with this errno: the process stops, and the first error is its result.
+    #[cold]
+    pub fn failed(&mut self, errno: i32) {
+        self.measurement.failed(errno);
+        self.is_exhausted = true;
+    }
+
+    /// Whether as many I/Os have ended as it waits for.
+    #[inline]
+    #[must_use]
+    pub fn can_reap(&self) -> bool {
+        self.window.can_reap()
+    }
+}
