@@ -150,5 +150,5 @@ def test_errors_come_whole_from_other_processes() -> None:
 def test_trace_refuses_what_it_does_not_know() -> None:
     with pytest.raises(TypeError, match="'thread'"):
         hoistway.trace(thread=1)
-    with pytest.raises(Error, match="a trace is of one kernel"):
+    with pytest.raises(Error, match="a trace covers one kernel"):
         hoistway.trace(device="null", kernels=["6.12", "4.19"])

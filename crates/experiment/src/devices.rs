@@ -50,7 +50,7 @@ pub(crate) fn choose_one(
     Ok((vec![device], notice.into_iter().collect()))
 }
 
-/// The device of all files that have none of their own, and a notice if nobody chose it.
+/// The device of all files that have none of their own, and a notice if it is the default.
 fn common(options: &Options<'_>, wanted: &Devices, fitting: Option<&str>) -> Result<(Preset, Option<String>), Error> {
     if let Some(profile) = &wanted.common {
         return Ok((preset(profile, options.environment)?, None));

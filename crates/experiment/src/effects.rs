@@ -81,7 +81,7 @@ pub(crate) fn notices(
     ignored.chain(of_the_page_cache(options, workload)).collect()
 }
 
-/// A notice if something is asked of a page cache that nobody uses.
+/// A notice if options of the page cache are set and no job uses it.
 fn of_the_page_cache(options: &Options<'_>, workload: &Load) -> Option<String> {
     let Comparison { memory_bytes, journal, .. } = options.comparison;
     let fields = [(Field::MemoryBytes, memory_bytes.is_some()), (Field::Journal, *journal)];

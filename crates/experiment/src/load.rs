@@ -68,7 +68,7 @@ impl Load {
         })
     }
 
-    /// What its processes do, on a host with so many CPUs and so much memory.
+    /// What its processes do, on a host with this number of CPUs and this much memory.
     pub(crate) fn job_file(&self, options: &Options<'_>, cpus: u16, memory_bytes: u64) -> Result<JobFile, Error> {
         let environment = Environment {
             variable: &|name| options.environment.variable(name),
@@ -102,7 +102,7 @@ pub(crate) fn time(options: &Options<'_>, field: Field, ns: Option<u64>) -> Resu
     }
 }
 
-/// A notice if a load says how to log, and nobody wants logs.
+/// A notice if a load has options of logs, and logs are not written.
 pub(crate) fn unused_logs_notice(options: &Options<'_>, workload: &hoistway_load::Load) -> Option<String> {
     let is_set = |process: &Process| process.log.is_none() && process.log_settings != LogSettings::default();
     let name = options.name(Field::Logs);

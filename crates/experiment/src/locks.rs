@@ -4,7 +4,7 @@ use hoistway_answer::document::LockSummary;
 use hoistway_blk::Nanos;
 use hoistway_sim::LockUse;
 
-/// The summary of a run of so many I/Os in this time, on a host with so many CPUs; nothing if no lock had a price.
+/// The summary of a run of `ios` I/Os in this time on a host with `cpus` CPUs; `None` if no lock had a cost.
 pub(crate) fn summary(used: LockUse, simulated: Nanos, ios: u64, cpus: u16, disks: usize) -> Option<LockSummary> {
     let percent = |time: Nanos, of: f64| 100.0 * time.0 as f64 / of;
     let per_io = |count: u64| count as f64 / ios.max(1) as f64;

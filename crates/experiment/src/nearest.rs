@@ -1,4 +1,4 @@
-//! What was meant by a name that nobody knows.
+//! The nearest known name to an unknown one.
 
 /// How alike names have to be.
 const ALIKE: f64 = 0.75;

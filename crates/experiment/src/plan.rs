@@ -79,7 +79,7 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// Labels tell the variants apart, and one of them is the baseline, if somebody chose it.
+    /// Labels tell the variants apart, and one of them is the baseline, if one was chosen.
     fn check_labels(&self) -> Result<(), Error> {
         let of_repeat = &self.runs[..self.runs_of_repeat()];
         let labels: Vec<&str> = of_repeat.iter().map(|run| &*run.variant.label).collect();

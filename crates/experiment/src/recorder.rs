@@ -101,7 +101,7 @@ impl Recorder {
         }
     }
 
-    /// Notes something of a request that is under way.
+    /// Updates the record of a request in flight.
     fn note(&mut self, rq: &Request, note: impl Fn(&mut ExcerptRequest)) {
         let Some(alive) = self.alive.get_mut(&(self.device, rq.id().0)) else { return };
         note(&mut alive.so_far);

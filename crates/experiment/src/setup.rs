@@ -201,7 +201,7 @@ impl Setup {
         self.knobs.settings(host, guest, &self.queue).into_iter().map(variant).collect()
     }
 
-    /// The run of a scheduler with a setting that somebody has thought of; in guests it is that of the host, and they have their first
+    /// The run of a scheduler with a setting that the caller chose; in guests it is that of the host, and they have their first
     /// scheduler.
     ///
     /// # Errors

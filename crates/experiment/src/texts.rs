@@ -37,7 +37,7 @@ pub struct SchedulerText {
     pub ioprio: String,
     /// Which weights of cgroups it honours.
     pub weights: String,
-    /// Devices that get it if nobody chooses.
+    /// Devices that get it by default.
     pub default_for: String,
     /// What it does.
     pub what: String,
@@ -80,7 +80,7 @@ pub struct FileText {
     pub line: String,
     /// What it does.
     pub what: String,
-    /// What it is if nobody writes to it.
+    /// Its value if it is never written.
     pub default: String,
     /// What may be written.
     pub range: String,

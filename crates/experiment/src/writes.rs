@@ -136,7 +136,7 @@ fn try_one(front: &AnyQueue<Local>, file: &str, text: &str) -> Result<(), Attrib
     front.begin_change(&mut cx, file, text).map(|_| ())
 }
 
-/// A device that nobody uses.
+/// An idle device.
 struct Idle;
 
 impl Driver for Idle {

@@ -137,7 +137,7 @@ fn what_cannot_be_varied_is_refused_before_anything_runs() {
     refused(of(&[vary("mq-dedline", "fifo_batch", &["1"])]), &["is no scheduler (did you mean \"mq-deadline\"?"]);
     refused(of(&[vary("bfq", "slice_idle", &["1"])]), &["bfq is not among the schedulers that are compared"]);
     refused(of(&[vary("mq-deadline", "fifo_batch", &[])]), &["expected some values"]);
-    refused(of(&[vary("mq-deadline", "fifo_batch", &["4", "04"])]), &["04 stands there twice"]);
+    refused(of(&[vary("mq-deadline", "fifo_batch", &["4", "04"])]), &["04 is given twice"]);
     refused(
         of(&[batch.clone(), vary("mq-deadline", "fifo_batch", &["8"])]),
         &["fifo_batch=8", "fifo_batch=1,4 was given"],

@@ -13,7 +13,7 @@ use hoistway_terminal::output::{Output, Stream, cannot_be_written};
 
 /// Bytes on their way to the file.
 const BUFFER_BYTES: usize = 1 << 18;
-/// A file of so many bytes is worth a warning.
+/// Warn when the file exceeds this many bytes.
 const HUGE_BYTES: u64 = 256 << 20;
 
 /// Where the events go.
@@ -25,7 +25,7 @@ enum Sink {
     Gzip(GzEncoder<BufWriter<Stream>>),
 }
 
-/// Not `eprintln!`: that panics if nobody reads standard error any more.
+/// Not `eprintln!`, which panics if standard error is closed.
 fn warn(name: &Path, what: &str) {
     let advice = "(a shorter --runtime, fewer --schedulers or a name that ends in .gz make it smaller)";
     let _ = writeln!(io::stderr(), "hoistway: warning: {}: {what} {advice}", name.display());

@@ -134,7 +134,7 @@ fn what_a_change_costs_is_told_and_only_if_somebody_looked() {
     let text = with(Some(vec![loss.clone(); 8]), better);
     let words =
         "It loses more than it gains, worst first: p99 fsync latency of c 1.00 ms -> 3.00 ms (3.00 times); p99 fsync";
-    assert!(text.contains(words) && text.contains("; 2 more. A condition (subject to) keeps"), "{text}");
+    assert!(text.contains(words) && text.contains("; 2 more. Add a condition (subject to) for"), "{text}");
     assert!(text.contains(": by this objective alone change from mq-deadline to"), "{text}");
     for lighter in [Shift { factor: 1.5, ..loss.clone() }, Shift { weighs: false, ..loss.clone() }] {
         let text = with(Some(vec![lighter]), better);

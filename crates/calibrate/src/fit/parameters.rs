@@ -49,7 +49,7 @@ pub(super) struct Changeable {
     section: &'static str,
 }
 
-/// Parameters of a model that somebody may want to be fitted: names of numbers in the model's section.
+/// Parameters of a model that can be fitted: names of numbers in the model's section.
 impl Changeable {
     /// # Errors
     /// If the preset is of a model that has no parameters to be fitted.

@@ -70,13 +70,13 @@ fn the_parameters_of_a_preset_are_found_again_from_its_own_noisy_rows() {
 }
 
 #[test]
-fn what_rows_do_not_show_is_said_to_be_not_told() {
+fn what_rows_do_not_show_is_reported_as_undetermined() {
     let rows = measured(&like(), &[]).into_iter().filter(|row| row.reads_percent == 100 && row.depth == 1).collect();
     let fit = fit(&plan(rows, &["read_us", "program_us"]), |_| true).unwrap();
     let [read, program] = &fit.parameters[..] else { panic!("two parameters") };
     assert!(read.is_determined() && !program.is_determined(), "{}", fit.report());
     assert!(fit.report().contains("flash.program_us") && fit.report().contains("NOT DETERMINED by these rows"));
-    assert!(fit.preset.calibration().sources["flash.program_us"].contains("does not tell it"));
+    assert!(fit.preset.calibration().sources["flash.program_us"].contains("does not determine it"));
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub struct Costs {
     pub kernel: Result<KernelCost, String>,
 }
 
-/// What a scheduler costs, on one thread: nobody contends for its locks.
+/// What a scheduler costs, on one thread, without contention for its locks.
 #[derive(Clone, Debug)]
 pub struct SchedulerCost {
     /// Its name.
@@ -48,7 +48,7 @@ pub struct SchedulerCost {
     pub beside: Option<Figure>,
     /// Its operations, those that occur.
     pub operations: Vec<Operation>,
-    /// I/Os a second that so many threads do together.
+    /// I/Os a second of this number of threads together.
     pub rates: Vec<(usize, Figure)>,
 }
 

@@ -14,7 +14,7 @@ use hoistway_blk::{
 use super::machine::{pin, thread_cpu_ns};
 use super::spinning::Spinning;
 
-/// I/Os that are under way for each thread.
+/// I/Os in flight for each thread.
 const DEPTH: u32 = 16;
 /// I/Os between two looks at the clock.
 const BATCH: usize = 8;

@@ -13,7 +13,7 @@ use super::machine::{pin, thread_cpu_ns};
 
 const BLOCK: usize = 4096;
 
-/// From the moment that somebody wakes a thread until it runs, ns.
+/// From the wake-up of a thread until it runs, ns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reaction {
     pub(super) low: f64,
@@ -39,7 +39,7 @@ fn spin_for(time: Duration) {
     }
 }
 
-/// Wakes a thread on `sleeper` from one on `waker` so many times, each time after it has slept for so long.
+/// Wakes a thread on `sleeper` from one on `waker` this many times, each time after it has slept for this long.
 pub(super) fn reaction([waker, sleeper]: [usize; 2], slept: Duration, times: usize) -> Reaction {
     let (begin, rang_at, sleeps) = (WallClock::now(), AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -84,7 +84,7 @@ pub(super) fn reaction([waker, sleeper]: [usize; 2], slept: Duration, times: usi
     })
 }
 
-/// CPU time of switching from one thread to another on the same CPU, ns, over so many rounds: they wake each other and sleep.
+/// CPU time of switching from one thread to another on the same CPU, ns, over this many rounds: they wake each other and sleep.
 pub(super) fn switch_ns(cpu: usize, rounds: u32) -> f64 {
     let (turn, start) = (AtomicU64::new(0), Barrier::new(2));
     let names: [OnceLock<thread::Thread>; 2] = Default::default();

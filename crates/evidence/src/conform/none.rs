@@ -98,7 +98,7 @@ struct Replay {
     driver: ScriptedDriver,
     caller: Caller,
     plugs: HashMap<u32, Plug>,
-    /// Flushes that are under way.
+    /// Flushes in flight.
     flushes: HashMap<u32, PlugFlush>,
     /// Bios outside of any plug.
     unplugged: HashSet<BioNumber>,

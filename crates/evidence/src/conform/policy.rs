@@ -8,7 +8,7 @@ use crate::conform::bench::{Bench, bio_of, doubts};
 use crate::conform::consistency::Consistent;
 use crate::conform::score::Outcome;
 
-/// Replays a recording with the policy that `make` builds for so many request ids.
+/// Replays a recording with the policy that `make` builds for this number of request ids.
 pub fn replay<S: Replayable + Clone>(recording: &Consistent<'_>, make: impl FnOnce(u32) -> S) -> Outcome {
     let capacity = recording.at_once();
     let trace = recording.trace();

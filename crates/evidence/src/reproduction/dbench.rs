@@ -51,7 +51,7 @@ fn rows() -> Vec<Row> {
     rows.map(|row| row.expect("a test reads the bundled table")).collect()
 }
 
-/// The bundled load with so many clients instead of its own number.
+/// The bundled load with this number of clients instead of its own.
 fn job(clients: u32) -> String {
     let scenario = scenarios::named(LOAD).expect("it is bundled");
     scenario.job.replace(CLIENTS, &format!("numjobs={clients}"))

@@ -3,7 +3,7 @@
 //! A cell that a device or host was calibrated on says so, and is never judged: that it fits is no evidence. All others are
 //! predictions. Where one is outside its tolerance, the table's story says what seems to be missing.
 //!
-//! `cell` (what is compared), `document` (what comes out), `sensitivity` (other values of what nobody knows), `runs` (how a run
+//! `cell` (what is compared), `document` (what comes out), `sensitivity` (other values of unknown numbers), `runs` (how a run
 //! is made), `repeats` (how many there are), and a module for each source.
 
 mod cell;
@@ -42,7 +42,7 @@ pub struct Table {
     pub device: &'static str,
     /// The profile of its host in TOML, if that is not the built-in `server`.
     pub host: Option<&'static str>,
-    /// Numbers of the device and the host which nobody has measured, and which its cells may depend on.
+    /// Unmeasured numbers of the device and the host that its cells may depend on.
     pub unknowns: &'static [Unknown],
     /// Values of them that are asked about, beside half and double.
     pub others: &'static [(Unknown, f64)],

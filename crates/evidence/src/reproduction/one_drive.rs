@@ -1,4 +1,4 @@
-//! A reader beside a writer on one drive, where kyber's targets are so far away that it throttles nobody.
+//! A reader beside a writer on one drive, where kyber's targets are so high that it never throttles.
 
 use hoistway_measure::fio::DirectionStats;
 use serde::Deserialize;

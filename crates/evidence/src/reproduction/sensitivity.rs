@@ -1,4 +1,4 @@
-//! What half and double of a number that nobody has measured does to a table.
+//! What half and double of an unmeasured number does to a table.
 
 use hoistway_device::{Preset, PresetError};
 use hoistway_sim::Host;

@@ -37,7 +37,7 @@ pub enum DatasetError {
         /// What is wrong with it.
         error: SweepError,
     },
-    /// It holds several, and nobody said which.
+    /// It holds several, and none was chosen.
     #[error("{}: holds {} sweeps (expected one of {} to be chosen)", path.display(), keys.len(), keys.join(", "))]
     SeveralSweeps {
         /// The folder.

@@ -73,7 +73,7 @@ impl Folder {
     /// The sweep of this key, or the only one of this version.
     ///
     /// # Errors
-    /// If there is none, or if there are several and nobody says which.
+    /// If there is none, or if there are several and none is chosen.
     pub fn sweep(&self, wanted: Option<Key>) -> Result<Sweep, DatasetError> {
         let mut found = Vec::new();
         let mut other = None;
@@ -188,7 +188,7 @@ fn put(path: &Path, bytes: &[u8]) -> Result<(), DatasetError> {
     complete_file(path, |file| file.write_all(bytes).map_err(DatasetError::written(path)))
 }
 
-/// A hidden name in the same folder that nobody else has, on any machine that shares it.
+/// A hidden name in the same folder, unique among all machines that share it.
 fn beside(path: &Path) -> PathBuf {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -136,7 +136,7 @@ impl<'a> Recorder<'a> {
 
 impl CallerEnvironment for Recorder<'_> {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        // Under the lock, so that nobody sees the file as it was at another time.
+        // Under the lock, so that no thread sees the file as it was at another time.
         let mut inputs = lock(&self.shared.inputs);
         let bytes = match inputs.files.get(path) {
             Some(content) => content.bytes().to_vec(),

@@ -39,7 +39,7 @@ pub enum SweepError {
     /// The space asks for what cannot be.
     #[error(transparent)]
     Space(#[from] Error),
-    /// It has more runs than somebody said that there may be.
+    /// It has more runs than the limit.
     #[error("the space has {} runs, more than {limit} (expected a smaller space, or a limit of that many)", counted(*.runs))]
     TooMany {
         /// How many it has; [`u64::MAX`] of more.

@@ -29,7 +29,7 @@ pub trait Evaluate: Sync {
     fn figures(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Figures, Error>;
 }
 
-/// A load in one place, which runs with whatever setting somebody asks for.
+/// A load in one place, which runs with any setting.
 #[derive(Debug)]
 pub struct Evaluator<'a> {
     pub(super) plan: Plan<'a>,
@@ -97,12 +97,12 @@ impl<'a> Evaluator<'a> {
         self.plan.notices.iter().map(in_words).collect()
     }
 
-    /// Ends all runs that are under way, and those that begin, early: their figures are worth nothing then.
+    /// Ends all runs early, also those that begin later; their figures are then invalid.
     pub fn cancel(&self) {
         self.canceller().cancel();
     }
 
-    /// What [`cancel`](Evaluator::cancel) does, for somebody elsewhere.
+    /// What [`cancel`](Evaluator::cancel) does, for another thread.
     pub(super) fn canceller(&self) -> Cancel {
         Cancel(Arc::clone(&self.control))
     }

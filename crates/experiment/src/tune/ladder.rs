@@ -1,4 +1,4 @@
-//! Values that are worth a try, of tunables for which nobody names any.
+//! Values to try of tunables for which none are given.
 
 use hoistway_answer::tuning::Knob;
 use hoistway_blk::{Effects, Instant, Local, Tunable};

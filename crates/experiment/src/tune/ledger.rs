@@ -26,7 +26,7 @@ impl Key {
     }
 }
 
-/// The runs until now, and those that somebody made before.
+/// The runs so far, and those of an earlier search.
 pub(super) struct Ledger<'a> {
     evaluate: &'a dyn Evaluate,
     observe: &'a dyn SearchObserver,
@@ -97,7 +97,7 @@ impl<'a> Ledger<'a> {
         Ok(())
     }
 
-    /// The figures of a run, made now if nobody has them: then all of them.
+    /// The figures of a run, which runs now if it is not in the ledger: then all of them.
     fn made(&self, key: &Key) -> Result<Figures, TuneError> {
         if let Some(known) = self.known.get(key) {
             return Ok(known.clone());
@@ -108,7 +108,7 @@ impl<'a> Ledger<'a> {
         self.evaluated(key)
     }
 
-    /// Figures of a run that nobody cancelled meanwhile.
+    /// Figures of a run that was not cancelled meanwhile.
     fn evaluated(&self, key: &Key) -> Result<Figures, TuneError> {
         let figures = self.evaluate.figures(&key.setting, key.seed, key.runtime_ns)?;
         if self.observe.goes_on() { Ok(figures) } else { Err(TuneError::Ended) }

@@ -2,10 +2,10 @@
 //!
 //! A [`Search`] says what is searched and for what. All settings, or as many as the budget allows, run shortly with few seeds;
 //! the better ones run longer with more, and so on. Seeds are the same for all settings of a round, so that they are compared
-//! under the same load, and new in every round, so that nobody keeps a lead that was luck.
+//! under the same load, and new in every round, so that no setting keeps a lead by chance.
 //!
-//! `prepared` is the search with all that it is compared with, `space` what there is to try, with `ladder` where nobody says which values; `sample` chooses from it, `rounds` spends the budget, [`Evaluate`] tells
-//! figures of a setting, `ledger` keeps them, `standing` compares them, `front` says whom nobody beats, `race` is the search itself, `effects` says what mattered, and
+//! `prepared` is the search with all that it is compared with, `space` what there is to try, with `ladder` where no values are given; `sample` chooses from it, `rounds` spends the budget, [`Evaluate`] tells
+//! figures of a setting, `ledger` keeps them, `ranking` compares them, `front` is the Pareto front, `race` is the search itself, `effects` says what mattered, and
 //! [`State`] is what an ended search leaves.
 //! Another search algorithm can drive an [`Evaluator`], or [`Trials`] of settings from the same space.
 
@@ -53,5 +53,5 @@ pub struct Search {
     pub budget: Budget,
 }
 
-/// Runs of a search, if nobody says how many.
+/// Default budget of a search, in runs.
 pub const BUDGET_RUNS: u64 = 200;

@@ -62,7 +62,7 @@ impl Prepared {
     }
 }
 
-/// What a search tries out is not written by somebody else meanwhile.
+/// Refuses timed writes to files that the search sets itself.
 fn check_writes(search: &Search, evaluator: &Evaluator<'_>) -> Result<(), Error> {
     let is_searched = |write: &&Write| {
         let is_of_scheduler = write.file == "scheduler" || write.file.starts_with("iosched/");

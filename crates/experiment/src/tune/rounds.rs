@@ -8,9 +8,9 @@ use super::evaluate::Evaluator;
 use super::space::Space;
 use crate::error::{Error, Field};
 
-/// Of the settings of a round one in so many goes on to the next.
+/// One of this many settings of a round goes on to the next.
 pub(super) const KEPT: usize = 3;
-/// Seeds of a round's runs; an interval of two is wide, so that luck alone beats nobody.
+/// Seeds of a round's runs; an interval of two is wide, so that chance alone eliminates no setting.
 const SEEDS: [usize; 3] = [2, 3, 5];
 /// Most seeds of the last round: more tell hardly more.
 pub(super) const SEEDS_MAX: usize = 20;
@@ -29,7 +29,7 @@ pub(super) struct Step {
     /// Replaces the runtime of every process.
     pub(super) runtime_ns: Option<u64>,
     pub(super) seeds: usize,
-    /// At most so many settings, those that are only compared with apart.
+    /// At most this many settings, those that are only compared with apart.
     pub(super) settings: usize,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn limit(budget: Budget) -> u64 {
     }
 }
 
-/// What a run costs of the budget; none if nobody knows.
+/// What a run costs of the budget; `None` if it is unknown.
 pub(super) fn cost(search: &Search, evaluator: &Evaluator<'_>, runtime_ns: Option<u64>) -> Option<u64> {
     match search.budget {
         Budget::Runs(_) => Some(1),

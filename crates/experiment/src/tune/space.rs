@@ -80,7 +80,7 @@ impl Branch {
     }
 }
 
-/// The values of a knob that somebody named, under each scheduler that it is of, without what that has anyway.
+/// The given values of a knob, under each scheduler that it is of, without what that has anyway.
 fn values(
     search: &Search,
     knob: &Vary,

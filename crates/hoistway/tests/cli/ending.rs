@@ -64,7 +64,7 @@ fn ctrl_c_ends_a_search_at_once_and_keeps_none_of_the_runs_that_it_broke_off() {
     let output = cut_short(hoistway(&[&["tune", job], &options[..], &[place]].concat()), Signal::INT);
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{told}");
-    assert!(told.contains("its 0 runs are in "), "{told}");
+    assert!(told.contains("its 0 runs are saved in "), "{told}");
     let state: Value = serde_json::from_str(&fs::read_to_string(&state).unwrap()).unwrap();
     assert_eq!(state["runs"], serde_json::json!([]));
 }

@@ -47,7 +47,7 @@ fn what_cannot_be_is_refused_by_its_own_name() {
     };
     refuse(&["--name=x", "--iodpeth=4"], &["fio command line: --iodpeth", "did you mean --iodepth?"]);
     refuse(&["--name=x", "--rw=rndread"], &["fio command line:2: [x] rw:"]);
-    refuse(&["--name=x", "--rw=read", "--", "my.fio"], &["my.fio: the load is the command line of fio's"]);
+    refuse(&["--name=x", "--rw=read", "--", "my.fio"], &["my.fio: the load comes from the fio command line"]);
     refuse(&["--name=x", "--rw=read", "--", "--schedulres", "none"], &["--schedulers"]);
 }
 

@@ -121,7 +121,7 @@ fn what_kernel_devices_or_job_file_have_not_is_refused() {
         &["--shared-tags: with noop devices cannot share tags", "expected --schedulers"],
     );
     let unlike = ["two.fio", "--shared-tags", "--device", "null", "--device", "/dev/sdb=intel-p4800x-375gb"];
-    refuse(&unlike, &["null has 64 tags for each of 1 hardware queues", "expected devices that are alike"]);
+    refuse(&unlike, &["null has 64 tags for each of 1 hardware queues", "expected devices with equal numbers"]);
     refuse(&["one.fio", "--elevator", "cfq"], &["--elevator cfq: only the kernel's default depends on it"]);
     let two = ["two.fio", "--device", "null", "--device", "/dev/sdb=intel-p4800x-375gb", "--schedulers", "default"];
     refuse(&two, &["null has mq-deadline and intel-p4800x-375gb has none"]);

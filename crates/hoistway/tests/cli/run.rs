@@ -104,7 +104,7 @@ fn what_cannot_be_is_refused_with_what_was_expected() {
         (&["--target", "mem:8M", "--scheduler", "cfq"], "\"cfq\" is unknown (expected one of none, mq-deadline"),
         (&["--target", "mem:8M", "--set", "bfq.slice_idle=0"], "--set bfq.slice_idle=0: bfq does not run"),
         (&["--target", "mem:8M", "--queue", "nr_requests=x"], "--queue nr_requests=x under none: invalid value"),
-        (&["--target", "mem:8M", "--scheduler", "none,bfq", "--format", "fio-json"], "fio's document is of one run"),
+        (&["--target", "mem:8M", "--scheduler", "none,bfq", "--format", "fio-json"], "fio's document holds one run"),
     ] {
         let error = refused(folder.path(), arguments);
         assert!(error.contains(expected), "{arguments:?}: {error}");
@@ -114,7 +114,7 @@ fn what_cannot_be_is_refused_with_what_was_expected() {
     assert!(error.contains("r: I/O through the page cache (expected direct=1"), "{error}");
     fs::write(folder.path().join("job.fio"), "[r]\nfilename=x\ndirect=1\n").unwrap();
     let error = refused(folder.path(), &["--target", "file:new"]);
-    assert!(error.contains("does not exist, and the load does not say how large"), "{error}");
+    assert!(error.contains("does not exist, and the load does not set its size"), "{error}");
     assert!(!folder.path().join("new").exists());
 }
 

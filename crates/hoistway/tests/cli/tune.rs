@@ -27,7 +27,10 @@ fn the_best_setting_is_told_with_what_it_costs_and_what_mattered() {
         table.contains("what mattered to the mean read latency of readers: each among the settings that have it\n"),
         "{table}"
     );
-    assert!(table.contains("nobody beats these in everything") && table.contains("mq-deadline.nr_requests"), "{table}");
+    assert!(
+        table.contains("settings that no other beats in every figure") && table.contains("mq-deadline.nr_requests"),
+        "{table}"
+    );
     let json = succeeded(hoistway().current_dir(&folder).args(tune(OBJECTIVE)).args(["--format", "json", "--stable"]));
     let document: Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&document["format"], &document["objective"]), (&"hoistway-tune/1".into(), &OBJECTIVE.into()));
@@ -122,7 +125,7 @@ fn what_is_no_search_is_refused_with_the_grammar_and_the_names() {
     refuse(p99, &["--set", "bfq.slice_idle=0", "--knob", "bfq.slice_idle=0,1"], &["--set bfq.slice_idle=0 sets"]);
     refuse(p99, &["--budget", "0"], &["expected a number of runs, or a time such as 30m"]);
     refuse(p99, &["--budget", "5"], &["--budget 5 runs: too little for 4 schedulers (expected at least "]);
-    refuse(p99, &["--device", "null,hdd"], &["a search is on one device"]);
+    refuse(p99, &["--device", "null,hdd"], &["a search uses one device"]);
     refuse(p99, &["-o", "x", "--state", "x"], &["the results are written there"]);
     refused(
         folder.path(),

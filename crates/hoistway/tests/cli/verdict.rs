@@ -262,8 +262,7 @@ fn on_a_device_that_no_scheduler_keeps_up_with_the_one_that_costs_least_is_recom
         };
         assert!(iops("none") > 1.5 * iops("bfq"), "{} and {}", iops("none"), iops("bfq"));
         assert_eq!(document["verdicts"][0]["recommended"], "none", "{}", conclusion(&document));
-        let limits =
-            "what limits a load there is the time of the host's CPUs for the block layer, the scheduler and its lock";
+        let limits = "a load there is limited by its queue depth and by the CPU time of the block layer, the scheduler and its lock";
         assert!(document["notices"].to_string().contains(limits), "{}", document["notices"]);
         // One lock for all CPUs, and more CPU time for each I/O, is what holds bfq back.
         let cpu_us = |run: usize| document["runs"][run]["cpu_us_per_io"].as_f64().unwrap();

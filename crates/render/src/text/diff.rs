@@ -18,7 +18,7 @@ const VALUE_MAX: usize = 60;
 
 const HEADER: [&str; 6] = ["row", "figure", "before", "after", "change", ""];
 
-/// The diff as text of so many columns. With `all`, figures that have not changed are there, too.
+/// The diff as text of at most this many columns. With `all`, figures that have not changed are there, too.
 #[must_use]
 pub fn diff(diff: &Diff, all: bool, width: usize) -> String {
     let mut text = String::new();

@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     let watch = move || {
-        // A recording that has been begun is finished, unless somebody will not wait for that.
+        // A recording that has been begun is finished, unless a second Ctrl-C comes.
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }

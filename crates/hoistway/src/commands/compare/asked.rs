@@ -13,7 +13,7 @@ use crate::commands::options::{PlaceOptions, RunOptions, parse_time};
 
 /// Repeats without which an interval says little.
 pub(super) const REPEATS_AT_LEAST: u32 = 3;
-/// Repeats, if nobody says how many: as many as fit into a short time, and no more than these.
+/// Most repeats by default: as many as fit into a short time, up to this.
 const REPEATS_AT_MOST: u32 = 10;
 
 /// What the options ask for.

@@ -95,7 +95,7 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
         return Ok(Ending::Interrupted);
     }
     for broken in &broken {
-        // Not `eprintln!`: that panics if nobody reads standard error any more.
+        // Not `eprintln!`, which panics if standard error is closed.
         let _ = writeln!(std::io::stderr(), "hoistway: {broken}");
     }
     Ok(match () {

@@ -123,7 +123,7 @@ fn is_ours(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| fgetxattr(&file, MADE, &mut [0u8; 8]).is_ok())
 }
 
-/// Makes a file as large as the load needs, unless somebody interrupts that. It is filled, as fio does: reading holes would be
+/// Makes a file as large as the load needs, unless it is interrupted. It is filled, as fio does: reading holes would be
 /// reading nothing.
 fn make(path: &Path, load: &Load, is_interrupted: &dyn Fn() -> bool) -> Result<bool> {
     let name = path.display();

@@ -140,7 +140,7 @@ fn bar() -> Option<ProgressBar> {
     })
 }
 
-/// Keeps the runs, and ends the search if somebody wants that.
+/// Keeps the runs, and ends the search on Ctrl-C.
 struct Observer<'a> {
     is_ended: &'a AtomicBool,
     /// Ends the runs, as soon as there are any.

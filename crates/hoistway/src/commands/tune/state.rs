@@ -18,7 +18,7 @@ pub(super) struct StateFile {
 impl StateFile {
     /// Reads what there is, if there is anything, and checks that it can be written.
     pub(super) fn open(name: &Path, mut state: State) -> Result<Self> {
-        // What never ends, or waits for somebody, is no state either.
+        // A pipe or device, which may never end, is no state either.
         let read = fs::metadata(name).and_then(|there| {
             if there.is_file() { fs::read_to_string(name) } else { Err(Error::other("this is not a file")) }
         });
