@@ -62,6 +62,32 @@ fn what_documents_name_is_there() {
     assert_eq!(lost, [""; 0], "named in a document and not there");
 }
 
+/// The crates of the table in ARCHITECTURE.md, in its order.
+fn table_of_crates() -> Vec<String> {
+    let page = std::fs::read_to_string(crates().join("../ARCHITECTURE.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.filter_map(|row| row.split_once('`')).map(|(name, _)| name.to_owned()).collect()
+}
+
+#[test]
+fn a_crate_uses_only_those_above_it_in_the_table() {
+    let table = table_of_crates();
+    let mut folders: Vec<String> =
+        std::fs::read_dir(crates()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    folders.sort();
+    let mut named = table.clone();
+    named.sort();
+    assert_eq!(named, folders, "the table of ARCHITECTURE.md has a row for each crate");
+    for (row, name) in table.iter().enumerate() {
+        let manifest = std::fs::read_to_string(crates().join(name).join("Cargo.toml")).unwrap();
+        let own = manifest.split("[dev-dependencies]").next().unwrap();
+        let used = own.lines().filter_map(|line| line.strip_prefix("hoistway-")?.split(['.', ' ']).next());
+        for used in used {
+            assert!(table[..row].iter().any(|above| above == used), "{name} uses {used}, which is not above it");
+        }
+    }
+}
+
 #[test]
 fn every_fault_that_must_be_survived_names_tests_that_exist() {
     let root = crates().join("..").canonicalize().unwrap();
