@@ -98,8 +98,8 @@ fn a_plan_with_more_seeds_makes_only_those() {
     let at = folder.path();
     printed(at, &["sweep", "plan.toml", "-o", "runs"]);
     fs::write(at.join("plan.toml"), PLAN.replace("seeds = 4", "seeds = 6")).unwrap();
-    let told = printed(at, &["sweep", "plan.toml", "-o", "runs"]);
-    assert!(told.starts_with("36 runs: 24 were finished before, 12 ran"), "{told}");
+    let shown = printed(at, &["sweep", "plan.toml", "-o", "runs"]);
+    assert!(shown.starts_with("36 runs: 24 were finished before, 12 ran"), "{shown}");
     let message = refused(at, &["merge", "runs", "-o", "table.csv"]);
     let keys = message.split_once("holds 2 sweeps (expected one of ").unwrap().1;
     let keys: Vec<&str> = keys.split_once(" to be").unwrap().0.split(", ").collect();
