@@ -100,7 +100,7 @@ fn insertion_buckets_take_waiting_away_where_many_insert_at_once_and_none_where_
 }
 
 #[test]
-fn requests_wait_in_pending_lists_for_whoever_asks_and_not_for_the_schedulers_lock() {
+fn requests_wait_in_pending_lists_for_the_next_dispatcher_and_not_for_the_schedulers_lock() {
     let [plain, lists] =
         ["single-dispatcher,try-merge", "single-dispatcher,try-merge,pending-lists"].map(|techniques| {
             let run = readers(16, "mq-deadline", "server", techniques);

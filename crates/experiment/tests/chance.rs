@@ -12,7 +12,7 @@ use hoistway_experiment::{Alone, Comparison, Load, scenarios};
 /// What the example is called here.
 const EXAMPLE: &str = "example";
 
-/// Repeats of a comparison that nobody has told how many: on a quick machine, and on slower ones.
+/// Default repeats of a comparison: on a quick machine, and on slower ones.
 const GROUPS: [u32; 3] = [10, 7, 3];
 
 fn compared(load: &str, repeats: u32, runtime_ns: Option<u64>) -> ResultsDocument {
@@ -74,10 +74,10 @@ impl Differ {
 
 #[test]
 fn a_few_runs_seldom_say_what_many_do_not() {
-    let told: Option<u32> = std::env::var("HOISTWAY_REPEATS").ok().map(|repeats| repeats.parse().expect("a number"));
+    let shown: Option<u32> = std::env::var("HOISTWAY_REPEATS").ok().map(|repeats| repeats.parse().expect("a number"));
     let loads: Vec<&str> =
-        if told.is_some() { [EXAMPLE].into_iter().chain(scenarios::names()).collect() } else { vec![EXAMPLE] };
-    let (repeats, runtime_ns) = (told.unwrap_or(20), told.is_none().then_some(1_000_000_000));
+        if shown.is_some() { [EXAMPLE].into_iter().chain(scenarios::names()).collect() } else { vec![EXAMPLE] };
+    let (repeats, runtime_ns) = (shown.unwrap_or(20), shown.is_none().then_some(1_000_000_000));
     for load in loads {
         let document = compared(load, repeats, runtime_ns);
         let all = verdict(&document);
@@ -85,7 +85,7 @@ fn a_few_runs_seldom_say_what_many_do_not() {
         for of in GROUPS {
             let Differ { of, another_as_good, keep, mislead } = Differ::count(&all, &of_groups(&document, of));
             row += &format!(" | {another_as_good}, {keep}, {mislead} of {of}");
-            assert!(told.is_some() || keep + mislead == 0, "{load}: {keep} and {mislead} of {of}");
+            assert!(shown.is_some() || keep + mislead == 0, "{load}: {keep} and {mislead} of {of}");
         }
         println!("{row} |");
     }

@@ -161,7 +161,7 @@ impl RunObserver for Impatient<'_> {
 }
 
 #[test]
-fn whoever_watches_sees_each_run_may_end_all_and_brings_the_clock() {
+fn an_observer_sees_each_run_may_end_all_and_brings_the_clock() {
     let comparison = Comparison { logs: true, repeats: 3, ..small() };
     let plan = Plan::of(&comparison, &Alone).unwrap();
     assert_eq!((plan.run_count(), plan.expected_ns()), (6, Some(6 * 20_000_000)));
@@ -223,8 +223,8 @@ fn what_a_comparison_names_is_read_by_its_surroundings() {
     let error = comparison.run(&Alone).unwrap_err();
     assert_eq!((error.field, error.message.starts_with("my.fio: cannot be read")), (Field::Load, true), "{error}");
     let error = Comparison { hosts: vec!["gone.toml".into()], ..comparison }.run(&Notebook).unwrap_err();
-    let told = "gone.toml: cannot be read (expected a host profile in TOML): not in this notebook";
-    assert_eq!((error.field, error.message.as_str()), (Field::Hosts, told));
+    let shown = "gone.toml: cannot be read (expected a host profile in TOML): not in this notebook";
+    assert_eq!((error.field, error.message.as_str()), (Field::Hosts, shown));
     let error = Comparison { baseline: Some("cfq".to_owned()), load, ..small() }.run(&Notebook).unwrap_err();
     assert!(error.message.starts_with("compare(baseline=...) cfq: not among"), "{error}");
 }

@@ -36,9 +36,9 @@ fn text() -> Load {
 }
 
 #[derive(Default)]
-struct Told(Mutex<Vec<TuneRun>>);
+struct Reported(Mutex<Vec<TuneRun>>);
 
-impl SearchObserver for Told {
+impl SearchObserver for Reported {
     fn ran(&self, runs: &[TuneRun], _: u64) {
         *self.0.lock().unwrap() = runs.to_vec();
     }
@@ -54,10 +54,10 @@ fn a_setting_stands_as_it_does_in_a_round_of_the_search() {
     let evaluator = trials.evaluator().unwrap();
     // With few settings there is one round, which takes the first seeds.
     let [round] = &found.rounds[..] else { panic!("{} rounds", found.rounds.len()) };
-    let told = Told::default();
+    let shown = Reported::default();
     for standing in &round.settings {
-        let known = told.0.lock().unwrap().clone();
-        let mut again = trials.standing(&evaluator, &standing.setting, standing.seeds, known, &told).unwrap();
+        let known = shown.0.lock().unwrap().clone();
+        let mut again = trials.standing(&evaluator, &standing.setting, standing.seeds, known, &shown).unwrap();
         again.beside_best = standing.beside_best;
         assert_eq!(again, *standing);
     }
@@ -78,9 +78,9 @@ fn what_is_known_runs_no_more_and_what_conditions_name_runs_too() {
     }
     let search = search(text());
     let trials = Trials::of(&search, &Alone).unwrap();
-    let (setting, told) = (Setting::untouched("none"), Told::default());
-    let first = trials.standing(&trials.evaluator().unwrap(), &setting, 2, Vec::new(), &told).unwrap();
-    let runs = told.0.into_inner().unwrap();
+    let (setting, shown) = (Setting::untouched("none"), Reported::default());
+    let first = trials.standing(&trials.evaluator().unwrap(), &setting, 2, Vec::new(), &shown).unwrap();
+    let runs = shown.0.into_inner().unwrap();
     let ran: Vec<&str> = runs.iter().map(|run| &*run.setting.scheduler).collect();
     assert_eq!(ran, ["none", "kyber", "none", "kyber"]);
     assert_eq!(trials.standing(&Never, &setting, 2, runs, &Unobserved).unwrap(), first);

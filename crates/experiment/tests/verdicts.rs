@@ -69,10 +69,10 @@ fn documents() -> &'static [(String, ResultsDocument)] {
         let of = |(number, load): (usize, &'static str)| {
             // Guests have only schedulers of the multi-queue block layer here.
             let is_new = move |place: &Place| !is_guests(load) || place.kernel != Kernel::V4_4;
-            let told = move |Place { device, kernel }: Place| {
+            let shown = move |Place { device, kernel }: Place| {
                 format!("{load} on {}, Linux {kernel}", device.unwrap_or("its own device"))
             };
-            places(number).filter(is_new).map(move |place| (told(place), compared(load, place)))
+            places(number).filter(is_new).map(move |place| (shown(place), compared(load, place)))
         };
         scenarios::names().chain([EXAMPLE]).enumerate().flat_map(of).collect()
     })

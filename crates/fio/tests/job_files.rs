@@ -98,8 +98,8 @@ fn what_is_simulated_instead_is_reported_once_and_not_of_what_is_off() {
     assert_eq!(
         notices,
         [
-            "Not simulated: hipri_percentage; completions come by interrupt, or by polling all of them (hipri).",
             "Not simulated: rate_iops_min, rate_min; a slow job does not fail; see its rate in the results.",
+            "Not simulated: hipri_percentage; completions come by interrupt, or by polling all of them (hipri).",
         ]
     );
 }

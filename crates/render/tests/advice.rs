@@ -55,14 +55,14 @@ fn only(document: &ResultsDocument) -> &Advice {
 }
 
 /// The text under the table.
-fn told(document: &ResultsDocument) -> String {
+fn shown_text(document: &ResultsDocument) -> String {
     let table = table(document, &Style::default());
     table.split_once("\nCommands for ").map(|(_, text)| text.to_owned()).unwrap_or_default()
 }
 
 /// The same in one line.
 fn line(document: &ResultsDocument) -> String {
-    told(document).split_whitespace().collect::<Vec<_>>().join(" ")
+    shown_text(document).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn tunables(of: &[(&str, i64)]) -> Map<String, Value> {
@@ -90,7 +90,7 @@ fn a_change_comes_with_the_file_to_write_a_rule_and_how_to_undo_both() {
   sda may be another disk after the next boot. To bind the rule to this one put
   ENV{ID_SERIAL}=="..." for KERNEL=="sda"; udevadm info --query=property /dev/sda shows the value.
 "#;
-    assert_eq!(told(&document), expected);
+    assert_eq!(shown_text(&document), expected);
     assert!(markdown(&document).contains(&format!("\n```\nCommands for {expected}```\n")));
     let read = ResultsDocument::from_json(&hoistway_render::text::json(&document)).unwrap();
     assert_eq!(read.advice, document.advice);
@@ -370,9 +370,9 @@ fn who_keeps_what_the_kernel_does_not_give_by_itself_has_to_write_it() {
     assert_eq!(advice.now, ["echo none > /sys/block/vda/queue/scheduler"]);
     assert_eq!(advice.back, ["echo mq-deadline > /sys/block/vda/queue/scheduler"]);
     assert!(advice.rule.is_some());
-    let told = line(&document);
-    assert!(told.starts_with("vda: Keep none if it is the current scheduler (check below). By default Linux gives vda mq-deadline, which was not compared"), "{told}");
-    // Whoever says what others are to be compared with has it; NVMe drives have none anyway.
+    let shown_text = line(&document);
+    assert!(shown_text.starts_with("vda: Keep none if it is the current scheduler (check below). By default Linux gives vda mq-deadline, which was not compared"), "{shown_text}");
+    // A baseline that is given is what the device has; NVMe drives have none anyway.
     assert!(line(&advised(unknown.clone(), "nvme0n1")).contains("Nothing: keep none."));
     unknown.baseline = Some("none".to_owned());
     assert!(line(&advised(unknown, "vda")).starts_with("vda: Nothing: keep none."));

@@ -65,8 +65,8 @@ fn each_row_is_compared_with_the_default_of_its_own_place() {
     for text in [table(&two, &Style::default()), markdown(&two)] {
         assert!(text.contains("its place") && !text.contains("+900%"), "{text}");
         let prose = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let told = "vs its place: each row is compared with the row of its own kernel, device and host: bfq device=hdd and none device=nvme.";
-        assert!(prose.contains(told), "{prose}");
+        let shown = "vs its place: each row is compared with the row of its own kernel, device and host: bfq device=hdd and none device=nvme.";
+        assert!(prose.contains(shown), "{prose}");
     }
     let csv = csv(&two);
     let column = csv.lines().next().unwrap().split(',').position(|name| name == "iops_vs_baseline").unwrap();
@@ -90,8 +90,8 @@ fn where_all_places_have_the_same_default_the_header_names_it() {
 #[test]
 fn the_verdict_on_a_place_is_about_its_own_default() {
     let verdicts = verdicts(&of_places(TWO));
-    let told: Vec<(&str, &str)> = verdicts.iter().map(|one| (&*one.reference, &*one.recommended)).collect();
-    assert_eq!(told, [("bfq device=hdd", "bfq device=hdd"), ("none device=nvme", "none device=nvme")]);
+    let shown: Vec<(&str, &str)> = verdicts.iter().map(|one| (&*one.reference, &*one.recommended)).collect();
+    assert_eq!(shown, [("bfq device=hdd", "bfq device=hdd"), ("none device=nvme", "none device=nvme")]);
     assert!(verdicts.iter().all(|one| one.reference_is_default));
 }
 
@@ -119,6 +119,6 @@ fn a_place_that_lacks_the_default_compares_with_its_first_row() {
 fn where_each_place_has_one_row_places_are_compared() {
     let document = of_places(&[("hdd", "none", &[("none", 100.0)]), ("nvme", "none", &[("none", 1000.0)])]);
     let expected = [("none device=hdd", None), ("none device=nvme", Some(900))];
-    let told: Vec<(String, Option<i64>)> = compared(&document).into_iter().map(|one| (one.0, one.2)).collect();
-    assert_eq!(told, expected.map(|(row, difference)| (row.to_owned(), difference)));
+    let shown: Vec<(String, Option<i64>)> = compared(&document).into_iter().map(|one| (one.0, one.2)).collect();
+    assert_eq!(shown, expected.map(|(row, difference)| (row.to_owned(), difference)));
 }

@@ -68,14 +68,14 @@ fn found(best: Standing, gain: Change) -> Tuning {
     }
 }
 
-fn told(tuning: &Tuning) -> String {
+fn shown(tuning: &Tuning) -> String {
     tuning_conclusion(tuning).join("\n")
 }
 
 #[test]
 fn what_is_better_beyond_the_noise_is_worth_a_change() {
     let mut document = found(standing(batch("1"), 1e6, change(1.1, 1.01)), change(2.0, 1.1));
-    let text = told(&document);
+    let text = shown(&document);
     let change_to = "For this load on hdd: change from mq-deadline to mq-deadline with fifo_batch=1: p99 read latency of a 2.00 ms \
                      ±1.0% -> 1.00 ms ±1.0%, -50.0% (95 %: ";
     assert!(text.starts_with(change_to), "{text}");
@@ -83,7 +83,7 @@ fn what_is_better_beyond_the_noise_is_worth_a_change() {
     assert!(!text.contains("does not differ beyond") && !text.contains("settings were tried"), "{text}");
     document.found.as_mut().unwrap().undecided = (0..6).map(|n| batch(&n.to_string())).collect();
     document.settings_possible = 50;
-    let text = told(&document);
+    let text = shown(&document);
     assert!(
         text.contains("After 5 seeds it does not differ beyond the noise from mq-deadline with fifo_batch=0, "),
         "{text}"
@@ -97,7 +97,7 @@ fn what_is_better_beyond_the_noise_is_worth_a_change() {
 fn what_is_no_gain_is_no_reason_to_change() {
     let best = || standing(batch("1"), 1.9e6, change(1.1, 1.01));
     for gain in [change(1.3, 1.5), change(1.01, 1.001), change(0.9, 1.01)] {
-        let text = told(&found(best(), gain));
+        let text = shown(&found(best(), gain));
         assert!(
             text.starts_with("For this load on hdd: keep mq-deadline: the best that was found, "),
             "{gain:?}: {text}"
@@ -105,7 +105,7 @@ fn what_is_no_gain_is_no_reason_to_change() {
         assert!(!text.contains("change from"), "{text}");
     }
     let same = standing(Setting::untouched("mq-deadline"), 2e6, change(1.2, 1.01));
-    let text = told(&found(same, change(1.0, 1.0)));
+    let text = shown(&found(same, change(1.0, 1.0)));
     assert!(
         text.contains("keep mq-deadline: nothing that was tried is better in p99 read latency of a (2.00 ms"),
         "{text}"
@@ -128,7 +128,7 @@ fn what_a_change_costs_is_told_and_only_if_somebody_looked() {
     let with = |losses: Option<Vec<Shift>>, gain: Change| {
         let mut document = found(standing(batch("1"), 1e6, change(1.1, 1.01)), gain);
         document.found.as_mut().unwrap().losses = losses;
-        told(&document)
+        shown(&document)
     };
     let (better, same) = (change(2.0, 1.1), change(1.01, 1.001));
     let text = with(Some(vec![loss.clone(); 8]), better);
@@ -147,7 +147,7 @@ fn what_a_change_costs_is_told_and_only_if_somebody_looked() {
 
 #[test]
 fn a_condition_that_holds_by_luck_is_not_claimed() {
-    let text = told(&found(standing(batch("1"), 1e6, change(1.01, 1.1)), change(2.0, 1.1)));
+    let text = shown(&found(standing(batch("1"), 1e6, change(1.01, 1.1)), change(2.0, 1.1)));
     assert!(text.contains("It meets \"b:write:iops >= 0.9*none\" on average, but not beyond the noise"), "{text}");
 }
 
@@ -155,7 +155,7 @@ fn a_condition_that_holds_by_luck_is_not_claimed() {
 fn a_reference_that_does_not_keep_the_conditions_is_not_kept() {
     let mut document = found(standing(batch("1"), 3e6, change(1.1, 1.01)), change(0.66, 1.01));
     document.found.as_mut().unwrap().reference.holds = false;
-    let text = told(&document);
+    let text = shown(&document);
     assert!(
         text.contains("+51.5% (95 %: ") && text.contains("from mq-deadline, which does not meet the conditions."),
         "{text}"
@@ -165,7 +165,7 @@ fn a_reference_that_does_not_keep_the_conditions_is_not_kept() {
 
 #[test]
 fn what_cannot_be_met_names_the_closest_and_what_it_misses() {
-    let text = told(&found(standing(batch("1"), 1e6, change(0.8, 1.01)), change(2.0, 1.1)));
+    let text = shown(&found(standing(batch("1"), 1e6, change(0.8, 1.01)), change(2.0, 1.1)));
     assert_eq!(
         text,
         "For this load on hdd, no setting that was tried meets the conditions. The closest is mq-deadline with fifo_batch=1, which \

@@ -73,7 +73,7 @@ fn ours(row: &Row, runs: &[Vec<Job>]) -> [f64; 3] {
     [mean(|stats| stats.iops), mean(|stats| stats.lat_ns.mean / 1e3), mean(p99)]
 }
 
-/// Runs a scenario under every scheduler that was recorded, prints each cell, and answers the errors.
+/// Runs a scenario under every scheduler that was recorded, prints each cell, and returns the errors.
 fn check(scenario: &Scenario) -> Vec<errors::Cell> {
     let mut cells = Vec::new();
     for (scheduler, _) in BOUNDS {

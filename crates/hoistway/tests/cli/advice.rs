@@ -32,7 +32,7 @@ fn advice_is_in_the_table_and_in_the_document_for_the_device_that_is_named_or_th
 }
 
 #[test]
-fn whoever_asks_for_advice_gets_as_many_runs_as_that_takes_in_every_format() {
+fn advice_takes_as_many_runs_as_it_needs_in_every_format() {
     let document = document(&["--advice", "sda"]);
     assert_eq!(document["advice"][0]["decision"], "change");
     assert!(document["seeds"].as_array().unwrap().len() >= 3);

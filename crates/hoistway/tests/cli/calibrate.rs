@@ -62,9 +62,9 @@ fn what_cannot_be_fitted_is_told_in_one_message_and_nothing_is_written() {
     };
     fit("no.csv", &["nvme"], &["no.csv: cannot be read"]);
     fit("bfq.csv", &["nvme"], &["bfq.csv:2: `scheduler` is bfq"]);
-    fit("few.csv", &["nvme"], &["few.csv: ", "nothing is left for read_us"]);
+    fit("few.csv", &["nvme"], &["few.csv: ", "but not for read_us"]);
     fit("m.csv", &["nvme", "--parameters", "reed_us"], &["--parameters: `reed_us` is no parameter"]);
-    fit("m.csv", &["nvme", "--parameters", "read_us,read_us"], &["--parameters: `read_us` occurs twice"]);
+    fit("m.csv", &["nvme", "--parameters", "read_us,read_us"], &["--parameters: `read_us` is given twice"]);
     fit("m.csv", &["nvem"], &["--like", "nvem"]);
     fit("m.csv", &["no.toml"], &["--like no.toml: cannot be read"]);
     fit("m.csv", &["null"], &["--like null: null is of a model without parameters"]);

@@ -62,9 +62,9 @@ fn ctrl_c_ends_a_search_at_once_and_keeps_none_of_the_runs_that_it_broke_off() {
     let options = ["--objective", "min g:read:p99", "--over", "none,kyber", "--runtime", "3650d", "--state"];
     let (job, place) = (job.to_str().unwrap(), state.to_str().unwrap());
     let output = cut_short(hoistway(&[&["tune", job], &options[..], &[place]].concat()), Signal::INT);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{told}");
-    assert!(told.contains("its 0 runs are saved in "), "{told}");
+    let shown = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{shown}");
+    assert!(shown.contains("its 0 runs are saved in "), "{shown}");
     let state: Value = serde_json::from_str(&fs::read_to_string(&state).unwrap()).unwrap();
     assert_eq!(state["runs"], serde_json::json!([]));
 }
@@ -162,9 +162,9 @@ fn who_waits_for_a_pipe_is_told_so_and_goes_on_when_it_ends() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
     let mut command = hoistway(&["compare", "load.fio", "--schedulers", "none"]);
     let mut child = command.current_dir(folder.path()).spawn().unwrap();
-    let mut told = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut told).unwrap();
-    assert_eq!(told, "waiting for the end of \"load.fio\"\n");
+    let mut shown = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut shown).unwrap();
+    assert_eq!(shown, "waiting for the end of \"load.fio\"\n");
     fs::write(&pipe, "[patient]\ndirect=1\nsize=1m\n").unwrap();
     let output = ended(child);
     assert!(output.status.success(), "{output:?}");

@@ -14,7 +14,7 @@ use crate::support::{hoistway, is_installed, printed, refused, succeeded};
 const JOB: &str = "[global]\nfilename=/dev/sda\ndirect=1\nrw=randrw\ntime_based\nruntime=2\n\
                    [a]\nioengine=libaio\niodepth=8\n[b/../c]\nnumjobs=2\n";
 
-/// Runs [`JOB`] with these options in its first section, and answers with the folder of the logs.
+/// Runs [`JOB`] with these options in its first section, and returns the folder of the logs.
 fn logged(global: &str, options: &[&str]) -> TempDir {
     let folder = tempdir().unwrap();
     let job = JOB.replacen("[global]\n", &format!("[global]\n{global}"), 1);
@@ -75,8 +75,8 @@ fn windows_have_means_and_without_one_each_io_has_a_line() {
     assert_eq!(latencies.len() as u64, total("read") + total("write"));
     let of_reads: Vec<u64> = latencies.iter().filter(|line| line[2] == 0).map(|line| line[1]).collect();
     let mean = of_reads.iter().sum::<u64>() as f64 / of_reads.len() as f64;
-    let told = document["jobs"][0]["read"]["lat_ns"]["mean"].as_f64().unwrap();
-    assert!((mean - told).abs() < 1.0, "{mean} {told}");
+    let shown = document["jobs"][0]["read"]["lat_ns"]["mean"].as_f64().unwrap();
+    assert!((mean - shown).abs() < 1.0, "{mean} {shown}");
     // As in fio, synchronous engines have no submission latency.
     assert!(lines(&each.path().join("logs/none/b_.._c_slat.2.log")).is_empty());
     assert!(!lines(&each.path().join("logs/none/b_.._c_clat.2.log")).is_empty());
@@ -171,8 +171,8 @@ fn fios_own_tool_reads_the_bins_and_finds_the_same_percentiles() {
     // The first bin up to which 99 % lie.
     let found = rows.find(|row| row[column].parse::<f64>().is_ok_and(|share| share >= 0.99)).unwrap();
     let document: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
-    let told = &document["jobs"][0]["read"]["clat_ns"]["percentile"]["99.000000"];
-    assert_eq!(found[0], told.to_string());
+    let shown = &document["jobs"][0]["read"]["clat_ns"]["percentile"]["99.000000"];
+    assert_eq!(found[0], shown.to_string());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::support::{hoistway, is_installed, succeeded};
 /// Of the form that fio-plot expects of log files.
 const JOB_NAME: &str = "randread-iodepth-8-numjobs-1";
 
-/// Runs a job whose section says nothing that is fio's default, and answers with its folder.
+/// Runs a job whose section says nothing that is fio's default, and returns its folder.
 fn run(folder: &Path) -> std::path::PathBuf {
     let job = format!(
         "[{JOB_NAME}]\nfilename=/dev/sda\ndirect=1\nrw=randread\nioengine=libaio\niodepth=8\nruntime=2\n\

@@ -45,10 +45,10 @@ fn processes_that_fail_are_told_in_every_format_and_by_the_exit_status() {
         ended_with(1, command.current_dir(folder.path()).args(arguments))
     };
     let output = |format: &str| failing("none,bfq", format);
-    let told = ": impatient under all schedulers (2 of 2 processes, ETIMEDOUT).\n";
+    let shown = ": impatient under all schedulers (2 of 2 processes, ETIMEDOUT).\n";
     for format in ["table", "markdown"] {
         let text = output(format);
-        assert!(text.contains(told) && text.contains("processes failed"), "{text}");
+        assert!(text.contains(shown) && text.contains("processes failed"), "{text}");
     }
     let document: Value = serde_json::from_str(&output("json")).unwrap();
     let jobs = &document["runs"][1]["jobs"];

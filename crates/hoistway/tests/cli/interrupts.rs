@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Processor time, in ticks of 10 ms, after which a run certainly has results.
 const TICKS_OF_WORK: u64 = 20;
 
-/// Waits until `condition` holds, and answers whether it ever did.
+/// Waits until `condition` holds, and returns whether it ever did.
 pub(crate) fn eventually(mut condition: impl FnMut() -> bool) -> bool {
     let begin = Instant::now();
     while begin.elapsed() < PATIENCE {

@@ -14,7 +14,7 @@ use crate::support::{hoistway, printed, refused, repeatable, succeeded};
 const LOAD: &str = "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nbs=4k\nruntime=300ms\ntime_based\n\
                     [readers]\nrw=randread\niodepth=2\nnumjobs=2\n[writers]\nrw=randwrite\niodepth=40\nfsync=64\n";
 
-/// Compares and answers with the page and the document, of these options.
+/// Compares and returns the page and the document, of these options.
 fn reported(folder: &Path, load: &str, options: &[&str]) -> (String, Value) {
     fs::write(folder.join("load.fio"), load).unwrap();
     let arguments = ["compare", "load.fio", "--format", "json", "--report", "page.html"];
@@ -242,8 +242,8 @@ fn an_excerpt_is_what_the_trace_says_and_changes_no_figure() {
         let requests = list(&excerpt["requests"]);
         assert!(requests.len() > 100 && requests.len() <= 2000, "{}", requests.len());
         let made = of_run.iter().filter(|(at, name, _)| name == "block_getrq" && (begin..end).contains(at)).count();
-        let told = requests.iter().filter(|one| (begin..end).contains(&one["made_ns"].as_u64().unwrap())).count();
-        assert_eq!(told, made, "requests that were made meanwhile");
+        let shown_text = requests.iter().filter(|one| (begin..end).contains(&one["made_ns"].as_u64().unwrap())).count();
+        assert_eq!(shown_text, made, "requests that were made meanwhile");
         // What is merged in front begins elsewhere later.
         for request in requests.iter().filter(|request| request["issued_ns"].is_u64() && request["sectors"] == 8) {
             for (field, name) in
@@ -275,8 +275,8 @@ fn a_document_without_an_excerpt_says_how_one_comes_by_it() {
         fs::write(folder.path().join("old.json"), document.to_string()).unwrap();
         succeeded(hoistway().current_dir(folder.path()).args(["report", "old.json"]))
     };
-    let told = "holds no excerpt of single requests. <code>hoistway compare JOB --report page.html</code>";
-    assert!(!page_of(&document).contains(told));
+    let shown_text = "holds no excerpt of single requests. <code>hoistway compare JOB --report page.html</code>";
+    assert!(!page_of(&document).contains(shown_text));
     for run in document["runs"].as_array_mut().unwrap() {
         run.as_object_mut().unwrap().remove("excerpt");
         // As revision 2 was.
@@ -287,7 +287,7 @@ fn a_document_without_an_excerpt_says_how_one_comes_by_it() {
         }
     }
     let page = page_of(&document);
-    assert!(page.contains(told) && !page.contains("id=\"requests\""));
+    assert!(page.contains(shown_text) && !page.contains("id=\"requests\""));
     let Some(seen) = visited(&page, 900, Theme::Light, "return document.querySelector('.chart').chart.data[0].length")
     else {
         return;

@@ -78,7 +78,7 @@ fn a_buffered_copy_freezes_the_desktop_under_none_without_wbt_and_hardly_under_b
         job["read"]["lat_ns"]["mean"].as_f64().unwrap() / 1e6
     };
     let [none, noop, bfq, cfq] = ["none", "noop", "bfq", "cfq"].map(|scheduler| mean_ms_of(&without, scheduler));
-    // A freeze, and no standstill: tags are not handed over, but whoever waits for one gets it before long.
+    // A freeze, and no standstill: tags are not handed over, but a process that waits for one gets it before long.
     assert!(none < 1000.0 && noop < 1000.0, "none {none} ms, noop {noop}");
     assert!(none > 5.0 * bfq && none > 10.0 * cfq && noop > none, "none {none} ms, noop {noop}, bfq {bfq}, cfq {cfq}");
     let throttled = mean_ms_of(&with, "none");

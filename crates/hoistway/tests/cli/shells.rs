@@ -162,7 +162,7 @@ fn zsh_and_fish_are_told_the_same_names() {
             assert!(text.contains(name), "{shell} lacks {name}");
         }
     }
-    assert!(printed(&["completions", "zsh"]).contains("desktop-freeze"), "fish is told of options only");
+    assert!(printed(&["completions", "zsh"]).contains("desktop-freeze"), "completions for fish have options only");
 }
 
 #[test]

@@ -68,8 +68,8 @@ pub(crate) fn keys(object: &Value) -> Vec<&str> {
 }
 
 /// Asserts that the binary, run in `folder`, refuses these arguments: exit status 2, one message that contains all
-/// these words, nothing on standard output and no file more, fewer or other than before. What writes results is told to
-/// write them to a file unless the arguments say so.
+/// these words, nothing on standard output and no file more, fewer or other than before. Commands that write results write to
+/// a file unless the arguments say otherwise.
 #[track_caller]
 pub(crate) fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
     let mut command = hoistway();
@@ -87,7 +87,7 @@ pub(crate) fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
     assert!(is_one_message(&message), "{arguments:?}: not one message:\n{message}");
     for word in words {
         assert!(message.contains(word), "{arguments:?}: expected {word:?} in the message:\n{message}");
-        assert_eq!(message.matches(word).count(), 1, "{arguments:?}: told twice:\n{message}");
+        assert_eq!(message.matches(word).count(), 1, "{arguments:?}: named twice:\n{message}");
     }
 }
 

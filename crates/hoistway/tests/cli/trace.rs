@@ -17,7 +17,7 @@ const LOAD: &str = "[global]\nioengine=libaio\nfilename=/dev/sda\ndirect=1\n\
                     [reader]\nrw=randread\nbs=4k\niodepth=4\n\
                     [large]\nrw=randwrite\nbs=6m\niodepth=2\n";
 
-/// Runs the load in `folder` with these options; answers the lines of the trace and the results.
+/// Runs the load in `folder` with these options; returns the lines of the trace and the results.
 fn traced(folder: &Path, options: &[&str]) -> (Vec<Value>, Value) {
     fs::write(folder.join("load.fio"), LOAD).unwrap();
     let arguments = ["compare", "load.fio", "--runtime", "100ms", "--format", "json", "--trace", "events.jsonl"];

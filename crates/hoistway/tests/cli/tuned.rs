@@ -12,7 +12,7 @@ use crate::vary::with_load;
 
 const CONDITION: &str = "min readers:read:mean subject to writers:write:iops >= 0.6*default";
 
-/// Searches, and answers with the folder, the page and the document.
+/// Searches, and returns the folder, the page and the document.
 fn searched(objective: &str, options: &[&str]) -> (TempDir, String, Value) {
     let folder = with_load();
     let arguments = ["tune", "load.fio", "--objective", objective, "--report", "page.html", "--format", "json"];
@@ -66,15 +66,15 @@ fn every_point_is_a_setting_with_its_figures_and_a_click_says_which() {
     let first = list(&document["rounds"][0]["settings"]);
     let best = name(&document["found"]["best"]["setting"]);
     let visit = format!(
-        "const place = document.getElementById('front-chart'), chart = place.chart, told = document.getElementById('point'); \
-         const before = told.textContent; told.textContent = ''; \
+        "const place = document.getElementById('front-chart'), chart = place.chart, shown = document.getElementById('point'); \
+         const before = shown.textContent; shown.textContent = ''; \
          const others = place.points.filter((one) => one.setting !== {best:?}); \
          const point = others.find((one) => !one.on_front) ?? others[0]; \
          const at = {{ clientX: 0, clientY: 0, bubbles: true }}; \
          const box = chart.over.getBoundingClientRect(); \
          at.clientX = box.left + chart.valToPos(point.x, 'x'); at.clientY = box.top + chart.valToPos(point.y, 'y'); \
          for (const kind of ['mousemove', 'mousedown', 'mouseup', 'click']) chart.over.dispatchEvent(new MouseEvent(kind, at)); \
-         const clicked = told.textContent; \
+         const clicked = shown.textContent; \
          const near = place.points.filter((one) => one.words === clicked); \
          const stroke = chart.series[3].stroke(); document.getElementById('theme').click(); \
          return {{ before, clicked, near: near.map((one) => [one.x - point.x, one.y - point.y]), \

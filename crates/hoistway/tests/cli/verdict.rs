@@ -218,11 +218,11 @@ fn a_limit_that_is_broken_ends_the_command_with_3_and_is_told() {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     assert_eq!(ended(&["backends:read:p99>10s", "backends:read:iops<1"]), (Some(0), String::new()));
-    let (status, told) = ended(&["backends:read:p99>10s", "backends:read:p99>1us", "wal:sync:iops<1M"]);
-    assert_eq!((status, told.lines().count()), (Some(3), 2), "{told}");
+    let (status, shown) = ended(&["backends:read:p99>10s", "backends:read:p99>1us", "wal:sync:iops<1M"]);
+    assert_eq!((status, shown.lines().count()), (Some(3), 2), "{shown}");
     assert!(
-        told.starts_with("hoistway: --fail-if backends:read:p99>1us: ") && told.contains(" under none, "),
-        "{told}"
+        shown.starts_with("hoistway: --fail-if backends:read:p99>1us: ") && shown.contains(" under none, "),
+        "{shown}"
     );
     let short = ["compare", "load.fio", "--runtime", "50ms", "--fail-if"];
     refused(folder.path(), &[&short[..], &["backends:read:p99>2"]].concat(), &["\"2\" is no value of p99"]);

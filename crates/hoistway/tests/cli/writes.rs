@@ -42,8 +42,8 @@ fn writes_that_cannot_be_done_are_refused_before_anything_runs() {
 fn a_comparison_whose_settings_change_meanwhile_has_no_verdict_and_says_so() {
     let at = ["--schedulers", "none,kyber", "--at", "300ms:scheduler=bfq", "--at", "600ms:bfq.slice_idle=0"];
     let table = succeeded(&mut compare(&[&at[..], &["--repeat", "1", "--advice", "sda", "--wide"]].concat()));
-    let told = "settings were changed while the load ran (300ms:scheduler=bfq, 600ms:bfq.slice_idle=0)";
-    assert!(table.replace("\n ", "").contains(told) && !table.contains("/sys/block/sda"), "{table}");
+    let shown = "settings were changed while the load ran (300ms:scheduler=bfq, 600ms:bfq.slice_idle=0)";
+    assert!(table.replace("\n ", "").contains(shown) && !table.contains("/sys/block/sda"), "{table}");
     let document = succeeded(&mut compare(&[&at[..], &["--repeat", "1", "--format", "json"]].concat()));
     let document: serde_json::Value = serde_json::from_str(&document).unwrap();
     assert_eq!(document["writes"], serde_json::json!(["300ms:scheduler=bfq", "600ms:bfq.slice_idle=0"]));
@@ -73,6 +73,6 @@ fn writes_that_come_too_late_or_under_another_scheduler_are_told() {
     );
     assert!(table.contains("--at 700s:nr_requests=8: never written: the load had ended."), "{table}");
     assert!(!table.contains("--at 5ms:scheduler=none: "), "{table}");
-    // What a job asks of a scheduler is told of those that come later, too.
+    // Options without effect are reported of later schedulers, too.
     assert!(table.contains("cgroup_weight (g): no effect with none."), "{table}");
 }

@@ -31,7 +31,7 @@ fn no_crate_has_a_ring_of_modules() {
     assert!(found.is_empty(), "rings of modules:\n{}", found.join("\n"));
 }
 
-/// Whoever reads the block layer from its first module to its last meets nothing before it has been explained.
+/// The modules of the block layer, read from first to last, use nothing before it has been explained.
 #[test]
 fn the_folders_of_the_block_layer_stand_in_the_order_of_the_way() {
     let root = crates().join("blk/src/lib.rs");
@@ -50,7 +50,7 @@ fn the_folders_of_the_block_layer_stand_in_the_order_of_the_way() {
     assert_eq!(back, [], "(user, used): what is used stands further down");
 }
 
-/// Who reads about the house finds what it is told of.
+/// Documents name only what exists.
 #[test]
 fn what_documents_name_is_there() {
     let root = crates().join("..").canonicalize().unwrap();
@@ -118,8 +118,8 @@ fn a_ring_is_found_also_through_folders_and_what_they_hand_on() {
         ("c", "pub struct There; fn f() { let _ = crate::a::Here; }"),
     ]);
     let found = rings::of(&modules);
-    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["in the root: a -> b, b -> c, c -> a"]);
+    let shown: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["in the root: a -> b, b -> c, c -> a"]);
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl Modules {
         }
     }
 
-    /// Takes a module in. Answers the modules that lie below it, in files of their own.
+    /// Adds a module. Returns the modules that lie below it, in files of their own.
     fn add(&mut self, path: ModulePath, file: &syn::File) -> Vec<String> {
         let mut reader = Reader::default();
         reader.visit_file(file);

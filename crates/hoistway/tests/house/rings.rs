@@ -43,7 +43,7 @@ fn in_folder(folder: &[String], uses: &Uses) -> Vec<Ring> {
     let members: BTreeSet<&String> = uses.iter().flat_map(|(user, used)| [user, used]).collect();
     let reach: BTreeMap<&String, BTreeSet<&String>> =
         members.iter().map(|&member| (member, reachable(member, uses))).collect();
-    let mut told = BTreeSet::new();
+    let mut shown = BTreeSet::new();
     let mut rings = Vec::new();
     for &member in &members {
         let ring: BTreeSet<&String> = members
@@ -51,7 +51,7 @@ fn in_folder(folder: &[String], uses: &Uses) -> Vec<Ring> {
             .copied()
             .filter(|other| reach[member].contains(other) && reach[other].contains(member))
             .collect();
-        if !ring.is_empty() && told.insert(ring.clone()) {
+        if !ring.is_empty() && shown.insert(ring.clone()) {
             let inside = uses.iter().filter(|(user, used)| ring.contains(user) && ring.contains(used));
             rings.push(Ring { folder: folder.to_vec(), uses: inside.cloned().collect() });
         }

@@ -85,7 +85,7 @@ fn runs_of_another_version_are_named_left_alone_and_made_again() {
     assert!(refused(at, &["merge", "runs", "-o", "table.csv"]).contains("24 of 24 runs are missing"));
     let output = hoistway(at, &["sweep", "plan.toml", "--shard", "1/2", "-o", "runs"]).output().unwrap();
     let complaints = String::from_utf8(output.stderr).unwrap();
-    let named = |line: &str| line.ends_with("runs of another version of hoistway; they are left alone");
+    let named = |line: &str| line.ends_with("runs of another version of hoistway; ignored");
     assert_eq!(complaints.lines().filter(|line| named(line)).count(), before.len(), "{complaints}");
     assert!(String::from_utf8(output.stdout).unwrap().contains(": 0 were finished before, 12 ran"));
     let after = files(at, "runs");
@@ -98,8 +98,8 @@ fn a_plan_with_more_seeds_makes_only_those() {
     let at = folder.path();
     printed(at, &["sweep", "plan.toml", "-o", "runs"]);
     fs::write(at.join("plan.toml"), PLAN.replace("seeds = 4", "seeds = 6")).unwrap();
-    let told = printed(at, &["sweep", "plan.toml", "-o", "runs"]);
-    assert!(told.starts_with("36 runs: 24 were finished before, 12 ran"), "{told}");
+    let shown = printed(at, &["sweep", "plan.toml", "-o", "runs"]);
+    assert!(shown.starts_with("36 runs: 24 were finished before, 12 ran"), "{shown}");
     let message = refused(at, &["merge", "runs", "-o", "table.csv"]);
     let keys = message.split_once("holds 2 sweeps (expected one of ").unwrap().1;
     let keys: Vec<&str> = keys.split_once(" to be").unwrap().0.split(", ").collect();

@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::{PLAN, folder, refused};
 
 #[track_caller]
-fn told(plan: &str, words: &[&str]) {
+fn refuses(plan: &str, words: &[&str]) {
     let folder = folder(plan);
     let message = refused(folder.path(), &["sweep", "plan.toml", "-o", "runs"]);
     assert!(!folder.path().join("runs").exists(), "left something behind: {message}");
@@ -21,36 +21,39 @@ fn with(line: &str) -> String {
 
 #[test]
 fn what_is_no_plan_is_told_with_its_line() {
-    told("loads = [", &["plan.toml:1: "]);
-    told(&format!("{PLAN}\n[nonsense]\n"), &["plan.toml:10: unknown field `nonsense`", "`schedulers`"]);
-    told(&PLAN.replace("seeds = 4", "seeds = \"many\""), &["plan.toml:5: ", "how many seeds there are, or a list"]);
-    told(&PLAN.replace("[1, 16]", "[1.5]"), &["plan.toml:8: ", "a whole number or a text"]);
-    told(&PLAN.replace("\"null\"", "7"), &["plan.toml:3: ", "the name of a device"]);
+    refuses("loads = [", &["plan.toml:1: "]);
+    refuses(&format!("{PLAN}\n[nonsense]\n"), &["plan.toml:10: unknown field `nonsense`", "`schedulers`"]);
+    refuses(&PLAN.replace("seeds = 4", "seeds = \"many\""), &["plan.toml:5: ", "how many seeds there are, or a list"]);
+    refuses(&PLAN.replace("[1, 16]", "[1.5]"), &["plan.toml:8: ", "a whole number or a text"]);
+    refuses(&PLAN.replace("\"null\"", "7"), &["plan.toml:3: ", "the name of a device"]);
 }
 
 #[test]
 fn what_a_comparison_refuses_is_refused_with_its_words() {
-    told(
+    refuses(
         &PLAN.replace("\"null\"", "\"nulll\""),
         &["plan.toml: ", "no built-in device `nulll`", "did you mean \"null\"?"],
     );
-    told(
+    refuses(
         &PLAN.replace("\"none\"", "\"non\""),
         &["plan.toml: `schedulers` non: unknown scheduler (did you mean \"none\"?"],
     );
-    told(&PLAN.replace("load.fio", "lod.fio"), &["plan.toml: lod.fio: cannot be read (expected a fio job file)"]);
-    told(&with("kernels = [\"six\"]"), &["plan.toml: ", "\"six\""]);
-    told(&PLAN.replace("[1, 16]", "[1, \"many\"]"), &["plan.toml: `settings` mq-deadline.fifo_batch=many: "]);
-    told(&PLAN.replace("fifo_batch", "fifo_bach"), &["`settings`", "mq-deadline has no tunable", "\"fifo_batch\"?"]);
-    told(&format!("{PLAN}\n[base]\nruntime_ns = 0\n"), &["plan.toml: `base.runtime_ns` ", "between 1 us and 10 years"]);
+    refuses(&PLAN.replace("load.fio", "lod.fio"), &["plan.toml: lod.fio: cannot be read (expected a fio job file)"]);
+    refuses(&with("kernels = [\"six\"]"), &["plan.toml: ", "\"six\""]);
+    refuses(&PLAN.replace("[1, 16]", "[1, \"many\"]"), &["plan.toml: `settings` mq-deadline.fifo_batch=many: "]);
+    refuses(&PLAN.replace("fifo_batch", "fifo_bach"), &["`settings`", "mq-deadline has no tunable", "\"fifo_batch\"?"]);
+    refuses(
+        &format!("{PLAN}\n[base]\nruntime_ns = 0\n"),
+        &["plan.toml: `base.runtime_ns` ", "between 1 us and 10 years"],
+    );
 }
 
 #[test]
 fn every_value_in_every_place_is_tried_before_anything_runs() {
     let plan = PLAN.replace("seeds = 4", "kernels = [\"7.2\", \"4.4\"]");
-    told(&plan, &["`schedulers` mq-deadline: Linux 4.4 does not have it yet"]);
+    refuses(&plan, &["`schedulers` mq-deadline: Linux 4.4 does not have it yet"]);
     let plan = format!("{PLAN}\n[settings.queue]\nnr_requests = [16, 4096]\n");
-    told(&plan, &["plan.toml: `settings` nr_requests", "4096", "with none"]);
+    refuses(&plan, &["plan.toml: `settings` nr_requests", "4096", "with none"]);
 }
 
 #[test]
@@ -72,33 +75,36 @@ fn what_is_an_axis_or_about_several_runs_has_no_place_in_the_base() {
         ("logs = true", "`base.logs`: a sweep leaves"),
         ("load = { scenario = \"database\" }", "(expected one of it and `loads`)"),
     ] {
-        told(&format!("{PLAN}\n[base]\n{field}\n"), &["plan.toml: ", expected]);
+        refuses(&format!("{PLAN}\n[base]\n{field}\n"), &["plan.toml: ", expected]);
     }
 }
 
 #[test]
 fn what_is_given_twice_or_not_at_all_is_told() {
-    told(&PLAN.replace("\"null\"", "\"intel-s3520-1600gb\""), &["`devices`", "is given twice"]);
-    told(&PLAN.replace("seeds = 4", "seeds = [3, 3]"), &["`seeds` 3: is given twice"]);
-    told(&PLAN.replace("[1, 16]", "[1, 1]"), &["`settings.mq-deadline.fifo_batch` 1: is given twice"]);
-    told(&PLAN.replace("[1, 16]", "[]"), &["`settings.mq-deadline.fifo_batch`: expected at least one value"]);
-    told(&PLAN.replace("seeds = 4", "seeds = 0"), &["`seeds` 0: expected at least one"]);
-    told(&PLAN.replace("\"none\", \"mq-deadline\"", "\"none\""), &["mq-deadline is not among the schedulers"]);
-    told("loads = [\"load.fio\"]\n", &["`schedulers`: each run is of one scheduler"]);
-    told("schedulers = [\"all\"]\n", &["`schedulers` all: each run is of one scheduler, and this makes"]);
-    told("loads = [\"guests\"]\nschedulers = [\"bfq\"]\n", &["`guest_schedulers` none: each run is of one scheduler"]);
+    refuses(&PLAN.replace("\"null\"", "\"intel-s3520-1600gb\""), &["`devices`", "is given twice"]);
+    refuses(&PLAN.replace("seeds = 4", "seeds = [3, 3]"), &["`seeds` 3: is given twice"]);
+    refuses(&PLAN.replace("[1, 16]", "[1, 1]"), &["`settings.mq-deadline.fifo_batch` 1: is given twice"]);
+    refuses(&PLAN.replace("[1, 16]", "[]"), &["`settings.mq-deadline.fifo_batch`: expected at least one value"]);
+    refuses(&PLAN.replace("seeds = 4", "seeds = 0"), &["`seeds` 0: expected at least one"]);
+    refuses(&PLAN.replace("\"none\", \"mq-deadline\"", "\"none\""), &["mq-deadline is not among the schedulers"]);
+    refuses("loads = [\"load.fio\"]\n", &["`schedulers`: each run is of one scheduler"]);
+    refuses("schedulers = [\"all\"]\n", &["`schedulers` all: each run is of one scheduler, and this makes"]);
+    refuses(
+        "loads = [\"guests\"]\nschedulers = [\"bfq\"]\n",
+        &["`guest_schedulers` none: each run is of one scheduler"],
+    );
 }
 
 #[test]
 fn a_space_that_explodes_says_how_many_runs_it_means() {
-    told(
+    refuses(
         &PLAN.replace("seeds = 4", "seeds = 400_000"),
         &["the space has 2400000 runs, more than 100000", "--limit 2400000"],
     );
     let values: Vec<String> = (1..=1000).map(|value| value.to_string()).collect();
     let many = format!("[{}]", values.join(", "));
     let files: Vec<String> = (0..8).map(|file| format!("file{file} = {many}")).collect();
-    told(&format!("{PLAN}\n[settings.queue]\n{}\n", files.join("\n")), &["the space has more than 10^19 runs"]);
+    refuses(&format!("{PLAN}\n[settings.queue]\n{}\n", files.join("\n")), &["the space has more than 10^19 runs"]);
 }
 
 #[test]
