@@ -26,7 +26,7 @@ fn interrupted(options: &[&str], signal: Signal) -> Output {
 #[test]
 fn ctrl_c_prints_what_there_is_and_says_that_it_was_cut_short() {
     let table = assert_interrupted(&interrupted(&[], Signal::INT));
-    assert!(table.contains("Cut short"), "{table}");
+    assert!(table.contains("Incomplete"), "{table}");
     assert!(table.lines().any(|line| line.starts_with("none ")), "{table}");
 }
 
@@ -75,7 +75,7 @@ fn ctrl_c_completes_the_folder_of_logs_and_the_table_of_repeats() {
     let logs = folder.path().join("logs");
     let options = ["--repeat", "3", "--fio-logs", logs.to_str().unwrap()];
     let table = assert_interrupted(&interrupted(&options, Signal::INT));
-    assert!(table.contains("Cut short"), "{table}");
+    assert!(table.contains("Incomplete"), "{table}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     assert!(logs.join("none/fio.json").exists());
 }

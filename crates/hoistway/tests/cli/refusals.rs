@@ -342,7 +342,7 @@ fn a_baseline_that_is_not_compared_is_refused() {
 #[test]
 fn documents_of_one_run_are_refused_for_several() {
     let folder = tempdir().unwrap();
-    let words = ["--format fio-json+: fio's document is of one run, and this makes 4", "--fio-logs DIR"];
+    let words = ["--format fio-json+: fio's document holds one run, but this makes 4", "--fio-logs DIR"];
     refused(folder.path(), &["compare", "--format", "fio-json+"], &words);
     let arguments = ["compare", "--schedulers", "none", "--repeat", "2", "--format", "fio-json"];
     refused(folder.path(), &arguments, &["this makes 2"]);

@@ -158,7 +158,7 @@ fn a_search_takes_the_place_that_a_comparison_takes() {
     }
     let guests = found(&["--guest-scheduler", "bfq"]);
     let notices = guests["notices"].to_string();
-    assert!(notices.contains("All guests have bfq; a setting is one of the host."), "{notices}");
+    assert!(notices.contains("All guests have bfq; settings are those of the host."), "{notices}");
     assert_eq!(guests["search"]["comparison"]["guests"]["schedulers"], serde_json::json!(["bfq"]));
     let refuse = |options: &[&str], words: &[&str]| {
         let tune = ["tune", "load.fio", "--objective", "min readers:read:mean", "--knob", "queue.nr_requests=16"];
