@@ -1,6 +1,6 @@
 //! How a process calls fsync: that depends on how its engine does.
 
-use crate::process::Engine;
+use crate::description::Engine;
 
 /// What an fsync is to a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

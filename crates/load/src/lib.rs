@@ -28,6 +28,7 @@
 //! Nothing here reads a clock, a file or the environment: each call is given the time. Types can be written and read with serde, but for replays.
 
 mod check;
+mod description;
 mod error;
 mod fsync;
 mod generator;
@@ -40,6 +41,10 @@ pub mod process;
 mod replay;
 mod stream;
 
+pub use description::{
+    Caching, Ends, Engine, Issue, Latency, LatencyTarget, LogSettings, Process, Schedule, Standing, Steadiness,
+    SteadyFigure, SteadyState, WriteSync,
+};
 pub use error::{LoadError, Origin};
 pub use fsync::Fsync;
 pub use generator::Generator;
@@ -51,10 +56,6 @@ pub use pattern::{
     RandomGenerator, Sequencer, Share, Sizes, Strided, Volume, Zone,
 };
 pub use plan::{IoPlan, OwnFile, PlacedFile};
-pub use process::{
-    Caching, Ends, Engine, Issue, Latency, LatencyTarget, LogSettings, Process, Schedule, Standing, Steadiness,
-    SteadyFigure, SteadyState, WriteSync,
-};
 pub use replay::{Pause, Record, RecordError, Records, Replay, Summary};
 pub use stream::{Purpose, Stream};
 

@@ -22,6 +22,7 @@ mod printable;
 mod programs;
 mod pty;
 mod queues;
+mod recordings;
 mod refusals;
 mod repeats;
 mod report;

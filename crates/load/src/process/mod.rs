@@ -35,8 +35,6 @@
 //! `measurement` is what comes out. `thinking` (pauses), `flow` (balance between processes), `latency_search` and `steady_state` are
 //! rules of their own; `phases` is which processes run when.
 
-mod check;
-mod description;
 mod flow;
 mod latency_search;
 mod measurement;
@@ -51,10 +49,7 @@ use hoistway_blk::{Instant, Nanos, Op};
 
 use crate::{Fsync, Generator, Io, Pacer};
 
-pub use description::{
-    Caching, Ends, Engine, Issue, Latency, LatencyTarget, LogSettings, Process, Schedule, Standing, Steadiness,
-    SteadyFigure, SteadyState, WriteSync,
-};
+use crate::description::{Ends, LatencyTarget, LogSettings, Process, Schedule, SteadyFigure, SteadyState, WriteSync};
 pub use flow::Flows;
 pub use phases::Phases;
 pub use steady_state::{STEADY_SAMPLE, SteadyStates};

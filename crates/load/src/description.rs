@@ -1,5 +1,7 @@
 //! What one process of a load is asked to do.
 
+mod check;
+
 use std::sync::Arc;
 
 use hoistway_blk::{IoPriority, Nanos};
@@ -53,7 +55,7 @@ impl Process {
     /// # Errors
     /// The first field that is wrong.
     pub fn check(&self) -> Result<(), LoadError> {
-        super::check::process(self).map_err(|error| error.of(&self.name, self.plan.origin.as_ref()))
+        check::process(self).map_err(|error| error.of(&self.name, self.plan.origin.as_ref()))
     }
 
     /// Where it works on devices of `device_bytes` each: for each of its files the first byte and the length. Nothing
