@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use hoistway_blk::{
@@ -32,7 +32,8 @@ const WEIGHTS: std::ops::RangeInclusive<u16> = 1..=1000;
 pub struct Engine {
     shared: Arc<Shared>,
     backend: Arc<dyn Backend>,
-    threads: Vec<JoinHandle<()>>,
+    /// The workers' threads, until they are stopped.
+    threads: Mutex<Vec<JoinHandle<()>>>,
     next_worker: AtomicUsize,
 }
 
@@ -42,10 +43,11 @@ impl Engine {
     /// # Errors
     /// If the configuration contradicts itself or the target, or the system refuses what is needed.
     pub fn start(config: &Config, backend: impl Backend + 'static) -> Result<Engine, StartError> {
-        let (mut engine, workers) = Engine::prepare(config, backend, MonotonicClock::start())?;
+        let (engine, workers) = Engine::prepare(config, backend, MonotonicClock::start())?;
         for (index, worker) in workers.into_iter().enumerate() {
             let thread = std::thread::Builder::new().name(format!("hoistway-{index}"));
-            engine.threads.push(thread.spawn(move || worker.run()).map_err(StartError::Thread)?);
+            let thread = thread.spawn(move || worker.run()).map_err(StartError::Thread)?;
+            engine.threads().push(thread);
         }
         Ok(engine)
     }
@@ -103,7 +105,7 @@ impl Engine {
         });
         let worker = |(index, station)| Worker::new(Arc::clone(&shared), index, station, queue_depth, config.spin);
         let all = stations.into_iter().enumerate().map(worker).collect();
-        Ok((Engine { shared, backend, threads: Vec::new(), next_worker: AtomicUsize::new(0) }, all))
+        Ok((Engine { shared, backend, threads: Mutex::default(), next_worker: AtomicUsize::new(0) }, all))
     }
 
     /// Its volumes, as the target has them.
@@ -227,10 +229,21 @@ impl Engine {
         let _ = self.shared.mailboxes[0].send_one(Message::Tell(news));
     }
 
-    /// Stops it: what is under way ends as usual, what the queue has not seen yet is answered with [`Errno::SHUTDOWN`], and
-    /// so is what comes later.
-    pub fn stop(self) {
-        drop(self);
+    /// Stops the workers and waits until their threads have ended: in-flight requests complete as usual, requests that the queue
+    /// has not seen yet end with [`Errno::SHUTDOWN`], and so do later ones. Stopping it twice is no error.
+    pub fn stop(&self) {
+        self.tell_all_to_stop();
+        let threads = std::mem::take(&mut *self.threads());
+        let own = std::thread::current().id();
+        // A worker that drops the last reference to its engine cannot wait for itself.
+        for thread in threads.into_iter().filter(|thread| thread.thread().id() != own) {
+            // A panic of the thread has been reported by it.
+            let _ = thread.join();
+        }
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn attach(
@@ -276,11 +289,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.tell_all_to_stop();
-        for thread in self.threads.drain(..) {
-            // One that panicked has said so.
-            let _ = thread.join();
-        }
+        self.stop();
     }
 }
 

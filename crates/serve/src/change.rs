@@ -33,7 +33,7 @@ impl Placed {
         if on.is_read_only() && !spec.read_only {
             let name = &spec.name;
             return Err(ServerError::Refused(format!(
-                "export {name:?}: what it is on was opened for reading only (expected read-only)"
+                "export {name:?}: its target was opened read-only (expected read-only)"
             )));
         }
         let export = Export {
@@ -73,7 +73,7 @@ impl Site {
             if (&served.export, &served.range, served.volume) != (&export, &range, placed.volume) {
                 let name = &placed.spec.name;
                 return Err(ServerError::Refused(format!(
-                    "export {name:?}: path, offset, size, description and read-only stay as they are while the server runs"
+                    "export {name:?}: path, offset, size, description and read-only cannot change while the server runs"
                 )));
             }
             Ok(Step::Stays(Arc::clone(served)))
@@ -96,7 +96,7 @@ impl Site {
                     Arc::new(Served::new(*export, *volume, range, group, spec.settings))
                 }
             };
-            served.quota.set_limits(self.engine.now(), spec.limits);
+            served.throttle.set_limits(self.engine.now(), spec.limits);
             after.push(served);
         }
         let is_gone = |served: &&Arc<Served>| !after.iter().any(|other| Arc::ptr_eq(other, served));
@@ -106,12 +106,12 @@ impl Site {
         self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner).extend(gone);
         drop(before);
         self.forget_withdrawn();
-        // Those who wait may go sooner, clients have another priority, and some have to leave.
-        self.doors.call_all();
+        // Throttled requests may be allowed sooner, priorities change, and connections of withdrawn exports have to end.
+        self.inboxes.notify_all();
         Ok(())
     }
 
-    /// Exports that are no longer offered and that nobody is at any more are no groups of the scheduler any more.
+    /// Removes the scheduler's groups of withdrawn exports without connections.
     pub(crate) fn forget_withdrawn(&self) {
         let mut withdrawn = self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner);
         withdrawn.retain(|served| {
@@ -123,7 +123,7 @@ impl Site {
         });
     }
 
-    /// Makes the server work like this. Answers what that changed, a line each.
+    /// Changes the server to this state. Returns a line for each change.
     ///
     /// # Errors
     /// If something of it cannot be: then nothing has changed.
@@ -143,7 +143,7 @@ impl Site {
         for export in &after.1 {
             let settings = |it: &ExportState| (it.weight, it.ioprio.clone(), it.limits.clone());
             match before.1.iter().find(|other| other.name == export.name) {
-                None => changes.push(format!("export {:?} begins", export.name)),
+                None => changes.push(format!("export {:?} added", export.name)),
                 Some(other) if settings(other) != settings(export) => changes.push(format!(
                     "export {:?} weight={} ioprio={} {}",
                     export.name, export.weight, export.ioprio, export.limits
@@ -152,8 +152,8 @@ impl Site {
             }
         }
         let is_gone = |export: &&ExportState| !after.1.iter().any(|other| other.name == export.name);
-        changes.extend(before.1.iter().filter(is_gone).map(|export| format!("export {:?} ends", export.name)));
-        // Which is the first one matters: it answers to the empty name, too.
+        changes.extend(before.1.iter().filter(is_gone).map(|export| format!("export {:?} removed", export.name)));
+        // The order matters: the empty name selects the first.
         let in_both = |these: &[ExportState], others: &[ExportState]| -> Vec<String> {
             let stays = |it: &&ExportState| others.iter().any(|other| other.name == it.name);
             these.iter().filter(stays).map(|it| format!("{:?}", it.name)).collect()

@@ -1,11 +1,11 @@
-//! A connection of an NBD client: handshake, then requests in and answers out, on the thread of one worker.
+//! A connection of an NBD client: handshake, then requests in and replies out, on the thread of one worker.
 //!
-//! Nothing here waits. Whoever calls ([`Visitor::attend`] when something happened at the socket, the engine when requests have
-//! ended) has it [advance](Connection::advance) as far as it can: answers go out, requests come in, and what came in is
+//! Nothing here blocks. [`Connection::run`] when the socket is ready, and the engine's handler when requests have
+//! ended, [advance](NbdConnection::advance) it as far as possible: replies go out, requests come in, and new requests are
 //! submitted together, so that neighbours can merge.
 //!
 //! **Back-pressure.** A connection that has as many requests unanswered as it may, or holds as many bytes, stops receiving. Then
-//! the client's socket fills, and the client waits: a client that never reads its answers costs what its bounds allow, once.
+//! the client's socket fills, and the client waits: a client that never reads its replies costs at most its bounds.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -16,8 +16,8 @@ use hoistway_blk::{Instant, Nanos};
 use hoistway_engine::Completion;
 use hoistway_nbd::{Handshake, Progress, Requests, Tls};
 
+use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection};
 use crate::input::{Input, Receipt};
-use crate::lobby::{Ready, SharedVisitor, Stay, Visitor, VisitorId};
 use crate::outbox::Outbox;
 use crate::served::{Offer, Site};
 use crate::session::{Session, Taken};
@@ -25,44 +25,44 @@ use crate::socket::Socket;
 
 /// How long a handshake may take.
 pub const HANDSHAKE_MAX: Nanos = Nanos::from_secs(10);
-/// How long a client that leaves may take to receive what it asked for.
+/// How long a client that disconnects may take to receive its replies.
 const FAREWELL_MAX: Nanos = Nanos::from_secs(10);
 
-/// How often it is received, or dealt with what has been received, until others have their turn.
+/// How often data is received or handled before other connections run.
 const STEPS_A_TURN: u32 = 8;
 
 /// A connection.
-pub struct Connection {
+pub struct NbdConnection {
     site: Arc<Site>,
-    id: VisitorId,
-    /// Who it is, for the log.
+    id: ConnectionId,
+    /// Its name in the log.
     name: String,
-    me: Weak<Mutex<Connection>>,
+    me: Weak<Mutex<NbdConnection>>,
     socket: Socket,
     input: Input,
     outbox: Outbox,
     phase: Phase,
-    /// When the answers are gone, what comes is TLS.
+    /// TLS starts once the replies have been sent.
     tls_begins: bool,
     /// Whether there may be something to receive.
     is_readable: bool,
-    /// Whether the client has closed its side: behind what comes is the end, which nobody tells of again.
+    /// Whether the client has closed its side: the end of the stream will not be reported again.
     has_hung_up: bool,
     has_said_farewell: bool,
 }
 
 enum Phase {
-    /// Options about what is on offer, until this moment.
+    /// Options, until this deadline.
     Handshake(Box<Handshake>, Arc<Offer>, Instant),
     /// Requests.
     Transmission(Box<Session>),
-    /// Only what is to be sent is left, and the client has until this moment to take it.
+    /// Only replies are left, and the client has until this deadline to receive them.
     Leaving(Instant),
 }
 
-impl Connection {
-    /// A client at this socket; the first thing that it gets is our greeting.
-    pub fn begin(site: Arc<Site>, id: VisitorId, name: String, socket: Socket, tls: Tls) -> SharedVisitor {
+impl NbdConnection {
+    /// A client at this socket; the greeting is sent first.
+    pub fn begin(site: Arc<Site>, id: ConnectionId, name: String, socket: Socket, tls: Tls) -> SharedConnection {
         let mut outbox = Outbox::default();
         let mut handshake = None;
         outbox.header(|out| handshake = Some(Handshake::new(tls, out)));
@@ -70,7 +70,7 @@ impl Connection {
         let phase = handshake
             .map_or(Phase::Leaving(until), |handshake| Phase::Handshake(Box::new(handshake), site.offer(), until));
         Arc::new_cyclic(|me| {
-            Mutex::new(Connection {
+            Mutex::new(NbdConnection {
                 site,
                 id,
                 name,
@@ -87,7 +87,7 @@ impl Connection {
         })
     }
 
-    /// Does what can be done now, and in one turn. An error is the end of the connection.
+    /// Does what can be done now, within one turn. An error ends the connection.
     fn advance(&mut self, now: Instant) -> Result<(), End> {
         for _ in 0..STEPS_A_TURN {
             self.send()?;
@@ -99,7 +99,7 @@ impl Connection {
             }
             let may_receive = match &mut self.phase {
                 Phase::Transmission(session) => {
-                    session.gate.submit(&self.site, now);
+                    session.client.submit(&self.site, now);
                     if session.is_leaving() && session.is_idle() {
                         self.leave(now);
                         continue;
@@ -109,7 +109,7 @@ impl Connection {
                     }
                     !session.is_leaving() && !session.is_full(&self.site.bounds, self.outbox.bytes())
                 }
-                // Who asks and asks and does not listen to the answers has to wait.
+                // A client that does not read its replies has to wait.
                 Phase::Handshake(..) => self.outbox.is_empty(),
                 Phase::Leaving(_) => false,
             };
@@ -120,17 +120,17 @@ impl Connection {
                 }
                 continue;
             }
-            // What has been received already may be all that is needed.
+            // Data that has been received already may be enough.
             if !may_receive || !(self.take(now)? || self.receive()?) {
                 return Ok(());
             }
         }
-        // A client that sends as fast as it is read would never let go of the thread.
-        self.site.doors.call(self.id);
+        // A client that sends as fast as it is read must not keep the thread.
+        self.site.inboxes.notify(self.id);
         Ok(())
     }
 
-    /// The server, or the export, ends: what is under way is answered, nothing more is taken.
+    /// The server drains or the export is withdrawn: in-flight requests complete, no new ones are accepted.
     fn drain(&mut self, now: Instant) {
         if let Phase::Transmission(session) = &mut self.phase {
             session.leave(now, &mut self.outbox);
@@ -141,12 +141,12 @@ impl Connection {
         self.leave(now);
     }
 
-    /// Nothing more is taken or under way. With the session goes the engine's client: were anything of it under way, it would
-    /// end without us.
+    /// No request is in flight any more. The engine's client is dropped with the session: in-flight requests would
+    /// end without a reply.
     fn leave(&mut self, now: Instant) {
         let leaving = Phase::Leaving(now + FAREWELL_MAX);
         if let Phase::Transmission(session) = std::mem::replace(&mut self.phase, leaving) {
-            self.site.say(format_args!("{}: ended after {} requests", self.name, session.answered));
+            self.site.say(format_args!("{}: disconnected after {} requests", self.name, session.answered));
             let is_withdrawn = session.served.is_withdrawn();
             drop(session);
             if is_withdrawn {
@@ -156,7 +156,7 @@ impl Connection {
     }
 
     fn send(&mut self) -> Result<(), End> {
-        let Connection { outbox, socket, phase, .. } = self;
+        let NbdConnection { outbox, socket, phase, .. } = self;
         let sent = outbox.send(socket, |buffer| {
             if let Phase::Transmission(session) = phase {
                 session.pool.give_back(buffer);
@@ -172,15 +172,15 @@ impl Connection {
 
     fn begin_tls(&mut self) -> Result<(), End> {
         self.tls_begins = false;
-        // Nobody has agreed with the client on what came before TLS, whoever sent it.
+        // Data sent before TLS is not authenticated.
         let config = self.site.tls().filter(|_| self.input.held().is_empty()).ok_or(End::BeforeTls)?;
         self.socket.begin_tls(config).map_err(End::Broken)?;
-        // It may have begun already.
+        // The client may have started already.
         self.is_readable = true;
         Ok(())
     }
 
-    /// Receives once. Answers whether anything came.
+    /// Receives once. Returns whether anything came.
     fn receive(&mut self) -> Result<bool, End> {
         if !self.is_readable {
             return Ok(false);
@@ -193,7 +193,7 @@ impl Connection {
         }
         self.is_readable = receipt == Receipt::More || (self.has_hung_up && receipt != Receipt::End);
         if receipt == Receipt::End {
-            // It may still listen: what it asked for is answered.
+            // It may still read: its requests are replied to.
             match &mut self.phase {
                 Phase::Transmission(session) => session.stop_taking(),
                 _ => return Err(End::Gone),
@@ -202,7 +202,7 @@ impl Connection {
         Ok(filled > 0 || !self.input.held().is_empty() || receipt != Receipt::All)
     }
 
-    /// Deals with what has been received. Answers whether that came to anything.
+    /// Handles received data. Returns whether there was enough for anything.
     fn take(&mut self, now: Instant) -> Result<bool, End> {
         match &mut self.phase {
             Phase::Handshake(handshake, offer, _) => {
@@ -215,7 +215,7 @@ impl Connection {
                     Progress::Transmission(agreed) => {
                         let served = Arc::clone(&offer.served[agreed.export]);
                         let requests = Requests::new(agreed, &served.export);
-                        self.site.say(format_args!("{}: begins on export {:?}", self.name, served.export.name));
+                        self.site.say(format_args!("{}: opened export {:?}", self.name, served.export.name));
                         let session = Session::begin(&self.site, self.id, served, agreed, requests, self.handler());
                         let session = session.map_err(|errno| End::Broken(errno.into()))?;
                         self.phase = Phase::Transmission(Box::new(session));
@@ -240,14 +240,14 @@ impl Connection {
         }
     }
 
-    /// What the engine tells of the ends of requests.
+    /// Handles completions.
     fn handler(&self) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
         let (me, site) = (self.me.clone(), Arc::clone(&self.site));
         move |batch: &mut Vec<Completion>| {
             let Some(connection) = me.upgrade() else { return };
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
             let (now, until) = (site.engine.now(), connection.until());
-            // As in the lobby: a panic ends this connection only.
+            // As in the event loop, a panic ends this connection only.
             let ended = catch_unwind(AssertUnwindSafe(|| connection.completed(now, batch))).unwrap_or_else(|_| {
                 connection.panicked();
                 Err(End::Panicked)
@@ -255,9 +255,9 @@ impl Connection {
             if let Err(end) = ended {
                 connection.end(now, end);
             }
-            // It is the lobby that lets go of it, and that knows when it wants to be attended to.
+            // The event loop drops it, and has to know when it wants to run.
             if connection.is_over() || connection.until() != until {
-                site.doors.call(connection.id);
+                site.inboxes.notify(connection.id);
             }
         }
     }
@@ -271,14 +271,14 @@ impl Connection {
         self.advance(now)
     }
 
-    /// Nothing more is said.
+    /// Ends the connection without further replies.
     fn end(&mut self, now: Instant, end: End) {
         match end {
-            // The log has it, or there is nothing to tell.
+            // It has been logged already, or there is nothing to log.
             End::Done | End::Panicked => {}
-            End::BeforeTls => self.site.say(format_args!("{}: sent something before TLS; closed", self.name)),
-            End::Gone => self.site.say(format_args!("{}: went without a word", self.name)),
-            End::Late => self.site.say(format_args!("{}: took longer than 10 s; closed", self.name)),
+            End::BeforeTls => self.site.say(format_args!("{}: sent data before TLS; closed", self.name)),
+            End::Gone => self.site.say(format_args!("{}: disconnected during handshake", self.name)),
+            End::Late => self.site.say(format_args!("{}: timed out after 10 s; closed", self.name)),
             End::Violation(violation) => self.site.say(format_args!("{}: {violation}; closed", self.name)),
             End::Broken(error) => self.site.say(format_args!("{}: {error}", self.name)),
         }
@@ -292,30 +292,30 @@ impl Connection {
         self.phase.is_leaving() && self.outbox.is_empty() && !self.socket.has_unsent()
     }
 
-    /// When it has to be attended to even if nothing happens.
+    /// When it has to run even if nothing happens.
     fn until(&self) -> Instant {
         match &self.phase {
             Phase::Handshake(_, _, until) | Phase::Leaving(until) => *until,
-            Phase::Transmission(session) => session.gate.released_at(),
+            Phase::Transmission(session) => session.client.release_at(),
         }
     }
 }
 
 /// Why a connection is over.
 enum End {
-    /// Everything has been said.
+    /// All replies have been sent.
     Done,
-    /// The client went during the handshake.
+    /// The client disconnected during the handshake.
     Gone,
-    /// It sent something between asking for TLS and being told that it may begin.
+    /// It sent data between asking for TLS and the reply.
     BeforeTls,
-    /// It took too long to choose an export, or to take what it asked for.
+    /// It took too long to choose an export, or to receive its replies.
     Late,
-    /// What it sent cannot be gone on from.
+    /// It violated the protocol.
     Violation(hoistway_nbd::Violation),
-    /// The socket is broken.
+    /// The socket failed.
     Broken(io::Error),
-    /// A bug of ours.
+    /// A panic.
     Panicked,
 }
 
@@ -324,35 +324,35 @@ impl Phase {
         matches!(self, Phase::Leaving(_))
     }
 
-    /// Whether the export that it is about is no longer offered.
+    /// Whether its export has been withdrawn.
     fn is_withdrawn(&self) -> bool {
         matches!(self, Phase::Transmission(session) if session.served.is_withdrawn())
     }
 }
 
-impl Visitor for Connection {
+impl Connection for NbdConnection {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    fn attend(&mut self, now: Instant, ready: Ready) -> Stay {
+    fn run(&mut self, now: Instant, ready: Ready) -> Next {
         self.is_readable |= ready.to_receive;
         self.has_hung_up |= ready.has_hung_up;
         let is_late = matches!(self.phase, Phase::Handshake(_, _, until) | Phase::Leaving(until) if until <= now);
         if let Phase::Transmission(session) = &mut self.phase {
-            session.gate.release(&self.site, now);
+            session.client.release(&self.site, now);
         }
         let advanced = if is_late { Err(End::Late) } else { self.advance(now) };
         match advanced {
-            Ok(()) => Stay::Until(self.until()),
+            Ok(()) => Next::Wait(self.until()),
             Err(end) => {
                 self.end(now, end);
-                Stay::Over
+                Next::Close
             }
         }
     }
 
     fn panicked(&self) {
-        self.site.say(format_args!("{}: a bug of ours; this connection is closed, others go on", self.name));
+        self.site.say(format_args!("{}: internal error (panic); connection closed, others continue", self.name));
     }
 }

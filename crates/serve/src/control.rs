@@ -1,4 +1,4 @@
-//! The control socket: one request, one answer, each a line of JSON. Who may open the socket may do all of it, so it is made
+//! The control socket: one request and one reply, each a line of JSON. Access to the socket is access to all of it, so it is made
 //! for its owner alone.
 
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
@@ -12,31 +12,31 @@ use hoistway_blk::AttributeError;
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
-use crate::askers;
 use crate::latency::Latencies;
 use crate::listener::{OwnSocket, bind, connect};
-use crate::patient::Patient;
+use crate::request_threads;
 use crate::served::{Served, Site};
 use crate::server::ServerError;
 use crate::spec::{SETTINGS, apply, ioprio_text};
 use crate::stop::Stop;
+use crate::timed_stream::TimedStream;
 
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
 /// Longest answer that is read, in bytes: a hundred thousand exports.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
-/// How long somebody who has connected may take to say what he wants, and to take the answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long who may not even wait for an answer waits until he tries again.
+/// Timeout for receiving a request, and for sending the reply.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause before retrying to connect when the backlog is full.
 const RETRY: Duration = Duration::from_millis(20);
 /// What is wrong with a server that says nothing.
-const HUNG_UP: &str = "the server hangs up without an answer";
+const HUNG_UP: &str = "the server closed the connection without a reply";
 
 /// What can be asked of a running server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "do")]
 pub enum Ask {
-    /// How it stands.
+    /// Its state.
     Show,
     /// Writes a file of the queue: `scheduler`, `nr_requests`, or a tunable as `SCHEDULER.NAME`.
     Set {
@@ -54,11 +54,11 @@ pub enum Ask {
     },
 }
 
-/// What it answers.
+/// The reply.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// How it stands.
+    /// Its state.
     State(State),
     /// It has been changed.
     Done,
@@ -66,7 +66,7 @@ pub enum Answer {
     Refused(String),
 }
 
-/// How a server stands.
+/// The state of a server.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct State {
     /// The scheduler, among those there are.
@@ -83,14 +83,14 @@ pub struct State {
     pub exports: Vec<ExportState>,
 }
 
-/// How an export stands.
+/// The state of an export.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ExportState {
     /// Its name.
     pub name: String,
     /// Its size in bytes.
     pub bytes: u64,
-    /// Whether nobody may write.
+    /// Whether it is read-only.
     pub read_only: bool,
     /// Its weight, 1 to 1000.
     pub weight: u16,
@@ -114,7 +114,7 @@ pub struct ExportState {
     pub errors: u64,
     /// Requests at present.
     pub in_flight: u64,
-    /// Those of them that wait for their turn under the limits.
+    /// In-flight requests that the limits hold back.
     pub held_back: u64,
     /// How long reads took.
     pub read_latency: Latencies,
@@ -133,7 +133,7 @@ impl State {
 }
 
 impl Site {
-    /// How it stands.
+    /// Its state.
     #[must_use]
     pub fn state(&self) -> State {
         let file = |name: &str| self.engine.attribute(name).map(|text| text.trim_end().to_owned()).unwrap_or_default();
@@ -141,7 +141,7 @@ impl Site {
             schedulers: file("scheduler"),
             nr_requests: file("nr_requests"),
             tunables: Vec::new(),
-            at_target: self.doors.at_target(),
+            at_target: self.inboxes.at_target(),
             at_ns: self.engine.now().0,
             exports: self.exports_state(),
         };
@@ -159,7 +159,7 @@ impl Site {
                 read_only: served.export.read_only,
                 weight: settings.weight,
                 ioprio: ioprio_text(settings.ioprio),
-                limits: served.quota.limits().to_string(),
+                limits: served.throttle.limits().to_string(),
                 connections: counts.connections.load(Relaxed),
                 reads: counts.reads.load(Relaxed),
                 read_bytes: counts.read_bytes.load(Relaxed),
@@ -208,9 +208,9 @@ impl Site {
         let offer = self.offer();
         let served = offer.named(name).ok_or_else(|| {
             let names: Vec<_> = offer.exports.iter().map(|export| format!("{:?}", export.name)).collect();
-            format!("no export is called {name:?} (there are {})", names.join(", "))
+            format!("unknown export {name:?} (expected one of {})", names.join(", "))
         })?;
-        let (mut changed, mut limits) = (served.settings(), served.quota.limits());
+        let (mut changed, mut limits) = (served.settings(), served.throttle.limits());
         for setting in settings {
             let known = setting.split_once('=').map(|(key, value)| apply(key, value, &mut changed, &mut limits));
             match known {
@@ -221,9 +221,9 @@ impl Site {
         }
         self.engine.set_weight(served.group, changed.weight).map_err(|error| error.to_string())?;
         served.set(changed);
-        served.quota.set_limits(self.engine.now(), limits);
-        // Those who wait may go sooner, and clients have another priority.
-        self.doors.call_all();
+        served.throttle.set_limits(self.engine.now(), limits);
+        // Throttled requests may be allowed sooner, and priorities change.
+        self.inboxes.notify_all();
         Ok(())
     }
 
@@ -267,12 +267,12 @@ impl Control {
         Ok(Control { listener, _socket: socket })
     }
 
-    /// Answers until somebody stops that.
+    /// Serves requests until `stop` is set.
     pub fn serve(&self, site: &Site, stop: &Stop) {
         let accept = |listener: &UnixListener| listener.accept().map(|(stream, _)| stream);
         let one_at_a_time = Mutex::new(site);
-        askers::serve(&self.listener, site, stop, accept, |stream| {
-            // Who is too slow, or has gone, is not answered.
+        request_threads::serve(&self.listener, site, stop, accept, |stream| {
+            // A peer that is too slow or gone gets no reply.
             let _ = converse(&one_at_a_time, stream, stop);
         });
     }
@@ -282,39 +282,39 @@ impl Control {
 fn converse(site: &Mutex<&Site>, stream: &UnixStream, stop: &Stop) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     let mut line = String::new();
-    let asks = Patient::new(stream, PATIENCE, Some(stop));
+    let asks = TimedStream::new(stream, TIMEOUT, Some(stop));
     BufReader::new(asks.take(REQUEST_BYTES_MAX)).read_line(&mut line)?;
     let answer = match serde_json::from_str(&line) {
         Ok(ask) => site.lock().unwrap_or_else(PoisonError::into_inner).answer(ask),
-        Err(error) => Answer::Refused(format!("not understood: {error}")),
+        Err(error) => Answer::Refused(format!("invalid request: {error}")),
     };
     let mut text = serde_json::to_string(&answer)?;
     text.push('\n');
-    Patient::new(stream, PATIENCE, Some(stop)).write_all(text.as_bytes())
+    TimedStream::new(stream, TIMEOUT, Some(stop)).write_all(text.as_bytes())
 }
 
 /// Asks a server, and waits so long at most for all of its answer.
 ///
 /// # Errors
 /// If there is none, or it does not answer in time.
-pub fn ask(path: &Path, ask: &Ask, patience: Duration) -> io::Result<Answer> {
-    let until = Instant::now() + patience;
+pub fn ask(path: &Path, ask: &Ask, timeout: Duration) -> io::Result<Answer> {
+    let until = Instant::now() + timeout;
     let stream = loop {
         match connect(path) {
-            // So many are waiting there that nobody else may.
+            // The backlog is full.
             Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < until => std::thread::sleep(RETRY),
-            Err(error) => return Err(io::Error::other(format!("no server answers: {error}"))),
+            Err(error) => return Err(io::Error::other(format!("cannot connect to the server: {error}"))),
             Ok(stream) => break stream,
         }
     };
     let mut line = serde_json::to_string(ask)?;
     line.push('\n');
     let mut text = String::new();
-    let mut stream = Patient::new(&stream, patience, None);
+    let mut stream = TimedStream::new(&stream, timeout, None);
     let heard = stream.write_all(line.as_bytes());
     let heard = heard.and_then(|()| stream.take(ANSWER_BYTES_MAX).read_to_string(&mut text));
     heard.map_err(|error| match error.kind() {
-        ErrorKind::TimedOut => io::Error::other(format!("the server has not answered for {} s", patience.as_secs())),
+        ErrorKind::TimedOut => io::Error::other(format!("no reply within {} s", timeout.as_secs())),
         // Not as it is: a pipe of ours whose reader has gone is the end of a command, and no error.
         ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => io::Error::other(HUNG_UP),
         _ => error,
@@ -322,6 +322,5 @@ pub fn ask(path: &Path, ask: &Ask, patience: Duration) -> io::Result<Answer> {
     if text.is_empty() {
         return Err(io::Error::other(HUNG_UP));
     }
-    serde_json::from_str(&text)
-        .map_err(|error| io::Error::other(format!("the server answers what is not understood: {error}")))
+    serde_json::from_str(&text).map_err(|error| io::Error::other(format!("invalid reply from the server: {error}")))
 }

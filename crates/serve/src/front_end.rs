@@ -1,18 +1,18 @@
-//! Ways in for clients, whatever they speak.
+//! Listeners for clients of any protocol.
 
 use std::sync::Arc;
 
 use crate::served::Site;
 use crate::stop::Stop;
 
-/// One protocol at one place. It makes [visitors](crate::Visitor) of whoever comes and has them in through the site's
-/// [doors](Site::doors); what a visitor submits goes through a [gate](crate::Gate), so that weights, priorities and limits
+/// A listener of one protocol. It makes [connections](crate::Connection) of clients and adds them to the site's
+/// [inboxes](Site::inboxes); what a connection submits goes through a [client](crate::ThrottledClient), so that weights, priorities and limits
 /// hold between clients of all front ends.
 pub trait FrontEnd: Send + Sync {
-    /// Where it listens, for people.
+    /// Where it listens, for the log.
     fn place(&self) -> String;
 
-    /// Takes clients in until it is stopped. Errors of single clients are told to the log, and that is all. Clients that are
+    /// Accepts clients until it is stopped. Errors of single clients are only logged. Clients that are
     /// in stay when this ends: they leave when the site [drains](Site::is_draining).
     fn serve(&self, site: &Arc<Site>, stop: &Stop);
 }

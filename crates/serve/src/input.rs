@@ -48,7 +48,7 @@ impl Input {
         }
     }
 
-    /// Moves what is there into `into`, as much as fits, and answers how much that was.
+    /// Moves as much as fits into `into`, and returns how much that was.
     pub fn move_into(&mut self, into: &mut [u8]) -> usize {
         let count = into.len().min(self.end - self.start);
         into[..count].copy_from_slice(&self.held()[..count]);
@@ -56,7 +56,7 @@ impl Input {
         count
     }
 
-    /// Receives: first into `first`, which is filled before anything comes here. Answers how much went there.
+    /// Receives: first into `first`, then into this buffer. Returns how much went into `first`.
     ///
     /// # Errors
     /// If the socket is broken.
@@ -79,7 +79,7 @@ impl Input {
             }
         };
         self.end += received.saturating_sub(wanted);
-        // Less than there was room for is all that there was; what comes later is told.
+        // A short read has emptied the socket; later data is reported by the poller.
         let receipt = if received < room && !socket.has_ended() { Receipt::All } else { Receipt::More };
         Ok((received.min(wanted), receipt))
     }

@@ -102,7 +102,7 @@ impl Latencies {
         self.bins.iter().take_while(|&&(bound, _)| bound <= ns).map(|&(_, count)| count).sum()
     }
 
-    /// What so many per cent took at most, in ns; `None` if there is nothing.
+    /// A percentile in ns; `None` without samples.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         let rank = ((self.count() as f64 * percent / 100.0).ceil() as u64).max(1);

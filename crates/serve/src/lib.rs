@@ -1,32 +1,30 @@
 //! A block server: many clients on one disk, under one scheduler.
 //!
 //! ```text
-//! socket -> connection -> session -> quota -> engine's client -> scheduler -> target
+//! socket -> connection -> session -> throttle -> engine's client -> scheduler -> target
 //!                 answers <- outbox <- session <-
 //! ```
 //!
-//! All of that happens on the thread of one worker, which waits for sockets where it waits for its commands ([`Lobby`]), so
+//! All of that happens on the thread of one worker, which waits for sockets where it waits for its commands ([`EventLoop`]), so
 //! that a request over memory costs a receive, a copy and a send. Each export is a group of the scheduler (its weight, and the
 //! priority of its clients) and has limits of its own.
 
-mod askers;
 mod change;
 mod connection;
 mod control;
+mod event_loop;
+mod export_throttle;
 #[cfg(test)]
 mod faults;
 mod front_end;
-mod gate;
 mod guest;
 mod input;
 mod latency;
 mod listener;
-mod lobby;
 mod metrics;
 mod outbox;
-mod patient;
 mod pool;
-mod quota;
+mod request_threads;
 mod served;
 mod server;
 mod session;
@@ -34,21 +32,23 @@ mod socket;
 mod spec;
 mod stop;
 mod stream;
+mod throttled_client;
+mod timed_stream;
 mod tls;
 
 pub use change::Wanted;
 pub use control::{Answer, Ask, Control, ExportState, State, ask};
+pub use event_loop::{Connection, ConnectionId, EventLoop, Inboxes, Next, Ready, SharedConnection, Watch};
+pub use export_throttle::{ExportThrottle, Released};
 pub use front_end::FrontEnd;
-pub use gate::Gate;
 pub use guest::GuestListener;
 pub use latency::{Latencies, Latency};
 pub use listener::Listener;
-pub use lobby::{Doors, Lobby, Ready, SharedVisitor, Stay, Visitor, VisitorId, Watch};
 pub use metrics::{Metrics, text as metrics_text};
-pub use quota::{Quota, Ticket, Turns};
 pub use served::{Bounds, Counts, Ended, Log, Offer, Served, Settings, Site};
 pub use server::{Placed, Server, ServerError};
 pub use socket::Socket;
 pub use spec::{ExportSpec, SETTINGS, SpecError, WEIGHTS, apply, check_names, ioprio_text};
 pub use stop::Stop;
+pub use throttled_client::ThrottledClient;
 pub use tls::{TlsError, TlsFiles, TlsTexts};

@@ -1,4 +1,4 @@
-//! Where clients of NBD come from.
+//! Listeners for NBD clients.
 
 use std::io;
 use std::net::TcpListener;
@@ -13,14 +13,14 @@ use hoistway_nbd::Tls;
 use rustix::net::sockopt::socket_acceptconn;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
-use crate::connection::Connection;
+use crate::connection::NbdConnection;
 use crate::front_end::FrontEnd;
 use crate::served::Site;
 use crate::server::ServerError;
 use crate::socket::Socket;
 use crate::stop::Stop;
 
-/// Where clients of NBD come from. A socket in the file system that it has made goes with it.
+/// A listener for NBD clients. Dropping it removes the socket file that it has created.
 #[derive(Debug)]
 pub struct Listener {
     place: Place,
@@ -29,14 +29,14 @@ pub struct Listener {
 
 #[derive(Debug)]
 enum Place {
-    /// On this machine, and the socket if it is ours to remove.
+    /// A Unix socket, and its file if this process has to remove it.
     Unix(UnixListener, Option<OwnSocket>),
-    /// From any.
+    /// A TCP socket.
     Tcp(TcpListener),
 }
 
 impl Listener {
-    /// Listens at a path. A socket that was left there by a server that has gone is replaced; one that somebody listens on,
+    /// Listens at a path. A stale socket is replaced; a socket that is in use,
     /// and any other file, is not.
     ///
     /// # Errors
@@ -55,10 +55,10 @@ impl Listener {
         listening.map_err(|why| ServerError::Listen { place: address.to_owned(), why })
     }
 
-    /// A socket that somebody else has made, and removes.
+    /// A listening socket that another process has created and will remove.
     ///
     /// # Errors
-    /// If nobody can come there, or the system refuses.
+    /// If it does not listen, or the system refuses.
     pub fn of_unix(listener: UnixListener) -> io::Result<Listener> {
         listens(listener.as_fd())?;
         listener.set_nonblocking(true)?;
@@ -68,14 +68,14 @@ impl Listener {
     /// The same for TCP.
     ///
     /// # Errors
-    /// If nobody can come there, or the system refuses.
+    /// If it does not listen, or the system refuses.
     pub fn of_tcp(listener: TcpListener) -> io::Result<Listener> {
         listens(listener.as_fd())?;
         listener.set_nonblocking(true)?;
         Ok(Listener { place: Place::Tcp(listener), requires_tls: false })
     }
 
-    /// Clients over TCP have to begin with TLS; those of this machine may.
+    /// TCP clients have to use TLS; clients on Unix sockets may.
     #[must_use]
     pub fn requiring_tls(mut self) -> Listener {
         self.requires_tls = matches!(self.place, Place::Tcp(_));
@@ -93,7 +93,7 @@ impl Listener {
     }
 }
 
-/// A service manager may hand over what is one client already, of which nothing would ever be accepted.
+/// With Accept=yes, a service manager passes a connected socket, on which nothing can be accepted.
 fn listens(socket: BorrowedFd<'_>) -> io::Result<()> {
     match socket_acceptconn(socket)? {
         true => Ok(()),
@@ -102,7 +102,7 @@ fn listens(socket: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 impl FrontEnd for Listener {
-    /// Where it really listens, which with port 0 nobody knows before.
+    /// The address it listens on; with port 0 the system has chosen the port.
     fn place(&self) -> String {
         match &self.place {
             Place::Unix(_, Some(own)) => own.path.display().to_string(),
@@ -127,26 +127,26 @@ impl FrontEnd for Listener {
     }
 }
 
-/// Has a client in, or turns it away.
+/// Accepts a client, or refuses it.
 pub(crate) fn admit(site: &Arc<Site>, socket: Socket, peer: &str, requires_tls: bool) {
-    // Closed by being dropped: a client that is told nothing tries again.
+    // Dropping the socket closes it; the client may retry.
     let Some(name) = site.name_client(peer) else { return };
     let tls = match site.tls() {
         None => Tls::Off,
         Some(_) if requires_tls => Tls::Required,
         Some(_) => Tls::Offered,
     };
-    let begin = |id| Connection::begin(Arc::clone(site), id, name, socket, tls);
-    site.doors.enter(site.doors.emptiest(), begin);
+    let begin = |id| NbdConnection::begin(Arc::clone(site), id, name, socket, tls);
+    site.inboxes.add(site.inboxes.least_loaded(), begin);
 }
 
-/// Nobody could be accepted: out of descriptors, most likely, and trying again at once would only say so again.
+/// Accepting failed, most likely for lack of descriptors: retrying at once would fail again.
 pub(crate) fn pause_after(site: &Site, error: &io::Error) {
     site.say(format_args!("cannot accept: {error}"));
     std::thread::sleep(Duration::from_millis(50));
 }
 
-/// A socket in the file system that we have made. It goes with us, unless somebody has put another one there meanwhile.
+/// A socket file that this process has created. Dropping it removes the file, unless it has been replaced meanwhile.
 #[derive(Debug)]
 pub(crate) struct OwnSocket {
     path: PathBuf,
@@ -163,7 +163,7 @@ impl OwnSocket {
 impl Drop for OwnSocket {
     fn drop(&mut self) {
         if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
-            // It may be taken away by somebody else just now.
+            // Another process may remove it at the same time.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -174,7 +174,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((there.dev(), there.ino()))
 }
 
-/// Listens at a path. A socket on which nobody listens is replaced.
+/// Listens at a path. A stale socket is replaced.
 pub(crate) fn bind(path: &Path) -> Result<(UnixListener, OwnSocket), ServerError> {
     let listen = || -> io::Result<(UnixListener, OwnSocket)> {
         make_room(path)?;
@@ -186,24 +186,24 @@ pub(crate) fn bind(path: &Path) -> Result<(UnixListener, OwnSocket), ServerError
     listen().map_err(|why| ServerError::Listen { place: path.display().to_string(), why })
 }
 
-/// Takes away a socket on which nobody listens.
+/// Removes a stale socket.
 ///
 /// # Errors
-/// If it cannot be taken away, or what is there is no socket.
+/// If it cannot be taken away, or exists and is not a socket.
 fn make_room(path: &Path) -> io::Result<()> {
     let Ok(there) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !there.file_type().is_socket() {
-        return Err(io::Error::other("what is there is no socket"));
+        return Err(io::Error::other("exists and is not a socket"));
     }
     let is_left_over = connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
     if is_left_over { std::fs::remove_file(path) } else { Ok(()) }
 }
 
-/// Connects without waiting, to read and write without waiting. If so many are waiting there that nobody else may, that is
+/// Connects a non-blocking socket without blocking. If the backlog is full, that is
 /// [`io::ErrorKind::WouldBlock`].
 ///
 /// # Errors
-/// If nobody listens there, or the system refuses.
+/// If there is no listener, or the system refuses.
 pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn where_too_many_wait_nobody_waits_to_be_let_in() {
+    fn connecting_does_not_block_on_a_full_backlog() {
         let folder = std::env::temp_dir().join(format!("hoistway-backlog-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("socket");
@@ -256,7 +256,7 @@ mod tests {
             }
         };
         assert_eq!(refusal.kind(), io::ErrorKind::WouldBlock);
-        // Somebody listens there, if not to all.
+        // There is a listener, even if its backlog is full.
         assert!(bind(&path).is_err());
         drop(hangs);
         std::fs::remove_dir_all(&folder).unwrap();

@@ -1,22 +1,22 @@
-//! Figures for Prometheus: its text, and an answer to whoever asks for it over HTTP.
+//! Metrics for Prometheus: the text, and a minimal HTTP server.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use crate::askers;
 use crate::control::{ExportState, State};
 use crate::latency::Latencies;
-use crate::patient::Patient;
+use crate::request_threads;
 use crate::served::Site;
 use crate::server::ServerError;
 use crate::stop::Stop;
+use crate::timed_stream::TimedStream;
 
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 8 << 10;
-/// How long somebody may take to ask, and to take the answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout for receiving a request, and for sending the reply.
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// What the answer is, as Prometheus names it.
 const CONTENT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -41,17 +41,17 @@ impl Metrics {
         Ok(Metrics { listener })
     }
 
-    /// Where it really listens, which with port 0 nobody knows before.
+    /// The address it listens on; with port 0 the system has chosen the port.
     #[must_use]
     pub fn place(&self) -> String {
         self.listener.local_addr().map_or_else(|_| "?".into(), |address| address.to_string())
     }
 
-    /// Answers until somebody stops that.
+    /// Serves requests until `stop` is set.
     pub fn serve(&self, site: &Site, stop: &Stop) {
         let accept = |listener: &TcpListener| listener.accept().map(|(stream, _)| stream);
-        askers::serve(&self.listener, site, stop, accept, |stream| {
-            // Who is too slow, or has gone, is not answered.
+        request_threads::serve(&self.listener, site, stop, accept, |stream| {
+            // A peer that is too slow or gone gets no reply.
             let _ = answer(site, stream, stop);
         });
     }
@@ -59,7 +59,7 @@ impl Metrics {
 
 fn answer(site: &Site, stream: &TcpStream, stop: &Stop) -> io::Result<()> {
     stream.set_nonblocking(true)?;
-    let asks = Patient::new(stream, PATIENCE, Some(stop));
+    let asks = TimedStream::new(stream, TIMEOUT, Some(stop));
     let mut reader = BufReader::new(asks.take(REQUEST_BYTES_MAX));
     let mut first = String::new();
     reader.read_line(&mut first)?;
@@ -84,10 +84,10 @@ fn answer(site: &Site, stream: &TcpStream, stop: &Stop) -> io::Result<()> {
     if !first.starts_with("HEAD ") {
         out += &body;
     }
-    Patient::new(stream, PATIENCE, Some(stop)).write_all(out.as_bytes())
+    TimedStream::new(stream, TIMEOUT, Some(stop)).write_all(out.as_bytes())
 }
 
-/// What is told of an export: name, what it is, its type, and how it is found.
+/// A metric of an export: name, help, type, and its values with their labels.
 type Figure = (&'static str, &'static str, &'static str, fn(&ExportState) -> Vec<(&'static str, u64)>);
 
 const FIGURES: [Figure; 9] = [
@@ -102,15 +102,17 @@ const FIGURES: [Figure; 9] = [
         vec![(",operation=\"read\"", it.read_bytes), (",operation=\"write\"", it.written_bytes)]
     }),
     ("errors_total", "Requests answered with an error.", "counter", |it| vec![("", it.errors)]),
-    ("in_flight", "Requests that have come and not ended.", "gauge", |it| vec![("", it.in_flight)]),
-    ("held_back", "Those of them that wait under the limits of the export.", "gauge", |it| vec![("", it.held_back)]),
-    ("connections", "Clients at present.", "gauge", |it| vec![("", it.connections)]),
-    ("size_bytes", "The length of the export.", "gauge", |it| vec![("", it.bytes)]),
-    ("weight", "Its weight, which bfq goes by.", "gauge", |it| vec![("", u64::from(it.weight))]),
-    ("read_only", "Whether nobody may write.", "gauge", |it| vec![("", u64::from(it.read_only))]),
+    ("in_flight", "In-flight requests.", "gauge", |it| vec![("", it.in_flight)]),
+    ("held_back", "In-flight requests that the limits of the export hold back.", "gauge", |it| {
+        vec![("", it.held_back)]
+    }),
+    ("connections", "Connected clients.", "gauge", |it| vec![("", it.connections)]),
+    ("size_bytes", "Size of the export.", "gauge", |it| vec![("", it.bytes)]),
+    ("weight", "Weight of the export under bfq.", "gauge", |it| vec![("", u64::from(it.weight))]),
+    ("read_only", "Whether the export is read-only.", "gauge", |it| vec![("", u64::from(it.read_only))]),
 ];
 
-/// How a server stands, as Prometheus reads it.
+/// The state of a server, as Prometheus reads it.
 #[must_use]
 pub fn text(state: &State) -> String {
     let mut out = String::new();
@@ -123,11 +125,11 @@ fn write_text(state: &State, out: &mut String) -> std::fmt::Result {
     let head = |out: &mut String, name: &str, help: &str, kind: &str| {
         writeln!(out, "# HELP hoistway_{name} {help}\n# TYPE hoistway_{name} {kind}")
     };
-    head(out, "scheduler_info", "The scheduler between clients and target.", "gauge")?;
+    head(out, "scheduler_info", "Active I/O scheduler.", "gauge")?;
     writeln!(out, "hoistway_scheduler_info{{scheduler=\"{}\"}} 1", state.scheduler())?;
-    head(out, "nr_requests", "Requests that the scheduler chooses from, of each hardware queue.", "gauge")?;
+    head(out, "nr_requests", "Requests of each hardware queue that the scheduler can choose from.", "gauge")?;
     writeln!(out, "hoistway_nr_requests {}", state.nr_requests)?;
-    head(out, "at_target", "Commands that are at the target.", "gauge")?;
+    head(out, "at_target", "Commands at the target.", "gauge")?;
     writeln!(out, "hoistway_at_target {}", state.at_target)?;
     for (name, help, kind, values) in FIGURES {
         head(out, &format!("export_{name}"), help, kind)?;
@@ -137,7 +139,7 @@ fn write_text(state: &State, out: &mut String) -> std::fmt::Result {
             }
         }
     }
-    head(out, "export_latency_seconds", "From when a request had come to when its answer could go.", "histogram")?;
+    head(out, "export_latency_seconds", "Time from receiving a request to its reply being ready.", "histogram")?;
     for export in &state.exports {
         let kinds =
             [("read", &export.read_latency), ("write", &export.write_latency), ("other", &export.other_latency)];

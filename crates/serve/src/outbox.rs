@@ -25,7 +25,7 @@ pub struct Outbox {
 }
 
 enum Piece {
-    /// So many bytes of `headers`.
+    /// A number of bytes of `headers`.
     Header(usize),
     Data(Buffer),
 }
@@ -101,7 +101,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// So many bytes are gone.
+    /// A number of bytes has been sent.
     fn forget(&mut self, mut sent: usize, spent: &mut impl FnMut(Buffer)) {
         self.left -= sent;
         sent += self.first_gone;
@@ -212,7 +212,7 @@ mod tests {
         }
     }
 
-    /// Takes what is in the socket, and answers how much that was.
+    /// Empties the socket, and returns how much there was.
     fn in_socket(far: &mut UnixStream, received: &mut Vec<u8>) -> usize {
         let (before, mut some) = (received.len(), vec![0; 1 << 20]);
         while let Ok(count) = far.read(&mut some) {

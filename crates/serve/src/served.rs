@@ -1,4 +1,4 @@
-//! What a server offers, and what all its connections have in common.
+//! Exports, and what all connections of a server share.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -9,9 +9,9 @@ use hoistway_engine::{Context, Engine, Errno, Group, Volume};
 use hoistway_nbd::Export;
 use rustls::ServerConfig;
 
+use crate::event_loop::Inboxes;
+use crate::export_throttle::ExportThrottle;
 use crate::latency::Latency;
-use crate::lobby::Doors;
-use crate::quota::Quota;
 
 /// An export of a running server.
 pub struct Served {
@@ -26,8 +26,8 @@ pub struct Served {
     /// Changes while the server runs.
     settings: Mutex<Settings>,
     /// Its limits.
-    pub quota: Quota,
-    /// Whether it is no longer offered: its clients are sent away.
+    pub throttle: ExportThrottle,
+    /// Whether it has been withdrawn: its connections are closed.
     is_withdrawn: AtomicBool,
     /// What it has done.
     pub counts: Counts,
@@ -42,7 +42,7 @@ pub struct Settings {
     pub ioprio: IoPriority,
 }
 
-/// What an export has done, in requests that were answered without an error, and bytes.
+/// Statistics of an export: successful requests, and bytes.
 #[derive(Default, Debug)]
 pub struct Counts {
     /// Reads.
@@ -55,23 +55,23 @@ pub struct Counts {
     pub written_bytes: AtomicU64,
     /// Anything else.
     pub others: AtomicU64,
-    /// Requests of all kinds that were answered with an error.
+    /// Requests of all kinds that failed.
     pub errors: AtomicU64,
-    /// How long reads took, from when they had come to when their answers could go.
+    /// Latency of reads, from receiving the request to its reply being ready.
     pub read_latency: Latency,
-    /// The same of writes, from when all of their data had come.
+    /// Latency of writes, from receiving all of their data.
     pub write_latency: Latency,
-    /// The same of the others.
+    /// Latency of the others.
     pub other_latency: Latency,
     /// Clients at present.
     pub connections: AtomicU64,
-    /// Requests that have come and not ended.
+    /// In-flight requests.
     pub in_flight: AtomicU64,
-    /// Those of them that wait for their turn under the limits.
+    /// In-flight requests that the limits hold back.
     pub held_back: AtomicU64,
 }
 
-/// A request that has ended: what it was, and its bytes.
+/// A request that has ended: its kind and bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// A read.
@@ -83,23 +83,23 @@ pub enum Ended {
 }
 
 impl Counts {
-    /// A request has come.
+    /// Counts a new request.
     #[inline]
     pub fn began(&self) {
         self.in_flight.fetch_add(1, Relaxed);
     }
 
-    /// One was answered as it came, well or with an error.
+    /// Counts a request that was replied to at once, successfully or not.
     pub fn at_once(&self, is_ok: bool) {
         if is_ok { &self.others } else { &self.errors }.fetch_add(1, Relaxed);
     }
 
-    /// So many will not be answered: whose they were has gone.
+    /// The connection of so many in-flight requests has ended.
     pub fn abandoned(&self, requests: u64) {
         self.in_flight.fetch_sub(requests, Relaxed);
     }
 
-    /// One has ended, after so long, or with an error.
+    /// Counts a request that has ended, with its latency, or `None` if it failed.
     pub fn ended(&self, what: Ended, took: Option<Nanos>) {
         self.in_flight.fetch_sub(1, Relaxed);
         let Some(took) = took else {
@@ -123,7 +123,7 @@ impl Counts {
 }
 
 impl Served {
-    /// One that has done nothing yet.
+    /// A new one.
     #[must_use]
     pub fn new(export: Export, volume: usize, range: Range<u64>, group: Group, settings: Settings) -> Served {
         Served {
@@ -132,20 +132,20 @@ impl Served {
             range,
             group,
             settings: Mutex::new(settings),
-            quota: Quota::new(),
+            throttle: ExportThrottle::new(),
             is_withdrawn: AtomicBool::new(false),
             counts: Counts::default(),
         }
     }
 
-    /// Whether it is no longer offered.
+    /// Whether it has been withdrawn.
     #[inline]
     #[must_use]
     pub fn is_withdrawn(&self) -> bool {
         self.is_withdrawn.load(Relaxed)
     }
 
-    /// It is no longer offered. Its clients notice when they are called.
+    /// Withdraws it. Its connections notice when they are notified.
     pub fn withdraw(&self) {
         self.is_withdrawn.store(true, Relaxed);
     }
@@ -161,7 +161,7 @@ impl Served {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 
-    /// Whose I/O that of its clients is.
+    /// The I/O context of its clients.
     #[must_use]
     pub fn context(&self) -> Context {
         Context { ioprio: self.settings().ioprio, group: self.group }
@@ -185,7 +185,7 @@ pub struct Bounds {
     pub connections: usize,
     /// Requests of a connection that have not been answered; 1 to 65535.
     pub in_flight: u32,
-    /// Bytes that a connection holds for its requests and answers. One request is always taken, however long.
+    /// Bytes of requests and replies that a connection may hold. One request is always accepted, however long.
     pub held_bytes: usize,
 }
 
@@ -195,10 +195,10 @@ impl Default for Bounds {
     }
 }
 
-/// Told of what happens, one line each.
+/// Receives log lines.
 pub type Log = Box<dyn Fn(&str) + Send + Sync>;
 
-/// What there is to connect to at a time; the first answers to the empty name, too.
+/// The exports at a time; the empty name also selects the first.
 #[derive(Default)]
 pub struct Offer {
     /// The exports.
@@ -222,40 +222,40 @@ impl Offer {
     }
 }
 
-/// What all connections have in common.
+/// What all connections of a server share.
 pub struct Site {
     /// The block layer at work.
     pub engine: Engine,
-    /// What there is to connect to; replaced as a whole.
+    /// The exports; replaced as a whole.
     pub(crate) offer: Mutex<Arc<Offer>>,
-    /// Exports that are no longer offered and that somebody may still be at.
+    /// Withdrawn exports that may still have connections.
     pub(crate) withdrawn: Mutex<Vec<Arc<Served>>>,
-    /// What the files of the queue held when the scheduler was new.
+    /// Contents of the queue's files when the scheduler was set.
     pub(crate) defaults: Mutex<Vec<(String, String)>>,
-    /// Where connections come in.
-    pub doors: Doors,
-    /// What TLS is spoken with, if it is; replaced for those who come later.
+    /// Inboxes of the workers, for new connections.
+    pub inboxes: Inboxes,
+    /// The TLS configuration for new connections, if there is one.
     pub(crate) tls: Mutex<Option<Arc<ServerConfig>>>,
     /// Bounds.
     pub bounds: Bounds,
     /// Clients so far.
     pub clients: AtomicU64,
-    /// Whether the server ends: nothing new is begun.
+    /// Whether the server drains.
     pub is_draining: AtomicBool,
-    /// Whoever wants to know.
+    /// Receives log lines.
     pub log: Log,
 }
 
 impl Site {
-    /// One that offers nothing yet, over an engine whose workers have these doors.
-    pub(crate) fn new(engine: Engine, doors: Doors, bounds: Bounds, log: Log) -> Site {
+    /// One without exports, over an engine whose workers have these inboxes.
+    pub(crate) fn new(engine: Engine, inboxes: Inboxes, bounds: Bounds, log: Log) -> Site {
         Site {
             engine,
             offer: Mutex::default(),
             withdrawn: Mutex::default(),
             defaults: Mutex::default(),
             tls: Mutex::default(),
-            doors,
+            inboxes,
             bounds,
             clients: AtomicU64::new(0),
             is_draining: AtomicBool::new(false),
@@ -263,50 +263,53 @@ impl Site {
         }
     }
 
-    /// What there is to connect to at present.
+    /// The present exports.
     #[must_use]
     pub fn offer(&self) -> Arc<Offer> {
         Arc::clone(&self.offer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What TLS is spoken with, if it is.
+    /// The TLS configuration, if there is one.
     #[must_use]
     pub fn tls(&self) -> Option<Arc<ServerConfig>> {
         self.tls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whoever comes from now on has TLS with these certificates.
+    /// Sets the TLS configuration of new connections.
     pub fn set_tls(&self, config: Arc<ServerConfig>) {
         *self.tls.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
     }
 
-    /// The server ends: what clients have under way is answered, nothing new is begun.
+    /// Starts draining: in-flight requests complete, new ones are refused.
     pub(crate) fn drain(&self) {
         self.is_draining.store(true, Relaxed);
-        self.doors.call_all();
+        self.inboxes.notify_all();
     }
 
-    /// Whether the server ends.
+    /// Whether the server drains.
     #[inline]
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.is_draining.load(Relaxed)
     }
 
-    /// Names a client that comes from `peer`, for the log. `None` if there are as many as may be: then it is turned away, which
-    /// the log has.
+    /// Names a client from `peer` for the log. `None` if there are too many connections: the client is refused, which
+    /// is logged.
     #[must_use]
     pub fn name_client(&self, peer: &str) -> Option<String> {
         let name = format!("client {} ({peer})", self.clients.fetch_add(1, Relaxed) + 1);
-        if self.doors.visitors() >= self.bounds.connections {
-            self.say(format_args!("{name}: turned away, {} are connected", self.bounds.connections));
+        if self.inboxes.connections() >= self.bounds.connections {
+            self.say(format_args!(
+                "{name}: refused, {} clients are connected already (see --max-connections)",
+                self.bounds.connections
+            ));
             return None;
         }
         self.say(format_args!("{name}: connected"));
         Some(name)
     }
 
-    /// Tells what happened.
+    /// Writes a log line.
     pub fn say(&self, what: std::fmt::Arguments<'_>) {
         (self.log)(&what.to_string());
     }

@@ -1,4 +1,4 @@
-//! A server: a target under a scheduler, exports on it, and doors for clients.
+//! A server: a target under a scheduler, with exports.
 
 use std::io;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use hoistway_blk::{ConfigError, Nanos};
 use hoistway_engine::{Backend, Engine, StartError};
 
+use crate::event_loop::{EventLoop, Inboxes};
 use crate::front_end::FrontEnd;
-use crate::lobby::{Doors, Lobby};
 use crate::served::{Bounds, Log, Site};
 use crate::spec::{ExportSpec, SpecError};
 use crate::stop::Stop;
@@ -50,7 +50,7 @@ pub struct Placed {
     pub volume: usize,
 }
 
-/// A running server. Clients come when somebody [accepts](Self::accept) them.
+/// A running server. [`accept`](Self::accept) lets clients connect.
 pub struct Server {
     site: Arc<Site>,
 }
@@ -59,7 +59,7 @@ impl Server {
     /// Starts the block layer over `target`, with these exports on it.
     ///
     /// # Errors
-    /// If something of that contradicts something else, or the system refuses.
+    /// If the options contradict each other or the target, or the system refuses.
     pub fn start(
         config: &hoistway_engine::Config,
         target: Box<dyn Backend>,
@@ -67,12 +67,12 @@ impl Server {
         bounds: Bounds,
         log: Log,
     ) -> Result<Server, ServerError> {
-        let doors = Doors::new(config.workers)?;
-        // A worker looks on where it would sleep, among the sockets.
-        let looks_on = Duration::from_nanos(config.spin.0);
+        let inboxes = Inboxes::new(config.workers)?;
+        // Workers busy-poll in their event loops, where the sockets are.
+        let busy_poll_max = Duration::from_nanos(config.spin.0);
         let config = hoistway_engine::Config { spin: Nanos::ZERO, ..config.clone() };
-        let engine = Engine::start(&config, Lobby::around(target, doors.clone()).looking_on(looks_on))?;
-        let site = Site::new(engine, doors, bounds, log);
+        let engine = Engine::start(&config, EventLoop::around(target, inboxes.clone()).busy_polling(busy_poll_max))?;
+        let site = Site::new(engine, inboxes, bounds, log);
         site.remember_defaults();
         site.offer_these(exports)?;
         Ok(Server { site: Arc::new(site) })
@@ -84,7 +84,7 @@ impl Server {
         &self.site
     }
 
-    /// Takes clients in, by all of these, until somebody stops that.
+    /// Accepts clients of all these front ends until `stop` is set.
     pub fn accept(&self, front_ends: &[Box<dyn FrontEnd>], stop: &Stop) {
         std::thread::scope(|scope| {
             for front_end in front_ends {
@@ -93,29 +93,16 @@ impl Server {
         });
     }
 
-    /// Ends: what clients have under way is answered, then they are closed. Waits until none is left, but not longer than
-    /// `grace`; answers how many are.
+    /// Drains the server: in-flight requests are completed, throttled ones are refused, and connections are closed. Waits until none
+    /// is left, but no longer than `grace`; returns how many are.
     #[must_use]
     pub fn drain(&self, grace: Duration) -> usize {
-        let begin = std::time::Instant::now();
         self.site.drain();
-        while self.site.doors.visitors() > 0 && begin.elapsed() < grace {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        self.site.doors.visitors()
+        self.site.inboxes.wait_until_empty(grace)
     }
 
-    /// Stops the block layer, once nobody is connected any more.
+    /// Stops the block layer and its workers; connections that are left are dropped.
     pub fn stop(self) {
-        let mut site = self.site;
-        // What a worker has just let go of may hold it for a moment; a worker cannot be the one to stop the workers.
-        for _ in 0..1000 {
-            match Arc::try_unwrap(site) {
-                Ok(site) => return site.engine.stop(),
-                Err(shared) => site = shared,
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        std::mem::forget(site);
+        self.site.engine.stop();
     }
 }

@@ -35,7 +35,7 @@ impl Socket {
     /// If the system refuses.
     pub fn tcp(stream: TcpStream) -> io::Result<Socket> {
         stream.set_nonblocking(true)?;
-        // Answers are whole when they are sent: nothing is gained by waiting for more of them.
+        // Replies are sent whole, so delaying them gains nothing.
         stream.set_nodelay(true)?;
         Ok(Socket::of(stream))
     }
@@ -96,14 +96,14 @@ impl Socket {
         self.tls.as_ref().is_some_and(|tls| tls.has_unsent())
     }
 
-    /// Nothing more will be sent, which the other side is told if there is a way.
+    /// Announces the end of the stream, if the protocol can.
     pub fn say_farewell(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.say_farewell();
         }
     }
 
-    /// Ends both directions, which whoever watches it is told of.
+    /// Shuts down both directions, which pollers of the socket notice.
     pub fn shut_down(&self) {
         self.plain.shut_down();
     }

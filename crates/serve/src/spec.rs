@@ -28,7 +28,7 @@ pub struct ExportSpec {
     pub offset: u64,
     /// Its length in bytes; `None` for all that there is.
     pub size: Option<u64>,
-    /// Whether nobody may write.
+    /// Whether it is read-only.
     pub read_only: bool,
     /// Weight and priority.
     pub settings: Settings,
@@ -140,7 +140,7 @@ impl ExportSpec {
 /// The settings that can change while a server runs.
 pub const SETTINGS: &str = "weight=, ioprio=, max-iops=, max-bps=, riops=, wiops=, rbps=, wbps=";
 
-/// Takes one of them. Answers whether there is one of that name.
+/// Applies one of them. Returns whether there is one of that name.
 ///
 /// # Errors
 /// If the value is none of its values.

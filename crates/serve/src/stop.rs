@@ -1,4 +1,4 @@
-//! How loops on several threads are told to end.
+//! Stops loops on several threads.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-/// What stops a loop of [`Server::accept`](crate::Server::accept), from any thread.
+/// Stops a loop of [`Server::accept`](crate::Server::accept), from any thread.
 #[derive(Clone)]
 pub struct Stop(Arc<StopInside>);
 
 struct StopInside {
-    bell: OwnedFd,
+    event_fd: OwnedFd,
     is_stopped: AtomicBool,
 }
 
@@ -22,15 +22,15 @@ impl Stop {
     /// # Errors
     /// If the system refuses a descriptor.
     pub fn new() -> io::Result<Stop> {
-        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Stop(Arc::new(StopInside { bell, is_stopped: AtomicBool::new(false) })))
+        let event_fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Stop(Arc::new(StopInside { event_fd, is_stopped: AtomicBool::new(false) })))
     }
 
     /// Now.
     pub fn stop(&self) {
         self.0.is_stopped.store(true, Relaxed);
-        // It stays rung: there is no second start.
-        let _ = rustix::io::write(&self.0.bell, &1_u64.to_ne_bytes());
+        // It stays signaled: there is no second start.
+        let _ = rustix::io::write(&self.0.event_fd, &1_u64.to_ne_bytes());
     }
 
     /// Whether it has been stopped.
@@ -48,7 +48,7 @@ impl Stop {
     pub(crate) fn wait(stop: Option<&Stop>, descriptor: BorrowedFd<'_>, what: PollFlags, most: Option<&Timespec>) {
         let watched = PollFd::from_borrowed_fd(descriptor, what);
         let _ = match stop {
-            Some(stop) => poll(&mut [watched, PollFd::new(&stop.0.bell, PollFlags::IN)], most),
+            Some(stop) => poll(&mut [watched, PollFd::new(&stop.0.event_fd, PollFlags::IN)], most),
             None => poll(&mut [watched], most),
         };
     }

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 
 /// A connected stream that never makes a caller wait. One that reads less than there was room for has nothing more at present.
 pub(crate) trait Stream: Read + Write + AsFd + Send + fmt::Debug {
-    /// Ends both directions, which whoever watches it is told of.
+    /// Shuts down both directions, which pollers of the socket notice.
     fn shut_down(&self);
 }
 

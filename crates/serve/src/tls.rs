@@ -24,7 +24,7 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// The key that belongs to it.
     pub key: PathBuf,
-    /// Certificates of authorities: a client has to show one that one of these has signed. Without it nobody is asked.
+    /// Certificates of authorities, one of which must have signed a client's certificate. Without it clients need none.
     pub authority: Option<PathBuf>,
 }
 
@@ -158,7 +158,7 @@ impl TlsLayer {
         self.connection.send_close_notify();
     }
 
-    /// Fills all of it if there is so much: who gets less knows that there is no more.
+    /// Fills all of `into` if there is enough data: a short read has emptied the socket.
     pub(crate) fn receive(&mut self, plain: &mut dyn Stream, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         let mut received = 0;
         for slice in into {
@@ -171,7 +171,7 @@ impl TlsLayer {
                         rest = &mut rest[count..];
                         continue;
                     }
-                    // Whoever goes without the word of TLS has gone all the same.
+                    // A missing close_notify is an end, too.
                     Err(error) if error.kind() == ErrorKind::UnexpectedEof => self.has_ended = true,
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {
                         if self.pull(plain)? {
@@ -188,7 +188,7 @@ impl TlsLayer {
         Ok(received)
     }
 
-    /// Takes from the system what has come. Answers whether it was anything, or the end.
+    /// Reads from the system. Returns whether there was data, or the end.
     fn pull(&mut self, plain: &mut dyn Stream) -> io::Result<bool> {
         match self.connection.read_tls(plain) {
             Ok(_) => {}

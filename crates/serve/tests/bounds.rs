@@ -91,7 +91,7 @@ fn a_signal_ends_it_when_what_is_under_way_is_answered_and_a_second_one_at_once(
     let mut deaf = server.connect();
     deaf.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x07\0\0\0\x06\0\0\0\0\0\0").unwrap();
     deaf.write_all(b"\x25\x60\x95\x13\0\0\0\0abcdefgh\0\0\0\0\0\0\0\0\x02\0\0\0").unwrap();
-    server.wait_until("it begins", |server| server.log().contains("begins on export"));
+    server.wait_until("it begins", |server| server.log().contains("opened export"));
     kill_process(server.id(), Signal::TERM).unwrap();
     server.wait_until("it drains", |server| server.log().contains("shutting down: refusing new connections"));
     kill_process(server.id(), Signal::INT).unwrap();

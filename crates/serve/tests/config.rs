@@ -62,7 +62,9 @@ fn reload(server: &mut Running, text: &str) -> String {
     let before = server.log().len();
     write(server.folder(), text);
     kill_process(server.id(), Signal::HUP).unwrap();
-    server.wait_until("it has read its configuration again", |server| server.log()[before..].contains("read again"));
+    server.wait_until("it has read its configuration again", |server| {
+        server.log()[before..].contains("configuration reload")
+    });
     server.log()[before..].to_owned()
 }
 
@@ -98,7 +100,8 @@ fn what_can_change_does_when_it_is_read_again_and_clients_stay() {
     assert!(stays.is_served() && leaves.is_served() && Client::at(&server, "vm3").is_none());
 
     let said = reload(&mut server, AFTER);
-    for change in ["scheduler=bfq", "low_latency=0", "\"vm3\" begins", "\"vm1\" weight=300 ioprio=rt/1", "\"vm2\" ends"]
+    for change in
+        ["scheduler=bfq", "low_latency=0", "\"vm3\" added", "\"vm1\" weight=300 ioprio=rt/1", "\"vm2\" removed"]
     {
         assert!(said.contains(change), "{change}: {said}");
     }
@@ -116,7 +119,7 @@ fn what_can_change_does_when_it_is_read_again_and_clients_stay() {
     reload(&mut server, &plain);
     let state = shown(&server);
     assert_eq!((&state["tunables"], &state["nr_requests"]), (&defaults["tunables"], &defaults["nr_requests"]));
-    assert!(reload(&mut server, &plain).contains("nothing has changed"));
+    assert!(reload(&mut server, &plain).contains("nothing changed"));
     // And back, where there was somebody before.
     reload(&mut server, BEFORE);
     assert!(Client::at(&server, "vm2").unwrap().is_served() && stays.is_served());
@@ -130,9 +133,9 @@ fn that_another_export_is_the_first_one_is_told() {
     let first = BEFORE.find("[[export]]").unwrap();
     let turned = format!("{}{}\n{}", &BEFORE[..first], &BEFORE[at..], &BEFORE[first..at]);
     let said = reload(&mut server, &turned);
-    assert!(said.ends_with("read again: exports in the order \"vm2\", \"vm1\"\n"), "{said}");
+    assert!(said.ends_with("reloaded: exports in the order \"vm2\", \"vm1\"\n"), "{said}");
     assert_eq!(shown(&server)["exports"][0]["name"], "vm2");
-    assert!(reload(&mut server, &turned).contains("nothing has changed"));
+    assert!(reload(&mut server, &turned).contains("nothing changed"));
 }
 
 #[test]
@@ -141,9 +144,9 @@ fn of_a_file_with_something_that_cannot_be_nothing_holds() {
     let before = shown(&server);
     let lighter = BEFORE.replace("200", "100");
     for (text, said) in [
-        (lighter.replace("max-in-flight = 16", "max-in-flight = 17"), "max-in-flight stays as it is"),
-        (lighter.replace("max-in-flight = 16", ""), "max-in-flight stays as it is"),
-        (lighter.replace("mem:4M", "mem:8M"), "target stays as it is"),
+        (lighter.replace("max-in-flight = 16", "max-in-flight = 17"), "max-in-flight cannot change"),
+        (lighter.replace("max-in-flight = 16", ""), "max-in-flight cannot change"),
+        (lighter.replace("mem:4M", "mem:8M"), "target cannot change"),
         (lighter.replace("read-only = true", ""), "export \"vm2\": path, offset, size"),
         (lighter.replace("offset = \"1M\"", "offset = \"2M\""), "export \"vm2\": path, offset, size"),
         (lighter.replace("name = \"vm2\"", "name = \"vm3\"\npath = \"/x\""), "exclude each other"),
@@ -158,7 +161,7 @@ fn of_a_file_with_something_that_cannot_be_nothing_holds() {
         ("scheduler = ".into(), "serve.toml:1: "),
     ] {
         let log = reload(&mut server, &text);
-        assert!(log.contains("nothing changes") && log.contains(said), "{said}: {log}");
+        assert!(log.contains("reload refused") && log.contains(said), "{said}: {log}");
         assert_eq!(shown(&server), before, "{said}");
     }
     // What the scheduler's files held when it was new is still known.
@@ -179,7 +182,7 @@ fn a_pipe_in_place_of_the_configuration_keeps_no_server_from_its_end() {
     fs::remove_file(&config).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, &config, rustix::fs::Mode::RWXU).unwrap();
     kill_process(server.id(), Signal::HUP).unwrap();
-    server.wait_until("it complains", |server| server.log().contains("not a file that can be read again"));
+    server.wait_until("it complains", |server| server.log().contains("not a regular file"));
     assert!(server.end().ends_with("Some(0)"));
 }
 
@@ -190,10 +193,10 @@ fn exports_come_and_go_under_bfq_while_a_neighbour_is_served() {
     let mut stays = Client::at(&server, "stays").unwrap();
     for round in 0..8 {
         let more = format!("[[export]]\nname = \"guest {round}\"\noffset = \"1M\"\nweight = {}\n", 100 + round);
-        assert!(reload(&mut server, &format!("{neighbour}{more}")).contains("begins"));
+        assert!(reload(&mut server, &format!("{neighbour}{more}")).contains("added"));
         let mut guest = Client::at(&server, &format!("guest {round}")).unwrap();
         assert!(guest.is_served() && stays.is_served());
-        assert!(reload(&mut server, neighbour).contains("ends"));
+        assert!(reload(&mut server, neighbour).contains("removed"));
         assert!(guest.is_sent_away() && stays.is_served());
     }
     assert!(server.end().ends_with("Some(0)"));
@@ -213,9 +216,9 @@ fn files_are_opened_only_at_the_start() {
     assert!(reload(&mut server, &format!("{text}{more}")).contains("/b is not open"));
     let other = "offset = \"512K\"\n";
     let half = text.replace("\"a\"", "\"a2\"").replace("read-only = true\n", other);
-    assert!(reload(&mut server, &format!("{text}{half}")).contains("opened for reading only"));
+    assert!(reload(&mut server, &format!("{text}{half}")).contains("was opened read-only"));
     let half = half + "read-only = true\n";
-    assert!(reload(&mut server, &format!("{text}{half}")).contains("\"a2\" begins"));
+    assert!(reload(&mut server, &format!("{text}{half}")).contains("\"a2\" added"));
     assert!(Client::at(&server, "a2").unwrap().is_served());
 }
 

@@ -61,7 +61,7 @@ fn what_is_wrong_is_said_and_changes_nothing() {
         (&["set", "nonsense=1"], "no such setting"),
         (&["set", "bfq.slice_idle=1"], "the scheduler is none"),
         (&["set", "scheduler"], "expected KEY=VALUE"),
-        (&["export", "vm2", "weight=1"], "there are \"vm1\""),
+        (&["export", "vm2", "weight=1"], "expected one of \"vm1\""),
         (&["export", "vm1", "weight=2", "weight=1001"], "from 1 to 1000"),
         (&["export", "vm1", "size=1M"], "unknown setting"),
     ] {
@@ -70,7 +70,7 @@ fn what_is_wrong_is_said_and_changes_nothing() {
     }
     assert_eq!(shown(&server), before);
     let nobody = hoistway().args(["ctl", "--control", "/nonexistent", "show"]).output().unwrap();
-    assert!(refused(&nobody).contains("/nonexistent: no server answers"));
+    assert!(refused(&nobody).contains("/nonexistent: cannot connect to the server"));
 }
 
 #[test]
@@ -79,22 +79,22 @@ fn a_server_that_hangs_up_or_says_nonsense_is_an_error() {
     let place = folder.path().join("control.sock");
     let listener = UnixListener::bind(&place).unwrap();
     let pretender = std::thread::spawn(move || {
-        let visitor = || listener.accept().unwrap().0;
-        drop(visitor());
-        let mut talker = visitor();
+        let connection = || listener.accept().unwrap().0;
+        drop(connection());
+        let mut talker = connection();
         // All of the question: what is left unread would take the answer back.
         BufReader::new(&talker).read_line(&mut String::new()).unwrap();
         talker.write_all(b"{\"nonsense\"").unwrap();
         drop(talker);
-        drop(visitor());
+        drop(connection());
     });
     let asked = |command: &[&str]| {
         let (first, rest) = command.split_first().unwrap();
         refused(&hoistway().arg(first).arg("--control").arg(&place).args(rest).output().unwrap())
     };
-    assert!(asked(&["ctl", "show"]).contains("control.sock: the server hangs up without an answer"));
-    assert!(asked(&["ctl", "show"]).contains("control.sock: the server answers what is not understood"));
-    assert!(asked(&["top"]).contains("control.sock: the server hangs up without an answer"));
+    assert!(asked(&["ctl", "show"]).contains("control.sock: the server closed the connection without a reply"));
+    assert!(asked(&["ctl", "show"]).contains("control.sock: invalid reply from the server"));
+    assert!(asked(&["top"]).contains("control.sock: the server closed the connection without a reply"));
     pretender.join().unwrap();
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Whatever takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running server. It is killed when it is dropped.
 pub(crate) struct Running {
@@ -46,7 +46,7 @@ impl Running {
     pub(crate) fn wait_until(&mut self, what: &str, mut holds: impl FnMut(&mut Running) -> bool) {
         let begin = Instant::now();
         while !holds(self) {
-            assert!(begin.elapsed() < PATIENCE, "waited in vain until {what}; log:\n{}", self.log());
+            assert!(begin.elapsed() < TIMEOUT, "waited in vain until {what}; log:\n{}", self.log());
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -65,8 +65,8 @@ impl Running {
 
     pub(crate) fn connect(&self) -> UnixStream {
         let stream = UnixStream::connect(self.socket()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(TIMEOUT)).unwrap();
         stream
     }
 

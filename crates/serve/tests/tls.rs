@@ -106,7 +106,7 @@ fn who_has_no_certificate_or_another_ones_is_refused_and_so_is_who_does_without_
         server.wait_until("it is in the log", |server| {
             server.log()[length..].contains(said) && server.log()[length..].lines().count() >= 2
         });
-        assert!(!server.log()[length..].contains("begins on export"));
+        assert!(!server.log()[length..].contains("opened export"));
     }
     assert!(info(&uri(&server, "nbds", "client")).status.success());
 }
@@ -149,14 +149,14 @@ fn certificates_are_read_again_with_the_configuration() {
     let mut again = |said: &str| {
         let length = server.log().len();
         kill_process(server.id(), Signal::HUP).unwrap();
-        server.wait_until("it is read again", |server| server.log()[length..].contains("read again"));
+        server.wait_until("it is read again", |server| server.log()[length..].contains("configuration reload"));
         assert!(server.log()[length..].contains(said), "{}", server.log());
     };
-    again("read again: the files of TLS, for whoever comes from now on");
-    again("read again: nothing has changed");
+    again("reloaded: TLS files, for new connections");
+    again("reloaded: nothing changed");
     fs::remove_file(place.join("key.pem")).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, place.join("key.pem"), rustix::fs::Mode::RWXU).unwrap();
-    again("key.pem: not a file that can be read again");
+    again("key.pem: not a regular file");
     assert!(
         !info(&uri(&server, "nbds", "nobody")).status.success(),
         "it has the certificate of an authority unknown there"
@@ -178,7 +178,7 @@ fn what_comes_between_the_question_for_tls_and_its_beginning_ends_the_connection
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     assert!(answer.len() <= 18 + 20);
-    server.wait_until("it is in the log", |server| server.log().contains("sent something before TLS"));
+    server.wait_until("it is in the log", |server| server.log().contains("sent data before TLS"));
     // Noise instead of a handshake of TLS.
     let mut stream = server.connect();
     stream.write_all(start_tls).unwrap();

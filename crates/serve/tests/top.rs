@@ -30,7 +30,7 @@ fn ended_by(control: &Path, keys: &[u8], later: Duration) {
     let mut screen = File::from(ours);
     let mut shown = String::new();
     let mut some = [0; 4096];
-    while !shown.contains("vm1") || !shown.contains("ends;") {
+    while !shown.contains("vm1") || !shown.contains("quit;") {
         let count = screen.read(&mut some).unwrap();
         shown += &String::from_utf8_lossy(&some[..count]);
     }
@@ -81,7 +81,7 @@ fn a_server_that_says_nothing_any_more_keeps_nobody_from_leaving() {
 #[test]
 fn without_a_server_or_a_terminal_it_says_so() {
     let nobody = hoistway().args(["top", "--control", "/nonexistent"]).output().unwrap();
-    assert!(refused(&nobody).contains("/nonexistent: no server answers"));
+    assert!(refused(&nobody).contains("/nonexistent: cannot connect to the server"));
     let server = Running::start(&["--target", "mem:1M"]);
     let nowhere = hoistway().arg("top").arg("--control").arg(server.folder().join("control.sock")).output().unwrap();
     assert!(refused(&nowhere).contains("top needs a terminal"));

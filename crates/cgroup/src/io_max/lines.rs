@@ -1,12 +1,12 @@
 //! Where kept bios wait: in arrival order for each child that sent them up, and in turns between the children.
 
 use super::meter::Cost;
-use hoistway_blk::{Bio, Direction, IdList, Links};
+use hoistway_blk::{Direction, IdList, Links};
 
-/// A bio that waits, with what it costs at the levels that it has not passed.
+/// A bio (or another caller's request) that waits, with what it costs at the levels that it has not passed.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
-    pub bio: Bio,
+pub(super) struct Kept<T> {
+    pub bio: T,
     pub cost: Cost,
 }
 
@@ -22,9 +22,9 @@ pub(super) struct Line {
 }
 
 /// The bios of all lines of all groups. Slots are used again, so nothing is allocated once it has been as full before.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Lines {
-    slots: Vec<Option<Kept>>,
+#[derive(Clone, Debug)]
+pub(super) struct Lines<T> {
+    slots: Vec<Option<Kept<T>>>,
     free: Vec<u32>,
     /// The order of the bios of a source, by slot.
     slot_links: Links,
@@ -57,7 +57,19 @@ impl Line {
     }
 }
 
-impl Lines {
+impl<T> Default for Lines<T> {
+    fn default() -> Self {
+        Lines {
+            slots: Vec::new(),
+            free: Vec::new(),
+            slot_links: Links::default(),
+            bios: Vec::new(),
+            source_links: Links::default(),
+        }
+    }
+}
+
+impl<T> Lines<T> {
     /// Makes room for the sources of the groups below `groups`.
     pub fn grow(&mut self, groups: usize) {
         self.bios.resize(groups * Source::PER_GROUP, IdList::default());
@@ -70,7 +82,7 @@ impl Lines {
     }
 
     /// Adds a bio behind those of its source.
-    pub fn push(&mut self, line: &mut Line, Source(source): Source, kept: Kept) {
+    pub fn push(&mut self, line: &mut Line, Source(source): Source, kept: Kept<T>) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slot_links.grow(self.slots.len());
@@ -94,7 +106,7 @@ impl Lines {
     }
 
     /// Takes the next bio; its source goes to the end of the line.
-    pub fn pop(&mut self, line: &mut Line) -> Option<Kept> {
+    pub fn pop(&mut self, line: &mut Line) -> Option<Kept<T>> {
         let source = line.sources.first()?;
         let bios = &mut self.bios[source as usize];
         let slot = bios.first()?;

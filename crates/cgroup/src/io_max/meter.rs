@@ -6,7 +6,7 @@
 //! Rules: CG-9 to CG-15.
 
 use super::limits::Rate;
-use hoistway_blk::{Bio, Instant, Nanos, Op, SECTOR_BYTES};
+use hoistway_blk::{Instant, Nanos, Op};
 
 /// Length of a measuring slice (`HZ / 10`).
 pub const THROTTLE_SLICE: Nanos = Nanos::from_millis(100);
@@ -44,12 +44,9 @@ pub(super) struct Meter {
 }
 
 impl Cost {
-    /// Bytes of a bio, and its operations.
-    pub fn of(bio: &Bio, operations: u32) -> Cost {
-        let bytes = match bio.op {
-            Op::Discard => DISCARD_BYTES,
-            _ => u64::from(bio.sectors) * SECTOR_BYTES,
-        };
+    /// What so many bytes and operations cost.
+    pub fn of(op: Op, bytes: u64, operations: u32) -> Cost {
+        let bytes = if op == Op::Discard { DISCARD_BYTES } else { bytes };
         Cost { bytes, operations }
     }
 

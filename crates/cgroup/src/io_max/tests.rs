@@ -380,7 +380,7 @@ fn bios_that_were_kept_are_counted_in_their_own_group_by_direction() {
 #[test]
 #[should_panic(expected = "root cgroup has no io.max")]
 fn the_root_takes_no_limits() {
-    Throttle::new(THROTTLE_SLICE).set_limits(at_ms(0), CgroupId::ROOT, IoMax::default());
+    Throttle::<Bio>::new(THROTTLE_SLICE).set_limits(at_ms(0), CgroupId::ROOT, IoMax::default());
 }
 
 #[test]

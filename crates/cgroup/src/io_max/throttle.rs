@@ -3,7 +3,7 @@
 use super::limits::IoMax;
 use super::lines::{Kept, Line, Lines, Source};
 use super::meter::{Cost, Meter};
-use hoistway_blk::{Bio, BioFlags, CgroupId, Direction, Instant, Nanos};
+use hoistway_blk::{Bio, BioFlags, CgroupId, Direction, Instant, Nanos, Op, SECTOR_BYTES};
 
 /// Most bios that one round moves.
 pub const THROTTLE_ROUND: usize = 32;
@@ -34,6 +34,8 @@ pub enum Charge {
 /// Cost: a bio walks its ancestors; groups in which something waits are kept in order of their release times. Nothing
 /// is allocated per bio once there have been as many.
 ///
+/// What waits is a [`Bio`], or a request of another type `T` of the caller's ([`Throttle::submit_request`]).
+///
 /// ```
 /// use hoistway_blk::{Bio, CgroupId, Instant, Op, Sector};
 /// use hoistway_cgroup::{Charge, IoMax, THROTTLE_SLICE, Throttle};
@@ -52,14 +54,14 @@ pub enum Charge {
 /// assert_eq!((due, released.len()), (Instant::ZERO + THROTTLE_SLICE, 1));
 /// ```
 #[derive(Clone, Debug)]
-pub struct Throttle {
+pub struct Throttle<T = Bio> {
     /// Length of the slices.
     slice: Nanos,
     /// The root first.
     groups: Vec<Group>,
     /// Positions in `groups`, sorted by cgroup.
     by_cgroup: Vec<(CgroupId, usize)>,
-    lines: Lines,
+    lines: Lines<T>,
     /// Groups in which something waits by the time at which it may go, next one *last*.
     pending: Vec<(Instant, usize)>,
 }
@@ -95,7 +97,7 @@ impl Group {
     }
 }
 
-impl Throttle {
+impl<T> Throttle<T> {
     /// No limits yet. `slice` is [`THROTTLE_SLICE`](super::THROTTLE_SLICE), or on non-rotational devices of
     /// some kernels [`THROTTLE_SLICE_WITH_LOW_LIMIT`](super::THROTTLE_SLICE_WITH_LOW_LIMIT).
     ///
@@ -148,20 +150,23 @@ impl Throttle {
         self.find(cgroup).map_or(IoMax::default(), |at| self.groups[self.by_cgroup[at].1].limits)
     }
 
-    /// A bio on its way in: comes back if it may go on, otherwise it is kept until [`Throttle::release`].
-    ///
-    /// A bio of META or SWAP always goes on, since others may wait for it: what it uses beyond the limits is a debt that
-    /// the bios behind it pay.
-    #[must_use = "a bio that comes back has not been sent"]
-    pub fn submit(&mut self, now: Instant, bio: Bio, charge: Charge) -> Option<Bio> {
-        let direction = bio.op.direction();
-        let cost = match charge {
-            Charge::Whole => Cost::of(&bio, 1),
-            Charge::Parts(parts) => Cost::of(&bio, parts),
-            Charge::Part => Cost::OPERATION,
-        };
-        let must_pass = bio.flags.intersects(BioFlags::META.with(BioFlags::SWAP));
-        let origin = self.group_of(bio.cgroup);
+    /// A request of the caller's own type on its way in: comes back if it may go on, otherwise it is kept until
+    /// [`Throttle::release`].
+    #[must_use = "a request that comes back has not been sent"]
+    pub fn submit_request(&mut self, now: Instant, cgroup: CgroupId, op: Op, bytes: u64, request: T) -> Option<T> {
+        self.admit(now, cgroup, op.direction(), Cost::of(op, bytes, 1), false, request)
+    }
+
+    fn admit(
+        &mut self,
+        now: Instant,
+        cgroup: CgroupId,
+        direction: Direction,
+        cost: Cost,
+        must_pass: bool,
+        bio: T,
+    ) -> Option<T> {
+        let origin = self.group_of(cgroup);
         let mut id = origin;
         let mut source = Source::own(id, direction);
         loop {
@@ -205,7 +210,7 @@ impl Throttle {
     /// One round: appends the bios that may go on at `now` to `out`, in the order in which they go. Groups have turns by
     /// earliest release time, of up to 6 reads and 2 writes; within a group its children have turns of one bio for each
     /// direction. At most [`THROTTLE_ROUND`] bios move: while [`Throttle::due`] is not after `now`, there is another round.
-    pub fn release(&mut self, now: Instant, out: &mut Vec<Bio>) {
+    pub fn release(&mut self, now: Instant, out: &mut Vec<T>) {
         let mut left = THROTTLE_ROUND;
         while left > 0
             && let Some((_, id)) = self.pending.pop_if(|&mut (at, _)| at <= now)
@@ -236,7 +241,7 @@ impl Throttle {
     }
 
     /// Moves up to `left` bios of a group that may go. How many did.
-    fn turn(&mut self, now: Instant, id: usize, left: usize, out: &mut Vec<Bio>) -> usize {
+    fn turn(&mut self, now: Instant, id: usize, left: usize, out: &mut Vec<T>) -> usize {
         let mut moved = 0;
         for (direction, most) in TURN {
             for _ in 0..most.min(left - moved) {
@@ -249,7 +254,7 @@ impl Throttle {
     }
 
     /// Takes the next bio of a group if it may go, and says since when the group has saved for it.
-    fn take(&mut self, now: Instant, id: usize, direction: Direction) -> Option<(Kept, Instant)> {
+    fn take(&mut self, now: Instant, id: usize, direction: Direction) -> Option<(Kept<T>, Instant)> {
         let Group { limits, meters, lines, .. } = &mut self.groups[id];
         let (meter, line) = (&mut meters[direction.index()], &mut lines[direction.index()]);
         let (rate, cost) = (limits.rate(direction), self.lines.first(line)?);
@@ -268,9 +273,9 @@ impl Throttle {
         now: Instant,
         from: usize,
         direction: Direction,
-        kept: Kept,
+        kept: Kept<T>,
         since: Instant,
-        out: &mut Vec<Bio>,
+        out: &mut Vec<T>,
     ) {
         let mut source = Source::child(from, direction);
         let mut next = self.groups[from].parent;
@@ -290,7 +295,7 @@ impl Throttle {
     }
 
     /// Adds a bio to a line of a group.
-    fn keep(&mut self, now: Instant, id: usize, source: Source, kept: Kept, direction: Direction) {
+    fn keep(&mut self, now: Instant, id: usize, source: Source, kept: Kept<T>, direction: Direction) {
         let line = &mut self.groups[id].lines[direction.index()];
         let was_empty = line.is_empty();
         self.lines.push(line, source, kept);
@@ -341,5 +346,23 @@ impl Throttle {
         let (Ok(at) | Err(at)) = self.find(cgroup);
         self.by_cgroup.insert(at, (cgroup, id));
         id
+    }
+}
+
+impl Throttle<Bio> {
+    /// A bio on its way in: comes back if it may go on, otherwise it is kept until [`Throttle::release`].
+    ///
+    /// A bio of META or SWAP always goes on, since others may wait for it: what it uses beyond the limits is a debt that
+    /// the bios behind it pay.
+    #[must_use = "a bio that comes back has not been sent"]
+    pub fn submit(&mut self, now: Instant, bio: Bio, charge: Charge) -> Option<Bio> {
+        let bytes = u64::from(bio.sectors) * SECTOR_BYTES;
+        let cost = match charge {
+            Charge::Whole => Cost::of(bio.op, bytes, 1),
+            Charge::Parts(parts) => Cost::of(bio.op, bytes, parts),
+            Charge::Part => Cost::OPERATION,
+        };
+        let must_pass = bio.flags.intersects(BioFlags::META.with(BioFlags::SWAP));
+        self.admit(now, bio.cgroup, bio.op.direction(), cost, must_pass, bio)
     }
 }

@@ -81,7 +81,7 @@ impl Ask {
     }
 }
 
-/// A request under way.
+/// An in-flight request.
 #[derive(Debug)]
 pub struct Asked {
     pub ask: Ask,

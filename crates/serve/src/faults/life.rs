@@ -10,8 +10,8 @@ use rustls::ServerConfig;
 
 use super::client::BLOCK;
 use super::streams::{Far, Streams, Watch};
+use crate::event_loop::{EventLoop, Inboxes};
 use crate::listener::admit;
-use crate::lobby::{Doors, Lobby};
 use crate::served::{Bounds, Site};
 use crate::server::Placed;
 use crate::socket::Socket;
@@ -60,25 +60,25 @@ impl Life {
         tls: &Arc<ServerConfig>,
         random: &mut Random,
     ) -> Life {
-        let (streams, doors) = (Streams::default(), Doors::new(WORKERS).unwrap());
+        let (streams, inboxes) = (Streams::default(), Inboxes::new(WORKERS).unwrap());
         let sound = exports[0].first * BLOCK..(exports[0].first + exports[0].blocks) * BLOCK;
         let target = FaultyTarget::new(disk.clone(), random.below(1 << 32), sound);
         let watched = streams.clone();
         let waiting = Box::new(move || Ok(Arc::new(Watch::new(watched.clone())) as _));
-        let lobby = Lobby::with(Box::new(target), doors.clone(), waiting);
+        let event_loop = EventLoop::with(Box::new(target), inboxes.clone(), waiting);
         let config = Config {
             workers: WORKERS,
             scheduler: SCHEDULERS[random.below(4) as usize].into(),
             requests_per_worker: 6,
             ..Config::default()
         };
-        let (engine, workers) = Engine::prepare(&config, lobby, clock.clone()).unwrap();
+        let (engine, workers) = Engine::prepare(&config, event_loop, clock.clone()).unwrap();
         let has_bug = Arc::new(AtomicBool::new(false));
         let log = {
             let has_bug = Arc::clone(&has_bug);
-            Box::new(move |line: &str| has_bug.store(has_bug.load(Relaxed) || line.contains("a bug of ours"), Relaxed))
+            Box::new(move |line: &str| has_bug.store(has_bug.load(Relaxed) || line.contains("internal error"), Relaxed))
         };
-        let site = Arc::new(Site::new(engine, doors, BOUNDS, log));
+        let site = Arc::new(Site::new(engine, inboxes, BOUNDS, log));
         *site.tls.lock().unwrap() = Some(Arc::clone(tls));
         let life = Life { site, workers, streams, clock: clock.clone(), has_bug, steps: 0 };
         life.offer(exports);
@@ -111,7 +111,7 @@ impl Life {
         self.steps += 1;
         let worker = random.below(self.workers.len() as u64) as usize;
         assert!(self.workers[worker].step() != Stepped::Home, "nobody has stopped it");
-        assert!(!self.has_bug.load(Relaxed), "the log tells of a bug of ours");
+        assert!(!self.has_bug.load(Relaxed), "the log reports an internal error");
     }
 
     /// Another scheduler, or number of requests.
@@ -127,36 +127,24 @@ impl Life {
     pub fn settle(&mut self, random: &mut Random) {
         let mut quiet = 0;
         for _ in 0..400_000 {
-            quiet = if self.site.doors.at_target() == 0 { quiet + 1 } else { 0 };
+            quiet = if self.site.inboxes.at_target() == 0 { quiet + 1 } else { 0 };
             if quiet == 1000 {
                 return;
             }
             self.step(random);
             self.clock.pass(Nanos::from_micros(50));
         }
-        panic!("{} commands never end", self.site.doors.at_target());
+        panic!("{} commands never end", self.site.inboxes.at_target());
     }
 
     /// Nobody is connected any more: it ends.
     pub fn end(self, random: &mut Random) {
-        let Life { mut site, mut workers, clock, .. } = self;
+        let Life { site, mut workers, clock, .. } = self;
         for served in &site.offer().served {
             let counts = [&served.counts.connections, &served.counts.in_flight, &served.counts.held_back];
             assert_eq!(counts.map(|count| count.load(Relaxed)), [0; 3], "{}", served.export.name);
         }
-        // What workers still hold of a client that has gone, they hold for a moment.
-        let mut steps = 0;
-        let site = loop {
-            match Arc::try_unwrap(site) {
-                Ok(site) => break site,
-                Err(shared) => site = shared,
-            }
-            steps += 1;
-            assert!(steps < 100_000, "somebody holds the server");
-            clock.pass(Nanos::from_micros(50));
-            workers[random.below(WORKERS as u64) as usize].step();
-        };
-        drop(site);
+        site.engine.stop();
         for _ in 0..200_000 {
             clock.pass(Nanos::from_micros(50));
             let worker = random.below(workers.len() as u64) as usize;
@@ -164,9 +152,10 @@ impl Life {
                 drop(workers.swap_remove(worker));
             }
             if workers.is_empty() {
+                assert!(Arc::try_unwrap(site).is_ok(), "a connection outlived its worker");
                 return;
             }
         }
-        panic!("{} workers did not go home", workers.len());
+        panic!("{} workers did not stop", workers.len());
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hoistway_engine::faults::Random;
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::lobby::{Ready, Waiting, Watched};
+use crate::event_loop::{Poller, Ready, Watched};
 use crate::stream::Stream;
 
 #[derive(Debug)]
@@ -213,9 +213,9 @@ impl Watch {
     }
 }
 
-impl Waiting for Watch {
+impl Poller for Watch {
     fn add(&self, descriptor: BorrowedFd<'_>, name: u64, what: Watched) -> io::Result<()> {
-        // Nobody sleeps, so bells are not rung.
+        // Nobody sleeps, so event_fds are not signaled.
         if what == Watched::Socket {
             let all = self.streams.0.lock().unwrap();
             let found = all.iter().rev().find(|(number, _)| *number == descriptor.as_raw_fd());
@@ -226,7 +226,7 @@ impl Waiting for Watch {
 
     fn remove(&self, _: BorrowedFd<'_>) {}
 
-    fn look(&self, _: Option<Duration>, events: &mut Vec<(u64, Ready)>) {
+    fn wait(&self, _: Option<Duration>, events: &mut Vec<(u64, Ready)>) {
         self.watched.lock().unwrap().retain(|(name, stream)| {
             let Some(stream) = stream.upgrade() else { return false };
             let news = std::mem::take(&mut lock(&stream).news);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use super::connection::Guest;
 use super::messages;
-use super::seat::Guest;
 use crate::front_end::FrontEnd;
 use crate::listener::{OwnSocket, bind, pause_after};
 use crate::served::Site;
@@ -35,26 +35,26 @@ impl GuestListener {
         Ok(GuestListener { listener, socket, export: export.to_owned() })
     }
 
-    /// Takes a front end in. Answers what becomes readable when its guest has left.
+    /// Accepts a front end. Returns a descriptor that becomes readable when its guest has disconnected.
     fn take_in(&self, site: &Arc<Site>, stream: UnixStream) -> io::Result<Option<OwnedFd>> {
         let Some(name) = site.name_client("vhost-user") else { return Ok(None) };
         let Some(served) = site.offer().named(&self.export).cloned() else {
-            site.say(format_args!("{name}: export {:?} is no longer offered", self.export));
+            site.say(format_args!("{name}: export {:?} has been removed", self.export));
             return Ok(None);
         };
         stream.set_nonblocking(false)?;
         let watched = stream.try_clone()?;
         let (left, leaves) = pipe_with(PipeFlags::CLOEXEC)?;
         let mut guest = None;
-        site.doors.enter(site.doors.emptiest(), |id| {
+        site.inboxes.add(site.inboxes.least_loaded(), |id| {
             let made = Guest::new(Arc::clone(site), served, id, name);
             guest = Some(Arc::clone(&made));
-            made.seat(watched, leaves)
+            made.connection(watched, leaves)
         });
         if let Some(guest) = guest {
             let thread = std::thread::Builder::new().name("hoistway-guest".into());
-            // Without the thread its end of the socket is closed, and the seat is left.
-            thread.spawn(move || messages::attend(&guest, stream))?;
+            // Without the thread its end of the socket is closed, which ends the connection.
+            thread.spawn(move || messages::run(&guest, stream))?;
         }
         Ok(Some(left))
     }
@@ -74,7 +74,7 @@ impl FrontEnd for GuestListener {
                 Err(error) => Err(error),
             };
             match taken_in {
-                // Whoever comes meanwhile waits: what the last guest had under way has ended before the next one begins.
+                // The next guest waits until the in-flight requests of the last one have ended.
                 Ok(Some(left)) => stop.wait_or(left.as_fd()),
                 Ok(None) => {}
                 Err(error) => pause_after(site, &error),

@@ -16,15 +16,15 @@ use vhost::vhost_user::message::{
 };
 use vhost::vhost_user::{BackendReqHandler, Error, GpuBackend, Result, VhostUserBackendReqHandler};
 
+use super::connection::{Guest, Inside};
 use super::requests::Requests;
-use super::seat::{Guest, Inside};
-use crate::lobby::Watch;
+use crate::event_loop::Watch;
 
-/// Most regions of memory that a front end is told of.
+/// Most memory regions that a front end may have.
 const REGIONS: u64 = 32;
 
 /// Takes messages until there are no more.
-pub fn attend(guest: &Arc<Guest>, socket: UnixStream) {
+pub fn run(guest: &Arc<Guest>, socket: UnixStream) {
     let mut handler = BackendReqHandler::from_stream(socket, Arc::new(Messages(Arc::clone(guest))));
     let mut has_refused = false;
     // As elsewhere: a panic ends this guest only.
@@ -35,7 +35,7 @@ pub fn attend(guest: &Arc<Guest>, socket: UnixStream) {
                 Err(Error::Disconnected) => return,
                 Err(Error::ReqHandlerError(error)) if error.kind() == io::ErrorKind::InvalidInput => {
                     if !std::mem::replace(&mut has_refused, true) {
-                        guest.say(&format!("refused: {error} (the first one)"));
+                        guest.say(&format!("refused: {error} (further ones are not logged)"));
                     }
                 }
                 Err(Error::ReqHandlerError(error)) => return guest.say(&format!("{error}; closed")),
@@ -45,7 +45,7 @@ pub fn attend(guest: &Arc<Guest>, socket: UnixStream) {
         }
     }));
     if ended.is_err() {
-        guest.say("a bug of ours in a message; this guest's disk is gone, others go on");
+        guest.say("internal error (panic) in a vhost-user message; guest disconnected, others continue");
     }
     guest.hang_up();
 }
@@ -63,7 +63,7 @@ impl Messages {
         body(device(inside)?).map_err(refused)
     }
 
-    /// Does something while nothing is under way, and nothing begins.
+    /// Does something while no request is in flight.
     fn at_rest<T>(&self, body: impl FnOnce(&Guest, MutexGuard<'_, Inside>) -> Result<T>) -> Result<T> {
         let mut inside = self.0.lock();
         device(&mut inside)?.pause(true);
@@ -96,7 +96,7 @@ fn device(inside: &mut Inside) -> Result<&mut Device> {
     Ok(&mut requests(inside)?.device)
 }
 
-/// The device, and who watches its kicks once it has been seated.
+/// The device, and the watch of its kick descriptors once it has been registered.
 fn watched(inside: &mut Inside) -> Result<(&mut Device, Option<&Watch>)> {
     let Inside { requests, watch, .. } = inside;
     let requests = requests.as_mut().ok_or(Error::Disconnected)?;
@@ -214,7 +214,7 @@ impl VhostUserBackendReqHandler for Messages {
         self.with(|device| device.set_base(index, base))
     }
 
-    /// Answers when nothing of the ring is under way any more.
+    /// Returns once no request of the ring is in flight.
     fn get_vring_base(&self, index: u32) -> Result<VhostUserVringState> {
         let mut inside = self.0.lock();
         let (device, watch) = watched(&mut inside)?;

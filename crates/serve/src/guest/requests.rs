@@ -6,9 +6,9 @@ use hoistway_blk::{Instant, SECTOR_BYTES};
 use hoistway_engine::{Buffers, Completion, Errno, Operation, Request as Io};
 use hoistway_vhost::{Chain, Device, Head, Range, Request, Status, Taken};
 
-use crate::gate::Gate;
 use crate::pool::Pool;
 use crate::served::{Ended, Served, Site};
+use crate::throttled_client::ThrottledClient;
 
 /// Heads and descriptors that are taken from all rings in a turn: others wait meanwhile. A request mostly has three, a hostile one
 /// a thousand.
@@ -20,18 +20,18 @@ const OWN_FLUSH: u64 = u64::MAX;
 /// Where the data of a write begins.
 const HEADER_BYTES: u64 = 16;
 
-/// A guest's disk, and what is under way on it.
+/// A guest's disk, and its in-flight requests.
 pub struct Requests {
     served: Arc<Served>,
     pub device: Device,
-    pub gate: Gate,
+    pub client: ThrottledClient,
     slots: Vec<Slot>,
     free: Vec<u32>,
     held_bytes: usize,
     pool: Pool,
-    /// The ring that is looked at first: each has its turn.
+    /// The ring that is read first, in rotation.
     first_ring: u16,
-    /// Nothing is given back any more: the guest has gone, or is about to ask somebody else.
+    /// No more requests are returned: the guest has gone, or will be served by another process.
     pub is_gone: bool,
     /// How the flush ended that no request asked for.
     pub own_flush: Option<Result<(), Errno>>,
@@ -39,7 +39,7 @@ pub struct Requests {
     pub malformed: u64,
 }
 
-/// A request under way. Its memory is used again by the next one.
+/// An in-flight request. Its allocations are reused.
 #[derive(Default)]
 struct Slot {
     chain: Chain,
@@ -70,11 +70,11 @@ enum Kind {
 }
 
 impl Requests {
-    pub fn new(served: Arc<Served>, device: Device, gate: Gate, buffers: Buffers) -> Self {
+    pub fn new(served: Arc<Served>, device: Device, client: ThrottledClient, buffers: Buffers) -> Self {
         Requests {
             served,
             device,
-            gate,
+            client,
             slots: Vec::new(),
             free: Vec::new(),
             held_bytes: 0,
@@ -87,7 +87,7 @@ impl Requests {
         }
     }
 
-    /// Requests under way.
+    /// In-flight requests.
     pub fn unanswered(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -96,12 +96,12 @@ impl Requests {
     fn is_full(&self, site: &Site) -> bool {
         self.unanswered() >= site.bounds.in_flight as usize
             || self.held_bytes >= site.bounds.held_bytes
-            || self.gate.keeps_any()
+            || self.client.is_throttled()
     }
 
     // --- taking ---
 
-    /// Takes what is in the rings, submits it, and tells the driver what has been given back. Answers whether there is more.
+    /// Submits what is in the rings, and signals the driver about returned requests. Returns whether there is more.
     pub fn advance(&mut self, site: &Site, now: Instant, say: &dyn Fn(&str)) -> bool {
         let rings = self.device.rings().len() as u16;
         let (mut left, mut is_more) = (TURN, false);
@@ -109,13 +109,13 @@ impl Requests {
             is_more |= self.take(site, now, (ring + self.first_ring) % rings, &mut left, say);
         }
         self.first_ring = (self.first_ring + 1) % rings.max(1);
-        self.gate.submit(site, now);
+        self.client.submit(site, now);
         self.device.tell();
         is_more
     }
 
-    /// Whether there is something to be taken. If the worker is about to sleep, whoever brings more has to kick.
-    pub fn peek(&mut self, site: &Site, is_about_to_sleep: bool) -> bool {
+    /// Whether a ring has new requests. If the worker is about to sleep, the driver has to kick from now on.
+    pub fn poll(&mut self, site: &Site, is_about_to_sleep: bool) -> bool {
         !self.is_full(site) && self.device.has_more(is_about_to_sleep)
     }
 
@@ -136,9 +136,9 @@ impl Requests {
                 Taken::Request(head, request) => {
                     self.free.pop();
                     self.begin(now, slot, head, request);
-                    if self.served.quota.is_limited() {
+                    if self.served.throttle.is_limited() {
                         // So that no more is taken than has its turn, and one.
-                        self.gate.submit(site, now);
+                        self.client.submit(site, now);
                     }
                 }
                 Taken::Answered(status) => {
@@ -149,14 +149,14 @@ impl Requests {
                     self.malformed += 1;
                     self.served.counts.at_once(false);
                     if self.malformed == 1 {
-                        say("a request without a place for its status was given back (the first one)");
+                        say("returned a request without a status descriptor (further ones are not logged)");
                     }
                 }
                 Taken::Broken(broken) => {
-                    say(&format!("queue {ring}: {broken}; it is stopped"));
+                    say(&format!("queue {ring}: {broken}; queue stopped"));
                     return false;
                 }
-                // Whoever kicks is not listened to until the worker sleeps: see `peek`.
+                // Kicks are off until the worker sleeps: see `poll`.
                 Taken::Nothing => return false,
             }
             *left = left.saturating_sub(cost);
@@ -164,7 +164,7 @@ impl Requests {
         true
     }
 
-    /// A slot that nobody has, still free.
+    /// A free slot, which stays free.
     fn free_slot(&mut self) -> u32 {
         if self.free.is_empty() {
             self.free.push(self.slots.len() as u32);
@@ -183,7 +183,7 @@ impl Requests {
             Request::Read { offset, bytes } => {
                 (pending.kind, pending.bytes) = (Kind::Read, bytes);
                 self.held_bytes += bytes as usize;
-                self.gate.push(Io::read(offset, self.pool.take(bytes as usize), token));
+                self.client.push(Io::read(offset, self.pool.take(bytes as usize), token));
             }
             Request::Write { offset, bytes } => {
                 (pending.kind, pending.bytes) = (Kind::Write, bytes);
@@ -191,7 +191,7 @@ impl Requests {
                 if chain.gather(self.device.memory(), HEADER_BYTES, &mut buffer) {
                     self.held_bytes += bytes as usize;
                     let operation = Operation::Write { durable: !is_write_back };
-                    self.gate.push(Io { operation, offset, buffer, token });
+                    self.client.push(Io { operation, offset, buffer, token });
                 } else {
                     self.pool.give_back(buffer);
                     (pending.left, pending.result) = (0, Err(Errno::INVAL));
@@ -199,7 +199,7 @@ impl Requests {
             }
             // Of what was written through nothing is left to be made durable.
             Request::Flush if !is_write_back => pending.left = 0,
-            Request::Flush => self.gate.push(Io::flush(token)),
+            Request::Flush => self.client.push(Io::flush(token)),
             Request::Discard(ranges) => {
                 pending.kind = Kind::Discard;
                 self.begin_ranges(&mut pending, &ranges, token, |range| Operation::Discard { bytes: bytes_of(range) });
@@ -233,7 +233,7 @@ impl Requests {
         for range in ranges {
             pending.left += 1;
             let offset = range.sector * SECTOR_BYTES;
-            self.gate.push(Io { operation: operation(range), offset, ..Io::flush(token) });
+            self.client.push(Io { operation: operation(range), offset, ..Io::flush(token) });
         }
         pending.flushes_behind = pending.left > 0 && !self.device.is_write_back();
     }
@@ -241,8 +241,8 @@ impl Requests {
     /// Flushes what has ended, though no request asks for it.
     pub fn begin_own_flush(&mut self, site: &Site, now: Instant) {
         self.own_flush = None;
-        self.gate.push(Io::flush(OWN_FLUSH));
-        self.gate.submit(site, now);
+        self.client.push(Io::flush(OWN_FLUSH));
+        self.client.submit(site, now);
     }
 
     // --- ending ---
@@ -266,7 +266,7 @@ impl Requests {
         }
         if pending.flushes_behind && pending.result.is_ok() {
             (pending.flushes_behind, pending.left) = (false, 1);
-            self.gate.push(Io::flush(token | FLUSH_BEHIND));
+            self.client.push(Io::flush(token | FLUSH_BEHIND));
             return;
         }
         let has_data = pending.kind == Kind::Read && pending.result.is_ok();
@@ -285,7 +285,7 @@ impl Requests {
             return;
         }
         let status = if result.is_ok() { Status::Ok } else { Status::IoError };
-        // A ring that cannot be written any more is stopped, and whoever broke it knows.
+        // A ring that can no longer be written is stopped.
         let status = self.device.finish(head, chain, status, data).unwrap_or(Status::IoError);
         self.answered += 1;
         let ended = match kind {
@@ -296,10 +296,10 @@ impl Requests {
         self.served.counts.ended(ended, (status == Status::Ok).then(|| now.since(began)));
     }
 
-    /// Nothing more is taken, and what waits for its turn is not begun: whoever comes after us finds it in the record.
+    /// No more requests are taken, and throttled ones are not submitted: the next server finds them in the in-flight record.
     pub fn leave(&mut self) {
         self.device.stop_all();
-        for Io { token, buffer, .. } in self.gate.give_up() {
+        for Io { token, buffer, .. } in self.client.give_up() {
             self.held_bytes -= buffer.len();
             let Some(slot) = self.slots.get_mut(token as u32 as usize) else { continue };
             let Some(pending) = slot.pending.as_mut() else { continue };

@@ -8,11 +8,11 @@ use super::{Chunk, Pending, Receiving, Session, TURN, token_of};
 use crate::outbox::Outbox;
 use crate::served::Site;
 
-/// Reads of at least so many bytes are answered with holes where there are some: to ask where they are has a price, too.
+/// Shortest read that is checked for holes: finding them has a cost, too.
 const READ_WITH_HOLES_BYTES: u64 = 32 << 10;
 /// Requests without data may be longer than what the engine takes at a time: 2^32 - 1 sectors.
 const PART_BYTES_MAX: u64 = 1 << 40;
-/// Parts of a file that are looked for at once, each of which takes the system a microsecond or two. Who asks for more asks again.
+/// Most extents that a block-status reply lists, each of which takes a system call of a microsecond or two.
 const EXTENTS_AT_ONCE: usize = 1024;
 
 impl Session {
@@ -21,7 +21,7 @@ impl Session {
         match request.command {
             Command::Read { unfragmented } => {
                 // Limits are about what is asked for, wherever it lies: what is limited is read whole, as one request.
-                let may_leave_out = !unfragmented && !self.served.quota.is_limited();
+                let may_leave_out = !unfragmented && !self.served.throttle.is_limited();
                 if self.has_chunks && may_leave_out && length >= READ_WITH_HOLES_BYTES {
                     self.begin_read_with_holes(site, now, request, outbox);
                 } else {
@@ -36,7 +36,7 @@ impl Session {
             }
             Command::Flush => {
                 let slot = self.occupy(now, request, 1, Vec::new());
-                self.gate.push(Io::flush(token_of(slot, 0)));
+                self.client.push(Io::flush(token_of(slot, 0)));
             }
             Command::Trim { fua } => self.begin_parts(now, request, fua, |bytes| Operation::Discard { bytes }),
             Command::WriteZeroes { fua, no_hole, fast } => self.begin_parts(now, request, fua, |bytes| {
@@ -57,7 +57,7 @@ impl Session {
         let durable = matches!(request.command, Command::Write { fua: true });
         let slot = self.occupy(now, request, 1, Vec::new());
         let operation = Operation::Write { durable };
-        self.gate.push(Io { operation, offset: request.offset, buffer, token: token_of(slot, 0) });
+        self.client.push(Io { operation, offset: request.offset, buffer, token: token_of(slot, 0) });
     }
 
     /// Without data, and perhaps longer than the engine takes at a time. What has to be durable is followed by a flush, when
@@ -70,14 +70,14 @@ impl Session {
             let begin = part * PART_BYTES_MAX;
             let bytes = (length - begin).min(PART_BYTES_MAX);
             let token = token_of(slot, part as u32);
-            self.gate.push(Io { operation: operation(bytes), offset: offset + begin, buffer: Buffer::EMPTY, token });
+            self.client.push(Io { operation: operation(bytes), offset: offset + begin, buffer: Buffer::EMPTY, token });
         }
     }
 
     fn read_part(&mut self, slot: u32, part: u32, offset: u64, length: u64) {
         self.held_bytes += length as usize;
         let buffer = self.pool.take(length as usize);
-        self.gate.push(Io::read(offset, buffer, token_of(slot, part)));
+        self.client.push(Io::read(offset, buffer, token_of(slot, part)));
     }
 
     fn begin_read_with_holes(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) {
@@ -111,7 +111,7 @@ impl Session {
     }
 
     fn answer_block_status(&mut self, site: &Site, request: Request, one: bool, outbox: &mut Outbox) {
-        // Two: what is told as one may be two that are alike.
+        // Two, since adjacent extents of one kind are merged.
         let extents = self.extents(site, request, if one { 2 } else { EXTENTS_AT_ONCE });
         self.spent = TURN;
         match extents {
@@ -128,7 +128,7 @@ impl Session {
         }
     }
 
-    /// Data and holes of a range, in order and without gaps; if there are more than so many, its beginning.
+    /// Data and holes of a range, in order and without gaps; at most `most` of them.
     fn extents(&self, site: &Site, request: Request, most: usize) -> std::io::Result<Vec<Extent>> {
         let Request { offset, length, .. } = request;
         let extents = self.served.on(&site.engine)?.extents(offset..offset + length, most)?;

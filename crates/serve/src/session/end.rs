@@ -29,7 +29,7 @@ impl Session {
             // What remains is the flush of what has to be durable.
             1 if pending.request.flushes_behind() && part != FLUSH_BEHIND => {
                 if pending.result.is_ok() {
-                    self.gate.push(Io::flush(token_of(slot, FLUSH_BEHIND as u32)));
+                    self.client.push(Io::flush(token_of(slot, FLUSH_BEHIND as u32)));
                 } else {
                     self.finish(now, slot, whole, outbox);
                 }

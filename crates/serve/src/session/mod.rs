@@ -1,4 +1,4 @@
-//! The requests of one connection: from their headers to their answers.
+//! The requests of one connection, from their headers to their replies.
 
 mod begin;
 mod end;
@@ -10,12 +10,12 @@ use hoistway_blk::Instant;
 use hoistway_engine::{Buffer, Completion, Errno, Handler, Request as Io};
 use hoistway_nbd::{Agreed, Command, Origin, Received, Refusal, Replies, ReplyWriter, Request, Requests, Violation};
 
-use crate::gate::Gate;
+use crate::event_loop::ConnectionId;
 use crate::input::Input;
-use crate::lobby::VisitorId;
 use crate::outbox::Outbox;
 use crate::pool::Pool;
 use crate::served::{Bounds, Served, Site};
+use crate::throttled_client::ThrottledClient;
 
 /// So much may be done for a client on this thread before others have their turn: requests that are answered as they come, each of
 /// which takes less than a microsecond, and parts of a file that are looked for, each of which takes one or two.
@@ -29,7 +29,7 @@ pub struct Session {
     writer: ReplyWriter,
     has_chunks: bool,
     /// The way to the engine.
-    pub gate: Gate,
+    pub client: ThrottledClient,
     /// Requests that have not been answered, by slot.
     slots: Vec<Option<Pending>>,
     free: Vec<u32>,
@@ -50,7 +50,7 @@ pub struct Session {
     spent: u32,
 }
 
-/// A request under way.
+/// An in-flight request.
 struct Pending {
     request: Request,
     /// When it had come whole.
@@ -88,7 +88,7 @@ pub enum Taken {
     Nothing,
     /// At least one request, or a part of one.
     Something,
-    /// They cannot be gone on from.
+    /// They violate the protocol.
     Violation(Violation),
 }
 
@@ -99,7 +99,7 @@ impl Session {
     /// If the target does not have what the export says.
     pub fn begin(
         site: &Site,
-        id: VisitorId,
+        id: ConnectionId,
         served: Arc<Served>,
         agreed: Agreed,
         requests: Requests,
@@ -107,14 +107,14 @@ impl Session {
     ) -> Result<Session, Errno> {
         // One more than we take: a request that was refused by the engine would have to be kept.
         let depth = 2 * site.bounds.in_flight + 2;
-        let gate = Gate::open(site, Arc::clone(&served), id, depth, handler)?;
+        let client = ThrottledClient::open(site, Arc::clone(&served), id, depth, handler)?;
         served.counts.connections.fetch_add(1, Relaxed);
         Ok(Session {
             served,
             requests,
             writer: ReplyWriter::new(agreed.replies),
             has_chunks: agreed.replies != Replies::Simple,
-            gate,
+            client,
             slots: Vec::new(),
             free: Vec::new(),
             unanswered: 0,
@@ -130,7 +130,7 @@ impl Session {
 
     // --- bounds ---
 
-    /// Whether others are to have their turn before its next request, which is told once.
+    /// Whether other connections have to run before its next request; reported once.
     pub fn has_had_its_turn(&mut self) -> bool {
         let has_had = self.spent >= TURN;
         if has_had {
@@ -146,7 +146,7 @@ impl Session {
             && (self.unanswered >= bounds.in_flight || self.held_bytes + to_send_bytes >= bounds.held_bytes)
     }
 
-    /// Whether nothing is under way.
+    /// Whether no request is in flight.
     pub fn is_idle(&self) -> bool {
         self.unanswered == 0
     }
@@ -163,10 +163,10 @@ impl Session {
         self.dropping = None;
     }
 
-    /// The server ends: what still waits for its turn is refused, what is under way is answered.
+    /// The server drains: throttled requests are refused, in-flight ones complete.
     pub fn leave(&mut self, now: Instant, outbox: &mut Outbox) {
         self.stop_taking();
-        for Io { token, buffer, .. } in self.gate.give_up() {
+        for Io { token, buffer, .. } in self.client.give_up() {
             self.completed(now, Completion { token, result: Err(Errno::SHUTDOWN), buffer }, outbox);
         }
     }
@@ -247,7 +247,7 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// What is under way ends without us: with the session goes the engine's client.
+    /// In-flight requests end without a reply: the engine's client is dropped with the session.
     fn drop(&mut self) {
         let counts = &self.served.counts;
         counts.connections.fetch_sub(1, Relaxed);

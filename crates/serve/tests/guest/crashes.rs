@@ -83,7 +83,7 @@ fn a_server_that_is_asked_to_end_ends_what_it_has_taken_and_a_successor_goes_on(
     guest.rings[0].kick.write(1).unwrap();
     rustix::process::kill_process(server.id(), rustix::process::Signal::TERM).unwrap();
     let log = server.ended();
-    assert!(log.contains("ended after") && log.ends_with("Some(0)"), "{log}");
+    assert!(log.contains("disconnected after") && log.ends_with("Some(0)"), "{log}");
     server = Running::start_in(server.killed(), &arguments);
     guest.reconnect(&socket(&server));
     for _ in &heads {

@@ -14,7 +14,7 @@ use vhost::vhost_user::message::VhostUserInflight;
 use vmm_sys_util::sock_ctrl_msg::ScmSocket as _;
 
 use super::client::*;
-use super::ring::PATIENCE;
+use super::ring::TIMEOUT;
 use super::{serve, socket};
 use crate::running::Running;
 
@@ -28,7 +28,7 @@ fn message(request: u32, flags: u32, body: &[u8]) -> Vec<u8> {
 
 fn connect(server: &Running) -> UnixStream {
     let stream = UnixStream::connect(socket(server)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     stream
 }
 
@@ -145,7 +145,7 @@ fn descriptors_that_cannot_be_rung_are_refused_and_do_not_make_anybody_wait() {
         guest.submit(0, 0, READ, 0, Data::In(512));
         let begin = Instant::now();
         while guest.rings[0].take_used().is_none() {
-            assert!(begin.elapsed() < PATIENCE);
+            assert!(begin.elapsed() < TIMEOUT);
             std::thread::yield_now();
         }
     }
@@ -154,9 +154,9 @@ fn descriptors_that_cannot_be_rung_are_refused_and_do_not_make_anybody_wait() {
 #[test]
 fn a_front_end_that_hands_over_its_own_end_of_the_connection_as_a_bell_goes_all_the_same() {
     let mut server = serve(&["--target", "mem:1M"]);
-    for bell in [12, 13, 14] {
+    for event_fd in [12, 13, 14] {
         let stream = connect(&server);
-        stream.send_with_fd(&message(bell, 1, &0_u64.to_ne_bytes())[..], stream.as_raw_fd()).unwrap();
+        stream.send_with_fd(&message(event_fd, 1, &0_u64.to_ne_bytes())[..], stream.as_raw_fd()).unwrap();
         drop(stream);
         let mut next = connect(&server);
         next.write_all(&message(1, 1, &[])).unwrap();
@@ -282,7 +282,7 @@ fn a_hundred_guests_leave_nothing_behind() {
     let begin = Instant::now();
     // The one before may still be leaving: its thread, descriptors and mappings go with it.
     while counts() != before {
-        assert!(begin.elapsed() < PATIENCE, "threads, descriptors, mappings: {before:?}, then {:?}", counts());
+        assert!(begin.elapsed() < TIMEOUT, "threads, descriptors, mappings: {before:?}, then {:?}", counts());
         std::thread::yield_now();
     }
 }

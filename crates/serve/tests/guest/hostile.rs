@@ -201,7 +201,7 @@ fn a_chain_without_an_end_or_a_status_is_given_back_and_that_is_all() {
         (IO_ERROR, 1)
     );
     scene.works();
-    assert!(scene.server.log().contains("without a place for its status was given back"));
+    assert!(scene.server.log().contains("returned a request without a status descriptor"));
 }
 
 #[test]

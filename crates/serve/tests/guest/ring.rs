@@ -14,7 +14,7 @@ pub(crate) const WRITE: u16 = 2;
 pub(crate) const INDIRECT: u16 = 4;
 
 /// Whatever takes longer hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A descriptor: address, length, flags, next.
 pub(crate) type Descriptor = (u64, u32, u16, u16);
@@ -103,7 +103,7 @@ impl Ring {
         while self.memory.load::<u16>(self.used + 2) == self.used_index {
             // What was given back and not announced is waited for in vain.
             while self.call.read().is_err() {
-                assert!(begin.elapsed() < PATIENCE, "no interrupt");
+                assert!(begin.elapsed() < TIMEOUT, "no interrupt");
                 self.calls.wait(1000, &mut [EpollEvent::default()]).unwrap();
             }
         }

@@ -244,7 +244,7 @@ impl World {
     fn connect(&mut self, index: usize) {
         let forms = [Replies::Simple, Replies::Chunks, Replies::ExtendedChunks];
         let slot = &mut self.slots[index];
-        slot.may_be_closed = self.life.site.doors.visitors() >= BOUNDS.connections;
+        slot.may_be_closed = self.life.site.inboxes.connections() >= BOUNDS.connections;
         slot.since = self.life.now();
         let far = self.life.connect(&mut self.random);
         let replies = forms[self.random.below(3) as usize];
@@ -357,10 +357,10 @@ impl World {
         self.life.site.drain();
         self.slots.iter_mut().for_each(|slot| slot.may_be_closed = true);
         for round in 0.. {
-            if self.life.site.doors.visitors() == 0 {
+            if self.life.site.inboxes.connections() == 0 {
                 break;
             }
-            assert!(round < 400_000, "{} are still connected", self.life.site.doors.visitors());
+            assert!(round < 400_000, "{} are still connected", self.life.site.inboxes.connections());
             let index = self.random.below(self.slots.len() as u64) as usize;
             self.stamp += 1;
             self.exchange(index);

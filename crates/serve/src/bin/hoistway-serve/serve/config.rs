@@ -17,7 +17,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::target::read_text;
 
-/// What can change while the server runs. All else is fixed when it starts.
+/// Options that can change while the server runs.
 const LIVE: [&str; 4] = ["export", "scheduler", "set", "nr_requests"];
 
 /// Before the name of an export in quotes, in errors and where places are kept.
@@ -26,11 +26,11 @@ const EXPORT: &str = "export ";
 /// An option that is at least so similar to an unknown one is suggested.
 const LIKE_PERCENT: u32 = 75;
 
-/// All that a server is asked for.
+/// What the command line and the configuration file ask for.
 pub(super) struct Asked {
     pub(super) options: ServeOptions,
     pub(super) exports: Vec<ExportSpec>,
-    /// The values of the options that are fixed, by their names.
+    /// Values of options that cannot change while the server runs, by name.
     pub(super) fixed: BTreeMap<String, Vec<OsString>>,
     /// Where the file says an option, unless the command line has the last word; and where an export begins.
     places: BTreeMap<String, String>,
@@ -83,7 +83,7 @@ impl Asked {
         Ok(Asked { options, exports, fixed, places })
     }
 
-    /// Puts in front of an error of an option where the file says that.
+    /// Prefixes an error of an option with its place in the file.
     pub(super) fn blame(&self, option: &str, error: anyhow::Error) -> anyhow::Error {
         match self.places.get(option) {
             Some(place) => error.context(place.clone()),
@@ -91,7 +91,7 @@ impl Asked {
         }
     }
 
-    /// The same for what a queue refuses, which is told with the name of its file or the tunable, and for an export that cannot be.
+    /// The same for errors that begin with a file of the queue, a tunable or an export.
     pub(super) fn blame_setting(&self, error: anyhow::Error) -> anyhow::Error {
         let said = error.to_string();
         if let Some(export) = self.places.keys().find(|key| key.starts_with(EXPORT) && said.starts_with(*key)) {
@@ -106,7 +106,7 @@ impl Asked {
         }
     }
 
-    /// What differs from what the server started with and cannot change.
+    /// An option that differs from the server's start and cannot change.
     pub(super) fn differs_in<'a>(&'a self, started: &'a Asked) -> Option<&'a str> {
         let options = self.fixed.keys().chain(started.fixed.keys());
         options.map(String::as_str).find(|option| self.fixed.get(*option) != started.fixed.get(*option))

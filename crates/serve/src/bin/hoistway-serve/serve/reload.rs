@@ -1,4 +1,4 @@
-//! What a configuration makes of a server, at its start and when it is read again.
+//! Applies a configuration, at the start and on reload.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::systemd::{self, News};
 use super::target::Volumes;
 use super::tls_files;
 
-/// How a server should work, over these volumes.
+/// The state of a server that these options ask for.
 pub(super) fn wanted(asked: &Asked, volumes: &Volumes) -> Result<Wanted> {
     let Asked { options, exports, .. } = asked;
     let on = volumes.of(exports)?;
@@ -29,13 +29,13 @@ pub(super) fn wanted(asked: &Asked, volumes: &Volumes) -> Result<Wanted> {
     Ok(Wanted { exports, scheduler: options.scheduler.clone(), settings })
 }
 
-/// Reads the configuration again, as it was read at the start.
+/// Reloads the configuration.
 pub(super) struct Reloader {
     /// The command line.
     pub(super) line: Vec<OsString>,
     pub(super) started: Asked,
     volumes: Volumes,
-    /// What stood in the files of TLS when they were last read and held.
+    /// Contents of the TLS files when they were last applied.
     tls: Mutex<Option<TlsTexts>>,
 }
 
@@ -44,18 +44,18 @@ impl Reloader {
         Reloader { line, started, volumes, tls: Mutex::new(tls) }
     }
 
-    /// Whether there is anything to read.
+    /// Whether there is a configuration file.
     pub(super) fn can_reload(&self) -> bool {
         self.started.options.config.is_some()
     }
 
-    /// All of the new configuration holds, or none of it; either way there is one line in the log.
+    /// Applies all of the new configuration or none of it, and logs one line.
     pub(super) fn reload(&self, site: &Site) {
         systemd::tell(&News::Reloading);
         match self.try_to(site) {
-            Ok(changes) if changes.is_empty() => say("configuration read again: nothing has changed"),
-            Ok(changes) => say(&format!("configuration read again: {}", changes.join("; "))),
-            Err(error) => say(&format!("configuration read again, but nothing changes: {error:#}")),
+            Ok(changes) if changes.is_empty() => say("configuration reloaded: nothing changed"),
+            Ok(changes) => say(&format!("configuration reloaded: {}", changes.join("; "))),
+            Err(error) => say(&format!("configuration reload refused: {error:#}")),
         }
         systemd::tell(&News::Ready);
     }
@@ -64,7 +64,7 @@ impl Reloader {
         check("--config", self.started.options.config.as_deref())?;
         let asked = Asked::read(&self.line)?;
         if let Some(option) = asked.differs_in(&self.started) {
-            bail!("{option} stays as it is while the server runs (a restart changes it)");
+            bail!("{option} cannot change while the server runs (restart to change it)");
         }
         let options = &asked.options;
         for (option, file) in
@@ -81,18 +81,20 @@ impl Reloader {
         if let Some(config) = config {
             site.set_tls(config);
             *held = changed;
-            changes.push("the files of TLS, for whoever comes from now on".to_owned());
+            changes.push("TLS files, for new connections".to_owned());
         }
         Ok(changes)
     }
 }
 
-/// A pipe is read once; whoever waited for it would not hear that the server is to end.
+/// Only regular files are read again: reading a pipe could block the server's end.
 fn check(option: &str, file: Option<&Path>) -> Result<()> {
     let Some(file) = file else { return Ok(()) };
     match std::fs::metadata(file) {
         Ok(it) if it.is_file() => Ok(()),
-        Ok(_) => bail!("{option} {}: not a file that can be read again (a restart reads it)", file.display()),
+        Ok(_) => {
+            bail!("{option} {}: not a regular file, so it cannot be read again (restart to read it)", file.display())
+        }
         Err(error) => bail!("{option} {}: cannot be read: {error}", file.display()),
     }
 }

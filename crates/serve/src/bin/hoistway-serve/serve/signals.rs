@@ -1,4 +1,4 @@
-//! Signals: the end, the end at once, and a configuration that is to be read again.
+//! Signals: drain and exit, exit at once, reload.
 
 use std::sync::mpsc::{Receiver, channel};
 
@@ -9,8 +9,8 @@ use signal_hook::iterator::Signals;
 
 use super::log::{self, say};
 
-/// Watches for them from now on. The first SIGTERM or SIGINT ends the server well, the second at once. Of each SIGHUP there is
-/// word to be received, if it can be obeyed; else it is the end, too, as it is for programs whose terminal has gone.
+/// Handles signals from now on. The first SIGTERM or SIGINT drains the server, the second exits at once. Each SIGHUP
+/// is sent to the returned channel if there is a configuration to reload; otherwise it ends the server like SIGTERM.
 pub(super) fn watch(stop: Stop, can_reload: bool) -> Result<Receiver<()>> {
     let (sender, receiver) = channel();
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
@@ -19,10 +19,10 @@ pub(super) fn watch(stop: Stop, can_reload: bool) -> Result<Receiver<()>> {
         for signal in &mut signals {
             match &sender {
                 Some(sender) if signal == SIGHUP && can_reload => {
-                    // It is received as long as this thread does not end it.
+                    // The receiver lives as long as the server runs.
                     let _ = sender.send(());
                 }
-                // Between the first signal and the end nothing is changed any more.
+                // A server that drains ignores reloads.
                 None if signal == SIGHUP => {}
                 None => {
                     say("second signal: exiting at once");

@@ -1,4 +1,4 @@
-//! What systemd hands over, and what it is told.
+//! Sockets from systemd, and notifications to it.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
@@ -10,10 +10,10 @@ use hoistway_serve::Listener;
 use listenfd::ListenFd;
 use rustix::time::{ClockId, clock_gettime};
 
-/// A service manager that has not read what it was told before does not keep the server from its work for longer than this.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Longest time that a service manager whose socket is full may block a notification.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The sockets that a `.socket` unit listens on for us.
+/// Sockets passed by a `.socket` unit.
 pub(super) fn sockets() -> Result<Vec<Listener>> {
     if let Some(count) = std::env::var_os("LISTEN_FDS")
         && count.to_str().is_none_or(|count| count.parse::<u16>().is_err())
@@ -35,14 +35,14 @@ pub(super) fn sockets() -> Result<Vec<Listener>> {
     Ok(listeners)
 }
 
-/// What a service manager that wants to know is told of.
+/// State changes that a service manager is notified of.
 pub(super) enum News {
     Ready,
     Reloading,
     Stopping,
 }
 
-/// Tells it, if there is one. What cannot be told is not missed by anybody: then there is none.
+/// Notifies the service manager, if there is one. Errors are ignored, since there may be none.
 pub(super) fn tell(news: &News) {
     let Some(place) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let text = match news {
@@ -62,6 +62,6 @@ fn send(place: &[u8], text: &[u8]) -> io::Result<()> {
         path => SocketAddr::from_pathname(String::from_utf8_lossy(path).as_ref())?,
     };
     let socket = UnixDatagram::unbound()?;
-    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(TIMEOUT))?;
     socket.send_to_addr(text, &address).map(|_| ())
 }

@@ -18,16 +18,16 @@ const DEVICE_SEED: u64 = 1;
 /// Longest configuration file or device preset.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
-/// What volumes a target has, for people who write exports.
+/// The volumes of a target.
 pub(super) enum Volumes {
-    /// One, which all exports are parts of.
+    /// One volume, which all exports are parts of.
     Target,
-    /// One for each of these files.
+    /// A volume for each of these files.
     Own(Vec<PathBuf>),
 }
 
 impl Volumes {
-    /// Which of them each export is on.
+    /// The volume of each export.
     pub(super) fn of(&self, exports: &[ExportSpec]) -> Result<Vec<usize>> {
         let volume = |export: &ExportSpec| match (self, &export.path) {
             (Volumes::Target, None) => Ok(0),
@@ -37,7 +37,7 @@ impl Volumes {
                 let known = paths.iter().position(|other| other == path);
                 known.with_context(|| {
                     format!(
-                        "export {:?}: {} is not open, and files are opened only at the start",
+                        "export {:?}: {} is not open (files are opened at the start only; restart to open it)",
                         export.name,
                         path.display()
                     )
@@ -124,7 +124,7 @@ fn open_files(options: &ServeOptions, specs: &[FileSpec]) -> Result<Files> {
     Ok(files)
 }
 
-/// Whoever says which of both it is means it: a mistyped name of a disk would else be taken for that of a file.
+/// `file:` with a block device, or the reverse, is refused: otherwise a mistyped device name would create a file.
 fn check_kind(target: &Target, path: &Path) -> Result<()> {
     use std::os::unix::fs::FileTypeExt as _;
     let is_disk = std::fs::metadata(path).is_ok_and(|it| it.file_type().is_block_device());

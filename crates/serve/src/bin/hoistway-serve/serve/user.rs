@@ -1,11 +1,11 @@
-//! Giving up what root may and a server need not.
+//! Dropping root privileges.
 
 use std::ffi::CString;
 
 use anyhow::{Context as _, Result, bail};
 use nix::unistd::{User, geteuid, initgroups, setgid, setuid};
 
-/// Somebody whom the system knows, and whom we can become.
+/// Looks up a user that the process can become.
 pub(super) fn find(name: &str) -> Result<User> {
     let found = User::from_name(name).with_context(|| format!("--user {name}"))?;
     let Some(user) = found else { bail!("--user {name}: there is no such user") };
@@ -15,7 +15,7 @@ pub(super) fn find(name: &str) -> Result<User> {
     Ok(user)
 }
 
-/// Becomes that user for good, with his groups: all threads of the process do.
+/// Changes all threads of the process to that user and its groups, irrevocably.
 pub(super) fn become_user(user: &User) -> Result<()> {
     if geteuid() == user.uid {
         return Ok(());

@@ -17,13 +17,13 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{DefaultTerminal, Frame};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// How long a server may take to say how it stands.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Signals and what the server says are looked for this often.
+/// Timeout for fetching the state of a server.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// How often signals and new states are checked for.
 const GLANCE: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(options: &TopOptions) -> Result<()> {
-    // Before the screen is taken, so that a wrong path is one sentence.
+    // Before the terminal changes mode, so that a wrong path is one error line.
     let first = look(&options.control)?;
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         bail!("top needs a terminal (hoistway ctl show prints the figures once)");
@@ -32,20 +32,20 @@ pub(crate) fn run(options: &TopOptions) -> Result<()> {
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&is_over))?;
     }
-    let mut terminal = ratatui::try_init().context("the terminal")?;
+    let mut terminal = ratatui::try_init().context("terminal")?;
     let shown = show(&mut terminal, first, &looks(options), &is_over);
-    ratatui::try_restore().context("the terminal")?;
+    ratatui::try_restore().context("terminal")?;
     shown
 }
 
 fn look(control: &Path) -> Result<State> {
-    match ask(control, &Ask::Show, PATIENCE).with_context(|| control.display().to_string())? {
+    match ask(control, &Ask::Show, TIMEOUT).with_context(|| control.display().to_string())? {
         Answer::State(state) => Ok(state),
-        answer => bail!("{}: answers {answer:?} instead of how it stands", control.display()),
+        answer => bail!("{}: unexpected reply {answer:?}", control.display()),
     }
 }
 
-/// Looks again and again, until the server has gone. In a thread of its own: a server that does not answer keeps nobody from leaving.
+/// Fetches states until the server is gone. On a thread of its own, so that a server that does not reply cannot block the keys.
 fn looks(options: &TopOptions) -> Receiver<Result<State>> {
     let (sender, looks) = mpsc::sync_channel(1);
     let (control, every) = (options.control.clone(), Duration::from_secs(options.every));
@@ -62,7 +62,7 @@ fn looks(options: &TopOptions) -> Receiver<Result<State>> {
     looks
 }
 
-/// Until somebody has seen enough, or the server has gone.
+/// Runs until the user quits or the server is gone.
 fn show(
     terminal: &mut DefaultTerminal,
     first: State,

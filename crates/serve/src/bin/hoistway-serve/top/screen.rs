@@ -1,4 +1,4 @@
-//! The screen of `hoistway top`, from two looks at a server.
+//! The screen of `hoistway top`, from two states of a server.
 
 use hoistway_serve::{ExportState, Latencies, State};
 use ratatui::Frame;
@@ -16,7 +16,7 @@ const SPARED: [usize; 13] = [1, 6, 10, 13, 2, 3, 5, 9, 12, 7, 11, 8, 4];
 /// Names may take so much before columns are spared.
 const NAME_WIDTH: usize = 20;
 
-/// Draws what happened between two looks; of a first look only what holds at that moment.
+/// Draws rates between two states; with one state, only gauges.
 pub(super) fn draw(frame: &mut Frame<'_>, before: Option<&State>, now: &State) {
     let tunables: Vec<_> = now.tunables.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let in_flight: u64 = now.exports.iter().map(|export| export.in_flight).sum();
@@ -63,7 +63,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, before: Option<&State>, now: &State) {
     let beyond = [(rows_beyond, "export(s)"), (columns_beyond, "column(s)")].into_iter().filter(|(more, _)| *more > 0);
     let beyond: Vec<_> = beyond.map(|(more, what)| format!("{more} {what}")).collect();
     let beyond = if beyond.is_empty() { String::new() } else { beyond.join(" and ") + " more in a larger window; " };
-    let told = format!("{beyond}q ends; hoistway ctl changes weights, limits and the scheduler");
+    let told = format!("{beyond}q: quit; use hoistway ctl to change weights, limits and the scheduler");
     frame.render_widget(Paragraph::new(told), bottom);
 }
 
@@ -89,7 +89,7 @@ fn wide(text: &str) -> usize {
     Line::raw(text).width()
 }
 
-/// A text in so many columns; of what has to be cut one can see that it was.
+/// A text cut to a number of columns, with a mark where it was cut.
 fn cut(text: &str, width: usize) -> String {
     if wide(text) <= width {
         return text.to_owned();
@@ -279,7 +279,7 @@ mod tests {
         }
         let lines = drawn(Some(&before), &now, 80);
         assert!(lines[4].contains("p99 us") && lines[5].contains("1000k"), "{lines:?}");
-        assert!(lines[11].starts_with("4 column(s) more in a larger window; q ends"), "{lines:?}");
+        assert!(lines[11].starts_with("4 column(s) more in a larger window; q: quit"), "{lines:?}");
         assert!(drawn(Some(&before), &now, 12)[5].starts_with("vm-producti\u{2026}"));
     }
 

@@ -1,4 +1,4 @@
-//! Several who ask at once, each with a few words: who has come and says nothing keeps nobody else waiting.
+//! Short requests, each served on a thread of its own, so that a silent peer keeps no other waiting.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,10 +12,10 @@ use crate::listener::pause_after;
 use crate::served::Site;
 use crate::stop::Stop;
 
-/// So many are attended to at a time. Who comes then takes the place of who has been there for longest.
+/// Most requests at a time. A further one replaces the oldest.
 const AT_ONCE: usize = 16;
 
-/// Attends to each who comes, in a thread of its own, until somebody stops that; `attend` ends when the stream does, or is stopped.
+/// Serves each accepted stream on a thread of its own until `stop` is set; `attend` must end when its stream does.
 pub(crate) fn serve<L: AsFd, S: AsFd + Send + Sync>(
     listener: &L,
     site: &Site,
@@ -44,7 +44,7 @@ pub(crate) fn serve<L: AsFd, S: AsFd + Send + Sync>(
             }
             let stream = Arc::new(stream);
             there.push_back(Arc::downgrade(&stream));
-            // If the system has no thread to give, it is sent away.
+            // Without a thread the stream is closed.
             let _ = thread::Builder::new().spawn_scoped(scope, move || attend(&stream));
         }
     });

@@ -1,4 +1,4 @@
-//! A conversation with somebody who may be slow: all of it, and not each step, has to come to an end in time.
+//! A stream with a deadline for all of its reads or writes together.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
@@ -8,17 +8,17 @@ use rustix::event::{PollFlags, Timespec};
 
 use crate::stop::Stop;
 
-/// A stream that waits until a moment, and no longer than until the server is told to end.
-pub(crate) struct Patient<'a, S> {
+/// A stream that blocks until a deadline, or until the server is stopped.
+pub(crate) struct TimedStream<'a, S> {
     stream: &'a S,
     until: Instant,
     stop: Option<&'a Stop>,
 }
 
-impl<'a, S: AsFd> Patient<'a, S> {
-    /// The stream has to be one that never waits by itself.
-    pub(crate) fn new(stream: &'a S, patience: Duration, stop: Option<&'a Stop>) -> Patient<'a, S> {
-        Patient { stream, until: Instant::now() + patience, stop }
+impl<'a, S: AsFd> TimedStream<'a, S> {
+    /// The stream must be non-blocking.
+    pub(crate) fn new(stream: &'a S, timeout: Duration, stop: Option<&'a Stop>) -> TimedStream<'a, S> {
+        TimedStream { stream, until: Instant::now() + timeout, stop }
     }
 
     fn wait(&self, what: PollFlags) -> io::Result<()> {
@@ -32,9 +32,9 @@ impl<'a, S: AsFd> Patient<'a, S> {
         Ok(())
     }
 
-    fn patiently(&self, what: PollFlags, mut step: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    fn until_deadline(&self, what: PollFlags, mut step: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
         loop {
-            // Before each step: who sends a byte now and then never makes us wait for long.
+            // Before each step: a peer that sends a byte now and then never blocks for long.
             if Instant::now() >= self.until {
                 return Err(ErrorKind::TimedOut.into());
             }
@@ -46,23 +46,23 @@ impl<'a, S: AsFd> Patient<'a, S> {
     }
 }
 
-impl<'a, S: AsFd> Read for Patient<'a, S>
+impl<'a, S: AsFd> Read for TimedStream<'a, S>
 where
     &'a S: Read,
 {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let mut stream = self.stream;
-        self.patiently(PollFlags::IN, || stream.read(into))
+        self.until_deadline(PollFlags::IN, || stream.read(into))
     }
 }
 
-impl<'a, S: AsFd> Write for Patient<'a, S>
+impl<'a, S: AsFd> Write for TimedStream<'a, S>
 where
     &'a S: Write,
 {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut stream = self.stream;
-        self.patiently(PollFlags::OUT, || stream.write(bytes))
+        self.until_deadline(PollFlags::OUT, || stream.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -94,7 +94,7 @@ mod tests {
             }
         });
         let began = Instant::now();
-        let heard = Patient::new(&near, Duration::from_millis(200), None).read_to_end(&mut Vec::new());
+        let heard = TimedStream::new(&near, Duration::from_millis(200), None).read_to_end(&mut Vec::new());
         assert_eq!(heard.unwrap_err().kind(), ErrorKind::TimedOut);
         assert!((200..5000).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
         drop(near);
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn who_does_not_listen_is_told_so_much_as_fits() {
         let (near, _far) = pair();
-        let said = Patient::new(&near, Duration::from_millis(50), None).write_all(&vec![0; 16 << 20]);
+        let said = TimedStream::new(&near, Duration::from_millis(50), None).write_all(&vec![0; 16 << 20]);
         assert_eq!(said.unwrap_err().kind(), ErrorKind::TimedOut);
     }
 
@@ -118,7 +118,7 @@ mod tests {
             ends.stop();
         });
         let began = Instant::now();
-        let heard = Patient::new(&near, Duration::from_secs(3600), Some(&stop)).read(&mut [0]);
+        let heard = TimedStream::new(&near, Duration::from_secs(3600), Some(&stop)).read(&mut [0]);
         assert!(heard.is_err() && began.elapsed() < Duration::from_secs(60));
         ending.join().unwrap();
     }

@@ -1,4 +1,4 @@
-//! A guest at its worker: kicked, it goes on; and whoever has a message for it waits here until nothing is in the way.
+//! A guest's connection: its worker runs it when kicked, and its message thread waits here until requests have ended.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -11,9 +11,9 @@ use hoistway_engine::{Completion, TRANSFER_BYTES_MAX};
 use hoistway_vhost::{Device, Disk, Limits, Problem, QUEUES_MAX};
 
 use super::requests::Requests;
-use crate::gate::Gate;
-use crate::lobby::{Ready, SharedVisitor, Stay, Visitor, VisitorId, Watch};
+use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection, Watch};
 use crate::served::{Served, Site};
+use crate::throttled_client::ThrottledClient;
 
 /// Requests that the engine has of one of ours: each of its ranges is one.
 const PARTS: u32 = 33;
@@ -22,25 +22,25 @@ const PARTS: u32 = 33;
 pub struct Guest {
     pub site: Arc<Site>,
     served: Arc<Served>,
-    id: VisitorId,
-    /// Who it is, for the log.
+    id: ConnectionId,
+    /// Its name in the log.
     name: String,
     inside: Mutex<Inside>,
-    /// Told when requests have ended.
+    /// Notified when requests have ended.
     ended: Condvar,
 }
 
-/// What of a guest its worker and its messages share.
+/// What a guest's worker and its message thread share.
 pub struct Inside {
-    /// `None` if it could not even begin, or is over.
+    /// `None` if it could not start, or has ended.
     pub requests: Option<Requests>,
     pub watch: Option<Watch>,
-    /// Nothing more is taken; it leaves when what is under way has ended.
+    /// No more requests are taken; it ends when the in-flight ones have.
     is_leaving: bool,
 }
 
 impl Guest {
-    pub fn new(site: Arc<Site>, served: Arc<Served>, id: VisitorId, name: String) -> Arc<Guest> {
+    pub fn new(site: Arc<Site>, served: Arc<Served>, id: ConnectionId, name: String) -> Arc<Guest> {
         let guest = Arc::new(Guest {
             served,
             id,
@@ -51,26 +51,26 @@ impl Guest {
         });
         let depth = guest.site.bounds.in_flight * PARTS + 1;
         let served = &guest.served;
-        match Gate::open(&guest.site, Arc::clone(served), id, depth, guest.handler()) {
-            Ok(gate) => {
+        match ThrottledClient::open(&guest.site, Arc::clone(served), id, depth, guest.handler()) {
+            Ok(client) => {
                 let limits = Limits { data_bytes_max: TRANSFER_BYTES_MAX as u32 };
                 guest.lock().requests = Some(Requests::new(
                     Arc::clone(served),
                     Device::new(disk(served), limits),
-                    gate,
+                    client,
                     guest.site.engine.buffers(),
                 ));
                 served.counts.connections.fetch_add(1, Relaxed);
-                guest.say(&format!("begins on export {:?}", served.export.name));
+                guest.say(&format!("opened export {:?}", served.export.name));
             }
             Err(errno) => guest.say(&format!("{errno}")),
         }
         guest
     }
 
-    /// It as its worker has it. `leaves` is closed when it has left.
-    pub fn seat(self: &Arc<Self>, socket: UnixStream, leaves: OwnedFd) -> SharedVisitor {
-        Arc::new(Mutex::new(Seat { guest: Arc::clone(self), socket, _leaves: leaves }))
+    /// The connection for its worker. `leaves` is closed when it has ended.
+    pub fn connection(self: &Arc<Self>, socket: UnixStream, leaves: OwnedFd) -> SharedConnection {
+        Arc::new(Mutex::new(GuestConnection { guest: Arc::clone(self), socket, _leaves: leaves }))
     }
 
     pub fn say(&self, what: &str) {
@@ -81,12 +81,12 @@ impl Guest {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has its worker look after it.
+    /// Makes its worker run it.
     pub fn call(&self) {
-        self.site.doors.call(self.id);
+        self.site.inboxes.notify(self.id);
     }
 
-    /// Waits until this holds. Answers `false` if the guest leaves before.
+    /// Waits until this holds. Returns `false` if the guest disconnects before.
     pub fn wait<'a>(
         &self,
         inside: MutexGuard<'a, Inside>,
@@ -100,7 +100,7 @@ impl Guest {
         (inside, has_stayed)
     }
 
-    /// The front end has gone, or cannot be understood: nothing is given back to a guest that may not be there.
+    /// The front end has gone or sent nonsense: no requests are returned to a guest that may not be there.
     pub fn hang_up(&self) {
         self.leave(true);
         self.call();
@@ -118,12 +118,12 @@ impl Guest {
         self.ended.notify_all();
     }
 
-    /// What the engine tells of the ends of requests.
+    /// Handles completions.
     fn handler(self: &Arc<Self>) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
         let me: Weak<Guest> = Arc::downgrade(self);
         move |batch: &mut Vec<Completion>| {
             let Some(guest) = me.upgrade() else { return };
-            // As in the lobby: a panic ends this guest only.
+            // As in the event loop, a panic ends this guest only.
             if catch_unwind(AssertUnwindSafe(|| guest.completed(batch))).is_err() {
                 guest.end_after_panic();
             }
@@ -133,37 +133,37 @@ impl Guest {
     fn completed(&self, batch: &mut Vec<Completion>) {
         let inside = &mut *self.lock();
         let Some(requests) = &mut inside.requests else { return };
-        let (now, until) = (self.site.engine.now(), requests.gate.released_at());
+        let (now, until) = (self.site.engine.now(), requests.client.release_at());
         batch.drain(..).for_each(|completion| requests.completed(now, completion));
         let is_more = requests.advance(&self.site, now, &|what| self.say(what));
-        // It is the lobby that knows when a guest wants to be attended to, and that lets go of it.
-        if is_more || inside.is_leaving || requests.gate.released_at() != until {
+        // The event loop drops a guest, and has to know when it wants to run.
+        if is_more || inside.is_leaving || requests.client.release_at() != until {
             self.call();
         }
         self.ended.notify_all();
     }
 
     fn end_after_panic(&self) {
-        self.say("a bug of ours; this guest's disk is gone, others go on");
+        self.say("internal error (panic); guest disconnected, others continue");
         self.lock().requests = None;
         self.hang_up();
     }
 
     /// Does what can be done now.
-    fn attend(&self, now: Instant) -> Stay {
+    fn run(&self, now: Instant) -> Next {
         if self.site.is_draining() || self.served.is_withdrawn() {
             self.leave(false);
         }
         let inside = &mut *self.lock();
-        let Some(requests) = &mut inside.requests else { return Stay::Over };
-        requests.gate.release(&self.site, now);
+        let Some(requests) = &mut inside.requests else { return Next::Close };
+        requests.client.release(&self.site, now);
         if requests.advance(&self.site, now, &|what| self.say(what)) {
             self.call();
         }
         if inside.is_leaving && requests.unanswered() == 0 {
-            return Stay::Over;
+            return Next::Close;
         }
-        Stay::Until(requests.gate.released_at())
+        Next::Wait(requests.client.release_at())
     }
 
     fn left(&self) {
@@ -174,7 +174,7 @@ impl Guest {
                 0 => String::new(),
                 malformed => format!(", {malformed} malformed"),
             };
-            self.say(&format!("ended after {} requests{malformed}", requests.answered));
+            self.say(&format!("disconnected after {} requests{malformed}", requests.answered));
             inside.watch.iter().for_each(|watch| unwatch(watch, &requests.device));
         }
         inside.is_leaving = true;
@@ -198,25 +198,25 @@ fn unwatch(watch: &Watch, device: &Device) {
     (0..device.rings().len() as u8).filter_map(|ring| device.kick(ring)).for_each(|kick| watch.remove(kick));
 }
 
-/// A guest's place in the lobby.
-struct Seat {
+/// A guest's connection, as the event loop has it.
+struct GuestConnection {
     guest: Arc<Guest>,
     socket: UnixStream,
     _leaves: OwnedFd,
 }
 
-impl Visitor for Seat {
+impl Connection for GuestConnection {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    fn seated(&mut self, watch: Watch) {
+    fn registered(&mut self, watch: Watch) {
         let inside = &mut *self.guest.lock();
         if let Some(requests) = &inside.requests {
             let device = &requests.device;
             let mut kicks = (0..device.rings().len() as u8).filter_map(|ring| device.kick(ring));
             if let Err(error) = kicks.try_for_each(|kick| watch.add(kick)) {
-                // It came before there was anybody to refuse it.
+                // The kick descriptor came before the guest was registered.
                 self.guest.say(&format!("{}; closed", Problem::Bell(error)));
                 inside.is_leaving = true;
             }
@@ -224,28 +224,28 @@ impl Visitor for Seat {
         inside.watch = Some(watch);
     }
 
-    fn attend(&mut self, now: Instant, _: Ready) -> Stay {
-        self.guest.attend(now)
+    fn run(&mut self, now: Instant, _: Ready) -> Next {
+        self.guest.run(now)
     }
 
     fn panicked(&self) {
         self.guest.end_after_panic();
     }
 
-    fn can_be_peeked_at(&self) -> bool {
+    fn is_polled(&self) -> bool {
         true
     }
 
-    fn peek(&mut self, is_about_to_sleep: bool) -> bool {
+    fn poll(&mut self, is_about_to_sleep: bool) -> bool {
         let guest = &self.guest;
-        guest.lock().requests.as_mut().is_some_and(|requests| requests.peek(&guest.site, is_about_to_sleep))
+        guest.lock().requests.as_mut().is_some_and(|requests| requests.poll(&guest.site, is_about_to_sleep))
     }
 }
 
-impl Drop for Seat {
+impl Drop for GuestConnection {
     fn drop(&mut self) {
         self.guest.left();
-        // Whoever waits for messages there is told.
+        // Ends the message thread.
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
     }
 }

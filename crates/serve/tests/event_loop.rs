@@ -1,4 +1,4 @@
-//! Visitors on a worker's thread: what one does is his own affair.
+//! Connections on a worker's thread do not affect each other.
 
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hoistway_blk::{Instant, Nanos};
 use hoistway_engine::{Config, Engine, Memory};
-use hoistway_serve::{Doors, Lobby, Ready, Stay, Visitor, VisitorId, Watch};
+use hoistway_serve::{Connection, ConnectionId, EventLoop, Inboxes, Next, Ready, Watch};
 
 /// Sends back what it receives; a `!` makes it panic, and a `?` leave.
 struct Echo {
@@ -18,17 +18,17 @@ struct Echo {
     until: Instant,
 }
 
-impl Visitor for Echo {
+impl Connection for Echo {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 
-    fn attend(&mut self, now: Instant, _: Ready) -> Stay {
+    fn run(&mut self, now: Instant, _: Ready) -> Next {
         let mut bytes = [0; 64];
         while let Ok(count) = self.stream.read(&mut bytes) {
             assert!(!bytes[..count].contains(&b'!'), "as it was asked to");
             if count == 0 || bytes[..count].contains(&b'?') {
-                return Stay::Over;
+                return Next::Close;
             }
             self.stream.write_all(&bytes[..count]).unwrap();
         }
@@ -36,28 +36,28 @@ impl Visitor for Echo {
             self.until = Instant::NEVER;
             self.stream.write_all(b"now").unwrap();
         }
-        Stay::Until(self.until)
+        Next::Wait(self.until)
     }
 
     fn panicked(&self) {}
 }
 
-fn enter(doors: &Doors, until: Instant) -> UnixStream {
+fn enter(inboxes: &Inboxes, until: Instant) -> UnixStream {
     let (near, far) = UnixStream::pair().unwrap();
     near.set_nonblocking(true).unwrap();
-    doors.enter(doors.emptiest(), |_| Arc::new(Mutex::new(Echo { stream: near, until })));
+    inboxes.add(inboxes.least_loaded(), |_| Arc::new(Mutex::new(Echo { stream: near, until })));
     far
 }
 
-fn engine(workers: usize) -> (Engine, Doors) {
-    engine_looking_on(workers, Duration::ZERO)
+fn engine(workers: usize) -> (Engine, Inboxes) {
+    engine_busy_polling(workers, Duration::ZERO)
 }
 
-fn engine_looking_on(workers: usize, most: Duration) -> (Engine, Doors) {
-    let doors = Doors::new(workers).unwrap();
+fn engine_busy_polling(workers: usize, most: Duration) -> (Engine, Inboxes) {
+    let inboxes = Inboxes::new(workers).unwrap();
     let config = Config { workers, spin: Nanos::ZERO, ..Config::default() };
-    let lobby = Lobby::around(Box::new(Memory::new(1 << 20)), doors.clone()).looking_on(most);
-    (Engine::start(&config, lobby).unwrap(), doors)
+    let event_loop = EventLoop::around(Box::new(Memory::new(1 << 20)), inboxes.clone()).busy_polling(most);
+    (Engine::start(&config, event_loop).unwrap(), inboxes)
 }
 
 fn echoes(far: &mut UnixStream) -> bool {
@@ -67,35 +67,35 @@ fn echoes(far: &mut UnixStream) -> bool {
 
 #[test]
 fn a_panic_is_the_end_of_one_visitor_only() {
-    let (_engine, doors) = engine(1);
-    let (mut calm, mut wild) = (enter(&doors, Instant::NEVER), enter(&doors, Instant::NEVER));
+    let (_engine, inboxes) = engine(1);
+    let (mut calm, mut wild) = (enter(&inboxes, Instant::NEVER), enter(&inboxes, Instant::NEVER));
     assert!(echoes(&mut calm) && echoes(&mut wild));
     wild.write_all(b"!").unwrap();
     assert_eq!(wild.read(&mut [0; 8]).unwrap(), 0, "its socket is closed");
-    assert!(echoes(&mut calm) && echoes(&mut enter(&doors, Instant::NEVER)));
+    assert!(echoes(&mut calm) && echoes(&mut enter(&inboxes, Instant::NEVER)));
 }
 
 #[test]
 fn who_leaves_is_not_counted_any_more_and_workers_have_as_many_as_each_other() {
-    let (_engine, doors) = engine(2);
-    let mut visitors: Vec<_> = (0..10).map(|_| enter(&doors, Instant::NEVER)).collect();
-    assert!(visitors.iter_mut().all(echoes));
-    assert_eq!(doors.visitors(), 10);
-    for far in &mut visitors[..4] {
+    let (_engine, inboxes) = engine(2);
+    let mut connections: Vec<_> = (0..10).map(|_| enter(&inboxes, Instant::NEVER)).collect();
+    assert!(connections.iter_mut().all(echoes));
+    assert_eq!(inboxes.connections(), 10);
+    for far in &mut connections[..4] {
         far.write_all(b"?").unwrap();
         assert_eq!(far.read(&mut [0; 8]).unwrap(), 0);
     }
-    while doors.visitors() != 6 {
+    while inboxes.connections() != 6 {
         std::thread::yield_now();
     }
-    assert!(visitors[4..].iter_mut().all(echoes));
+    assert!(connections[4..].iter_mut().all(echoes));
 }
 
 #[test]
 fn a_visitor_is_attended_to_at_its_moment_though_nothing_happens() {
-    let (engine, doors) = engine(1);
+    let (engine, inboxes) = engine(1);
     let moment = engine.now() + Nanos::from_millis(30);
-    let mut far = enter(&doors, moment);
+    let mut far = enter(&inboxes, moment);
     let mut said = [0; 3];
     far.read_exact(&mut said).unwrap();
     assert_eq!(said, *b"now");
@@ -105,34 +105,34 @@ fn a_visitor_is_attended_to_at_its_moment_though_nothing_happens() {
 /// Has itself called whenever it is attended to, as who has more to do than one turn allows, so many times each time.
 struct Called {
     stream: UnixStream,
-    doors: Doors,
-    id: VisitorId,
+    inboxes: Inboxes,
+    id: ConnectionId,
     times: u32,
     attended: Arc<AtomicU32>,
 }
 
 impl Called {
     /// Answers how often it has been attended to.
-    fn enter(doors: &Doors, times: u32) -> Arc<AtomicU32> {
+    fn enter(inboxes: &Inboxes, times: u32) -> Arc<AtomicU32> {
         let (stream, _) = UnixStream::pair().unwrap();
         let attended = Arc::<AtomicU32>::default();
-        let (counted, door) = (Arc::clone(&attended), doors.clone());
-        doors.enter(0, |id| Arc::new(Mutex::new(Called { stream, doors: door, id, times, attended: counted })));
+        let (counted, inbox) = (Arc::clone(&attended), inboxes.clone());
+        inboxes.add(0, |id| Arc::new(Mutex::new(Called { stream, inboxes: inbox, id, times, attended: counted })));
         attended
     }
 }
 
-impl Visitor for Called {
+impl Connection for Called {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 
-    fn attend(&mut self, _: Instant, _: Ready) -> Stay {
+    fn run(&mut self, _: Instant, _: Ready) -> Next {
         // Several times not for ever, should that come to be more and more often.
         if self.attended.fetch_add(1, SeqCst) < 1 << 20 || self.times == 1 {
-            (0..self.times).for_each(|_| self.doors.call(self.id));
+            (0..self.times).for_each(|_| self.inboxes.notify(self.id));
         }
-        Stay::Until(Instant::NEVER)
+        Next::Wait(Instant::NEVER)
     }
 
     fn panicked(&self) {}
@@ -140,18 +140,18 @@ impl Visitor for Called {
 
 #[test]
 fn a_visitor_that_has_itself_called_again_and_again_keeps_nobody_else_waiting() {
-    let (_engine, doors) = engine(1);
-    let mut calm = enter(&doors, Instant::NEVER);
+    let (_engine, inboxes) = engine(1);
+    let mut calm = enter(&inboxes, Instant::NEVER);
     assert!(echoes(&mut calm));
-    Called::enter(&doors, 1);
+    Called::enter(&inboxes, 1);
     calm.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     assert!((0..20).all(|_| echoes(&mut calm)));
 }
 
 #[test]
 fn who_is_called_many_times_at_a_time_is_attended_to_once() {
-    let (_engine, doors) = engine(1);
-    let [once, twice] = [1, 2].map(|times| Called::enter(&doors, times));
+    let (_engine, inboxes) = engine(1);
+    let [once, twice] = [1, 2].map(|times| Called::enter(&inboxes, times));
     while once.load(SeqCst) < 1000 {
         std::thread::yield_now();
     }
@@ -163,13 +163,13 @@ fn who_is_called_many_times_at_a_time_is_attended_to_once() {
 /// Wants to be attended to at once, always.
 struct Restless(UnixStream);
 
-impl Visitor for Restless {
+impl Connection for Restless {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 
-    fn attend(&mut self, now: Instant, _: Ready) -> Stay {
-        Stay::Until(now)
+    fn run(&mut self, now: Instant, _: Ready) -> Next {
+        Next::Wait(now)
     }
 
     fn panicked(&self) {}
@@ -177,33 +177,33 @@ impl Visitor for Restless {
 
 #[test]
 fn a_visitor_that_is_never_content_keeps_nobody_else_waiting() {
-    let (_engine, doors) = engine(1);
+    let (_engine, inboxes) = engine(1);
     let (near, _far) = UnixStream::pair().unwrap();
-    doors.enter(0, |_| Arc::new(Mutex::new(Restless(near))));
-    assert!(echoes(&mut enter(&doors, Instant::NEVER)));
+    inboxes.add(0, |_| Arc::new(Mutex::new(Restless(near))));
+    assert!(echoes(&mut enter(&inboxes, Instant::NEVER)));
 }
 
-/// Counts how often it is attended to, and has a bell watched beside its socket.
+/// Counts how often it is attended to, and has a event_fd watched beside its socket.
 struct Listening {
     stream: UnixStream,
-    bell: Arc<OwnedFd>,
+    event_fd: Arc<OwnedFd>,
     attended: Arc<AtomicU32>,
     watch: Option<Watch>,
 }
 
-impl Visitor for Listening {
+impl Connection for Listening {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 
-    fn seated(&mut self, watch: Watch) {
-        watch.add(self.bell.as_fd()).unwrap();
+    fn registered(&mut self, watch: Watch) {
+        watch.add(self.event_fd.as_fd()).unwrap();
         self.watch = Some(watch);
     }
 
-    fn attend(&mut self, _: Instant, _: Ready) -> Stay {
+    fn run(&mut self, _: Instant, _: Ready) -> Next {
         self.attended.fetch_add(1, SeqCst);
-        Stay::Until(Instant::NEVER)
+        Next::Wait(Instant::NEVER)
     }
 
     fn panicked(&self) {}
@@ -211,22 +211,23 @@ impl Visitor for Listening {
 
 #[test]
 fn a_visitor_is_attended_to_whenever_its_bell_rings_though_nobody_quietens_it() {
-    let (_engine, doors) = engine(1);
+    let (_engine, inboxes) = engine(1);
     let (near, _far) = UnixStream::pair().unwrap();
-    let bell = Arc::new(rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap());
+    let event_fd = Arc::new(rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap());
     let attended = Arc::new(AtomicU32::new(0));
-    let visitor = Listening { stream: near, bell: Arc::clone(&bell), attended: Arc::clone(&attended), watch: None };
-    doors.enter(0, |_| Arc::new(Mutex::new(visitor)));
+    let connection =
+        Listening { stream: near, event_fd: Arc::clone(&event_fd), attended: Arc::clone(&attended), watch: None };
+    inboxes.add(0, |_| Arc::new(Mutex::new(connection)));
     for _ in 0..100 {
         let before = attended.load(SeqCst);
-        rustix::io::write(&bell, &1_u64.to_ne_bytes()).unwrap();
+        rustix::io::write(&event_fd, &1_u64.to_ne_bytes()).unwrap();
         while attended.load(SeqCst) == before {
             std::thread::yield_now();
         }
     }
 }
 
-/// What a visitor shares with its client.
+/// What a connection shares with its client.
 #[derive(Default)]
 struct Board {
     has_more: AtomicBool,
@@ -239,26 +240,26 @@ struct Peeked {
     board: Arc<Board>,
 }
 
-impl Visitor for Peeked {
+impl Connection for Peeked {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 
-    fn attend(&mut self, _: Instant, _: Ready) -> Stay {
+    fn run(&mut self, _: Instant, _: Ready) -> Next {
         self.board.wants_to_be_called.store(false, SeqCst);
         if self.board.has_more.swap(false, SeqCst) {
             self.board.attended.fetch_add(1, SeqCst);
         }
-        Stay::Until(Instant::NEVER)
+        Next::Wait(Instant::NEVER)
     }
 
     fn panicked(&self) {}
 
-    fn can_be_peeked_at(&self) -> bool {
+    fn is_polled(&self) -> bool {
         true
     }
 
-    fn peek(&mut self, is_about_to_sleep: bool) -> bool {
+    fn poll(&mut self, is_about_to_sleep: bool) -> bool {
         if is_about_to_sleep {
             self.board.wants_to_be_called.store(true, SeqCst);
         }
@@ -269,18 +270,18 @@ impl Visitor for Peeked {
 #[test]
 fn a_visitor_that_is_peeked_at_has_to_be_called_only_if_its_worker_sleeps_and_nothing_is_overlooked() {
     for most in [Duration::ZERO, Duration::from_micros(50), Duration::from_millis(5)] {
-        let (_engine, doors) = engine_looking_on(1, most);
+        let (_engine, inboxes) = engine_busy_polling(1, most);
         let (near, _far) = UnixStream::pair().unwrap();
         let board: Arc<Board> = Arc::default();
         let mut id = None;
-        doors.enter(0, |its| {
+        inboxes.add(0, |its| {
             id = Some(its);
             Arc::new(Mutex::new(Peeked { stream: near, board: Arc::clone(&board) }))
         });
         for n in 0..2000 {
             board.has_more.store(true, SeqCst);
             if board.wants_to_be_called.load(SeqCst) {
-                doors.call(id.unwrap());
+                inboxes.notify(id.unwrap());
             }
             while board.attended.load(SeqCst) == n {
                 std::thread::yield_now();

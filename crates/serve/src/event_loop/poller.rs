@@ -1,4 +1,4 @@
-//! Where a worker waits, as the system has it: a set of descriptors.
+//! How a worker waits for a set of descriptors.
 
 use std::fmt;
 use std::io;
@@ -11,49 +11,49 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 
 use super::Ready;
 
-/// Events that one look takes.
+/// Events that one call returns.
 const EVENTS: usize = 64;
-/// What the alarm is called among the descriptors.
+/// The key of the timer.
 const ALARM: u64 = u64::MAX;
-/// Sleeps that last longer are rounded up to whole ms by epoll, and nobody minds.
+/// Longer sleeps may be rounded up to whole ms, as epoll does.
 const EXACT_MAX: Duration = Duration::from_millis(100);
 
-/// What of a descriptor is told.
+/// Which readiness of a descriptor is reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Watched {
-    /// That there is something to take, until it has been taken.
+    /// Readable, level-triggered.
     UntilTaken,
-    /// That something has come, once each time.
+    /// Readable, edge-triggered.
     EachTime,
-    /// Whatever happens at a socket, once each time.
+    /// Readable, writable or closed, edge-triggered.
     Socket,
 }
 
-/// Where a worker waits for descriptors, each of which has a name, less than [`u64::MAX`].
-pub trait Waiting: Send + Sync + fmt::Debug {
-    /// From now on this descriptor is watched, and what is there already is told.
+/// Polls descriptors, each of which has a key less than [`u64::MAX`].
+pub trait Poller: Send + Sync + fmt::Debug {
+    /// Adds a descriptor. Readiness that it has already is reported, too.
     ///
     /// # Errors
-    /// If it is watched already or cannot be, or the system has no room for it.
+    /// If it is polled already or cannot be, or the system is out of memory.
     fn add(&self, descriptor: BorrowedFd<'_>, name: u64, what: Watched) -> io::Result<()>;
 
-    /// No longer. One that nobody else has need not be removed before it is closed.
+    /// Removes a descriptor. Closing one that has not been duplicated removes it, too.
     fn remove(&self, descriptor: BorrowedFd<'_>);
 
-    /// Waits until something has happened, but no longer than `most`, and tells of which and what.
-    fn look(&self, most: Option<Duration>, events: &mut Vec<(u64, Ready)>);
+    /// Waits until a descriptor is ready, but no longer than `most`, and appends keys and readiness.
+    fn wait(&self, most: Option<Duration>, events: &mut Vec<(u64, Ready)>);
 }
 
-/// The kernel's way.
+/// Linux's epoll, with a timer that is finer than its timeouts.
 #[derive(Debug)]
 pub struct Epoll {
     set: OwnedFd,
-    /// Rings in the set: epoll's own timeouts are whole ms.
+    /// A timer in the set: timeouts of epoll are whole ms.
     alarm: OwnedFd,
 }
 
 impl Epoll {
-    /// Of nothing yet.
+    /// An empty set.
     ///
     /// # Errors
     /// If the system refuses a descriptor.
@@ -61,30 +61,30 @@ impl Epoll {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let alarm = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         let epoll = Epoll { set: epoll::create(epoll::CreateFlags::CLOEXEC)?, alarm };
-        // One that rings for a sleep that ended before costs a look later.
+        // An expiry after an earlier sleep has ended costs one spurious wake-up.
         epoll.add(epoll.alarm.as_fd(), ALARM, Watched::EachTime)?;
         Ok(epoll)
     }
 }
 
-impl Waiting for Epoll {
+impl Poller for Epoll {
     fn add(&self, descriptor: BorrowedFd<'_>, name: u64, what: Watched) -> io::Result<()> {
         use epoll::EventFlags as F;
         let flags = match what {
             Watched::UntilTaken => F::IN,
             Watched::EachTime => F::IN | F::ET,
-            // Told once for each change: what a visitor does not care about now costs nothing.
+            // Edge-triggered: readiness that a connection does not need now costs nothing.
             Watched::Socket => F::IN | F::OUT | F::RDHUP | F::ET,
         };
         Ok(epoll::add(&self.set, descriptor, epoll::EventData::new_u64(name), flags)?)
     }
 
     fn remove(&self, descriptor: BorrowedFd<'_>) {
-        // One that is not watched need not be removed.
+        // A descriptor that is not in the set is no error.
         let _ = epoll::delete(&self.set, descriptor);
     }
 
-    fn look(&self, most: Option<Duration>, told: &mut Vec<(u64, Ready)>) {
+    fn wait(&self, most: Option<Duration>, ready: &mut Vec<(u64, Ready)>) {
         let mut timeout = most.map(timespec);
         if let Some(most) = most.filter(|most| !most.is_zero() && *most < EXACT_MAX) {
             let once = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(most) };
@@ -93,17 +93,17 @@ impl Waiting for Epoll {
             }
         }
         let mut events = [const { MaybeUninit::uninit() }; EVENTS];
-        // Interrupted is as good as nothing: whoever sleeps looks again.
+        // An interrupted wait returns no events; the caller waits again.
         let Ok((events, _)) = epoll::wait(&self.set, &mut events, timeout.as_ref()) else { return };
         for event in events {
             use epoll::EventFlags as F;
-            // The structure is packed: its fields are copied out.
+            // The structure is packed, so its fields are copied.
             let (flags, name) = (event.flags, event.data.u64());
             let to_receive = flags.intersects(F::IN | F::RDHUP | F::HUP | F::ERR);
             let to_send = flags.intersects(F::OUT | F::HUP | F::ERR);
             let has_hung_up = flags.intersects(F::RDHUP | F::HUP | F::ERR);
             if name != ALARM {
-                told.push((name, Ready { to_receive, to_send, has_hung_up }));
+                ready.push((name, Ready { to_receive, to_send, has_hung_up }));
             }
         }
     }

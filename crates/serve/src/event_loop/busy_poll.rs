@@ -1,0 +1,68 @@
+//! How long to busy-poll before sleeping. A wake-up takes longer than most I/Os over memory, but polling costs CPU time: the worker
+//! polls for as long as it would have paid the last time, and not at all after a long wait.
+
+use std::time::Duration;
+
+/// The first and shortest time that is worth polling.
+const LEAST: Duration = Duration::from_micros(4);
+
+/// The present polling time, adapted to how long the last waits were.
+#[derive(Clone, Copy, Debug)]
+pub struct BusyPoll {
+    now: Duration,
+    most: Duration,
+}
+
+impl BusyPoll {
+    /// None at first, and never more than `most`.
+    pub fn new(most: Duration) -> Self {
+        BusyPoll { now: Duration::ZERO, most }
+    }
+
+    /// How long to poll.
+    pub fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// Something came after this time, polled or slept through.
+    pub fn waited(&mut self, time: Duration) {
+        if time > self.most {
+            self.now = Duration::ZERO;
+        } else if time > self.now {
+            self.now = (self.now * 2).max(LEAST).min(self.most);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn us(us: u64) -> Duration {
+        Duration::from_micros(us)
+    }
+
+    #[test]
+    fn it_polls_longer_while_that_pays_and_not_at_all_after_a_long_wait() {
+        let mut busy_poll = BusyPoll::new(us(50));
+        assert_eq!(busy_poll.now(), us(0));
+        let mut seen = Vec::new();
+        for _ in 0..6 {
+            busy_poll.waited(us(40));
+            seen.push(busy_poll.now());
+        }
+        assert_eq!(seen, [4, 8, 16, 32, 50, 50].map(us), "doubled until it covers the wait or reaches its maximum");
+        busy_poll.waited(us(3));
+        assert_eq!(busy_poll.now(), us(50), "a short wait changes nothing");
+        busy_poll.waited(us(51));
+        assert_eq!(busy_poll.now(), us(0));
+    }
+
+    #[test]
+    fn with_a_maximum_of_zero_it_never_polls() {
+        let mut busy_poll = BusyPoll::new(us(0));
+        busy_poll.waited(us(0));
+        busy_poll.waited(us(1));
+        assert_eq!(busy_poll.now(), us(0));
+    }
+}

@@ -1,0 +1,156 @@
+//! The event loops of the workers.
+//!
+//! A worker sleeps in its [`Station`] and nowhere else. To serve a connection on the worker's thread, without waking another one,
+//! its socket has to be polled there: [`EventLoop`] wraps a target, and each of its stations polls the sockets of its worker's
+//! connections together with the completions of the wrapped station. It knows no protocol.
+
+mod busy_poll;
+mod event_fd;
+mod inbox;
+mod poller;
+mod station;
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hoistway_blk::{Instant, Sector};
+use hoistway_engine::{Backend, Buffer, Extent, Shape, Station};
+
+pub use inbox::Inboxes;
+use poller::Epoll;
+pub(crate) use poller::{Poller, Watched};
+use station::EventLoopStation;
+
+/// Why a connection runs. Readiness is edge-triggered: it is reported once, when it begins.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Ready {
+    /// There may be something to receive, or the end of the stream.
+    pub to_receive: bool,
+    /// There may be room to send.
+    pub to_send: bool,
+    /// The peer has closed its side: nothing follows what has been received.
+    pub has_hung_up: bool,
+}
+
+/// What a connection does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// It waits for its socket, a notification, or this time ([`Instant::NEVER`] for none).
+    Wait(Instant),
+    /// It is dropped.
+    Close,
+}
+
+/// A connection that a worker's thread serves.
+pub trait Connection: Send {
+    /// Its socket.
+    fn descriptor(&self) -> BorrowedFd<'_>;
+
+    /// It has been registered, and can have more descriptors than its socket polled.
+    fn registered(&mut self, _watch: Watch) {}
+
+    /// Its socket is ready, it has been notified, or its time has come. Other connections wait meanwhile.
+    fn run(&mut self, now: Instant, ready: Ready) -> Next;
+
+    /// It panicked and will be dropped.
+    fn panicked(&self);
+
+    /// Whether it can be [polled](Self::poll): it shares memory with its client, which need not signal while the worker polls. It
+    /// runs once however many of its descriptors are ready.
+    fn is_polled(&self) -> bool {
+        false
+    }
+
+    /// Whether its client has written something new to the shared memory. If the worker is about to sleep, the client has to signal
+    /// from now on; otherwise it need not.
+    fn poll(&mut self, _is_about_to_sleep: bool) -> bool {
+        false
+    }
+}
+
+/// Polls further descriptors for a connection.
+#[derive(Debug)]
+pub struct Watch {
+    poller: Arc<dyn Poller>,
+    number: u64,
+}
+
+impl Watch {
+    /// From now on the connection runs whenever the descriptor is signaled (edge-triggered, so it need not be read).
+    ///
+    /// # Errors
+    /// If the descriptor is polled already or cannot be, or the system is out of memory.
+    pub fn add(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        self.poller.add(descriptor, self.number, Watched::EachTime)
+    }
+
+    /// Stops polling it. A descriptor that has been duplicated must be removed before it is closed.
+    pub fn remove(&self, descriptor: BorrowedFd<'_>) {
+        self.poller.remove(descriptor);
+    }
+}
+
+/// A connection, shared by its event loop and its completion handler on the same thread.
+pub type SharedConnection = Arc<Mutex<dyn Connection>>;
+
+/// Identifies a connection: its worker, and its number there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ConnectionId {
+    /// Its worker.
+    pub worker: usize,
+    /// Its number there; never reused.
+    pub number: u64,
+}
+
+/// A target whose workers also serve connections.
+pub struct EventLoop {
+    inside: Box<dyn Backend>,
+    inboxes: Inboxes,
+    poller: MakePoller,
+    busy_poll_max: Duration,
+}
+
+/// Makes the poller of a worker.
+type MakePoller = Box<dyn Fn() -> io::Result<Arc<dyn Poller>> + Send + Sync>;
+
+impl EventLoop {
+    /// Wraps this target; there are as many inboxes as there will be workers.
+    #[must_use]
+    pub fn around(inside: Box<dyn Backend>, inboxes: Inboxes) -> EventLoop {
+        EventLoop::with(inside, inboxes, Box::new(|| Ok(Arc::new(Epoll::new()?))))
+    }
+
+    /// The same with other pollers.
+    pub(crate) fn with(inside: Box<dyn Backend>, inboxes: Inboxes, poller: MakePoller) -> EventLoop {
+        EventLoop { inside, inboxes, poller, busy_poll_max: Duration::ZERO }
+    }
+
+    /// An idle worker busy-polls for at most this time before it sleeps, and only as long as that pays.
+    #[must_use]
+    pub fn busy_polling(mut self, most: Duration) -> EventLoop {
+        self.busy_poll_max = most;
+        self
+    }
+}
+
+impl Backend for EventLoop {
+    fn shape(&self) -> &Shape {
+        self.inside.shape()
+    }
+
+    fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
+        let (inside, poller) = (self.inside.station(worker)?, (self.poller)()?);
+        Ok(Box::new(EventLoopStation::new(inside, self.inboxes.clone(), worker, poller, self.busy_poll_max)?))
+    }
+
+    fn buffer(&self, len: usize) -> Buffer {
+        self.inside.buffer(len)
+    }
+
+    fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
+        self.inside.extents(range, most)
+    }
+}

@@ -1,0 +1,303 @@
+//! The station of a worker: it runs connections, and sleeps until one of them or the target needs it.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{self, Duration};
+
+use hoistway_blk::Instant;
+use hoistway_engine::{Command, Ended, Segments, Started, Station, Wake};
+use rustc_hash::FxHashMap;
+
+use super::busy_poll::BusyPoll;
+use super::inbox::{Inbox, Inboxes};
+use super::poller::{Poller, Watched};
+use super::{Connection, Next, Ready, SharedConnection, Watch};
+
+/// How the poller reports the eventfd and the wrapped station.
+const EVENT_FD: u64 = u64::MAX - 1;
+const INSIDE: u64 = u64::MAX - 2;
+/// Loops of a busy worker between two polls of the sockets, each of which is a system call.
+const LOOPS_BETWEEN_POLLS: u32 = 4;
+/// How long before a timeout a worker wakes up: sleeping until then would be late.
+const WAKE_MARGIN: Duration = Duration::from_micros(60);
+
+pub struct EventLoopStation {
+    inside: Box<dyn Station>,
+    inboxes: Inboxes,
+    worker: usize,
+    poller: Arc<dyn Poller>,
+    connections: FxHashMap<u64, Registration>,
+    /// Those of them that share memory with their client.
+    polled: Vec<u64>,
+    busy_poll: BusyPoll,
+    /// When connections want to run.
+    due: BTreeSet<(Instant, u64)>,
+    events: Vec<(u64, Ready)>,
+    /// Reused allocation.
+    due_numbers: Vec<u64>,
+    /// Rounds of running connections so far.
+    rounds: u64,
+    loops: u32,
+    /// Whether the wrapped station has signaled a completion since it was last reaped.
+    has_completions: bool,
+}
+
+struct Registration {
+    connection: SharedConnection,
+    until: Instant,
+    is_polled: bool,
+    /// The round in which it ran last.
+    round: u64,
+}
+
+impl EventLoopStation {
+    pub fn new(
+        mut inside: Box<dyn Station>,
+        inboxes: Inboxes,
+        worker: usize,
+        poller: Arc<dyn Poller>,
+        busy_poll_max: Duration,
+    ) -> io::Result<Self> {
+        let event_fd = &inboxes.of(worker).event_fd;
+        poller.add(event_fd.descriptor.as_fd(), EVENT_FD, Watched::UntilTaken)?;
+        inside.wake_instead(Arc::clone(event_fd) as Arc<dyn Wake>);
+        if let Some(descriptor) = inside.descriptor()? {
+            // Edge-triggered, so that nobody has to drain it.
+            poller.add(descriptor, INSIDE, Watched::EachTime)?;
+        }
+        Ok(EventLoopStation {
+            inside,
+            inboxes,
+            worker,
+            poller,
+            connections: FxHashMap::default(),
+            polled: Vec::new(),
+            busy_poll: BusyPoll::new(busy_poll_max),
+            due: BTreeSet::new(),
+            events: Vec::new(),
+            due_numbers: Vec::new(),
+            rounds: 0,
+            loops: 0,
+            has_completions: false,
+        })
+    }
+
+    fn inbox(&self) -> &Inbox {
+        self.inboxes.of(self.worker)
+    }
+
+    /// Polls the sockets, and sleeps until one is ready if `most` allows.
+    fn poll_sockets(&mut self, most: Option<Duration>) {
+        let EventLoopStation { poller, events, inboxes, worker, has_completions, .. } = self;
+        let before = events.len();
+        poller.wait(most, events);
+        // All other events are of connections.
+        let mut at = before;
+        while let Some(&(name, _)) = events.get(at) {
+            match name {
+                EVENT_FD => inboxes.of(*worker).event_fd.drain(),
+                INSIDE => *has_completions = true,
+                _ => {
+                    at += 1;
+                    continue;
+                }
+            }
+            events.remove(at);
+        }
+    }
+
+    /// Polls shared memory. Returns whether a client has written something.
+    fn poll_memory(&mut self, is_about_to_sleep: bool) -> bool {
+        let mut any = false;
+        for &number in &self.polled {
+            let Some(registration) = self.connections.get(&number) else { continue };
+            let mut connection = lock(&registration.connection);
+            let has_some = catch_unwind(AssertUnwindSafe(|| connection.poll(is_about_to_sleep))).unwrap_or_else(|_| {
+                connection.panicked();
+                true
+            });
+            if has_some {
+                any = true;
+                self.events.push((number, Ready::default()));
+            }
+        }
+        any
+    }
+
+    /// Busy-polls for as long as that has paid lately. Returns whether something came.
+    fn poll_busily(&mut self, begin: time::Instant, most: Option<Duration>) -> bool {
+        let most = most.map_or(self.busy_poll.now(), |most| most.min(self.busy_poll.now()));
+        // Clients without shared memory, and completions, need a system call.
+        let must_ask = self.polled.len() < self.connections.len() || self.inbox().at_target.load(Relaxed) > 0;
+        while begin.elapsed() < most {
+            if self.inbox().event_fd.is_signaled() || self.poll_memory(false) {
+                return true;
+            }
+            if must_ask {
+                self.poll_sockets(Some(Duration::ZERO));
+                if !self.events.is_empty() || self.has_completions {
+                    return true;
+                }
+            }
+            std::hint::spin_loop();
+        }
+        false
+    }
+
+    /// Runs the connections that are ready, notified or due.
+    fn run_ready(&mut self, now: Instant) {
+        self.rounds += 1;
+        if self.inbox().has_messages.load(Relaxed) {
+            self.take_messages(now);
+        }
+        let mut events = std::mem::take(&mut self.events);
+        for (number, ready) in events.drain(..) {
+            self.run_one(now, number, ready);
+        }
+        self.events = events;
+        // Each once: a connection that is due again at once waits for the others.
+        let mut due = std::mem::take(&mut self.due_numbers);
+        due.extend(self.due.iter().take_while(|&&(until, _)| until <= now).map(|&(_, number)| number));
+        for number in due.drain(..) {
+            self.run_one(now, number, Ready::default());
+        }
+        self.due_numbers = due;
+    }
+
+    #[cold]
+    fn take_messages(&mut self, now: Instant) {
+        let (added, mut notified, all_notified) = {
+            let mut inside = self.inbox().lock();
+            self.inbox().has_messages.store(false, Relaxed);
+            let all_notified = std::mem::take(&mut inside.all_notified);
+            (std::mem::take(&mut inside.added), std::mem::take(&mut inside.notified), all_notified)
+        };
+        for (number, connection) in added {
+            self.register(number, connection);
+            notified.push(number);
+        }
+        if all_notified {
+            notified.extend(self.connections.keys());
+        }
+        // Each once: a connection that is notified by itself and by others would otherwise run ever more often.
+        notified.sort_unstable();
+        notified.dedup();
+        for number in notified {
+            self.run_one(now, number, Ready::default());
+        }
+    }
+
+    fn register(&mut self, number: u64, connection: SharedConnection) {
+        if self.poller.add(lock(&connection).descriptor(), number, Watched::Socket).is_err() {
+            // The system is out of memory or of epoll watches: the connection is closed.
+            self.inboxes.dropped(self.worker, 1);
+            return;
+        }
+        let is_polled = lock(&connection).is_polled();
+        if is_polled {
+            self.polled.push(number);
+        }
+        lock(&connection).registered(Watch { poller: Arc::clone(&self.poller), number });
+        self.connections.insert(number, Registration { connection, until: Instant::NEVER, is_polled, round: 0 });
+    }
+
+    fn run_one(&mut self, now: Instant, number: u64, ready: Ready) {
+        let Some(registration) = self.connections.get_mut(&number) else { return };
+        // Several of its descriptors may be ready; it polls all of its rings in one run.
+        if registration.is_polled && registration.round == self.rounds {
+            return;
+        }
+        registration.round = self.rounds;
+        let mut connection = lock(&registration.connection);
+        // A panic ends this connection only: what it shares with others is behind locks that are released, and the queue is not
+        // touched here.
+        let next = catch_unwind(AssertUnwindSafe(|| connection.run(now, ready))).unwrap_or_else(|_| {
+            connection.panicked();
+            Next::Close
+        });
+        drop(connection);
+        let until = if let Next::Wait(until) = next { until } else { Instant::NEVER };
+        if registration.until != until {
+            self.due.remove(&(registration.until, number));
+            registration.until = until;
+            if until != Instant::NEVER {
+                self.due.insert((until, number));
+            }
+        }
+        if next == Next::Close {
+            // Dropping it closes its socket, which removes it from the poller.
+            self.connections.remove(&number);
+            self.polled.retain(|&other| other != number);
+            self.inboxes.dropped(self.worker, 1);
+        }
+    }
+}
+
+fn lock(connection: &SharedConnection) -> MutexGuard<'_, dyn Connection + 'static> {
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Station for EventLoopStation {
+    #[inline]
+    fn start(&mut self, now: Instant, command: &Command, data: Segments<'_>) -> Started {
+        let started = self.inside.start(now, command, data);
+        if started == Started::Queued {
+            let at_target = &self.inbox().at_target;
+            at_target.store(at_target.load(Relaxed) + 1, Relaxed);
+        }
+        started
+    }
+
+    fn reap(&mut self, now: Instant, ended: &mut Vec<Ended>) {
+        self.has_completions = false;
+        let before = ended.len();
+        self.inside.reap(now, ended);
+        if ended.len() > before {
+            let at_target = &self.inbox().at_target;
+            at_target.store(at_target.load(Relaxed).saturating_sub(ended.len() - before), Relaxed);
+        }
+        self.loops += 1;
+        if self.loops >= LOOPS_BETWEEN_POLLS && self.events.is_empty() {
+            self.loops = 0;
+            self.poll_sockets(Some(Duration::ZERO));
+            self.poll_memory(false);
+        }
+        self.run_ready(now);
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        let due = self.due.first().map(|&(until, _)| until);
+        [due, self.inside.next_at()].into_iter().flatten().min()
+    }
+
+    fn sleep(&mut self, most: Option<Duration>) {
+        // The last part of the wait is polled: a wake-up would come late.
+        let most = most.map(|most| most.saturating_sub(WAKE_MARGIN));
+        let begin = time::Instant::now();
+        if !self.has_completions
+            && !self.poll_busily(begin, most)
+            && self.inbox().event_fd.may_sleep()
+            && !self.poll_memory(true)
+        {
+            self.poll_sockets(most);
+            // Only now: a connection that notifies itself again and again must not keep the others from being polled.
+            self.loops = 0;
+        }
+        self.busy_poll.waited(begin.elapsed());
+        self.inbox().event_fd.woke_up();
+    }
+
+    fn waker(&self) -> Arc<dyn Wake> {
+        Arc::clone(&self.inbox().event_fd) as Arc<dyn Wake>
+    }
+}
+
+impl Drop for EventLoopStation {
+    fn drop(&mut self) {
+        self.inboxes.dropped(self.worker, self.connections.len());
+    }
+}

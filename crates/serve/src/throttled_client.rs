@@ -1,0 +1,156 @@
+//! The engine's client of a connection, behind the throttle of its export.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use hoistway_blk::{Instant, Op};
+use hoistway_engine::{Client, Context, Errno, Handler, Operation, Request};
+
+use crate::event_loop::ConnectionId;
+use crate::served::{Served, Site};
+
+/// The engine's client of a connection, behind the throttle of its export.
+pub struct ThrottledClient {
+    served: Arc<Served>,
+    id: ConnectionId,
+    client: Client,
+    /// The I/O context that the engine has for this client.
+    context: Context,
+    /// Requests that have been pushed.
+    batch: Vec<Request>,
+    /// Requests for the engine: the throttle allows them.
+    allowed: Vec<Request>,
+    /// Throttled requests by number.
+    throttled: VecDeque<(u16, Request)>,
+    last_number: u16,
+    /// When the next throttled request of the export is allowed.
+    release_at: Instant,
+}
+
+impl ThrottledClient {
+    /// A client of an export for a connection, on its worker, with at most `depth` requests in flight.
+    ///
+    /// # Errors
+    /// If the target does not have the export's range.
+    pub fn open(
+        site: &Site,
+        served: Arc<Served>,
+        id: ConnectionId,
+        depth: u32,
+        handler: impl Handler + 'static,
+    ) -> Result<ThrottledClient, Errno> {
+        let context = served.context();
+        let client = served.on(&site.engine)?.client_on(id.worker, context, depth, handler);
+        Ok(ThrottledClient {
+            served,
+            id,
+            client,
+            context,
+            batch: Vec::new(),
+            allowed: Vec::new(),
+            throttled: VecDeque::new(),
+            last_number: 0,
+            release_at: Instant::NEVER,
+        })
+    }
+
+    /// Adds a request, which goes with the next [`submit`](Self::submit).
+    #[inline]
+    pub fn push(&mut self, request: Request) {
+        self.batch.push(request);
+    }
+
+    /// Submits the pushed requests that the throttle allows.
+    pub fn submit(&mut self, site: &Site, now: Instant) {
+        if !self.batch.is_empty() {
+            if self.served.throttle.is_limited() {
+                self.throttle(site, now);
+            } else {
+                self.allowed.append(&mut self.batch);
+            }
+        }
+        // Requests that the engine has no room for stay until others have ended. If the engine has stopped, nobody waits for them.
+        if !self.allowed.is_empty() {
+            let _ = self.client.submit_all(&mut self.allowed);
+        }
+    }
+
+    /// Submits this connection's throttled requests that are now allowed and notifies other connections that have some. Picks up
+    /// changed settings of the export.
+    pub fn release(&mut self, site: &Site, now: Instant) {
+        let context = self.served.context();
+        if context != self.context {
+            self.context = context;
+            self.client.set_context(context);
+        }
+        if !self.throttled.is_empty() {
+            self.take_released(site, now);
+        }
+    }
+
+    /// When [`release`](Self::release) has to be called next.
+    #[must_use]
+    pub fn release_at(&self) -> Instant {
+        self.release_at
+    }
+
+    /// Whether any request is throttled.
+    #[must_use]
+    pub fn is_throttled(&self) -> bool {
+        !self.throttled.is_empty()
+    }
+
+    /// Returns the throttled requests, which will not be submitted.
+    pub fn give_up(&mut self) -> impl Iterator<Item = Request> + use<> {
+        self.served.counts.held_back.fetch_sub(self.throttled.len() as u64, Relaxed);
+        self.release_at = Instant::NEVER;
+        std::mem::take(&mut self.throttled).into_iter().map(|(_, request)| request)
+    }
+
+    /// Sorts the pushed requests into allowed and throttled ones.
+    fn throttle(&mut self, site: &Site, now: Instant) {
+        for request in self.batch.drain(..) {
+            let op = match request.operation {
+                Operation::Read => Op::Read,
+                Operation::Write { .. } => Op::Write,
+                Operation::WriteZeroes { .. } => Op::WriteZeroes,
+                Operation::Discard { .. } => Op::Discard,
+                // It has no length to be limited by.
+                Operation::Flush => {
+                    self.allowed.push(request);
+                    continue;
+                }
+            };
+            self.last_number = self.last_number.wrapping_add(1);
+            if self.served.throttle.allows(now, op, request.bytes(), self.id, self.last_number) {
+                self.allowed.push(request);
+            } else {
+                self.throttled.push_back((self.last_number, request));
+                self.served.counts.held_back.fetch_add(1, Relaxed);
+            }
+        }
+        self.take_released(site, now);
+    }
+
+    fn take_released(&mut self, site: &Site, now: Instant) {
+        let released = self.served.throttle.release(now, self.id);
+        for number in released.own {
+            if let Some(at) = self.throttled.iter().position(|&(throttled, _)| throttled == number)
+                && let Some((_, request)) = self.throttled.remove(at)
+            {
+                self.served.counts.held_back.fetch_sub(1, Relaxed);
+                self.allowed.push(request);
+            }
+        }
+        released.others.into_iter().for_each(|connection| site.inboxes.notify(connection));
+        self.release_at = if self.throttled.is_empty() { Instant::NEVER } else { released.next };
+    }
+}
+
+impl Drop for ThrottledClient {
+    fn drop(&mut self) {
+        self.served.counts.held_back.fetch_sub(self.throttled.len() as u64, Relaxed);
+        self.served.throttle.forget(self.id);
+    }
+}
