@@ -189,6 +189,29 @@ fn what_comes_between_the_question_for_tls_and_its_beginning_ends_the_connection
 }
 
 #[test]
+fn a_key_that_cannot_be_used_is_refused_with_those_that_can() {
+    if !is_installed("openssl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let (key, certificate) = (place("key.pem"), place("cert.pem"));
+    let subject = ["-subj", "/CN=localhost", "-keyout", &key, "-out", &certificate];
+    for kind in [&["ec", "-pkeyopt", "ec_paramgen_curve:P-521"][..], &["rsa:2432"]] {
+        let made =
+            Command::new("openssl").args(["req", "-x509", "-nodes", "-newkey"]).args(kind).args(subject).output();
+        assert!(made.as_ref().unwrap().status.success(), "{made:?}");
+        let arguments =
+            ["serve", "--target", "mem:1M", "--tcp", "127.0.0.1:0", "--tls-cert", &certificate, "--tls-key", &key];
+        let complaint = refused(&hoistway().args(arguments).output().unwrap());
+        assert!(
+            complaint.contains("key.pem: ") && complaint.contains("(expected RSA of 2048, 3072 or 4096 bits"),
+            "{complaint}"
+        );
+    }
+}
+
+#[test]
 fn files_that_will_not_do_are_named() {
     let folder = certificates();
     let place = folder.path().display().to_string();
