@@ -230,7 +230,8 @@ impl Engine {
     }
 
     /// Stops the workers and waits until their threads have ended: in-flight requests complete as usual, requests that the queue
-    /// has not seen yet end with [`Errno::SHUTDOWN`], and so do later ones. Stopping it twice is no error.
+    /// has not seen yet end with [`Errno::SHUTDOWN`], and so do later ones. Stopping it twice is no error. Dropping the engine closes
+    /// the target.
     pub fn stop(&self) {
         self.tell_all_to_stop();
         let threads = std::mem::take(&mut *self.threads());
@@ -392,6 +393,15 @@ impl Volume<'_> {
     pub fn extents(&self, range: Range<u64>, most: usize) -> std::io::Result<Vec<Extent>> {
         let shape = self.sectors(range)?;
         self.engine.backend.extents(shape.first..Sector(shape.first.0 + shape.sectors), most)
+    }
+
+    /// All of the data and holes of a range that is about to be read. Where finding holes takes long, they count as data.
+    ///
+    /// # Errors
+    /// As [`extents`](Self::extents).
+    pub fn extents_of_read(&self, range: Range<u64>) -> std::io::Result<Vec<Extent>> {
+        let shape = self.sectors(range)?;
+        self.engine.backend.extents_of_read(shape.first..Sector(shape.first.0 + shape.sectors))
     }
 
     /// A client on it, which may have `depth` requests unanswered, at least 1. Clients go to workers in turn.

@@ -5,8 +5,10 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 mod arena;
 
@@ -14,6 +16,9 @@ pub(crate) use arena::Arena;
 
 /// Buffers begin at multiples of it, in bytes: what any device asks of direct I/O.
 pub const BUFFER_ALIGN: usize = 4096;
+
+/// Buffers from this length on are mappings of their own: an allocator would clear all of their memory, and so take it, at once.
+const MAPPED_BYTES: usize = if cfg!(miri) { usize::MAX } else { 1 << 20 };
 
 /// The data of a request. It moves into the engine with the request and comes back with its completion, so nobody can
 /// touch it while a device does, even if its client departs.
@@ -35,15 +40,22 @@ impl Buffer {
     /// None: for requests without data.
     pub const EMPTY: Buffer = Buffer { start: NonNull::dangling(), len: 0, capacity: 0, home: None };
 
-    /// One of `len` zeroes, at a multiple of [`BUFFER_ALIGN`].
+    /// One of `len` zeroes, at a multiple of [`BUFFER_ALIGN`]. A long one takes memory only as it is written.
     #[must_use]
     pub fn zeroed(len: usize) -> Buffer {
         if len == 0 {
             return Buffer::EMPTY;
         }
         let layout = Buffer::layout(len);
-        // SAFETY: the layout has a size.
-        let start = unsafe { alloc_zeroed(layout) };
+        // SAFETY: the layout has a size, and a new mapping overlaps nothing.
+        let start = unsafe {
+            if len < MAPPED_BYTES {
+                alloc_zeroed(layout)
+            } else {
+                let access = ProtFlags::READ | ProtFlags::WRITE;
+                mmap_anonymous(null_mut(), len, access, MapFlags::PRIVATE).map_or(null_mut(), |start| start.cast())
+            }
+        };
         let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
         Buffer { start, len, capacity: len, home: None }
     }
@@ -106,8 +118,15 @@ impl Drop for Buffer {
         if let Some(home) = &self.home {
             home.give_back(self.start.as_ptr().addr(), self.capacity);
         } else if self.capacity > 0 {
-            // SAFETY: it was allocated with this layout.
-            unsafe { dealloc(self.start.as_ptr(), Buffer::layout(self.capacity)) }
+            // SAFETY: it was allocated with this layout, or mapped with this length.
+            unsafe {
+                if self.capacity < MAPPED_BYTES {
+                    dealloc(self.start.as_ptr(), Buffer::layout(self.capacity));
+                } else {
+                    // The mapping exists, so this cannot fail.
+                    let _ = munmap(self.start.as_ptr().cast(), self.capacity);
+                }
+            }
         }
     }
 }
@@ -199,6 +218,11 @@ mod tests {
         assert!(buffer.iter().all(|&byte| byte == 0));
         buffer[4999] = 7;
         assert_eq!(buffer.last(), Some(&7));
+        for len in [1, MAPPED_BYTES - 1, MAPPED_BYTES, MAPPED_BYTES + 1] {
+            let mut long = Buffer::zeroed(len);
+            assert!(long.address().is_multiple_of(BUFFER_ALIGN) && long.iter().all(|&byte| byte == 0));
+            long[len - 1] = 1;
+        }
         assert!(Buffer::zeroed(0).is_empty() && Buffer::default().is_empty());
     }
 

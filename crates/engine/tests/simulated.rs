@@ -75,14 +75,14 @@ fn a_file_holds_the_content_of_a_device_for_the_next_time() {
     let extents = engine.volume().extents(0..bytes, usize::MAX).unwrap();
     assert!(extents.first().unwrap().is_hole && !extents.last().unwrap().is_hole, "{extents:?}");
     assert!(device().in_file(&path).is_err_and(|error| error.to_string().contains("in use")));
-    engine.stop();
+    drop(engine);
 
     let engine = start();
     let read = |at, len| Request::read(at, Buffer::zeroed(len), at);
     let read = carry_out(&engine, vec![read(1 << 30, 16 << 10), read(bytes - 4096, 4096), read(0, 4096)]);
     assert_eq!((&read[0][..8192], &read[0][8192..]), (&[0; 8192][..], &[7; 8192][..]));
     assert_eq!((&read[1][..], &read[2][..]), (&[9; 4096][..], &[0; 4096][..]));
-    engine.stop();
+    drop(engine);
 
     let other = Simulated::new(Preset::builtin("hgst-he10-8tb").unwrap().build(1)).in_file(&path);
     assert!(other.is_err_and(|error| error.to_string().contains(&format!("has {bytes} bytes"))));

@@ -27,6 +27,8 @@ pub enum Change {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
+    /// Reload the configuration file, as SIGHUP does; fails if the reload is refused.
+    Reload,
     /// Set the scheduler, one of its tunables, or nr_requests, in the given order.
     Set {
         /// scheduler=NAME, SCHEDULER.TUNABLE=VALUE, nr_requests=N.

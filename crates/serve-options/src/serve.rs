@@ -26,7 +26,8 @@ pub struct ServeOptions {
     /// the data survives the server but not a crash of the machine.
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
-    /// Serve a part of the target, or a file of its own, under a name: name=, path=, offset=, size=, description=, read-only;
+    /// Serve a part of the target, or a file of its own, under a name: name=, path=, offset=, size=, description=, read-only, shared
+    /// (overlapping other exports that clients may write to);
     /// over vhost-user: vhost-user=PATH; bfq weight: weight= (1 to 1000, default 100); I/O priority: ioprio= (rt/0 to rt/7,
     /// be/0 to be/7, idle); limits per second for reads and writes each: max-iops=, max-bps= (or riops=, wiops=, rbps=, wbps=).
     /// Repeatable; the empty name also selects the first export. [default: the whole target under the empty name]
@@ -104,9 +105,23 @@ pub struct ServeOptions {
     /// Seconds to drain in-flight requests after SIGTERM before exiting with status 1.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub grace: u64,
+    /// Least important lines that are logged.
+    #[arg(long, value_name = "LEVEL", value_enum, default_value = "info")]
+    pub log_level: LogLevel,
     /// Control socket for `hoistway ctl` and `hoistway top`, accessible to its owner only.
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
+}
+
+/// Which lines are logged.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LogLevel {
+    /// Errors of the server and refused reloads.
+    Error,
+    /// Also what clients and the system do wrong.
+    Warning,
+    /// Also connections, changes, start and end.
+    Info,
 }
 
 /// When TLS is used.

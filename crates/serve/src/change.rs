@@ -9,7 +9,7 @@ use hoistway_nbd::Export;
 use crate::control::ExportState;
 use crate::served::{Offer, Served, Site};
 use crate::server::{Placed, ServerError};
-use crate::spec::check_names;
+use crate::spec::{check_names, check_overlaps};
 
 /// How a server should work.
 #[derive(Clone, Debug)]
@@ -66,6 +66,11 @@ impl Site {
     fn plan(&self, exports: &[Placed]) -> Result<Vec<Step>, ServerError> {
         let specs: Vec<_> = exports.iter().map(|placed| placed.spec.clone()).collect();
         check_names(&specs)?;
+        let laid_out = exports.iter().map(|placed| {
+            let (_, range) = placed.lay_out(&self.engine)?;
+            Ok((&placed.spec, placed.volume, range))
+        });
+        check_overlaps(&laid_out.collect::<Result<Vec<_>, ServerError>>()?)?;
         let offer = self.offer();
         let step = |placed: &Placed| {
             let (export, range) = placed.lay_out(&self.engine)?;

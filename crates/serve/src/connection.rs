@@ -121,7 +121,7 @@ impl NbdConnection {
                 continue;
             }
             // Data that has been received already may be enough.
-            if !may_receive || !(self.take(now)? || self.receive()?) {
+            if !may_receive || !(self.take(now)? || self.receive(now)?) {
                 return Ok(());
             }
         }
@@ -181,7 +181,7 @@ impl NbdConnection {
     }
 
     /// Receives once. Returns whether anything came.
-    fn receive(&mut self) -> Result<bool, End> {
+    fn receive(&mut self, now: Instant) -> Result<bool, End> {
         if !self.is_readable {
             return Ok(false);
         }
@@ -189,7 +189,7 @@ impl NbdConnection {
         let payload = if let Phase::Transmission(session) = &mut self.phase { session.wanted() } else { nowhere };
         let (filled, receipt) = self.input.receive(&mut self.socket, payload).map_err(End::Broken)?;
         if let Phase::Transmission(session) = &mut self.phase {
-            session.filled(filled);
+            session.filled(now, filled);
         }
         self.is_readable = receipt == Receipt::More || (self.has_hung_up && receipt != Receipt::End);
         if receipt == Receipt::End {
@@ -276,11 +276,12 @@ impl NbdConnection {
         match end {
             // It has been logged already, or there is nothing to log.
             End::Done | End::Panicked => {}
-            End::BeforeTls => self.site.say(format_args!("{}: sent data before TLS; closed", self.name)),
+            End::BeforeTls => self.site.warn(format_args!("{}: sent data before TLS; closed", self.name)),
             End::Gone => self.site.say(format_args!("{}: disconnected during handshake", self.name)),
-            End::Late => self.site.say(format_args!("{}: timed out after 10 s; closed", self.name)),
-            End::Violation(violation) => self.site.say(format_args!("{}: {violation}; closed", self.name)),
-            End::Broken(error) => self.site.say(format_args!("{}: {error}", self.name)),
+            End::Late => self.site.warn(format_args!("{}: timed out after 10 s; closed", self.name)),
+            End::Stalled => self.site.warn(format_args!("{}: sent no data of a write for 30 s; closed", self.name)),
+            End::Violation(violation) => self.site.warn(format_args!("{}: {violation}; closed", self.name)),
+            End::Broken(error) => self.site.warn(format_args!("{}: {error}", self.name)),
         }
         self.leave(now);
         self.outbox = Outbox::default();
@@ -296,7 +297,7 @@ impl NbdConnection {
     fn until(&self) -> Instant {
         match &self.phase {
             Phase::Handshake(_, _, until) | Phase::Leaving(until) => *until,
-            Phase::Transmission(session) => session.client.release_at(),
+            Phase::Transmission(session) => session.client.release_at().min(session.stalls_at()),
         }
     }
 }
@@ -311,6 +312,8 @@ enum End {
     BeforeTls,
     /// It took too long to choose an export, or to receive its replies.
     Late,
+    /// It stopped in the middle of a write.
+    Stalled,
     /// It violated the protocol.
     Violation(hoistway_nbd::Violation),
     /// The socket failed.
@@ -342,7 +345,11 @@ impl Connection for NbdConnection {
         if let Phase::Transmission(session) = &mut self.phase {
             session.client.release(&self.site, now);
         }
-        let advanced = if is_late { Err(End::Late) } else { self.advance(now) };
+        let mut advanced = if is_late { Err(End::Late) } else { self.advance(now) };
+        // Only now: data that has arrived in time counts, even if this thread was busy.
+        if matches!(&self.phase, Phase::Transmission(session) if session.stalls_at() <= now) {
+            advanced = advanced.and(Err(End::Stalled));
+        }
         match advanced {
             Ok(()) => Next::Wait(self.until()),
             Err(end) => {
@@ -353,6 +360,6 @@ impl Connection for NbdConnection {
     }
 
     fn panicked(&self) {
-        self.site.say(format_args!("{}: internal error (panic); connection closed, others continue", self.name));
+        self.site.error(format_args!("{}: internal error (panic); connection closed, others continue", self.name));
     }
 }

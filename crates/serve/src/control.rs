@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hoistway_blk::AttributeError;
+use hoistway_blk::{AttributeError, Unit};
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,8 @@ pub enum Ask {
         /// What to.
         value: String,
     },
+    /// Reloads the configuration file.
+    Reload,
     /// Changes an export.
     Export {
         /// Its name.
@@ -192,11 +194,14 @@ impl Site {
                 format!("iosched/{name}")
             }
         };
+        if value.contains(char::is_control) {
+            return Err(format!("{key}={value:?}: contains control characters (expected one line of text)"));
+        }
         self.write(&file, value).map_err(|error| match error {
             AttributeError::Unknown => {
                 format!("{key}: no such setting (expected scheduler, nr_requests or SCHEDULER.TUNABLE)")
             }
-            error => format!("{key}={value}: {error}"),
+            error => format!("{key}={value}: {error}{}", self.expected(&file)),
         })
     }
 
@@ -227,9 +232,10 @@ impl Site {
         Ok(())
     }
 
-    fn answer(&self, ask: Ask) -> Answer {
+    fn answer(&self, ask: Ask, reload: Reload<'_>) -> Answer {
         let (what, changed) = match ask {
             Ask::Show => return Answer::State(self.state()),
+            Ask::Reload => return reload().map_or_else(Answer::Refused, |()| Answer::Done),
             Ask::Set { key, value } => (format!("{key}={value}"), self.set(&key, &value)),
             Ask::Export { name, settings } => {
                 (format!("export {name:?} {}", settings.join(" ")), self.change_export(&name, &settings))
@@ -244,6 +250,28 @@ impl Site {
         }
     }
 }
+
+impl Site {
+    /// What a file of the queue may hold, in parentheses.
+    fn expected(&self, file: &str) -> String {
+        if file == "scheduler" {
+            let names = self.state().schedulers.replace(['[', ']'], "");
+            return format!(" (expected one of {})", names.split_whitespace().collect::<Vec<_>>().join(", "));
+        }
+        let tunables = self.engine.tunables();
+        let Some(tunable) = file.strip_prefix("iosched/").and_then(|name| tunables.iter().find(|it| it.name == name))
+        else {
+            return String::new();
+        };
+        match tunable.unit {
+            Unit::Switch => " (expected 0 or 1)".to_owned(),
+            unit => format!(" (expected {} to {}, {unit})", tunable.min, tunable.max),
+        }
+    }
+}
+
+/// Reloads the configuration of the server; an error is one line.
+pub type Reload<'a> = &'a (dyn Fn() -> Result<(), String> + Sync);
 
 /// A control socket.
 #[derive(Debug)]
@@ -268,24 +296,24 @@ impl Control {
     }
 
     /// Serves requests until `stop` is set.
-    pub fn serve(&self, site: &Site, stop: &Stop) {
+    pub fn serve(&self, site: &Site, stop: &Stop, reload: Reload<'_>) {
         let accept = |listener: &UnixListener| listener.accept().map(|(stream, _)| stream);
         let one_at_a_time = Mutex::new(site);
         request_threads::serve(&self.listener, site, stop, accept, |stream| {
             // A peer that is too slow or gone gets no reply.
-            let _ = converse(&one_at_a_time, stream, stop);
+            let _ = converse(&one_at_a_time, stream, stop, reload);
         });
     }
 }
 
 /// A change is made of what there is, so there is one at a time.
-fn converse(site: &Mutex<&Site>, stream: &UnixStream, stop: &Stop) -> io::Result<()> {
+fn converse(site: &Mutex<&Site>, stream: &UnixStream, stop: &Stop, reload: Reload<'_>) -> io::Result<()> {
     stream.set_nonblocking(true)?;
-    let mut line = String::new();
+    let mut line = Vec::new();
     let asks = TimedStream::new(stream, TIMEOUT, Some(stop));
-    BufReader::new(asks.take(REQUEST_BYTES_MAX)).read_line(&mut line)?;
-    let answer = match serde_json::from_str(&line) {
-        Ok(ask) => site.lock().unwrap_or_else(PoisonError::into_inner).answer(ask),
+    BufReader::new(asks.take(REQUEST_BYTES_MAX)).read_until(b'\n', &mut line)?;
+    let answer = match serde_json::from_slice(&line) {
+        Ok(ask) => site.lock().unwrap_or_else(PoisonError::into_inner).answer(ask, reload),
         Err(error) => Answer::Refused(format!("invalid request: {error}")),
     };
     let mut text = serde_json::to_string(&answer)?;

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use hoistway_nbd::Tls;
 use rustix::net::sockopt::socket_acceptconn;
@@ -82,6 +82,13 @@ impl Listener {
         self
     }
 
+    /// Whether other machines may connect.
+    #[must_use]
+    pub fn is_reachable(&self) -> bool {
+        let Place::Tcp(listener) = &self.place else { return false };
+        listener.local_addr().is_ok_and(|address| !address.ip().is_loopback())
+    }
+
     fn accept(&self) -> io::Result<(Socket, String)> {
         match &self.place {
             Place::Unix(listener, _) => Ok((Socket::unix(listener.accept()?.0)?, "unix".into())),
@@ -142,7 +149,12 @@ pub(crate) fn admit(site: &Arc<Site>, socket: Socket, peer: &str, requires_tls: 
 
 /// Accepting failed, most likely for lack of descriptors: retrying at once would fail again.
 pub(crate) fn pause_after(site: &Site, error: &io::Error) {
-    site.say(format_args!("cannot accept: {error}"));
+    let logged = site.accept_failures.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now());
+    match logged {
+        Some(0) => site.error(format_args!("cannot accept a connection: {error}")),
+        Some(more) => site.error(format_args!("cannot accept a connection: {error} ({more} more in the last 10 s)")),
+        None => {}
+    }
     std::thread::sleep(Duration::from_millis(50));
 }
 

@@ -195,8 +195,19 @@ impl Default for Bounds {
     }
 }
 
+/// How important a log line is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Level {
+    /// The server does not do what it should.
+    Error,
+    /// A client or the system did not do what it should.
+    Warning,
+    /// Anything else: connections, changes, start and end.
+    Info,
+}
+
 /// Receives log lines.
-pub type Log = Box<dyn Fn(&str) + Send + Sync>;
+pub type Log = Box<dyn Fn(Level, &str) + Send + Sync>;
 
 /// The exports at a time; the empty name also selects the first.
 #[derive(Default)]
@@ -222,6 +233,28 @@ impl Offer {
     }
 }
 
+/// Failures of one kind, of which one in [`FAILURE_PERIOD`] is logged.
+#[derive(Default)]
+pub(crate) struct Failures {
+    logged_at: Option<std::time::Instant>,
+    unlogged: u64,
+}
+
+/// How often failures of one kind are logged.
+const FAILURE_PERIOD: std::time::Duration = std::time::Duration::from_secs(10);
+
+impl Failures {
+    /// Counts a failure. Returns how many were not logged before this one, or `None` if this one is not to be logged.
+    pub(crate) fn count(&mut self, now: std::time::Instant) -> Option<u64> {
+        if self.logged_at.is_some_and(|at| now.duration_since(at) < FAILURE_PERIOD) {
+            self.unlogged += 1;
+            return None;
+        }
+        self.logged_at = Some(now);
+        Some(std::mem::take(&mut self.unlogged))
+    }
+}
+
 /// What all connections of a server share.
 pub struct Site {
     /// The block layer at work.
@@ -242,6 +275,8 @@ pub struct Site {
     pub clients: AtomicU64,
     /// Whether the server drains.
     pub is_draining: AtomicBool,
+    /// Limits how often failures to accept are logged.
+    pub(crate) accept_failures: Mutex<Failures>,
     /// Receives log lines.
     pub log: Log,
 }
@@ -259,6 +294,7 @@ impl Site {
             bounds,
             clients: AtomicU64::new(0),
             is_draining: AtomicBool::new(false),
+            accept_failures: Mutex::default(),
             log,
         }
     }
@@ -299,7 +335,7 @@ impl Site {
     pub fn name_client(&self, peer: &str) -> Option<String> {
         let name = format!("client {} ({peer})", self.clients.fetch_add(1, Relaxed) + 1);
         if self.inboxes.connections() >= self.bounds.connections {
-            self.say(format_args!(
+            self.warn(format_args!(
                 "{name}: refused, {} clients are connected already (see --max-connections)",
                 self.bounds.connections
             ));
@@ -311,6 +347,16 @@ impl Site {
 
     /// Writes a log line.
     pub fn say(&self, what: std::fmt::Arguments<'_>) {
-        (self.log)(&what.to_string());
+        (self.log)(Level::Info, &what.to_string());
+    }
+
+    /// Writes a warning to the log.
+    pub fn warn(&self, what: std::fmt::Arguments<'_>) {
+        (self.log)(Level::Warning, &what.to_string());
+    }
+
+    /// Writes an error to the log.
+    pub fn error(&self, what: std::fmt::Arguments<'_>) {
+        (self.log)(Level::Error, &what.to_string());
     }
 }

@@ -30,6 +30,8 @@ pub struct ExportSpec {
     pub size: Option<u64>,
     /// Whether it is read-only.
     pub read_only: bool,
+    /// Whether it may overlap other exports although clients may write to one of them.
+    pub shared: bool,
     /// Weight and priority.
     pub settings: Settings,
     /// Its limits.
@@ -56,6 +58,7 @@ impl Default for ExportSpec {
             offset: 0,
             size: None,
             read_only: false,
+            shared: false,
             settings: Settings { weight: 100, ioprio: IoPriority::DEFAULT },
             limits: IoMax::default(),
         }
@@ -89,6 +92,7 @@ impl ExportSpec {
         let bytes = |text| parse_size(text).map_err(|why| SpecError(format!("{key}: {why}")));
         match (key, value) {
             ("read-only", None) => self.read_only = true,
+            ("shared", None) => self.shared = true,
             ("name" | "description", Some(text)) if text.len() > STRING_BYTES_MAX => {
                 return wrong(format!("{key} is longer than {STRING_BYTES_MAX} bytes"));
             }
@@ -107,7 +111,7 @@ impl ExportSpec {
             _ => {
                 let setting = value.map_or_else(|| key.to_owned(), |value| format!("{key}={value}"));
                 return wrong(format!(
-                    "unknown setting {setting:?} (expected some of name=, path=, offset=, size=, description=, vhost-user=, read-only, \
+                    "unknown setting {setting:?} (expected some of name=, path=, offset=, size=, description=, vhost-user=, read-only, shared, \
                      {SETTINGS}, with commas between them)"
                 ));
             }
@@ -211,6 +215,25 @@ pub fn check_names(specs: &[ExportSpec]) -> Result<(), SpecError> {
     Ok(())
 }
 
+/// Refuses exports that overlap on a volume if clients may write to one of them, unless both are shared.
+///
+/// # Errors
+/// If two do. Each export comes with its volume and its range there.
+pub fn check_overlaps(exports: &[(&ExportSpec, usize, Range<u64>)]) -> Result<(), SpecError> {
+    for (at, (spec, volume, range)) in exports.iter().enumerate() {
+        for (other, other_volume, other_range) in &exports[..at] {
+            let overlap = volume == other_volume && range.start < other_range.end && other_range.start < range.end;
+            if overlap && !(spec.read_only && other.read_only) && !(spec.shared && other.shared) {
+                return wrong(format!(
+                    "export {:?} overlaps export {:?}, and clients may write (expected other ranges, read-only, or shared for both)",
+                    spec.name, other.name
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,6 +271,14 @@ mod tests {
             let error = ExportSpec::parse(text).expect_err(text).to_string();
             assert!(error.contains(said) && error.lines().count() == 1, "{text}: {error}");
         }
+        let overlap = |one: &str, other: &str| {
+            let specs = [one, other].map(|text| ExportSpec::parse(text).unwrap());
+            check_overlaps(&[(&specs[0], 0, 0..10), (&specs[1], 0, 9..20)]).is_err()
+        };
+        assert!(overlap("name=a", "name=b,read-only") && overlap("name=a,shared", "name=b"));
+        assert!(!overlap("name=a,read-only", "name=b,read-only") && !overlap("name=a,shared", "name=b,shared"));
+        let spec = ExportSpec::default();
+        assert!(check_overlaps(&[(&spec, 0, 0..10), (&spec, 0, 10..20), (&spec, 1, 0..20)]).is_ok());
         let twice = [ExportSpec::default(), ExportSpec::default()];
         assert!(check_names(&twice).unwrap_err().to_string().contains("two exports"));
     }

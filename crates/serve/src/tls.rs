@@ -15,6 +15,8 @@ use crate::stream::Stream;
 
 /// Longest file that is read: certificates of all authorities there are have a quarter of it.
 const BYTES_MAX: u64 = 1 << 20;
+/// Keys that can be used.
+const KEYS: &str = "expected RSA of 2048, 3072 or 4096 bits, ECDSA P-256 or P-384, or Ed25519";
 const ENCRYPTED_KEY: &[u8] = b"BEGIN ENCRYPTED PRIVATE KEY";
 
 /// The files that TLS needs, as PEM.
@@ -126,6 +128,7 @@ impl TlsTexts {
         // That the key is another one's shows here, and what PEM cannot say of the certificate.
         let config = builder.with_single_cert(chain, key).map_err(|error| match error {
             rustls::Error::InvalidCertificate(_) => wrong(certificate_path, error),
+            error @ rustls::Error::General(_) => wrong(key_path, format!("{error} ({KEYS})")),
             error => wrong(key_path, error),
         })?;
         Ok(Arc::new(config))

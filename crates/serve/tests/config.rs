@@ -164,6 +164,8 @@ fn of_a_file_with_something_that_cannot_be_nothing_holds() {
         assert!(log.contains("reload refused") && log.contains(said), "{said}: {log}");
         assert_eq!(shown(&server), before, "{said}");
     }
+    let complaint = refused(&server.ctl(&["reload"]));
+    assert!(complaint.contains("serve.toml:1: "), "for systemd, a refused reload fails: {complaint}");
     // What the scheduler's files held when it was new is still known.
     assert_eq!(server.ctl(&["set", "scheduler=mq-deadline"]).status.code(), Some(0));
     reload(&mut server, &BEFORE.replace("\nset =", "\n# set ="));

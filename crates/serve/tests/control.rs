@@ -57,7 +57,9 @@ fn what_is_wrong_is_said_and_changes_nothing() {
     let server = Running::start(&["--target", "mem:8M", "--export", "name=vm1"]);
     let before = shown(&server);
     for (arguments, said) in [
-        (&["set", "scheduler=elevator"][..], "scheduler=elevator: invalid value"),
+        (&["set", "scheduler=elevator"][..], "(expected one of none, mq-deadline, kyber, bfq)"),
+        (&["set", "scheduler=none\nkyber"], "contains control characters"),
+        (&["reload"], "there is no --config to reload"),
         (&["set", "nonsense=1"], "no such setting"),
         (&["set", "bfq.slice_idle=1"], "the scheduler is none"),
         (&["set", "scheduler"], "expected KEY=VALUE"),
@@ -69,6 +71,14 @@ fn what_is_wrong_is_said_and_changes_nothing() {
         assert!(complaint.contains(said), "{arguments:?}: {complaint}");
     }
     assert_eq!(shown(&server), before);
+    assert!(server.ctl(&["set", "scheduler=mq-deadline"]).status.success());
+    let complaint = refused(&server.ctl(&["set", "mq-deadline.fifo_batch=many"]));
+    assert!(complaint.contains("(expected ") && complaint.contains(" to 2147483647, "), "{complaint}");
+    let mut raw = UnixStream::connect(server.folder().join("control.sock")).unwrap();
+    raw.write_all(b"{\"do\":\"set\",\"key\":\"\xff\"}\n").unwrap();
+    let mut reply = String::new();
+    BufReader::new(raw).read_line(&mut reply).unwrap();
+    assert!(reply.contains("invalid request"), "{reply}");
     let nobody = hoistway().args(["ctl", "--control", "/nonexistent", "show"]).output().unwrap();
     assert!(refused(&nobody).contains("/nonexistent: cannot connect to the server"));
 }
@@ -157,7 +167,7 @@ fn without_descriptors_it_says_so_and_answers_when_it_has_some() {
         BufReader::new(asks).read_line(&mut String::new()).unwrap()
     });
     // Not again and again as fast as it can, but with a pause behind each line.
-    server.wait_until("it says so", |server| server.log().contains("cannot accept: Too many open files"));
+    server.wait_until("it says so", |server| server.log().contains("cannot accept a connection: Too many open files"));
     prlimit(Some(server.id()), Resource::Nofile, before).unwrap();
     assert!(asking.join().unwrap() > 0 && server.ctl(&["show"]).status.success());
 }
@@ -191,8 +201,14 @@ fn a_limit_holds_and_can_be_lifted_under_load() {
     if !is_installed("fio") {
         return;
     }
-    let server =
-        Running::start(&["--target", "mem:8M", "--export", "name=vm1,riops=50", "--export", "name=vm2,size=1M"]);
+    let server = Running::start(&[
+        "--target",
+        "mem:8M",
+        "--export",
+        "name=vm1,shared,riops=50",
+        "--export",
+        "name=vm2,shared,size=1M",
+    ]);
     let uri = format!("--uri={}", server.uri("vm1"));
     std::thread::scope(|scope| {
         // 400 reads at 50 a second would take eight.

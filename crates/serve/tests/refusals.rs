@@ -59,6 +59,10 @@ fn bad_input_is_one_sentence_and_status_2() {
         (&["--target", "mem:1M", "--export", "name=a,size=2M", "--socket", &socket], "the target has 1048576"),
         (&["--target", "mem:1M", "--export", "offset=1M", "--socket", &socket], "would begin at byte 1048576, but the"),
         (&["--target", "mem:1M", "--export", "name=a", "--export", "name=a", "--socket", &socket], "two exports"),
+        (
+            &["--target", "mem:1M", "--export", "name=a", "--export", "name=b,offset=512K", "--socket", &socket],
+            "export \"b\" overlaps export \"a\"",
+        ),
         (&["--target", "mem:1M", "--export", "weight=0", "--socket", &socket], "--export weight=0"),
         (&["--target", &disk, "--export", &path, "--socket", &socket], "exclude each other"),
         (&["--export", "name=a", "--socket", &socket], "or path= of each --export"),

@@ -178,7 +178,7 @@ fn what_comes_between_the_question_for_tls_and_its_beginning_ends_the_connection
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     assert!(answer.len() <= 18 + 20);
-    server.wait_until("it is in the log", |server| server.log().contains("sent something before TLS"));
+    server.wait_until("it is in the log", |server| server.log().contains("sent data before TLS"));
     // Noise instead of a handshake of TLS.
     let mut stream = server.connect();
     stream.write_all(start_tls).unwrap();
@@ -186,6 +186,29 @@ fn what_comes_between_the_question_for_tls_and_its_beginning_ends_the_connection
     stream.write_all(&[0x55; 100]).unwrap();
     let _ = stream.read_to_end(&mut Vec::new());
     server.wait_until("it is in the log", |server| server.log().contains("TLS: "));
+}
+
+#[test]
+fn a_key_that_cannot_be_used_is_refused_with_those_that_can() {
+    if !is_installed("openssl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let (key, certificate) = (place("key.pem"), place("cert.pem"));
+    let subject = ["-subj", "/CN=localhost", "-keyout", &key, "-out", &certificate];
+    for kind in [&["ec", "-pkeyopt", "ec_paramgen_curve:P-521"][..], &["rsa:2432"]] {
+        let made =
+            Command::new("openssl").args(["req", "-x509", "-nodes", "-newkey"]).args(kind).args(subject).output();
+        assert!(made.as_ref().unwrap().status.success(), "{made:?}");
+        let arguments =
+            ["serve", "--target", "mem:1M", "--tcp", "127.0.0.1:0", "--tls-cert", &certificate, "--tls-key", &key];
+        let complaint = refused(&hoistway().args(arguments).output().unwrap());
+        assert!(
+            complaint.contains("key.pem: ") && complaint.contains("(expected RSA of 2048, 3072 or 4096 bits"),
+            "{complaint}"
+        );
+    }
 }
 
 #[test]

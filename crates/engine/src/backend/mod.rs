@@ -8,7 +8,7 @@ mod simulated;
 mod sparse;
 
 #[cfg(any(test, feature = "faults"))]
-pub(crate) use file::FileStation;
+pub(crate) use file::{DataMap, FileStation};
 pub use file::{FileSpec, Files, OpenError};
 pub use memory::Memory;
 pub use null::Null;
@@ -48,6 +48,14 @@ pub trait Backend: Send + Sync {
     /// If the target cannot be asked.
     fn extents(&self, range: Range<Sector>, _most: usize) -> io::Result<Vec<Extent>> {
         Ok(vec![Extent { sectors: range.end - range.start, is_hole: false }])
+    }
+
+    /// All of the data and holes of a range that is about to be read. Where finding holes takes long, they may count as data.
+    ///
+    /// # Errors
+    /// As [`extents`](Self::extents).
+    fn extents_of_read(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+        self.extents(range, usize::MAX)
     }
 }
 
@@ -188,6 +196,10 @@ impl<B: Backend + ?Sized> Backend for Box<B> {
 
     fn buffer(&self, len: usize) -> Buffer {
         (**self).buffer(len)
+    }
+
+    fn extents_of_read(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+        (**self).extents_of_read(range)
     }
 
     fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {

@@ -157,6 +157,14 @@ impl Backend for Simulated {
             None => Ok(vec![Extent { sectors: range.end - range.start, is_hole: false }]),
         }
     }
+
+    fn extents_of_read(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+        match self.content.as_deref() {
+            Some(Content::Memory(bytes)) => Ok(bytes.extents(range.start, range.end, usize::MAX)),
+            Some(Content::File(file)) => file.extents_of_read(range),
+            None => Ok(vec![Extent { sectors: range.end - range.start, is_hole: false }]),
+        }
+    }
 }
 
 struct SimulatedStation {

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use hoistway_blk::{Instant, Limits, Nanos, SECTOR_BYTES, Sector};
 
-use crate::backend::{Backend, Extent, FileStation, Shape, Station, VolumeShape};
+use crate::backend::{Backend, DataMap, Extent, FileStation, Shape, Station, VolumeShape};
 use crate::clock::Clock;
 use ring::FaultyRing;
 
@@ -74,7 +74,8 @@ impl Backend for FaultyTarget {
     fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
         let random = Random::new(self.seed * 31 + worker as u64);
         let ring = FaultyRing::new(self.disk.clone(), random, self.sound.clone());
-        Ok(Box::new(FileStation::new(ring, self.shape.volumes.clone().into())))
+        let maps = self.shape.volumes.iter().map(|_| DataMap::default()).collect();
+        Ok(Box::new(FileStation::new(ring, self.shape.volumes.clone().into(), maps)))
     }
 
     /// As of a file that has just been written by somebody who leaves holes wherever there are zeroes.

@@ -153,4 +153,8 @@ impl Backend for EventLoop {
     fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
         self.inside.extents(range, most)
     }
+
+    fn extents_of_read(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+        self.inside.extents_of_read(range)
+    }
 }

@@ -76,7 +76,9 @@ impl Life {
         let has_bug = Arc::new(AtomicBool::new(false));
         let log = {
             let has_bug = Arc::clone(&has_bug);
-            Box::new(move |line: &str| has_bug.store(has_bug.load(Relaxed) || line.contains("internal error"), Relaxed))
+            Box::new(move |_, line: &str| {
+                has_bug.store(has_bug.load(Relaxed) || line.contains("internal error"), Relaxed)
+            })
         };
         let site = Arc::new(Site::new(engine, inboxes, BOUNDS, log));
         *site.tls.lock().unwrap() = Some(Arc::clone(tls));

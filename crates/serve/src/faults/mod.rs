@@ -11,6 +11,11 @@ mod world;
 
 use std::panic::catch_unwind;
 
+use hoistway_blk::Nanos;
+use hoistway_engine::faults::{Disk, Random, ToldClock};
+
+use life::{Life, Offered};
+use wire::TlsSides;
 use world::World;
 
 /// Lives of a server in one history, and things that happen in each.
@@ -55,4 +60,30 @@ fn whatever_goes_wrong_each_client_is_answered_once_and_what_was_made_durable_is
 #[test]
 fn the_same_seed_is_the_same_history() {
     assert_eq!(history(7), history(7));
+}
+
+#[test]
+fn a_client_that_stops_in_the_middle_of_a_write_is_disconnected_after_30_s() {
+    let (clock, mut random, tls) = (ToldClock::default(), Random::new(1), TlsSides::new());
+    let offered = [Offered { name: "a", first: 0, blocks: 64, settings: String::new() }];
+    let mut life = Life::begin(&Disk::new(64), &offered, &clock, &tls.server, &mut random);
+    let mut client = life.connect(&mut random);
+    let mut sent = b"\0\0\0\x03IHAVEOPT\0\0\0\x07\0\0\0\x07\0\0\0\x01a\0\0".to_vec();
+    // The header of a write of 8 KiB, and 512 bytes of it.
+    sent.extend(b"\x25\x60\x95\x13\0\0\0\x01abcdefgh\0\0\0\0\0\0\0\0\0\0\x20\0");
+    sent.extend([7; 512]);
+    let mut settle = |client: &mut streams::Far, passes: Nanos| {
+        clock.pass(passes);
+        for _ in 0..500 {
+            let count = client.send(&sent);
+            sent.drain(..count);
+            life.step(&mut random);
+            client.receive(usize::MAX, &mut Vec::new());
+        }
+        assert!(sent.is_empty());
+        client.has_ended()
+    };
+    assert!(!settle(&mut client, Nanos::ZERO));
+    assert!(!settle(&mut client, Nanos::from_secs(25)));
+    assert!(settle(&mut client, Nanos::from_secs(6)));
 }

@@ -32,7 +32,7 @@ impl Session {
             Command::Write { .. } => {
                 self.held_bytes += length as usize;
                 let buffer = self.pool.take(length as usize);
-                self.receiving = Some(Receiving { request, buffer, filled: 0 });
+                self.receiving = Some(Receiving { request, buffer, filled: 0, active_at: now });
             }
             Command::Flush => {
                 let slot = self.occupy(now, request, 1, Vec::new());
@@ -81,7 +81,7 @@ impl Session {
     }
 
     fn begin_read_with_holes(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) {
-        let extents = self.extents(site, request, usize::MAX).unwrap_or_default();
+        let extents = self.extents_of_read(site, request).unwrap_or_default();
         // At most one for each block of a read.
         self.spent += extents.len() as u32;
         let mut chunks = Vec::new();
@@ -132,11 +132,14 @@ impl Session {
     fn extents(&self, site: &Site, request: Request, most: usize) -> std::io::Result<Vec<Extent>> {
         let Request { offset, length, .. } = request;
         let extents = self.served.on(&site.engine)?.extents(offset..offset + length, most)?;
-        let extent = |extent: hoistway_engine::Extent| {
-            let length = extent.sectors * SECTOR_BYTES;
-            Extent { length, hole: extent.is_hole, zero: extent.is_hole }
-        };
-        Ok(extents.into_iter().map(extent).collect())
+        Ok(extents.into_iter().map(extent_of).collect())
+    }
+
+    /// Data and holes of a read. Where finding holes takes long, they count as data.
+    fn extents_of_read(&self, site: &Site, request: Request) -> std::io::Result<Vec<Extent>> {
+        let Request { offset, length, .. } = request;
+        let extents = self.served.on(&site.engine)?.extents_of_read(offset..offset + length)?;
+        Ok(extents.into_iter().map(extent_of).collect())
     }
 
     fn occupy(&mut self, now: Instant, request: Request, parts: u32, chunks: Vec<Chunk>) -> u32 {
@@ -154,4 +157,8 @@ impl Session {
             }
         }
     }
+}
+
+fn extent_of(extent: hoistway_engine::Extent) -> Extent {
+    Extent { length: extent.sectors * SECTOR_BYTES, hole: extent.is_hole, zero: extent.is_hole }
 }

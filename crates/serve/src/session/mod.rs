@@ -6,7 +6,7 @@ mod end;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use hoistway_blk::Instant;
+use hoistway_blk::{Instant, Nanos};
 use hoistway_engine::{Buffer, Completion, Errno, Handler, Request as Io};
 use hoistway_nbd::{Agreed, Command, Origin, Received, Refusal, Replies, ReplyWriter, Request, Requests, Violation};
 
@@ -20,6 +20,11 @@ use crate::throttled_client::ThrottledClient;
 /// So much may be done for a client on this thread before others have their turn: requests that are answered as they come, each of
 /// which takes less than a microsecond, and parts of a file that are looked for, each of which takes one or two.
 const TURN: u32 = 64;
+
+/// A client that has begun to send a write and sends no more of it for this long is disconnected: it holds memory.
+pub const STALL_MAX: Nanos = Nanos::from_secs(30);
+/// How exactly the time of the last data is kept, so that a timer is not set for each piece.
+const ACTIVITY_STEP: Nanos = Nanos::from_secs(1);
 
 /// A client that has chosen an export.
 pub struct Session {
@@ -74,6 +79,8 @@ struct Receiving {
     request: Request,
     buffer: Buffer,
     filled: usize,
+    /// When data came last, within [`ACTIVITY_STEP`].
+    active_at: Instant,
 }
 
 struct Dropping {
@@ -182,10 +189,18 @@ impl Session {
     }
 
     /// So much of it has come.
-    pub fn filled(&mut self, count: usize) {
+    pub fn filled(&mut self, now: Instant, count: usize) {
         if let Some(receiving) = &mut self.receiving {
             receiving.filled += count;
+            if count > 0 && receiving.active_at + ACTIVITY_STEP <= now {
+                receiving.active_at = now;
+            }
         }
+    }
+
+    /// When the client has to be disconnected, unless more of its write has come.
+    pub fn stalls_at(&self) -> Instant {
+        self.receiving.as_ref().map_or(Instant::NEVER, |receiving| receiving.active_at + STALL_MAX)
     }
 
     /// Takes requests, as long as there are any and there is room for them.

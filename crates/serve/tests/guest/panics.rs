@@ -11,7 +11,7 @@ fn a_panic_ends_the_guest_that_it_happened_for_and_its_disk_can_be_had_again() {
     let path = |name: &str| folder.path().join(name);
     let export = |text: &str| Placed { spec: ExportSpec::parse(text).unwrap(), volume: 0 };
     let exports = [export("name=calm,size=8M"), export("name=wild,offset=8M")];
-    let log = Box::new(|line: &str| assert!(!line.contains("without a status descriptor"), "as it was asked to"));
+    let log = Box::new(|_, line: &str| assert!(!line.contains("without a status descriptor"), "as it was asked to"));
     let target = Box::new(Target::new(16 << 20));
     let server = Server::start(&Config::default(), target, &exports, Bounds::default(), log).unwrap();
     let listen = |name: &str| Box::new(GuestListener::new(&path(name), name).unwrap()) as Box<dyn FrontEnd>;

@@ -9,7 +9,7 @@
 //! | write zeroes | a hole is punched if that is allowed, else the range is zeroed; where the file system can neither, zeroes are written, unless only fast ways will do |
 //! | block status | `SEEK_DATA` and `SEEK_HOLE` |
 
-mod extents;
+mod data_map;
 mod lock;
 mod sparse;
 mod station;
@@ -27,7 +27,7 @@ use rustix::fs::{AtFlags, OFlags, SeekFrom, StatxFlags, ioctl_blkpbszget, ioctl_
 use super::{Backend, Extent, Shape, Station, VolumeShape};
 use crate::memory::{Arena, BUFFER_ALIGN, Buffer};
 use crate::ring::{ThreadRing, Uring};
-use extents::extents_of;
+pub(crate) use data_map::DataMap;
 use lock::{Claim, claim};
 pub(super) use sparse::SparseFile;
 pub(crate) use station::FileStation;
@@ -93,6 +93,8 @@ pub struct Files {
     shape: Shape,
     way: Way,
     notes: Vec<String>,
+    /// Of each file, where data has been found.
+    maps: Arc<[DataMap]>,
     /// Memory that every ring knows.
     fixed: Option<Arc<Arena>>,
     /// What keeps others away from the files, as long as they are ours.
@@ -160,7 +162,8 @@ impl Files {
         };
         let (files, claims): (_, Vec<_>) = opened.into_iter().map(|it| (it.file, it.claim)).unzip();
         let claims = claims.into_iter().flatten().collect();
-        Ok(Files { files, volumes: volumes.into(), shape, way, notes, fixed: None, _claims: claims })
+        let maps = volumes.iter().map(|_| DataMap::default()).collect();
+        Ok(Files { files, volumes: volumes.into(), shape, way, notes, maps, fixed: None, _claims: claims })
     }
 
     /// With so many bytes of memory for [buffers](Backend::buffer) that the rings of so many workers know beforehand (fixed buffers): a
@@ -197,6 +200,15 @@ impl Files {
     pub fn without_io_uring(mut self) -> Self {
         (self.way, self.fixed) = (Way::Threads, None);
         self
+    }
+}
+
+impl Files {
+    /// The file of a range of sectors, and the bytes of it.
+    fn place(&self, range: Range<Sector>) -> (usize, Range<u64>) {
+        let index = self.volumes.partition_point(|volume| volume.first <= range.start).saturating_sub(1);
+        let place = |sector: Sector| (sector - self.volumes[index].first) * SECTOR_BYTES;
+        (index, place(range.start)..place(range.end))
     }
 }
 
@@ -295,9 +307,11 @@ impl Backend for Files {
                 if let Some(arena) = &self.fixed {
                     ring.register(arena)?;
                 }
-                Box::new(FileStation::new(ring, volumes))
+                Box::new(FileStation::new(ring, volumes, Arc::clone(&self.maps)))
             }
-            Way::Threads => Box::new(FileStation::new(ThreadRing::new(QUEUE_DEPTH, &files)?, volumes)),
+            Way::Threads => {
+                Box::new(FileStation::new(ThreadRing::new(QUEUE_DEPTH, &files)?, volumes, Arc::clone(&self.maps)))
+            }
         })
     }
 
@@ -306,9 +320,12 @@ impl Backend for Files {
     }
 
     fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
-        let index = self.volumes.partition_point(|volume| volume.first <= range.start).saturating_sub(1);
-        let (volume, file) = (&self.volumes[index], &self.files[index]);
-        let place = |sector: Sector| (sector - volume.first) * SECTOR_BYTES;
-        extents_of(file, place(range.start)..place(range.end), most)
+        let (index, bytes) = self.place(range);
+        self.maps[index].extents(&self.files[index], bytes, most)
+    }
+
+    fn extents_of_read(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+        let (index, bytes) = self.place(range);
+        self.maps[index].extents_of_read(&self.files[index], bytes)
     }
 }

@@ -14,7 +14,7 @@ use hoistway_blk::{Op, SECTOR_BYTES, Sector, Status};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use super::OpenError;
-use super::extents::extents_of;
+use super::data_map::DataMap;
 use super::lock::{Claim, claim};
 use super::station::status_of;
 use crate::backend::{Command, Extent};
@@ -26,6 +26,7 @@ static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
 /// The content of a device in a file.
 pub struct SparseFile {
     file: File,
+    map: DataMap,
     /// What keeps others away from it.
     _claim: Option<File>,
 }
@@ -55,7 +56,7 @@ impl SparseFile {
             }
             _ => {}
         }
-        Ok(SparseFile { file, _claim: claim })
+        Ok(SparseFile { file, map: DataMap::default(), _claim: claim })
     }
 
     /// Does to the content what a command says.
@@ -82,7 +83,9 @@ impl SparseFile {
     }
 
     fn punch(&self, at: u64, len: u64) -> io::Result<()> {
-        Ok(fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, len)?)
+        fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, len)?;
+        self.map.forget(at..at + len);
+        Ok(())
     }
 
     fn zero(&self, at: u64, len: u64, fast_only: bool) -> io::Result<()> {
@@ -94,7 +97,11 @@ impl SparseFile {
                 }
                 Ok(())
             }
-            result => Ok(result?),
+            result => {
+                result?;
+                self.map.forget(at..at + len);
+                Ok(())
+            }
         }
     }
 
@@ -103,6 +110,14 @@ impl SparseFile {
     /// # Errors
     /// If the system does not say.
     pub fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
-        extents_of(&self.file, range.start.0 * SECTOR_BYTES..range.end.0 * SECTOR_BYTES, most)
+        self.map.extents(&self.file, range.start.0 * SECTOR_BYTES..range.end.0 * SECTOR_BYTES, most)
+    }
+
+    /// The same for a range that is about to be read. Where finding holes takes long, they count as data.
+    ///
+    /// # Errors
+    /// If the system does not say.
+    pub fn extents_of_read(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
+        self.map.extents_of_read(&self.file, range.start.0 * SECTOR_BYTES..range.end.0 * SECTOR_BYTES)
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hoistway_blk::{Instant, Op, SECTOR_BYTES, Sector, Status};
 
+use super::data_map::DataMap;
 use crate::backend::{Command, Ended, Started, Station, VolumeShape};
 use crate::memory::{Buffer, RawSegment, Segments};
 use crate::ring::{Job, Ring, What};
@@ -27,6 +28,7 @@ const EOPNOTSUPP: i32 = 95;
 pub struct FileStation<R: Ring> {
     ring: R,
     volumes: Arc<[VolumeShape]>,
+    maps: Arc<[DataMap]>,
     /// By command number, as far as those have come.
     carried: Vec<Carried>,
     /// Commands that the ring had no room for, or that are to be tried again.
@@ -70,10 +72,11 @@ enum Step {
 
 impl<R: Ring> FileStation<R> {
     /// Over the files of these volumes, in their order.
-    pub fn new(ring: R, volumes: Arc<[VolumeShape]>) -> Self {
+    pub fn new(ring: R, volumes: Arc<[VolumeShape]>, maps: Arc<[DataMap]>) -> Self {
         FileStation {
             ring,
             volumes,
+            maps,
             carried: Vec::new(),
             again: Vec::new(),
             zeroes: Buffer::EMPTY,
@@ -130,7 +133,10 @@ impl<R: Ring> FileStation<R> {
                 self.post(id);
                 return None;
             }
-            Step::None | Step::Sync | Step::Discard | Step::Zero => {}
+            Step::Discard | Step::Zero => {
+                self.maps[carried.file as usize].forget(carried.at..carried.at + carried.left)
+            }
+            Step::None | Step::Sync => {}
         }
         Some(Status::Ok)
     }

@@ -28,6 +28,9 @@ pub(crate) fn run(options: &CtlOptions) -> Result<()> {
             };
             std::io::stdout().write_all(text.as_bytes()).context("standard output")?;
         }
+        Change::Reload => {
+            asked(Ask::Reload)?;
+        }
         Change::Set { settings } => {
             for setting in settings {
                 let (key, value) = setting.split_once('=').with_context(|| format!("{setting}: expected KEY=VALUE"))?;

@@ -222,9 +222,9 @@ impl File<'_> {
                 let (key, at) = (key.get_ref().as_ref(), key.span().start);
                 let wrong = |what: &dyn std::fmt::Display| self.wrong(at, format!("export: {what}"));
                 let taken = match (key, value.get_ref()) {
-                    ("read-only", DeValue::Boolean(false)) => Ok(()),
-                    ("read-only", DeValue::Boolean(true)) => spec.take(key, None),
-                    ("read-only", _) => return Err(wrong(&"read-only: expected true or false")),
+                    ("read-only" | "shared", DeValue::Boolean(false)) => Ok(()),
+                    ("read-only" | "shared", DeValue::Boolean(true)) => spec.take(key, None),
+                    ("read-only" | "shared", _) => return Err(wrong(&format!("{key}: expected true or false"))),
                     (_, value) => match text(value) {
                         Some(text) => spec.take(key, Some(&text)),
                         None => return Err(wrong(&format!("{key}: expected a text or a number"))),

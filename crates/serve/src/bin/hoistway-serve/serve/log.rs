@@ -2,12 +2,13 @@
 
 use std::io::Write as _;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use hoistway_serve::Level;
 
 use crate::text::one_line;
 
@@ -17,6 +18,7 @@ const LINES_MAX: usize = 4096;
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 static LINES: OnceLock<SyncSender<String>> = OnceLock::new();
+static LEVEL: AtomicU8 = AtomicU8::new(Level::Info as u8);
 static WAITING: AtomicU64 = AtomicU64::new(0);
 static LOST: AtomicU64 = AtomicU64::new(0);
 
@@ -45,8 +47,21 @@ fn write(line: &str) {
     let _ = writeln!(std::io::stderr(), "hoistway-serve: {}", one_line(line));
 }
 
-/// Queues a line; never blocks.
+/// Lines of less important levels are dropped from now on.
+pub(super) fn set_level(level: Level) {
+    LEVEL.store(level as u8, Relaxed);
+}
+
+/// Queues an information; never blocks.
 pub(super) fn say(what: &str) {
+    log(Level::Info, what);
+}
+
+/// Queues a line; never blocks.
+pub(super) fn log(level: Level, what: &str) {
+    if level as u8 > LEVEL.load(Relaxed) {
+        return;
+    }
     let Some(lines) = LINES.get() else { return write(what) };
     WAITING.fetch_add(1, Relaxed);
     if lines.try_send(what.to_owned()).is_err() {

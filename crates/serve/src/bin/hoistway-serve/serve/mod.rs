@@ -1,6 +1,7 @@
 //! `serve`: a block server.
 
 mod config;
+mod descriptors;
 mod log;
 mod reload;
 mod signals;
@@ -8,6 +9,8 @@ mod systemd;
 mod target;
 mod user;
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,8 +18,8 @@ use anyhow::{Context as _, Result, bail};
 use clap::ArgMatches;
 use hoistway_blk::Nanos;
 use hoistway_engine::Config;
-use hoistway_serve::{Bounds, Control, FrontEnd, GuestListener, Listener, Metrics, Server, Stop, TlsFiles};
-use hoistway_serve_options::{ServeOptions, TlsUse};
+use hoistway_serve::{Bounds, Control, FrontEnd, GuestListener, Level, Listener, Metrics, Server, Stop, TlsFiles};
+use hoistway_serve_options::{LogLevel, ServeOptions, TlsUse};
 
 use self::config::Asked;
 use self::log::say;
@@ -32,6 +35,17 @@ pub(crate) fn run(options: ServeOptions, matches: &ArgMatches) -> Result<ExitCod
     let ended = from_start_to_end(options, matches);
     log::end();
     ended
+}
+
+/// A key that others can read is no secret.
+fn warn_of_readable_key(key: &Path) {
+    let mode = std::fs::metadata(key).map_or(0, |it| it.permissions().mode());
+    if mode & 0o007 != 0 {
+        log::log(
+            Level::Warning,
+            &format!("--tls-key {}: every user can access it (mode {:o}, expected 600)", key.display(), mode & 0o777),
+        );
+    }
 }
 
 fn tls_files(options: &ServeOptions) -> Result<Option<TlsFiles>> {
@@ -60,6 +74,11 @@ fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<Exit
             "--metrics {address}: other machines could read it (expected a loopback address, 127.0.0.1:PORT or [::1]:PORT)"
         );
     }
+    log::set_level(match options.log_level {
+        LogLevel::Error => Level::Error,
+        LogLevel::Warning => Level::Warning,
+        LogLevel::Info => Level::Info,
+    });
     let tls = tls_files(options)?;
     let tls = tls.as_ref().map(|files| files.read().context("TLS")).transpose()?;
     let tls_config = tls.as_ref().map(|texts| texts.config().context("TLS")).transpose()?;
@@ -75,21 +94,35 @@ fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<Exit
         spin: Nanos::from_micros(options.spin),
         ..Config::default()
     };
-    let bounds =
-        Bounds { connections: options.max_connections as usize, in_flight: options.max_in_flight, ..Bounds::default() };
-    let server = Server::start(&config, backend, &wanted.exports, bounds, Box::new(say))
+    let bounds = Bounds {
+        connections: descriptors::connections(options.max_connections as usize, usize::from(options.workers)),
+        in_flight: options.max_in_flight,
+        ..Bounds::default()
+    };
+    let server = Server::start(&config, backend, &wanted.exports, bounds, Box::new(log::log))
         .map_err(|error| asked.blame_setting(error.into()))?;
     let set = server.site().set_all(&wanted.scheduler, &wanted.settings);
     set.map_err(|error| asked.blame_setting(error.into()))?;
+    if let Some(key) = &options.tls_key {
+        warn_of_readable_key(key);
+    }
     if let Some(config) = tls_config {
         server.site().set_tls(config);
     }
+    let has_tls = tls.is_some();
     let requires_tls = options.tls != Some(TlsUse::Allowed);
     let unix = options.socket.iter().map(|path| Listener::unix(path));
     let tcp = options.tcp.iter().map(|address| Listener::tcp(address));
     let mut front_ends: Vec<Box<dyn FrontEnd>> = Vec::new();
     for listener in unix.chain(tcp).chain(handed.into_iter().map(Ok)) {
         let listener = listener?;
+        if !has_tls && listener.is_reachable() {
+            let place = listener.place();
+            log::log(
+                Level::Warning,
+                &format!("{place}: TCP without TLS, anyone who can reach it can use all exports (see --tls-cert)"),
+            );
+        }
         front_ends.push(Box::new(if requires_tls { listener.requiring_tls() } else { listener }));
     }
     for export in exports {
@@ -135,12 +168,12 @@ fn serve(
     let left = std::thread::scope(|scope| {
         let (site, stop) = (server.site(), &stop);
         if let Some(control) = control {
-            scope.spawn(move || control.serve(site, stop));
+            scope.spawn(move || control.serve(site, stop, &|| reloader.reload(site)));
         }
         if let Some(metrics) = metrics {
             scope.spawn(move || metrics.serve(site, stop));
         }
-        scope.spawn(move || hang_ups.into_iter().for_each(|()| reloader.reload(site)));
+        scope.spawn(move || hang_ups.into_iter().for_each(|()| drop(reloader.reload(site))));
         systemd::tell(&News::Ready);
         server.accept(&front_ends, stop);
         // The system refuses new connections once the listeners are closed.

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_serve::{Placed, Site, TlsTexts, Wanted};
+use hoistway_serve::{Level, Placed, Site, TlsTexts, Wanted};
 
 use super::config::Asked;
-use super::log::say;
+use super::log::{log, say};
 use super::systemd::{self, News};
 use super::target::Volumes;
 use super::tls_files;
@@ -50,17 +50,25 @@ impl Reloader {
     }
 
     /// Applies all of the new configuration or none of it, and logs one line.
-    pub(super) fn reload(&self, site: &Site) {
+    ///
+    /// # Errors
+    /// The reason, if nothing was applied.
+    pub(super) fn reload(&self, site: &Site) -> Result<(), String> {
         systemd::tell(&News::Reloading);
-        match self.try_to(site) {
+        let reloaded = self.try_to(site).map_err(|error| format!("{error:#}"));
+        match &reloaded {
             Ok(changes) if changes.is_empty() => say("configuration reloaded: nothing changed"),
             Ok(changes) => say(&format!("configuration reloaded: {}", changes.join("; "))),
-            Err(error) => say(&format!("configuration reload refused: {error:#}")),
+            Err(error) => log(Level::Error, &format!("configuration reload refused: {error}")),
         }
         systemd::tell(&News::Ready);
+        reloaded.map(drop)
     }
 
     fn try_to(&self, site: &Site) -> Result<Vec<String>> {
+        if self.started.options.config.is_none() {
+            bail!("there is no --config to reload");
+        }
         check("--config", self.started.options.config.as_deref())?;
         let asked = Asked::read(&self.line)?;
         if let Some(option) = asked.differs_in(&self.started) {

@@ -279,7 +279,7 @@ mod tests {
         }
         let lines = drawn(Some(&before), &now, 80);
         assert!(lines[4].contains("p99 us") && lines[5].contains("1000k"), "{lines:?}");
-        assert!(lines[11].starts_with("4 column(s) more in a larger window; q ends"), "{lines:?}");
+        assert!(lines[11].starts_with("4 column(s) more in a larger window; q: quit"), "{lines:?}");
         assert!(drawn(Some(&before), &now, 12)[5].starts_with("vm-producti\u{2026}"));
     }
 

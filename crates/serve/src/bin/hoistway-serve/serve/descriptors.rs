@@ -1,0 +1,44 @@
+//! Open files: each connection takes one.
+
+use hoistway_serve::Level;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::log::log;
+
+/// Descriptors that are kept for files, listeners, the control socket and metrics, and those of each worker.
+const RESERVED: usize = 64;
+const RESERVED_PER_WORKER: usize = 8;
+
+/// Raises the limit of open files as far as it can be. Returns how many connections fit, at most `wanted`.
+pub(super) fn connections(wanted: usize, workers: usize) -> usize {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // Without the right to raise it, the limit stays as it is.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    let Some(limit) = getrlimit(Resource::Nofile).current else { return wanted };
+    let fit = fitting(limit, wanted, workers);
+    if fit < wanted {
+        log(
+            Level::Warning,
+            &format!("at most {fit} connections instead of {wanted}: the limit of open files is {limit} (ulimit -n)"),
+        );
+    }
+    fit
+}
+
+fn fitting(limit: u64, wanted: usize, workers: usize) -> usize {
+    let reserved = RESERVED + RESERVED_PER_WORKER * workers;
+    let left = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(reserved);
+    left.clamp(1, wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fitting;
+
+    #[test]
+    fn some_descriptors_are_kept_for_control_and_metrics() {
+        assert_eq!(fitting(1 << 20, 1024, 1), 1024);
+        assert_eq!(fitting(1024, 1024, 2), 1024 - 64 - 16);
+        assert_eq!(fitting(16, 1024, 1), 1);
+    }
+}
