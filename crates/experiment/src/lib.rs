@@ -29,6 +29,7 @@ mod asked_kernel;
 mod calibrated;
 mod comparison;
 mod contexts;
+mod demand;
 mod devices;
 mod document;
 mod effects;
