@@ -70,20 +70,21 @@ fn what_is_worse_beyond_the_noise_is_told_from_what_may_be_chance_and_from_what_
 }
 
 #[test]
-fn a_loss_by_a_larger_factor_outweighs_the_gain_and_one_that_is_as_large_does_not() {
+fn bulk_work_has_half_a_vote_beside_somebody_who_waits() {
     let outcome = |slower| of(&verdict(&compared(&[slower])), "none").outcome;
-    assert_eq!(outcome([0.5, 1.9]), Outcome::Better);
-    assert_eq!(outcome([0.5, 2.1]), Outcome::Outweighed);
+    assert_eq!(outcome([0.5, 3.0]), Outcome::Better);
+    assert_eq!(outcome([0.5, 4.1]), Outcome::Outweighed);
+    assert_eq!(outcome([1.05, 0.1]), Outcome::Outweighed, "no gain of bulk work outvotes a loss of those that wait");
 }
 
 #[test]
-fn what_is_gained_elsewhere_counts_from_a_tenth_on_and_where_nothing_is_lost() {
+fn what_bulk_work_gains_counts_where_those_that_wait_lose_nothing() {
     let outcome = |slower| of(&verdict(&compared(&[slower])), "none").outcome;
     assert_eq!(outcome([1.0, 0.8]), Outcome::BetterElsewhere);
     assert_eq!(outcome([1.0, 0.95]), Outcome::NoDifference);
     let mut document = compared(&[[1.0, 0.8]]);
     for run in document.runs.iter_mut().filter(|run| run.scheduler == "none") {
-        run.jobs[0].directions[0].lat_ns.mean *= 1.2;
+        run.jobs[0].directions[0].iops /= 1.2;
     }
     assert_eq!(of(&verdict(&document), "none").outcome, Outcome::NoDifference);
 }
@@ -101,7 +102,7 @@ fn a_single_io_of_somebody_else_is_no_reason_to_change() {
     };
     let (outcome, gains) = with_writes(|writes| writes.max /= 2);
     assert_eq!((outcome, gains), (Outcome::NoDifference, vec![("writes".to_owned(), Aspect::Figure(Figure::Max))]));
-    assert_eq!(with_writes(|writes| writes.p99 /= 2).0, Outcome::BetterElsewhere);
+    assert_eq!(with_writes(|writes| writes.p99 /= 2).0, Outcome::NoDifference, "nobody waits for bulk work");
 }
 
 #[test]

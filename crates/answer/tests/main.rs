@@ -6,6 +6,7 @@ mod figure_name;
 mod integrity;
 mod judgement;
 mod latency_summary;
+mod parties;
 mod rows;
 mod support;
 mod verdict;

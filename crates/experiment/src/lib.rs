@@ -26,6 +26,7 @@
 mod calibrated;
 mod comparison;
 mod contexts;
+mod demand;
 mod devices;
 mod document;
 mod effects;

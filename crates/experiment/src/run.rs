@@ -4,11 +4,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hoistway_answer::document::{Front, JobSummary, ResultsDocument, Run, cpu_us_per_io};
+use hoistway_load::Process;
 use hoistway_measure::ProcessResult;
 use hoistway_sim::{Control, Observer, QueueSettings, RunError, RunResult, run_observed, run_with_statistics};
 use serde_json::{Map, Value};
 
 use crate::comparison::Comparison;
+use crate::demand::demand;
 use crate::document;
 use crate::environment::CallerEnvironment;
 use crate::error::{Error, Field};
@@ -146,7 +148,9 @@ fn jobs(processes: &[ProcessResult], setup: &Setup) -> Vec<JobSummary> {
     let mut jobs = JobSummary::from_processes(processes);
     for summary in &mut jobs {
         summary.alike = setup.equivalent.get(summary.job as usize).copied().flatten();
-        let mut clones = setup.workload.processes.iter().filter(|process| process.schedule.job == summary.job as usize);
+        let of_job = |process: &&Process| process.schedule.job == summary.job as usize;
+        summary.demand = demand(setup.workload.processes.iter().filter(of_job));
+        let mut clones = setup.workload.processes.iter().filter(of_job);
         summary.random = Some(clones.any(|process| process.plan.is_random()));
     }
     jobs

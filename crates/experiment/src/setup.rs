@@ -93,7 +93,7 @@ impl Setup {
             [] => schedulers::of_kernel(&queue, |_| true),
             wanted => wanted.to_vec(),
         };
-        let default_scheduler = default.name().filter(|_| !in_guests);
+        let default_scheduler = default.name();
         let schedulers = schedulers::choose(options, Field::Schedulers, &wanted, &default, &mut notices)?;
         // The schedulers that see the load's processes and cgroups, and all that there are.
         let mut of_processes = guests.as_ref().map_or(&schedulers, |guests| &guests.schedulers).clone();

@@ -4,6 +4,7 @@ mod advice;
 mod conclusion;
 mod formats;
 mod places;
+mod refuted;
 mod support;
 mod table;
 mod tuning;

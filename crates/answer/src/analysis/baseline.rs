@@ -1,6 +1,6 @@
 //! What the variants of a comparison are compared with.
 
-use super::Variant;
+use super::{Variant, of_scheduler, usual};
 use crate::document::ResultsDocument;
 
 /// For each variant the one that it is compared with, by its index. That is a variant of the same device, kernel and host: the scheduler
@@ -18,17 +18,10 @@ pub(super) fn baselines(document: &ResultsDocument, variants: &[Variant<'_>]) ->
         return vec![0; variants.len()];
     }
     let of_place = |setup: u32| {
-        let here = |one: &usize| variants[*one].first().setup == setup;
-        let of_scheduler = |name: Option<&str>| {
-            let named = || (0..variants.len()).filter(here).filter(|one| Some(variants[*one].scheduler()) == name);
-            named().find(|one| variants[*one].first().variant.is_usual()).or_else(|| named().next())
-        };
-        let default = match document.setups.get(setup as usize) {
-            Some(place) => place.default_scheduler.as_deref(),
-            None => document.default_scheduler.as_deref(),
-        };
-        let default = default.filter(|_| wanted.is_none());
-        of_scheduler(wanted).or_else(|| of_scheduler(default)).or_else(|| (0..variants.len()).find(here)).unwrap_or(0)
+        let here: Vec<usize> = (0..variants.len()).filter(|one| variants[*one].first().setup == setup).collect();
+        let default = document.default_scheduler_of(setup).filter(|_| wanted.is_none());
+        let named = wanted.and_then(|name| of_scheduler(variants, &here, name));
+        named.or_else(|| usual(variants, &here, default)).unwrap_or(0)
     };
     let mut places: Vec<(u32, usize)> = Vec::new();
     let mut of = |setup: u32| match places.iter().find(|(known, _)| *known == setup) {

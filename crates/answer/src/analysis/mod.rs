@@ -7,6 +7,7 @@
 mod baseline;
 mod lookup;
 mod ranking;
+mod reference;
 mod sample;
 mod statistics;
 mod variant;
@@ -15,13 +16,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::{JobSummary, ResultsDocument, Run};
+use crate::document::{JobDemand, JobSummary, ResultsDocument, Run};
 use crate::figure::Figure;
 use hoistway_measure::Operation;
 use hoistway_measure::stats;
 
 pub use lookup::NoSuchFigure;
 pub use ranking::Ranking;
+pub(crate) use reference::{of_scheduler, usual};
 pub use sample::Sample;
 pub use variant::Variant;
 
@@ -51,6 +53,8 @@ pub struct JobAnalysis {
     pub alike: Option<u32>,
     /// Whether its I/Os lie anywhere, if that is known.
     pub random: Option<bool>,
+    /// What it asks for, if that is known.
+    pub demand: Option<JobDemand>,
     /// What it did, in the order of tables.
     pub operations: Vec<OperationAnalysis>,
 }
@@ -188,6 +192,7 @@ impl<'a> Analysis<'a> {
             processes: job.processes,
             alike: job.alike,
             random: job.random,
+            demand: job.demand,
             operations: operations(job.job, &variants),
         });
         Self { jobs: jobs.collect(), variants, baseline, baselines }

@@ -84,6 +84,12 @@ impl<'a> Variant<'a> {
         run.variant.is_usual() && run.tunables.keys().chain(run.queue_files.keys()).all(is_varied)
     }
 
+    /// Whether it is this scheduler; in guests, whether the host has it.
+    pub(crate) fn is_of(&self, scheduler: &str) -> bool {
+        let of_guest = self.scheduler().strip_suffix(scheduler);
+        of_guest.is_some_and(|before| before.is_empty() || before.ends_with("-over-"))
+    }
+
     /// The first of its runs.
     pub fn first(&self) -> &'a Run {
         self.runs[0]

@@ -2,6 +2,7 @@
 
 mod advice;
 mod check;
+mod demand;
 mod device_name;
 mod distribution;
 mod excerpt;
@@ -22,6 +23,7 @@ use crate::focus::WeightedFigure;
 use hoistway_measure::{DiskSummary, PageCacheSummary, fio};
 
 pub use advice::{Advice, Caution, Check, Stack, UdevRule};
+pub use demand::JobDemand;
 pub use device_name::device_name;
 pub use distribution::LatencyDistribution;
 pub use excerpt::{Excerpt, ExcerptAnswer, ExcerptReason, ExcerptRequest};
@@ -40,7 +42,7 @@ pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift
 pub const FORMAT: &str = "hoistway-results/1";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 5;
+pub const REVISION: u32 = 6;
 
 /// One comparison: a job under several schedulers, and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

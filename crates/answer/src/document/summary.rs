@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::demand::JobDemand;
 use super::distribution::LatencyDistribution;
 use hoistway_measure::Direction;
 use hoistway_measure::histogram::LatencyHistogram;
@@ -41,6 +42,9 @@ pub struct JobSummary {
     /// single process, and without I/O.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
+    /// What it asks for; None in documents of versions that did not say, and of recorded loads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demand: Option<JobDemand>,
     /// Directions in which there was I/O, in fio's order.
     pub directions: Vec<DirectionSummary>,
     /// Its `fsync`s, `fdatasync`s and the like; None without any.
@@ -162,6 +166,7 @@ impl JobSummary {
             cpu_us_per_io: cpu_us_per_io(clones.iter().copied()),
             alike: None,
             random: None,
+            demand: None,
             fairness: stats::jain_index(&clones.iter().map(|clone| rate_of(clone)).collect::<Vec<_>>()),
             directions: summaries.filter(|summary| summary.ios > 0).collect(),
             sync: SyncSummary::of_clones(clones),

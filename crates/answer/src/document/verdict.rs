@@ -31,6 +31,10 @@ pub struct Verdict {
     /// Whether requests waited for a scheduler to choose among them; None if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub had_a_choice: Option<bool>,
+    /// In which share of resamplings of the repeats the decision is the same, 0 to 1; None of single runs, and in documents of
+    /// versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certainty: Option<f64>,
     /// All others, the best first.
     pub candidates: Vec<Candidate>,
 }
@@ -66,8 +70,12 @@ pub enum Decision {
 pub struct Candidate {
     /// Its label.
     pub scheduler: String,
-    /// How it does by the focus; None if it cannot be compared.
+    /// How it does by the figure in focus; None if it cannot be compared.
     pub gain: Option<Change>,
+    /// How it does for all parties together, by which it is judged: the geometric mean of how much better each is off, weighted by
+    /// their votes. None if it cannot be compared, and in documents of versions that judged by the focus alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balance: Option<Change>,
     /// What became of it.
     pub outcome: Outcome,
     /// What it loses elsewhere, worst first.
@@ -80,17 +88,17 @@ pub struct Candidate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It is better by the focus, and no loss outweighs that.
+    /// It is better on balance, and by the focus.
     Better,
-    /// By the focus it is no different, elsewhere it is better and nowhere worse.
+    /// It is better on balance, and not by the focus.
     BetterElsewhere,
-    /// It is better by the focus, but a loss outweighs that.
+    /// It is better by the focus or on balance, but losses outweigh that, or those of parties that wait do.
     Outweighed,
     /// Better by less than the smallest effect, or worse by less.
     NoDifference,
     /// The difference is within the noise.
     WithinNoise,
-    /// It is worse by the focus.
+    /// It is worse on balance.
     Worse,
     /// It cannot be compared: it lacks the I/O, or shares no repeat with the reference.
     Incomparable,
@@ -126,7 +134,7 @@ pub struct Shift {
     pub factor: f64,
     /// Whether that is beyond the noise; None of one run.
     pub significant: Option<bool>,
-    /// Whether it can outweigh a gain, or, of a gain, be worth a change by itself.
+    /// Whether it is more than a single I/O or chance.
     pub weighs: bool,
 }
 

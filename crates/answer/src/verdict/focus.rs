@@ -1,16 +1,16 @@
-//! By what a comparison is judged.
+//! The figure that a verdict names first.
+
+use std::cmp::Reverse;
 
 use super::party::Party;
+use super::score::Stake;
+use super::turn::{IOS_MIN, is_cut_off};
+use super::waiting::Role;
 use crate::analysis::Analysis;
 use crate::document::{Aspect, FocusFrom, ResultsDocument};
 use crate::figure::Figure;
 use crate::focus::WeightedFigure;
 use hoistway_measure::Operation;
-
-/// Bytes of an I/O from which on streams are judged by their bandwidth.
-const STREAM_BYTES: f64 = 65_536.0;
-/// I/Os of a run behind a 99th percentile that means something: ten beyond it.
-const IOS_MIN: u64 = 1000;
 
 /// What a comparison is judged by.
 pub(super) struct Focus<'a> {
@@ -44,8 +44,12 @@ impl Part<'_> {
     }
 }
 
-/// What was asked for, as far as the results have it; or what the load's author says; or whom somebody waits for.
-pub(super) fn chosen<'a>(document: &ResultsDocument, comparison: &'a Analysis<'a>) -> Option<Focus<'a>> {
+/// What was asked for, as far as the results have it; or what the load's author says; or the party that waits.
+pub(super) fn chosen<'a>(
+    document: &ResultsDocument,
+    comparison: &'a Analysis<'a>,
+    stakes: &[Stake<'a>],
+) -> Option<Focus<'a>> {
     let asked = document.focuses.iter().filter_map(|wanted| {
         let (job, operation) = comparison.find(&wanted.figure).ok()?;
         let party = Party::of(comparison, job);
@@ -64,7 +68,7 @@ pub(super) fn chosen<'a>(document: &ResultsDocument, comparison: &'a Analysis<'a
     if let Some(part) = of_load {
         return Some(Focus { parts: vec![part], from: FocusFrom::Load });
     }
-    Some(Focus { parts: vec![waited_for(comparison)?], from: FocusFrom::Figures })
+    Some(Focus { parts: vec![waited_for(stakes)?], from: FocusFrom::Figures })
 }
 
 /// How likely somebody waits for it: the least first.
@@ -77,61 +81,57 @@ enum Kind {
     Writes,
 }
 
-/// Whom somebody waits for: small random reads before commits, those before other reads, and writes last, which mostly go on
-/// behind everybody's back. Of several the party with the most processes, then the one with the most I/Os.
-fn waited_for<'a>(comparison: &'a Analysis<'a>) -> Option<Part<'a>> {
-    let mut best: Option<(Kind, u32, u64, Part<'a>)> = None;
-    for party in Party::all(comparison) {
-        for operation in party.operations() {
-            let processes = party.jobs.iter().map(|job| job.processes).sum();
-            let (ios, bytes) = volume(&party, operation);
-            let is_small = (bytes as f64) < STREAM_BYTES * ios as f64;
-            let kind = match operation {
-                Operation::Sync => Kind::Syncs,
-                Operation::Read if !is_small => Kind::StreamsOfReads,
-                Operation::Read if party.jobs[0].random == Some(false) => Kind::SmallReads,
-                Operation::Read => Kind::SmallRandomReads,
-                Operation::Write | Operation::Trim => Kind::Writes,
-            };
-            let is_better = best.as_ref().is_none_or(|(known, of_known, ios_of_known, _)| {
-                kind.cmp(known).then(of_known.cmp(&processes)).then(ios_of_known.cmp(&ios)).is_lt()
-            });
-            if is_better {
-                let figure = figure_of(&party, operation, is_small);
-                let party = party.clone();
-                best = Some((kind, processes, ios, Part { party, operation, figure, weight: 1.0 }));
-            }
-        }
-    }
-    best.map(|(.., part)| part)
+/// The figure that is named first: of a party that waits before bulk work, of small random reads before commits, those before other reads, and
+/// of writes last. Of several parties that with the most processes, then that with the most I/Os.
+fn waited_for<'a>(stakes: &[Stake<'a>]) -> Option<Part<'a>> {
+    let rank = |stake: &&Stake<'a>| {
+        let party = &stake.party;
+        let operation = main_operation(party);
+        let kind = match operation {
+            Operation::Sync => Kind::Syncs,
+            Operation::Read if party.is_stream_of(operation) => Kind::StreamsOfReads,
+            Operation::Read if party.jobs[0].random == Some(false) => Kind::SmallReads,
+            Operation::Read => Kind::SmallRandomReads,
+            Operation::Write | Operation::Trim => Kind::Writes,
+        };
+        let is_realtime = party.demand().is_some_and(|demand| demand.is_realtime);
+        let processes: u32 = party.jobs.iter().map(|job| job.processes).sum();
+        // Among equals the name decides, as the order of jobs must not.
+        let most = (Reverse(processes), Reverse(party.volume(operation).0), party.name());
+        (stake.role == Role::Bulk, !is_realtime, kind, most)
+    };
+    let stake = stakes.iter().min_by_key(rank)?;
+    let party = stake.party.clone();
+    let operation = main_operation(&party);
+    let figure = match stake.role {
+        Role::Waits if has_percentiles(&party, operation) => Figure::P99,
+        Role::Waits => Figure::Mean,
+        Role::WaitsForProgress | Role::Bulk => throughput(&party, operation),
+    };
+    Some(Part { party, operation, figure, weight: 1.0 })
 }
 
-/// I/Os and bytes of all runs.
-fn volume(party: &Party<'_>, operation: Operation) -> (u64, u64) {
-    let samples = party.of_operation(operation).flat_map(|operation| &operation.rows).flat_map(|row| row.samples());
-    samples.fold((0, 0), |(ios, bytes), sample| (ios + sample.ios, bytes + sample.bytes))
+/// The operation that a party's time goes to: its syncs, or the one with most of the time that it waits.
+fn main_operation(party: &Party<'_>) -> Operation {
+    let time = |operation: &Operation| -> f64 {
+        let rows = party.of_operation(*operation).flat_map(|operation| &operation.rows);
+        rows.flat_map(|row| row.samples()).map(|sample| sample.ios as f64 * sample.lat_ns.mean).sum()
+    };
+    let is_sync = |operation: &Operation| *operation == Operation::Sync;
+    party.operations().find(is_sync).unwrap_or_else(|| {
+        // Of equals the first: reads before writes.
+        let longest = |best: Operation, one| if time(&one) > time(&best) { one } else { best };
+        party.operations().reduce(longest).unwrap_or(Operation::Read)
+    })
 }
 
-fn figure_of(party: &Party<'_>, operation: Operation, is_small: bool) -> Figure {
-    match operation {
-        Operation::Read | Operation::Write | Operation::Trim if !is_small => Figure::Bandwidth,
-        Operation::Write | Operation::Trim => Figure::Iops,
-        _ if has_percentiles(party, operation) => Figure::P99,
-        _ => Figure::Mean,
-    }
-}
-
-/// Whether enough I/Os lie behind a 99th percentile, in every run.
+/// Whether enough I/Os lie behind a 99th percentile in every run, and the histogram reaches as far.
 pub(super) fn has_percentiles(party: &Party<'_>, operation: Operation) -> bool {
-    party.of_operation(operation).all(|operation| operation.rows.iter().all(|row| row.ios_min() >= IOS_MIN))
+    let rows = || party.of_operation(operation).flat_map(|operation| &operation.rows);
+    rows().all(|row| row.ios_min() >= IOS_MIN && !row.samples().any(|sample| is_cut_off(sample.lat_ns.p99)))
 }
 
-/// How the throughput of an operation is told: streams by their bandwidth.
+/// How the throughput of an operation is given: streams by their bandwidth.
 pub(super) fn throughput(party: &Party<'_>, operation: Operation) -> Figure {
-    let (ios, bytes) = volume(party, operation);
-    if operation != Operation::Sync && bytes as f64 >= STREAM_BYTES * ios as f64 {
-        Figure::Bandwidth
-    } else {
-        Figure::Iops
-    }
+    if party.is_stream_of(operation) { Figure::Bandwidth } else { Figure::Iops }
 }

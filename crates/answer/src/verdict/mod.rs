@@ -1,21 +1,24 @@
 //! What a comparison says to do: decided from its document alone.
 //!
-//! One figure, or several with weights, is in *focus*. Every scheduler is compared with a reference, the kernel's default if it is
-//! there, by the ratio of that figure, repeat by repeat. A change is worth it if
+//! Jobs that are alike are a *party*. Some parties wait for their I/O, the others are bulk work. Every variant is compared with a
+//! reference, the kernel's default if it is there, by one number, the *balance*: the mean over all parties, weighted by their votes, of the
+//! logarithms of how much better off each is, repeat by repeat. A party that waits has a vote, half of it for its progress and half for its
+//! wait; bulk work has half a vote for its progress. Figures that somebody named have all votes but one. A change is worth it if
 //!
-//! * the figure is better beyond the noise, and by more than the smallest effect that matters;
-//! * nothing is lost by a larger factor than is gained: throughput, latencies, commits and fairness of every job, and the largest
-//!   latency of the job in focus itself, if it is at least twice as long and the repeats
-//!   agree on it (what else is longer is told, and does not weigh: each is a single I/O); a loss that may be chance weighs if it
-//!   is large, and is told at least if it would be more than the gain;
+//! * the balance is better beyond the noise, and by more than the smallest effect that matters;
+//! * the parties that wait do not lose together, unless somebody named a figure: no depth outvotes them;
 //! * nobody else is better at everything.
 //!
-//! Of several that are, and cannot be told apart, the one with the smallest losses is named. Otherwise the reference stays.
+//! Of several the one with the best balance is named. Otherwise the reference stays.
 
+mod certainty;
 mod focus;
 mod party;
 mod ratio;
+mod score;
 mod shifts;
+mod turn;
+mod waiting;
 
 use std::cmp::Ordering;
 
@@ -23,19 +26,24 @@ use self::focus::Focus;
 use self::party::Party;
 pub(crate) use self::ratio::logarithm;
 use self::ratio::{Ratio, rounded};
+use self::score::Stake;
 use self::shifts::shifts;
 pub(crate) use self::shifts::{can_outweigh, is_told_though_uncertain, shown};
-use crate::analysis::{Analysis, Estimate, Variant};
-use crate::document::{Aspect, Candidate, Decision, Outcome, ResultsDocument, Shift, Verdict};
+pub use self::turn::is_cut_off;
+use self::waiting::Role;
+use crate::analysis::{Analysis, Estimate, Variant, of_scheduler, usual};
+use crate::document::{Aspect, Candidate, Decision, FocusFrom, Outcome, ResultsDocument, Verdict};
 use crate::figure::Figure;
 use crate::figure_name::FigureName;
 
 /// What is less, as a fraction, is no difference to anybody.
 pub const SMALLEST_EFFECT: f64 = 0.02;
-/// A gain elsewhere that is worth a change by itself, as a factor.
-const GAIN_ELSEWHERE: f64 = 1.1;
-/// Of so many I/Os at least one must have waited beside another for a scheduler to have had a choice.
+/// Of so many I/Os at least one must have waited beside another, or joined one, for schedulers to do different things.
 const IOS_PER_CHOICE: u64 = 1000;
+/// Votes of a figure that somebody named, at least; the parties share another one.
+const NAMED_VOTES_MIN: f64 = 3.0;
+/// A loss by this factor of parties that wait counts although the repeats do not agree on it.
+const UNCERTAIN_FACTOR: f64 = 1.25;
 
 /// The verdict on each place that the runs took place in; none if settings changed meanwhile, so that a row is of several.
 pub fn verdicts(document: &ResultsDocument) -> Vec<Verdict> {
@@ -43,12 +51,16 @@ pub fn verdicts(document: &ResultsDocument) -> Vec<Verdict> {
         return Vec::new();
     }
     let comparison = Analysis::of(document);
-    let Some(focus) = focus::chosen(document, &comparison) else { return Vec::new() };
+    let stakes = Stake::all(&comparison);
+    let Some(focus) = focus::chosen(document, &comparison, &stakes) else { return Vec::new() };
     let mut setups: Vec<u32> = comparison.variants.iter().map(|variant| variant.first().setup).collect();
     setups.dedup();
     setups.sort_unstable();
     setups.dedup();
-    setups.into_iter().filter_map(|setup| Judge::of(document, &comparison, &focus, setup)?.verdict(setup)).collect()
+    setups
+        .into_iter()
+        .filter_map(|setup| Judge::of(document, &comparison, (&focus, &stakes), setup)?.verdict(setup))
+        .collect()
 }
 
 impl Verdict {
@@ -68,11 +80,12 @@ impl Verdict {
     }
 }
 
-/// Whoever judges the variants of a place.
+/// Judges the variants of a place.
 struct Judge<'a> {
     document: &'a ResultsDocument,
     comparison: &'a Analysis<'a>,
     focus: &'a Focus<'a>,
+    stakes: &'a [Stake<'a>],
     /// Those that the kernel has.
     variants: Vec<usize>,
     reference: usize,
@@ -85,7 +98,7 @@ impl<'a> Judge<'a> {
     fn of(
         document: &'a ResultsDocument,
         comparison: &'a Analysis<'a>,
-        focus: &'a Focus<'a>,
+        (focus, stakes): (&'a Focus<'a>, &'a [Stake<'a>]),
         setup: u32,
     ) -> Option<Self> {
         let here = |index: &usize| comparison.variants[*index].first().setup == setup;
@@ -94,27 +107,19 @@ impl<'a> Judge<'a> {
         if variants.iter().any(is_of_kernel) {
             variants.retain(is_of_kernel);
         }
-        let default =
-            document.setups.get(setup as usize).map_or(&document.default_scheduler, |at| &at.default_scheduler);
-        let default = default.as_deref();
-        let variant = |index: &usize| &comparison.variants[*index];
-        let wanted = document.baseline.as_deref().map(|_| &comparison.variants[comparison.baseline]);
-        let find =
-            |is_meant: &dyn Fn(&Variant<'_>) -> bool| variants.iter().copied().find(|one| is_meant(variant(one)));
-        // The default settings of a scheduler before others of it.
-        let of_scheduler = |name: &str| {
-            find(&|one| one.scheduler() == name && one.first().variant.is_usual())
-                .or_else(|| find(&|one| one.scheduler() == name))
-        };
+        let default = document.default_scheduler_of(setup);
+        let all = &comparison.variants;
         let like = |wanted: &Variant<'_>| {
             let knobs = wanted.first().variant.knobs();
-            find(&|one| one.scheduler() == wanted.scheduler() && one.first().variant.knobs() == knobs)
-                .or_else(|| of_scheduler(wanted.scheduler()))
+            let is_same =
+                |one: &Variant<'_>| one.scheduler() == wanted.scheduler() && one.first().variant.knobs() == knobs;
+            let same = variants.iter().copied().find(|index| is_same(&all[*index]));
+            same.or_else(|| of_scheduler(all, &variants, wanted.scheduler()))
         };
-        let reference = wanted.and_then(like).or_else(|| default.and_then(of_scheduler));
-        let reference = reference.or(variants.first().copied())?;
+        let wanted = document.baseline.as_deref().map(|_| &all[comparison.baseline]);
+        let reference = wanted.and_then(like).or_else(|| usual(all, &variants, default))?;
         let smallest_effect = document.smallest_effect.unwrap_or(SMALLEST_EFFECT);
-        Some(Self { document, comparison, focus, variants, reference, default, smallest_effect })
+        Some(Self { document, comparison, focus, stakes, variants, reference, default, smallest_effect })
     }
 
     fn verdict(&self, setup: u32) -> Option<Verdict> {
@@ -122,19 +127,17 @@ impl<'a> Judge<'a> {
         let others = self.variants.iter().copied().filter(|variant| *variant != self.reference);
         let mut candidates: Vec<(usize, Candidate)> =
             others.map(|variant| (variant, self.candidate(variant))).collect();
-        candidates.sort_by(|(_, a), (_, b)| by_gain(a, b));
+        candidates.sort_by(|a, b| self.by_balance(a, b));
         let is_single = self.variants.iter().all(|index| self.comparison.variants[*index].runs.len() < 2);
-        let (decision, recommended) = match () {
-            () if candidates.is_empty() => (Decision::Alone, None),
-            () if is_single => {
-                let ahead = candidates.iter().find(|(_, candidate)| candidate.outcome == Outcome::Better);
-                (Decision::OneRun, ahead.map(|(variant, _)| *variant))
-            }
-            () => match self.best(&candidates) {
-                Some(best) => (Decision::Change, Some(best)),
-                None => (Decision::Keep, None),
-            },
+        let best = self.best(&candidates);
+        let decision = match best {
+            _ if candidates.is_empty() => Decision::Alone,
+            _ if is_single => Decision::OneRun,
+            Some(_) => Decision::Change,
+            None => Decision::Keep,
         };
+        let is_decided = matches!(decision, Decision::Change | Decision::Keep);
+        let certainty = if is_decided { self.certainty(best, &candidates) } else { None };
         let alike = if first.party.jobs.len() > 1 {
             first.party.jobs.iter().map(|job| job.name.clone()).collect()
         } else {
@@ -149,88 +152,132 @@ impl<'a> Judge<'a> {
             reference: self.label(self.reference),
             reference_is_default: self.is_default(&self.comparison.variants[self.reference]),
             decision,
-            recommended: self.label(recommended.unwrap_or(self.reference)),
+            recommended: self.label(best.unwrap_or(self.reference)),
             had_a_choice: self.had_a_choice(),
+            certainty,
             candidates: candidates.into_iter().map(|(_, candidate)| candidate).collect(),
         })
     }
 
     /// Whether it is what the kernel gives the devices by itself.
     fn is_default(&self, variant: &Variant<'_>) -> bool {
-        self.default == Some(variant.scheduler()) && variant.is_untouched()
+        self.default.is_some_and(|default| variant.is_of(default)) && variant.is_untouched()
     }
 
     fn label(&self, variant: usize) -> String {
         self.comparison.variants[variant].label.clone()
     }
 
-    /// How much better one variant is than another by the focus: the mean of the figures' logarithms by their weights.
-    fn gain(&self, from: usize, to: usize) -> Option<Ratio> {
-        let of_repeat = |repeat| {
-            let (mut sum, mut weights) = (0.0, 0.0);
-            for part in &self.focus.parts {
-                let value =
-                    |variant| part.party.value(Some(part.operation), Aspect::Figure(part.figure), variant, repeat);
-                sum += part.weight * logarithm(value(from)?, value(to)?, part.figure.higher_is_better())?;
-                weights += part.weight;
-            }
-            Some(sum / weights)
-        };
-        let repeats = self.comparison.variants[from].runs.iter().map(|run| run.repeat);
-        Ratio::of(&repeats.filter_map(of_repeat).collect::<Vec<_>>())
+    fn repeats(&self) -> impl Iterator<Item = u32> + '_ {
+        self.comparison.variants[self.reference].runs.iter().map(|run| run.repeat)
+    }
+
+    /// How much better a variant is than the reference by the focus: the mean of the figures' logarithms by their weights.
+    fn focus_gain(&self, to: usize, repeat: u32) -> Option<f64> {
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for part in &self.focus.parts {
+            let value = |variant| part.party.value(Some(part.operation), Aspect::Figure(part.figure), variant, repeat);
+            let higher_is_better = part.figure.higher_is_better();
+            sum += part.weight * logarithm(value(self.reference)?, value(to)?, higher_is_better)?;
+            weights += part.weight;
+        }
+        Some(sum / weights)
+    }
+
+    /// How much better off the parties are than under the reference, of those that are meant: the mean by their votes.
+    fn gain_of(&self, to: usize, repeat: u32, is_meant: impl Fn(Role) -> bool) -> Option<f64> {
+        let (mut sum, mut votes) = (0.0, 0.0);
+        for stake in self.stakes.iter().filter(|stake| is_meant(stake.role)) {
+            sum += stake.role.votes() * (stake.score(to, repeat)? - stake.score(self.reference, repeat)?);
+            votes += stake.role.votes();
+        }
+        (votes > 0.0).then(|| sum / votes)
+    }
+
+    /// The number by which a variant is judged, in a repeat.
+    fn balance(&self, to: usize, repeat: u32) -> Option<f64> {
+        let of_parties = self.gain_of(to, repeat, |_| true)?;
+        if self.focus.from == FocusFrom::Figures {
+            return Some(of_parties);
+        }
+        let votes = (self.stakes.len() as f64).max(NAMED_VOTES_MIN);
+        Some((votes * self.focus_gain(to, repeat)? + of_parties) / (votes + 1.0))
+    }
+
+    fn ratio(&self, of_repeat: impl Fn(u32) -> Option<f64>) -> Option<Ratio> {
+        Ratio::of(&self.repeats().filter_map(of_repeat).collect::<Vec<_>>())
     }
 
     fn candidate(&self, variant: usize) -> Candidate {
-        let gain = self.gain(self.reference, variant);
-        let is_single = gain.is_some_and(|gain| gain.is_significant().is_none());
+        let gain = self.ratio(|repeat| self.focus_gain(variant, repeat));
+        let balance = self.ratio(|repeat| self.balance(variant, repeat)).filter(|_| gain.is_some());
+        let is_single = balance.is_some_and(|balance| balance.is_significant().is_none());
         let smallest = self.smallest_effect.ln_1p();
-        let is_gain = |gain: &Ratio| gain.mean >= smallest && (is_single || gain.is_better());
-        let gained = gain.filter(is_gain).map(|gain| gain.mean.exp());
-        let places = [self.reference, variant];
-        let moved = shifts(self.comparison, self.focus, places, self.smallest_effect, gained);
-        let outcome = match gain {
+        let is_better = |of: &Ratio| of.mean >= smallest && (is_single || of.is_better());
+        let gained = gain.filter(is_better);
+        let outcome = match balance {
             None => Outcome::Incomparable,
-            Some(gain) if is_gain(&gain) => {
-                let outweighs = |loss: &Shift| loss.weighs && loss.factor.ln() > gain.mean;
-                if moved.losses.iter().any(outweighs) { Outcome::Outweighed } else { Outcome::Better }
+            Some(balance) if is_better(&balance) && !self.is_outvoted(variant) => {
+                if gained.is_some() {
+                    Outcome::Better
+                } else {
+                    Outcome::BetterElsewhere
+                }
             }
-            Some(gain) if -gain.mean >= smallest && (is_single || gain.is_worse()) => Outcome::Worse,
-            Some(gain) if !is_single && -gain.mean < smallest && self.is_better_elsewhere(&moved) => {
-                Outcome::BetterElsewhere
-            }
-            Some(gain) if gain.mean.abs() < smallest => Outcome::NoDifference,
+            Some(balance) if is_better(&balance) || gained.is_some() => Outcome::Outweighed,
+            Some(balance) if -balance.mean >= smallest && (is_single || balance.is_worse()) => Outcome::Worse,
+            Some(balance) if balance.mean.abs() < smallest => Outcome::NoDifference,
             Some(_) => Outcome::WithinNoise,
         };
-        let (losses, gains) = (moved.losses, moved.gains);
-        Candidate { scheduler: self.label(variant), gain: gain.map(Ratio::as_change), outcome, losses, gains }
-    }
-
-    fn is_better_elsewhere(&self, moved: &shifts::Shifts) -> bool {
-        let is_large = |gain: &Shift| gain.weighs && gain.factor >= GAIN_ELSEWHERE && gain.significant == Some(true);
-        moved.losses.is_empty() && moved.gains.iter().any(is_large)
-    }
-
-    /// Whom to change to, if to anybody.
-    fn best(&self, candidates: &[(usize, Candidate)]) -> Option<usize> {
-        for wanted in [Outcome::Better, Outcome::BetterElsewhere] {
-            let is_worth_it = |(variant, candidate): &&(usize, Candidate)| {
-                let is_beaten = || self.variants.iter().any(|other| self.beats(*other, *variant));
-                candidate.outcome == wanted && !is_beaten()
-            };
-            let worth_it: Vec<&(usize, Candidate)> = candidates.iter().filter(is_worth_it).collect();
-            // They stand in the order of their gains.
-            let Some((top, _)) = worth_it.first() else { continue };
-            let as_good = worth_it.iter().filter(|(variant, _)| {
-                variant == top || self.gain(*variant, *top).is_some_and(|ahead| !ahead.is_better())
-            });
-            let cheapest = as_good.min_by_key(|(_, candidate)| rounded(cost(candidate)))?;
-            return Some(cheapest.0);
+        let places = [self.reference, variant];
+        let gained = gained.map(|gain| gain.mean.exp());
+        let moved = shifts(self.comparison, (self.focus, self.stakes), places, self.smallest_effect, gained);
+        Candidate {
+            scheduler: self.label(variant),
+            gain: gain.map(Ratio::as_change),
+            balance: balance.map(Ratio::as_change),
+            outcome,
+            losses: moved.losses,
+            gains: moved.gains,
         }
-        None
     }
 
-    /// Whether one variant is better than another at everything, beyond the noise.
+    /// Whether the parties that wait lose together, although nobody asked for a figure that counts more.
+    fn is_outvoted(&self, variant: usize) -> bool {
+        if self.focus.from == FocusFrom::Asked {
+            return false;
+        }
+        let waiting = self.ratio(|repeat| self.gain_of(variant, repeat, |role| role != Role::Bulk));
+        waiting.is_some_and(|waiting| {
+            let is_certain = waiting.is_significant() != Some(false) || -waiting.mean >= UNCERTAIN_FACTOR.ln();
+            -waiting.mean >= self.smallest_effect.ln_1p() && is_certain
+        })
+    }
+
+    /// What to change to, if to anything. The candidates stand in the order of their balances.
+    fn best(&self, candidates: &[(usize, Candidate)]) -> Option<usize> {
+        let is_worth_it = |(variant, candidate): &&(usize, Candidate)| {
+            let is_better = matches!(candidate.outcome, Outcome::Better | Outcome::BetterElsewhere);
+            is_better && !self.variants.iter().any(|other| self.beats(*other, *variant))
+        };
+        candidates.iter().find(is_worth_it).map(|(variant, _)| *variant)
+    }
+
+    /// The best balance first; among equals the kernel's default, then the one with the fewest settings, then by name.
+    fn by_balance(&self, (a, of_a): &(usize, Candidate), (b, of_b): &(usize, Candidate)) -> Ordering {
+        let balance = |candidate: &Candidate| candidate.balance.map_or(i64::MIN, |gain| rounded(gain.factor.ln()));
+        let variant = |index: usize| &self.comparison.variants[index];
+        let rank = |index: usize| (!self.is_default(variant(index)), variant(index).first().variant.knobs().len());
+        let by_rank = || rank(*a).cmp(&rank(*b)).then_with(|| of_a.scheduler.cmp(&of_b.scheduler));
+        balance(of_b).cmp(&balance(of_a)).then_with(by_rank)
+    }
+
+    /// Whether one variant is better than another at everything, on balance too, beyond the noise.
     fn beats(&self, one: usize, other: usize) -> bool {
+        let ahead = |repeat| Some(self.balance(one, repeat)? - self.balance(other, repeat)?);
+        if !self.ratio(ahead).is_some_and(Ratio::is_better) {
+            return false;
+        }
         let mut figures = 0;
         for job in &self.comparison.jobs {
             for operation in &job.operations {
@@ -251,28 +298,17 @@ impl<'a> Judge<'a> {
         figures > 0
     }
 
-    /// Whether requests waited for a scheduler to choose among them.
+    /// Whether requests waited for a scheduler to choose among them, or joined others.
     fn had_a_choice(&self) -> Option<bool> {
         let of_setup = self.variants.iter().flat_map(|variant| &self.comparison.variants[*variant].runs);
         let (mut choices, mut ios) = (0, 0);
         for run in of_setup.filter(|run| run.scheduler != "none") {
             for disk in &run.disks {
-                choices += disk.choices?;
+                choices += disk.choices? + disk.read_merges + disk.write_merges;
             }
             ios += run.simulated_ios;
         }
         (ios > 0 && !self.document.runs.iter().all(|run| run.disks.is_empty()))
             .then_some(choices * IOS_PER_CHOICE >= ios)
     }
-}
-
-/// The best first; among equals in the order of their names.
-fn by_gain(a: &Candidate, b: &Candidate) -> Ordering {
-    let of = |candidate: &Candidate| candidate.gain.map_or(i64::MIN, |gain| rounded(gain.factor.ln()));
-    of(b).cmp(&of(a)).then_with(|| a.scheduler.cmp(&b.scheduler))
-}
-
-/// All that a candidate loses, in logarithms.
-fn cost(candidate: &Candidate) -> f64 {
-    candidate.losses.iter().filter(|loss| loss.weighs).map(|loss| loss.factor.ln()).sum()
 }

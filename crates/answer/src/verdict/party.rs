@@ -1,7 +1,7 @@
 //! Who has a part in a load: a job, or several that are alike, which are judged as one.
 
 use crate::analysis::{Analysis, JobAnalysis, OperationAnalysis};
-use crate::document::Aspect;
+use crate::document::{Aspect, JobDemand};
 use crate::figure::Figure;
 use hoistway_measure::Operation;
 use hoistway_measure::stats::jain_index;
@@ -30,6 +30,11 @@ impl<'a> Party<'a> {
     /// One job alone, whatever it is like.
     pub(super) fn of(comparison: &'a Analysis<'a>, job: &'a JobAnalysis) -> Self {
         Self { comparison, jobs: vec![job] }
+    }
+
+    /// What its jobs ask for, which is the same if they are alike.
+    pub(super) fn demand(&self) -> Option<JobDemand> {
+        self.jobs[0].demand
     }
 
     /// The name of its first job.

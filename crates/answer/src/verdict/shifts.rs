@@ -3,6 +3,9 @@
 use super::focus::{Focus, has_percentiles, throughput};
 use super::party::Party;
 use super::ratio::{Ratio, logarithm};
+use super::score::Stake;
+use super::turn::{NOTICED_SHARE, is_cut_off};
+use super::waiting::Role;
 use crate::analysis::Analysis;
 use crate::document::{Aspect, Shift};
 use crate::figure::Figure;
@@ -13,6 +16,11 @@ use hoistway_measure::Operation;
 const UNCERTAIN_FACTOR: f64 = 1.25;
 /// A loss of this factor of a largest latency, which is a single I/O, is told although it may be chance, and counts if it is not.
 const LARGE_FACTOR_OF_MAX: f64 = 2.0;
+
+/// Latencies up to this one, ns, are all the same to people.
+const UNNOTICED_NS: f64 = 100_000.0;
+/// Seconds that somebody waits longer or shorter, from which on they are named before everything else.
+const LONG_WAIT_NS: f64 = 1e8;
 
 /// Whether it is that of a single I/O.
 fn is_max(aspect: Aspect) -> bool {
@@ -57,21 +65,26 @@ pub(super) struct Shifts {
 /// All changes of at least `smallest_effect`. `gain` is what the change brings in the focus, as a factor, if anything.
 pub(super) fn shifts(
     comparison: &Analysis<'_>,
-    focus: &Focus<'_>,
+    (focus, stakes): (&Focus<'_>, &[Stake<'_>]),
     [from, to]: [usize; 2],
     smallest_effect: f64,
     gain: Option<f64>,
 ) -> Shifts {
     let mut shifts = Shifts { losses: Vec::new(), gains: Vec::new() };
-    for party in Party::all(comparison) {
-        for (operation, aspect) in aspects(&party) {
+    for stake in stakes {
+        let party = &stake.party;
+        let loop_ns = stake.loop_ns([from, to]);
+        for (operation, aspect) in aspects(party) {
             // With one figure in focus, that is what everything else is weighed against.
-            let is_focus = focus.parts.iter().any(|part| part.is_shown_by(&party, operation, aspect));
+            let is_focus = focus.parts.iter().any(|part| part.is_shown_by(party, operation, aspect));
             if is_focus && focus.parts.len() == 1 {
                 continue;
             }
-            let Some((shift, ratio)) = shift(comparison, &party, operation, aspect, [from, to]) else { continue };
-            if shift.factor < 1.0 + smallest_effect {
+            let Some((shift, ratio)) = shift(comparison, party, operation, aspect, [from, to]) else { continue };
+            if shift.factor < 1.0 + smallest_effect
+                || is_unnoticed(&shift, loop_ns)
+                || is_hidden(party, &shift, [from, to])
+            {
                 continue;
             }
             if ratio.mean > 0.0 {
@@ -86,9 +99,42 @@ pub(super) fn shifts(
         }
     }
     for side in [&mut shifts.losses, &mut shifts.gains] {
-        side.sort_by(|a, b| b.factor.total_cmp(&a.factor));
+        side.sort_by(|a, b| {
+            let [of_a, of_b] = [a, b].map(|shift| long_wait_ns(shift, stakes));
+            of_b.total_cmp(&of_a).then(b.factor.total_cmp(&a.factor)).then(a.job.cmp(&b.job))
+        });
     }
     shifts
+}
+
+/// Whether a latency is too short on both sides, by itself or beside the loop that it is part of, for its ratio to mean anything; or
+/// whether it is a percentile that the histogram cut off.
+fn is_unnoticed(shift: &Shift, loop_ns: f64) -> bool {
+    let (Aspect::Figure(figure) | Aspect::Worst(figure)) = shift.aspect else { return false };
+    let longer = shift.from.max(shift.to);
+    let is_short = longer < UNNOTICED_NS || longer < NOTICED_SHARE * loop_ns;
+    let is_percentile = matches!(figure, Figure::P50 | Figure::P99 | Figure::P99_9);
+    figure.is_latency() && (is_short || is_percentile && is_cut_off(longer as u64))
+}
+
+/// Whether it is the largest latency of an operation beside another of the same processes that takes longer on both sides: what they wait
+/// for at most is that one.
+fn is_hidden(party: &Party<'_>, shift: &Shift, variants: [usize; 2]) -> bool {
+    let largest = |operation: Operation, variant: usize| {
+        let rows = party.of_operation(operation).filter_map(|operation| operation.row(variant));
+        rows.map(|row| row.estimate(Figure::Max).mean).fold(0.0, f64::max)
+    };
+    let Some(own) = shift.operation.filter(|_| is_max(shift.aspect)) else { return false };
+    let is_longer = |other: Operation| variants.iter().all(|&variant| largest(other, variant) > largest(own, variant));
+    party.operations().any(is_longer)
+}
+
+/// By how much a party waits longer or shorter, ns, if that is long; else 0.
+fn long_wait_ns(shift: &Shift, stakes: &[Stake<'_>]) -> f64 {
+    let waits = stakes.iter().any(|stake| stake.role == Role::Waits && stake.party.name() == shift.job);
+    let is_latency = matches!(shift.aspect, Aspect::Figure(figure) if figure.is_latency() && figure != Figure::Max);
+    let difference = (shift.to - shift.from).abs();
+    if waits && is_latency && difference >= LONG_WAIT_NS { difference } else { 0.0 }
 }
 
 /// What is looked at of a party.

@@ -137,12 +137,12 @@ fn verdict_told(verdict: &Verdict) -> Value {
 
 fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
-        Outcome::Better => "better in focus, and no loss outweighs that",
-        Outcome::BetterElsewhere => "no different in focus, better elsewhere and nowhere worse",
-        Outcome::Outweighed => "better in focus, but a loss outweighs that",
-        Outcome::NoDifference => "no different in focus",
-        Outcome::WithinNoise => "no different in focus beyond the noise",
-        Outcome::Worse => "worse in focus",
+        Outcome::Better => "better in focus and on balance",
+        Outcome::BetterElsewhere => "better on balance, though not in focus",
+        Outcome::Outweighed => "better somewhere, but losses outweigh that",
+        Outcome::NoDifference => "no different on balance",
+        Outcome::WithinNoise => "no different on balance beyond the noise",
+        Outcome::Worse => "worse on balance",
         Outcome::Incomparable => "cannot be compared",
     }
 }

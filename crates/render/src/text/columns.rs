@@ -2,6 +2,7 @@
 
 use hoistway_answer::Figure;
 use hoistway_answer::analysis::Row;
+use hoistway_answer::verdict::is_cut_off;
 use hoistway_measure::Operation;
 
 use crate::text::units;
@@ -83,7 +84,8 @@ impl Column {
                 let estimate = row.estimate(figure);
                 let value = value(figure, estimate.mean, ascii);
                 // That of the bandwidth is that of the IOPS.
-                match estimate.half_width.filter(|_| figure != Figure::Bandwidth && estimate.mean > 0.0) {
+                let has_interval = figure != Figure::Bandwidth && estimate.mean > 0.0;
+                match estimate.half_width.filter(|_| has_interval && !is_at_least(figure, estimate.mean)) {
                     Some(half_width) => format!("{value} {}", units::spread(half_width / estimate.mean, ascii)),
                     None => value,
                 }
@@ -115,6 +117,14 @@ pub(crate) fn value(figure: Figure, value: f64, ascii: bool) -> String {
     match figure {
         Figure::Iops => units::rate(value),
         Figure::Bandwidth => units::bandwidth(value),
+        _ if is_at_least(figure, value) => {
+            format!("{}{}", if ascii { ">= " } else { "≥ " }, units::latency(value, ascii))
+        }
         _ => units::latency(value, ascii),
     }
+}
+
+/// Whether the histogram says no more of a percentile than that it is at least so long.
+fn is_at_least(figure: Figure, value: f64) -> bool {
+    matches!(figure, Figure::P50 | Figure::P99 | Figure::P99_9) && is_cut_off(value as u64)
 }

@@ -62,6 +62,7 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Ru
                 cpu_us_per_io: None,
                 alike: None,
                 random: None,
+                demand: None,
                 fairness: None,
                 directions,
                 sync: None,

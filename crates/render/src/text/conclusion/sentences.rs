@@ -11,6 +11,10 @@ use crate::text::words::{device_name, list};
 
 /// Losses that are told one by one.
 const LOSSES_MAX: usize = 6;
+/// Gains of the recommended one that are told one by one.
+const GAINS_MAX: usize = 3;
+/// A gain that is no trifle, as a factor.
+const CLEAR_GAIN: f64 = 1.1;
 /// Losses of somebody who was not chosen.
 const LOSSES_OF_OTHERS_MAX: usize = 2;
 
@@ -26,17 +30,19 @@ impl Sentences<'_> {
     pub(super) fn of_place(&self) -> Vec<String> {
         let verdict = self.verdict;
         let mut sentences = vec![self.first()];
-        if verdict.had_a_choice == Some(false) {
+        if verdict.had_a_choice == Some(false) && verdict.candidates.iter().all(|one| self.is_alike(one)) {
             sentences.push(
-                "The schedulers never had a choice: hardly any request waited beside another, so they differ in nothing but \
-                 what they cost, and in what then comes sooner or later."
+                "The queue was almost never deep enough to reorder anything; differences here are CPU overhead and timing \
+                 noise."
                     .to_owned(),
             );
         }
         if let Some(recommended) = self.recommended() {
+            sentences.extend(self.gains(recommended));
             sentences.push(self.costs(recommended));
         }
         sentences.extend(self.others());
+        sentences.extend(self.certainty());
         sentences
     }
 
@@ -47,10 +53,15 @@ impl Sentences<'_> {
         let more = if self.document.is_real { "naming each scheduler three times" } else { "--repeat 3" };
         match (verdict.decision, self.recommended()) {
             (Decision::Change, Some(candidate)) if candidate.outcome == Outcome::BetterElsewhere => {
-                let gains = told(&weighing_first(&candidate.gains), LOSSES_OF_OTHERS_MAX);
                 let (from, to) = (self.reference(), self.words(&candidate.scheduler));
-                format!("{place}: change from {from} to {to}, which is no different in {nouns} and better at {gains}.")
+                format!("{place}: change from {from} to {to}, {}.", self.better_elsewhere(candidate))
             }
+            (Decision::OneRun, Some(candidate)) if candidate.outcome == Outcome::BetterElsewhere => format!(
+                "{place}: in this one run {} was ahead of {}, {}. One run does not say what is noise: {more} does.",
+                self.words(&candidate.scheduler),
+                self.reference(),
+                self.better_elsewhere(candidate)
+            ),
             (Decision::Change, Some(candidate)) => {
                 let (from, to) = (self.reference(), self.words(&candidate.scheduler));
                 format!("{place}: change from {from} to {to}: {}.", self.gained(candidate))
@@ -74,12 +85,63 @@ impl Sentences<'_> {
                     self.shown(&verdict.reference)
                 )
             }
-            (Decision::Keep | Decision::Change, _) => format!(
-                "{place}: keep {}: nothing here is worth a change in {nouns} ({}).",
-                self.reference(),
-                self.shown(&verdict.reference)
-            ),
+            (Decision::Keep | Decision::Change, _) => {
+                let is_better_somewhere = |one: &Candidate| one.outcome == Outcome::Outweighed || has_clear_gain(one);
+                let (reference, shown) = (self.reference(), self.shown(&verdict.reference));
+                if verdict.candidates.iter().any(is_better_somewhere) {
+                    format!("{place}: keep {reference}: what others gain costs as much or more ({nouns} is {shown}).")
+                } else {
+                    format!("{place}: keep {reference}: nothing here is worth a change in {nouns} ({shown}).")
+                }
+            }
         }
+    }
+
+    /// What one that is better on balance has of it, if not the figure in focus.
+    fn better_elsewhere(&self, candidate: &Candidate) -> String {
+        let nouns = self.nouns();
+        let focus = match candidate.gain {
+            Some(gain) if gain.factor < 1.0 && 1.0 / gain.factor >= 1.0 + self.verdict.smallest_effect => {
+                format!("which is no better in {nouns}")
+            }
+            _ => format!("which is no different in {nouns}"),
+        };
+        match told(&weighing_first(&candidate.gains), LOSSES_OF_OTHERS_MAX) {
+            gains if gains.is_empty() => format!("{focus} and better on balance"),
+            gains => format!("{focus} and better at {gains}"),
+        }
+    }
+
+    /// Whether a candidate differs from the reference by less than the smallest effect.
+    fn is_alike(&self, candidate: &Candidate) -> bool {
+        let smallest = 1.0 + self.verdict.smallest_effect;
+        let balance = candidate.balance.or(candidate.gain);
+        balance.is_some_and(|change| (1.0 / smallest..smallest).contains(&change.factor))
+    }
+
+    /// What the recommended one gains beside the figure in focus.
+    fn gains(&self, recommended: &Candidate) -> Option<String> {
+        if recommended.outcome == Outcome::BetterElsewhere || self.verdict.decision == Decision::OneRun {
+            return None;
+        }
+        let gains: Vec<Shift> = recommended.gains.iter().filter(|gain| is_clear(gain)).cloned().collect();
+        (!gains.is_empty()).then(|| format!("It also gains, largest first: {}.", told(&gains, GAINS_MAX)))
+    }
+
+    /// How far the decision would be the same with other repeats.
+    fn certainty(&self) -> Option<String> {
+        /// What is less is close.
+        const SURE: f64 = 0.95;
+        let certainty = self.verdict.certainty?;
+        let percent = (certainty * 100.0).floor();
+        Some(if certainty >= SURE {
+            format!("The decision is the same in {percent} % of resamplings of the runs.")
+        } else {
+            let more = if self.document.is_real { "naming each scheduler more often" } else { "a larger --repeat" };
+            format!(
+                "This is close: the decision is the same in {percent} % of resamplings of the runs; {more} tells more."
+            )
+        })
     }
 
     fn place(&self) -> String {
@@ -209,27 +271,42 @@ impl Sentences<'_> {
             let reference = self.words(&verdict.reference);
             sentences.push(format!("Also better than {reference}: {}.", list(&better)));
         }
-        // By what is judged they are no better: no gain is told that there is not.
         let elsewhere: Vec<String> =
             of(Outcome::BetterElsewhere).map(|candidate| self.words(&candidate.scheduler)).collect();
         if !elsewhere.is_empty() {
             sentences.push(format!(
-                "Better than {} only in what is not judged: {}.",
+                "Better than {} on balance, but not in that: {}.",
                 self.words(&verdict.reference),
                 list(&elsewhere)
             ));
         }
+        let on_balance = |candidate: &Candidate, how: &str| {
+            let name = self.words(&candidate.scheduler);
+            let gains: Vec<Shift> = candidate.gains.iter().filter(|gain| is_clear(gain)).cloned().collect();
+            let gains = told(&gains, LOSSES_OF_OTHERS_MAX);
+            match told(&weighing_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
+                losses if losses.is_empty() => format!("{name} is {how} on balance; it gains {gains}."),
+                losses => format!("{name} is {how} on balance; it gains {gains}, and loses {losses}."),
+            }
+        };
+        sentences.extend(of(Outcome::Worse).filter(|one| has_clear_gain(one)).map(|one| on_balance(one, "worse")));
         sentences.extend(of(Outcome::Outweighed).map(|candidate| {
-            let losses = told(&weighing_first(&candidate.losses), LOSSES_OF_OTHERS_MAX);
-            format!("Not {}, which loses more than it gains: {losses}.", with_gain(candidate))
+            match told(&weighing_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
+                losses if losses.is_empty() => format!("Not {}, which is not better on balance.", with_gain(candidate)),
+                losses => format!("Not {}, which loses more than it gains: {losses}.", with_gain(candidate)),
+            }
         }));
-        let alike: Vec<String> = of(Outcome::NoDifference)
-            .chain(of(Outcome::WithinNoise))
+        let alike = || of(Outcome::NoDifference).chain(of(Outcome::WithinNoise));
+        sentences.extend(alike().filter(|one| has_clear_gain(one)).map(|one| on_balance(one, "no better")));
+        let alike: Vec<String> = alike()
+            .filter(|candidate| !has_clear_gain(candidate))
             .map(|candidate| self.words(&candidate.scheduler))
             .collect();
         if !alike.is_empty() && verdict.decision != Decision::OneRun {
             let smallest = verdict.smallest_effect * 100.0;
-            sentences.push(format!("No different by {smallest} % beyond the noise: {}.", list(&alike)));
+            let on_balance =
+                if verdict.candidates.iter().any(|one| one.balance.is_some()) { " on balance" } else { "" };
+            sentences.push(format!("No different by {smallest} % beyond the noise{on_balance}: {}.", list(&alike)));
         }
         sentences
     }
@@ -262,6 +339,15 @@ fn place(setups: &[SetupSummary], setup: &SetupSummary) -> String {
     let host = |setup: &SetupSummary| device_name(&setup.host);
     let name = format!("{}, Linux {}", device_name(&setup.device), setup.kernel);
     if setups.iter().any(|other| host(other) != host(setup)) { format!("{name}, host {}", host(setup)) } else { name }
+}
+
+/// Whether a gain is beyond the noise, more than a trifle, and more than a single I/O.
+fn is_clear(gain: &Shift) -> bool {
+    gain.weighs && gain.significant != Some(false) && gain.factor >= CLEAR_GAIN
+}
+
+fn has_clear_gain(candidate: &Candidate) -> bool {
+    candidate.gains.iter().any(is_clear)
 }
 
 /// Those that a verdict rests on, before those that are only told.

@@ -1,0 +1,100 @@
+//! How well a variant serves a party, as a logarithm: the sum over parties is proportional fairness, which nobody wins by starving others.
+
+use super::party::Party;
+use super::turn::{IOS_MIN, NOTICED_SHARE, Turn};
+use super::waiting::{Role, roles};
+use crate::analysis::Analysis;
+use crate::document::{JobSummary, Run};
+
+/// A party with what counts of it.
+pub(super) struct Stake<'a> {
+    comparison: &'a Analysis<'a>,
+    pub(super) party: Party<'a>,
+    pub(super) role: Role,
+    /// Whether its 99th percentiles mean something under every variant; if not, the mean stands for the wait.
+    pub(super) has_p99: bool,
+}
+
+impl<'a> Stake<'a> {
+    /// Those of all parties that did anything, in the order of their first jobs.
+    pub(super) fn all(comparison: &'a Analysis<'a>) -> Vec<Self> {
+        let parties = Party::all(comparison);
+        let roles = roles(&parties);
+        let stakes = parties.into_iter().zip(roles);
+        let stakes = stakes.filter(|(party, _)| party.operations().next().is_some());
+        stakes
+            .map(|(party, role)| {
+                let has_p99 = has_p99(comparison, &party);
+                Self { comparison, party, role, has_p99 }
+            })
+            .collect()
+    }
+
+    /// Its score in a repeat under a variant; None if the runs do not have it.
+    pub(super) fn score(&self, variant: usize, repeat: u32) -> Option<f64> {
+        let run = self.comparison.variants[variant].runs.iter().find(|run| run.repeat == repeat)?;
+        let jobs: Vec<&JobSummary> = of_party(&self.party, run).collect();
+        if jobs.is_empty() {
+            return None;
+        }
+        let each = jobs.iter().map(|job| self.of_job(job, run, jobs.len() == 1));
+        Some(each.sum::<f64>() / jobs.len() as f64)
+    }
+
+    fn of_job(&self, job: &JobSummary, run: &Run, is_alone: bool) -> f64 {
+        let processes = f64::from(job.processes.max(1));
+        let mut progress = progress_per_second(job, run).ln();
+        if let Some(fairness) = job.fairness.filter(|fairness| is_alone && *fairness > 0.0) {
+            // The mean of the logarithms of shares that are spread like a logarithmic normal distribution.
+            progress += 0.5 * fairness.ln();
+        }
+        if self.role != Role::Waits {
+            return progress;
+        }
+        let run_ns = run.simulated_seconds * 1e9;
+        let (wait_ns, loop_ns) = match Turn::of(job) {
+            Some(turn) => {
+                let wait_ns = turn.p99_ns.filter(|_| self.has_p99).unwrap_or(turn.mean_ns);
+                (wait_ns, if turn.per_second > 0.0 { processes * 1e9 / turn.per_second } else { run_ns })
+            }
+            // It waited from the beginning to the end.
+            None => (run_ns, run_ns),
+        };
+        // A wait that is a hundredth of the loop moves the score by no more than that.
+        0.5 * progress - 0.5 * (wait_ns + NOTICED_SHARE * loop_ns).max(1.0).ln()
+    }
+
+    /// How long a turn of its loop takes, ns: the longer of two variants.
+    pub(super) fn loop_ns(&self, variants: [usize; 2]) -> f64 {
+        let runs = variants.iter().flat_map(|variant| &self.comparison.variants[*variant].runs);
+        let of_run = |run: &&'a Run| {
+            let loops = of_party(&self.party, run).filter_map(|job| {
+                let per_second = Turn::of(job)?.per_second;
+                (per_second > 0.0).then(|| f64::from(job.processes.max(1)) * 1e9 / per_second)
+            });
+            loops.fold(0.0, f64::max)
+        };
+        runs.map(of_run).fold(0.0, f64::max)
+    }
+}
+
+/// A job's operations of all kinds a second; of a limited rate what it reached of it. Nothing at all counts as half an I/O.
+fn progress_per_second(job: &JobSummary, run: &Run) -> f64 {
+    let ios: f64 = job.directions.iter().map(|direction| direction.iops).sum();
+    let least = 0.5 / run.simulated_seconds.max(1e-9);
+    match job.demand.and_then(|demand| demand.asked_iops) {
+        Some(asked) => (ios.max(least) / asked).min(1.0),
+        None => (ios + job.sync.as_ref().map_or(0.0, |sync| sync.syncs_per_second)).max(least),
+    }
+}
+
+fn of_party<'r>(party: &Party<'_>, run: &'r Run) -> impl Iterator<Item = &'r JobSummary> {
+    run.jobs.iter().filter(move |summary| party.jobs.iter().any(|job| job.job == summary.job))
+}
+
+fn has_p99(comparison: &Analysis<'_>, party: &Party<'_>) -> bool {
+    let mut runs = comparison.variants.iter().flat_map(|variant| &variant.runs);
+    runs.all(|run| {
+        of_party(party, run).all(|job| Turn::of(job).is_some_and(|turn| turn.count >= IOS_MIN && turn.p99_ns.is_some()))
+    })
+}

@@ -1,0 +1,144 @@
+//! One turn of a process's loop: all that it waits for before it goes on.
+
+use crate::document::{JobSummary, LatencySummary};
+use hoistway_measure::histogram::BINNED_NS_END;
+
+/// I/Os behind a 99th percentile that means something: ten beyond it.
+pub(super) const IOS_MIN: u64 = 1000;
+/// The last bin of latencies holds all longer ones: a percentile in it says no more than that.
+const CUT_OFF_NS: u64 = BINNED_NS_END - BINNED_NS_END / 128;
+/// The share of a loop below which a wait is not noticed.
+pub(super) const NOTICED_SHARE: f64 = 0.01;
+/// Steps of the search for a percentile: each halves the interval.
+const STEPS: u32 = 60;
+
+/// What a job's processes waited for in one run.
+pub(super) struct Turn {
+    /// How many turns were measured.
+    pub(super) count: u64,
+    /// Turns a second of all processes; at least what half an I/O in the whole run would be.
+    pub(super) per_second: f64,
+    /// Mean wait, ns.
+    pub(super) mean_ns: f64,
+    /// 99th percentile, ns; None if it lies beyond what the histogram can tell.
+    pub(super) p99_ns: Option<f64>,
+}
+
+/// One kind of I/O within a loop.
+struct Part {
+    count: u64,
+    lat_ns: LatencySummary,
+}
+
+impl Turn {
+    /// Of a job in a run; None if nothing ended.
+    ///
+    /// A commit is its writes and their sync: the means add up, and the tail is that of the part with the longest one. Without
+    /// syncs each I/O is a turn, whichever direction it has.
+    pub(super) fn of(job: &JobSummary) -> Option<Self> {
+        let ios = job.directions.iter().filter(|direction| direction.ios > 0);
+        let parts: Vec<Part> = ios.map(|one| Part { count: one.ios, lat_ns: one.lat_ns }).collect();
+        let per_second = || job.directions.iter().map(|direction| direction.iops).sum::<f64>();
+        match job.sync.as_ref().filter(|sync| sync.syncs > 0) {
+            Some(sync) => {
+                let sync_part = Part { count: sync.syncs, lat_ns: sync.lat_ns };
+                Some(Self::of_commits(&parts, &sync_part, sync.syncs_per_second))
+            }
+            None if parts.is_empty() => None,
+            None => Some(Self::of_ios(&parts, per_second())),
+        }
+    }
+
+    fn of_commits(parts: &[Part], sync: &Part, per_second: f64) -> Self {
+        let all = || parts.iter().chain([sync]);
+        let mean = |part: &Part| part.count as f64 / sync.count as f64 * part.lat_ns.mean;
+        let mean_ns = all().map(mean).sum::<f64>();
+        let tail = all().map(|part| (part.lat_ns.p99 as f64 - part.lat_ns.mean).max(0.0)).fold(0.0, f64::max);
+        let is_known = all().all(|part| !is_cut_off(part.lat_ns.p99));
+        Self { count: sync.count, per_second, mean_ns, p99_ns: is_known.then_some(mean_ns + tail) }
+    }
+
+    fn of_ios(parts: &[Part], per_second: f64) -> Self {
+        let count: u64 = parts.iter().map(|part| part.count).sum();
+        let mean = |part: &Part| part.count as f64 / count as f64 * part.lat_ns.mean;
+        let p99_ns = match parts {
+            [one] => one.lat_ns.p99 as f64,
+            several => p99_of_all(several, count),
+        };
+        let is_known = !parts.iter().any(|part| is_cut_off(part.lat_ns.p99));
+        Self { count, per_second, mean_ns: parts.iter().map(mean).sum(), p99_ns: is_known.then_some(p99_ns) }
+    }
+}
+
+/// Whether a percentile is that of all that took too long for the histogram.
+pub fn is_cut_off(percentile_ns: u64) -> bool {
+    percentile_ns >= CUT_OFF_NS
+}
+
+/// The latency that one in a hundred of all these I/Os exceeds.
+fn p99_of_all(parts: &[Part], count: u64) -> f64 {
+    let slower = |ns: f64| -> f64 {
+        let of_part = |part: &Part| part.count as f64 / count as f64 * share_slower(&part.lat_ns, ns);
+        parts.iter().map(of_part).sum()
+    };
+    let largest = parts.iter().map(|part| part.lat_ns.max.max(part.lat_ns.p99_9)).max().unwrap_or(0);
+    let (mut low, mut high) = (0.0, (largest as f64 + 1.0).ln());
+    for _ in 0..STEPS {
+        let middle = f64::midpoint(low, high);
+        if slower(middle.exp()) > 0.01 { low = middle } else { high = middle }
+    }
+    high.exp()
+}
+
+/// The share of I/Os that take longer, from a straight line of its logarithm between the percentiles that are known.
+fn share_slower(lat_ns: &LatencySummary, ns: f64) -> f64 {
+    let LatencySummary { min, p50, p99, p99_9, max, .. } = *lat_ns;
+    let points = [(min, 1.0), (p50, 0.5), (p99, 0.01), (p99_9, 0.001), (max, 1e-9)];
+    let mut before = (0.0_f64, 0.0_f64);
+    for (at, share) in points {
+        let point = ((at as f64).max(1.0).ln(), f64::ln(share));
+        if ns.ln() < point.0 {
+            let width = point.0 - before.0;
+            let passed = if width > 0.0 { (ns.ln() - before.0) / width } else { 1.0 };
+            return (before.1 + passed * (point.1 - before.1)).exp();
+        }
+        before = point;
+    }
+    0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn latency(mean: f64, p99: u64) -> LatencySummary {
+        LatencySummary { min: 1000, mean, p50: mean as u64, p99, p99_9: p99 * 2, max: p99 * 3, stddev: 0.0 }
+    }
+
+    #[test]
+    fn a_commit_is_its_write_and_its_sync() {
+        let write = Part { count: 100, lat_ns: latency(2e3, 3000) };
+        let sync = Part { count: 100, lat_ns: latency(1e9, 3_000_000_000) };
+        let turn = Turn::of_commits(&[write], &sync, 1.0);
+        assert_eq!((turn.count, turn.mean_ns), (100, 1e9 + 2e3));
+        assert_eq!(turn.p99_ns, Some(3e9 + 2e3));
+    }
+
+    #[test]
+    fn the_p99_of_reads_and_writes_lies_between_theirs_and_near_that_of_the_slower_half() {
+        let part = |mean: f64, p99| Part { count: 500, lat_ns: latency(mean, p99) };
+        let turn = Turn::of_ios(&[part(1e5, 400_000), part(1e6, 4_000_000)], 1.0);
+        let p99 = turn.p99_ns.unwrap();
+        assert!((3e6..4e6).contains(&p99), "{p99}");
+        let same = Turn::of_ios(&[part(1e6, 4_000_000), part(1e6, 4_000_000)], 1.0).p99_ns.unwrap();
+        assert!((same / 4e6 - 1.0).abs() < 1e-6, "{same}");
+    }
+
+    #[test]
+    fn a_percentile_in_the_last_bin_is_none() {
+        let cut_off = Part { count: 5000, lat_ns: latency(1e10, 17_112_760_320) };
+        assert_eq!(Turn::of_ios(&[cut_off], 1.0).p99_ns, None);
+        let known = Part { count: 5000, lat_ns: latency(1e10, 16_900_000_000) };
+        assert!(Turn::of_ios(&[known], 1.0).p99_ns.is_some());
+    }
+}

@@ -1,0 +1,252 @@
+//! Who is judged by what: parties that wait, bulk work, references, and figures that say nothing.
+
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::{Aspect, Candidate, Decision, JobDemand, Outcome, Verdict};
+use hoistway_measure::Direction;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::support::{Measured, summary, verdict};
+
+/// What three repeats differ by.
+const REPEATS: [f64; 3] = [1.0, 1.004, 0.997];
+/// A process that has one I/O in flight.
+const SHALLOW: JobDemand = JobDemand {
+    depth: 1,
+    asked_iops: None,
+    thinks: false,
+    syncs: false,
+    is_realtime: false,
+    ends: false,
+    is_buffered: false,
+};
+const DEEP: JobDemand = JobDemand { depth: 32, ..SHALLOW };
+
+/// I/Os of one direction of a job in a run: how many a second, mean and p99 of their latency, ms.
+#[derive(Clone, Copy, Debug)]
+struct Ios {
+    direction: Direction,
+    iops: f64,
+    mean_ms: f64,
+    p99_ms: f64,
+    ios: u64,
+}
+
+fn ios(direction: Direction, iops: f64, mean_ms: f64, p99_ms: f64) -> Ios {
+    Ios { direction, iops, mean_ms, p99_ms, ios: 5000 }
+}
+
+fn reads(iops: f64, mean_ms: f64, p99_ms: f64) -> Vec<Ios> {
+    vec![ios(Direction::Read, iops, mean_ms, p99_ms)]
+}
+
+fn writes(iops: f64, mean_ms: f64, p99_ms: f64) -> Vec<Ios> {
+    vec![ios(Direction::Write, iops, mean_ms, p99_ms)]
+}
+
+/// A job with what it did under each scheduler.
+struct Job {
+    name: &'static str,
+    demand: JobDemand,
+    alike: Option<u32>,
+    under: Vec<Vec<Ios>>,
+}
+
+fn job(name: &'static str, demand: JobDemand, under: Vec<Vec<Ios>>) -> Job {
+    Job { name, demand, alike: None, under }
+}
+
+fn job_of_run(number: usize, job: &Job, scheduler: usize, factor: f64) -> Value {
+    let of = |ios: &Ios| {
+        let ns = |ms: f64| (ms * 1e6 * factor) as u64;
+        let (mean, p99) = (ios.mean_ms * 1e6 * factor, ns(ios.p99_ms));
+        let measured = Measured { iops: ios.iops / factor, mean, p50: ns(ios.mean_ms), p99, max: 2 * p99 };
+        let mut summary = summary(measured, ios.direction);
+        (summary.ios, summary.bytes) = (ios.ios, ios.ios * 4096);
+        summary
+    };
+    let directions: Vec<_> = job.under[scheduler].iter().map(of).collect();
+    json!({
+        "name": job.name, "job": number, "processes": 1, "alike": job.alike, "demand": job.demand,
+        "directions": directions,
+    })
+}
+
+fn compared(schedulers: &[&str], jobs: &[Job]) -> ResultsDocument {
+    let run = |(scheduler, name): (usize, &&str), repeat: usize| {
+        let of_job = |(number, job): (usize, &Job)| job_of_run(number, job, scheduler, REPEATS[repeat]);
+        json!({
+            "scheduler": name, "front": "mq", "tunables": {}, "repeat": repeat, "seed": repeat, "simulated_seconds": 10.0,
+            "simulated_ios": 10_000, "wall_seconds": 0.0, "cpu_us_per_io": null,
+            "jobs": jobs.iter().enumerate().map(of_job).collect::<Vec<_>>(),
+            "fio": {"fio version": "fio-3.33", "jobs": []},
+        })
+    };
+    let runs: Vec<Value> =
+        schedulers.iter().enumerate().flat_map(|one| (0..3).map(move |repeat| run(one, repeat))).collect();
+    serde_json::from_value(json!({
+        "format": "hoistway-results/1", "version": "0.1.0", "command": "", "job_file": "a.fio", "job_text": "",
+        "device": "null", "kernel": "6.18", "cpus": 1, "hw_queues": 1, "nr_requests": 2, "host": "instant", "seed": 1,
+        "wall_seconds": 0.0, "simulated_ios": 30, "partial": false, "default_scheduler": "mq-deadline", "runs": runs,
+    }))
+    .unwrap()
+}
+
+fn of<'v>(verdict: &'v Verdict, scheduler: &str) -> &'v Candidate {
+    verdict.candidates.iter().find(|candidate| candidate.scheduler == scheduler).unwrap()
+}
+
+fn focus(verdict: &Verdict) -> String {
+    verdict.focus[0].figure.to_string()
+}
+
+#[test]
+fn a_write_and_its_sync_are_one_wait_and_a_write_into_memory_is_nobodys() {
+    let commit = job(
+        "commit",
+        JobDemand { syncs: true, thinks: true, is_buffered: true, ..SHALLOW },
+        vec![writes(0.4, 0.002, 0.004), writes(40.0, 5.0, 17.2)],
+    );
+    let copy = job(
+        "copy",
+        JobDemand { is_buffered: true, ..SHALLOW },
+        vec![writes(120.0, 8.0, 20.0), writes(100.0, 9.0, 22.0)],
+    );
+    let mut document = compared(&["mq-deadline", "bfq"], &[commit, copy]);
+    for run in &mut document.runs {
+        let (per_second, ms) = if run.scheduler == "bfq" { (40.0, 20.0) } else { (0.4, 2500.0) };
+        let lat = json!({"min": 1, "mean": ms * 1e6, "stddev": 0.0, "p50": ms * 1e6, "p99": ms * 2e6, "p99_9": ms * 2e6, "max": ms * 3e6});
+        let lat = json!({"syncs": 2000, "syncs_per_second": per_second, "lat_ns": lat});
+        let text = lat.to_string().replace(".0,", ",").replace(".0}", "}");
+        run.jobs[0].sync = serde_json::from_str(&text).unwrap();
+    }
+    let verdict = verdict(&document);
+    assert_eq!((verdict.decision, verdict.recommended.as_str()), (Decision::Change, "bfq"));
+    assert_eq!(focus(&verdict), "commit:sync:p99");
+    let losses = &of(&verdict, "bfq").losses;
+    assert!(losses.iter().all(|loss| loss.job != "commit"), "{losses:?}");
+}
+
+#[test]
+fn shops_that_wait_for_reads_and_writes_are_judged_by_all_of_them_together() {
+    let shop = |number: u32, name| Job {
+        alike: Some(0),
+        ..job(
+            name,
+            JobDemand { depth: 2, thinks: true, ..SHALLOW },
+            vec![
+                vec![ios(Direction::Read, 0.17, 9000.0, 12_000.0), ios(Direction::Write, 0.2, 2500.0, 2600.0)],
+                vec![
+                    ios(Direction::Read, 39.0, 24.0, 60.0),
+                    ios(Direction::Write, 39.0, 24.0 + f64::from(number), 60.0),
+                ],
+            ],
+        )
+    };
+    let dump = job("dump", DEEP, vec![writes(480.0, 40.0, 50.0), writes(400.0, 50.0, 60.0)]);
+    let verdict = verdict(&compared(&["mq-deadline", "none"], &[shop(0, "shop0"), shop(1, "shop1"), dump]));
+    assert_eq!((verdict.decision, verdict.recommended.as_str()), (Decision::Change, "none"));
+    let gains = &of(&verdict, "none").gains;
+    let told = |operation| gains.iter().any(|gain| gain.operation == Some(operation) && gain.factor > 50.0);
+    assert!(told(hoistway_measure::Operation::Read) && told(hoistway_measure::Operation::Write), "{gains:?}");
+    assert!(gains.first().is_some_and(|gain| gain.to - gain.from < -1e9), "seconds first: {gains:?}");
+}
+
+#[test]
+fn equals_that_are_deep_are_judged_by_their_rate_and_by_no_percentile_that_is_cut_off() {
+    let cut_off_ms = 17_112.760_32;
+    let deep =
+        |demand| job("deep", demand, vec![reads(400.0, 16_900.0, cut_off_ms), reads(500.0, 13_000.0, cut_off_ms)]);
+    let verdict_of = |demand| verdict(&compared(&["mq-deadline", "none"], &[deep(demand)]));
+    let deep = verdict_of(DEEP);
+    assert_eq!((focus(&deep).as_str(), deep.recommended.as_str()), ("deep:read:iops", "none"));
+    let shallow = verdict_of(SHALLOW);
+    assert_eq!(focus(&shallow), "deep:read:mean", "its p99 is that of all that took too long");
+    assert_eq!(shallow.recommended, "none");
+    let is_p99 = |aspect| matches!(aspect, Aspect::Figure(hoistway_answer::Figure::P99));
+    assert!(of(&shallow, "none").gains.iter().all(|gain| !is_p99(gain.aspect)));
+}
+
+#[test]
+fn a_limited_rate_counts_by_what_was_reached_of_it() {
+    let paced = |reached: [f64; 2]| {
+        job(
+            "paced",
+            JobDemand { asked_iops: Some(100.0), depth: 4, ..SHALLOW },
+            reached.map(|iops| reads(iops, 1.0, 2.0)).into(),
+        )
+    };
+    let outcome = |reached| of(&verdict(&compared(&["mq-deadline", "none"], &[paced(reached)])), "none").outcome;
+    assert_eq!(outcome([50.0, 100.0]), Outcome::BetterElsewhere);
+    assert_eq!(outcome([110.0, 140.0]), Outcome::NoDifference, "more than was asked for is no progress");
+}
+
+#[test]
+fn a_tunables_default_is_the_reference_wherever_it_stands_and_a_guests_host_has_the_default() {
+    let reader = || job("r", SHALLOW, vec![reads(1000.0, 1.0, 2.0), reads(1001.0, 1.0, 2.0)]);
+    let mut document = compared(&["kyber", "kyber"], &[reader()]);
+    document.default_scheduler = Some("none".to_owned());
+    for (index, run) in document.runs.iter_mut().enumerate() {
+        let value = if index < 3 { 100_000 } else { 2_000_000 };
+        let settings = serde_json::from_value(json!({"read_lat_nsec": value})).unwrap();
+        run.variant = hoistway_answer::document::RunVariant::new("kyber", settings);
+        run.variant.is_default = index >= 3;
+    }
+    let kyber = verdict(&document);
+    assert_eq!((kyber.reference.as_str(), kyber.decision), ("kyber read_lat_nsec=2000000", Decision::Keep));
+    let guests = |iops: [f64; 2]| job("r", SHALLOW, iops.map(|iops| reads(iops, 1e3 / iops, 2e3 / iops)).into());
+    let document = compared(&["none-over-none", "none-over-mq-deadline"], &[guests([62.0, 0.9])]);
+    let verdict = verdict(&document);
+    assert_eq!((verdict.reference.as_str(), verdict.reference_is_default), ("none-over-mq-deadline", true));
+    assert_eq!((verdict.decision, verdict.recommended.as_str()), (Decision::Change, "none-over-none"));
+}
+
+#[test]
+fn a_job_that_did_nothing_at_all_is_no_reason_to_leave_it_out() {
+    let starved = job("starved", SHALLOW, vec![reads(10.0, 100.0, 200.0), Vec::new()]);
+    let bulk = job("bulk", DEEP, vec![reads(1000.0, 32.0, 40.0), reads(3000.0, 10.0, 14.0)]);
+    let verdict = verdict(&compared(&["mq-deadline", "none"], &[starved, bulk]));
+    assert_eq!(verdict.decision, Decision::Keep);
+}
+
+/// Progress of a job under three schedulers; latencies go with it.
+fn any_job(depth: u32) -> impl Strategy<Value = Vec<Vec<Ios>>> {
+    let rate = prop::sample::select(vec![1.0, 50.0, 100.0, 101.0, 130.0, 1000.0, 50_000.0]);
+    let of_rate = move |iops: f64| reads(iops, f64::from(depth) * 1e3 / iops, f64::from(depth) * 2.5e3 / iops);
+    prop::collection::vec(rate.prop_map(of_rate), 3)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn one_io_at_a_time_is_never_outvoted_by_deep_jobs(
+        shallow in any_job(1), deep in prop::collection::vec(any_job(64), 1..6),
+    ) {
+        const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+        let under = |scheduler: &str| shallow[["mq-deadline", "none", "bfq"].iter().position(|one| *one == scheduler).unwrap()][0].iops;
+        let reader = job("z", SHALLOW, shallow.clone());
+        let crowd = deep.into_iter().zip(NAMES).map(|(under, name)| job(name, JobDemand { depth: 64, ..SHALLOW }, under));
+        let jobs: Vec<Job> = crowd.chain([reader]).collect();
+        let verdict = verdict(&compared(&["mq-deadline", "none", "bfq"], &jobs));
+        prop_assert!(focus(&verdict).starts_with("z:"), "{}", focus(&verdict));
+        prop_assert!(under(&verdict.recommended) > 0.97 * under("mq-deadline"), "{}", verdict.recommended);
+    }
+
+    #[test]
+    fn the_order_of_jobs_changes_nothing(
+        jobs in prop::collection::vec((any_job(8), 0..3_usize, any::<bool>()), 2..6),
+    ) {
+        const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+        let made = |(number, (under, depth, thinks)): (usize, &(Vec<Vec<Ios>>, usize, bool))| {
+            let demand = JobDemand { depth: [1, 4, 32][*depth], thinks: *thinks, ..SHALLOW };
+            job(NAMES[number], demand, under.clone())
+        };
+        let jobs: Vec<Job> = jobs.iter().enumerate().map(made).collect();
+        let one = verdict(&compared(&["mq-deadline", "none", "bfq"], &jobs));
+        let other = verdict(&compared(&["mq-deadline", "none", "bfq"], &jobs.into_iter().rev().collect::<Vec<_>>()));
+        prop_assert_eq!((&one.recommended, focus(&one)), (&other.recommended, focus(&other)));
+        let outcomes = |verdict: &Verdict| verdict.candidates.iter().map(|one| (one.scheduler.clone(), one.outcome)).collect::<Vec<_>>();
+        prop_assert_eq!(outcomes(&one), outcomes(&other));
+    }
+}

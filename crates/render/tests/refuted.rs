@@ -1,0 +1,99 @@
+//! Sentences that their own table could refute, over many tables.
+
+use crate::support::judged;
+
+use hoistway_answer::document::{JobDemand, JobSummary};
+use hoistway_answer::{Analysis, Figure, ResultsDocument};
+use proptest::prelude::*;
+
+use judged::{job, three, told};
+
+const NAMES: [&str; 3] = ["none", "kyber", "bfq"];
+/// What is better by this factor in every run is a gain that nobody overlooks.
+const LARGE: f64 = 1.5;
+
+/// By what factors progress and latency of a job differ from those of its first scheduler, and how deep it goes.
+type Shape = (u32, [f64; 3], [f64; 3]);
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let factor = || prop::sample::select(vec![0.05, 0.5, 0.97, 1.0, 1.0, 1.03, 2.0, 20.0]);
+    (
+        prop::sample::select(vec![1, 4, 32]),
+        [Just(1.0).boxed(), factor().boxed(), factor().boxed()],
+        [Just(1.0).boxed(), factor().boxed(), factor().boxed()],
+    )
+}
+
+fn compared(shapes: &[Shape]) -> ResultsDocument {
+    let jobs_of = |scheduler: usize| {
+        let shapes = shapes.to_vec();
+        move |repeat: f64| -> Vec<JobSummary> {
+            let of = |(number, (depth, progress, latency)): (usize, &Shape)| {
+                job(["a", "b", "c"][number], number as u32, 2e6 * latency[scheduler] * repeat, |summary| {
+                    summary.demand = Some(JobDemand { depth: *depth, ..JobDemand::default() });
+                    let of = &mut summary.directions[0];
+                    of.iops = 500.0 * f64::from(*depth) * progress[scheduler] / repeat;
+                    of.bytes_per_second = of.iops * 4096.0;
+                })
+            };
+            shapes.iter().enumerate().map(of).collect()
+        }
+    };
+    let jobs: Vec<_> = (0..3).map(jobs_of).collect();
+    three(&[(NAMES[0], &jobs[0]), (NAMES[1], &jobs[1]), (NAMES[2], &jobs[2])])
+}
+
+/// Figures of the table by which a scheduler is better than the first in every run, by a large factor.
+fn large_gains(document: &ResultsDocument, scheduler: usize) -> Vec<String> {
+    let analysis = Analysis::of(document);
+    let mut gains = Vec::new();
+    for (job, operation) in analysis.jobs.iter().flat_map(|job| job.operations.iter().map(move |of| (job, of))) {
+        for figure in [Figure::Iops, Figure::Mean, Figure::P99] {
+            let (Some(one), Some(reference)) = (operation.row(scheduler), operation.row(0)) else { continue };
+            let is_large = one.samples().zip(reference.samples()).all(|(one, reference)| {
+                let ratio = one.figure(figure) / reference.figure(figure);
+                if figure.higher_is_better() { ratio > LARGE } else { ratio < 1.0 / LARGE }
+            });
+            if is_large {
+                gains.push(format!("{} {}", job.name, figure.name()));
+            }
+        }
+    }
+    gains
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn nothing_is_worth_a_change_only_where_nothing_gains_much(shapes in prop::collection::vec(shape(), 1..4)) {
+        let document = compared(&shapes);
+        let text = told(&document);
+        let gains = [1, 2].map(|scheduler| large_gains(&document, scheduler)).concat();
+        prop_assert!(!text.contains("nothing here is worth a change") || gains.is_empty(), "{gains:?}: {text}");
+    }
+
+    #[test]
+    fn what_is_called_no_different_is_better_at_nothing_by_much(shapes in prop::collection::vec(shape(), 1..4)) {
+        let document = compared(&shapes);
+        let text = told(&document);
+        for (scheduler, name) in NAMES.iter().enumerate().skip(1) {
+            let listed = text.lines().find(|line| line.starts_with("No different by") && line.contains(name));
+            let gains = large_gains(&document, scheduler);
+            prop_assert!(listed.is_none() || gains.is_empty(), "{gains:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_first_sentence_says_what_is_recommended(shapes in prop::collection::vec(shape(), 1..4)) {
+        let document = compared(&shapes);
+        let verdict = hoistway_answer::verdict::verdicts(&document).remove(0);
+        let text = told(&document);
+        let first = text.lines().next().unwrap();
+        let expected = match verdict.recommended.as_str() {
+            "none" => ": keep none: ".to_owned(),
+            other => format!(": change from none to {other}"),
+        };
+        prop_assert!(first.contains(&expected), "{text}");
+    }
+}
