@@ -285,7 +285,7 @@ fn a_run_for_real_names_no_option_that_it_does_not_have() {
     assert!(told(&document).contains("--focus JOB:OPERATION:FIGURE"));
     document.is_real = true;
     let text = told(&document);
-    assert!(text.contains("for which somebody is likeliest to wait.") && !text.contains("--focus"), "{text}");
+    assert!(text.contains("the figure most likely to be waited on.") && !text.contains("--focus"), "{text}");
     for other in [&[2000.0], &[500.0]] {
         let mut document = repeated(&[("none", &[1000.0]), ("kyber", other)]);
         assert!(told(&document).contains("--repeat 3 does"));

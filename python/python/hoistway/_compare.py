@@ -91,7 +91,7 @@ def compare(
         repeats: Runs of each variant, each with a seed of its own that all variants share.
         baseline: What others are compared with: a scheduler, or the label of a variant. None: the kernel's default.
         focus: What they are judged by: figures such as `mixed:read:p99`, with weights as in `wal:sync:p99*2`. Without any: what the
-            load is about, or somebody is likeliest to wait for.
+            load is about, or the figure most likely to be waited on.
         smallest_effect: What is less, as a fraction, is no difference. None: 0.02.
         seed: Everything random is drawn from it.
         logs: Whether every I/O is kept, for `Comparison.ios()`: 40 bytes of memory each.

@@ -320,13 +320,13 @@ impl Sentences<'_> {
             // A run for real has no --focus.
             FocusFrom::Load if self.document.is_real => Some(format!("Judged by {noun}, as this load is about that.")),
             FocusFrom::Figures if self.document.is_real => {
-                Some(format!("Judged by {noun} of {}, for which somebody is likeliest to wait.", focus.figure.job))
+                Some(format!("Judged by {noun} of {}, the figure most likely to be waited on.", focus.figure.job))
             }
             FocusFrom::Load => {
                 Some(format!("Judged by {noun}, as this load is about that; --focus {} chooses it.", focus.figure))
             }
             FocusFrom::Figures => Some(format!(
-                "Judged by {noun} of {}, for which somebody is likeliest to wait; --focus JOB:OPERATION:FIGURE, such as {}, \
+                "Judged by {noun} of {}, the figure most likely to be waited on; --focus JOB:OPERATION:FIGURE, such as {}, \
                  chooses another figure.",
                 focus.figure.job, focus.figure
             )),
