@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hoistway_blk::Registry;
+use hoistway_experiment::{CallerEnvironment, Field};
 use hoistway_fio::LogSource;
-use hoistway_experiment::{Field, CallerEnvironment};
 
 use crate::errors;
 

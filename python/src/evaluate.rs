@@ -1,8 +1,8 @@
 //! Figures of a search's runs: made here, or by whoever Python asks.
 
+use hoistway_answer::tuning::Setting;
 use hoistway_experiment::tune::{Evaluate, Evaluator, Figures};
 use hoistway_experiment::{Error, Field};
-use hoistway_answer::tuning::Setting;
 use pyo3::prelude::*;
 
 use crate::stop::Stop;

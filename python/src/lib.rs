@@ -6,6 +6,7 @@
 
 mod beside;
 mod catalogue;
+mod environment;
 mod errors;
 mod evaluate;
 mod request;
@@ -15,7 +16,6 @@ mod search;
 mod seeker;
 mod state_file;
 mod stop;
-mod environment;
 mod sweep;
 mod table;
 mod tables;

@@ -1,7 +1,7 @@
 //! The results of a comparison, as Python holds them.
 
-use hoistway_render::text::Style;
 use hoistway_answer::{Figure, FigureName, ResultsDocument, WeightedFigure};
+use hoistway_render::text::Style;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use hoistway_experiment::{self as lab, Comparison, Ended, Field, Plan, TraceError, RunObserver};
-use hoistway_legacy::all_schedulers;
 use hoistway_answer::ResultsDocument;
+use hoistway_experiment::{self as lab, Comparison, Ended, Field, Plan, RunObserver, TraceError};
+use hoistway_legacy::all_schedulers;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::beside::beside;
+use crate::environment::Caller;
 use crate::errors;
 use crate::results::Results;
 use crate::stop::Stop;
-use crate::environment::Caller;
 use crate::table::{Table, failed};
 use crate::tables::{Events, RunLog};
 use crate::written::{self, Class};

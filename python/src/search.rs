@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use hoistway_experiment::sweep::{Inputs, VERSION};
-use hoistway_experiment::tune::{Evaluate, Evaluator, SearchObserver, Search as Searched, State, Trials, TuneError, tune_by};
-use hoistway_experiment::{self as lab, Comparison, Vary};
 use hoistway_answer::tuning::{Budget, Setting, TuneRun};
+use hoistway_experiment::sweep::{Inputs, VERSION};
+use hoistway_experiment::tune::{
+    Evaluate, Evaluator, Search as Searched, SearchObserver, State, Trials, TuneError, tune_by,
+};
+use hoistway_experiment::{self as lab, Comparison, Vary};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};

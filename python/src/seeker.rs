@@ -4,13 +4,13 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use hoistway_experiment::{CallerEnvironment, Error, Field};
 use hoistway_fio::LogSource;
-use hoistway_experiment::{Error, Field, CallerEnvironment};
 use hoistway_legacy::all_schedulers;
 use pyo3::prelude::*;
 
-use crate::errors;
 use crate::environment::Caller;
+use crate::errors;
 
 /// Whoever searches.
 pub(crate) struct Seeker(Caller);

@@ -4,9 +4,9 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 
+use hoistway_answer::tuning::TuneRun;
 use hoistway_experiment::store::{DatasetError, complete_file};
 use hoistway_experiment::tune::State;
-use hoistway_answer::tuning::TuneRun;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 

@@ -4,16 +4,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use hoistway_experiment::store::{Folder, Index, Merged, RunsFile, Work, merge, merge_csv, missing};
 use hoistway_experiment::CallerEnvironment;
+use hoistway_experiment::store::{Folder, Index, Merged, RunsFile, Work, merge, merge_csv, missing};
 use hoistway_experiment::sweep::{Shard, Space, Sweep as Planned, SweepError, VERSION};
 use hoistway_legacy::all_schedulers;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::beside::beside;
-use crate::errors;
 use crate::environment::Caller;
+use crate::errors;
 use crate::table::{self, Table};
 use crate::tables::Rows;
 
@@ -181,9 +181,8 @@ impl DataSet {
     /// figures there are, and in how many runs an error ended a process.
     fn save(&self, py: Python<'_>, file: PathBuf) -> PyResult<(u64, u64, u64)> {
         let sweep = &self.sweep.get().0;
-        let merged = py.detach(|| {
-            hoistway_experiment::store::complete_file(&file, |to| merge_csv(&self.folder, sweep, to))
-        });
+        let merged =
+            py.detach(|| hoistway_experiment::store::complete_file(&file, |to| merge_csv(&self.folder, sweep, to)));
         let Merged { runs, rows, failed: of_error } = merged.map_err(|error| failed(py, error))?;
         Ok((runs, rows, of_error))
     }

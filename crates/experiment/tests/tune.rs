@@ -187,11 +187,11 @@ fn the_state_of_another_search_or_a_broken_one_is_refused_with_the_field() {
         change(&mut other);
         other
     };
-    refused(&other(&|search| search.comparison.seed = 9), &text, "`search.comparison` is another");
-    refused(&other(&|search| search.knobs.truncate(1)), &text, "`search.knobs` is another");
+    refused(&other(&|search| search.comparison.seed = 9), &text, "`search.comparison` differs from this search");
+    refused(&other(&|search| search.knobs.truncate(1)), &text, "`search.knobs` differs from this search");
     refused(&other(&|search| search.objective = "min readers:read:p99".parse().unwrap()), &text, "`search.objective`");
-    refused(&search, &text.replacen("tune-state/1", "tune-state/2", 1), "`format` is another");
-    refused(&search, &text.replacen("iodepth=4", "iodepth=5", 2), "`search.comparison` is another");
+    refused(&search, &text.replacen("tune-state/1", "tune-state/2", 1), "`format` differs from this search");
+    refused(&search, &text.replacen("iodepth=4", "iodepth=5", 2), "`search.comparison` differs from this search");
     refused(&search, &text[..text.len() / 2], "EOF while parsing");
     refused(&search, &text.replacen("\"seed\":", "\"sead\":", 9), "unknown field `sead`");
     refused(

@@ -140,7 +140,7 @@ fn what_cannot_be_varied_is_refused_before_anything_runs() {
     refused(of(&[vary("mq-deadline", "fifo_batch", &["4", "04"])]), &["04 is given twice"]);
     refused(
         of(&[batch.clone(), vary("mq-deadline", "fifo_batch", &["8"])]),
-        &["fifo_batch=8", "fifo_batch=1,4 was given"],
+        &["fifo_batch=8", "fifo_batch=1,4 was already given"],
     );
     refused(of(&[vary("queue", "nr_requests", &["many"])]), &["queue.nr_requests=many: expected a whole number"]);
     refused(of(&[vary("queue", "scheduler", &["none"])]), &["use `schedulers`"]);

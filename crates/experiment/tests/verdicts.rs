@@ -119,10 +119,12 @@ fn outcomes(verdict: &Verdict) -> (Decision, &str, Vec<(&str, Outcome, usize)>) 
 /// The document with its runs in another order.
 fn permuted(document: &ResultsDocument, by: usize) -> ResultsDocument {
     let mut permuted = document.clone();
-    if document.default_scheduler.is_none() {
-        // Without a default, others are compared with the first, which is named here as `--baseline` names it.
-        let reference = verdict(document).reference;
-        permuted.baseline = Some(reference.trim_end_matches(" (legacy)").to_owned());
+    let reference = verdict(document).reference;
+    let reference = reference.trim_end_matches(" (legacy)");
+    if document.guests.is_some() || document.default_scheduler.as_deref() != Some(reference) {
+        // Of several guests over the default, or where the default is not compared, the reference is the first, which is named here
+        // as `--baseline` names it.
+        permuted.baseline = Some(reference.to_owned());
     }
     let count = permuted.runs.len();
     permuted.runs.sort_by_key(|run| run.scheduler.len() * by % 7);

@@ -6,10 +6,10 @@ use arrow_array::RecordBatch;
 use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::types::{UInt16Type, UInt32Type, UInt64Type};
 use arrow_schema::ArrowError;
-use hoistway_experiment::Ended;
-use hoistway_measure::IoLog;
 use hoistway_answer::document::ResultsDocument;
 use hoistway_answer::rows::RunRow;
+use hoistway_experiment::Ended;
+use hoistway_measure::IoLog;
 
 use super::keys::{Keys, Names, names};
 use crate::table::batch;
