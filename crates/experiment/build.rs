@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// This crate, and those that it is made over.
-const CRATES: [&str; 11] =
-    ["answer", "blk", "cgroup", "device", "experiment", "fio", "legacy", "load", "measure", "sim", "trace"];
+const CRATES: [&str; 12] =
+    ["answer", "blk", "cgroup", "device", "experiment", "fio", "legacy", "load", "measure", "observed", "sim", "trace"];
 /// Folders of a crate that no run depends on.
 const BESIDE: [&str; 3] = ["benches", "examples", "tests"];
 

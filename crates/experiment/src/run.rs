@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use hoistway_answer::document::{Front, JobSummary, ResultsDocument, Run, cpu_us_per_io};
 use hoistway_load::Process;
 use hoistway_measure::ProcessResult;
-use hoistway_sim::{Control, Observer, QueueSettings, RunError, RunResult, run_observed, run_with_statistics};
+use hoistway_observed::{Observer, run_observed};
+use hoistway_sim::{Control, QueueSettings, RunError, RunResult, run_with_statistics};
 use serde_json::{Map, Value};
 
 use crate::comparison::Comparison;

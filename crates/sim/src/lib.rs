@@ -7,7 +7,7 @@
 //! `hoistway_load::process` on a CPU), `cgroups` and `throttling` (whose I/O it is, and what it may), `administration` (who changes the queue meanwhile),
 //! `page_cache` (for I/O that is not direct), `submitter`, `disk` and `driver` (what is below the block layer), `guests`, `virtual_disk`
 //! (a `profile`, too) and `io_thread` (virtual machines: a disk over a disk), `identity` (whose a bio is, and who sleeps),
-//! `statistics` and `observers` (what comes out), `scenario` (what goes in), `simulation` (the loop).
+//! and `statistics` (what comes out), `scenario` (what goes in), `simulation` (the loop).
 
 mod administration;
 mod cgroups;
@@ -22,7 +22,6 @@ mod host;
 mod identity;
 mod io_thread;
 mod locks;
-mod observers;
 mod page_cache;
 mod profile;
 mod scenario;
@@ -40,9 +39,8 @@ pub use disk::QueueSettings;
 pub use guests::{GuestSpec, Guests};
 pub use host::Host;
 pub use locks::LockUse;
-pub use observers::Observer;
 pub use profile::ProfileError;
 pub use scenario::{Control, RunError, RunResult, RunSpec, Scenario};
-pub use simulation::{run, run_observed, run_with_statistics};
+pub use simulation::{run, run_probed, run_with_statistics};
 pub use statistics::Statistics;
 pub use virtual_disk::VirtualDisk;

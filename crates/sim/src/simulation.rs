@@ -24,7 +24,6 @@ use crate::events::{Event, EventQueue, Kind};
 use crate::host::Host;
 use crate::identity::Sleeper;
 use crate::locks::{LockMeter, SectionCost};
-use crate::observers::{Observer, Observers};
 use crate::page_cache::PageCache;
 use crate::scenario::{Control, RunError, RunResult, RunSpec, Scenario};
 use crate::statistics::Statistics;
@@ -53,20 +52,18 @@ pub fn run_with_statistics(
     Ok(Simulation::new(scenario, spec, Statistics::new(scenario, spec))?.run(control))
 }
 
-/// Runs a scenario as [`run_with_statistics`] does, with observers of each event. This and the run without observers are the only
-/// two builds of the simulator.
+/// Runs a scenario with a probe, which is returned. Each type of probe builds the simulator anew, so programs use
+/// `hoistway_observed::run_observed`.
 ///
 /// # Errors
 /// As for [`run`].
-pub fn run_observed(
+pub fn run_probed<P: Probe>(
     scenario: &Scenario<'_>,
     spec: &RunSpec,
     control: &Control,
-    observers: &mut [&mut dyn Observer],
-) -> Result<(RunResult, Statistics), RunError> {
-    let probe = (Statistics::new(scenario, spec), Observers(observers));
-    let (result, (statistics, _)) = Simulation::new(scenario, spec, probe)?.run(control);
-    Ok((result, statistics))
+    probe: P,
+) -> Result<(RunResult, P), RunError> {
+    Ok(Simulation::new(scenario, spec, probe)?.run(control))
 }
 
 struct Simulation<'a, P> {

@@ -3,7 +3,8 @@
 use hoistway_blk::{Nanos, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
-use hoistway_sim::{Control, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, run, run_observed};
+use hoistway_observed::run_observed;
+use hoistway_sim::{Control, Host, QueueSettings, RunError, RunResult, RunSpec, Scenario, run};
 
 /// A run of a scheduler with these tunables.
 pub fn spec(scheduler: &str, tunables: &[(&str, &str)], seed: u64) -> RunSpec {
