@@ -125,7 +125,7 @@ def test_a_broken_executor_is_told_and_what_was_finished_is_kept(job: str, found
     kept = json.loads(state.read_text())["runs"]
     assert 0 < len(kept) < len(found.document["runs"])
     assert hoistway.tune(job, **PLACE, budget=150, state=state).json() == found.json()
-    with pytest.raises(hoistway.Error, match="state .*state.json: `search.objective` is another") as refused:
+    with pytest.raises(hoistway.Error, match="state .*state.json: `search.objective` differs from this search") as refused:
         hoistway.tune(job, **PLACE | {"objective": "min quiet:read:mean"}, budget=150, state=state)
     assert refused.value.option == "state"
 
