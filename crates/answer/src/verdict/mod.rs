@@ -7,7 +7,7 @@
 //!
 //! * the balance is better beyond the noise, and by more than the smallest effect that matters;
 //! * the parties that wait do not lose together, unless somebody named a figure: no depth outvotes them;
-//! * nobody else is better at everything.
+//! * no other candidate is better at everything.
 //!
 //! Of several the one with the best balance is named. Otherwise the reference stays.
 
@@ -36,7 +36,7 @@ use crate::document::{Aspect, Candidate, Decision, FocusFrom, Outcome, ResultsDo
 use crate::figure::Figure;
 use crate::figure_name::FigureName;
 
-/// What is less, as a fraction, is no difference to anybody.
+/// Differences smaller than this fraction are ignored.
 pub const SMALLEST_EFFECT: f64 = 0.02;
 /// Of so many I/Os at least one must have waited beside another, or joined one, for schedulers to do different things.
 const IOS_PER_CHOICE: u64 = 1000;

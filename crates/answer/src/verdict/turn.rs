@@ -1,4 +1,4 @@
-//! One turn of a process's loop: all that it waits for before it goes on.
+//! One turn of a process's loop: its I/Os and syncs until it can continue.
 
 use crate::document::{JobSummary, LatencySummary};
 use hoistway_measure::histogram::BINNED_NS_END;

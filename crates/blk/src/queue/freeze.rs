@@ -1,4 +1,4 @@
-//! Freezing: nothing enters, and everything that is inside goes on until it has ended (BL-98, BL-99).
+//! Freezing: new bios are kept out, and those already inside run to completion (BL-98, BL-99).
 //!
 //! What is inside: submissions, until their requests carry on alone, and requests, which are counted by their slots. A
 //! submission in progress is in a call, and a call holds the state, so it needs no count: only those that are parked

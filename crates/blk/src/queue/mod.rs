@@ -4,7 +4,7 @@
 //! tag and a request), `unplug`, `insert`, `run` (which request next), `send` (to the driver), `complete` (end, tags,
 //! restart), `requeue`; `cancel`, a submission that is taken back; beside it `flush`, the sequence of what must be
 //! durable, `timeout`, who looks for completions that do not come, `freeze`, who
-//! may enter, `wbt`, who has to wait behind it, `state` and `reconfigure`, what can be changed behind it; `attributes`, its
+//! may enter, `wbt`, which writes are throttled behind it, `state` and `reconfigure`, what can be changed behind it; `attributes`, its
 //! files in sysfs.
 //!
 //! Nothing blocks: what must wait is parked, which makes a state machine of `QueueSubmission`, and comes back through an

@@ -206,7 +206,7 @@ fn with_buckets_whoever_finds_the_lock_held_inserts_in_order_whether_the_holder_
     }
 }
 
-/// Dispatches that find nothing, whereupon something ends; what is next asked for is told.
+/// Dispatches twice without a request and completes one between; returns the actions requested next.
 struct Vain<F: FnMut(u32)> {
     asked: u32,
     dispatched: F,
