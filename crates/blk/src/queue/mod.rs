@@ -3,7 +3,7 @@
 //! The files in the order of the way: `submission` (what is on its way in), `submit` (split, merge, hand on), `allocate` (a
 //! tag and a request), `unplug`, `insert`, `run` (which request next), `send` (to the driver), `complete` (end, tags,
 //! restart), `requeue`; `cancel`, a submission that is taken back; beside it `flush`, the sequence of what must be
-//! durable, `timeout`, who looks for completions that do not come, `freeze`, who
+//! durable, `timeout`, which finds requests that did not complete in time, `freeze`, what
 //! may enter, `wbt`, which writes are throttled behind it, `state` and `reconfigure`, what can be changed behind it; `attributes`, its
 //! files in sysfs.
 //!

@@ -206,7 +206,7 @@ fn with_buckets_whoever_finds_the_lock_held_inserts_in_order_whether_the_holder_
     }
 }
 
-/// Dispatches twice without a request and completes one between; returns the actions requested next.
+/// A batch that expects no request and calls `dispatched` with the number of attempts after each.
 struct Vain<F: FnMut(u32)> {
     asked: u32,
     dispatched: F,
