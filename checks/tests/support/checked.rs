@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{self, SeqCst};
 
 use hoistway_blk::{CpuId, Lock, Meter, ReadMostly, Sharing, Site, Waiter, Word};
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::AtomicU64;
 use shuttle::sync::{Condvar, Mutex, RwLock};
-use shuttle::thread;
+use shuttle::{Config, Runner, thread};
+
+/// A model's threads run code that is hardly optimised: the default of 32 KiB is too small for its frames.
+const THREAD_STACK_BYTES: usize = 256 << 10;
 
 /// Sharing whose every access is a point at which another thread may go on.
 pub struct Checked;
@@ -78,8 +82,10 @@ impl Word for CheckedWord {
 
 /// Checks a model under random schedules and under those that find bugs of small depth.
 pub fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
-    shuttle::check_random(model.clone(), 2000);
-    shuttle::check_pct(model, 2000, 3);
+    let mut config = Config::new();
+    config.stack_size = THREAD_STACK_BYTES;
+    Runner::new(RandomScheduler::new(2000), config.clone()).run(model.clone());
+    Runner::new(PctScheduler::new(3, 2000), config).run(model);
 }
 
 /// Runs `body` on so many threads and waits for them.
