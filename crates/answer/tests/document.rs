@@ -31,6 +31,7 @@ fn document() -> ResultsDocument {
         arguments: Vec::new(),
         job_file: "job.fio".to_owned(),
         job_text: "[a]\nrw=randread\n".to_owned(),
+        recording: None,
         device: json!({"name": "nvme", "channels": 8}),
         guests: None,
         kernel: "6.18".to_owned(),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use hoistway_answer::WeightedFigure;
+pub use hoistway_program::Mode;
 use serde::{Deserialize, Serialize};
 
 /// One load under several schedulers: on a device, a kernel and a host, or on several of each.
@@ -16,6 +17,9 @@ use serde::{Deserialize, Serialize};
 pub struct Comparison {
     /// What runs.
     pub load: Load,
+    /// How a recording of block I/O is replayed, if the load is one.
+    #[serde(skip_serializing_if = "Replay::is_default")]
+    pub replay: Replay,
     /// What it runs on; several are compared. None: what fits the load.
     pub devices: Vec<Devices>,
     /// The kernels whose block layer is simulated, any release or what `uname -r` prints; several are compared. None: the
@@ -91,6 +95,7 @@ impl Default for Comparison {
     fn default() -> Self {
         Comparison {
             load: Load::default(),
+            replay: Replay::default(),
             devices: Vec::new(),
             kernels: Vec::new(),
             hosts: Vec::new(),
@@ -134,7 +139,7 @@ pub enum Load {
     Example,
     /// A [bundled scenario](crate::scenarios), by name.
     Scenario(String),
-    /// A fio job file, read through the [`CallerEnvironment`](crate::CallerEnvironment).
+    /// A fio job file or a recording of block I/O, read through the [`CallerEnvironment`](crate::CallerEnvironment).
     File(PathBuf),
     /// The text of a fio job file.
     Text {
@@ -149,6 +154,58 @@ impl Load {
     /// The text of a fio job file without a name.
     pub fn text(text: impl Into<String>) -> Load {
         Load::Text { name: "(text)".to_owned(), text: text.into() }
+    }
+}
+
+/// How a recording of block I/O is replayed. By default as the program that was recorded would run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Replay {
+    /// What its I/Os wait for.
+    pub mode: Mode,
+    /// Gaps between I/Os, and times of arrivals from outside, are divided by it.
+    pub speed: f64,
+    /// How often each stream runs, each copy on addresses of its own.
+    pub copies: u32,
+    /// Depths that streams want, by name, where the recorded queue let them have less.
+    pub depths: BTreeMap<String, u32>,
+    /// I/O priorities of streams, by name: a class and a level, such as `rt:4`.
+    pub priorities: BTreeMap<String, String>,
+    /// The part that is replayed, from and to, since the first event.
+    pub window_ns: Option<(u64, u64)>,
+    /// The streams that run, by name; none: all.
+    pub streams: Vec<String>,
+    /// The scheduler that it was recorded under, if the recording does not show it.
+    pub recorded_under: Option<String>,
+    /// The device of the recording, as `8,0`, if it has several.
+    pub device: Option<String>,
+    /// Whether addresses are scaled down to a device that is smaller than the recorded one.
+    pub scale_to_fit: bool,
+    /// Whether a verdict is given although more than 1 % of the events were lost.
+    pub lossy: bool,
+}
+
+impl Default for Replay {
+    fn default() -> Replay {
+        Replay {
+            mode: Mode::default(),
+            speed: 1.0,
+            copies: 1,
+            depths: BTreeMap::new(),
+            priorities: BTreeMap::new(),
+            window_ns: None,
+            streams: Vec::new(),
+            recorded_under: None,
+            device: None,
+            scale_to_fit: false,
+            lossy: false,
+        }
+    }
+}
+
+impl Replay {
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Replay::default()
     }
 }
 

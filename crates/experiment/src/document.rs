@@ -46,6 +46,7 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
         arguments: Vec::new(),
         job_file: plan.load.name.clone(),
         job_text: plan.load.text.clone(),
+        recording: None,
         device: first.device,
         guests: plan.setups[0].guests.as_ref().map(Chosen::summary).transpose()?,
         kernel: first.kernel,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use hoistway_blk::Registry;
 use hoistway_fio::{LogSource, log_in_memory};
 use hoistway_legacy::all_schedulers;
+use hoistway_trace::block::{ReadError, Recording};
 
 use crate::comparison::{Comparison, Profile};
 use crate::error::{Error, Fault, Field};
@@ -29,6 +30,15 @@ pub trait CallerEnvironment: Sync {
     /// If it cannot be read.
     fn log(&self, path: &Path) -> io::Result<Arc<dyn LogSource>> {
         self.read(path).map(log_in_memory)
+    }
+
+    /// The recording of block I/O that a file is, if it is one. By default none is.
+    ///
+    /// # Errors
+    /// If it is one that cannot be read.
+    fn recording(&self, path: &Path) -> Result<Option<Recording>, ReadError> {
+        let _ = path;
+        Ok(None)
     }
 
     /// The value of an environment variable that the job file names. By default none is set.

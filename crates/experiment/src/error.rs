@@ -5,12 +5,23 @@ use std::fmt;
 use hoistway_device::PresetError;
 use hoistway_fio::JobFileError;
 use hoistway_sim::ProfileError;
+use hoistway_trace::block::{Place as TracePlace, ReadError};
 
 /// A field of a [`Comparison`](crate::Comparison), or of a [`Search`](crate::tune::Search).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[expect(missing_docs, reason = "they are called as the fields are, which say what they are")]
 pub enum Field {
     Load,
+    RecordedDevice,
+    Window,
+    Speed,
+    Copies,
+    Streams,
+    Depths,
+    Priorities,
+    RecordedUnder,
+    ScaleToFit,
+    Lossy,
     Devices,
     Kernels,
     Hosts,
@@ -50,6 +61,16 @@ impl Field {
     pub const fn name(self) -> &'static str {
         match self {
             Field::Load => "load",
+            Field::RecordedDevice => "replay.device",
+            Field::Window => "replay.window_ns",
+            Field::Speed => "replay.speed",
+            Field::Copies => "replay.copies",
+            Field::Streams => "replay.streams",
+            Field::Depths => "replay.depths",
+            Field::Priorities => "replay.priorities",
+            Field::RecordedUnder => "replay.recorded_under",
+            Field::ScaleToFit => "replay.scale_to_fit",
+            Field::Lossy => "replay.lossy",
             Field::Devices => "devices",
             Field::Kernels => "kernels",
             Field::Hosts => "hosts",
@@ -170,6 +191,16 @@ impl From<PresetError> for Fault {
             PresetError::Key { file, line, key, .. } => Fault::at(&error, file, Some(*line), Some(key)),
             PresetError::NoSuchPreset { .. } => error.to_string().into(),
         }
+    }
+}
+
+impl From<ReadError> for Fault {
+    fn from(error: ReadError) -> Fault {
+        let line = match error.place {
+            TracePlace::Line(line) => usize::try_from(line).ok(),
+            TracePlace::File | TracePlace::Record { .. } => None,
+        };
+        Fault::at(&error, &error.file, line, None)
     }
 }
 

@@ -49,6 +49,7 @@ mod plan;
 mod queue_files;
 mod queues;
 mod recorder;
+mod recording;
 mod repeats;
 mod run;
 pub mod scenarios;
@@ -64,7 +65,9 @@ pub mod tune;
 mod variants;
 mod writes;
 
-pub use comparison::{CgroupFile, Comparison, Devices, Guests, Load, Profile, QueueFile, Tunable, Vary, Write};
+pub use comparison::{
+    CgroupFile, Comparison, Devices, Guests, Load, Mode, Profile, QueueFile, Replay, Tunable, Vary, Write,
+};
 pub use devices::preset;
 pub use environment::{Alone, CallerEnvironment};
 pub use error::{Error, Field, Place};

@@ -1,15 +1,19 @@
 //! The load of a comparison.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hoistway_blk::Nanos;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_load::{LogSettings, Process};
+use hoistway_program::Change;
+use hoistway_sim::Host;
 
 use crate::comparison;
 use crate::environment::Options;
 use crate::error::{About as _, Error, Fault, Field};
 use crate::nearest;
+use crate::recording::Recorded;
 use crate::scenarios::{self, Page};
 
 /// The load of a first run.
@@ -18,12 +22,17 @@ const EXAMPLE: (&str, &str) = ("example.fio (bundled)", include_str!("../jobs/ex
 /// Longest time that replaces one of the load's: ten years, as in job files.
 pub const TIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;
 
-/// A job file.
-#[derive(Debug)]
+/// A job file or a recording.
+#[derive(Clone, Debug)]
 pub(crate) struct Load {
     /// What it is called in messages and results.
     pub(crate) name: String,
+    /// The text of a job file; empty for a recording.
     pub(crate) text: String,
+    /// The recording that it is, if it is one.
+    pub(crate) recorded: Option<Arc<Recorded>>,
+    /// What is otherwise than the recording suggests.
+    pub(crate) changes: Vec<Change>,
     /// What is said of it, if it is a bundled scenario.
     pub(crate) page: Option<Page>,
 }
@@ -34,10 +43,10 @@ impl Load {
         self.page.as_ref().map_or(&[], |page| &page.guest_schedulers)
     }
 
-    /// The text of what runs.
+    /// What runs.
     pub(crate) fn read(options: &Options<'_>) -> Result<Load, Error> {
-        let own = |name: String, text: String| Load { name, text, page: None };
-        Ok(match &options.comparison.load {
+        let own = |name: String, text: String| Load { name, text, recorded: None, changes: Vec::new(), page: None };
+        let load = match &options.comparison.load {
             comparison::Load::Example => own(EXAMPLE.0.to_owned(), EXAMPLE.1.to_owned()),
             comparison::Load::Text { name, text } => own(name.clone(), text.clone()),
             comparison::Load::Scenario(name) => {
@@ -48,9 +57,15 @@ impl Load {
                     return Err(options.refuse(Field::Load, name, problem));
                 };
                 let (name, text) = (format!("{name}.fio (bundled)"), scenario.job.to_owned());
-                Load { name, text, page: Some(scenario.page) }
+                Load { page: Some(scenario.page), ..own(name, text) }
             }
             comparison::Load::File(path) => {
+                let name = path.display().to_string();
+                let recording = options.environment.recording(path);
+                if let Some(recording) = recording.map_err(|error| Fault::from(error).of(Field::Load))? {
+                    let recorded = Recorded::of(options, recording, &name)?;
+                    return Ok(Load { recorded: Some(recorded), ..own(name, String::new()) });
+                }
                 // A bare word was meant to be a scenario, as likely as not.
                 let is_bare = path.extension().is_none() && path.components().count() == 1;
                 let names: Vec<_> = scenarios::names().collect();
@@ -63,9 +78,20 @@ impl Load {
                     String::new()
                 };
                 let text = options.environment.text(path, &format!("a fio job file{others}")).about(Field::Load)?;
-                own(path.display().to_string(), text)
+                own(name, text)
             }
-        })
+        };
+        if !options.comparison.replay.is_default() {
+            let problem =
+                "options of a replay need a recording (expected a recording of block I/O instead of a job file)";
+            return Err(Error::new(Field::Load, format_args!("{}: {problem}", load.name)));
+        }
+        Ok(load)
+    }
+
+    /// The host that costs are taken from, if none was named: the gaps of a recording hold the CPU time of its machine already.
+    pub(crate) fn default_host(&self) -> &'static str {
+        if self.recorded.is_some() { "instant" } else { Host::DEFAULT }
     }
 
     /// What its processes do, on a host with this number of CPUs and this much memory.

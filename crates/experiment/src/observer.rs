@@ -73,6 +73,11 @@ impl Controls {
         self.0.iter().for_each(|run| run.cancelled.store(true, Ordering::Relaxed));
     }
 
+    /// Whether the runs were cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.0.iter().any(|run| run.cancelled.load(Ordering::Relaxed))
+    }
+
     /// Virtual time that has passed, in all runs together.
     #[must_use]
     pub fn reached_ns(&self) -> u64 {

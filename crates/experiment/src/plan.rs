@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hoistway_answer::document::RunVariant;
 use hoistway_blk::{Kernel, Nanos};
-use hoistway_sim::{Host, QueueSettings, RunSpec, Scenario};
+use hoistway_sim::{QueueSettings, RunSpec, Scenario};
 use serde_json::Value;
 
 use crate::comparison::{Comparison, Devices, Profile, Vary};
@@ -55,7 +55,12 @@ impl<'a> Plan<'a> {
             return Err(options.refuse(Field::Repeats, comparison.repeats, format!("expected 1 to {REPEATS_MAX}")));
         }
         let runtime = load::time(&options, Field::RuntimeNs, comparison.runtime_ns)?;
-        let load = Load::read(&options)?;
+        Plan::of_load(options, Load::read(&options)?, runtime)
+    }
+
+    /// The same of a load that was read.
+    pub(crate) fn of_load(options: Options<'a>, load: Load, runtime: Option<Nanos>) -> Result<Plan<'a>, Error> {
+        let comparison = options.comparison;
         let setups = setups(&options, &load)?;
         let mut notices: Vec<String> = Vec::new();
         for notice in setups.iter().flat_map(|setup| &setup.notices) {
@@ -205,7 +210,7 @@ fn setups(options: &Options<'_>, load: &Load) -> Result<Vec<Setup>, Error> {
     }
     let wanted = options.comparison;
     let in_guests = !crate::guests::wanted(options, load.guest_schedulers())?.is_empty();
-    let hosts = or_default(&wanted.hosts, Profile::from(if in_guests { "vm" } else { Host::DEFAULT }));
+    let hosts = or_default(&wanted.hosts, Profile::from(if in_guests { "vm" } else { load.default_host() }));
     let devices = or_default(&wanted.devices, Devices::default());
     let kernels = match &wanted.kernels[..] {
         [] => vec![KernelOption::from(Kernel::DEFAULT)],

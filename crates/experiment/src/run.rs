@@ -42,6 +42,20 @@ impl Plan<'_> {
     /// # Errors
     /// The first run that cannot begin.
     pub fn run(&self, controls: &Controls, observer: &dyn RunObserver) -> Result<ResultsDocument, Error> {
+        let mut document = self.run_only(controls, observer)?;
+        if let Some(recorded) = &self.load.recorded {
+            if recorded.is_too_lossy() {
+                document.verdicts.clear();
+            }
+            if !document.partial {
+                document.recording = Some(Box::new(self.recording_summary(recorded, &document, controls)?));
+            }
+        }
+        Ok(document)
+    }
+
+    /// The same without what a recording leaves open.
+    pub(crate) fn run_only(&self, controls: &Controls, observer: &dyn RunObserver) -> Result<ResultsDocument, Error> {
         let begin = observer.seconds();
         let next = AtomicUsize::new(0);
         let wanted: Vec<OnceLock<bool>> = self.seeds.iter().map(|_| OnceLock::new()).collect();
@@ -150,7 +164,10 @@ fn jobs(processes: &[ProcessResult], setup: &Setup) -> Vec<JobSummary> {
     for summary in &mut jobs {
         summary.alike = setup.equivalent.get(summary.job as usize).copied().flatten();
         let of_job = |process: &&Process| process.schedule.job == summary.job as usize;
-        summary.demand = demand(setup.workload.processes.iter().filter(of_job));
+        summary.demand = match &setup.recorded {
+            Some(recorded) => recorded.demand(&summary.name),
+            None => demand(setup.workload.processes.iter().filter(of_job)),
+        };
         let mut clones = setup.workload.processes.iter().filter(of_job);
         summary.random = Some(clones.any(|process| process.plan.is_random()));
     }

@@ -37,7 +37,7 @@ pub struct Scenario {
 }
 
 /// What is said of it.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Page {
     /// What it is, in one line.

@@ -17,6 +17,7 @@ use crate::error::{About as _, Error, Field};
 use crate::kernel_option::KernelOption;
 use crate::load::{self, Load};
 use crate::queue_files::Writing;
+use crate::recording::Recorded;
 use crate::schedulers::{self, Default};
 use crate::tunables::{self, Settings};
 use crate::variants::{self, Bench, Varied, number_or_text};
@@ -38,6 +39,8 @@ pub(crate) struct Setup {
     schedulers: Vec<String>,
     /// What the kernel gives the devices, if that is one for all and the load does not run in guests.
     default_scheduler: Option<String>,
+    /// The recording that is the load, if it is one.
+    pub(crate) recorded: Option<Arc<Recorded>>,
     /// For each job the first one that is like it.
     pub(crate) equivalent: Vec<Option<u32>>,
     settings: Settings,
@@ -71,8 +74,15 @@ impl Setup {
         let in_guests = !guest_schedulers.is_empty();
         let (mut host, cpus) = host::choose(options, host)?;
         host.journal |= load.page.as_ref().is_some_and(|page| page.journal);
-        let JobFile { load: workload, notices: of_file } = load.job_file(options, cpus, host.memory_bytes)?;
-        let fitting = load.page.as_ref().map(|page| page.device.as_str());
+        let recorded = load.recorded.as_deref();
+        let JobFile { load: mut workload, notices: of_file } = match recorded {
+            Some(recorded) => JobFile { load: recorded.without_processes(), notices: recorded.notices(options) },
+            None => load.job_file(options, cpus, host.memory_bytes)?,
+        };
+        let fitting = match recorded {
+            Some(recorded) => Some(recorded.fitting_device()),
+            None => load.page.as_ref().map(|page| page.device.as_str()),
+        };
         let (devices, mut notices) = if in_guests {
             devices::choose_one(options, wanted, fitting)?
         } else {
@@ -82,8 +92,13 @@ impl Setup {
         let kernel = kernel_option.kernel;
         let mut queue =
             QueueSettings { schedulers: options.environment.schedulers(), ..QueueSettings::new(kernel, cpus) };
-        let devices = queues::choose(options, devices, &mut queue)?;
+        let devices = devices.into_iter().map(|preset| recorded.map_or(preset.clone(), |recorded| recorded.on(preset)));
+        let devices = queues::choose(options, devices.collect(), &mut queue)?;
         let first = &devices[0];
+        if let Some(recorded) = recorded {
+            let nr_requests = queue.config(&first.shape()).scheduler_depth();
+            workload = recorded.workload(options, first, nr_requests, &load.changes)?;
+        }
         let guests = guests::choose(options, guest_schedulers, &workload, first, &queue, &mut notices)?;
         let shapes = devices.iter().map(|preset| (preset.name.clone(), preset.shape())).collect();
         let default = Default { shapes, queue: &queue, elevator: comparison.elevator.as_deref() };
@@ -153,6 +168,7 @@ impl Setup {
             config,
             schedulers,
             default_scheduler,
+            recorded: load.recorded.clone(),
             equivalent: equivalent_jobs(&workload),
             workload,
             settings,

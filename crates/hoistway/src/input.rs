@@ -11,6 +11,7 @@ use anyhow::Result;
 use hoistway_experiment::{CallerEnvironment, Field};
 use hoistway_fio::{LogSource, log_in_memory};
 use hoistway_terminal::files::{Identity, identity, spare};
+use hoistway_trace::block::{Input, ReadError, Recording};
 
 /// Largest file that is read. What is meant to be endless (`/dev/zero`) ends here.
 const BYTES_MAX: u64 = 64 << 20;
@@ -23,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct CommandLine {
     /// The files that have been read.
     read: Mutex<Vec<Identity>>,
+    /// What standard input held, if that was looked at and is still to be read.
+    standard_input: Mutex<Option<Vec<u8>>>,
 }
 
 impl CommandLine {
@@ -37,28 +40,41 @@ impl CommandLine {
 }
 
 impl CallerEnvironment for CommandLine {
-    /// The content of a file, or of standard input if it is `-`. It is read in a thread of its own, to print what
-    /// is waited for: a pipe or a file of the kernel may never end.
+    /// The content of a file, or of standard input if it is `-`: a pipe or a file of the kernel may never end.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.remember(path);
-        let (sender, receiver) = mpsc::channel();
-        let of = path.to_owned();
-        thread::spawn(move || {
-            let bytes =
-                if of == Path::new("-") { limited(io::stdin().lock()) } else { File::open(&of).and_then(limited) };
-            // Nobody is left to hear of it only if the program ends.
-            sender.send(bytes).ok();
-        });
-        let bytes = receiver.recv_timeout(PATIENCE).or_else(|_| {
-            let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
-            eprintln!("waiting for the end of {name:?}");
-            receiver.recv()
-        });
-        let bytes = bytes.unwrap_or_else(|_| Err(io::Error::other("reading was interrupted")))?;
+        let kept = self.standard_input.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let bytes = match kept.filter(|_| path == Path::new("-")) {
+            Some(bytes) => bytes,
+            None => patiently(path, limited)??,
+        };
         if bytes.len() as u64 > BYTES_MAX {
             return Err(io::Error::other("longer than 64 MiB"));
         }
         Ok(bytes)
+    }
+
+    /// What is no recording of standard input is kept for [`CallerEnvironment::read`].
+    fn recording(&self, path: &Path) -> Result<Option<Recording>, ReadError> {
+        if path != Path::new("-") {
+            let found = if path.exists() { Recording::open_if_any(path)? } else { None };
+            if found.is_some() {
+                self.remember(path);
+            }
+            return Ok(found);
+        }
+        let unreadable =
+            |error: io::Error| ReadError::file("standard input", error.to_string(), "a recording or a job file");
+        let first = patiently(path, |reader| Input::new("standard input", reader).and_then(Recording::read_if_any))
+            .map_err(unreadable)??;
+        match first {
+            Ok(recording) => Ok(Some(recording)),
+            Err(rest) => {
+                let bytes = limited(rest).map_err(unreadable)?;
+                *self.standard_input.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+                Ok(None)
+            }
+        }
     }
 
     /// What is no file (a pipe) can be read only once, so it is held in memory.
@@ -88,6 +104,30 @@ impl LogSource for LogFile {
     }
 }
 
+/// Reads a file, or standard input if it is `-`, in a thread of its own, and names what it waits for.
+fn patiently<T: Send + 'static>(
+    path: &Path,
+    read: impl FnOnce(Box<dyn Read + Send>) -> T + Send + 'static,
+) -> io::Result<T> {
+    let (sender, receiver) = mpsc::channel();
+    let of = path.to_owned();
+    thread::spawn(move || {
+        let reader = if of == Path::new("-") {
+            Ok(Box::new(io::stdin()) as Box<dyn Read + Send>)
+        } else {
+            File::open(&of).map(|file| Box::new(file) as _)
+        };
+        // Nobody is left to hear of it only if the program ends.
+        sender.send(reader.map(read)).ok();
+    });
+    let found = receiver.recv_timeout(PATIENCE).or_else(|_| {
+        let name = if path == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
+        eprintln!("waiting for the end of {name:?}");
+        receiver.recv()
+    });
+    found.unwrap_or_else(|_| Err(io::Error::other("reading was interrupted")))
+}
+
 /// One byte more than may be, to see that there are too many.
 fn limited(reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -99,6 +139,16 @@ fn limited(reader: impl Read) -> io::Result<Vec<u8>> {
 fn option(field: Field) -> &'static str {
     match field {
         Field::Load => "JOB",
+        Field::RecordedDevice => "--recorded-device",
+        Field::Window => "--window",
+        Field::Speed => "--speed",
+        Field::Copies => "--copies",
+        Field::Streams => "--streams",
+        Field::Depths => "--depth",
+        Field::Priorities => "--prio",
+        Field::RecordedUnder => "--recorded-under",
+        Field::ScaleToFit => "--scale-to-fit",
+        Field::Lossy => "--lossy",
         Field::Devices => "--device",
         Field::Kernels => "--kernel",
         Field::Hosts => "--host",

@@ -71,7 +71,7 @@ impl Process {
     #[must_use]
     pub fn pacer(&self, number: u32, seed: u64) -> Option<Pacer> {
         if let Some(replay) = &self.plan.replay {
-            return replay.summary.has_pauses.then(Pacer::of_replay);
+            return (replay.summary.has_pauses && replay.waits_on.is_none()).then(Pacer::of_replay);
         }
         self.pace.rate.map(|rate| Pacer::new(rate, self.plan.block_bytes_min(), seed, number))
     }

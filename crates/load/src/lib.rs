@@ -56,7 +56,7 @@ pub use pattern::{
     RandomGenerator, Sequencer, Share, Sizes, Strided, Volume, Zone,
 };
 pub use plan::{IoPlan, OwnFile, PlacedFile};
-pub use replay::{Pause, Record, RecordError, Records, Replay, Summary};
+pub use replay::{Pause, ProgramStep, Record, RecordError, Records, Replay, Summary, WAITS_MAX, When};
 pub use stream::{Purpose, Stream};
 
 /// The limits that a load has to keep.

@@ -159,7 +159,7 @@ impl Pacer {
         match pause {
             Some(Pause::After(gap)) => Nanos(self.last.0.saturating_add(gap.0)),
             Some(Pause::Until(at)) => at,
-            None => lane_of(op).map_or(Nanos::ZERO, |lane| self.lanes[lane].due),
+            Some(Pause::Program(_)) | None => lane_of(op).map_or(Nanos::ZERO, |lane| self.lanes[lane].due),
         }
     }
 

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hoistway_blk::{Nanos, Op};
+use hoistway_blk::{BioFlags, Nanos, Op};
 
 use crate::{Io, LoadError};
 
@@ -17,6 +17,42 @@ pub enum Pause {
     After(Nanos),
     /// So long after the start.
     Until(Nanos),
+    /// When the program that was recorded issues it.
+    Program(ProgramStep),
+}
+
+/// How a recorded program issues an I/O.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProgramStep {
+    /// What it waits for.
+    pub when: When,
+    /// Modifiers of its bio: SYNC, FUA, PREFLUSH and the like.
+    pub flags: BioFlags,
+    /// Whether it is submitted under a plug.
+    pub is_plugged: bool,
+    /// Whether the plug goes on behind it.
+    pub plug_goes_on: bool,
+}
+
+/// Streams that a stream of a program waits for at most.
+pub const WAITS_MAX: usize = 3;
+
+/// When an I/O of a program is issued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// So long after the start (RP10, RP13, RP16).
+    At(Nanos),
+    /// After completions, whichever they are (RP6, RP7), and not before the submission before has ended.
+    AfterCompletions {
+        /// I/Os of its own stream that have to be completed.
+        own: u64,
+        /// The same of the streams that its stream waits for, in the order of [`Replay::waits_on`]; none where it does not wait.
+        of: [Option<u64>; WAITS_MAX],
+        /// So long after the last of them.
+        gap: Nanos,
+    },
+    /// So long after the end of the submission before (RP8).
+    AfterSubmission(Nanos),
 }
 
 /// One I/O of a recording. Its priority does not count: that is up to who replays it.
@@ -82,6 +118,9 @@ pub struct Replay {
     pub records: Arc<dyn Records>,
     /// What they are like.
     pub summary: Summary,
+    /// Of a stream of a recorded program: the processes that [`When::AfterCompletions`] counts, by their numbers in the load. `None` of
+    /// I/Os that do not wait for completions.
+    pub waits_on: Option<Arc<[u32]>>,
 }
 
 impl Replay {
@@ -94,7 +133,7 @@ impl Replay {
         for record in records.open()? {
             summary.add(&record?);
         }
-        Ok(Replay { records, summary })
+        Ok(Replay { records, summary, waits_on: None })
     }
 }
 

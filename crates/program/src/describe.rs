@@ -107,7 +107,7 @@ impl Description {
             seconds: program.span_ns as f64 / 1e9,
             ios: program.streams.iter().map(|stream| stream.ios).sum(),
             recorded_under: program.recorded_under,
-            notes: notes(program),
+            notes: program.notes(),
             sizes: program.sizes.iter().map(|&(bytes, ios)| Size { bytes, ios }).collect(),
             timeline: program.slices.clone(),
             streams: program.streams.clone(),
@@ -134,7 +134,14 @@ fn table(of: String, spreads: &Spreads, of_requests: bool) -> Table {
     Table { of, intervals: Interval::ALL.into_iter().filter(has).filter_map(times).collect() }
 }
 
-/// What is missing, each thing in a sentence.
+impl Program {
+    /// What the recording lacks, each thing in a sentence.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        notes(self)
+    }
+}
+
 fn notes(program: &Program) -> Vec<String> {
     let (losses, counts) = (&program.losses, &program.counts);
     let mut notes = Vec::new();

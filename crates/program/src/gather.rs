@@ -139,6 +139,7 @@ pub(crate) fn gather(
     recording: &mut Recording,
     file: &str,
     mut intervals: Option<Intervals>,
+    window_ns: Option<(u64, u64)>,
 ) -> Result<Gathered, ReadError> {
     let cannot = |error: io::Error| {
         ReadError::file(file, format!("no temporary file can be written: {error}"), "room in the folder for them")
@@ -161,8 +162,17 @@ pub(crate) fn gather(
     };
     let mut devices: Vec<(Device, Seen)> = Vec::new();
     let (mut has_plugs, mut first_ns, mut last_ns) = (false, None, 0);
+    let begin_ns = first.first().map_or(0, |event| event.time_ns);
     let mut early = first.into_iter();
     while let Some(event) = early.next().map_or_else(|| recording.next_event(), |event| Ok(Some(event)))? {
+        if let Some((from_ns, to_ns)) = window_ns {
+            let since_ns = event.time_ns.saturating_sub(begin_ns);
+            if since_ns < from_ns {
+                continue;
+            } else if since_ns > to_ns {
+                break;
+            }
+        }
         first_ns.get_or_insert(event.time_ns);
         last_ns = event.time_ns;
         flights.take(&event, &mut |step, flight| {

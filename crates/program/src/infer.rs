@@ -1,23 +1,24 @@
 //! From the log to the program.
 
 use std::io;
-use std::sync::Arc;
 
 use hoistway_blk::{IoPriority, Nanos};
-use hoistway_load::Records;
+use hoistway_load::When;
 use hoistway_trace::block::{Counts, Device, Flags, Intervals, Losses, ReadError, Recording};
 use rustc_hash::FxHashMap;
 
 use crate::activity::Activity;
-use crate::alternatives::{self, Alternative};
+use crate::alternatives::{self, Alternative, Change};
 use crate::class::{Class, Evidence};
 use crate::gather::{self, Gathered};
 use crate::histogram::Histogram;
 use crate::log::{Entry, Kind as EntryKind, Log};
-use crate::steps::{Plug, Step, Steps, Store, Timed, When, Writer};
-use crate::stream::{self, Kind, Latency, Stream};
+use crate::sort::{Sorted, sort};
+use crate::steps::{Plug, Reading, Step, Steps, Store, Writer};
+use crate::stream::{Kind, Latency, Stream};
 use crate::timeline::{Slice, Timeline};
-use crate::waits::{Meetings, WAITS_MAX};
+use crate::track::{self, Track};
+use crate::waits::Meetings;
 
 /// What is to be inferred.
 #[derive(Clone, Debug)]
@@ -28,18 +29,15 @@ pub struct Options {
     pub ios_min: u64,
     /// Whether the times between events are wanted: [`Program::intervals`].
     pub intervals: bool,
+    /// The part of the recording that counts, from and to since its first event, in nanoseconds; none for all of it.
+    pub window_ns: Option<(u64, u64)>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { device: None, ios_min: 20, intervals: false }
+        Options { device: None, ios_min: 20, intervals: false, window_ns: None }
     }
 }
-
-/// Streams at most; the tasks beyond are `others`.
-const STREAMS_MAX: usize = 1024;
-/// I/Os that follow each other within this are a plug, where plugs are not recorded (RP9).
-const PLUG_NS: u64 = 20_000;
 
 /// A program that made a recording.
 #[derive(Debug)]
@@ -85,7 +83,7 @@ impl Program {
     /// If the recording is wrong somewhere, has no I/Os, or has several devices and none was named.
     pub fn infer(recording: &mut Recording, file: &str, options: &Options) -> Result<Program, ReadError> {
         let intervals = options.intervals.then(Intervals::default);
-        let mut gathered = gather::gather(recording, file, intervals)?;
+        let mut gathered = gather::gather(recording, file, intervals, options.window_ns)?;
         let device = choose(&gathered, file, options)?;
         let sorted = sort(&gathered, device, options.ios_min);
         let cannot = |error: io::Error| {
@@ -102,6 +100,11 @@ impl Program {
         let (waits, untested) = meetings.waits(&found.streams);
         found.streams.iter_mut().zip(waits).for_each(|(stream, waits)| stream.waits = waits);
         let alternatives = alternatives::of(&found.streams, &untested, &pools);
+        for change in alternatives.iter().flat_map(|alternative| &alternative.changes) {
+            if let Change::Waits { stream, on } = *change {
+                found.streams[stream].untested.push(on);
+            }
+        }
         let store = found.write(log, &sorted, &gathered.tasks, gathered.has_plugs).map_err(cannot)?;
         let seen =
             gathered.devices.iter().find(|(other, _)| *other == device).map(|(_, seen)| *seen).unwrap_or_default();
@@ -139,13 +142,11 @@ impl Program {
     /// The steps of a stream, by its index in [`Program::streams`].
     #[must_use]
     pub fn steps(&self, stream: usize) -> Steps {
-        self.store.steps(stream)
+        self.store.steps(stream, self.streams[stream].reading())
     }
 
-    /// The I/Os of a stream at their recorded times, whatever completes, as a process replays them.
-    #[must_use]
-    pub fn timed(&self, stream: usize) -> Arc<dyn Records> {
-        Arc::new(Timed(self.store.steps(stream)))
+    pub(crate) fn steps_as(&self, stream: usize, reading: Reading) -> Steps {
+        self.store.steps(stream, reading)
     }
 }
 
@@ -183,99 +184,6 @@ fn choose(gathered: &Gathered, file: &str, options: &Options) -> Result<Device, 
             Err(ReadError::file(file, message, "one device: name it"))
         }
     }
-}
-
-/// Which stream each task's I/Os are of, and which job each stream is of.
-struct Sorted {
-    /// None for tasks of other devices.
-    of_task: Vec<Option<usize>>,
-    streams: Vec<(String, Option<u32>, Kind, u64)>,
-    /// The job of each stream, and how many streams it has.
-    job: Vec<usize>,
-    streams_of_job: Vec<usize>,
-}
-
-/// What makes tasks one stream.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
-    Task(u32),
-    WriteBack,
-    Device,
-}
-
-fn sort(gathered: &Gathered, device: Device, ios_min: u64) -> Sorted {
-    let on_device = |task: &&gather::Task| task.device == device;
-    let has_task = |pid: u32| gathered.tasks.iter().any(|task| task.device == device && task.pid == pid);
-    let name_of = |pid: u32| gathered.names.get(&pid).map(String::as_str);
-    let ios: u64 = gathered.tasks.iter().filter(on_device).map(|task| task.ios).sum();
-    let by_dispatchers: u64 = gathered
-        .tasks
-        .iter()
-        .filter(on_device)
-        .filter(|task| name_of(task.pid).is_some_and(stream::is_dispatcher))
-        .map(|task| task.ios)
-        .sum();
-    // Where workers issue the requests nobody knows whose they are (RP29).
-    let has_no_tasks = gathered.of_requests && by_dispatchers * 10 > ios;
-    let key = |task: &gather::Task| {
-        let name = name_of(task.pid).unwrap_or_default();
-        if has_no_tasks {
-            return Key::Device;
-        }
-        if task.is_async_write && stream::is_flusher(name) {
-            return Key::WriteBack;
-        }
-        match stream::worked_for(name) {
-            Some(parent) if has_task(parent) => Key::Task(parent),
-            _ => Key::Task(task.pid),
-        }
-    };
-    let mut sums: FxHashMap<Key, u64> = FxHashMap::default();
-    for task in gathered.tasks.iter().filter(on_device) {
-        *sums.entry(key(task)).or_default() += task.ios;
-    }
-    let mut large: Vec<(Key, u64)> =
-        sums.iter().map(|(key, ios)| (*key, *ios)).filter(|(_, ios)| *ios >= ios_min).collect();
-    let order = |key: Key| if let Key::Task(pid) = key { u64::from(pid) } else { u64::MAX };
-    large.sort_by_key(|(key, ios)| (std::cmp::Reverse(*ios), order(*key)));
-    large.truncate(STREAMS_MAX);
-    let mut streams: Vec<(String, Option<u32>, Kind, u64)> = Vec::new();
-    let mut index: FxHashMap<Key, usize> = FxHashMap::default();
-    for (at, (key, _)) in large.iter().enumerate() {
-        index.insert(*key, at);
-        streams.push(match key {
-            Key::WriteBack => ("(write-back)".to_owned(), None, Kind::WriteBack, 0),
-            Key::Device => (device.to_string(), None, Kind::Task, 0),
-            Key::Task(pid) => {
-                let name = name_of(*pid).map_or_else(|| format!("task {pid}"), str::to_owned);
-                let kind = if stream::is_helper(&name) { Kind::Helper } else { Kind::Task };
-                (name, Some(*pid), kind, 0)
-            }
-        });
-    }
-    let others = streams.len();
-    if sums.len() > large.len() {
-        streams.push(("others".to_owned(), None, Kind::Others, 0));
-    }
-    let of_task: Vec<Option<usize>> = gathered
-        .tasks
-        .iter()
-        .map(|task| (task.device == device).then(|| index.get(&key(task)).copied().unwrap_or(others)))
-        .collect();
-    for stream in of_task.iter().flatten() {
-        streams[*stream].3 += 1;
-    }
-    let mut names: FxHashMap<&str, usize> = FxHashMap::default();
-    let job: Vec<usize> = streams
-        .iter()
-        .map(|(name, ..)| {
-            let next = names.len();
-            *names.entry(name).or_insert(next)
-        })
-        .collect();
-    let mut streams_of_job = vec![0; names.len()];
-    job.iter().for_each(|&job| streams_of_job[job] += 1);
-    Sorted { of_task, streams, job, streams_of_job }
 }
 
 fn again(activities: &[Activity]) -> Vec<Activity> {
@@ -420,7 +328,7 @@ impl Found {
 
     /// The last way: what each I/O waits for.
     fn write(&mut self, log: &mut Log, sorted: &Sorted, tasks: &[gather::Task], has_plugs: bool) -> io::Result<Store> {
-        let sizes = self.streams.iter().map(|stream| (stream.ios, stream.waits.len()));
+        let sizes = self.streams.iter().map(|stream| (stream.ios, stream.may_wait_for().count()));
         let mut writer = Writer::new(sizes)?;
         let mut tracks: Vec<Track> = self.streams.iter().map(|_| Track::default()).collect();
         log.each(|entry| {
@@ -430,7 +338,8 @@ impl Found {
                 tracks[stream].note(entry.kind, now_ns);
                 return Ok(());
             }
-            let when = when(&self.streams[stream], stream, &tracks, now_ns);
+            let causes = track::causes(&self.streams[stream], stream, &tracks, now_ns);
+            let when = causes.when(Nanos(now_ns), &self.streams[stream].reading());
             let track = &mut tracks[stream];
             if let When::AfterCompletions { gap, .. } = when {
                 track.thinks.add(gap.0);
@@ -447,14 +356,14 @@ impl Found {
                 },
                 plug: if track.is_plugged { Plug::Within } else { Plug::None },
             };
-            if let Some(before) = track.queued(step, now_ns, has_plugs) {
-                writer.add(stream, &before)?;
+            if let Some((before, causes)) = track.queued(step, causes, has_plugs) {
+                writer.add(stream, &before, &causes)?;
             }
             Ok(())
         })?;
         for (stream, track) in tracks.iter_mut().enumerate() {
-            if let Some(last) = track.take() {
-                writer.add(stream, &last)?;
+            if let Some((last, causes)) = track.take() {
+                writer.add(stream, &last, &causes)?;
             }
             let thinks = &track.thinks;
             self.streams[stream].think_ns = (thinks.count() > 0).then(|| thinks.quantile_ns(0.5));
@@ -498,95 +407,9 @@ fn blank(name: &str, pid: Option<u32>, kind: Kind, tasks: u64) -> Stream {
         pool: None,
         hidden_depth: None,
         waits: Vec::new(),
+        untested: Vec::new(),
         think_ns: None,
         read_latency: Latency::default(),
         write_latency: Latency::default(),
-    }
-}
-
-/// Where a stream stands on the last way through the log.
-#[derive(Debug, Default)]
-struct Track {
-    outstanding: u64,
-    completed: u64,
-    last_completion_ns: Option<u64>,
-    submitted_ns: Option<u64>,
-    /// The last I/O, until it is known how its plug goes on.
-    last: Option<Step>,
-    is_plugged: bool,
-    thinks: Histogram,
-}
-
-impl Track {
-    fn note(&mut self, kind: EntryKind, now_ns: u64) {
-        match kind {
-            EntryKind::Submitted => self.submitted_ns = Some(now_ns),
-            EntryKind::Completed => {
-                self.outstanding -= 1;
-                self.completed += 1;
-                self.last_completion_ns = Some(now_ns);
-            }
-            EntryKind::GivenUp => self.outstanding -= 1,
-            EntryKind::Plug => {
-                self.is_plugged = true;
-                // A plug is recorded behind the first bio that it holds.
-                self.mark(Plug::Within);
-            }
-            EntryKind::Unplug => {
-                self.mark(Plug::Last);
-                self.is_plugged = false;
-            }
-            EntryKind::UnplugScheduled => {
-                self.mark(Plug::LastScheduled);
-                self.is_plugged = false;
-            }
-            EntryKind::Queued => {}
-        }
-    }
-
-    fn mark(&mut self, plug: Plug) {
-        if let Some(last) = self.last.as_mut().filter(|_| self.is_plugged) {
-            last.plug = plug;
-        }
-    }
-
-    /// Takes in the next I/O; returns the one before.
-    fn queued(&mut self, mut step: Step, now_ns: u64, has_plugs: bool) -> Option<Step> {
-        let follows = self.submitted_ns.is_some_and(|submitted_ns| now_ns - submitted_ns < PLUG_NS);
-        if let Some(last) = self.last.as_mut().filter(|_| !has_plugs && follows) {
-            last.plug = Plug::Within;
-            step.plug = Plug::Last;
-        }
-        self.outstanding += 1;
-        self.submitted_ns = Some(now_ns);
-        self.last.replace(step)
-    }
-
-    fn take(&mut self) -> Option<Step> {
-        self.last.take()
-    }
-}
-
-/// What an I/O waits for (RP6 to RP10, RP13, RP16, RP18).
-fn when(stream: &Stream, at: usize, tracks: &[Track], now_ns: u64) -> When {
-    let own = &tracks[at];
-    let begins_burst = stream.kind == Kind::WriteBack && own.outstanding == 0;
-    let Some(submitted_ns) = own.submitted_ns.filter(|_| !begins_burst && stream.class != Class::Open) else {
-        return When::At(Nanos(now_ns));
-    };
-    let mut last_ns = own.last_completion_ns;
-    let mut of = [None; WAITS_MAX];
-    for (count, wait) in of.iter_mut().zip(&stream.waits) {
-        let other = &tracks[wait.on];
-        if other.outstanding == 0 && other.completed > 0 {
-            *count = Some(other.completed);
-            last_ns = last_ns.max(other.last_completion_ns);
-        }
-    }
-    match last_ns {
-        Some(last_ns) if last_ns > submitted_ns => {
-            When::AfterCompletions { own: own.completed, of, gap: Nanos(now_ns - last_ns) }
-        }
-        _ => When::AfterSubmission(Nanos(now_ns - submitted_ns)),
     }
 }

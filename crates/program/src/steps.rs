@@ -6,29 +6,8 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use hoistway_blk::{IoPriority, Nanos, Op};
-use hoistway_load::{Io, Pause, Record, RecordError, Records};
+use hoistway_load::{Io, WAITS_MAX, When};
 use hoistway_trace::block::Flags;
-
-use crate::waits::WAITS_MAX;
-
-/// When an I/O is issued.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum When {
-    /// So long after the start (RP10, RP13, RP16).
-    At(Nanos),
-    /// After completions, whichever they are (RP6, RP7), and not before the submission before has ended.
-    AfterCompletions {
-        /// I/Os of its own stream that have to be completed.
-        own: u64,
-        /// The same of the streams that its stream waits for, in the order of [`Stream::waits`](crate::Stream::waits);
-        /// none where it does not wait.
-        of: [Option<u64>; WAITS_MAX],
-        /// So long after the last of them.
-        gap: Nanos,
-    },
-    /// So long after the end of the submission before (RP8).
-    AfterSubmission(Nanos),
-}
 
 /// How an I/O stands to the plug of its task (RP9).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -78,53 +57,106 @@ impl Step {
     }
 }
 
-const FIXED_BYTES: usize = 42;
-const NOT_TIED: u64 = u64::MAX;
+/// Why an I/O was issued when it was, as far as the recording shows: what came before it, and how long before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Causes {
+    /// It was issued at its time, whatever came before: the first of a stream or of a burst.
+    pub(crate) is_fixed: bool,
+    /// I/Os of its own stream that had been completed.
+    pub(crate) own: u64,
+    /// Since the last of them, in nanoseconds.
+    pub(crate) own_gap_ns: Option<u64>,
+    /// Since the end of the submission before.
+    pub(crate) submission_gap_ns: Option<u64>,
+    /// For each stream that it may wait for, if that was idle: completions, and nanoseconds since the last one.
+    pub(crate) of: [Option<(u64, u64)>; WAITS_MAX],
+}
+
+/// What is made of the causes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Reading {
+    /// Everything is issued at its time (RP13).
+    pub(crate) is_open: bool,
+    /// Which of the other streams it waits for.
+    pub(crate) waits: [bool; WAITS_MAX],
+    /// I/Os that it lets be outstanding beyond those that were seen (RP15).
+    pub(crate) deeper: u64,
+}
+
+impl Causes {
+    /// When the I/O is issued.
+    pub(crate) fn when(&self, at: Nanos, reading: &Reading) -> When {
+        let Some(submission_gap_ns) = self.submission_gap_ns.filter(|_| !self.is_fixed && !reading.is_open) else {
+            return When::At(at);
+        };
+        let mut gap_ns = self.own_gap_ns.unwrap_or(u64::MAX);
+        let mut of = [None; WAITS_MAX];
+        for ((count, cause), waits) in of.iter_mut().zip(self.of).zip(reading.waits) {
+            if let Some((completed, since_ns)) = cause.filter(|_| waits) {
+                *count = Some(completed);
+                gap_ns = gap_ns.min(since_ns);
+            }
+        }
+        if gap_ns < submission_gap_ns {
+            When::AfterCompletions { own: self.own.saturating_sub(reading.deeper), of, gap: Nanos(gap_ns) }
+        } else {
+            When::AfterSubmission(Nanos(submission_gap_ns))
+        }
+    }
+}
+
+const FIXED_BYTES: usize = 50;
+const ABSENT: u64 = u64::MAX;
 const BUFFER_BYTES: usize = 8 << 10;
 
 fn record_bytes(waits: usize) -> usize {
-    FIXED_BYTES + 8 * waits
+    FIXED_BYTES + 16 * waits
 }
 
-fn encode(step: &Step, waits: usize, into: &mut Vec<u8>) {
-    let (kind, own, gap, of) = match step.when {
-        When::At(_) => (0, 0, 0, [None; WAITS_MAX]),
-        When::AfterCompletions { own, of, gap } => (1, own, gap.0, of),
-        When::AfterSubmission(gap) => (2, 0, gap.0, [None; WAITS_MAX]),
-    };
-    into.extend(step.at.0.to_le_bytes());
-    into.extend(step.sector.to_le_bytes());
-    into.extend(own.to_le_bytes());
-    into.extend(gap.to_le_bytes());
+fn encode(step: &Step, causes: &Causes, waits: usize, into: &mut Vec<u8>) {
+    let longs = [
+        step.at.0,
+        step.sector,
+        causes.own,
+        causes.own_gap_ns.unwrap_or(ABSENT),
+        causes.submission_gap_ns.unwrap_or(ABSENT),
+    ];
+    longs.iter().for_each(|long| into.extend(long.to_le_bytes()));
     into.extend(step.bytes.to_le_bytes());
     into.extend(step.flags.bits().to_le_bytes());
     into.extend(step.priority.0.to_le_bytes());
-    into.extend([kind, step.plug as u8]);
-    for count in &of[..waits] {
-        into.extend(count.unwrap_or(NOT_TIED).to_le_bytes());
+    into.extend([u8::from(causes.is_fixed), step.plug as u8]);
+    for cause in &causes.of[..waits] {
+        let (count, since_ns) = cause.unwrap_or((ABSENT, 0));
+        into.extend(count.to_le_bytes());
+        into.extend(since_ns.to_le_bytes());
     }
 }
 
-fn decode(bytes: &[u8], waits: usize) -> Step {
+fn decode(bytes: &[u8], waits: usize, reading: &Reading) -> Step {
     let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("within the record"));
     let half = |at: usize| u16::from_le_bytes(*bytes[at..].first_chunk().expect("within the record"));
-    let (at, own, gap) = (Nanos(long(0)), long(16), Nanos(long(24)));
-    let mut of = [None; WAITS_MAX];
-    for (wait, count) in of[..waits].iter_mut().enumerate() {
-        *count = Some(long(FIXED_BYTES + 8 * wait)).filter(|count| *count != NOT_TIED);
+    let present = |value: u64| (value != ABSENT).then_some(value);
+    let mut causes = Causes {
+        is_fixed: bytes[48] != 0,
+        own: long(16),
+        own_gap_ns: present(long(24)),
+        submission_gap_ns: present(long(32)),
+        of: [None; WAITS_MAX],
+    };
+    for (wait, cause) in causes.of[..waits].iter_mut().enumerate() {
+        let at = FIXED_BYTES + 16 * wait;
+        *cause = present(long(at)).map(|count| (count, long(at + 8)));
     }
+    let at = Nanos(long(0));
     Step {
         at,
-        when: match bytes[40] {
-            0 => When::At(at),
-            1 => When::AfterCompletions { own, of, gap },
-            _ => When::AfterSubmission(gap),
-        },
+        when: causes.when(at, reading),
         sector: long(8),
-        bytes: u32::from_le_bytes(*bytes[32..].first_chunk().expect("within the record")),
-        flags: Flags::from_category(half(36)),
-        priority: IoPriority(half(38)),
-        plug: [Plug::None, Plug::Within, Plug::Last, Plug::LastScheduled][usize::from(bytes[41] & 3)],
+        bytes: u32::from_le_bytes(*bytes[40..].first_chunk().expect("within the record")),
+        flags: Flags::from_category(half(44)),
+        priority: IoPriority(half(46)),
+        plug: [Plug::None, Plug::Within, Plug::Last, Plug::LastScheduled][usize::from(bytes[49] & 3)],
     }
 }
 
@@ -159,8 +191,8 @@ impl Writer {
         Ok(Writer { file: tempfile::tempfile()?, runs, parts })
     }
 
-    pub(crate) fn add(&mut self, stream: usize, step: &Step) -> io::Result<()> {
-        encode(step, self.runs[stream].waits, &mut self.parts[stream].1);
+    pub(crate) fn add(&mut self, stream: usize, step: &Step, causes: &Causes) -> io::Result<()> {
+        encode(step, causes, self.runs[stream].waits, &mut self.parts[stream].1);
         if self.parts[stream].1.len() >= BUFFER_BYTES { self.write(stream) } else { Ok(()) }
     }
 
@@ -188,9 +220,9 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn steps(&self, stream: usize) -> Steps {
+    pub(crate) fn steps(&self, stream: usize, reading: Reading) -> Steps {
         let run = self.runs[stream];
-        Steps { file: Arc::clone(&self.file), run, at: 0, buffer: Vec::new(), used: 0 }
+        Steps { file: Arc::clone(&self.file), run, reading, at: 0, buffer: Vec::new(), used: 0 }
     }
 }
 
@@ -199,6 +231,7 @@ impl Store {
 pub struct Steps {
     file: Arc<File>,
     run: Run,
+    reading: Reading,
     /// Steps that were read.
     at: u64,
     buffer: Vec<u8>,
@@ -230,27 +263,9 @@ impl Iterator for Steps {
             return Some(Err(error));
         }
         let record = record_bytes(self.run.waits);
-        let step = decode(&self.buffer[self.used..self.used + record], self.run.waits);
+        let step = decode(&self.buffer[self.used..self.used + record], self.run.waits, &self.reading);
         self.used += record;
         self.at += 1;
         Some(Ok(step))
-    }
-}
-
-/// The I/Os of a stream at their recorded times, as a process replays them.
-#[derive(Debug)]
-pub(crate) struct Timed(pub(crate) Steps);
-
-impl Records for Timed {
-    fn open(&self) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError> {
-        let records = self.0.clone().zip(1u32..).map(|(step, number)| match step {
-            Ok(step) => Ok(Record { io: step.io(), pause: Pause::Until(step.at) }),
-            Err(error) => Err(RecordError {
-                line: number,
-                message: format!("the temporary file cannot be read: {error}"),
-                hint: "a folder for temporary files that stays there",
-            }),
-        });
-        Ok(Box::new(records))
     }
 }

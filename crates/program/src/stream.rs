@@ -1,8 +1,10 @@
 //! Streams: I/Os of one task, or of tasks that do one thing.
 
+use hoistway_load::WAITS_MAX;
 use serde::{Deserialize, Serialize};
 
 use crate::class::{Class, Evidence};
+use crate::steps::Reading;
 
 /// What kind of task a stream's I/Os come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -106,12 +108,27 @@ pub struct Stream {
     pub hidden_depth: Option<u32>,
     /// Streams that it waits for (RP17, RP18).
     pub waits: Vec<Wait>,
+    /// Streams that it may wait for: the recording has too few bursts to tell (RP19), and they are tried.
+    pub untested: Vec<usize>,
     /// Median time between a completion and the I/O after it, in nanoseconds, if there are any.
     pub think_ns: Option<u64>,
     /// Latencies of reads.
     pub read_latency: Latency,
     /// Latencies of everything else.
     pub write_latency: Latency,
+}
+
+impl Stream {
+    /// The streams whose completions are kept with each of its steps: those that it waits for come first.
+    pub(crate) fn may_wait_for(&self) -> impl Iterator<Item = usize> {
+        self.waits.iter().map(|wait| wait.on).chain(self.untested.iter().copied()).take(WAITS_MAX)
+    }
+
+    /// What the recording shows of it.
+    pub(crate) fn reading(&self) -> Reading {
+        let waits = std::array::from_fn(|wait| wait < self.waits.len());
+        Reading { is_open: self.class == Class::Open, waits, deeper: 0 }
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Which stream waits for which (RP18).
 
+use hoistway_load::WAITS_MAX;
+
 use crate::activity::Activity;
 use crate::stream::{Kind, Stream, Wait};
 
 /// Streams that are compared with each other: those with most I/Os. One bit each.
 pub(crate) const COMPARED_MAX: usize = 64;
-/// Streams that one stream waits for at most: those that are seen best.
-pub(crate) const WAITS_MAX: usize = 3;
 /// Share of what chance would give that is still waiting.
 const SHARE_MAX: f64 = 0.1;
 const EXPECTED_MIN: f64 = 30.0;

@@ -406,7 +406,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     self.last_submitter = number;
                     let Disk { front, driver, plug_use, section, .. } = on;
                     self.meter.begin(self.now, cpu, *section);
-                    if opens_plug(*plug_use, task.call_size()) {
+                    if task.recorded_plug().unwrap_or_else(|| opens_plug(*plug_use, task.call_size())) {
                         task.lane.submitter.plug();
                     }
                     self.probe.enter(disk, Some(Waiter(number)));

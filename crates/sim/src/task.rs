@@ -111,7 +111,9 @@ impl Task {
     ) -> Self {
         let (lane, other_lanes) = Lane::of(&process.files, submitter);
         let polled = if placement.polls { BioFlags::POLLED } else { BioFlags::NONE };
-        let direct_write = BioFlags::SYNC.with(BioFlags::IDLE);
+        // What a stream of a program writes has the modifiers that were recorded.
+        let is_recorded = process.plan.replay.as_ref().is_some_and(|replay| replay.waits_on.is_some());
+        let direct_write = if is_recorded { BioFlags::NONE } else { BioFlags::SYNC.with(BioFlags::IDLE) };
         let write_flags = match process.caching.write_sync {
             WriteSync::None => direct_write.with(polled),
             WriteSync::Sync | WriteSync::Dsync => direct_write.with(BioFlags::FUA),
@@ -278,6 +280,12 @@ impl Task {
         self.lane.submitter.is_parked() || self.resumes_call
     }
 
+    /// Whether the I/O in submission is under a plug, if it is that of a recorded program.
+    #[inline]
+    pub(crate) fn recorded_plug(&self) -> Option<bool> {
+        self.process.recorded_plug()
+    }
+
     /// I/Os of the running system call.
     #[inline]
     pub(crate) fn call_size(&self) -> usize {
@@ -322,6 +330,7 @@ impl Task {
             Some(op) => (op, BioFlags::NONE),
             None => (Op::Read, BioFlags::NONE),
         };
+        let flags = flags.with(slot.flags);
         Bio {
             sector: Sector(slot.offset_bytes / 512),
             sectors: slot.sectors(),

@@ -8,6 +8,7 @@ mod distribution;
 mod excerpt;
 mod guests;
 mod locks;
+mod recording;
 mod setup;
 mod statistics;
 mod summary;
@@ -29,6 +30,7 @@ pub use distribution::LatencyDistribution;
 pub use excerpt::{Excerpt, ExcerptAnswer, ExcerptReason, ExcerptRequest};
 pub use guests::GuestsSummary;
 pub use locks::LockSummary;
+pub use recording::{AlternativeFigures, AlternativeProgram, RecordedStream, RecordingSummary, SelfCheck};
 pub use setup::SetupSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
 pub use summary::{
@@ -42,7 +44,7 @@ pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift
 pub const FORMAT: &str = "hoistway-results/1";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 6;
+pub const REVISION: u32 = 7;
 
 /// One comparison: a job under several schedulers, and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,8 +63,11 @@ pub struct ResultsDocument {
     pub arguments: Vec<String>,
     /// Path of the job file or trace, as given.
     pub job_file: String,
-    /// The job file's text, so that the run can be repeated without the file.
+    /// The job file's text, so that the run can be repeated without the file; empty for a recording.
     pub job_text: String,
+    /// The recording that was replayed, if the load is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<Box<RecordingSummary>>,
     /// The device model with all its parameters: an object with a `name`, or an array of such objects.
     pub device: Value,
     /// The guests that the load ran in; null if it ran on the host itself. The device is the host's then.

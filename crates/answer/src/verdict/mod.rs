@@ -63,6 +63,16 @@ pub fn verdicts(document: &ResultsDocument) -> Vec<Verdict> {
         .collect()
 }
 
+/// What a document recommends in its first place, by its label: what to change to, or to keep. None if there is nothing to choose.
+pub fn recommended(document: &ResultsDocument) -> Option<&str> {
+    let verdict = document.verdicts.first()?;
+    match verdict.decision {
+        Decision::Change | Decision::OneRun => Some(&verdict.recommended),
+        Decision::Keep => Some(&verdict.reference),
+        Decision::Alone => None,
+    }
+}
+
 impl Verdict {
     /// A figure that was judged, under the variant with this label: of jobs that are alike their median, as it was judged. None if the
     /// variant has nothing of it.

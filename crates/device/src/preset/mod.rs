@@ -16,6 +16,7 @@ mod file;
 mod names;
 mod schema;
 
+use hoistway_blk::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
 
 pub use calibration::{CalibratedRange, Calibration, Residual};
@@ -227,6 +228,16 @@ impl Preset {
             Parameters::Raid(parameters, inner) => Box::new(Raid::new(self.shape(), parameters, inner.build(seed))),
             Parameters::Ssd(parameters) => Box::new(Ssd::new(self.shape(), parameters, seed)),
         }
+    }
+
+    /// The same with a larger capacity, if it has fewer bytes.
+    #[must_use]
+    pub fn with_capacity_of(mut self, bytes: u64) -> Preset {
+        let sectors = bytes.div_ceil(SECTOR_BYTES).max(self.shape().capacity_sectors);
+        if sectors > self.shape().capacity_sectors {
+            self.shape.capacity_gb = (sectors * SECTOR_BYTES) as f64 / 1e9;
+        }
+        self
     }
 
     /// What the block layer needs to know about the device.

@@ -64,6 +64,6 @@ impl Known {
     /// The replay, with the files on these of the process's devices.
     pub(super) fn on_devices(&self, devices: Vec<u8>, settings: &ReplaySettings) -> Replay {
         let summary = self.found.summary.clone().on_devices(&devices);
-        Replay { records: Arc::new(iolog::Log::new(&self.source, settings, devices)), summary }
+        Replay { records: Arc::new(iolog::Log::new(&self.source, settings, devices)), summary, waits_on: None }
     }
 }

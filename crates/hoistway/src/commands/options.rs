@@ -8,9 +8,51 @@ use hoistway_engine::parse_size;
 use hoistway_experiment::limits::{CPUS_MAX, HW_QUEUES_MAX, TIME_NS_MAX, TYPED_QUEUES_MAX};
 use hoistway_sim::Host;
 
+/// How a recording of block I/O is replayed (docs/recordings.md).
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Recordings of block I/O")]
+pub(crate) struct ReplayOptions {
+    /// Replay as the program that was recorded (each I/O waits for what it waited for), at the recorded times, or without pauses.
+    /// [default: recorded-program]
+    #[arg(long = "as", value_name = "MODE", value_parser = ["recorded-program", "timed", "fast"])]
+    pub(crate) replay_as: Option<String>,
+    /// Divide pauses and times of arrival by this factor.
+    #[arg(long, value_name = "FACTOR")]
+    pub(crate) speed: Option<f64>,
+    /// Run each stream N times, each copy on other addresses.
+    #[arg(long, value_name = "N")]
+    pub(crate) copies: Option<u32>,
+    /// Set the depth that a stream wants, where the recorded queue let it have less. May be given several times.
+    #[arg(long, value_name = "STREAM=N")]
+    pub(crate) depth: Vec<String>,
+    /// Set the I/O priority of a stream: rt:0 to rt:7, be:0 to be:7, idle. May be given several times.
+    #[arg(long, value_name = "STREAM=CLASS:LEVEL")]
+    pub(crate) prio: Vec<String>,
+    /// Replay only this part of the recording: 10s..40s since its first event.
+    #[arg(long, value_name = "FROM..TO")]
+    pub(crate) window: Option<String>,
+    /// Replay only these streams.
+    #[arg(long, value_name = "NAME[,...]", value_delimiter = ',')]
+    pub(crate) streams: Vec<String>,
+    /// The scheduler that the recording was made under, for the check of the model.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) recorded_under: Option<String>,
+    /// The device to replay, if the recording has several.
+    #[arg(long, value_name = "MAJOR,MINOR")]
+    pub(crate) recorded_device: Option<String>,
+    /// Scale addresses down to a device that is smaller than the recorded one.
+    #[arg(long)]
+    pub(crate) scale_to_fit: bool,
+    /// Give a recommendation although more than 1 % of the events are missing.
+    #[arg(long)]
+    pub(crate) lossy: bool,
+}
+
 /// The queues, cgroups and memory that a load runs on in virtual time.
 #[derive(Args, Debug)]
 pub(crate) struct PlaceOptions {
+    #[command(flatten)]
+    pub(crate) replay: ReplayOptions,
     /// The guests' virtual disks: a built-in profile or a TOML file. [default: virtio-blk]
     #[arg(long, value_name = "PROFILE|FILE.toml")]
     pub(crate) virtual_disk: Option<String>,

@@ -4,14 +4,20 @@
 //! I/O ahead of its share. A process counts before its start delay is over, and no longer, with all that it has done,
 //! when it has ended. With `flow_sleep=0` fio looks again and again whether it may go on; here the balance releases it.
 
-use super::Process;
+use hoistway_blk::Instant;
 
-/// All balances of a load, and the parts of its processes in them.
+use super::Process;
+use super::completions::Completions;
+
+/// What ties the processes of a load to each other: balances, and the parts of its processes in them; and completions of streams
+/// of a recorded program, which others wait for.
 #[derive(Default)]
 pub struct Flows {
     balances: Vec<Balance>,
     /// One for each process.
     members: Vec<Option<Member>>,
+    /// One for each stream of a program.
+    completions: Vec<Option<Completions>>,
     /// Processes that may go on, and whose release was not taken yet.
     released: Vec<u32>,
 }
@@ -47,6 +53,8 @@ impl Flows {
                 Member { balance, weight, ios: 0 }
             });
             flows.members.push(member);
+            let is_stream = process.plan.replay.as_ref().is_some_and(|replay| replay.waits_on.is_some());
+            flows.completions.push(is_stream.then(Completions::default));
         }
         flows
     }
@@ -77,8 +85,29 @@ impl Flows {
         self.release(balance);
     }
 
+    /// I/Os of a stream have completed.
+    pub(super) fn complete(&mut self, process: u32, now: Instant, ios: u32) {
+        if let Some(completions) = &mut self.completions[process as usize] {
+            completions.add(now, ios, &mut self.released);
+        }
+    }
+
+    /// When so many I/Os of a stream had completed. If they have not, the stream `waiter` is released when they have.
+    pub(super) fn completed(&mut self, process: u32, count: u64, waiter: u32) -> Option<Instant> {
+        let Some(completions) = &mut self.completions[process as usize] else { return Some(Instant::ZERO) };
+        let reached = completions.reached(count);
+        // Its own completions wake a stream anyway.
+        if reached.is_none() && process != waiter {
+            completions.wait(count, waiter);
+        }
+        reached
+    }
+
     /// A process has ended: it no longer counts.
     pub fn leave(&mut self, process: u32) {
+        if let Some(completions) = &mut self.completions[process as usize] {
+            completions.end(&mut self.released);
+        }
         let Some(member) = self.members[process as usize].take() else { return };
         let balance = &mut self.balances[member.balance];
         balance.weight -= member.weight;

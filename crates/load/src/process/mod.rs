@@ -33,12 +33,15 @@
 //!
 //! `window` holds the I/Os in flight, `submit` decides when the next ones are issued, `reap` takes those that have ended,
 //! `measurement` is what comes out. `thinking` (pauses), `flow` (balance between processes), `latency_search` and `steady_state` are
-//! rules of their own; `phases` is which processes run when.
+//! rules of their own; `phases` is which processes run when. `program` is the main loop of a stream that was recorded, and `completions`
+//! what such streams wait for.
 
+mod completions;
 mod flow;
 mod latency_search;
 mod measurement;
 mod phases;
+mod program;
 mod reap;
 mod steady_state;
 mod submit;
@@ -59,6 +62,7 @@ pub use measurement::{Finished, Measurement};
 pub use thinking::Thinking;
 
 use latency_search::LatencySearch;
+use program::ProgramStream;
 use window::Window;
 
 /// What the caller has to do for a process.
@@ -85,6 +89,8 @@ pub struct RunningProcess {
     held_back: Option<Io>,
     generator: Generator,
     pacer: Option<Pacer>,
+    /// Of a stream of a recorded program: it is issued as that was.
+    program: Option<ProgramStream>,
     measurement: Measurement,
     start: Instant,
     /// Its rate counts from then on.
@@ -133,6 +139,7 @@ impl RunningProcess {
             held_back: None,
             generator,
             pacer: process.pacer(number, seed),
+            program: process.plan.replay.as_ref().and_then(|replay| replay.waits_on.clone()).map(ProgramStream::new),
             measurement: Measurement::new(process, Instant::ZERO),
             start: Instant::ZERO,
             pace_start: Instant::ZERO,
@@ -217,12 +224,15 @@ impl RunningProcess {
 
     // --- the main loop ---
 
-    /// Goes on until the caller has to do something. `flows` are the balances of its load; only a process that
-    /// [is balanced](RunningProcess::is_balanced) looks at them.
+    /// Goes on until the caller has to do something. `flows` are the balances of its load, and what its streams wait for; only a process
+    /// that [is balanced](RunningProcess::is_balanced) or a stream of a program looks at them.
     #[inline(always)]
     pub fn next(&mut self, now: Instant, flows: &mut Flows) -> Step {
         if let Some(slot) = self.window.next_of_batch() {
             return Step::Submit(slot);
+        }
+        if self.program.is_some() {
+            return self.next_of_program(now, flows);
         }
         if self.window.call_size() > 0 {
             return Step::EndCall;

@@ -8,7 +8,7 @@ use super::{Flows, RunningProcess, Step};
 use crate::{Fsync, Io, ThinkBlocks};
 
 /// The error of a process whose recording cannot be read to its end.
-const EIO: i32 = 5;
+pub(super) const EIO: i32 = 5;
 
 /// What holds an I/O back.
 enum Restraint {

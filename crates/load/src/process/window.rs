@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Instant, IoPriority, Op};
+use hoistway_blk::{BioFlags, Instant, IoPriority, Op};
 
 use super::Process;
 use crate::Io;
@@ -49,6 +49,8 @@ pub struct IoInFlight {
     pub created: Instant,
     /// When the system call that submitted it returned.
     pub(super) issued: Instant,
+    /// Modifiers of its own.
+    pub flags: BioFlags,
     /// A write whose data is on the device, and which now flushes that: its submission is a flush.
     pub is_committing: bool,
 }
@@ -77,6 +79,7 @@ impl IoInFlight {
             bytes: io.bytes,
             created: now,
             issued: Instant::ZERO,
+            flags: BioFlags::NONE,
             is_committing: false,
         }
     }

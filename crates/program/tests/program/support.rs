@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use hoistway_program::{Options, Program, Step, When};
+use hoistway_load::When;
+use hoistway_program::{Options, Program, Step};
 use hoistway_trace::block::{Input, Recording};
 
 /// An I/O of a recording: its task, whether it writes, when it was queued, taken, issued and completed, in microseconds.

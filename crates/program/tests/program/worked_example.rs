@@ -1,7 +1,8 @@
 //! A reader that thinks and a writer of depth 2, on a device that does one command after the other, 1,000 us each.
 
 use hoistway_blk::Nanos;
-use hoistway_program::{Change, Class, Program, When};
+use hoistway_load::When;
+use hoistway_program::{Change, Class, Program};
 
 use crate::support::{Row, inferred, replayed, steps, stream};
 

@@ -10,6 +10,7 @@ use crate::text::columns::Column;
 use crate::text::failures;
 use crate::text::grid::{Grid, NAMELESS, Spacing, baseline};
 use crate::text::layout::Layout;
+use crate::text::recording::recording_lines;
 use crate::text::units;
 use crate::text::words::{device_name, list};
 use crate::text::wrap::hanging;
@@ -44,12 +45,15 @@ pub fn table(document: &ResultsDocument, style: &Style) -> String {
         None => set_up(document) + "\n",
         Some(width) => hanging(&set_up(document), usize::from(width).max(WIDTH_MIN), 0, 2),
     };
+    let prose_width = style.width.map_or(USUAL_WIDTH, usize::from).clamp(WIDTH_MIN, USUAL_WIDTH);
+    for line in recording_lines(document) {
+        text += &hanging(&line, prose_width, 0, 4);
+    }
     for job in comparison.jobs.iter().filter(|job| !job.operations.is_empty()) {
         text += &format!("\n{}\n", title(job));
         text += &job_table(&comparison, job, style);
     }
     text.push('\n');
-    let prose_width = style.width.map_or(USUAL_WIDTH, usize::from).clamp(WIDTH_MIN, USUAL_WIDTH);
     for line in remarks(document, &comparison, style.ascii) {
         text += &hanging(&line, prose_width, 0, 2);
     }

@@ -83,6 +83,7 @@ pub fn document(runs: Vec<Run>) -> ResultsDocument {
         arguments: ["hoistway", "compare", "mixed.fio"].map(str::to_owned).to_vec(),
         job_file: "mixed.fio".to_owned(),
         job_text: String::new(),
+        recording: None,
         device: json!({"name": "nvme-datacenter"}),
         guests: None,
         kernel: "6.18".to_owned(),

@@ -79,6 +79,27 @@ impl Recording {
         Ok(Recording { reader, format: Format::Blktrace, why, files, names: Names::default(), losses })
     }
 
+    /// The same, or none if the content is that of no recording.
+    ///
+    /// # Errors
+    /// As for [`Recording::open`], but for a file that is none.
+    pub fn open_if_any(path: &Path) -> Result<Option<Recording>, ReadError> {
+        let set = Set::of(path)?;
+        if let [file] = &set.files[..] {
+            return Ok(Recording::read_if_any(Input::open(file)?)?.ok());
+        }
+        Recording::open(path).map(Some)
+    }
+
+    /// One stream of bytes, or that stream again if its content is that of no recording.
+    ///
+    /// # Errors
+    /// As for [`Recording::open`], but for a stream that is none.
+    pub fn read_if_any(mut input: Input) -> Result<Result<Recording, Input>, ReadError> {
+        let is_one = !detect::candidates(input.fill(detect::HEAD_BYTES)?).is_empty();
+        if is_one { Recording::read(input).map(Ok) } else { Ok(Err(input)) }
+    }
+
     /// One stream of bytes in any format.
     ///
     /// # Errors

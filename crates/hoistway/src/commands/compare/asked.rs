@@ -5,11 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use hoistway_experiment::{
-    CgroupFile, Comparison, Devices, Guests, Load, QueueFile, Tunable, Vary, Write, limits, scenarios,
+    CgroupFile, Comparison, Devices, Guests, Load, Mode, QueueFile, Replay, Tunable, Vary, Write, limits, scenarios,
 };
 
 use super::arguments::Arguments;
-use crate::commands::options::{PlaceOptions, RunOptions, parse_time};
+use crate::commands::options::{PlaceOptions, ReplayOptions, RunOptions, parse_time};
 
 /// Repeats without which an interval says little.
 pub(super) const REPEATS_AT_LEAST: u32 = 3;
@@ -43,6 +43,7 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
 /// What the options that a search has, too, ask for.
 pub(crate) fn common(place: &PlaceOptions, run: &RunOptions, guest_schedulers: &[String]) -> Result<Comparison> {
     Ok(Comparison {
+        replay: replay(&place.replay)?,
         cpus: place.cpus,
         memory_bytes: place.memory,
         journal: place.journal,
@@ -74,6 +75,49 @@ pub(crate) fn common(place: &PlaceOptions, run: &RunOptions, guest_schedulers: &
         seed: run.seed,
         ..Comparison::default()
     })
+}
+
+/// How a recording is replayed.
+fn replay(options: &ReplayOptions) -> Result<Replay> {
+    let default = Replay::default();
+    let named = |option: &str, texts: &[String], expected: &str| -> Result<Vec<(String, String)>> {
+        each(texts, |text| {
+            let parts = text.rsplit_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+            parts.with_context(|| format!("{option} {text}: expected {expected}"))
+        })
+    };
+    let depths = named("--depth", &options.depth, "STREAM=N, such as postgres=32")?;
+    let depths = depths.into_iter().map(|(name, text)| {
+        let depth =
+            text.parse().with_context(|| format!("--depth {name}={text}: expected a whole number after the ="))?;
+        Ok((name, depth))
+    });
+    Ok(Replay {
+        mode: match options.replay_as.as_deref() {
+            Some("timed") => Mode::Timed,
+            Some("fast") => Mode::Fast,
+            _ => Mode::RecordedProgram,
+        },
+        speed: options.speed.unwrap_or(default.speed),
+        copies: options.copies.unwrap_or(default.copies),
+        depths: depths.collect::<Result<_>>()?,
+        priorities: named("--prio", &options.prio, "STREAM=CLASS:LEVEL, such as backup=idle")?.into_iter().collect(),
+        window_ns: options.window.as_deref().map(window).transpose()?,
+        streams: options.streams.clone(),
+        recorded_under: options.recorded_under.clone(),
+        device: options.recorded_device.clone(),
+        scale_to_fit: options.scale_to_fit,
+        lossy: options.lossy,
+    })
+}
+
+/// `10s..40s`.
+fn window(text: &str) -> Result<(u64, u64)> {
+    let time = |text: &str| {
+        if matches!(text, "0" | "0s") { Some(0) } else { parse_time(text).ok().map(|time| time.0) }
+    };
+    let parsed = text.split_once("..").and_then(|(from, to)| Some((time(from)?, time(to)?)));
+    parsed.with_context(|| format!("--window {text}: expected FROM..TO, such as 10s..40s"))
 }
 
 pub(crate) fn each<T>(texts: &[String], read: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {

@@ -43,6 +43,7 @@ pub(super) fn of(
         arguments: command_line.0,
         job_file: arguments.job.display().to_string(),
         job_text: text,
+        recording: None,
         device: json!({ "name": target.name(), "target": arguments.target }),
         guests: None,
         kernel: Kernel::DEFAULT.to_string(),

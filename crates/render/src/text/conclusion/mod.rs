@@ -11,6 +11,7 @@ use hoistway_answer::analysis::Analysis;
 use hoistway_answer::{ResultsDocument, verdict};
 
 use self::sentences::Sentences;
+use super::recording;
 
 pub(crate) use phrases::{change, change_between, may_lose_more};
 pub use phrases::{figure_in_words, shift as shift_in_words};
@@ -24,6 +25,9 @@ pub fn conclusion(document: &ResultsDocument) -> Vec<String> {
         )];
     }
     let comparison = Analysis::of(document);
+    if document.recording.is_some() && document.verdicts.is_empty() {
+        return Vec::new();
+    }
     let verdicts = verdict::verdicts(document);
     let words = |verdict| Sentences { document, comparison: &comparison, verdict };
     let mut sentences: Vec<String> = verdicts.iter().flat_map(|verdict| words(verdict).of_place()).collect();
@@ -37,7 +41,10 @@ pub fn conclusion(document: &ResultsDocument) -> Vec<String> {
         sentences.extend(ceilings::ceilings(&comparison));
         sentences.extend(doubts::doubts(document, &comparison, verdict).iter().map(|doubt| format!("{DOUBT}{doubt}.")));
     }
-    sentences
+    let (mut before, after) = recording::sentences(document);
+    before.append(&mut sentences);
+    before.extend(after);
+    before
 }
 
 /// How a sentence of the [`conclusion`] about a doubt begins.

@@ -1,0 +1,125 @@
+//! What a recording leaves open is run, not footnoted (RP23); and so is its own scheduler (RP25).
+
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::{
+    AlternativeFigures, AlternativeProgram, JobSummary, LatencySummary, RecordingSummary, Run,
+};
+use hoistway_answer::verdict::recommended;
+use hoistway_blk::Nanos;
+use hoistway_measure::Operation;
+use hoistway_program::Change;
+
+use super::Recorded;
+use crate::comparison::Comparison;
+use crate::environment::Options;
+use crate::error::Error;
+use crate::observer::{Controls, Unobserved};
+use crate::plan::Plan;
+
+/// Repeats of an alternative at most: it is to say whether the recommendation is the same.
+const REPEATS_MAX: u32 = 3;
+
+impl Plan<'_> {
+    /// What the document says of the recording that was the load. `document` is that of its runs.
+    pub(crate) fn recording_summary(
+        &self,
+        recorded: &Recorded,
+        document: &ResultsDocument,
+        controls: &Controls,
+    ) -> Result<RecordingSummary, Error> {
+        let mut summary = recorded.summary();
+        let (own, is_guess) = match &recorded.recorded_under {
+            Some(name) => (Some(name.clone()), false),
+            None => (document.default_scheduler.clone(), true),
+        };
+        if let Some(own) = &own {
+            let has_run = document.runs.iter().any(|run| run.variant.label == *own);
+            summary.self_check = if has_run {
+                recorded.self_check(document, own)
+            } else {
+                let replayed = self.again(&[], 1, vec![own.clone()])?;
+                recorded.self_check(&replayed, own)
+            };
+        }
+        (summary.recorded_under, summary.is_guess) = (own, is_guess);
+        for alternative in recorded.alternatives() {
+            if controls.is_cancelled() {
+                break;
+            }
+            let repeats = document.seeds.len().clamp(1, REPEATS_MAX as usize) as u32;
+            let replayed = self.again(&alternative.changes, repeats, self.options.comparison.schedulers.clone())?;
+            summary.alternatives.push(AlternativeProgram {
+                condition: alternative
+                    .changes
+                    .iter()
+                    .map(|change| recorded.condition(*change))
+                    .collect::<Vec<_>>()
+                    .join(" and "),
+                settled_by: recorded.settled_by(&alternative.changes),
+                recommended: recommended(&replayed).map(str::to_owned),
+                figures: figures(&replayed),
+            });
+        }
+        Ok(summary)
+    }
+
+    /// The same comparison of a program with changes.
+    fn again(&self, changes: &[Change], repeats: u32, schedulers: Vec<String>) -> Result<ResultsDocument, Error> {
+        let comparison = Comparison {
+            repeats,
+            schedulers,
+            excerpts: false,
+            logs: false,
+            baseline: None,
+            ..self.options.comparison.clone()
+        };
+        let mut load = self.load.clone();
+        load.changes = changes.to_vec();
+        let options = Options { comparison: &comparison, environment: self.options.environment };
+        let plan = Plan::of_load(options, load, comparison.runtime_ns.map(Nanos))?;
+        plan.run_only(&plan.controls(), &Unobserved)
+    }
+}
+
+impl Recorded {
+    fn condition(&self, change: Change) -> String {
+        let name = |stream: usize| &self.program.streams[stream].name;
+        match change {
+            Change::Open { stream } => format!("the I/Os of {} come from outside, whatever completes", name(stream)),
+            Change::Closed { stream } => format!("{} waits for its own I/Os", name(stream)),
+            Change::Deeper { stream, seen } => format!("{} wants more than {seen} I/Os outstanding", name(stream)),
+            Change::Waits { stream, on } => format!("{} waits for {}", name(stream), name(on)),
+        }
+    }
+
+    fn settled_by(&self, changes: &[Change]) -> String {
+        let name = |change: &Change| &self.program.streams[change.stream()].name;
+        let hidden = changes.iter().find(|change| matches!(change, Change::Deeper { .. }));
+        match hidden {
+            Some(change) => format!("its depth (--depth {}=N), or a recording with a larger nr_requests", name(change)),
+            None => "a longer recording, or one under another scheduler".to_owned(),
+        }
+    }
+}
+
+fn figures(document: &ResultsDocument) -> Vec<AlternativeFigures> {
+    let first = document.runs.iter().filter(|run| run.repeat == 0);
+    let of_run = |run: &Run| {
+        let label = run.variant.label.clone();
+        let of_job = |job: &JobSummary| {
+            let of = |operation, iops, latency: &LatencySummary| AlternativeFigures {
+                label: label.clone(),
+                job: job.name.clone(),
+                operation,
+                iops,
+                mean_ns: latency.mean,
+                p99_ns: latency.p99 as f64,
+            };
+            let directions = job.directions.iter().map(|of_it| of(of_it.direction.into(), of_it.iops, &of_it.lat_ns));
+            let syncs = job.sync.iter().map(|sync| of(Operation::Sync, sync.syncs_per_second, &sync.lat_ns));
+            directions.chain(syncs).collect::<Vec<_>>()
+        };
+        run.jobs.iter().flat_map(of_job).collect::<Vec<_>>()
+    };
+    first.flat_map(of_run).collect()
+}

@@ -1,0 +1,164 @@
+//! A recording of block I/O as the load of a comparison.
+
+mod alternatives;
+mod device;
+mod options;
+mod summary;
+
+use std::sync::Arc;
+
+use hoistway_answer::document::JobDemand;
+use hoistway_blk::PriorityClass;
+use hoistway_device::Preset;
+use hoistway_load::Load;
+use hoistway_program::{Alternative, Change, Class, Options as InferOptions, Program, ReplayOptions, Stream};
+use hoistway_trace::block::Recording;
+
+use crate::environment::Options;
+use crate::error::{Error, Fault, Field};
+
+/// Share of the events whose loss makes a verdict a guess (RP33).
+const LOST_SHARE_MAX: f64 = 0.01;
+/// Share of a stream's latency from which its pauses count as thinking.
+const THINKING_SHARE: f64 = 0.1;
+
+/// A recording and the program that was inferred from it.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) program: Program,
+    /// What the recording was recognised as.
+    pub(crate) format: String,
+    /// What the options ask for, but for the device and for changes.
+    replay: ReplayOptions,
+    scale_to_fit: bool,
+    /// Whether losses do not matter to the caller.
+    lossy: bool,
+    /// The scheduler that it was recorded under, as far as that is known.
+    pub(crate) recorded_under: Option<String>,
+}
+
+impl Recorded {
+    /// Reads a recording to its end.
+    pub(crate) fn of(options: &Options<'_>, mut recording: Recording, name: &str) -> Result<Arc<Recorded>, Error> {
+        let wanted = &options.comparison.replay;
+        let infer = InferOptions {
+            device: options::device(options)?,
+            intervals: true,
+            window_ns: options::window(options)?,
+            ..InferOptions::default()
+        };
+        let program =
+            Program::infer(&mut recording, name, &infer).map_err(|error| Fault::from(error).of(Field::Load))?;
+        let replay = options::replay(options, &program)?;
+        let recorded_under = wanted.recorded_under.clone().or_else(|| program.recorded_under.map(str::to_owned));
+        Ok(Arc::new(Recorded {
+            format: recording.format().to_string(),
+            program,
+            replay,
+            scale_to_fit: wanted.scale_to_fit,
+            lossy: wanted.lossy,
+            recorded_under,
+        }))
+    }
+
+    /// The class of device that the recording looks like.
+    pub(crate) fn fitting_device(&self) -> &'static str {
+        device::fitting(&self.program)
+    }
+
+    /// A load with the file alone that the recording is of.
+    pub(crate) fn without_processes(&self) -> Load {
+        let mut load = Load::new();
+        load.file(&self.program.device.to_string());
+        load
+    }
+
+    /// The device, large enough for the addresses of the recording if its model does not go by distances (RP34).
+    pub(crate) fn on(&self, preset: Preset) -> Preset {
+        if preset.shape().rotational { preset } else { preset.with_capacity_of(self.program.end_bytes) }
+    }
+
+    /// The load that replays the program with `changes` on this device, whose queue has `nr_requests`.
+    pub(crate) fn workload(
+        &self,
+        options: &Options<'_>,
+        preset: &Preset,
+        nr_requests: u32,
+        changes: &[Change],
+    ) -> Result<Load, Error> {
+        let device_bytes = preset.shape().capacity_sectors.saturating_mul(512);
+        let end_bytes = self.program.end_bytes;
+        let mut replay =
+            ReplayOptions { changes: changes.to_vec(), queue_depth: nr_requests, device_bytes, ..self.replay.clone() };
+        if end_bytes > device_bytes {
+            let (end, there) = (end_bytes as f64 / 1e9, device_bytes as f64 / 1e9);
+            if !self.scale_to_fit {
+                let problem = format!(
+                    "the recording goes to {end:.1} GB, but the device {} has {there:.1} GB (expected a larger device, or to \
+                     scale addresses down with {})",
+                    preset.name,
+                    options.name(Field::ScaleToFit)
+                );
+                return Err(Error::new(Field::Load, problem));
+            }
+            replay.shrink = end_bytes as f64 / device_bytes as f64;
+        }
+        let name = self.program.device.to_string();
+        self.program.load(&name, &replay).map_err(|error| Error::new(Field::Load, error.message))
+    }
+
+    /// What the streams of a name ask for.
+    pub(crate) fn demand(&self, name: &str) -> Option<JobDemand> {
+        let streams = || self.program.streams.iter().filter(move |stream| stream.name == name);
+        streams().next()?;
+        let is_open = streams().all(|stream| stream.class == Class::Open);
+        let priority = self.replay.priorities.iter().find(|(other, _)| other == name).map(|(_, priority)| *priority);
+        let span_seconds = self.program.span_ns as f64 / 1e9;
+        Some(JobDemand {
+            depth: streams().map(|stream| stream.evidence.depth_max).max().unwrap_or(1),
+            asked_iops: (is_open && span_seconds > 0.0)
+                .then(|| streams().map(|stream| stream.ios as f64).sum::<f64>() / span_seconds),
+            thinks: streams().any(thinks),
+            syncs: streams().any(|stream| stream.durable_writes + stream.flushes > 0),
+            is_realtime: priority.is_some_and(|priority| priority.class() == PriorityClass::RealTime),
+            // Its work is what was recorded of it.
+            ends: !is_open && streams().all(|stream| (stream.last_ns as f64) < 0.9 * self.program.span_ns as f64),
+            is_buffered: false,
+        })
+    }
+
+    /// Programs that the recording allows as well, each with changes.
+    pub(crate) fn alternatives(&self) -> &[Alternative] {
+        &self.program.alternatives
+    }
+
+    /// Remarks about the recording, a sentence each.
+    pub(crate) fn notices(&self, options: &Options<'_>) -> Vec<String> {
+        let mut notices = self.program.notes();
+        let lost = self.lost_share();
+        if lost > LOST_SHARE_MAX && !self.lossy {
+            notices.push(format!(
+                "{:.1} % of the events are missing: there is no recommendation (use {} to have one all the same).",
+                lost * 100.0,
+                options.name(Field::Lossy)
+            ));
+        }
+        notices
+    }
+
+    /// Whether so much was lost that a verdict would be a guess.
+    pub(crate) fn is_too_lossy(&self) -> bool {
+        !self.lossy && self.lost_share() > LOST_SHARE_MAX
+    }
+
+    fn lost_share(&self) -> f64 {
+        let lost = self.program.losses.lost_events + self.program.counts.given_up;
+        lost as f64 / (self.program.counts.queued.max(1) + lost) as f64
+    }
+}
+
+/// Whether a stream pauses between its I/Os.
+fn thinks(stream: &Stream) -> bool {
+    let latency_ns = stream.read_latency.mean_ns.max(stream.write_latency.mean_ns);
+    stream.class != Class::Open && stream.think_ns.is_some_and(|ns| ns as f64 > THINKING_SHARE * latency_ns)
+}

@@ -1,0 +1,104 @@
+//! Completions of the streams of a recorded program: what streams wait for (RP6, RP18).
+
+use std::collections::VecDeque;
+
+use hoistway_blk::Instant;
+
+/// Times of completions that are remembered. What is older was long ago for every stream that still counts it.
+const REMEMBERED: usize = 1024;
+
+/// The completions of one stream.
+#[derive(Default)]
+pub(super) struct Completions {
+    count: u64,
+    /// Nothing more completes.
+    has_ended: bool,
+    /// The times of the last ones.
+    recent: VecDeque<Instant>,
+    /// Processes that wait for a count of completions.
+    waiting: Vec<(u64, u32)>,
+}
+
+impl Completions {
+    /// I/Os have completed. Those who waited for that are `released`.
+    pub(super) fn add(&mut self, now: Instant, ios: u32, released: &mut Vec<u32>) {
+        for _ in 0..ios {
+            if self.recent.len() == REMEMBERED {
+                self.recent.pop_front();
+            }
+            self.recent.push_back(now);
+        }
+        self.count += u64::from(ios);
+        self.release(released);
+    }
+
+    /// The stream has ended: nothing more completes, and nothing waits for it any longer.
+    pub(super) fn end(&mut self, released: &mut Vec<u32>) {
+        self.has_ended = true;
+        self.release(released);
+    }
+
+    fn release(&mut self, released: &mut Vec<u32>) {
+        let count = if self.has_ended { u64::MAX } else { self.count };
+        self.waiting.retain(|&(wanted, process)| {
+            if wanted <= count {
+                released.push(process);
+            }
+            wanted > count
+        });
+    }
+
+    /// When so many had completed, if they have.
+    pub(super) fn reached(&self, count: u64) -> Option<Instant> {
+        if count == 0 {
+            return Some(Instant::ZERO);
+        }
+        if count > self.count {
+            return self.has_ended.then(|| self.recent.back().copied().unwrap_or_default());
+        }
+        let from_the_end = usize::try_from(self.count - count).unwrap_or(usize::MAX);
+        self.recent.get((self.recent.len() - 1).saturating_sub(from_the_end)).copied()
+    }
+
+    /// A process waits until so many have completed.
+    pub(super) fn wait(&mut self, count: u64, process: u32) {
+        if !self.waiting.contains(&(count, process)) {
+            self.waiting.push((count, process));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_count_is_that_of_the_completion_that_reached_it() {
+        let (mut completions, mut released) = (Completions::default(), Vec::new());
+        completions.add(Instant(10), 1, &mut released);
+        completions.add(Instant(20), 2, &mut released);
+        let reached: Vec<_> = (0..=4).map(|count| completions.reached(count)).collect();
+        assert_eq!(reached, [Some(Instant(0)), Some(Instant(10)), Some(Instant(20)), Some(Instant(20)), None]);
+    }
+
+    #[test]
+    fn a_process_is_released_when_its_count_is_reached_or_the_stream_ends() {
+        let (mut completions, mut released) = (Completions::default(), Vec::new());
+        completions.wait(2, 7);
+        completions.wait(5, 8);
+        completions.add(Instant(10), 1, &mut released);
+        assert!(released.is_empty());
+        completions.add(Instant(11), 1, &mut released);
+        assert_eq!(released, [7]);
+        completions.end(&mut released);
+        assert_eq!((released, completions.reached(5)), (vec![7, 8], Some(Instant(11))));
+    }
+
+    #[test]
+    fn counts_far_behind_are_taken_for_the_oldest_that_is_remembered() {
+        let (mut completions, mut released) = (Completions::default(), Vec::new());
+        (0..5_000).for_each(|at| completions.add(Instant(at), 1, &mut released));
+        assert_eq!(completions.reached(5_000), Some(Instant(4_999)));
+        assert_eq!(completions.reached(1), Some(Instant(5_000 - REMEMBERED as u64)));
+    }
+}

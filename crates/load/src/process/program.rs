@@ -1,0 +1,157 @@
+//! A stream of a recorded program: its I/Os wait for completions and for submissions, its own and others' (RP6 to RP10).
+
+use std::sync::Arc;
+
+use hoistway_blk::{BioFlags, Instant, Op};
+
+use super::window::IoInFlight;
+use super::{Flows, RunningProcess, Step};
+use crate::Io;
+use crate::replay::{Pause, ProgramStep, When};
+
+/// Where a stream stands.
+pub(super) struct ProgramStream {
+    /// The processes that it waits for.
+    waits_on: Arc<[u32]>,
+    /// The submission of its last I/O has ended then.
+    submitted: Instant,
+    /// It is in the submission of an I/O.
+    is_submitting: bool,
+    /// The plug that its running call has opened goes on.
+    plug_goes_on: bool,
+    /// The I/O in submission is under a plug.
+    is_plugged: bool,
+    /// The I/O that comes next, drawn and not issued.
+    next: Option<(Io, ProgramStep)>,
+}
+
+/// When the next I/O of a stream is issued.
+enum Due {
+    At(Instant),
+    /// When a completion has come that is not known yet.
+    Unknown,
+    /// There is none.
+    Never,
+}
+
+impl ProgramStream {
+    pub(super) fn new(waits_on: Arc<[u32]>) -> ProgramStream {
+        ProgramStream {
+            waits_on,
+            submitted: Instant::ZERO,
+            is_submitting: false,
+            plug_goes_on: false,
+            is_plugged: false,
+            next: None,
+        }
+    }
+
+    /// When what waits for this is issued, in a process that began at `start`.
+    fn due(&self, when: When, number: u32, start: Instant, flows: &mut Flows) -> Option<Instant> {
+        let (own, of, gap) = match when {
+            When::At(at) => return Some(start + at),
+            When::AfterSubmission(gap) => return Some(self.submitted.max(start) + gap),
+            When::AfterCompletions { own, of, gap } => (own, of, gap),
+        };
+        let mut last = flows.completed(number, own, number)?;
+        for (&other, count) in self.waits_on.iter().zip(of) {
+            if let Some(count) = count {
+                last = last.max(flows.completed(other, count, number)?);
+            }
+        }
+        Some((last.max(start) + gap).max(self.submitted))
+    }
+}
+
+impl RunningProcess {
+    /// Whether the I/O in submission is under a plug, if it is that of a recorded program.
+    #[must_use]
+    pub fn recorded_plug(&self) -> Option<bool> {
+        self.program.as_ref().map(|program| program.is_plugged)
+    }
+
+    /// [`RunningProcess::next`] of a stream of a program.
+    #[cold]
+    pub(super) fn next_of_program(&mut self, now: Instant, flows: &mut Flows) -> Step {
+        if let Some(program) = &mut self.program
+            && std::mem::take(&mut program.is_submitting)
+        {
+            program.submitted = now;
+        }
+        loop {
+            let is_in_call = self.window.call_size() > 0;
+            let due = self.draw(now, flows);
+            let due = match due {
+                Due::At(due) if due <= now && self.window.room() > 0 => return self.issue(now),
+                due => due,
+            };
+            if is_in_call {
+                return match due {
+                    // The task computes, and its plug stays.
+                    Due::At(due) if due > now && self.program.as_ref().is_some_and(|program| program.plug_goes_on) => {
+                        Step::Wait(Some(due))
+                    }
+                    _ => Step::EndCall,
+                };
+            }
+            if self.can_reap() {
+                let before = self.window.in_flight();
+                self.reap(now);
+                flows.complete(self.number, now, before - self.window.in_flight());
+                continue;
+            }
+            return match due {
+                Due::At(due) if due > now => Step::Wait(Some(due)),
+                Due::Never if self.window.in_flight() == 0 => {
+                    self.has_exited = true;
+                    self.exited_at = now;
+                    Step::Exit
+                }
+                _ => Step::Wait(None),
+            };
+        }
+    }
+
+    /// Draws the next I/O, if it was not drawn already. Returns when it is issued.
+    fn draw(&mut self, now: Instant, flows: &mut Flows) -> Due {
+        let Some(program) = &mut self.program else { return Due::Never };
+        if self.is_exhausted || now >= self.deadline {
+            return Due::Never;
+        }
+        if program.next.is_none() {
+            let Some(io) = self.generator.next() else {
+                self.is_exhausted = true;
+                if self.generator.has_failed() {
+                    self.measurement.failed(super::submit::EIO);
+                }
+                return Due::Never;
+            };
+            let step = match self.generator.pause() {
+                Some(Pause::Program(step)) => step,
+                Some(Pause::Until(at)) => unplugged(When::At(at)),
+                Some(Pause::After(gap)) => unplugged(When::AfterSubmission(gap)),
+                None => unplugged(When::AfterSubmission(hoistway_blk::Nanos::ZERO)),
+            };
+            program.next = Some((io, step));
+        }
+        let Some((_, step)) = program.next else { return Due::Never };
+        program.due(step.when, self.number, self.start, flows).map_or(Due::Unknown, Due::At)
+    }
+
+    /// Issues the I/O that was drawn.
+    fn issue(&mut self, now: Instant) -> Step {
+        if let Some(program) = &mut self.program
+            && let Some((io, step)) = program.next.take()
+        {
+            (program.is_submitting, program.is_plugged, program.plug_goes_on) =
+                (true, step.is_plugged, step.plug_goes_on);
+            let flags = if io.op == Op::Flush { BioFlags::NONE } else { step.flags };
+            self.window.add(IoInFlight { flags, ..IoInFlight::of(&io, now) });
+        }
+        self.window.next_of_batch().map_or(Step::Wait(None), Step::Submit)
+    }
+}
+
+fn unplugged(when: When) -> ProgramStep {
+    ProgramStep { when, flags: BioFlags::NONE, is_plugged: false, plug_goes_on: false }
+}

@@ -1,0 +1,267 @@
+//! A program as a load: a process for each of its streams (RP11, RP21).
+
+use std::sync::Arc;
+
+use hoistway_blk::{BioFlags, IoPriority, Nanos, Op};
+use hoistway_load::{
+    Ends, Io, Issue, Load, Pattern, Pause, Process, ProgramStep, Record, RecordError, Records, Replay, When,
+};
+use hoistway_trace::block::Flags;
+use serde::{Deserialize, Serialize};
+
+use crate::alternatives::Change;
+use crate::infer::Program;
+use crate::steps::{Plug, Step, Steps};
+use crate::stream::Kind;
+
+/// I/Os that a stream with arrivals from outside has in flight at most.
+const OPEN_DEPTH: u32 = 4096;
+/// Offsets that are moved stay multiples of it.
+const BLOCK_BYTES: u64 = 4096;
+/// Share of the recording after which figures are taken, and before whose end a stream is still active (RP22).
+const EDGE_SHARE: f64 = 0.1;
+
+/// How a program is replayed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// I/Os wait for what they waited for.
+    #[default]
+    RecordedProgram,
+    /// I/Os come at their recorded times.
+    Timed,
+    /// I/Os wait for what they waited for, without gaps.
+    Fast,
+}
+
+/// What a replay changes of a program.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ReplayOptions {
+    /// How its I/Os are issued.
+    pub mode: Mode,
+    /// Gaps and times of arrival are divided by it.
+    pub speed: f64,
+    /// How often each stream runs, each copy on addresses of its own.
+    pub copies: u32,
+    /// Depths of streams, by name: what they want, where the old queue hid it (RP15).
+    pub depths: Vec<(String, u32)>,
+    /// Priorities of streams, by name.
+    pub priorities: Vec<(String, IoPriority)>,
+    /// The names of the streams that run; none: all.
+    pub streams: Vec<String>,
+    /// What is otherwise than the recording suggests.
+    pub changes: Vec<Change>,
+    /// The depth of a stream that [`Change::Deeper`] is about.
+    pub queue_depth: u32,
+    /// Size of the device.
+    pub device_bytes: u64,
+    /// Offsets are divided by it, and rounded to whole blocks of 4 KiB (RP34); 1 for none.
+    pub shrink: f64,
+}
+
+impl Default for ReplayOptions {
+    fn default() -> ReplayOptions {
+        ReplayOptions {
+            mode: Mode::default(),
+            speed: 1.0,
+            copies: 1,
+            depths: Vec::new(),
+            priorities: Vec::new(),
+            streams: Vec::new(),
+            changes: Vec::new(),
+            queue_depth: 0,
+            device_bytes: u64::MAX,
+            shrink: 1.0,
+        }
+    }
+}
+
+impl Program {
+    /// The load that replays the program, on one device of this name: streams of one name are processes of a job.
+    ///
+    /// # Errors
+    /// If the temporary file with its steps cannot be read.
+    pub fn load(&self, device: &str, options: &ReplayOptions) -> Result<Load, RecordError> {
+        let mut load = Load::new();
+        let file = load.file(device);
+        let mut order: Vec<(usize, u32)> = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
+        for stream in &self.streams {
+            let is_wanted = options.streams.is_empty() || options.streams.contains(&stream.name);
+            if is_wanted && !names.contains(&&*stream.name) {
+                names.push(&stream.name);
+            }
+        }
+        for name in &names {
+            let of_name = || (0..self.streams.len()).filter(|&stream| self.streams[stream].name == *name);
+            order.extend((0..options.copies.max(1)).flat_map(|copy| of_name().map(move |stream| (stream, copy))));
+        }
+        for (number, &(stream, copy)) in order.iter().enumerate() {
+            let number_of = |on: usize| order.iter().position(|&other| other == (on, copy)).map(|number| number as u32);
+            let mut process = self.process(stream, copy, file, options, &number_of)?;
+            let job = names.iter().position(|name| *name == process.name).unwrap_or(0);
+            let clone = order[..number].iter().filter(|(other, _)| self.streams[*other].name == process.name).count();
+            let schedule = &mut process.schedule;
+            (schedule.job, schedule.clone) = (job, clone as u32);
+            (schedule.group, schedule.group_reporting) = (job as u32, true);
+            load.processes.push(process);
+        }
+        Ok(load)
+    }
+
+    /// The process that replays a stream. `number_of` says which process of the load another stream is.
+    fn process(
+        &self,
+        stream: usize,
+        copy: u32,
+        file: u32,
+        options: &ReplayOptions,
+        number_of: &dyn Fn(usize) -> Option<u32>,
+    ) -> Result<Process, RecordError> {
+        let of = &self.streams[stream];
+        let mut reading = of.reading();
+        reading.is_open |= options.mode == Mode::Timed;
+        let mut depth = of.evidence.depth_max.max(1);
+        let mut wanted_depth = named(&options.depths, &of.name).unwrap_or(0);
+        for change in options.changes.iter().filter(|change| change.stream() == stream) {
+            match *change {
+                Change::Open { .. } => reading.is_open = true,
+                Change::Closed { .. } => reading.is_open = false,
+                Change::Deeper { .. } => wanted_depth = wanted_depth.max(options.queue_depth),
+                Change::Waits { on, .. } => {
+                    if let Some(wait) = of.may_wait_for().position(|other| other == on) {
+                        reading.waits[wait] = true;
+                    }
+                }
+            }
+        }
+        reading.deeper = u64::from(wanted_depth.saturating_sub(depth));
+        depth = depth.max(wanted_depth);
+        if reading.is_open {
+            depth = OPEN_DEPTH.min(u32::try_from(of.ios).unwrap_or(u32::MAX)).max(1);
+        }
+        // A stream that does not run is not waited for.
+        let mut waits_on = Vec::new();
+        for (wait, on) in of.may_wait_for().enumerate() {
+            let number = number_of(on);
+            reading.waits[wait] &= number.is_some();
+            waits_on.push(number.unwrap_or_default());
+        }
+        let copies = u64::from(options.copies.max(1));
+        let place = Place {
+            shift_bytes: options.device_bytes / copies / BLOCK_BYTES * BLOCK_BYTES * u64::from(copy),
+            device_bytes: options.device_bytes,
+            shrink: options.shrink,
+        };
+        let is_background = of.kind == Kind::WriteBack;
+        let (mode, speed) = (options.mode, options.speed);
+        let records = StreamRecords { steps: self.steps_as(stream, reading), mode, speed, place, is_background };
+        let mut replay = Replay::new(Arc::new(records))?;
+        replay.waits_on = Some(waits_on.into());
+        let mut process = Process::new(&of.name, file, Pattern::default());
+        process.issue = Issue::asynchronous(depth);
+        process.standing.io_priority = named(&options.priorities, &of.name);
+        process.schedule.ramp = Nanos((self.span_ns as f64 * EDGE_SHARE / options.speed) as u64);
+        let is_active_at_the_end = of.last_ns as f64 >= self.span_ns as f64 * (1.0 - EDGE_SHARE);
+        process.schedule.ends = is_active_at_the_end.then_some(Ends::All);
+        process.plan.replay = Some(Arc::new(replay));
+        Ok(process)
+    }
+}
+
+fn named<T: Copy>(list: &[(String, T)], name: &str) -> Option<T> {
+    list.iter().find(|(other, _)| other == name).map(|(_, value)| *value)
+}
+
+/// Where the I/Os of a copy lie on the device.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    shift_bytes: u64,
+    device_bytes: u64,
+    shrink: f64,
+}
+
+impl Place {
+    fn offset_bytes(&self, io: &Io) -> u64 {
+        let mut offset_bytes = io.offset_bytes;
+        if self.shrink != 1.0 {
+            offset_bytes = (offset_bytes as f64 / self.shrink) as u64 / BLOCK_BYTES * BLOCK_BYTES;
+        }
+        if self.shift_bytes > 0 {
+            offset_bytes = (offset_bytes + self.shift_bytes) % self.device_bytes;
+        }
+        let is_moved = self.shrink != 1.0 || self.shift_bytes > 0;
+        let last = self.device_bytes.saturating_sub(u64::from(io.bytes));
+        if is_moved { offset_bytes.min(last) } else { offset_bytes }
+    }
+}
+
+/// The I/Os of a stream, as a process replays them.
+#[derive(Clone, Debug)]
+struct StreamRecords {
+    steps: Steps,
+    mode: Mode,
+    speed: f64,
+    place: Place,
+    is_background: bool,
+}
+
+impl StreamRecords {
+    fn when(&self, when: When) -> When {
+        let sooner = |time: Nanos| if self.speed == 1.0 { time } else { Nanos((time.0 as f64 / self.speed) as u64) };
+        match (when, self.mode) {
+            (When::At(at), Mode::Fast) if at.0 > 0 => When::AfterSubmission(Nanos::ZERO),
+            (When::AfterCompletions { own, of, .. }, Mode::Fast) => {
+                When::AfterCompletions { own, of, gap: Nanos::ZERO }
+            }
+            (When::AfterSubmission(_), Mode::Fast) => When::AfterSubmission(Nanos::ZERO),
+            (When::At(at), _) => When::At(sooner(at)),
+            (When::AfterCompletions { own, of, gap }, _) => When::AfterCompletions { own, of, gap: sooner(gap) },
+            (When::AfterSubmission(gap), _) => When::AfterSubmission(sooner(gap)),
+        }
+    }
+
+    fn record(&self, step: &Step) -> Record {
+        let mut io = step.io();
+        if io.op != Op::Flush {
+            io.offset_bytes = self.place.offset_bytes(&io);
+        }
+        let mut flags = bio_flags(step.flags);
+        if self.is_background {
+            flags = flags.with(BioFlags::BACKGROUND);
+        }
+        let (is_plugged, plug_goes_on) = (step.plug != Plug::None, step.plug == Plug::Within);
+        Record {
+            io,
+            pause: Pause::Program(ProgramStep { when: self.when(step.when), flags, is_plugged, plug_goes_on }),
+        }
+    }
+}
+
+impl Records for StreamRecords {
+    fn open(&self) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError> {
+        let stream = self.clone();
+        let records = self.steps.clone().zip(1u32..).map(move |(step, number)| match step {
+            Ok(step) => Ok(stream.record(&step)),
+            Err(error) => Err(RecordError {
+                line: number,
+                message: format!("the temporary file cannot be read: {error}"),
+                hint: "a folder for temporary files that stays there",
+            }),
+        });
+        Ok(Box::new(records))
+    }
+}
+
+/// Modifiers of a bio, as far as a recording has them.
+fn bio_flags(flags: Flags) -> BioFlags {
+    let pairs = [
+        (Flags::SYNC, BioFlags::SYNC),
+        (Flags::FUA, BioFlags::FUA),
+        (Flags::FLUSH, BioFlags::PREFLUSH),
+        (Flags::META, BioFlags::META),
+        (Flags::AHEAD, BioFlags::RAHEAD),
+    ];
+    let known = pairs.into_iter().filter(|(recorded, _)| flags.has(*recorded));
+    known.fold(BioFlags::NONE, |all, (_, flag)| all.with(flag))
+}

@@ -1,0 +1,103 @@
+//! Which stream each task's I/Os belong to (RP3, RP16, RP17).
+
+use hoistway_trace::block::Device;
+use rustc_hash::FxHashMap;
+
+use crate::gather::{self, Gathered};
+use crate::stream::{self, Kind};
+
+/// Streams at most; the tasks beyond are `others`.
+const STREAMS_MAX: usize = 1024;
+
+/// Which stream each task's I/Os are of, and which job each stream is of.
+pub(crate) struct Sorted {
+    /// None for tasks of other devices.
+    pub(crate) of_task: Vec<Option<usize>>,
+    pub(crate) streams: Vec<(String, Option<u32>, Kind, u64)>,
+    /// The job of each stream, and how many streams it has.
+    pub(crate) job: Vec<usize>,
+    pub(crate) streams_of_job: Vec<usize>,
+}
+
+/// What makes tasks one stream.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Key {
+    Task(u32),
+    WriteBack,
+    Device,
+}
+
+pub(crate) fn sort(gathered: &Gathered, device: Device, ios_min: u64) -> Sorted {
+    let on_device = |task: &&gather::Task| task.device == device;
+    let has_task = |pid: u32| gathered.tasks.iter().any(|task| task.device == device && task.pid == pid);
+    let name_of = |pid: u32| gathered.names.get(&pid).map(String::as_str);
+    let ios: u64 = gathered.tasks.iter().filter(on_device).map(|task| task.ios).sum();
+    let by_dispatchers: u64 = gathered
+        .tasks
+        .iter()
+        .filter(on_device)
+        .filter(|task| name_of(task.pid).is_some_and(stream::is_dispatcher))
+        .map(|task| task.ios)
+        .sum();
+    // Where workers issue the requests nobody knows whose they are (RP29).
+    let has_no_tasks = gathered.of_requests && by_dispatchers * 10 > ios;
+    let key = |task: &gather::Task| {
+        let name = name_of(task.pid).unwrap_or_default();
+        if has_no_tasks {
+            return Key::Device;
+        }
+        if task.is_async_write && stream::is_flusher(name) {
+            return Key::WriteBack;
+        }
+        match stream::worked_for(name) {
+            Some(parent) if has_task(parent) => Key::Task(parent),
+            _ => Key::Task(task.pid),
+        }
+    };
+    let mut sums: FxHashMap<Key, u64> = FxHashMap::default();
+    for task in gathered.tasks.iter().filter(on_device) {
+        *sums.entry(key(task)).or_default() += task.ios;
+    }
+    let mut large: Vec<(Key, u64)> =
+        sums.iter().map(|(key, ios)| (*key, *ios)).filter(|(_, ios)| *ios >= ios_min).collect();
+    let order = |key: Key| if let Key::Task(pid) = key { u64::from(pid) } else { u64::MAX };
+    large.sort_by_key(|(key, ios)| (std::cmp::Reverse(*ios), order(*key)));
+    large.truncate(STREAMS_MAX);
+    let mut streams: Vec<(String, Option<u32>, Kind, u64)> = Vec::new();
+    let mut index: FxHashMap<Key, usize> = FxHashMap::default();
+    for (at, (key, _)) in large.iter().enumerate() {
+        index.insert(*key, at);
+        streams.push(match key {
+            Key::WriteBack => ("(write-back)".to_owned(), None, Kind::WriteBack, 0),
+            Key::Device => (device.to_string(), None, Kind::Task, 0),
+            Key::Task(pid) => {
+                let name = name_of(*pid).map_or_else(|| format!("task {pid}"), str::to_owned);
+                let kind = if stream::is_helper(&name) { Kind::Helper } else { Kind::Task };
+                (name, Some(*pid), kind, 0)
+            }
+        });
+    }
+    let others = streams.len();
+    if sums.len() > large.len() {
+        streams.push(("others".to_owned(), None, Kind::Others, 0));
+    }
+    let of_task: Vec<Option<usize>> = gathered
+        .tasks
+        .iter()
+        .map(|task| (task.device == device).then(|| index.get(&key(task)).copied().unwrap_or(others)))
+        .collect();
+    for stream in of_task.iter().flatten() {
+        streams[*stream].3 += 1;
+    }
+    let mut names: FxHashMap<&str, usize> = FxHashMap::default();
+    let job: Vec<usize> = streams
+        .iter()
+        .map(|(name, ..)| {
+            let next = names.len();
+            *names.entry(name).or_insert(next)
+        })
+        .collect();
+    let mut streams_of_job = vec![0; names.len()];
+    job.iter().for_each(|&job| streams_of_job[job] += 1);
+    Sorted { of_task, streams, job, streams_of_job }
+}

@@ -1,0 +1,169 @@
+//! A recording of block I/O that was the load, in a few lines: what it holds, and how well its replay repeats it.
+
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::{AlternativeProgram, RecordedStream, RecordingSummary, SelfCheck};
+
+use super::units;
+
+/// Streams that are shown.
+const STREAMS_MAX: usize = 8;
+/// A mean of the replay that is off by more makes its figures doubtful (RP25).
+pub(crate) const OFF_MAX: f64 = 0.2;
+
+/// The lines above the table; none if the load is no recording.
+pub fn recording_lines(document: &ResultsDocument) -> Vec<String> {
+    let Some(recording) = document.recording.as_deref() else { return Vec::new() };
+    let mut lines = vec![head(document, recording)];
+    let shown = recording.streams.iter().take(STREAMS_MAX);
+    let width = shown.clone().map(|stream| label(stream).chars().count()).max().unwrap_or(0);
+    lines.extend(shown.map(|stream| format!("  {:<width$}  {}", label(stream), in_words(stream))));
+    let left = recording.streams.len().saturating_sub(STREAMS_MAX);
+    if left > 0 {
+        lines.push(format!("  and {left} more streams"));
+    }
+    lines.extend(self_check(recording));
+    lines
+}
+
+fn head(document: &ResultsDocument, recording: &RecordingSummary) -> String {
+    let under = match (&recording.recorded_under, recording.is_guess) {
+        (Some(name), false) => format!(", recorded under {name}"),
+        (Some(name), true) => format!(", recorded under {name}?"),
+        (None, _) => String::new(),
+    };
+    let mut replay = match &*recording.mode {
+        "timed" => ", replayed at the recorded times".to_owned(),
+        "fast" => ", replayed without pauses".to_owned(),
+        _ => String::new(),
+    };
+    if recording.speed != 1.0 {
+        replay += &format!(", {} times as fast", recording.speed);
+    }
+    if recording.copies > 1 {
+        replay += &format!(", {} copies", recording.copies);
+    }
+    format!(
+        "{}: {}, device {}, {:.2} s, {} I/Os{under}{replay}",
+        document.job_file,
+        recording.format,
+        recording.device,
+        recording.seconds,
+        thousands(recording.ios)
+    )
+}
+
+/// A count with commas.
+fn thousands(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn size(bytes: f64) -> String {
+    let (value, unit) = match bytes {
+        bytes if bytes >= 1_048_576.0 => (bytes / 1_048_576.0, "MiB"),
+        bytes if bytes >= 1024.0 => (bytes / 1024.0, "KiB"),
+        bytes => (bytes, "B"),
+    };
+    if value.fract() == 0.0 { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
+}
+
+fn label(stream: &RecordedStream) -> String {
+    if stream.tasks > 1 { format!("{} x {}", stream.name, stream.tasks) } else { stream.name.clone() }
+}
+
+fn in_words(stream: &RecordedStream) -> String {
+    let mut parts = vec![format!("{} I/Os", thousands(stream.ios))];
+    let size = size(stream.mean_bytes);
+    match (stream.reads, stream.writes) {
+        (0, 0) => {}
+        (_, 0) => parts.push(format!("reads of {size}")),
+        (0, _) => parts.push(format!("writes of {size}")),
+        (reads, writes) => {
+            let share = 100.0 * reads as f64 / (reads + writes) as f64;
+            parts.push(format!("{share:.0} % reads, {size}"));
+        }
+    }
+    if stream.durable > 0 {
+        parts.push(format!("{} flushes or FUA", thousands(stream.durable)));
+    }
+    parts.push(stream.arrival.clone());
+    if let Some(ns) = stream.think_ns.filter(|_| stream.arrival != "open") {
+        parts.push(format!("thinks {} (median)", units::latency(ns as f64, true)));
+    }
+    if let Some(depth) = stream.hidden_depth {
+        parts.push(format!("wants more than the {depth} outstanding that the old queue let it have"));
+    }
+    if !stream.waits_for.is_empty() {
+        parts.push(format!("waits for {}", stream.waits_for.join(" and ")));
+    }
+    parts.join(", ")
+}
+
+/// How well the replay under the recording's own scheduler repeats it, in a line.
+fn self_check(recording: &RecordingSummary) -> Option<String> {
+    let under = recording.recorded_under.as_deref()?;
+    let checks = &recording.self_check;
+    if checks.is_empty() {
+        return None;
+    }
+    let rows: Vec<String> = checks.iter().take(STREAMS_MAX).map(row).collect();
+    Some(format!("replayed under {under}, mean latency: {}", rows.join("; ")))
+}
+
+fn row(check: &SelfCheck) -> String {
+    format!(
+        "{} {}s {}, recorded {} ({:+.0} %)",
+        check.job,
+        check.operation.name(),
+        units::latency(check.replayed_ns, true),
+        units::latency(check.recorded_ns, true),
+        check.off() * 100.0
+    )
+}
+
+/// Sentences of the conclusion about a recording: where the model does not fit, and what the recommendation hangs on.
+pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>) {
+    let Some(recording) = document.recording.as_deref() else { return Default::default() };
+    let mut before = Vec::new();
+    let all: u64 = recording.self_check.iter().map(|check| check.ios).sum();
+    let off: Vec<String> = recording
+        .self_check
+        .iter()
+        .filter(|check| check.off().abs() > OFF_MAX && check.ios * 20 > all)
+        .map(row)
+        .collect();
+    if !off.is_empty() {
+        before.push(format!(
+            "The replay is not the recording: {}. Either the model is of another device (choose it with --device, or measure it), or \
+             the recording was made under another scheduler (--recorded-under).",
+            off.join("; ")
+        ));
+    }
+    let mut after = Vec::new();
+    if let Some(recommended) = hoistway_answer::verdict::recommended(document) {
+        after.extend(recording.alternatives.iter().filter_map(|alternative| hangs_on(alternative, recommended)));
+        if after.is_empty() && !recording.alternatives.is_empty() {
+            let count = recording.alternatives.len();
+            let readings = if count == 1 { "reading" } else { "readings" };
+            after.push(format!("The recommendation is the same in {count} other {readings} of the recording."));
+        }
+    }
+    (before, after)
+}
+
+fn hangs_on(alternative: &AlternativeProgram, recommended: &str) -> Option<String> {
+    let other = alternative.recommended.as_deref()?;
+    (other != recommended).then(|| {
+        format!(
+            "The recommendation hangs on what the recording does not show: {other} instead of {recommended} if {}. To settle it: {}.",
+            alternative.condition, alternative.settled_by
+        )
+    })
+}
