@@ -338,7 +338,7 @@ impl Found {
                 tracks[stream].note(entry.kind, now_ns);
                 return Ok(());
             }
-            let causes = track::causes(&self.streams[stream], stream, &tracks, now_ns);
+            let causes = track::causes(&self.streams[stream], stream, &mut tracks, now_ns);
             let when = causes.when(Nanos(now_ns), &self.streams[stream].reading());
             let track = &mut tracks[stream];
             if let When::AfterCompletions { gap, .. } = when {

@@ -84,18 +84,8 @@ impl Program {
     pub fn load(&self, device: &str, options: &ReplayOptions) -> Result<Load, RecordError> {
         let mut load = Load::new();
         let file = load.file(device);
-        let mut order: Vec<(usize, u32)> = Vec::new();
-        let mut names: Vec<&str> = Vec::new();
-        for stream in &self.streams {
-            let is_wanted = options.streams.is_empty() || options.streams.contains(&stream.name);
-            if is_wanted && !names.contains(&&*stream.name) {
-                names.push(&stream.name);
-            }
-        }
-        for name in &names {
-            let of_name = || (0..self.streams.len()).filter(|&stream| self.streams[stream].name == *name);
-            order.extend((0..options.copies.max(1)).flat_map(|copy| of_name().map(move |stream| (stream, copy))));
-        }
+        let order = self.placed(options);
+        let names: Vec<&str> = self.names(options);
         for (number, &(stream, copy)) in order.iter().enumerate() {
             let number_of = |on: usize| order.iter().position(|&other| other == (on, copy)).map(|number| number as u32);
             let mut process = self.process(stream, copy, file, options, &number_of)?;
@@ -107,6 +97,41 @@ impl Program {
             load.processes.push(process);
         }
         Ok(load)
+    }
+
+    /// The stream that each process of the [load](Program::load) replays, by its index in [`Program::streams`].
+    pub fn order(&self, options: &ReplayOptions) -> impl Iterator<Item = usize> {
+        self.placed(options).into_iter().map(|(stream, _)| stream)
+    }
+
+    /// The stream of each process, and which copy it is.
+    fn placed(&self, options: &ReplayOptions) -> Vec<(usize, u32)> {
+        let mut order: Vec<(usize, u32)> = Vec::new();
+        for name in self.names(options) {
+            let of_name = || (0..self.streams.len()).filter(move |&stream| self.streams[stream].name == name);
+            order.extend((0..options.copies.max(1)).flat_map(|copy| of_name().map(move |stream| (stream, copy))));
+        }
+        order
+    }
+
+    /// The names of the jobs.
+    fn names(&self, options: &ReplayOptions) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for stream in &self.streams {
+            let is_wanted = options.streams.is_empty() || options.streams.contains(&stream.name);
+            if is_wanted && !names.contains(&&*stream.name) {
+                names.push(&stream.name);
+            }
+        }
+        names
+    }
+
+    /// Whether the synchronous writes of a stream are taken for direct I/O, which write-back throttling lets pass. A recording does not
+    /// show it: a task that writes through the page cache and makes that durable flushes, or waits for a journal.
+    fn writes_directly(&self, stream: usize) -> bool {
+        let of = &self.streams[stream];
+        let has_journal = of.waits.iter().any(|wait| self.streams[wait.on].kind == Kind::Helper);
+        of.kind == Kind::Task && of.durable_writes + of.flushes == 0 && !has_journal
     }
 
     /// The process that replays a stream. `number_of` says which process of the load another stream is.
@@ -154,8 +179,10 @@ impl Program {
             shrink: options.shrink,
         };
         let is_background = of.kind == Kind::WriteBack;
+        let is_direct = self.writes_directly(stream);
         let (mode, speed) = (options.mode, options.speed);
-        let records = StreamRecords { steps: self.steps_as(stream, reading), mode, speed, place, is_background };
+        let records =
+            StreamRecords { steps: self.steps_as(stream, reading), mode, speed, place, is_background, is_direct };
         let mut replay = Replay::new(Arc::new(records))?;
         replay.waits_on = Some(waits_on.into());
         let mut process = Process::new(&of.name, file, Pattern::default());
@@ -204,6 +231,7 @@ struct StreamRecords {
     speed: f64,
     place: Place,
     is_background: bool,
+    is_direct: bool,
 }
 
 impl StreamRecords {
@@ -229,6 +257,9 @@ impl StreamRecords {
         let mut flags = bio_flags(step.flags);
         if self.is_background {
             flags = flags.with(BioFlags::BACKGROUND);
+        }
+        if self.is_direct && flags.contains(BioFlags::SYNC) && io.op == Op::Write {
+            flags = flags.with(BioFlags::IDLE);
         }
         let (is_plugged, plug_goes_on) = (step.plug != Plug::None, step.plug == Plug::Within);
         Record {

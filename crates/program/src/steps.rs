@@ -62,9 +62,9 @@ impl Step {
 pub(crate) struct Causes {
     /// It was issued at its time, whatever came before: the first of a stream or of a burst.
     pub(crate) is_fixed: bool,
-    /// I/Os of its own stream that had been completed.
+    /// I/Os of its own stream that had been completed, or as many of them as it waited for.
     pub(crate) own: u64,
-    /// Since the last of them, in nanoseconds.
+    /// Since the last of them, in nanoseconds, if it waited for that and not for the submission before.
     pub(crate) own_gap_ns: Option<u64>,
     /// Since the end of the submission before.
     pub(crate) submission_gap_ns: Option<u64>,
@@ -89,18 +89,21 @@ impl Causes {
         let Some(submission_gap_ns) = self.submission_gap_ns.filter(|_| !self.is_fixed && !reading.is_open) else {
             return When::At(at);
         };
-        let mut gap_ns = self.own_gap_ns.unwrap_or(u64::MAX);
+        let mut gap_ns = self.own_gap_ns;
         let mut of = [None; WAITS_MAX];
         for ((count, cause), waits) in of.iter_mut().zip(self.of).zip(reading.waits) {
             if let Some((completed, since_ns)) = cause.filter(|_| waits) {
                 *count = Some(completed);
-                gap_ns = gap_ns.min(since_ns);
+                if since_ns < submission_gap_ns {
+                    gap_ns = Some(gap_ns.map_or(since_ns, |gap_ns| gap_ns.min(since_ns)));
+                }
             }
         }
-        if gap_ns < submission_gap_ns {
-            When::AfterCompletions { own: self.own.saturating_sub(reading.deeper), of, gap: Nanos(gap_ns) }
-        } else {
-            When::AfterSubmission(Nanos(submission_gap_ns))
+        match gap_ns {
+            Some(gap_ns) => {
+                When::AfterCompletions { own: self.own.saturating_sub(reading.deeper), of, gap: Nanos(gap_ns) }
+            }
+            None => When::AfterSubmission(Nanos(submission_gap_ns)),
         }
     }
 }

@@ -10,12 +10,23 @@ use crate::stream::{Kind, Stream};
 /// I/Os that follow each other within this are a plug, where plugs are not recorded (RP9).
 const PLUG_NS: u64 = 20_000;
 
+/// Completions this close to each other are taken at once by a task that waits for the first of them: which of them its next I/Os
+/// waited for is not seen.
+const TOGETHER_NS: u64 = 100_000;
+
 /// Where a stream stands on the last way through the log.
 #[derive(Debug, Default)]
 pub(crate) struct Track {
     outstanding: u64,
     completed: u64,
     last_completion_ns: Option<u64>,
+    /// Completions since the last I/O was queued.
+    fresh: Vec<u64>,
+    /// Completions that the running batch of I/Os may have waited for one by one: their times, and how many came before.
+    together: Vec<u64>,
+    before: u64,
+    /// Those of them that an I/O of the batch was tied to.
+    tied: usize,
     submitted_ns: Option<u64>,
     /// The last I/O, until it is known how its plug goes on.
     last: Option<(Step, Causes)>,
@@ -31,6 +42,7 @@ impl Track {
                 self.outstanding -= 1;
                 self.completed += 1;
                 self.last_completion_ns = Some(now_ns);
+                self.fresh.push(now_ns);
             }
             EntryKind::GivenUp => self.outstanding -= 1,
             EntryKind::Plug => {
@@ -71,10 +83,27 @@ impl Track {
     pub(crate) fn take(&mut self) -> Option<(Step, Causes)> {
         self.last.take()
     }
+
+    /// The completion that the I/O queued now waited for, and the time of it: completions that came together set off one I/O each, so
+    /// that a program keeps its depth where they come one by one. None if it follows the submission before.
+    fn completion(&mut self) -> Option<(u64, u64)> {
+        let submitted_ns = self.submitted_ns.unwrap_or(0);
+        if let Some(&last) = self.fresh.last().filter(|last| **last > submitted_ns) {
+            let is_together = |time: &u64| *time > submitted_ns && *time + TOGETHER_NS >= last;
+            self.together.clear();
+            self.together.extend(self.fresh.iter().copied().filter(is_together));
+            (self.before, self.tied) = (self.completed - self.together.len() as u64, 0);
+        }
+        self.fresh.clear();
+        let time_ns = *self.together.get(self.tied)?;
+        self.tied += 1;
+        Some((self.before + self.tied as u64, time_ns))
+    }
 }
 
-/// What came before an I/O of a stream (RP6 to RP10, RP16, RP18).
-pub(crate) fn causes(stream: &Stream, at: usize, tracks: &[Track], now_ns: u64) -> Causes {
+/// What came before an I/O of a stream that is queued now (RP6 to RP10, RP16, RP18).
+pub(crate) fn causes(stream: &Stream, at: usize, tracks: &mut [Track], now_ns: u64) -> Causes {
+    let completion = tracks[at].completion();
     let own = &tracks[at];
     let mut of = [None; WAITS_MAX];
     for (cause, on) in of.iter_mut().zip(stream.may_wait_for()) {
@@ -85,8 +114,8 @@ pub(crate) fn causes(stream: &Stream, at: usize, tracks: &[Track], now_ns: u64) 
     }
     Causes {
         is_fixed: stream.kind == Kind::WriteBack && own.outstanding == 0,
-        own: own.completed,
-        own_gap_ns: own.last_completion_ns.map(|last_ns| now_ns - last_ns),
+        own: completion.map_or(own.completed, |(count, _)| count),
+        own_gap_ns: completion.map(|(_, time_ns)| now_ns - time_ns),
         submission_gap_ns: own.submitted_ns.map(|submitted_ns| now_ns - submitted_ns),
         of,
     }

@@ -70,6 +70,8 @@ pub(crate) struct Task {
     process: RunningProcess,
     /// What is left of the I/O in each slot of the process: its bio may be split.
     parts: Vec<Parts>,
+    /// It is a stream of a recorded program.
+    is_recorded: bool,
     /// Its I/O goes through the page cache.
     pub(crate) is_buffered: bool,
     /// Its call has something left to do when it is woken, or in its next step.
@@ -141,6 +143,7 @@ impl Task {
             alarm_setting: 0,
             process: RunningProcess::new(process, placement.number, generator, placement.seed, placement.runtime),
             parts: vec![Parts::of_sectors(0); process.issue.depth.max(1) as usize],
+            is_recorded,
             is_buffered: !process.caching.direct,
             resumes_call: false,
             spin: Nanos::ZERO,
@@ -209,6 +212,14 @@ impl Task {
         let slot = place_of(bio);
         if self.parts[slot as usize].ended(bio, status).is_some() {
             self.process.ended(slot);
+        }
+    }
+
+    /// The I/O of a bio that has just ended, if that is all of it and it is one of a recorded program: others may wait for it.
+    #[inline]
+    pub(crate) fn recorded_ended(&mut self, now: Instant, bio: &Bio, flows: &mut Flows) {
+        if self.is_recorded && self.parts[place_of(bio) as usize].have_ended() {
+            self.process.completed(place_of(bio), now, flows);
         }
     }
 

@@ -117,6 +117,12 @@ impl Parts {
         Parts { sectors_left: sectors.max(1), status: Status::Ok }
     }
 
+    /// Whether all parts have ended.
+    #[must_use]
+    pub const fn have_ended(&self) -> bool {
+        self.sectors_left == 0
+    }
+
     /// A part of it has ended. Returns the status of the whole if it was the last: an error if any part had one.
     #[inline]
     pub fn ended(&mut self, part: &Bio, status: Status) -> Option<Status> {

@@ -32,9 +32,10 @@ const PROGRAMS: [Program; 2] = [
 ];
 
 /// The commands of `hoistway-evidence`, each with a line of help.
-const EVIDENCE: [(&str, &str); 2] = [
+const EVIDENCE: [(&str, &str); 3] = [
     ("conform", "Replay recordings of real kernels and compare every decision"),
     ("reproduce", "Reproduce published measurements of I/O schedulers"),
+    ("replay-pairs", "Predict recordings of a program from others of it, and compare"),
 ];
 
 /// Adds their commands to those of `hoistway`, for help, completions and manual pages.

@@ -70,6 +70,13 @@ impl RunningProcess {
         self.program.as_ref().map(|program| program.is_plugged)
     }
 
+    /// An I/O of a recorded program has completed: those that wait for it count from now, and its latency ends, even if its task is in
+    /// a call and notices it later. To be called beside [`RunningProcess::ended`].
+    pub fn completed(&mut self, slot: u32, now: Instant, flows: &mut Flows) {
+        self.window.completed(slot, now);
+        flows.complete(self.number, now, 1);
+    }
+
     /// [`RunningProcess::next`] of a stream of a program.
     #[cold]
     pub(super) fn next_of_program(&mut self, now: Instant, flows: &mut Flows) -> Step {
@@ -95,9 +102,11 @@ impl RunningProcess {
                 };
             }
             if self.can_reap() {
-                let before = self.window.in_flight();
+                let is_known = self.window.first_ended().is_some_and(|slot| self.window.slot(slot).completed.is_some());
                 self.reap(now);
-                flows.complete(self.number, now, before - self.window.in_flight());
+                if !is_known {
+                    flows.complete(self.number, now, 1);
+                }
                 continue;
             }
             return match due {

@@ -23,8 +23,10 @@ impl RunningProcess {
             let Some((index, slot)) = self.window.reap() else { break };
             taken += 1;
             if let Some(op) = slot.op.filter(|_| !self.is_closing) {
+                // A recording measures to the completion, whenever the task looks for it.
+                let reaped = slot.completed.unwrap_or(now);
                 // A completion may be noticed before the call that submitted it has returned.
-                let issued = slot.issued.max(slot.created).min(now);
+                let issued = slot.issued.max(slot.created).min(reaped);
                 if self.watches_ends {
                     self.judge_end(now, index, op, now.since(slot.created));
                 }
@@ -35,7 +37,7 @@ impl RunningProcess {
                     priority: slot.priority,
                     created: slot.created,
                     issued,
-                    reaped: now,
+                    reaped,
                 });
             }
         }

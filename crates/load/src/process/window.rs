@@ -51,6 +51,8 @@ pub struct IoInFlight {
     pub(super) issued: Instant,
     /// Modifiers of its own.
     pub flags: BioFlags,
+    /// Of an I/O of a recorded program: when it completed, if the caller has said so.
+    pub(super) completed: Option<Instant>,
     /// A write whose data is on the device, and which now flushes that: its submission is a flush.
     pub is_committing: bool,
 }
@@ -80,6 +82,7 @@ impl IoInFlight {
             created: now,
             issued: Instant::ZERO,
             flags: BioFlags::NONE,
+            completed: None,
             is_committing: false,
         }
     }
@@ -232,6 +235,11 @@ impl Window {
         }
         let ended = self.ended.len() as u32;
         ended > 0 && (ended >= self.complete_min || ended >= self.in_flight)
+    }
+
+    /// The I/O of this slot completed now.
+    pub(super) fn completed(&mut self, index: u32, now: Instant) {
+        self.slots[index as usize].completed = Some(now);
     }
 
     /// The first that has ended, and is not yet reaped.

@@ -47,7 +47,7 @@ impl<P: Probe> Simulation<'_, P> {
     #[inline(never)]
     pub(super) fn tell_ended(&mut self) -> bool {
         let mut has_woken = false;
-        let Simulation { now, caller, disks, tasks, cpus, events, ios, page_cache, .. } = self;
+        let Simulation { now, caller, disks, tasks, cpus, events, ios, page_cache, flows, .. } = self;
         caller.effects.pop_ended(|bio, status| {
             if !is_of_task(bio) {
                 let machine = &mut Around { now: *now, page_cache, tasks, disks, cpus, events };
@@ -57,6 +57,7 @@ impl<P: Probe> Simulation<'_, P> {
             *ios += 1;
             let task = &mut tasks[task_of(bio) as usize];
             task.bio_ended(bio, status);
+            task.recorded_ended(*now, bio, flows);
             task.charge(*now, cpus.completion());
             if task.can_reap() {
                 has_woken = true;

@@ -1,6 +1,7 @@
 //! The command line of the evidence: parse, call the library, render.
 
 mod conform;
+mod replay_pairs;
 mod reproduce;
 
 use std::process::ExitCode;
@@ -19,12 +20,14 @@ struct Cli {
 enum Command {
     Conform(conform::Arguments),
     Reproduce(reproduce::Arguments),
+    ReplayPairs(replay_pairs::Arguments),
 }
 
 fn main() -> ExitCode {
     let ending = match Cli::parse().command {
         Command::Conform(arguments) => conform::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::ReplayPairs(arguments) => replay_pairs::run(&arguments),
     };
     hoistway_terminal::exit_code("hoistway-evidence", ending)
 }

@@ -1,0 +1,98 @@
+//! `hoistway replay-pairs`: how far to trust the replay of a recording.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use hoistway_evidence::replay_pairs::{Figure, Prediction, predictions};
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::{Format, Output};
+
+/// Predicts recordings of a program under one scheduler from recordings of it under another, and compares.
+///
+/// Each program is recorded under several schedulers, in files NAME.SCHEDULER.blktrace.0.gz (or ftrace.txt.gz) with
+/// NAME.SCHEDULER.settings beside them, which name the device and its queue (docs/recordings.md).
+///
+/// Examples:
+///   hoistway replay-pairs recordings/
+///   hoistway replay-pairs --format json recordings/
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// The folder with the recordings.
+    folder: PathBuf,
+    /// How the predictions are written.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Write to a file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let output = Output::open(arguments.output.as_deref())?;
+    let all = predictions(&arguments.folder)?;
+    output.write(match arguments.format {
+        Format::Json => serde_json::to_string_pretty(&all).context("the predictions")? + "\n",
+        Format::Table => table(&all),
+    })?;
+    Ok(Ending::Done)
+}
+
+type Pick = fn(&Prediction) -> Figure;
+
+const FIGURES: [(&str, Pick); 3] = [("IOPS", |of| of.iops), ("mean", |of| of.mean_us), ("p99", |of| of.p99_us)];
+/// What was recorded lies between the readings of a recording within this.
+const TOLERANCE: f64 = 0.02;
+
+/// Markdown: a row for each program and pair of schedulers, then what they come to.
+fn table(all: &[Prediction]) -> String {
+    let mut text = String::from(
+        "| program | recorded under | predicted | streams | depth hidden | IOPS, % | mean latency, % | p99, % |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    let same =
+        |one: &Prediction, other: &Prediction| (&one.pair, &one.from, &one.to) == (&other.pair, &other.from, &other.to);
+    for group in all.chunk_by(same) {
+        let first = &group[0];
+        if first.from == first.to {
+            continue;
+        }
+        let hidden = if first.is_hidden { "yes" } else { "" };
+        text += &format!("| {} | {} | {} | {} | {hidden} |", first.pair, first.from, first.to, group.len());
+        for (_, pick) in FIGURES {
+            let mut errors: Vec<f64> = group.iter().map(|of| pick(of).error() * 100.0).collect();
+            errors.sort_by(f64::total_cmp);
+            text += &format!(" {:+.0} ({:+.0} to {:+.0}) |", median(&errors), errors[0], errors[errors.len() - 1]);
+        }
+        text.push('\n');
+    }
+    text.push('\n');
+    for (name, pick) in FIGURES {
+        let sorted = |is_wanted: &dyn Fn(&Prediction) -> bool| {
+            let mut errors: Vec<f64> =
+                all.iter().filter(|of| is_wanted(of)).map(|of| pick(of).error().abs() * 100.0).collect();
+            errors.sort_by(f64::total_cmp);
+            errors
+        };
+        let own = sorted(&|of| of.from == of.to);
+        let errors = sorted(&|of| of.from != of.to && !of.is_hidden);
+        let hidden: Vec<Figure> = all.iter().filter(|of| of.from != of.to && of.is_hidden).map(pick).collect();
+        let enclosed = hidden.iter().filter(|figure| figure.encloses(TOLERANCE)).count();
+        text += &format!(
+            "{name}: median error {:.1} % of {} streams whose depth is known; the range encloses {enclosed} of {} others; under their \
+             own scheduler {:.1} % of {}\n",
+            median(&errors),
+            errors.len(),
+            hidden.len(),
+            median(&own),
+            own.len()
+        );
+    }
+    text
+}
+
+/// Of sorted values.
+fn median(sorted: &[f64]) -> f64 {
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}

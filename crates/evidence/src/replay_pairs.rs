@@ -1,0 +1,276 @@
+//! One program, recorded on a real kernel under several schedulers: from each recording alone the others are predicted, and what was
+//! recorded there is the truth.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use hoistway_blk::Kernel;
+use hoistway_device::Preset;
+use hoistway_measure::histogram::LatencyHistogram;
+use hoistway_program::{Change, Options, Program, ReplayOptions};
+use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario};
+use hoistway_trace::block::Recording;
+use serde::Serialize;
+
+/// I/Os of a stream below which its figures are chance.
+const IOS_MIN: u64 = 50;
+
+/// A stream that was predicted.
+#[derive(Clone, Debug, Serialize)]
+pub struct Prediction {
+    /// The program.
+    pub pair: String,
+    /// The scheduler that it was recorded under.
+    pub from: String,
+    /// The scheduler that was predicted.
+    pub to: String,
+    /// The stream: its name, and which of that name, by the number of its task.
+    pub stream: String,
+    /// Whether the recording hides the depth of some stream (RP15).
+    pub is_hidden: bool,
+    /// I/Os a second.
+    pub iops: Figure,
+    /// Mean time from submission to completion, us.
+    pub mean_us: Figure,
+    /// Its 99th percentile, us.
+    pub p99_us: Figure,
+}
+
+/// A figure that was predicted and recorded.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Figure {
+    /// What the program predicts as the recording suggests it.
+    pub predicted: f64,
+    /// The least that any reading of the recording predicts.
+    pub low: f64,
+    /// The most.
+    pub high: f64,
+    /// What was recorded.
+    pub recorded: f64,
+}
+
+impl Figure {
+    /// Error of the prediction, as a fraction.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        self.predicted / self.recorded - 1.0
+    }
+
+    /// Whether the readings of the recording enclose what was recorded, within `tolerance` as a fraction.
+    #[must_use]
+    pub fn encloses(&self, tolerance: f64) -> bool {
+        self.low * (1.0 - tolerance) <= self.recorded && self.recorded <= self.high * (1.0 + tolerance)
+    }
+}
+
+/// A recording with the queue that it was made on.
+struct Recorded {
+    scheduler: String,
+    program: Program,
+    preset: Preset,
+    queue: QueueSettings,
+    tunables: Vec<(String, String)>,
+}
+
+/// What a stream did.
+#[derive(Clone, Copy)]
+struct Figures {
+    iops: f64,
+    mean_us: f64,
+    p99_us: f64,
+}
+
+/// Predicts each recording of a folder from every one of the same program, itself included.
+///
+/// # Errors
+/// If a file is missing or wrong.
+pub fn predictions(folder: &Path) -> Result<Vec<Prediction>> {
+    let mut all = Vec::new();
+    let files: Vec<PathBuf> = fs::read_dir(folder)
+        .with_context(|| folder.display().to_string())?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
+    let pairs: BTreeSet<String> = files.iter().filter_map(|path| settings_of(path)).map(|(pair, _)| pair).collect();
+    if pairs.is_empty() {
+        bail!("{}: no recordings (expected files NAME.SCHEDULER.settings)", folder.display());
+    }
+    for pair in pairs {
+        let mut recordings = Vec::new();
+        let mut schedulers: Vec<String> = files
+            .iter()
+            .filter_map(|path| settings_of(path))
+            .filter(|(name, _)| *name == pair)
+            .map(|(_, of)| of)
+            .collect();
+        schedulers.sort();
+        for scheduler in schedulers {
+            recordings.push(Recorded::read(folder, &pair, &scheduler)?);
+        }
+        for from in &recordings {
+            for to in &recordings {
+                all.extend(predict(&pair, from, to)?);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// `NAME.SCHEDULER.settings`.
+fn settings_of(path: &Path) -> Option<(String, String)> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".settings")?;
+    let (pair, scheduler) = name.rsplit_once('.')?;
+    Some((pair.to_owned(), scheduler.to_owned()))
+}
+
+impl Recorded {
+    fn read(folder: &Path, pair: &str, scheduler: &str) -> Result<Recorded> {
+        let base = format!("{pair}.{scheduler}");
+        let settings = folder.join(format!("{base}.settings"));
+        let shown = settings.display().to_string();
+        let text = fs::read_to_string(&settings).with_context(|| shown.clone())?;
+        let value = |key: &str| {
+            text.lines()
+                .filter_map(|line| line.split_once('='))
+                .find(|(name, _)| *name == key)
+                .map(|(_, value)| value.trim())
+        };
+        let needed = |key: &str| value(key).ok_or_else(|| anyhow!("{shown}: no line {key}=..."));
+        let device = needed("null_blk")?;
+        let of_device = |key: &str| -> Result<u64> {
+            let found = device.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+            found.and_then(|text| text.parse().ok()).ok_or_else(|| anyhow!("{shown}: null_blk has no {key}=NUMBER"))
+        };
+        let toml = format!(
+            "name = \"null_blk\"\ntitle = \"null_blk with a fixed time\"\nmodel = \"null\"\n[shape]\ncapacity_gb = {}\n\
+             logical_block_bytes = 512\nphysical_block_bytes = 512\nhw_queues = {}\nqueue_depth = {}\nscsi = false\nrotational = false\n\
+             write_cache = false\nfua = false\nmax_sectors = 2560\nmax_segments = 128\n[null]\ndelay_ns = {}\n[calibration]\non = \"nothing\"\n\
+             valid_range = \"any load\"\n",
+            of_device("size")? as f64 * 1_048_576.0 / 1e9,
+            of_device("submit_queues")?,
+            of_device("hw_queue_depth")?,
+            of_device("completion_nsec")?,
+        );
+        let preset = Preset::from_toml(&toml, &shown)?;
+        let kernel: Kernel = needed("kernel")?.parse().map_err(|error| anyhow!("{shown}: kernel: {error}"))?;
+        let cpus = needed("cpus")?.parse().with_context(|| format!("{shown}: cpus"))?;
+        let mut queue = QueueSettings::new(kernel, cpus);
+        if scheduler != "none" {
+            queue.nr_requests = Some(needed("nr_requests")?.parse().with_context(|| format!("{shown}: nr_requests"))?);
+        }
+        let latency_us = needed("wbt_lat_usec")?;
+        queue.attributes.push(("wbt_lat_usec".to_owned(), latency_us.to_owned()));
+        let tunables = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("iosched.")?.split_once('='))
+            .map(|(name, text)| (name.to_owned(), text.trim().to_owned()))
+            .collect();
+        let recording = ["blktrace.0.gz", "ftrace.txt.gz"].iter().map(|end| folder.join(format!("{base}.{end}")));
+        let path = recording.into_iter().find(|path| path.exists()).ok_or_else(|| anyhow!("{base}: no recording"))?;
+        let program = Program::infer(&mut Recording::open(&path)?, &path.display().to_string(), &Options::default())?;
+        Ok(Recorded { scheduler: scheduler.to_owned(), program, preset, queue, tunables })
+    }
+
+    /// The streams that have something to compare: by name, those of one name in the order of their tasks.
+    fn streams(&self) -> Vec<(String, usize)> {
+        let mut streams: Vec<usize> = (0..self.program.streams.len())
+            .filter(|&stream| self.program.streams[stream].pid.is_some() && self.program.streams[stream].ios >= IOS_MIN)
+            .collect();
+        streams.sort_by_key(|&stream| (self.program.streams[stream].name.clone(), self.program.streams[stream].pid));
+        let mut named = Vec::new();
+        for (at, &stream) in streams.iter().enumerate() {
+            let name = &self.program.streams[stream].name;
+            let before = streams[..at].iter().filter(|&&other| self.program.streams[other].name == *name).count();
+            named.push((format!("{name} {}", before + 1), stream));
+        }
+        named
+    }
+
+    fn recorded(&self, stream: usize) -> Figures {
+        let of = &self.program.streams[stream];
+        let (reads, others) = (of.read_latency, of.write_latency);
+        let ios = (reads.ios + others.ios).max(1) as f64;
+        let mean_ns = (reads.mean_ns * reads.ios as f64 + others.mean_ns * others.ios as f64) / ios;
+        let seconds = (of.last_ns - of.first_ns).max(1) as f64 / 1e9;
+        Figures { iops: ios / seconds, mean_us: mean_ns / 1e3, p99_us: reads.p99_ns.max(others.p99_ns) as f64 / 1e3 }
+    }
+}
+
+/// The streams of `to`, predicted from `from`.
+fn predict(pair: &str, from: &Recorded, to: &Recorded) -> Result<Vec<Prediction>> {
+    let is_hidden = from.program.streams.iter().any(|stream| stream.hidden_depth.is_some());
+    let base = replayed(from, to, &[])?;
+    let others = from
+        .program
+        .alternatives
+        .iter()
+        .map(|alternative| replayed(from, to, &alternative.changes))
+        .collect::<Result<Vec<_>>>()?;
+    let truth = to.streams();
+    let mut predictions = Vec::new();
+    for (name, stream) in from.streams() {
+        let Some((_, on)) = truth.iter().find(|(other, _)| *other == name) else { continue };
+        let recorded = to.recorded(*on);
+        let figure = |of: fn(&Figures) -> f64| {
+            let all = || others.iter().chain([&base]).filter_map(|run| run[stream].as_ref()).map(of);
+            let predicted = base[stream].as_ref().map_or(0.0, of);
+            let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
+            Figure { predicted, low, high, recorded: of(&recorded) }
+        };
+        predictions.push(Prediction {
+            pair: pair.to_owned(),
+            from: from.scheduler.clone(),
+            to: to.scheduler.clone(),
+            stream: name,
+            is_hidden,
+            iops: figure(|of| of.iops),
+            mean_us: figure(|of| of.mean_us),
+            p99_us: figure(|of| of.p99_us),
+        });
+    }
+    Ok(predictions)
+}
+
+/// The program of one recording under the scheduler of another: figures of its streams, by their numbers.
+fn replayed(from: &Recorded, to: &Recorded, changes: &[Change]) -> Result<Vec<Option<Figures>>> {
+    let shape = to.preset.shape();
+    let options = ReplayOptions {
+        changes: changes.to_vec(),
+        queue_depth: to.queue.config(&shape).scheduler_depth(),
+        device_bytes: shape.capacity_sectors * 512,
+        ..ReplayOptions::default()
+    };
+    // A stream that is a job of its own has figures of its own.
+    let mut load = from.program.load("nullb0", &options).map_err(|error| anyhow!(error.message))?;
+    for process in &mut load.processes {
+        process.schedule.ramp = hoistway_blk::Nanos::ZERO;
+    }
+    let host = Host::builtin("instant")?;
+    let scenario = Scenario {
+        workload: &load,
+        devices: vec![&to.preset],
+        guests: None,
+        queue: to.queue.clone(),
+        host,
+        runtime: None,
+    };
+    let spec = RunSpec { scheduler: to.scheduler.clone(), tunables: to.tunables.clone(), guest: None, seed: 1 };
+    let result = hoistway_sim::run(&scenario, &spec, &Control::default())?;
+    let mut figures = vec![None; from.program.streams.len()];
+    for (result, stream) in result.processes.iter().zip(from.program.order(&options)) {
+        let mut latency = LatencyHistogram::new();
+        for direction in &result.directions {
+            latency.merge(&direction.lat);
+        }
+        latency.merge(&result.sync.lat);
+        if latency.count() > 0 {
+            figures[stream] = Some(Figures {
+                iops: latency.count() as f64 * 1e9 / result.runtime_ns.max(1) as f64,
+                mean_us: latency.mean() / 1e3,
+                p99_us: latency.percentile(99.0).unwrap_or(0) as f64 / 1e3,
+            });
+        }
+    }
+    Ok(figures)
+}
