@@ -6,6 +6,7 @@ mod comparison;
 mod cpu_cost;
 mod locks;
 mod own_scheduler;
+mod recordings;
 mod refusals;
 mod sweep;
 mod trials;

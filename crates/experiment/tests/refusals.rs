@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hoistway_answer::WeightedFigure;
 use hoistway_experiment::{
-    Alone, CgroupFile, Comparison, Devices, Field, Guests, Load, Plan, Profile, QueueFile, Tunable, Vary, Write,
+    Alone, CgroupFile, Comparison, Devices, Field, Guests, Load, Plan, Profile, QueueFile, Replay, Tunable, Vary, Write,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -150,6 +150,7 @@ prop_compose! {
         let groups: Vec<_> = groups.into_iter().map(|(cgroup, text)| CgroupFile { cgroup, text }).collect();
         Comparison {
             load: Load::text(JOB),
+            replay: Replay::default(),
             devices: devices.iter().map(|name| name.as_str().into()).collect(),
             kernels,
             hosts: hosts.iter().map(|name| name.as_str().into()).collect(),

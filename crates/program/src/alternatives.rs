@@ -7,6 +7,8 @@ use crate::stream::{Kind, Stream};
 
 /// Alternatives at most: the streams with most I/Os each by itself, the rest together.
 const ALTERNATIVES_MAX: usize = 4;
+/// Streams whose depth is hidden that are tried alone, beside all of them together.
+const HIDDEN_ALONE_MAX: usize = 2;
 /// A pool with fewer batches than this does not decide (RP13).
 const POOL_BATCHES_MIN: u64 = 200;
 /// Share of the I/Os that a pair has which matters (RP19).
@@ -93,8 +95,17 @@ pub(crate) fn of(streams: &[Stream], untested: &[(usize, usize)], pools: &[(usiz
         its.dedup();
         its.into_iter().map(|stream| streams[stream].ios).sum()
     };
-    let rest = changes.split_off(changes.len().min(ALTERNATIVES_MAX - 1));
-    let single = changes.into_iter().map(|change| vec![change]);
-    let all = single.chain([rest]).filter(|changes| !changes.is_empty());
+    // The queue was full for all of them at once: together they are a reading of their own.
+    let is_hidden = |change: &Change| matches!(change, Change::Deeper { .. });
+    let (mut hidden, changes): (Vec<Change>, Vec<Change>) = changes.into_iter().partition(is_hidden);
+    let mut all: Vec<Vec<Change>> = hidden.iter().take(HIDDEN_ALONE_MAX).map(|change| vec![*change]).collect();
+    if hidden.len() > 1 {
+        all.push(std::mem::take(&mut hidden));
+    }
+    let left = ALTERNATIVES_MAX - all.len();
+    let alone = if changes.len() <= left { changes.len() } else { left - 1 };
+    all.extend(changes[..alone].iter().map(|change| vec![*change]));
+    all.push(changes[alone..].to_vec());
+    let all = all.into_iter().filter(|changes| !changes.is_empty());
     all.map(|changes| Alternative { ios: ios(&changes), changes }).collect()
 }

@@ -13,6 +13,9 @@ const EXPECTED_MIN: f64 = 30.0;
 /// The same if one of the two is a helper.
 const EXPECTED_MIN_OF_HELPER: f64 = 5.0;
 
+/// Share of a stream's I/Os that begin a burst, below which it does not matter what bursts wait for.
+const BURST_SHARE_MIN: f64 = 0.05;
+
 /// Bursts of each stream, and what the others did then.
 #[derive(Debug)]
 pub(crate) struct Meetings {
@@ -94,6 +97,12 @@ impl Meetings {
         Some(Pair { observed: self.observed[waiting * count + on], expected: share * bursts })
     }
 
+    /// Whether the bursts of a stream that may wait for another are a part of its I/Os that matters: one that always has something
+    /// outstanding waits for itself.
+    fn begins_bursts(&self, waiting: usize, on: usize, ios: u64) -> bool {
+        self.bursts[waiting * self.active_ns.len() + on] as f64 >= BURST_SHARE_MIN * ios as f64
+    }
+
     /// The streams that each waits for; pairs that cannot be tested (RP19).
     pub(crate) fn waits(&self, streams: &[Stream]) -> (Vec<Vec<Wait>>, Vec<(usize, usize)>) {
         let mut all = vec![Vec::new(); streams.len()];
@@ -112,7 +121,7 @@ impl Meetings {
                 let is_prior = has_helper && !is_tested && one.durable() && other.durable();
                 if (is_tested && observed as f64 <= SHARE_MAX * expected) || is_prior {
                     all[waiting].push(Wait { on, observed, expected, is_seen: is_tested });
-                } else if !is_tested {
+                } else if !is_tested && self.begins_bursts(waiting, on, one.ios) {
                     untested.push((waiting, on));
                 }
             }
