@@ -8,6 +8,7 @@ use std::sync::Arc;
 use hoistway_blk::Registry;
 use hoistway_experiment::{CallerEnvironment, Field};
 use hoistway_fio::LogSource;
+use hoistway_trace::block::{ReadError, Recording};
 
 use crate::errors;
 
@@ -33,6 +34,11 @@ impl CallerEnvironment for Caller {
     fn log(&self, path: &Path) -> io::Result<Arc<dyn LogSource>> {
         ordinary(path)?;
         Ok(Arc::new(LogFile(path.to_owned())))
+    }
+
+    fn recording(&self, path: &Path) -> Result<Option<Recording>, ReadError> {
+        // A name of nothing is refused where its text is read.
+        if path.is_dir() || ordinary(path).is_ok() { Recording::open_if_any(path) } else { Ok(None) }
     }
 
     fn variable(&self, name: &str) -> Option<String> {

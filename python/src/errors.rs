@@ -50,6 +50,16 @@ pub(crate) fn exception<'py>(py: Python<'py>, class: &str, arguments: impl pyo3:
 pub(crate) fn keyword(field: Field) -> &'static str {
     match field {
         Field::Load => "job",
+        Field::RecordedDevice
+        | Field::Window
+        | Field::Speed
+        | Field::Copies
+        | Field::Streams
+        | Field::Depths
+        | Field::Priorities
+        | Field::RecordedUnder
+        | Field::ScaleToFit
+        | Field::Lossy => "replay",
         Field::Devices => "device",
         Field::Kernels => "kernels",
         Field::Hosts => "hosts",

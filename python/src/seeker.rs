@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hoistway_experiment::{CallerEnvironment, Error, Field};
 use hoistway_fio::LogSource;
 use hoistway_legacy::all_schedulers;
+use hoistway_trace::block::{ReadError, Recording};
 use pyo3::prelude::*;
 
 use crate::environment::Caller;
@@ -28,6 +29,10 @@ impl CallerEnvironment for Seeker {
 
     fn log(&self, path: &Path) -> io::Result<Arc<dyn LogSource>> {
         self.0.log(path)
+    }
+
+    fn recording(&self, path: &Path) -> Result<Option<Recording>, ReadError> {
+        self.0.recording(path)
     }
 
     fn variable(&self, name: &str) -> Option<String> {

@@ -7,6 +7,7 @@ mod consistency;
 mod kyber;
 mod legacy_front;
 mod program;
+mod replay_pairs;
 mod rules;
 mod scores;
 mod techniques;

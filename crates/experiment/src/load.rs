@@ -1,6 +1,7 @@
 //! The load of a comparison.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use hoistway_blk::Nanos;
@@ -18,6 +19,15 @@ use crate::scenarios::{self, Page};
 
 /// The load of a first run.
 const EXAMPLE: (&str, &str) = ("example.fio (bundled)", include_str!("../jobs/example.fio"));
+
+/// How an I/O log of fio begins.
+const IO_LOG: &str = "fio version ";
+
+/// The job file that replays an I/O log.
+fn replay_of(log: &Path) -> String {
+    let name = log.display().to_string().replace('\\', "\\\\").replace(':', "\\:");
+    format!("[replay]\nread_iolog={name}\ndirect=1\nioengine=libaio\niodepth=64\n")
+}
 
 /// Longest time that replaces one of the load's: ten years, as in job files.
 pub const TIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;
@@ -78,7 +88,7 @@ impl Load {
                     String::new()
                 };
                 let text = options.environment.text(path, &format!("a fio job file{others}")).about(Field::Load)?;
-                own(name, text)
+                if text.starts_with(IO_LOG) { own(name, replay_of(path)) } else { own(name, text) }
             }
         };
         if !options.comparison.replay.is_default() {

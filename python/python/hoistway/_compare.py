@@ -16,6 +16,7 @@ from ._progress import Progress, Tell, chosen
 def compare(
     job: JobLike = None,
     *,
+    replay: Mapping[str, object] = {},
     device: Profile | None = None,
     devices: Sequence[Profile] = (),
     files: Mapping[str, Profile] = {},
@@ -24,6 +25,7 @@ def compare(
     hosts: Sequence[Profile] = (),
     cpus: int | None = None,
     memory_bytes: int | None = None,
+    journal: bool = False,
     set: Mapping[str, object] = {},
     queue: Mapping[str, object] = {},
     vary: Mapping[str, Sequence[object]] = {},
@@ -56,8 +58,11 @@ def compare(
     The same arguments give the same results, to the bit, on every machine and with any number of threads.
 
     Args:
-        job: The path of a fio job file; its text; the name of a bundled load (`hoistway.scenarios()`); or a `Load` or `Job`. None: the
-            bundled example.
+        job: The path of a fio job file or of a recording of block I/O; the text of a job file; the name of a bundled load
+            (`hoistway.scenarios()`); or a `Load` or `Job`. None: the bundled example.
+        replay: How a recording is replayed, as `{"speed": 2.0, "streams": ["postgres"], "window": (10.0, 40.0)}`: also `mode`
+            (`recorded-program`, `timed`, `fast`), `copies`, `depths`, `priorities`, `recorded_under`, `device`, `scale_to_fit`, `lossy`
+            (`docs/recordings.md`).
         device: The device: a preset's name (`hoistway.devices()`), a dictionary such as `hoistway.device(name)` gives, a text in
             TOML, or the path of a `.toml` file. None: what fits the load.
         devices: Several of them, which are compared.
@@ -68,6 +73,7 @@ def compare(
         hosts: Host profiles, as devices are given; several are compared.
         cpus: CPUs of each host, instead of what its profile says.
         memory_bytes: Memory of each host, bytes.
+        journal: Whether jobs without direct I/O lie on a file system with a journal, which their fsyncs commit.
         set: Tunables, as `{"mq-deadline.fifo_batch": 1}`.
         queue: Files of `/sys/block/DEV/queue/`, as `{"nr_requests": 32}`.
         vary: Tunables and files of `queue/` with several values, which are compared with each other: as

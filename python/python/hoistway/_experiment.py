@@ -58,6 +58,7 @@ class Experiment:
 def experiment(
     job: JobLike,
     *,
+    replay: Mapping[str, object],
     device: Profile | None,
     devices: Sequence[Profile],
     files: Mapping[str, Profile],
@@ -66,6 +67,7 @@ def experiment(
     hosts: Sequence[Profile],
     cpus: int | None,
     memory_bytes: int | None,
+    journal: bool,
     set: Mapping[str, object],
     queue: Mapping[str, object],
     vary: Mapping[str, Sequence[object]],
@@ -107,11 +109,13 @@ def experiment(
     chosen_techniques = sequence("techniques", techniques)
     fields = {
         "load": _load(job),
+        "replay": _replay(replay),
         "devices": chosen_devices,
         "kernels": [is_("kernels", kernel, str) for kernel in sequence("kernels", kernels)],
         "hosts": [_profile("hosts", host) for host in sequence("hosts", hosts)],
         "cpus": number("cpus", cpus, 16),
         "memory_bytes": number("memory_bytes", memory_bytes, 64),
+        "journal": is_("journal", journal, bool),
         "schedulers": names("schedulers", schedulers),
         "elevator": None if elevator is None else is_("elevator", elevator, str),
         "guests": {
@@ -172,12 +176,66 @@ def _load(job: JobLike) -> Any:
     if isinstance(job, str) and "\n" in job:
         return {"text": {"name": "(text)", "text": job}}
     if not isinstance(job, (str, os.PathLike)):
-        expected = "expected the path of a fio job file, its text, the name of a bundled load, or a Load"
+        expected = "expected the path of a fio job file or of a recording, the text of a job file, the name of a bundled load, or a Load"
         raise Error(f"job {job!r}: {expected}", option="job")
     path = os.fspath(job)
     if isinstance(job, str) and path in _hoistway.scenarios() and not os.path.exists(path):
         return {"scenario": path}
     return {"file": path}
+
+
+_REPLAY: dict[str, str] = {
+    "mode": "recorded-program, timed or fast",
+    "speed": "a factor",
+    "copies": "a whole number",
+    "depths": "a mapping of streams to depths",
+    "priorities": "a mapping of streams to priorities, such as rt:4",
+    "window": "its beginning and end in seconds",
+    "streams": "names",
+    "recorded_under": "the name of a scheduler",
+    "device": "MAJOR,MINOR",
+    "scale_to_fit": "True or False",
+    "lossy": "True or False",
+}
+"""What a replay can be asked for, with what it is."""
+
+
+def _replay(replay: Mapping[str, object]) -> dict[str, Any]:
+    """How a recording is replayed."""
+    fields: dict[str, Any] = {}
+    for name, value in mapping("replay", replay).items():
+        if name not in _REPLAY:
+            raise Error(f"replay: no option {name!r} (expected some of {', '.join(_REPLAY)})", option="replay")
+
+        def refuse(of: str = name, given: object = value) -> Error:
+            return Error(f"replay: {of} {given!r} (expected {_REPLAY[of]})", option="replay")
+
+        is_right = {
+            "speed": isinstance(value, Real) and not isinstance(value, bool),
+            "copies": isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) < 2**32,
+            "depths": isinstance(value, Mapping)
+            and all(isinstance(depth, Integral) and 0 <= int(depth) < 2**32 for depth in value.values()),
+            "priorities": isinstance(value, Mapping) and all(isinstance(text, str) for text in value.values()),
+            "window": isinstance(value, Sequence)
+            and len(value) == 2
+            and all(isinstance(end, Real) and math.isfinite(end) and 0 <= end < 1e9 for end in value),
+            "streams": isinstance(value, Sequence)
+            and not isinstance(value, str)
+            and all(isinstance(stream, str) for stream in value),
+            "scale_to_fit": isinstance(value, bool),
+            "lossy": isinstance(value, bool),
+        }.get(name, isinstance(value, str))
+        if not is_right or (name == "mode" and value not in ("recorded-program", "timed", "fast")):
+            raise refuse()
+        if name == "window":
+            fields["window_ns"] = [round(end * 1e9) for end in value]  # type: ignore[attr-defined]
+        elif isinstance(value, Mapping):
+            fields[name] = dict(value)
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            fields[name] = list(value)
+        else:
+            fields[name] = value
+    return fields
 
 
 def _profile(argument: str, profile: Profile) -> Any:

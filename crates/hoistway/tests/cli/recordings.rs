@@ -52,3 +52,61 @@ fn what_is_no_recording_is_refused() {
         &["-o x.csv: an unknown ending (expected NAME.blktrace or NAME.jsonl)"],
     );
 }
+
+#[test]
+fn a_recording_is_compared_as_a_job_file_is() {
+    let recording = format!("{DATA}/sqlite-commits.blktrace.0.gz");
+    let compare = |more: &[&str]| {
+        let mut arguments = vec!["compare", &recording, "--schedulers", "none,mq-deadline", "--repeat", "1"];
+        arguments.extend(more);
+        printed(&arguments)
+    };
+    let text = compare(&["--device", "sata-ssd", "--focus", "python3:sync:mean"]);
+    for words in ["blktrace records", "7,0, 8.19 s", "replayed under mq-deadline", "python3, 1 process"] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+    let document: Value = serde_json::from_str(&compare(&["--format", "json", "--as", "timed"])).unwrap();
+    assert_eq!(document["recording"]["mode"], "timed");
+    assert_eq!(document["recording"]["self_check"].as_array().map(Vec::len), Some(0), "it is no check at other times");
+    assert!(document["recording"]["streams"].as_array().is_some_and(|streams| streams.len() == 3));
+    let slow: Value = serde_json::from_str(&compare(&["--format", "json", "--speed", "0.5"])).unwrap();
+    let simulated = |document: &Value| document["runs"][0]["simulated_seconds"].as_f64().unwrap();
+    assert!(simulated(&slow) > 1.8 * simulated(&document), "{} {}", simulated(&slow), simulated(&document));
+}
+
+/// What the binary prints for this standard input.
+fn with_input(arguments: &[&str], input: &[u8]) -> String {
+    succeeded(hoistway().args(arguments).write_stdin(input))
+}
+
+#[test]
+fn a_recording_may_come_through_a_pipe_and_a_job_file_too() {
+    let text = fs::read(format!("{DATA}/synthetic.blkparse.txt.gz")).unwrap();
+    let table = with_input(&["compare", "-", "--repeat", "1", "--schedulers", "none", "--as", "timed"], &text);
+    assert!(table.contains("blkparse"), "{table}");
+    let job = b"[a]\nfilename=/dev/sda\ndirect=1\nrw=randread\nsize=1m\n";
+    let table = with_input(&["compare", "-", "--repeat", "1", "--schedulers", "none"], job);
+    assert!(table.contains("a, 1 process"), "{table}");
+}
+
+#[test]
+fn options_of_a_replay_are_refused_with_what_was_expected() {
+    let recording = format!("{DATA}/sqlite-commits.blktrace.0.gz");
+    let here = Path::new(".");
+    for (option, value, words) in [
+        ("--as", "slow", "recorded-program"),
+        ("--window", "5s", "--window 5s: expected FROM..TO"),
+        ("--window", "5s..1s", "expected a beginning before the end"),
+        ("--streams", "pyton3", "did you mean \"python3\""),
+        ("--depth", "python3", "--depth python3: expected STREAM=N"),
+        ("--depth", "python3=x", "--depth python3=x: expected a whole number"),
+        ("--prio", "python3=high", "expected a class and a level"),
+        ("--copies", "0", "--copies 0: expected 1 to 1000"),
+        ("--speed", "0", "--speed 0: expected a factor"),
+        ("--recorded-under", "anticipatory", "unknown scheduler"),
+        ("--recorded-device", "9,9", "there are no I/Os of the device 9,9"),
+    ] {
+        refused(here, &["compare", &recording, option, value], &[words]);
+    }
+    refused(here, &["compare", "--speed", "2"], &["expected a recording of block I/O"]);
+}

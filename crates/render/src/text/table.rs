@@ -47,7 +47,8 @@ pub fn table(document: &ResultsDocument, style: &Style) -> String {
     };
     let prose_width = style.width.map_or(USUAL_WIDTH, usize::from).clamp(WIDTH_MIN, USUAL_WIDTH);
     for line in recording_lines(document) {
-        text += &hanging(&line, prose_width, 0, 4);
+        let indent = line.len() - line.trim_start().len();
+        text += &hanging(line.trim_start(), prose_width, indent, indent + 4);
     }
     for job in comparison.jobs.iter().filter(|job| !job.operations.is_empty()) {
         text += &format!("\n{}\n", title(job));

@@ -11,13 +11,14 @@ use hoistway_experiment::{KernelOption, scenarios};
 use super::format::Format;
 use crate::commands::options::{PlaceOptions, RunOptions};
 
-/// Run a fio job file under every scheduler, in virtual time, and compare the results.
+/// Run a fio job file, or a recording of block I/O, under every scheduler, in virtual time, and compare the results.
 ///
 /// Exit status: 0 on success; 1 if a simulated process ended with an error and 3 if a --fail-if condition is true, both after
 /// the results are printed; 2 for bad input; 130 if interrupted.
 ///
 /// Examples:
 ///   hoistway compare
+///   hoistway compare trace.blktrace.0
 ///   hoistway compare database
 ///   hoistway compare my-load.fio --device intel-s3520-1600gb
 ///   hoistway compare my-load.fio --repeat 5 --baseline mq-deadline
@@ -28,6 +29,7 @@ use crate::commands::options::{PlaceOptions, RunOptions};
 ///   hoistway compare my-load.fio --kernel 4.19,6.18,7.2 --device hdd,nvme
 ///   hoistway compare my-load.fio --schedulers default,bfq --kernel 4.19 --elevator deadline
 ///   hoistway compare my-load.fio --schedulers none --at 10s:scheduler=bfq --at 20s:bfq.slice_idle=0
+///   hoistway compare incident.txt.gz --window 10s..40s --recorded-under bfq --focus postgres:read:p99
 ///   hoistway compare my-load.fio --io-max "backup wbps=10485760" --io-prio-class "backup idle"
 ///   hoistway compare polled.fio --device intel-p4800x-375gb --read-queues 4 --poll-queues 2
 ///   hoistway compare two-disks.fio --device hgst-he10-8tb --shared-tags --schedulers none,mq-deadline
@@ -43,13 +45,15 @@ use crate::commands::options::{PlaceOptions, RunOptions};
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// A fio job file, - for standard input, or the name of a bundled load (see `hoistway scenarios`).
+    /// A fio job file, a recording of block I/O (blktrace, blkparse, ftrace, perf, biosnoop, a table, an I/O log of fio;
+    /// docs/recordings.md), - for standard input, or the name of a bundled load (see `hoistway scenarios`).
     /// [default: a bundled example]
     #[arg(value_name = "JOB|SCENARIO")]
     pub(super) job: Option<PathBuf>,
     /// The device: a built-in preset (see `hoistway devices`) or a TOML file. For several devices, give NAME=PRESET for each
     /// file of the job file; a preset without NAME applies to all others. A list without NAME (A,B) compares devices:
-    /// the load runs on each. [default: intel-s3520-1600gb; for a bundled load, its own device]
+    /// the load runs on each. [default: intel-s3520-1600gb; for a bundled load its own device, for a
+    /// recording the class that it looks like]
     #[arg(long, value_name = "PRESET|FILE.toml[,...]|NAME=PRESET")]
     pub(super) device: Vec<String>,
     /// The schedulers to compare: a list, or all, which includes those that the kernel no longer has. "default" is the scheduler
@@ -73,7 +77,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "VERSION[,...]", value_delimiter = ',', default_values_t = [KernelOption::from(Kernel::DEFAULT)])]
     pub(super) kernel: Vec<KernelOption>,
     /// The host: a built-in profile (desktop, instant, server, vm) or a TOML file. It sets the CPU time of an I/O and the
-    /// reaction times of processes and workers. Give a list to compare several. [default: server; with guests vm]
+    /// reaction times of processes and workers. Give a list to compare several. [default: server; with guests vm; for a recording,
+    /// whose gaps hold the CPU time of its machine, instant]
     #[arg(long, value_name = "PROFILE|FILE.toml[,...]", value_delimiter = ',')]
     pub(super) host: Vec<String>,
     /// Run each scheduler K times with K seeds, for means, 95 % confidence intervals and paired differences. A repeat has the
