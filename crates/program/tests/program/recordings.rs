@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use hoistway_program::{Class, Kind, Options, Program};
+use hoistway_program::{Class, Kind, Options, Program, ReplayOptions};
 use hoistway_trace::block::Recording;
 
 fn program(name: &str) -> Program {
