@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hoistway_blk::Registry;
 use hoistway_experiment::{CallerEnvironment, Field};
 use hoistway_fio::LogSource;
-use hoistway_trace::block::{ReadError, Recording};
+use hoistway_trace::block::{Columns, ReadError, Recording};
 
 use crate::errors;
 
@@ -36,9 +36,9 @@ impl CallerEnvironment for Caller {
         Ok(Arc::new(LogFile(path.to_owned())))
     }
 
-    fn recording(&self, path: &Path) -> Result<Option<Recording>, ReadError> {
+    fn recording(&self, path: &Path, columns: Option<&Columns>) -> Result<Option<Recording>, ReadError> {
         // A name of nothing is refused where its text is read.
-        if path.is_dir() || ordinary(path).is_ok() { Recording::open_if_any(path) } else { Ok(None) }
+        if path.is_dir() || ordinary(path).is_ok() { Recording::open_if_any(path, columns) } else { Ok(None) }
     }
 
     fn variable(&self, name: &str) -> Option<String> {

@@ -51,6 +51,7 @@ pub(crate) fn keyword(field: Field) -> &'static str {
     match field {
         Field::Load => "job",
         Field::RecordedDevice
+        | Field::Columns
         | Field::Window
         | Field::Speed
         | Field::Copies

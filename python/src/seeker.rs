@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hoistway_experiment::{CallerEnvironment, Error, Field};
 use hoistway_fio::LogSource;
 use hoistway_legacy::all_schedulers;
-use hoistway_trace::block::{ReadError, Recording};
+use hoistway_trace::block::{Columns, ReadError, Recording};
 use pyo3::prelude::*;
 
 use crate::environment::Caller;
@@ -31,8 +31,8 @@ impl CallerEnvironment for Seeker {
         self.0.log(path)
     }
 
-    fn recording(&self, path: &Path) -> Result<Option<Recording>, ReadError> {
-        self.0.recording(path)
+    fn recording(&self, path: &Path, columns: Option<&Columns>) -> Result<Option<Recording>, ReadError> {
+        self.0.recording(path, columns)
     }
 
     fn variable(&self, name: &str) -> Option<String> {

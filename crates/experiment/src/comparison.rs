@@ -179,6 +179,8 @@ pub struct Replay {
     pub recorded_under: Option<String>,
     /// The device of the recording, as `8,0`, if it has several.
     pub device: Option<String>,
+    /// Of a table of I/Os: the name of a public set, or where each column is.
+    pub columns: Option<String>,
     /// Whether addresses are scaled down to a device that is smaller than the recorded one.
     pub scale_to_fit: bool,
     /// Whether a verdict is given although more than 1 % of the events were lost.
@@ -197,6 +199,7 @@ impl Default for Replay {
             streams: Vec::new(),
             recorded_under: None,
             device: None,
+            columns: None,
             scale_to_fit: false,
             lossy: false,
         }

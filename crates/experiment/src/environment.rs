@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hoistway_blk::Registry;
 use hoistway_fio::{LogSource, log_in_memory};
 use hoistway_legacy::all_schedulers;
-use hoistway_trace::block::{ReadError, Recording};
+use hoistway_trace::block::{Columns, ReadError, Recording};
 
 use crate::comparison::{Comparison, Profile};
 use crate::error::{Error, Fault, Field};
@@ -32,12 +32,12 @@ pub trait CallerEnvironment: Sync {
         self.read(path).map(log_in_memory)
     }
 
-    /// The recording of block I/O that a file is, if it is one. By default none is.
+    /// The recording of block I/O that a file is, if it is one; with `columns` it is a table of I/Os. By default none is.
     ///
     /// # Errors
     /// If it is one that cannot be read.
-    fn recording(&self, path: &Path) -> Result<Option<Recording>, ReadError> {
-        let _ = path;
+    fn recording(&self, path: &Path, columns: Option<&Columns>) -> Result<Option<Recording>, ReadError> {
+        let _ = (path, columns);
         Ok(None)
     }
 

@@ -13,6 +13,7 @@ use hoistway_trace::block::{Place as TracePlace, ReadError};
 pub enum Field {
     Load,
     RecordedDevice,
+    Columns,
     Window,
     Speed,
     Copies,
@@ -62,6 +63,7 @@ impl Field {
         match self {
             Field::Load => "load",
             Field::RecordedDevice => "replay.device",
+            Field::Columns => "replay.columns",
             Field::Window => "replay.window_ns",
             Field::Speed => "replay.speed",
             Field::Copies => "replay.copies",

@@ -14,7 +14,7 @@ use crate::comparison;
 use crate::environment::Options;
 use crate::error::{About as _, Error, Fault, Field};
 use crate::nearest;
-use crate::recording::Recorded;
+use crate::recording::{self, Recorded};
 use crate::scenarios::{self, Page};
 
 /// The load of a first run.
@@ -22,6 +22,17 @@ const EXAMPLE: (&str, &str) = ("example.fio (bundled)", include_str!("../jobs/ex
 
 /// How an I/O log of fio begins.
 const IO_LOG: &str = "fio version ";
+
+/// Whether a text cannot have been meant as a job file: it has neither sections nor options.
+fn is_no_job_file(text: &str) -> bool {
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with([';', '#']));
+    let is_option = |line: &str| {
+        let word = line.split('=').next().unwrap_or_default().trim();
+        !word.is_empty() && word.bytes().all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
+    };
+    let has_sections = lines().any(|line| line.starts_with('[') || line.starts_with("include"));
+    !has_sections && lines().next().is_some_and(|line| !is_option(line))
+}
 
 /// The job file that replays an I/O log.
 fn replay_of(log: &Path) -> String {
@@ -71,7 +82,8 @@ impl Load {
             }
             comparison::Load::File(path) => {
                 let name = path.display().to_string();
-                let recording = options.environment.recording(path);
+                let columns = recording::columns(options)?;
+                let recording = options.environment.recording(path, columns.as_ref());
                 if let Some(recording) = recording.map_err(|error| Fault::from(error).of(Field::Load))? {
                     let recorded = Recorded::of(options, recording, &name)?;
                     return Ok(Load { recorded: Some(recorded), ..own(name, String::new()) });
@@ -88,7 +100,18 @@ impl Load {
                     String::new()
                 };
                 let text = options.environment.text(path, &format!("a fio job file{others}")).about(Field::Load)?;
-                if text.starts_with(IO_LOG) { own(name, replay_of(path)) } else { own(name, text) }
+                if text.starts_with(IO_LOG) {
+                    own(name, replay_of(path))
+                } else if is_no_job_file(&text) {
+                    let problem = format!(
+                        "{name}: neither a fio job file (it has no [section]) nor a recording in a known format (expected blktrace records, text of \
+                         blkparse, ftrace, trace-cmd, perf or biosnoop, an I/O log of fio, or a table with {})",
+                        options.given(Field::Columns, "COLUMNS")
+                    );
+                    return Err(Error::new(Field::Load, problem));
+                } else {
+                    own(name, text)
+                }
             }
         };
         if !options.comparison.replay.is_default() {

@@ -9,7 +9,7 @@ use hoistway_experiment::{CallerEnvironment, Comparison, Load, Replay};
 use hoistway_measure::{Direction, ProcessResult};
 use hoistway_program::{Options, Program, ReplayOptions};
 use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario};
-use hoistway_trace::block::{Input, ReadError, Recording};
+use hoistway_trace::block::{Columns, Input, ReadError, Recording};
 
 const NULL: &str = "name = \"fixed\"\ntitle = \"one command at a time\"\nmodel = \"null\"\n[shape]\ncapacity_gb = 1\n\
     logical_block_bytes = 512\nphysical_block_bytes = 512\nhw_queues = 1\nqueue_depth = DEPTH\nscsi = false\nrotational = false\n\
@@ -133,7 +133,7 @@ fn a_stream_waits_for_another_and_goes_on_when_that_has_ended() {
 struct One(&'static str);
 
 impl CallerEnvironment for One {
-    fn recording(&self, _: &Path) -> Result<Option<Recording>, ReadError> {
+    fn recording(&self, _: &Path, _: Option<&Columns>) -> Result<Option<Recording>, ReadError> {
         Ok(Some(recording(self.0)))
     }
 }
@@ -203,7 +203,7 @@ fn options_of_a_replay_that_cannot_be_are_refused_by_name() {
         (|replay| replay.speed = 0.0, "`replay.speed`"),
         (|replay| replay.copies = 0, "`replay.copies`"),
         (|replay| replay.streams = vec!["task3".to_owned()], "`replay.streams`"),
-        (|replay| drop(replay.depths.insert("task1".to_owned(), 0)), "`replay.depths`"),
+        (|replay| replay.depths = [("task1".to_owned(), 0)].into(), "`replay.depths`"),
         (|replay| drop(replay.priorities.insert("task1".to_owned(), "high".to_owned())), "`replay.priorities`"),
         (|replay| replay.window_ns = Some((5, 5)), "`replay.window_ns`"),
         (|replay| replay.recorded_under = Some("anticipatory".to_owned()), "`replay.recorded_under`"),

@@ -11,7 +11,7 @@ use anyhow::Result;
 use hoistway_experiment::{CallerEnvironment, Field};
 use hoistway_fio::{LogSource, log_in_memory};
 use hoistway_terminal::files::{Identity, identity, spare};
-use hoistway_trace::block::{Input, ReadError, Recording};
+use hoistway_trace::block::{Columns, Input, ReadError, Recording};
 
 /// Largest file that is read. What is meant to be endless (`/dev/zero`) ends here.
 const BYTES_MAX: u64 = 64 << 20;
@@ -55,9 +55,9 @@ impl CallerEnvironment for CommandLine {
     }
 
     /// What is no recording of standard input is kept for [`CallerEnvironment::read`].
-    fn recording(&self, path: &Path) -> Result<Option<Recording>, ReadError> {
+    fn recording(&self, path: &Path, columns: Option<&Columns>) -> Result<Option<Recording>, ReadError> {
         if path != Path::new("-") {
-            let found = if path.exists() { Recording::open_if_any(path)? } else { None };
+            let found = if path.exists() { Recording::open_if_any(path, columns)? } else { None };
             if found.is_some() {
                 self.remember(path);
             }
@@ -140,6 +140,7 @@ fn option(field: Field) -> &'static str {
     match field {
         Field::Load => "JOB",
         Field::RecordedDevice => "--recorded-device",
+        Field::Columns => "--columns",
         Field::Window => "--window",
         Field::Speed => "--speed",
         Field::Copies => "--copies",

@@ -20,6 +20,9 @@ use crate::timeline::{Slice, Timeline};
 use crate::track::{self, Track};
 use crate::waits::Meetings;
 
+/// What is expected of the caller if a recording has several devices.
+pub const NAME_DEVICE: &str = "one device: name it";
+
 /// What is to be inferred.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -181,7 +184,7 @@ fn choose(gathered: &Gathered, file: &str, options: &Options) -> Result<Device, 
         (several, all) => {
             let several = if several.is_empty() { all } else { several };
             let message = format!("there are I/Os of several devices: {}", named(several));
-            Err(ReadError::file(file, message, "one device: name it"))
+            Err(ReadError::file(file, message, NAME_DEVICE))
         }
     }
 }

@@ -61,7 +61,7 @@ def compare(
         job: The path of a fio job file or of a recording of block I/O; the text of a job file; the name of a bundled load
             (`hoistway.scenarios()`); or a `Load` or `Job`. None: the bundled example.
         replay: How a recording is replayed, as `{"speed": 2.0, "streams": ["postgres"], "window": (10.0, 40.0)}`: also `mode`
-            (`recorded-program`, `timed`, `fast`), `copies`, `depths`, `priorities`, `recorded_under`, `device`, `scale_to_fit`, `lossy`
+            (`recorded-program`, `timed`, `fast`), `copies`, `depths`, `priorities`, `recorded_under`, `device`, `columns`, `scale_to_fit`, `lossy`
             (`docs/recordings.md`).
         device: The device: a preset's name (`hoistway.devices()`), a dictionary such as `hoistway.device(name)` gives, a text in
             TOML, or the path of a `.toml` file. None: what fits the load.

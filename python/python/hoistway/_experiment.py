@@ -194,6 +194,7 @@ _REPLAY: dict[str, str] = {
     "streams": "names",
     "recorded_under": "the name of a scheduler",
     "device": "MAJOR,MINOR",
+    "columns": "the name of a public set, or where each column is",
     "scale_to_fit": "True or False",
     "lossy": "True or False",
 }

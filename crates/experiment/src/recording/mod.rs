@@ -5,6 +5,8 @@ mod device;
 mod options;
 mod summary;
 
+pub(crate) use options::columns;
+
 use std::sync::Arc;
 
 use hoistway_answer::document::JobDemand;
@@ -47,8 +49,12 @@ impl Recorded {
             window_ns: options::window(options)?,
             ..InferOptions::default()
         };
-        let program =
-            Program::infer(&mut recording, name, &infer).map_err(|error| Fault::from(error).of(Field::Load))?;
+        let program = Program::infer(&mut recording, name, &infer).map_err(|mut error| {
+            if error.expected == hoistway_program::NAME_DEVICE {
+                error.expected = format!("{} with one of them", options.name(Field::RecordedDevice));
+            }
+            Fault::from(error).of(Field::Load)
+        })?;
         let replay = options::replay(options, &program)?;
         let recorded_under = wanted.recorded_under.clone().or_else(|| program.recorded_under.map(str::to_owned));
         Ok(Arc::new(Recorded {

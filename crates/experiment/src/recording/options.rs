@@ -2,7 +2,7 @@
 
 use hoistway_blk::{IoPriority, PriorityClass};
 use hoistway_program::{Program, ReplayOptions};
-use hoistway_trace::block::Device;
+use hoistway_trace::block::{Columns, Device};
 
 use crate::environment::Options;
 use crate::error::{Error, Field};
@@ -22,6 +22,12 @@ pub(super) fn device(options: &Options<'_>) -> Result<Option<Device>, Error> {
         Some(device) => Ok(Some(device)),
         None => Err(options.refuse(Field::RecordedDevice, text, "expected MAJOR,MINOR, such as 8,0")),
     }
+}
+
+/// Where the columns of a table are.
+pub(crate) fn columns(options: &Options<'_>) -> Result<Option<Columns>, Error> {
+    let Some(text) = &options.comparison.replay.columns else { return Ok(None) };
+    Columns::parse(text).map(Some).map_err(|problem| options.refuse(Field::Columns, text, problem))
 }
 
 /// The part that is wanted.

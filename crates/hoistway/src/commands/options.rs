@@ -40,6 +40,10 @@ pub(crate) struct ReplayOptions {
     /// The device to replay, if the recording has several.
     #[arg(long, value_name = "MAJOR,MINOR")]
     pub(crate) recorded_device: Option<String>,
+    /// Read the recording as a table: msr, alibaba, tencent, spc, systor17, fiu, mqsim, or where each column is, from 1, with its unit:
+    /// time=1:us,op=2:R/W,offset=3:bytes,size=4:bytes,response=5:us,dev=6,pid=7.
+    #[arg(long, value_name = "COLUMNS")]
+    pub(crate) columns: Option<String>,
     /// Scale addresses down to a device that is smaller than the recorded one.
     #[arg(long)]
     pub(crate) scale_to_fit: bool,

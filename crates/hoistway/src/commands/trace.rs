@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use hoistway_program::{Description, Options, Program};
-use hoistway_trace::block::{self, Columns, Device, Input, Recording};
+use hoistway_trace::block::{Columns, Device, Input, Recording};
 
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::{Format, Output};
@@ -73,14 +73,7 @@ fn info(arguments: &InfoArguments) -> Result<()> {
     let output = Output::open(None)?;
     let file = arguments.recording.display().to_string();
     let mut recording = match &arguments.columns {
-        Some(columns) => {
-            let input = Input::open(&arguments.recording)?;
-            Recording::as_format(
-                input,
-                block::Format::Table(Box::new(columns.clone())),
-                "the option --columns".to_owned(),
-            )?
-        }
+        Some(columns) => Recording::table(Input::open(&arguments.recording)?, columns)?,
         None => Recording::open(&arguments.recording)?,
     };
     let options = Options { device: arguments.major_minor, intervals: true, ..Options::default() };

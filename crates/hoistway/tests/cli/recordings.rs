@@ -104,9 +104,17 @@ fn options_of_a_replay_are_refused_with_what_was_expected() {
         ("--copies", "0", "--copies 0: expected 1 to 1000"),
         ("--speed", "0", "--speed 0: expected a factor"),
         ("--recorded-under", "anticipatory", "unknown scheduler"),
+        ("--columns", "time=x", "--columns time=x"),
         ("--recorded-device", "9,9", "there are no I/Os of the device 9,9"),
     ] {
         refused(here, &["compare", &recording, option, value], &[words]);
     }
     refused(here, &["compare", "--speed", "2"], &["expected a recording of block I/O"]);
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("unknown.csv"), "op_time,block_id,io_size\n1702511878,12ce23ea,8388608\n").unwrap();
+    let words = ["unknown.csv: neither a fio job file (it has no [section]) nor a recording", "--columns COLUMNS"];
+    refused(folder.path(), &["compare", "unknown.csv"], &words);
+    fs::write(folder.path().join("two.csv"), "1,R,0,4096,10\n1,R,4096,4096,20\n2,W,0,4096,30\n").unwrap();
+    let columns = "dev=1,op=2:R/W,offset=3:bytes,size=4:bytes,time=5:us";
+    refused(folder.path(), &["compare", "two.csv", "--columns", columns], &["several devices", "--recorded-device"]);
 }

@@ -11,7 +11,7 @@ use super::event::Event;
 use super::input::Input;
 use super::names::Names;
 use super::set::Set;
-use super::table::Table;
+use super::table::{Columns, Table};
 use super::tracefs_text::TracefsText;
 
 /// Formats in words, for messages.
@@ -79,11 +79,14 @@ impl Recording {
         Ok(Recording { reader, format: Format::Blktrace, why, files, names: Names::default(), losses })
     }
 
-    /// The same, or none if the content is that of no recording.
+    /// The same, or none if the content is that of no recording; with `columns` it is a table of I/Os.
     ///
     /// # Errors
     /// As for [`Recording::open`], but for a file that is none.
-    pub fn open_if_any(path: &Path) -> Result<Option<Recording>, ReadError> {
+    pub fn open_if_any(path: &Path, columns: Option<&Columns>) -> Result<Option<Recording>, ReadError> {
+        if let Some(columns) = columns {
+            return Recording::table(Input::open(path)?, columns).map(Some);
+        }
         let set = Set::of(path)?;
         if let [file] = &set.files[..] {
             return Ok(Recording::read_if_any(Input::open(file)?)?.ok());
@@ -119,6 +122,14 @@ impl Recording {
                 Err(ReadError::file(input.name(), message, "one format: name it"))
             }
         }
+    }
+
+    /// One stream of bytes that is a table of I/Os.
+    ///
+    /// # Errors
+    /// If its beginning cannot be read.
+    pub fn table(input: Input, columns: &Columns) -> Result<Recording, ReadError> {
+        Recording::as_format(input, Format::Table(Box::new(columns.clone())), "the columns that were given".to_owned())
     }
 
     /// One stream of bytes in a format that is known.

@@ -106,6 +106,7 @@ fn replay(options: &ReplayOptions) -> Result<Replay> {
         streams: options.streams.clone(),
         recorded_under: options.recorded_under.clone(),
         device: options.recorded_device.clone(),
+        columns: options.columns.clone(),
         scale_to_fit: options.scale_to_fit,
         lossy: options.lossy,
     })
