@@ -38,6 +38,8 @@
 //! its thread; so do those of a [`Resident`], which lives there and needs no mailbox. Whichever worker the scheduler hands a
 //! request to carries it out on its own station, and sends the end of it to the client's worker. A worker without work looks for more
 //! for a moment ([`Config::spin`]) and then sleeps until a command ends, a message comes, or a timer of the scheduler is due.
+//!
+//! [`job`] runs the processes of a load as residents.
 
 mod backend;
 mod client;
@@ -48,6 +50,7 @@ mod engine;
 #[cfg(any(test, feature = "faults"))]
 pub mod faults;
 mod handler;
+pub mod job;
 mod mailbox;
 mod memory;
 mod request;

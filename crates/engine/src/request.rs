@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use hoistway_blk::Status;
+use hoistway_blk::{IoPriority, Status};
 
 use crate::memory::Buffer;
 
@@ -49,38 +49,46 @@ pub struct Request {
     pub buffer: Buffer,
     /// Anything that lets the client recognise it.
     pub token: u64,
+    /// The priority of its own; [`IoPriority::UNSET`] for that of the client's [`Context`](crate::Context).
+    pub ioprio: IoPriority,
 }
 
 impl Request {
+    /// A request with the priority of its client.
+    #[must_use]
+    pub fn new(operation: Operation, offset: u64, buffer: Buffer, token: u64) -> Request {
+        Request { operation, offset, buffer, token, ioprio: IoPriority::UNSET }
+    }
+
     /// Reads as much as the buffer holds.
     #[must_use]
     pub fn read(offset: u64, buffer: Buffer, token: u64) -> Request {
-        Request { operation: Operation::Read, offset, buffer, token }
+        Request::new(Operation::Read, offset, buffer, token)
     }
 
     /// Writes the buffer.
     #[must_use]
     pub fn write(offset: u64, buffer: Buffer, token: u64) -> Request {
-        Request { operation: Operation::Write { durable: false }, offset, buffer, token }
+        Request::new(Operation::Write { durable: false }, offset, buffer, token)
     }
 
     /// Flushes.
     #[must_use]
     pub fn flush(token: u64) -> Request {
-        Request { operation: Operation::Flush, offset: 0, buffer: Buffer::EMPTY, token }
+        Request::new(Operation::Flush, 0, Buffer::EMPTY, token)
     }
 
     /// Discards.
     #[must_use]
     pub fn discard(offset: u64, bytes: u64, token: u64) -> Request {
-        Request { operation: Operation::Discard { bytes }, offset, buffer: Buffer::EMPTY, token }
+        Request::new(Operation::Discard { bytes }, offset, Buffer::EMPTY, token)
     }
 
     /// Zeroes, which may take as long as it takes and may leave holes.
     #[must_use]
     pub fn write_zeroes(offset: u64, bytes: u64, token: u64) -> Request {
         let operation = Operation::WriteZeroes { bytes, may_unmap: true, fast_only: false };
-        Request { operation, offset, buffer: Buffer::EMPTY, token }
+        Request::new(operation, offset, Buffer::EMPTY, token)
     }
 
     /// How much of the volume it covers, in bytes.

@@ -2,5 +2,6 @@
 
 mod example;
 mod files;
+mod jobs;
 mod model;
 mod simulated;

@@ -3,5 +3,6 @@
 mod bounds;
 mod checking;
 mod files;
+mod process;
 mod regions;
 mod replays;

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Release};
 
-use hoistway_blk::{Bio, BioFlags, Instant, IoContextId, Op, Queue, SECTOR_BYTES, Sector, Submitter, Threads};
+use hoistway_blk::{
+    Bio, BioFlags, Instant, IoContextId, IoPriority, Op, Queue, SECTOR_BYTES, Sector, Submitter, Threads,
+};
 
 use crate::backend::{VolumeShape, Zeroing};
 use crate::context::Context;
@@ -86,7 +88,7 @@ impl Member {
         let sectors = u32::try_from(sectors).map_err(|_| Errno::INVAL)?;
         let bio = Bio {
             flags,
-            ioprio: self.context.ioprio,
+            ioprio: if request.ioprio == IoPriority::UNSET { self.context.ioprio } else { request.ioprio },
             io_context: self.io_context,
             cgroup: self.context.group.0,
             ..Bio::new(op, Sector(self.volume.first.0 + first), sectors)

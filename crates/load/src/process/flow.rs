@@ -63,7 +63,7 @@ impl Flows {
     pub(super) fn lets_through(&self, process: u32) -> bool {
         let Some(member) = &self.members[process as usize] else { return true };
         let balance = &self.balances[member.balance];
-        // Both sides of "done < 1 + share", without the division.
+        // With the next one, "done <= 1 + share", without the division.
         u128::from(member.ios) * u128::from(balance.weight) <= u128::from(balance.ios + 1) * u128::from(member.weight)
     }
 

@@ -8,7 +8,7 @@ use hoistway_measure::{Direction, LatencyHistogram, LatencySearchResult, Process
 use super::{LogSettings, Process};
 
 /// The measurement of one process: fio's, with its samples of bandwidth and IOPS.
-pub struct Measurement {
+pub(super) struct Measurement {
     result: ProcessResult,
     /// Latencies, by direction, of I/Os whose submission took no time: completion latency and total latency are the same,
     /// so that one histogram stands for two, and for the zeros of a third.
@@ -35,21 +35,21 @@ struct Sample {
 
 /// One finished I/O.
 #[derive(Clone, Copy, Debug)]
-pub struct Finished {
+pub(super) struct Finished {
     /// What it did.
-    pub op: Op,
+    pub(super) op: Op,
     /// Its length.
-    pub bytes: u32,
+    pub(super) bytes: u32,
     /// Where it is on its device.
-    pub offset_bytes: u64,
+    pub(super) offset_bytes: u64,
     /// The priority that it has of its own, or none.
-    pub priority: IoPriority,
+    pub(super) priority: IoPriority,
     /// It was created.
-    pub created: Instant,
+    pub(super) created: Instant,
     /// The system call that submitted it returned.
-    pub issued: Instant,
+    pub(super) issued: Instant,
     /// The process has taken its completion.
-    pub reaped: Instant,
+    pub(super) reaped: Instant,
 }
 
 fn direction_of(op: Op) -> Direction {
@@ -76,7 +76,7 @@ fn log_parameters(process: &Process, settings: LogSettings) -> LogParameters {
 
 impl Measurement {
     /// The measurement of a process that starts at `start`.
-    pub fn new(process: &Process, start: Instant) -> Self {
+    pub(super) fn new(process: &Process, start: Instant) -> Self {
         let from = start + process.schedule.ramp;
         Measurement {
             result: ProcessResult {
@@ -102,7 +102,7 @@ impl Measurement {
 
     /// A batch of I/Os was submitted, which left `depth` in flight.
     #[inline]
-    pub fn submitted(&mut self, now: Instant, batch: u32, depth: u32) {
+    pub(super) fn submitted(&mut self, now: Instant, batch: u32, depth: u32) {
         if now >= self.from {
             self.result.submit_levels.record(batch);
             self.result.depth_levels.record(depth);
@@ -111,7 +111,7 @@ impl Measurement {
 
     /// A batch of completions was taken at once.
     #[inline]
-    pub fn reaped(&mut self, now: Instant, batch: u32) {
+    pub(super) fn reaped(&mut self, now: Instant, batch: u32) {
         if now >= self.from {
             self.result.complete_levels.record(batch);
         }
@@ -119,21 +119,21 @@ impl Measurement {
 
     /// CPU time was spent for it. All of it counts as the system's: what is the process's own of it is not known.
     #[inline]
-    pub fn charged(&mut self, now: Instant, cpu: Nanos) {
+    pub(super) fn charged(&mut self, now: Instant, cpu: Nanos) {
         if now >= self.from {
             self.result.cpu.system_ns += cpu.0;
         }
     }
 
     /// The process kept its CPU busy by itself.
-    pub fn spun(&mut self, now: Instant, cpu: Nanos) {
+    pub(super) fn spun(&mut self, now: Instant, cpu: Nanos) {
         if now >= self.from {
             self.result.cpu.user_ns += cpu.0;
         }
     }
 
     /// Forgets what was measured, and goes on from now.
-    pub fn restart(&mut self, now: Instant) {
+    pub(super) fn restart(&mut self, now: Instant) {
         let old = std::mem::take(&mut self.result);
         self.result = ProcessResult {
             name: old.name,
@@ -152,22 +152,22 @@ impl Measurement {
     }
 
     /// I/Os and bytes so far.
-    pub fn done(&self) -> (u64, u64) {
+    pub(super) fn done(&self) -> (u64, u64) {
         self.result.directions.iter().fold((0, 0), |sum, of| (sum.0 + of.ios, sum.1 + of.bytes))
     }
 
     /// Sets what was found of its steadiness.
-    pub fn watched(&mut self, steady: Option<Box<SteadyState>>) {
+    pub(super) fn watched(&mut self, steady: Option<Box<SteadyState>>) {
         self.result.steady_state = steady;
     }
 
     /// Sets what a search for a depth has found.
-    pub fn searched(&mut self, search: LatencySearchResult) {
+    pub(super) fn searched(&mut self, search: LatencySearchResult) {
         self.result.latency_search = Some(search);
     }
 
     /// An I/O failed.
-    pub fn failed(&mut self, errno: i32) {
+    pub(super) fn failed(&mut self, errno: i32) {
         if self.result.error == 0 {
             self.result.error = errno;
         }
@@ -175,7 +175,7 @@ impl Measurement {
 
     /// An I/O has ended.
     #[inline]
-    pub fn finished(&mut self, io: &Finished) {
+    pub(super) fn finished(&mut self, io: &Finished) {
         if io.reaped < self.from {
             return;
         }
@@ -238,7 +238,7 @@ impl Measurement {
     }
 
     /// The result, of a process that ended at `end`.
-    pub fn into_result(mut self, end: Instant) -> ProcessResult {
+    pub(super) fn into_result(mut self, end: Instant) -> ProcessResult {
         for (direction, immediate) in Direction::ALL.into_iter().zip(&self.immediate) {
             let result = self.result.direction_mut(direction);
             result.clat.merge(immediate);

@@ -57,12 +57,11 @@ pub use flow::Flows;
 pub use phases::Phases;
 pub use steady_state::{STEADY_SAMPLE, SteadyStates};
 pub use window::IoInFlight;
-// For real runs, until they use this state machine, too.
-pub use measurement::{Finished, Measurement};
-pub use thinking::Thinking;
 
 use latency_search::LatencySearch;
+use measurement::Measurement;
 use program::ProgramStream;
+use thinking::Thinking;
 use window::Window;
 
 /// What the caller has to do for a process.

@@ -5,39 +5,39 @@ use hoistway_blk::{Instant, Nanos};
 use crate::{Think, ThinkBlocks};
 
 /// When a process pauses.
-pub struct Thinking {
+pub(super) struct Thinking {
     think: Think,
     /// I/Os since the last pause.
     ios: u32,
     /// The last pause began.
     last: Instant,
     /// The pause that it makes now ends.
-    pub until: Option<Instant>,
+    pub(super) until: Option<Instant>,
 }
 
 impl Thinking {
     /// The pauses of a process that begins at `start`.
-    pub fn new(think: Think, start: Instant) -> Thinking {
+    pub(super) fn new(think: Think, start: Instant) -> Thinking {
         Thinking { think, ios: 0, last: start, until: None }
     }
 
     /// I/Os were issued, or have completed.
     #[inline]
-    pub fn count(&mut self, which: ThinkBlocks, ios: u32) {
+    pub(super) fn count(&mut self, which: ThinkBlocks, ios: u32) {
         if which == self.think.counting {
             self.ios += ios;
         }
     }
 
     /// Whether it is time to pause.
-    pub fn is_due(&self, now: Instant) -> bool {
+    pub(super) fn is_due(&self, now: Instant) -> bool {
         let Think { blocks, io_time, .. } = self.think;
         // Tried with fio 3.33: the time before the first pause is longer by a pause.
         (blocks > 0 && self.ios >= blocks) || (io_time > Nanos::ZERO && now >= self.last + io_time + self.length())
     }
 
     /// A pause begins. Returns when it ends.
-    pub fn begin(&mut self, now: Instant) -> Instant {
+    pub(super) fn begin(&mut self, now: Instant) -> Instant {
         self.last = now;
         self.ios = 0;
         let until = now + self.length();
@@ -46,12 +46,12 @@ impl Thinking {
     }
 
     /// How long a pause keeps the CPU busy.
-    pub fn spin(&self) -> Nanos {
+    pub(super) fn spin(&self) -> Nanos {
         self.think.spin
     }
 
     /// The part of a pause that a rate does not make up for.
-    pub fn not_made_up_for(&self) -> Nanos {
+    pub(super) fn not_made_up_for(&self) -> Nanos {
         if self.think.is_lost_to_rate { self.length() } else { Nanos::ZERO }
     }
 

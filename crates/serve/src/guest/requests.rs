@@ -191,7 +191,7 @@ impl Requests {
                 if chain.gather(self.device.memory(), HEADER_BYTES, &mut buffer) {
                     self.held_bytes += bytes as usize;
                     let operation = Operation::Write { durable: !is_write_back };
-                    self.client.push(Io { operation, offset, buffer, token });
+                    self.client.push(Io::new(operation, offset, buffer, token));
                 } else {
                     self.pool.give_back(buffer);
                     (pending.left, pending.result) = (0, Err(Errno::INVAL));

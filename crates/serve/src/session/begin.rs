@@ -57,7 +57,7 @@ impl Session {
         let durable = matches!(request.command, Command::Write { fua: true });
         let slot = self.occupy(now, request, 1, Vec::new());
         let operation = Operation::Write { durable };
-        self.client.push(Io { operation, offset: request.offset, buffer, token: token_of(slot, 0) });
+        self.client.push(Io::new(operation, request.offset, buffer, token_of(slot, 0)));
     }
 
     /// Without data, and perhaps longer than the engine takes at a time. What has to be durable is followed by a flush, when
@@ -70,7 +70,7 @@ impl Session {
             let begin = part * PART_BYTES_MAX;
             let bytes = (length - begin).min(PART_BYTES_MAX);
             let token = token_of(slot, part as u32);
-            self.client.push(Io { operation: operation(bytes), offset: offset + begin, buffer: Buffer::EMPTY, token });
+            self.client.push(Io::new(operation(bytes), offset + begin, Buffer::EMPTY, token));
         }
     }
 

@@ -14,7 +14,8 @@ use crate::commands::options::RunOptions;
 /// schedulers run one after the other on the same target, which is not reset between them.
 ///
 /// The target replaces the job file's filename. A target file that does not exist is created and filled to the size that the
-/// job file needs, and is kept. Options that a real run does not support (I/O through the page cache, verify, ...) are refused.
+/// job file needs, and is kept. What a real run does not support (I/O through the page cache, hipri, verify, several files) is
+/// refused.
 ///
 /// Exit status: 0 on success; 1 if a process ended with an error, after the results are printed; 2 for bad input; 130 if
 /// interrupted, after the results so far are printed.

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Instant as WallClock;
 
 use anyhow::{Context as _, Result, bail};
+use hoistway_engine::job::{JobSettings, LoadRun};
 use hoistway_engine::{Config, Engine};
 use hoistway_experiment::CallerEnvironment as _;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_measure::ProcessResult;
-use hoistway_run::{Board, Settings};
 
 use self::progress::Progress;
 use self::target::Target;
@@ -41,27 +41,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let (text, file) = job_file(arguments, &environment)?;
     arguments.run.output.iter().try_for_each(|file| environment.spare(file))?;
     arguments.format.check(arguments.scheduler.len())?;
-    hoistway_run::check(&file.load)?;
+    hoistway_engine::job::check(&file.load)?;
     let settings = settings_of(arguments)?;
     arguments.run.output.iter().try_for_each(|file| target.spare(file))?;
     let output = Output::open(arguments.run.output.as_deref())?;
-    let boards: Vec<Arc<Board>> = arguments.scheduler.iter().map(|_| Arc::new(Board::new(&file.load))).collect();
-    let interrupted = boards.clone();
-    ctrlc::set_handler(move || interrupted.iter().for_each(|board| board.cancel()))
+    let load_runs: Vec<Arc<LoadRun>> = arguments.scheduler.iter().map(|_| Arc::new(LoadRun::new(&file.load))).collect();
+    let interrupted = load_runs.clone();
+    ctrlc::set_handler(move || interrupted.iter().for_each(|load_run| load_run.cancel()))
         .context("cannot install a handler for Ctrl-C")?;
-    let is_interrupted = || boards.iter().any(|board| board.is_cancelled());
+    let is_interrupted = || load_runs.iter().any(|load_run| load_run.is_cancelled());
     if !target.prepare(&file.load, arguments.force, &is_interrupted)? {
         let _ = writeln!(std::io::stderr(), "hoistway: {}: interrupted while it was filled; removed", arguments.target);
         return Ok(Ending::Interrupted);
     }
     let begin = WallClock::now();
     let mut runs = Vec::new();
-    for (scheduler, board) in arguments.scheduler.iter().zip(&boards) {
-        if board.is_cancelled() {
+    for (scheduler, load_run) in arguments.scheduler.iter().zip(&load_runs) {
+        if load_run.is_cancelled() {
             break;
         }
-        let _progress = Progress::show(board, scheduler);
-        runs.push(run_one(arguments, &target, &file, scheduler, &settings, board)?);
+        let _progress = Progress::show(load_run, scheduler);
+        runs.push(run_one(arguments, &target, &file, scheduler, &settings, load_run)?);
     }
     let is_partial = is_interrupted();
     let has_failed = runs.iter().flat_map(|run| &run.processes).any(|process| process.error != 0);
@@ -139,7 +139,7 @@ fn run_one(
     file: &JobFile,
     scheduler: &str,
     writes: &Writes,
-    board: &Arc<Board>,
+    load_run: &Arc<LoadRun>,
 ) -> Result<RunOf> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let workers = arguments.workers.map_or(cpus.min(file.load.processes.len()).max(1), usize::from);
@@ -161,9 +161,9 @@ fn run_one(
         engine.set_attribute(file, text).with_context(|| format!("{option} {name}={text} under {scheduler}"))?;
     }
     let begin = WallClock::now();
-    let settings = Settings { seed: arguments.run.seed, runtime: arguments.run.runtime };
+    let settings = JobSettings { seed: arguments.run.seed, runtime: arguments.run.runtime };
     let cpu_ns = cpu_time_ns();
-    let mut processes = hoistway_run::run(&engine, &file.load, &settings, board)?;
+    let mut processes = hoistway_engine::job::run(&engine, &file.load, &settings, load_run)?;
     share_cpu_time(&mut processes, cpu_time_ns() - cpu_ns);
     let tunables = own.filter(|(of, ..)| of.is_some());
     Ok(RunOf {
@@ -183,8 +183,10 @@ fn cpu_time_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Processes share workers: each is charged for its share of the I/Os.
+/// Processes share workers: each is charged for its share of the I/Os, beside the time for which it kept its CPU busy itself.
 fn share_cpu_time(processes: &mut [ProcessResult], cpu_ns: u64) {
+    let spun_ns: u64 = processes.iter().map(|process| process.cpu.user_ns).sum();
+    let cpu_ns = cpu_ns.saturating_sub(spun_ns);
     let all: u64 = processes.iter().map(ProcessResult::total_ios).sum();
     for process in processes {
         process.cpu.system_ns = (u128::from(cpu_ns) * u128::from(process.total_ios()) / u128::from(all.max(1))) as u64;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use hoistway_run::Board;
+use hoistway_engine::job::LoadRun;
 use indicatif::{HumanCount, ProgressBar};
 
 /// What is over sooner needs no progress.
@@ -22,12 +22,12 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Begins to show progress on standard error, if that is a terminal.
-    pub(super) fn show(board: &Arc<Board>, scheduler: &str) -> Progress {
+    pub(super) fn show(load_run: &Arc<LoadRun>, scheduler: &str) -> Progress {
         let is_over = Arc::new(AtomicBool::new(false));
         if !std::io::stderr().is_terminal() {
             return Progress { is_over, thread: None };
         }
-        let (board, over, scheduler) = (Arc::clone(board), Arc::clone(&is_over), scheduler.to_owned());
+        let (load_run, over, scheduler) = (Arc::clone(load_run), Arc::clone(&is_over), scheduler.to_owned());
         let thread = thread::spawn(move || {
             let begin = Instant::now();
             while begin.elapsed() < PATIENCE && !over.load(Relaxed) {
@@ -35,7 +35,7 @@ impl Progress {
             }
             let bar = ProgressBar::new_spinner();
             while !over.load(Relaxed) {
-                let (seconds, ios) = (begin.elapsed().as_secs_f64(), board.ios());
+                let (seconds, ios) = (begin.elapsed().as_secs_f64(), load_run.ios());
                 let rate = HumanCount((ios as f64 / seconds) as u64);
                 bar.set_message(format!("{scheduler}: {seconds:.0} s, {} I/Os, {rate} a second", HumanCount(ios)));
                 bar.tick();

@@ -1,11 +1,10 @@
-//! Loads in real time: each process of a load lives with a worker of an engine, issues its I/Os there, and measures what
-//! comes of them as the simulator does.
+//! Loads in real time: each process of a load lives with a worker of an engine, as a [`RunningProcess`], and issues its I/Os there.
 //!
 //! ```
 //! use std::sync::Arc;
+//! use hoistway_engine::job::{JobSettings, LoadRun, run};
 //! use hoistway_engine::{Config, Engine, Memory};
 //! use hoistway_load::{Issue, Load, Pattern, Process};
-//! use hoistway_run::{Board, Settings, run};
 //!
 //! let mut load = Load::new();
 //! let disk = load.file("disk");
@@ -14,36 +13,34 @@
 //! load.add(reader);
 //!
 //! let engine = Engine::start(&Config::default(), Memory::new(1 << 20))?;
-//! let board = Arc::new(Board::new(&load));
-//! let results = run(&engine, &load, &Settings::default(), &board)?;
+//! let results = run(&engine, &load, &JobSettings::default(), &Arc::new(LoadRun::new(&load)))?;
 //! assert_eq!(results[0].total_ios(), 256);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `refusals` is what cannot be done for real, `board` who runs when, `window` what a process has under way, `process` what it
-//! does next.
+//! `refusals` is what a real run cannot do, `load_run` what the processes share, `process` one of them at its worker.
 
-mod board;
+mod load_run;
 mod process;
 mod refusals;
-mod window;
-
-pub use board::Board;
-pub use refusals::{Refusal, check};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hoistway_blk::{ConfigError, IoPriority, Nanos};
-use hoistway_engine::{Context, Engine, Group};
+use hoistway_load::process::RunningProcess;
 use hoistway_load::{Load, LoadError};
 use hoistway_measure::ProcessResult;
 
-use process::RealProcess;
+pub use load_run::LoadRun;
+pub use refusals::{Refusal, check};
 
-/// What a run is given beside its load.
+use self::process::JobProcess;
+use crate::{Context, Engine, Group};
+
+/// The settings of a run beside its load.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Settings {
+pub struct JobSettings {
     /// What is random in the load is drawn from it.
     pub seed: u64,
     /// Replaces the run time of every process.
@@ -52,8 +49,8 @@ pub struct Settings {
 
 /// Why a load cannot be run.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// It asks for what cannot be done.
+pub enum JobError {
+    /// It asks for something that a real run cannot do.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// It does not fit the target.
@@ -62,50 +59,49 @@ pub enum RunError {
     /// A cgroup's weight is out of range.
     #[error("cgroup {cgroup}: {source}")]
     Weight {
-        /// Which.
+        /// The name of the cgroup.
         cgroup: String,
-        /// What is wrong.
+        /// What is wrong with its weight.
         source: ConfigError,
     },
 }
 
-/// Weight of a cgroup that has not been given one.
+/// The weight of a cgroup without `cgroup_weight`.
 const WEIGHT: u16 = 100;
 
-/// Runs a load on an engine's first volume until it is done or [cancelled](Board::cancel), and answers what each process
-/// measured. The board is this load's, and new.
+/// Runs a load on the first volume of an engine until it is done or [cancelled](LoadRun::cancel), and returns the results of its
+/// processes. `shared` was made of this load, and is used once.
 ///
 /// # Errors
-/// If the load asks for what cannot be done, or does not fit the volume; nothing has run then.
+/// If the load asks for something that cannot be done, or does not fit the volume; nothing has run then.
 pub fn run(
     engine: &Engine,
     load: &Load,
-    settings: &Settings,
-    board: &Arc<Board>,
-) -> Result<Vec<ProcessResult>, RunError> {
+    settings: &JobSettings,
+    shared: &Arc<LoadRun>,
+) -> Result<Vec<ProcessResult>, JobError> {
     check(load)?;
     let volume = engine.volume();
     let groups = groups(engine, load)?;
     let mut residents = Vec::new();
-    for (number, process) in load.processes.iter().enumerate() {
-        let generator = process.generator(number as u32, settings.seed, |_| volume.bytes())?;
+    for (number, process) in (0..).zip(&load.processes) {
+        let generator = process.generator(number, settings.seed, |_| volume.bytes())?;
         let standing = &process.standing;
         let group = standing.cgroup.as_ref().and_then(|name| groups.get(name.as_str()).copied());
         let ioprio = standing.io_priority.unwrap_or_else(|| IoPriority::from_nice(standing.nice));
         let context = Context { ioprio, group: group.unwrap_or(Group::ROOT) };
-        residents.push((
-            context,
-            RealProcess::new(process, number, generator, settings, Arc::clone(board), &engine.buffers()),
-        ));
+        let running = RunningProcess::new(process, number, generator, settings.seed, settings.runtime);
+        residents.push((context, JobProcess::new(process, number, running, Arc::clone(shared), &engine.buffers())));
     }
-    for (number, (context, resident)) in residents.into_iter().enumerate() {
-        volume.settle(context, number, resident);
+    shared.start(engine.now());
+    for (worker, (context, resident)) in residents.into_iter().enumerate() {
+        volume.settle(context, worker, resident);
     }
-    Ok(board.wait())
+    Ok(shared.wait(|| engine.now()))
 }
 
 /// The groups of the load's cgroups, by name.
-fn groups<'a>(engine: &Engine, load: &'a Load) -> Result<BTreeMap<&'a str, Group>, RunError> {
+fn groups<'a>(engine: &Engine, load: &'a Load) -> Result<BTreeMap<&'a str, Group>, JobError> {
     let mut weights: BTreeMap<&str, u32> = BTreeMap::new();
     for process in &load.processes {
         if let Some(cgroup) = &process.standing.cgroup {
@@ -115,7 +111,7 @@ fn groups<'a>(engine: &Engine, load: &'a Load) -> Result<BTreeMap<&'a str, Group
     }
     let group = |(cgroup, weight): (&'a str, u32)| {
         let group = engine.add_group(u16::try_from(weight).unwrap_or(u16::MAX));
-        let failed = |source| RunError::Weight { cgroup: cgroup.to_owned(), source };
+        let failed = |source| JobError::Weight { cgroup: cgroup.to_owned(), source };
         Ok((cgroup, group.map_err(failed)?))
     };
     weights.into_iter().map(group).collect()

@@ -1,0 +1,205 @@
+//! One process at its worker: a [`RunningProcess`] whose I/Os are requests to the engine.
+
+use std::sync::Arc;
+
+use hoistway_blk::{Instant, Nanos, Op};
+use hoistway_load::process::{Flows, IoInFlight, RunningProcess, Step};
+use hoistway_load::{Process, WriteSync};
+
+use super::LoadRun;
+use crate::{Buffer, Buffers, Completion, Operation, Request, Resident, Turn};
+
+/// How often a process that waits for others, to begin or for its share, looks whether it may go on.
+const WAIT_FOR_OTHERS: Nanos = Nanos::from_millis(1);
+/// How often any other process looks whether it is to end.
+const WAIT_FOR_END: Nanos = Nanos::from_millis(50);
+
+/// A process at its worker.
+pub(super) struct JobProcess {
+    number: u32,
+    shared: Arc<LoadRun>,
+    description: Process,
+    /// `None` once it has exited.
+    process: Option<RunningProcess>,
+    has_started: bool,
+    /// Of each slot, memory that is used again and again; empty while its I/O is in flight.
+    buffers: Vec<Buffer>,
+    /// It keeps its CPU busy until then.
+    spins_until: Instant,
+    /// It is in none of them.
+    no_flows: Flows,
+    /// The time of its last turn.
+    now: Instant,
+}
+
+impl JobProcess {
+    pub(super) fn new(
+        description: &Process,
+        number: u32,
+        process: RunningProcess,
+        shared: Arc<LoadRun>,
+        buffers: &Buffers,
+    ) -> Self {
+        let block_bytes = description.plan.block_bytes_max() as usize;
+        JobProcess {
+            number,
+            shared,
+            description: description.clone(),
+            process: Some(process),
+            has_started: false,
+            buffers: (0..description.issue.depth.max(1)).map(|_| noise(buffers.zeroed(block_bytes))).collect(),
+            spins_until: Instant::ZERO,
+            no_flows: Flows::default(),
+            now: Instant::ZERO,
+        }
+    }
+
+    /// Starts the process if its time has come. Returns when to look again if not.
+    fn start(&mut self, now: Instant) -> Option<Instant> {
+        if self.has_started {
+            return None;
+        }
+        let is_ended = self.shared.is_ended(self.number);
+        let start = match self.shared.start_of(self.number) {
+            None => return Some(now + WAIT_FOR_OTHERS),
+            Some(start) if now < start && !is_ended => return Some(start.min(now + WAIT_FOR_END)),
+            Some(start) => start.min(now),
+        };
+        self.has_started = true;
+        self.process.as_mut()?.start_at(&self.description, start);
+        None
+    }
+
+    /// Takes the answers to its requests.
+    fn take(&mut self, ended: &mut Vec<Completion>) {
+        let Some(process) = &mut self.process else { return };
+        if ended.is_empty() {
+            return;
+        }
+        self.shared.count_ios(ended.len() as u64);
+        for Completion { token, result, mut buffer } in ended.drain(..) {
+            let slot = token as u32;
+            // Flushes and trims have none.
+            if buffer.capacity() > 0 {
+                buffer.set_len(buffer.capacity());
+                self.buffers[slot as usize] = buffer;
+            }
+            match result {
+                Ok(()) => process.ended(slot),
+                Err(errno) => process.io_failed(slot, errno.0),
+            }
+        }
+    }
+
+    /// The request of the I/O in a slot.
+    fn request(&mut self, slot: u32, io: IoInFlight) -> Request {
+        let token = u64::from(slot);
+        let mut buffer = || {
+            let mut buffer = std::mem::take(&mut self.buffers[slot as usize]);
+            buffer.set_len(io.bytes as usize);
+            buffer
+        };
+        let request = match io.op {
+            Some(Op::Read) => Request::read(io.offset_bytes, buffer(), token),
+            Some(Op::Write) if !io.is_committing => {
+                let durable = self.description.caching.write_sync != WriteSync::None;
+                let operation = Operation::Write { durable };
+                Request { operation, ..Request::write(io.offset_bytes, buffer(), token) }
+            }
+            Some(Op::Discard | Op::WriteZeroes) => Request::discard(io.offset_bytes, u64::from(io.bytes), token),
+            Some(Op::Flush | Op::Write) | None => Request::flush(token),
+        };
+        Request { ioprio: io.priority, ..request }
+    }
+
+    fn next(&mut self, now: Instant) -> Step {
+        match &mut self.process {
+            None => Step::Exit,
+            Some(process) if process.is_balanced() => self.shared.next_in_balance(process, now),
+            Some(process) => process.next(now, &mut self.no_flows),
+        }
+    }
+
+    /// Goes on until it waits, or has a system call to submit.
+    fn go_on(&mut self, now: Instant, requests: &mut Vec<Request>) -> Turn {
+        loop {
+            match self.next(now) {
+                Step::Submit(slot) => {
+                    let Some(process) = &self.process else { return Turn::Leaves };
+                    let io = *process.io(slot);
+                    requests.push(self.request(slot, io));
+                }
+                Step::EndCall => {
+                    let Some(process) = &mut self.process else { return Turn::Leaves };
+                    process.call_ended(now);
+                    // The next call is a turn of its own: what is submitted in one turn goes through one plug.
+                    if process.has_more_to_do(now) {
+                        return Turn::By(now);
+                    }
+                    return self.by(now, None);
+                }
+                Step::Wait(alarm) => {
+                    let spin = self.process.as_mut().map_or(Nanos::ZERO, RunningProcess::take_spin);
+                    self.spins_until = now + spin;
+                    return if spin > Nanos::ZERO { Turn::By(now) } else { self.by(now, alarm) };
+                }
+                Step::Exit => {
+                    if let Some(process) = self.process.take() {
+                        self.shared.exited(self.number, process, now);
+                    }
+                    return Turn::Leaves;
+                }
+            }
+        }
+    }
+
+    /// Its next turn is at this time, if no I/O of it ends before.
+    fn by(&self, now: Instant, alarm: Option<Instant>) -> Turn {
+        let Some(process) = &self.process else { return Turn::Leaves };
+        let look = if process.is_balanced() { WAIT_FOR_OTHERS } else { WAIT_FOR_END };
+        let deadline = if now < process.deadline() { process.deadline() } else { Instant::NEVER };
+        Turn::By(alarm.unwrap_or(Instant::NEVER).min(deadline).min(now + look))
+    }
+}
+
+impl Resident for JobProcess {
+    fn turn(&mut self, now: Instant, ended: &mut Vec<Completion>, requests: &mut Vec<Request>) -> Turn {
+        self.now = now;
+        if let Some(again) = self.start(now) {
+            return Turn::By(again);
+        }
+        self.take(ended);
+        if self.shared.is_ended(self.number) {
+            self.process.iter_mut().for_each(RunningProcess::end);
+        } else if now < self.spins_until {
+            // The worker has other processes and goes on with them, but does not sleep.
+            return Turn::By(now);
+        }
+        let turn = self.go_on(now, requests);
+        if let Some(process) = &self.process {
+            self.shared.had_its_turn(self.number, process);
+        }
+        turn
+    }
+}
+
+impl Drop for JobProcess {
+    fn drop(&mut self) {
+        // The engine was stopped while it ran: the thread that waits for its results gets them.
+        if let Some(process) = self.process.take() {
+            self.shared.exited(self.number, process, self.now);
+        }
+    }
+}
+
+/// Fills a buffer with bytes that no storage can compress.
+fn noise(mut buffer: Buffer) -> Buffer {
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    for word in buffer.chunks_mut(8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        word.copy_from_slice(&state.to_le_bytes()[..word.len()]);
+    }
+    buffer
+}

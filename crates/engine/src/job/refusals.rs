@@ -1,0 +1,43 @@
+//! What a load may ask for that a real run cannot do.
+
+use hoistway_load::{Load, Process};
+
+/// Something that a load asks for and that cannot be done.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{who}: {what}")]
+pub struct Refusal {
+    /// The process, or the files of the load.
+    pub who: String,
+    /// What cannot be done, why, and what was expected.
+    pub what: &'static str,
+}
+
+/// Whether a load can be run.
+///
+/// # Errors
+/// The first thing that cannot be done.
+pub fn check(load: &Load) -> Result<(), Refusal> {
+    if load.files.len() > 1 {
+        let who = load.files.join(", ");
+        return Err(Refusal { who, what: "several files (expected one: a run has one target)" });
+    }
+    load.processes.iter().try_for_each(check_process)
+}
+
+fn check_process(process: &Process) -> Result<(), Refusal> {
+    let asked = [
+        (!process.caching.direct, "I/O through the page cache (expected direct=1: a run bypasses the page cache)"),
+        (
+            process.issue.polls,
+            "hipri: the rings of a run complete by interrupt (expected jobs without it, or hoistway compare)",
+        ),
+        (
+            process.plan.pattern.verify_backlog.is_some(),
+            "verify: a run does not compare the data that it reads (expected jobs without it, or fio)",
+        ),
+    ];
+    match asked.into_iter().find(|(is_asked, _)| *is_asked) {
+        Some((_, what)) => Err(Refusal { who: process.name.clone(), what }),
+        None => Ok(()),
+    }
+}
