@@ -1,8 +1,8 @@
-//! The result document of runs.
+//! The result document of runs, in virtual or in real time.
 
-use hoistway_answer::ResultsDocument;
-use hoistway_answer::document::{FormatTag, REVISION, Run, Statistics};
+use hoistway_answer::document::{FormatTag, GuestsSummary, REVISION, Run, SetupSummary, Statistics};
 use hoistway_answer::verdict::{SMALLEST_EFFECT, verdicts};
+use hoistway_answer::{FigureName, ResultsDocument, WeightedFigure};
 use hoistway_measure::Direction;
 use hoistway_sim::Fate;
 
@@ -13,76 +13,142 @@ use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::{repeats, writes};
 
+/// What the document of an experiment holds beside its runs.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// Path of the job file, as given.
+    pub job_file: String,
+    /// Its text.
+    pub job_text: String,
+    /// The places that the runs took place in, at least one.
+    pub setups: Vec<SetupSummary>,
+    /// The guests that the load ran in.
+    pub guests: Option<GuestsSummary>,
+    /// The seed from which those of the repeats come.
+    pub seed: u64,
+    /// The seeds of the repeats that were begun.
+    pub seeds: Vec<u64>,
+    /// Whether the runs took place in real time, on the device that the place names.
+    pub is_real: bool,
+    /// Remarks about the figures, a sentence each.
+    pub notices: Vec<String>,
+    /// What asks for logs of single I/Os, as the caller calls it.
+    pub logs_option: String,
+    /// What the others are compared with.
+    pub baseline: Option<String>,
+    /// The figure that the load is about, if its author says.
+    pub focus: Option<FigureName>,
+    /// The figures that were asked for.
+    pub focuses: Vec<WeightedFigure>,
+    /// The fraction below which a difference does not matter; `None` for the usual one.
+    pub smallest_effect: Option<f64>,
+    /// What was written to files of `queue/` during each run.
+    pub writes: Vec<String>,
+    /// What makes the results uncertain and cannot be seen in them.
+    pub doubts: Vec<String>,
+}
+
+impl Head {
+    /// The document of these runs, which stand repeat by repeat with `of_repeat` runs in each; `None` for runs that never began.
+    ///
+    /// # Panics
+    /// If there is no place.
+    #[must_use]
+    pub fn document(self, outcomes: Vec<Option<Outcome>>, of_repeat: usize, wall_seconds: f64) -> ResultsDocument {
+        let Head { job_file, job_text, mut setups, guests, seed, seeds, is_real, mut notices, .. } = self;
+        let partial = outcomes.iter().any(|outcome| outcome.as_ref().is_none_or(|outcome| outcome.is_partial));
+        if outcomes.iter().flatten().any(|outcome| outcome.is_log_cut) {
+            notices.push(format!(
+                "{}: a process did more I/Os than its log can hold, and later ones are missing; set log_avg_msec in the job file.",
+                self.logs_option
+            ));
+        }
+        notices.extend(outcomes.iter().flatten().flat_map(|outcome| &outcome.refused).cloned());
+        let counted = repeats::counted(outcomes, of_repeat, |outcome| !outcome.is_partial);
+        let runs: Vec<Run> = counted.into_iter().map(|outcome| outcome.run).collect();
+        let first = if setups.len() > 1 { setups[0].clone() } else { setups.remove(0) };
+        let mut document = ResultsDocument {
+            format: FormatTag,
+            revision: REVISION,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            command: String::new(),
+            arguments: Vec::new(),
+            job_file,
+            job_text,
+            recording: None,
+            device: first.device,
+            guests,
+            kernel: first.kernel,
+            cpus: first.cpus,
+            hw_queues: first.hw_queues,
+            nr_requests: first.nr_requests,
+            host: first.host,
+            seed,
+            seeds,
+            setups,
+            wall_seconds,
+            simulated_ios: runs.iter().map(|run| run.simulated_ios).sum(),
+            is_real,
+            partial,
+            notices,
+            default_scheduler: first.default_scheduler,
+            baseline: self.baseline,
+            focus: self.focus,
+            focuses: self.focuses,
+            smallest_effect: Some(self.smallest_effect.unwrap_or(SMALLEST_EFFECT)),
+            writes: self.writes,
+            doubts: self.doubts,
+            verdicts: Vec::new(),
+            conclusion: Vec::new(),
+            advice: Vec::new(),
+            statistics: None,
+            runs,
+        };
+        document.statistics = Some(Statistics::of(&document));
+        document.verdicts = verdicts(&document);
+        document
+    }
+}
+
 /// The document of a plan's runs, in their order; without an outcome those that never began.
 pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: f64) -> Result<ResultsDocument, Error> {
     let options = &plan.options;
-    let partial = outcomes.iter().any(|outcome| outcome.as_ref().is_none_or(|outcome| outcome.is_partial));
-    let mut notices = plan.notices.clone();
-    if outcomes.iter().flatten().any(|outcome| outcome.is_log_cut) {
-        notices.push(format!(
-            "{}: a process did more I/Os than its log can hold, and later ones are missing; set log_avg_msec in the job file.",
-            options.name(Field::Logs)
-        ));
-    }
-    notices.extend(outcomes.iter().flatten().flat_map(|outcome| &outcome.refused).cloned());
+    let comparison = options.comparison;
+    let written = &plan.setups[0].queue.writes;
     let fates: Vec<(&str, &[Fate])> = outcomes
         .iter()
         .flatten()
         .filter(|outcome| !outcome.is_partial)
         .map(|outcome| (&*outcome.run.variant.label, &*outcome.fates))
         .collect();
-    let written = &plan.setups[0].queue.writes;
-    notices.extend(writes::not_done(options, written, &fates));
-    let repeats = outcomes.len() / plan.runs_of_repeat().max(1);
-    let counted = repeats::counted(outcomes, plan.runs_of_repeat(), |outcome| !outcome.is_partial);
-    let runs: Vec<Run> = counted.into_iter().map(|outcome| outcome.run).collect();
-    let mut setups = plan.setups.iter().map(|setup| setup.summary()).collect::<Result<Vec<_>, Error>>()?;
-    let first = if setups.len() > 1 { setups[0].clone() } else { setups.remove(0) };
-    let mut document = ResultsDocument {
-        format: FormatTag,
-        revision: REVISION,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: String::new(),
-        arguments: Vec::new(),
+    let not_done = writes::not_done(options, written, &fates);
+    let of_repeat = plan.runs_of_repeat();
+    let repeats = outcomes.len() / of_repeat.max(1);
+    let head = Head {
         job_file: plan.load.name.clone(),
         job_text: plan.load.text.clone(),
-        recording: None,
-        device: first.device,
+        setups: plan.setups.iter().map(|setup| setup.summary()).collect::<Result<_, Error>>()?,
         guests: plan.setups[0].guests.as_ref().map(Chosen::summary).transpose()?,
-        kernel: first.kernel,
-        cpus: first.cpus,
-        hw_queues: first.hw_queues,
-        nr_requests: first.nr_requests,
-        host: first.host,
-        seed: options.comparison.seed,
+        seed: comparison.seed,
         seeds: plan.seeds[..repeats].to_vec(),
-        setups,
-        wall_seconds,
-        simulated_ios: runs.iter().map(|run| run.simulated_ios).sum(),
         is_real: false,
-        partial,
-        notices,
-        default_scheduler: first.default_scheduler,
-        baseline: options.comparison.baseline.clone(),
+        notices: plan.notices.clone(),
+        logs_option: options.name(Field::Logs),
+        baseline: comparison.baseline.clone(),
         focus: plan.load.page.as_ref().map(|page| page.focus.clone()),
-        focuses: options.comparison.focus.clone(),
-        smallest_effect: Some(options.comparison.smallest_effect.unwrap_or(SMALLEST_EFFECT)),
+        focuses: comparison.focus.clone(),
+        smallest_effect: comparison.smallest_effect,
         writes: written.iter().map(writes::in_words).collect(),
         doubts: Vec::new(),
-        verdicts: Vec::new(),
-        conclusion: Vec::new(),
-        advice: Vec::new(),
-        statistics: None,
-        runs,
     };
+    let mut document = head.document(outcomes, of_repeat, wall_seconds);
+    document.notices.extend(not_done);
     let reads = share_of_reads(&document);
     for setup in &plan.setups {
         let found = calibrated::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), reads);
         let new = found.into_iter().filter(|doubt| !document.doubts.contains(doubt)).collect::<Vec<_>>();
         document.doubts.extend(new);
     }
-    document.statistics = Some(Statistics::of(&document));
-    document.verdicts = verdicts(&document);
     Ok(document)
 }
 

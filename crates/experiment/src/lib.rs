@@ -39,6 +39,8 @@ mod guests;
 mod host;
 mod io_max;
 mod io_prio_class;
+mod job_facts;
+mod judging;
 mod kernel_option;
 mod load;
 mod locks;
@@ -52,6 +54,7 @@ mod recorder;
 mod recording;
 mod repeats;
 mod run;
+mod runner;
 pub mod scenarios;
 mod schedulers;
 mod setup;
@@ -69,12 +72,17 @@ pub use comparison::{
     CgroupFile, Comparison, Devices, Guests, Load, Mode, Profile, QueueFile, Replay, Tunable, Vary, Write,
 };
 pub use devices::preset;
+pub use document::Head;
 pub use environment::{Alone, CallerEnvironment};
 pub use error::{Error, Field, Place};
+pub use job_facts::JobFacts;
+pub use judging::unknown_job;
 pub use kernel_option::KernelOption;
 pub use observer::{Controls, Ended, RunObserver, Unobserved};
+pub use outcome::Outcome;
 pub use plan::Plan;
 pub use repeats::seeds;
+pub use runner::{Measured, Row, Runner, Schedule, carry_out};
 pub use trace::TraceError;
 
 /// Possible values of fields of a comparison, for parsers.

@@ -6,7 +6,7 @@ use hoistway_answer::document::Run;
 use hoistway_sim::Fate;
 
 /// The results of a run, besides what its observer was shown.
-pub(crate) struct Outcome {
+pub struct Outcome {
     pub(crate) run: Run,
     /// Whether it was cancelled before its end.
     pub(crate) is_partial: bool,
@@ -16,6 +16,14 @@ pub(crate) struct Outcome {
     pub(crate) refused: Vec<String>,
     /// What became of each write to `queue/`, in their order.
     pub(crate) fates: Vec<Fate>,
+}
+
+impl Outcome {
+    /// The run as the document will have it.
+    #[must_use]
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
 }
 
 impl fmt::Debug for Outcome {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::comparison::{Comparison, Devices, Profile, Vary};
 use crate::environment::{CallerEnvironment, Options};
 use crate::error::{About as _, Error, Field};
+use crate::judging::unknown_job;
 use crate::kernel_option::KernelOption;
 use crate::load::{self, Load};
 use crate::observer::Controls;
@@ -125,18 +126,9 @@ impl<'a> Plan<'a> {
         if let Some(effect) = comparison.smallest_effect.filter(|effect| !(0.0..1.0).contains(effect)) {
             return Err(self.options.refuse(Field::SmallestEffect, effect, "expected a fraction from 0 to below 1"));
         }
-        let mut jobs: Vec<&str> = Vec::new();
-        for process in self.setups.iter().flat_map(|setup| &setup.workload.processes) {
-            if !jobs.contains(&&*process.name) {
-                jobs.push(&process.name);
-            }
-        }
-        match comparison.focus.iter().map(|focus| &focus.figure).find(|figure| !jobs.contains(&&*figure.job)) {
-            Some(figure) => {
-                let known = jobs.join(", ");
-                let problem = format!("there is no job \"{}\" (expected one of {known})", figure.job);
-                Err(self.options.refuse(Field::Focus, figure, problem))
-            }
+        let processes = self.setups.iter().flat_map(|setup| &setup.workload.processes);
+        match unknown_job(&comparison.focus, processes.map(|process| &*process.name)) {
+            Some((figure, problem)) => Err(self.options.refuse(Field::Focus, figure, problem)),
             None => Ok(()),
         }
     }

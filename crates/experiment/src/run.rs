@@ -1,27 +1,21 @@
 //! The runs of a comparison, side by side on all cores.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
-use hoistway_answer::document::{Front, JobSummary, ResultsDocument, Run, cpu_us_per_io};
-use hoistway_load::Process;
-use hoistway_measure::ProcessResult;
+use hoistway_answer::document::{Front, ResultsDocument};
 use hoistway_observed::{Observer, run_observed};
 use hoistway_sim::{Control, QueueSettings, RunError, RunResult, run_with_statistics};
-use serde_json::{Map, Value};
 
 use crate::comparison::Comparison;
-use crate::demand::demand;
 use crate::document;
 use crate::environment::CallerEnvironment;
 use crate::error::{Error, Field};
 use crate::locks;
-use crate::observer::{Controls, Ended, RunObserver, Unobserved, fio_document};
+use crate::observer::{Controls, RunObserver, Unobserved};
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Planned};
 use crate::recorder::Recorder;
-use crate::setup::Setup;
-use crate::variants::number_or_text;
+use crate::runner::{Measured, Row, Runner, Schedule, carry_out};
 
 impl Comparison {
     /// Runs it, as many runs at once as there are cores; the results do not depend on how many that are. For progress, for
@@ -32,6 +26,25 @@ impl Comparison {
     pub fn run(&self, environment: &dyn CallerEnvironment) -> Result<ResultsDocument, Error> {
         let plan = Plan::of(self, environment)?;
         plan.run(&plan.controls(), &Unobserved)
+    }
+}
+
+/// Runs of a plan in virtual time.
+struct Simulator<'a> {
+    plan: &'a Plan<'a>,
+    controls: &'a Controls,
+    observer: &'a dyn RunObserver,
+}
+
+impl Runner for Simulator<'_> {
+    type Error = Error;
+
+    fn run(&self, number: usize) -> Result<Option<Outcome>, Error> {
+        let Some(control) = self.controls.0.get(number) else { return Ok(None) };
+        if control.cancelled.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        self.plan.seen(&self.plan.runs[number], control, self.observer, None).map(Some)
     }
 }
 
@@ -57,33 +70,9 @@ impl Plan<'_> {
     /// The same without what a recording leaves open.
     pub(crate) fn run_only(&self, controls: &Controls, observer: &dyn RunObserver) -> Result<ResultsDocument, Error> {
         let begin = observer.seconds();
-        let next = AtomicUsize::new(0);
-        let wanted: Vec<OnceLock<bool>> = self.seeds.iter().map(|_| OnceLock::new()).collect();
-        let outcomes: Vec<OnceLock<Result<Option<Outcome>, Error>>> =
-            self.runs.iter().map(|_| OnceLock::new()).collect();
-        // One after the other, so that all schedulers have had their first run before any has its second.
-        rayon::broadcast(|_| {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some((planned, control)) = self.runs.get(number).zip(controls.0.get(number)) else { break };
-                let is_wanted = || planned.repeat == 0 || observer.goes_on(planned.repeat);
-                if !wanted[planned.repeat as usize].get_or_init(is_wanted) {
-                    next.store(self.runs.len(), Ordering::Relaxed);
-                    break;
-                }
-                let is_cancelled = control.cancelled.load(Ordering::Relaxed);
-                let outcome =
-                    if is_cancelled { Ok(None) } else { self.seen(planned, control, observer, None).map(Some) };
-                if outcome.is_err() {
-                    next.store(self.runs.len(), Ordering::Relaxed);
-                }
-                outcomes[number].get_or_init(|| outcome);
-            }
-        });
-        let repeats = wanted.iter().take_while(|wanted| wanted.get() == Some(&true)).count();
-        // Those that never began are missing only if an earlier run failed, which is reported.
-        let begun = outcomes.into_iter().take(repeats * self.runs_of_repeat());
-        let outcomes = begun.map(|outcome| outcome.into_inner().unwrap_or(Ok(None))).collect::<Result<_, Error>>()?;
+        let repeats: Vec<u32> = self.runs.iter().map(|run| run.repeat).collect();
+        let simulator = Simulator { plan: self, controls, observer };
+        let outcomes = carry_out(&simulator, &Schedule { repeats: &repeats, is_parallel: true }, observer)?;
         document::of(self, outcomes, observer.seconds() - begin)
     }
 
@@ -127,58 +116,38 @@ impl Plan<'_> {
         let disks = statistics.summaries(&scenario, result.simulated);
         let wall_seconds = observer.seconds() - begin;
         let RunResult { processes, simulated, ios, locks, refused, fates, page_cache, partial } = result;
-        let tunables = spec.tunables.iter().map(|(name, text)| (name.clone(), number_or_text(text))).collect();
-        let run = Run {
+        let setup = &self.setups[planned.setup];
+        let row = Row {
             scheduler: spec.label(),
             front: if scenario.queue.schedulers.is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
-            ran_as: self.setups[planned.setup].stands_in(&spec.scheduler),
-            tunables,
+            ran_as: setup.stands_in(&spec.scheduler),
+            tunables: spec.tunables.clone(),
             queue_files: queue_files(&planned.queue),
             variant: planned.variant.clone(),
             setup: planned.setup as u32,
             repeat: planned.repeat,
             seed: spec.seed,
-            simulated_seconds: simulated.as_secs_f64(),
-            simulated_ios: ios,
+        };
+        let measured = Measured {
+            processes,
+            seconds: simulated.as_secs_f64(),
+            ios,
             wall_seconds,
-            cpu_us_per_io: cpu_us_per_io(&processes),
-            jobs: jobs(&processes, &self.setups[planned.setup]),
-            fio: fio_document(&scenario.workload.options, &processes, &disks, false),
             locks: locks::summary(locks, simulated, ios, scenario.queue.cpus, disks.len()),
             disks,
             page_cache,
-            excerpt: None,
+            is_partial: partial,
+            refused: refused.iter().map(ToString::to_string).collect(),
+            fates,
         };
-        let label = planned.variant.label.as_str();
-        let global_options = &scenario.workload.options;
-        observer.ended(&Ended { label, repeat: planned.repeat, processes: &processes, global_options, run: &run });
-        let is_log_cut = processes.iter().any(|process| process.log.as_ref().is_some_and(|log| log.is_cut()));
-        let refused = refused.iter().map(|refused| format!("{label}: {refused}.")).collect();
-        Ok(Outcome { run, is_partial: partial, is_log_cut, refused, fates })
+        Ok(row.outcome(&setup.workload, &setup.job_facts, measured, observer))
     }
-}
-
-/// The summaries of all jobs, with what measurements do not say.
-fn jobs(processes: &[ProcessResult], setup: &Setup) -> Vec<JobSummary> {
-    let mut jobs = JobSummary::from_processes(processes);
-    for summary in &mut jobs {
-        summary.alike = setup.equivalent.get(summary.job as usize).copied().flatten();
-        let of_job = |process: &&Process| process.schedule.job == summary.job as usize;
-        summary.demand = match &setup.recorded {
-            Some(recorded) => recorded.demand(&summary.name),
-            None => demand(setup.workload.processes.iter().filter(of_job)),
-        };
-        let mut clones = setup.workload.processes.iter().filter(of_job);
-        summary.random = Some(clones.any(|process| process.plan.is_random()));
-    }
-    jobs
 }
 
 /// What was written to every queue.
-fn queue_files(queue: &QueueSettings) -> Map<String, Value> {
-    let requests = queue.nr_requests.map(|requests| ("nr_requests".to_owned(), Value::from(requests)));
-    let others = queue.attributes.iter().map(|(file, text)| (file.clone(), number_or_text(text)));
-    requests.into_iter().chain(others).collect()
+fn queue_files(queue: &QueueSettings) -> Vec<(String, String)> {
+    let requests = queue.nr_requests.map(|requests| ("nr_requests".to_owned(), requests.to_string()));
+    requests.into_iter().chain(queue.attributes.iter().cloned()).collect()
 }
 
 /// The field to look at if a run cannot begin.

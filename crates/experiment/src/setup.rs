@@ -12,12 +12,11 @@ use serde_json::{Map, Value};
 
 use crate::comparison::{Devices, Profile, Vary};
 use crate::environment::Options;
-use crate::equivalent_jobs::equivalent_jobs;
 use crate::error::{About as _, Error, Field};
+use crate::job_facts::JobFacts;
 use crate::kernel_option::KernelOption;
 use crate::load::{self, Load};
 use crate::queue_files::Writing;
-use crate::recording::Recorded;
 use crate::schedulers::{self, Default};
 use crate::tunables::{self, Settings};
 use crate::variants::{self, Bench, Varied, number_or_text};
@@ -39,10 +38,8 @@ pub(crate) struct Setup {
     schedulers: Vec<String>,
     /// What the kernel gives the devices, if that is one for all and the load does not run in guests.
     default_scheduler: Option<String>,
-    /// The recording that is the load, if it is one.
-    pub(crate) recorded: Option<Arc<Recorded>>,
-    /// For each job the first one that is like it.
-    pub(crate) equivalent: Vec<Option<u32>>,
+    /// What documents say of its jobs.
+    pub(crate) job_facts: JobFacts,
     settings: Settings,
     /// Of what several values are compared.
     knobs: Varied,
@@ -168,8 +165,8 @@ impl Setup {
             config,
             schedulers,
             default_scheduler,
-            recorded: load.recorded.clone(),
-            equivalent: equivalent_jobs(&workload),
+            job_facts: recorded
+                .map_or_else(|| JobFacts::of(&workload), |recorded| JobFacts::of_recorded(&workload, recorded)),
             workload,
             settings,
             knobs,

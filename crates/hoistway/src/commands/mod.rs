@@ -11,6 +11,7 @@ pub(crate) mod hosts;
 pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod options;
+pub(crate) mod outputs;
 pub(crate) mod programs;
 pub(crate) mod report;
 pub(crate) mod run;

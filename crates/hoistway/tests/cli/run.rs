@@ -90,6 +90,98 @@ fn every_target_runs_under_every_scheduler_and_results_are_those_of_a_comparison
     assert_eq!((&document["runs"][0]["tunables"]["slice_idle"], &document["nr_requests"]), (&0.into(), &32.into()));
 }
 
+/// A small load on flash, three times under two schedulers.
+const COMPARED: [&str; 6] = ["--target", "sim:micron-9100-1600gb", "--scheduler", "none,mq-deadline", "--repeat", "3"];
+
+#[test]
+fn a_run_under_several_schedulers_has_a_verdict_and_is_read_like_a_comparison() {
+    let folder = tempdir().unwrap();
+    let folder = folder.path();
+    job(folder, "[reads]\nrw=randread\nbs=4k\niodepth=8\nnumber_ios=300\n[log]\nrw=write\nnumber_ios=100\nfsync=4\n");
+    let json = ["--format", "json", "-o", "real.json", "--report", "page.html", "--focus", "reads:read:p99"];
+    run_in(folder, &[&COMPARED[..], &json].concat());
+    let text = fs::read_to_string(folder.join("real.json")).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let verdict = &document["verdicts"][0];
+    assert_eq!((&verdict["reference"], &verdict["focus_from"]), (&"none".into(), &"asked".into()));
+    assert!(["keep", "change"].contains(&verdict["decision"].as_str().unwrap()), "{verdict}");
+    assert_eq!(verdict["candidates"][0]["scheduler"], "mq-deadline");
+    let sentences = document["conclusion"].as_array().unwrap();
+    assert!(sentences[0].as_str().unwrap().starts_with("For this load on micron-9100-1600gb in real time: "));
+    let repeats: Vec<(&str, u64)> = document["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| (run["scheduler"].as_str().unwrap(), run["repeat"].as_u64().unwrap()))
+        .collect();
+    let rounds = [("none", 0), ("mq-deadline", 0), ("none", 1), ("mq-deadline", 1), ("none", 2), ("mq-deadline", 2)];
+    assert_eq!(repeats, rounds);
+    assert_eq!(document["seeds"].as_array().unwrap().len(), 3);
+    let job = &document["runs"][1]["jobs"][1];
+    assert_eq!((&job["demand"]["syncs"], &job["random"]), (&true.into(), &false.into()));
+    // What reads comparisons reads it.
+    let page = fs::read_to_string(folder.join("page.html")).unwrap();
+    assert!(page.contains("micron-9100-1600gb in real time") && !page.contains("simulated"));
+    let again = succeeded(hoistway().current_dir(folder).args(["report", "real.json"]));
+    assert!(again.contains("micron-9100-1600gb in real time"));
+    run_in(folder, &[&COMPARED[..], &["--format", "json", "-o", "again.json"]].concat());
+    let diff = succeeded(hoistway().current_dir(folder).args(["diff", "real.json", "again.json", "--all"]));
+    assert!(diff.contains("reads:read:p99"), "{diff}");
+}
+
+#[test]
+fn a_scheduler_that_is_named_several_times_runs_as_often() {
+    let folder = tempdir().unwrap();
+    job(folder.path(), "[r]\nrw=randread\nnumber_ios=100\n");
+    let json = run_in(folder.path(), &["--target", "mem:8M", "--scheduler", "none,none,bfq", "--format", "json"]);
+    let document: Value = serde_json::from_str(&json).unwrap();
+    let repeats: Vec<u64> =
+        document["runs"].as_array().unwrap().iter().map(|run| run["repeat"].as_u64().unwrap()).collect();
+    assert_eq!(repeats, [0, 1, 0]);
+}
+
+#[test]
+fn a_limit_that_is_broken_ends_with_status_3() {
+    let folder = tempdir().unwrap();
+    job(folder.path(), "[r]\nrw=randread\nnumber_ios=100\n");
+    let limited = |limit: &str| {
+        let arguments = ["run", "job.fio", "--target", "sim:micron-9100-1600gb", "--fail-if", limit];
+        hoistway().current_dir(folder.path()).args(arguments).output().unwrap()
+    };
+    let output = limited("r:read:p99>1us");
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("for real"), "results are printed first");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("hoistway: --fail-if r:read:p99>1us: ") && said.contains(" under none"), "{said}");
+    assert_eq!(limited("r:read:p99>10s").status.code(), Some(0));
+    assert_eq!(limited("x:read:p99>1us").status.code(), Some(2));
+}
+
+#[test]
+fn logs_of_a_run_are_those_that_fio_would_write() {
+    let folder = tempdir().unwrap();
+    job(folder.path(), "[r]\nrw=randread\nnumber_ios=50\n");
+    run_in(folder.path(), &["--target", "mem:8M", "--scheduler", "none,bfq", "--fio-logs", "logs"]);
+    for scheduler in ["none", "bfq"] {
+        let log = fs::read_to_string(folder.path().join("logs").join(scheduler).join("r_lat.1.log")).unwrap();
+        assert_eq!(log.lines().count(), 50, "{log}");
+        let json = fs::read_to_string(folder.path().join("logs").join(scheduler).join("fio.json")).unwrap();
+        let json: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["jobs"][0]["read"]["total_ios"], 50);
+    }
+}
+
+#[test]
+fn a_document_of_a_version_that_judged_no_runs_is_still_read() {
+    let old = include_str!("run-without-verdict.json");
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("old.json"), old).unwrap();
+    let page = succeeded(hoistway().current_dir(folder.path()).args(["report", "old.json"]));
+    assert!(page.contains("micron-9100-1600gb in real time") && page.contains("old.fio"));
+    let diff = succeeded(hoistway().current_dir(folder.path()).args(["diff", "old.json", "old.json"]));
+    assert!(diff.starts_with("The inputs are the same."), "{diff}");
+}
+
 #[test]
 fn what_cannot_be_is_refused_with_what_was_expected() {
     let folder = tempdir().unwrap();
@@ -105,6 +197,14 @@ fn what_cannot_be_is_refused_with_what_was_expected() {
         (&["--target", "mem:8M", "--set", "bfq.slice_idle=0"], "--set bfq.slice_idle=0: bfq does not run"),
         (&["--target", "mem:8M", "--queue", "nr_requests=x"], "--queue nr_requests=x under none: invalid value"),
         (&["--target", "mem:8M", "--scheduler", "none,bfq", "--format", "fio-json"], "fio's document holds one run"),
+        (&["--target", "mem:8M", "--repeat", "2", "--format", "fio-json"], "fio's document holds one run"),
+        (&["--target", "mem:8M", "--repeat", "0"], "invalid value '0' for '--repeat <K>'"),
+        (&["--target", "mem:8M", "--baseline", "bfq"], "--baseline bfq: not among the schedulers that are compared"),
+        (
+            &["--target", "mem:8M", "--focus", "x:read:p99"],
+            "--focus x:read:p99: there is no job \"x\" (expected one of r)",
+        ),
+        (&["--target", "mem:8M", "--advice", "sda", "--format", "csv"], "--advice: --format csv has no place for it"),
     ] {
         let error = refused(folder.path(), arguments);
         assert!(error.contains(expected), "{arguments:?}: {error}");

@@ -65,7 +65,7 @@ pub fn table(document: &ResultsDocument, style: &Style) -> String {
         text += &hanging(sentence, prose_width, 0, 2);
     }
     let is_change = |verdict: &Verdict| verdict.decision == Decision::Change;
-    if document.advice.is_empty() && !document.is_real && document.verdicts.iter().any(is_change) {
+    if document.advice.is_empty() && document.verdicts.iter().any(is_change) {
         text += &hanging(
             "Use --advice DEVICE, such as --advice sda, to print the commands for this change.",
             prose_width,

@@ -1,15 +1,14 @@
 //! The options of a comparison.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use hoistway_answer::Threshold;
 use hoistway_blk::Kernel;
+use hoistway_experiment::KernelOption;
 use hoistway_experiment::limits::REPEATS_MAX;
-use hoistway_experiment::{KernelOption, scenarios};
 
-use super::format::Format;
 use crate::commands::options::{PlaceOptions, RunOptions};
+use crate::commands::outputs::{Format, JudgingOptions, OutputOptions};
 
 /// Run a fio job file, or a recording of block I/O, under every scheduler, in virtual time, and compare the results.
 ///
@@ -86,74 +85,27 @@ pub(crate) struct Arguments {
     /// seconds; 1 for JSON without --report, for --fio-logs and for --trace]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     pub(super) repeat: Option<u32>,
-    /// Compare the others with this scheduler, or with this row of the table, such as "bfq kernel=6.18".
-    /// [default: the scheduler that the kernel gives the device; if it does not run, the first]
-    #[arg(long, value_name = "NAME")]
-    pub(super) baseline: Option<String>,
-    /// Rank schedulers by this figure of a job, such as backends:read:p99 or wal:sync:max; give several, with weights, to combine
-    /// them (docs/results.md, "Names of figures"). [default: the figure of the bundled load; otherwise the first of: small random
-    /// reads, fsyncs, streams, writes]
-    #[arg(long, value_name = "JOB:OPERATION:FIGURE[*WEIGHT]")]
-    pub(super) focus: Vec<String>,
-    /// Ignore differences smaller than this percentage. [default: 2%]
-    #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
-    pub(super) smallest_effect: Option<f64>,
-    /// Exit with status 3, and print the figure, if this condition is true for any scheduler: a figure, one of > >= < <=, and a
-    /// value with its unit. May be given several times.
-    #[arg(long, value_name = "FIGURE>VALUE")]
-    pub(super) fail_if: Vec<Threshold>,
-    /// Print the sysfs writes and the udev rule that apply the recommendation, and how to undo both, for these devices: sda,
-    /// nvme0n1. [without a name: the devices that the job file names]
-    #[arg(long, value_name = "DEVICE", value_delimiter = ',', num_args = 0..=1, action = clap::ArgAction::Append,
-          value_parser = parse_block_device)]
-    pub(super) advice: Option<Vec<String>>,
+    #[command(flatten)]
+    pub(super) judging: JudgingOptions,
     /// Omit times, durations and the command line from documents, so that the same input and version give the same bytes.
     #[arg(long)]
     pub(super) stable: bool,
-    /// Also show medians and p99.9.
-    #[arg(long)]
-    pub(super) wide: bool,
-    /// The output format.
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) format: Format,
-    /// Also write an HTML page with charts and a timeline of a few thousand requests of each scheduler (docs/report.md). The
-    /// document of --format json then includes these requests.
-    #[arg(long, value_name = "FILE.html")]
-    pub(super) report: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) outputs: OutputOptions,
     /// Also write every event of the runs, and why each request was chosen, as JSON lines (docs/trace.md), compressed if the
     /// name ends in .gz. Each I/O takes about 1 KiB: use a short --runtime. Disables parallel runs.
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<PathBuf>,
-    /// Also write fio's log files (bw, iops, lat, clat, slat) and its json+ of each scheduler to a new folder. Logs have one line
-    /// for each I/O (40 bytes of memory during the run), or means over log_avg_msec if the job file sets it.
-    #[arg(long, value_name = "DIR")]
-    pub(super) fio_logs: Option<PathBuf>,
 }
 
 impl Arguments {
     /// Whether the output is for people, who also want confidence intervals. Programs get one run unless they ask for more.
     pub(super) fn is_for_people(&self) -> bool {
-        let for_programs = match self.format {
-            Format::Json => self.report.is_none(),
+        let for_programs = match self.outputs.format {
+            Format::Json => self.outputs.report.is_none(),
             Format::FioJson | Format::FioJsonPlus => true,
             Format::Table | Format::Csv | Format::Markdown => false,
         };
-        (!for_programs || self.advice.is_some()) && self.trace.is_none() && self.fio_logs.is_none()
+        (!for_programs || self.judging.advice.is_some()) && self.trace.is_none() && self.outputs.fio_logs.is_none()
     }
-}
-
-/// `2%` or `2` as a fraction.
-fn parse_percent(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
-    let fraction = number.map(|percent| percent / 100.0).filter(|fraction| (0.0..1.0).contains(fraction));
-    fraction.ok_or_else(|| "expected percent from 0 to below 100, such as 2%".to_owned())
-}
-
-/// The name of a block device. The name of a load is refused: `--advice my.fio` was meant as an option and a job file.
-fn parse_block_device(text: &str) -> Result<String, String> {
-    hoistway_answer::advice::check_name(text).map_err(|error| error.to_string())?;
-    if scenarios::named(text).is_some() || Path::new(text).is_file() {
-        return Err("it is a load (expected the name of a device; put the load before --advice)".to_owned());
-    }
-    Ok(text.to_owned())
 }

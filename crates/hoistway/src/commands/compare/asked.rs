@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use hoistway_answer::WeightedFigure;
 use hoistway_experiment::{
     CgroupFile, Comparison, Devices, Guests, Load, Mode, QueueFile, Replay, Tunable, Vary, Write, limits, scenarios,
 };
 
 use super::arguments::Arguments;
 use crate::commands::options::{PlaceOptions, ReplayOptions, RunOptions, parse_time};
+use crate::commands::outputs::JudgingOptions;
 
 /// Repeats without which an interval says little.
 pub(super) const REPEATS_AT_LEAST: u32 = 3;
@@ -31,11 +33,11 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
             true if arguments.stable => REPEATS_AT_LEAST,
             true => REPEATS_AT_MOST,
         }),
-        baseline: arguments.baseline.clone(),
-        focus: each(&arguments.focus, |text| text.parse().with_context(|| format!("--focus {text}")))?,
-        smallest_effect: arguments.smallest_effect,
-        logs: arguments.fio_logs.is_some(),
-        excerpts: arguments.report.is_some(),
+        baseline: arguments.judging.baseline.clone(),
+        focus: focus(&arguments.judging)?,
+        smallest_effect: arguments.judging.smallest_effect,
+        logs: arguments.outputs.fio_logs.is_some(),
+        excerpts: arguments.outputs.report.is_some(),
         ..common(&arguments.place, &arguments.run, &arguments.guest_schedulers)?
     })
 }
@@ -119,6 +121,11 @@ fn window(text: &str) -> Result<(u64, u64)> {
     };
     let parsed = text.split_once("..").and_then(|(from, to)| Some((time(from)?, time(to)?)));
     parsed.with_context(|| format!("--window {text}: expected FROM..TO, such as 10s..40s"))
+}
+
+/// The figures that results are judged by.
+pub(crate) fn focus(judging: &JudgingOptions) -> Result<Vec<WeightedFigure>> {
+    each(&judging.focus, |text| text.parse().with_context(|| format!("--focus {text}")))
 }
 
 pub(crate) fn each<T>(texts: &[String], read: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {

@@ -4,26 +4,30 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hoistway_blk::ContentionOptions;
+use hoistway_experiment::limits::REPEATS_MAX;
 
-use crate::commands::compare::Format;
 use crate::commands::options::RunOptions;
+use crate::commands::outputs::{JudgingOptions, OutputOptions};
 
 /// Run a fio job file in real time, through the block layer and its schedulers, on a file, a disk, memory or a simulated device.
 ///
 /// The same block layer as in virtual time handles real I/O between the processes of the job file and the target. Several
-/// schedulers run one after the other on the same target, which is not reset between them.
+/// schedulers run one after the other on the same target, which is not reset between them; their results are compared and judged
+/// as those of hoistway compare.
 ///
 /// The target replaces the job file's filename. A target file that does not exist is created and filled to the size that the
 /// job file needs, and is kept. What a real run does not support (I/O through the page cache, hipri, verify, several files) is
 /// refused.
 ///
-/// Exit status: 0 on success; 1 if a process ended with an error, after the results are printed; 2 for bad input; 130 if
-/// interrupted, after the results so far are printed.
+/// Exit status: 0 on success; 1 if a process ended with an error and 3 if a --fail-if condition is true, both after the results
+/// are printed; 2 for bad input; 130 if interrupted, after the results so far are printed.
 ///
 /// Examples:
 ///   hoistway run my-load.fio --target file:/mnt/test.img
-///   hoistway run my-load.fio --target blk:/dev/sdb --force --scheduler none,mq-deadline,kyber,bfq
+///   hoistway run my-load.fio --target blk:/dev/sdb --force --scheduler none,mq-deadline,kyber,bfq --repeat 3
 ///   hoistway run my-load.fio --target sim:hgst-he10-8tb --scheduler bfq --runtime 30s
+///   hoistway run my-load.fio --target blk:/dev/sdb --scheduler none,bfq --repeat 5 --report page.html --advice
+///   hoistway run my-load.fio --target file:/mnt/test.img --fail-if "backends:read:p99>2ms"
 ///   hoistway run my-load.fio --target mem:1G --workers 2 --format fio-json
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -59,10 +63,11 @@ pub(crate) struct Arguments {
     /// Allow writes to a block device, or to a file that no earlier run created.
     #[arg(long)]
     pub(super) force: bool,
-    /// The output format.
-    #[arg(long, value_enum, default_value_t)]
-    pub(super) format: Format,
-    /// Also show medians and p99.9.
-    #[arg(long)]
-    pub(super) wide: bool,
+    /// Run all schedulers K times, one round after the other, for means, 95 % confidence intervals and paired differences.
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
+    pub(super) repeat: u32,
+    #[command(flatten)]
+    pub(super) judging: JudgingOptions,
+    #[command(flatten)]
+    pub(super) outputs: OutputOptions,
 }

@@ -1,8 +1,9 @@
-//! `hoistway run`: a load for real.
+//! `hoistway run`: a load in real time.
 
 mod arguments;
-mod document;
+mod engine_runner;
 mod progress;
+mod rows;
 pub(super) mod target;
 
 use std::io::Write as _;
@@ -10,42 +11,42 @@ use std::sync::Arc;
 use std::time::Instant as WallClock;
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_engine::job::{JobSettings, LoadRun};
-use hoistway_engine::{Config, Engine};
-use hoistway_experiment::CallerEnvironment as _;
+use hoistway_answer::WeightedFigure;
+use hoistway_answer::document::SetupSummary;
+use hoistway_engine::job::LoadRun;
+use hoistway_experiment::{CallerEnvironment as _, Ended, Head, RunObserver, Schedule, carry_out, seeds, unknown_job};
 use hoistway_fio::{Environment, JobFile};
-use hoistway_measure::ProcessResult;
-
-use self::progress::Progress;
-use self::target::Target;
-use crate::input::CommandLine;
 use hoistway_terminal::Ending;
-use hoistway_terminal::output::Output;
+use serde_json::{Value, json};
+
+use self::engine_runner::EngineRunner;
+use self::target::Target;
+use crate::commands::compare::asked;
+use crate::commands::outputs::Outputs;
+use crate::input::CommandLine;
 
 pub(crate) use self::arguments::Arguments;
 
-/// What a run under one scheduler left.
-struct RunOf {
-    scheduler: String,
-    tunables: Vec<(String, String)>,
-    processes: Vec<ProcessResult>,
-    seconds: f64,
-    hw_queues: u32,
-    nr_requests: u32,
-    notes: Vec<String>,
-}
+/// What latencies are of.
+const ABOUT_LATENCY: &str = "Latencies are from when a process submits an I/O until it is notified of its end; fio's slat is \
+                             part of its clat here.";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let environment = CommandLine::default();
     let target = Target::parse(&arguments.target, &environment)?;
     let (text, file) = job_file(arguments, &environment)?;
-    arguments.run.output.iter().try_for_each(|file| environment.spare(file))?;
-    arguments.format.check(arguments.scheduler.len())?;
+    let files = [&arguments.run.output, &arguments.outputs.report].into_iter().flatten();
+    files.clone().try_for_each(|file| environment.spare(file))?;
     hoistway_engine::job::check(&file.load)?;
-    let settings = settings_of(arguments)?;
-    arguments.run.output.iter().try_for_each(|file| target.spare(file))?;
-    let output = Output::open(arguments.run.output.as_deref())?;
-    let load_runs: Vec<Arc<LoadRun>> = arguments.scheduler.iter().map(|_| Arc::new(LoadRun::new(&file.load))).collect();
+    let focuses = asked::focus(&arguments.judging)?;
+    if let Some((figure, problem)) = unknown_job(&focuses, file.load.processes.iter().map(|process| &*process.name)) {
+        bail!("--focus {figure}: {problem}");
+    }
+    let rows = rows::rows(arguments)?;
+    files.clone().try_for_each(|file| target.spare(file))?;
+    let results = arguments.run.output.as_deref();
+    let outputs = Outputs::open(&arguments.judging, &arguments.outputs, results, rows.len(), false)?;
+    let load_runs: Vec<Arc<LoadRun>> = rows.iter().map(|_| Arc::new(LoadRun::new(&file.load))).collect();
     let interrupted = load_runs.clone();
     ctrlc::set_handler(move || interrupted.iter().for_each(|load_run| load_run.cancel()))
         .context("cannot install a handler for Ctrl-C")?;
@@ -54,28 +55,57 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         let _ = writeln!(std::io::stderr(), "hoistway: {}: interrupted while it was filled; removed", arguments.target);
         return Ok(Ending::Interrupted);
     }
-    let begin = WallClock::now();
-    let mut runs = Vec::new();
-    for (scheduler, load_run) in arguments.scheduler.iter().zip(&load_runs) {
-        if load_run.is_cancelled() {
-            break;
-        }
-        let _progress = Progress::show(load_run, scheduler);
-        runs.push(run_one(arguments, &target, &file, scheduler, &settings, load_run)?);
+    let observer = Observing { begin: WallClock::now(), outputs: &outputs, load_runs: &load_runs };
+    let runner = EngineRunner::new(arguments, &target, &file.load, &rows, &load_runs, &observer);
+    let repeats: Vec<u32> = rows.iter().map(|row| row.repeat).collect();
+    let outcomes = carry_out(&runner, &Schedule { repeats: &repeats, is_parallel: false }, &observer)?;
+    let begun = rows.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_some());
+    let repeats = begun.map(|(row, _)| row.repeat + 1).max().unwrap_or(1);
+    let head = head(arguments, &target, &file, text, repeats, runner, focuses);
+    let document = head.document(outcomes, arguments.scheduler.len(), observer.seconds());
+    outputs.finish(document)
+}
+
+/// What the document says beside the runs.
+fn head(
+    arguments: &Arguments,
+    target: &Target,
+    file: &JobFile,
+    job_text: String,
+    repeats: u32,
+    runner: EngineRunner<'_>,
+    focuses: Vec<WeightedFigure>,
+) -> Head {
+    let seed = arguments.run.seed;
+    let found = runner.found();
+    let mut notices = found.notes;
+    notices.extend(file.notices.iter().cloned());
+    notices.push(ABOUT_LATENCY.to_owned());
+    Head {
+        job_file: arguments.job.display().to_string(),
+        job_text,
+        setups: vec![SetupSummary {
+            device: json!({ "name": target.name(), "target": arguments.target }),
+            kernel: hoistway_engine::Config::default().kernel.to_string(),
+            cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
+            hw_queues: found.hw_queues,
+            nr_requests: found.nr_requests,
+            host: Value::from("this machine"),
+            default_scheduler: None,
+        }],
+        guests: None,
+        seed,
+        seeds: seeds(seed, repeats),
+        is_real: true,
+        notices,
+        logs_option: "--fio-logs".to_owned(),
+        baseline: arguments.judging.baseline.clone(),
+        focus: None,
+        focuses,
+        smallest_effect: arguments.judging.smallest_effect,
+        writes: Vec::new(),
+        doubts: Vec::new(),
     }
-    let is_partial = is_interrupted();
-    let has_failed = runs.iter().flat_map(|run| &run.processes).any(|process| process.error != 0);
-    let plus = runs.first().map(|run| document::fio_output(&file.load, run, true));
-    let mut document = document::of(arguments, &target, &file, text, runs, begin.elapsed().as_secs_f64());
-    document.partial = is_partial;
-    document.conclusion = hoistway_render::text::conclusion(&document);
-    let text = arguments.format.rendered(&document, plus.as_ref(), arguments.wide, &output)?;
-    output.write(&text)?;
-    Ok(match (is_partial, has_failed) {
-        (true, _) => Ending::Interrupted,
-        (_, true) => Ending::JobFailed,
-        _ => Ending::Done,
-    })
 }
 
 /// The job file, and what it says.
@@ -98,97 +128,28 @@ fn job_file(arguments: &Arguments, environment: &CommandLine) -> Result<(String,
     let mut file = JobFile::parse(&text, &name, &environment)?;
     for process in &mut file.load.processes {
         process.schedule.ramp = arguments.run.ramp.unwrap_or(process.schedule.ramp);
+        if arguments.outputs.fio_logs.is_some() {
+            process.log = Some(process.log_settings);
+        }
     }
     Ok((text, file))
 }
 
-/// Files of `queue/` to be written, `None` for those of every scheduler: of which scheduler, which, and what.
-type Writes = Vec<(Option<String>, String, String)>;
+/// Writes the logs of runs as they end.
+struct Observing<'a> {
+    begin: WallClock,
+    outputs: &'a Outputs<'a>,
+    load_runs: &'a [Arc<LoadRun>],
+}
 
-/// What `--set` and `--queue` ask for.
-fn settings_of(arguments: &Arguments) -> Result<Writes> {
-    let mut writes = Vec::new();
-    for setting in &arguments.run.queue {
-        let Some((file, text)) = setting.split_once('=') else {
-            bail!("--queue {setting}: expected KEY=VALUE, such as nr_requests=64");
-        };
-        if file == "scheduler" || file.contains('/') {
-            bail!(
-                "--queue {setting}: expected a file of queue/ other than the scheduler (--scheduler) and its own (--set)"
-            );
+impl RunObserver for Observing<'_> {
+    fn seconds(&self) -> f64 {
+        self.begin.elapsed().as_secs_f64()
+    }
+
+    fn ended(&self, ended: &Ended<'_>) {
+        if !self.outputs.ended(ended) {
+            self.load_runs.iter().for_each(|load_run| load_run.cancel());
         }
-        writes.push((None, file.to_owned(), text.to_owned()));
-    }
-    for setting in &arguments.run.set {
-        let Some(((scheduler, name), text)) =
-            setting.split_once('=').and_then(|(key, value)| Some((key.split_once('.')?, value)))
-        else {
-            bail!("--set {setting}: expected SCHED.TUNABLE=VALUE, such as mq-deadline.fifo_batch=1");
-        };
-        if !arguments.scheduler.iter().any(|chosen| chosen == scheduler) {
-            bail!("--set {setting}: {scheduler} does not run (expected one of --scheduler)");
-        }
-        writes.push((Some(scheduler.to_owned()), format!("iosched/{name}"), text.to_owned()));
-    }
-    Ok(writes)
-}
-
-fn run_one(
-    arguments: &Arguments,
-    target: &Target,
-    file: &JobFile,
-    scheduler: &str,
-    writes: &Writes,
-    load_run: &Arc<LoadRun>,
-) -> Result<RunOf> {
-    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let workers = arguments.workers.map_or(cpus.min(file.load.processes.len()).max(1), usize::from);
-    let (backend, notes) = target.open(&file.load, arguments.run.seed, workers, arguments.fixed_buffers)?;
-    let config = Config {
-        workers,
-        scheduler: scheduler.to_owned(),
-        queue_depth: arguments.queue_depth,
-        techniques: arguments.techniques,
-        // A resident on a worker of its own never waits for a slot.
-        requests_per_worker: file.load.processes.iter().map(|process| process.issue.depth).sum::<u32>().max(64),
-        ..Config::default()
-    };
-    let engine = Engine::start(&config, backend).with_context(|| format!("--scheduler {scheduler}"))?;
-    let own = writes.iter().filter(|(of, ..)| of.as_deref().is_none_or(|of| of == scheduler));
-    for (_, file, text) in own.clone() {
-        let option = if file.starts_with("iosched/") { "--set" } else { "--queue" };
-        let name = file.trim_start_matches("iosched/");
-        engine.set_attribute(file, text).with_context(|| format!("{option} {name}={text} under {scheduler}"))?;
-    }
-    let begin = WallClock::now();
-    let settings = JobSettings { seed: arguments.run.seed, runtime: arguments.run.runtime };
-    let cpu_ns = cpu_time_ns();
-    let mut processes = hoistway_engine::job::run(&engine, &file.load, &settings, load_run)?;
-    share_cpu_time(&mut processes, cpu_time_ns() - cpu_ns);
-    let tunables = own.filter(|(of, ..)| of.is_some());
-    Ok(RunOf {
-        scheduler: scheduler.to_owned(),
-        tunables: tunables.map(|(_, file, text)| (file["iosched/".len()..].to_owned(), text.clone())).collect(),
-        processes,
-        seconds: begin.elapsed().as_secs_f64(),
-        hw_queues: u32::from(engine.hw_queues()),
-        nr_requests: engine.attribute("nr_requests").ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0),
-        notes,
-    })
-}
-
-/// CPU time of this program so far.
-fn cpu_time_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Processes share workers: each is charged for its share of the I/Os, beside the time for which it kept its CPU busy itself.
-fn share_cpu_time(processes: &mut [ProcessResult], cpu_ns: u64) {
-    let spun_ns: u64 = processes.iter().map(|process| process.cpu.user_ns).sum();
-    let cpu_ns = cpu_ns.saturating_sub(spun_ns);
-    let all: u64 = processes.iter().map(ProcessResult::total_ios).sum();
-    for process in processes {
-        process.cpu.system_ns = (u128::from(cpu_ns) * u128::from(process.total_ios()) / u128::from(all.max(1))) as u64;
     }
 }

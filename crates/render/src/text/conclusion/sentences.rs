@@ -49,15 +49,13 @@ impl Sentences<'_> {
     fn first(&self) -> String {
         let (verdict, place) = (self.verdict, self.place());
         let nouns = self.nouns();
-        // A run for real has no --repeat.
-        let more = if self.document.is_real { "naming each scheduler three times" } else { "--repeat 3" };
         match (verdict.decision, self.recommended()) {
             (Decision::Change, Some(candidate)) if candidate.outcome == Outcome::BetterElsewhere => {
                 let (from, to) = (self.reference(), self.words(&candidate.scheduler));
                 format!("{place}: change from {from} to {to}, {}.", self.better_elsewhere(candidate))
             }
             (Decision::OneRun, Some(candidate)) if candidate.outcome == Outcome::BetterElsewhere => format!(
-                "{place}: in this one run {} was ahead of {}, {}. One run does not say what is noise: {more} does.",
+                "{place}: in this one run {} was ahead of {}, {}. One run does not say what is noise: --repeat 3 does.",
                 self.words(&candidate.scheduler),
                 self.reference(),
                 self.better_elsewhere(candidate)
@@ -67,14 +65,14 @@ impl Sentences<'_> {
                 format!("{place}: change from {from} to {to}: {}.", self.gained(candidate))
             }
             (Decision::OneRun, Some(candidate)) => format!(
-                "{place}: in this one run {} was ahead of {}: {}. One run does not say what is noise: {more} does.",
+                "{place}: in this one run {} was ahead of {}: {}. One run does not say what is noise: --repeat 3 does.",
                 self.words(&candidate.scheduler),
                 self.reference(),
                 self.gained(candidate)
             ),
             (Decision::OneRun, None) => format!(
                 "{place}: in this one run nothing was worth a change from {} in {nouns} ({}). One run does not say what is noise: \
-                 {more} does.",
+                 --repeat 3 does.",
                 self.reference(),
                 self.shown(&verdict.reference)
             ),
@@ -137,9 +135,8 @@ impl Sentences<'_> {
         Some(if certainty >= SURE {
             format!("The decision is the same in {percent} % of resamplings of the runs.")
         } else {
-            let more = if self.document.is_real { "naming each scheduler more often" } else { "a larger --repeat" };
             format!(
-                "This is close: the decision is the same in {percent} % of resamplings of the runs; {more} tells more."
+                "This is close: the decision is the same in {percent} % of resamplings of the runs; a larger --repeat tells more."
             )
         })
     }
@@ -244,9 +241,9 @@ impl Sentences<'_> {
             return format!("Nothing else gets worse by {smallest} or more{noise}.");
         }
         let doubt = recommended.gain.and_then(|gain| may_lose_more(&recommended.losses, gain.factor));
-        let more = if self.document.is_real { "naming each scheduler more often" } else { "a larger --repeat" };
-        let doubt = doubt
-            .map_or_else(String::new, |what| format!(" It may lose more in the {what} than it gains: {more} tells."));
+        let doubt = doubt.map_or_else(String::new, |what| {
+            format!(" It may lose more in the {what} than it gains: a larger --repeat tells.")
+        });
         format!("It costs, worst first: {}.{doubt}", told(&recommended.losses, LOSSES_MAX))
     }
 
@@ -317,11 +314,6 @@ impl Sentences<'_> {
         let noun = noun(focus.figure.figure, focus.figure.operation);
         match self.verdict.focus_from {
             FocusFrom::Asked => None,
-            // A run for real has no --focus.
-            FocusFrom::Load if self.document.is_real => Some(format!("Judged by {noun}, as this load is about that.")),
-            FocusFrom::Figures if self.document.is_real => {
-                Some(format!("Judged by {noun} of {}, the figure most likely to be waited on.", focus.figure.job))
-            }
             FocusFrom::Load => {
                 Some(format!("Judged by {noun}, as this load is about that; --focus {} chooses it.", focus.figure))
             }

@@ -34,7 +34,7 @@ impl Format {
         if matches!(self, Self::FioJson | Self::FioJsonPlus) && runs != 1 {
             let name = if self == Self::FioJson { "fio-json" } else { "fio-json+" };
             bail!(
-                "--format {name}: fio's document holds one run, but this makes {runs} runs (expected one of --schedulers, \
+                "--format {name}: fio's document holds one run, but this makes {runs} runs (expected one scheduler, \
                  without --repeat; --fio-logs DIR writes a document for each run)"
             );
         }

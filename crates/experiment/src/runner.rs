@@ -1,0 +1,167 @@
+//! What carries out the runs of an experiment, in virtual or in real time, and what each of them leaves.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hoistway_answer::document::{Front, JobSummary, LockSummary, Run, RunVariant, cpu_us_per_io};
+use hoistway_load::Load;
+use hoistway_measure::{DiskSummary, PageCacheSummary, ProcessResult};
+use hoistway_sim::Fate;
+use serde_json::{Map, Value};
+
+use crate::job_facts::JobFacts;
+use crate::observer::{Ended, RunObserver, fio_document};
+use crate::outcome::Outcome;
+use crate::variants::number_or_text;
+
+/// Carries out runs, by their numbers: all rows of the first repeat, then those of the second, and so on.
+pub trait Runner: Sync {
+    /// Why a run cannot begin.
+    type Error: Send + Sync;
+
+    /// Carries out a run. None if it was cancelled before it began.
+    ///
+    /// # Errors
+    /// If it cannot begin.
+    fn run(&self, number: usize) -> Result<Option<Outcome>, Self::Error>;
+}
+
+/// When runs are carried out.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule<'a> {
+    /// The number of the repeat of each run, in the order of [`Runner`].
+    pub repeats: &'a [u32],
+    /// Whether runs may go side by side: in virtual time they do not disturb each other.
+    pub is_parallel: bool,
+}
+
+/// Carries out all runs of the repeats that the observer wants. Returns what they left; `None` for runs that never began.
+///
+/// # Errors
+/// The first run that cannot begin.
+pub fn carry_out<R: Runner>(
+    runner: &R,
+    schedule: &Schedule<'_>,
+    observer: &dyn RunObserver,
+) -> Result<Vec<Option<Outcome>>, R::Error> {
+    let Schedule { repeats, is_parallel } = *schedule;
+    let next = AtomicUsize::new(0);
+    let count = repeats.iter().max().map_or(0, |last| *last as usize + 1);
+    let wanted: Vec<OnceLock<bool>> = (0..count).map(|_| OnceLock::new()).collect();
+    let outcomes: Vec<OnceLock<Result<Option<Outcome>, R::Error>>> = repeats.iter().map(|_| OnceLock::new()).collect();
+    // One after the other, so that all schedulers have had their first run before any has its second.
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&repeat) = repeats.get(number) else { break };
+            let is_wanted = || repeat == 0 || observer.goes_on(repeat);
+            if !wanted[repeat as usize].get_or_init(is_wanted) {
+                next.store(repeats.len(), Ordering::Relaxed);
+                break;
+            }
+            let outcome = runner.run(number);
+            if outcome.is_err() {
+                next.store(repeats.len(), Ordering::Relaxed);
+            }
+            outcomes[number].get_or_init(|| outcome);
+        }
+    };
+    if is_parallel {
+        rayon::broadcast(|_| work());
+    } else {
+        work();
+    }
+    let begun = wanted.iter().take_while(|wanted| wanted.get() == Some(&true)).count();
+    // Those that never began are missing only if an earlier run failed, which is reported.
+    let of_begun = outcomes.into_iter().zip(repeats).filter(|(_, repeat)| (**repeat as usize) < begun);
+    of_begun.map(|(outcome, _)| outcome.into_inner().unwrap_or(Ok(None))).collect()
+}
+
+/// What a run is of: a row of the tables, and its repeat.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The scheduler's name, as in sysfs; with guests `GUEST-over-HOST`.
+    pub scheduler: String,
+    /// The block layer that it runs on.
+    pub front: Front,
+    /// The kernel whose block layer it runs on, if that of the place lacks this scheduler.
+    pub ran_as: Option<String>,
+    /// The tunables that are set, by name.
+    pub tunables: Vec<(String, String)>,
+    /// The files of `queue/` that are written before, by name.
+    pub queue_files: Vec<(String, String)>,
+    /// What tells it from other rows of the same scheduler.
+    pub variant: RunVariant,
+    /// Where it takes place: index into the places of the experiment.
+    pub setup: u32,
+    /// Number of the repeat, from 0.
+    pub repeat: u32,
+    /// The seed of the run.
+    pub seed: u64,
+}
+
+/// What a run has measured.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// What each process did, in the order of the load.
+    pub processes: Vec<ProcessResult>,
+    /// The statistics of its devices, if they were kept.
+    pub disks: Vec<DiskSummary>,
+    /// Time that passed for the load, virtual or real, s.
+    pub seconds: f64,
+    /// I/Os that ended, measured or not.
+    pub ios: u64,
+    /// Wall-clock time that it took, s.
+    pub wall_seconds: f64,
+    /// What locks of schedulers cost, if they have a price.
+    pub locks: Option<LockSummary>,
+    /// What the page cache did, if a job used it.
+    pub page_cache: Option<PageCacheSummary>,
+    /// Whether it was cancelled before its end.
+    pub is_partial: bool,
+    /// Writes to `queue/` that were refused.
+    pub refused: Vec<String>,
+    /// What became of each write to `queue/` while it ran, in their order.
+    pub fates: Vec<Fate>,
+}
+
+impl Row {
+    /// What the document has of this run. The observer is notified of its end.
+    pub fn outcome(self, load: &Load, facts: &JobFacts, measured: Measured, observer: &dyn RunObserver) -> Outcome {
+        let Measured { processes, disks, seconds, ios, wall_seconds, locks, page_cache, is_partial, refused, fates } =
+            measured;
+        let mut jobs = JobSummary::from_processes(&processes);
+        jobs.iter_mut().for_each(|summary| facts.complete(summary));
+        let run = Run {
+            scheduler: self.scheduler,
+            front: self.front,
+            ran_as: self.ran_as,
+            tunables: values(&self.tunables),
+            queue_files: values(&self.queue_files),
+            variant: self.variant,
+            setup: self.setup,
+            repeat: self.repeat,
+            seed: self.seed,
+            simulated_seconds: seconds,
+            simulated_ios: ios,
+            wall_seconds,
+            cpu_us_per_io: cpu_us_per_io(&processes),
+            jobs,
+            fio: fio_document(&load.options, &processes, &disks, false),
+            locks,
+            disks,
+            page_cache,
+            excerpt: None,
+        };
+        let label = run.variant.label.as_str();
+        let global_options = &load.options;
+        observer.ended(&Ended { label, repeat: run.repeat, processes: &processes, global_options, run: &run });
+        let is_log_cut = processes.iter().any(|process| process.log.as_ref().is_some_and(|log| log.is_cut()));
+        let refused = refused.iter().map(|refused| format!("{label}: {refused}.")).collect();
+        Outcome { is_partial, is_log_cut, refused, fates, run }
+    }
+}
+
+fn values(texts: &[(String, String)]) -> Map<String, Value> {
+    texts.iter().map(|(name, text)| (name.clone(), number_or_text(text))).collect()
+}

@@ -1,0 +1,139 @@
+//! The outputs of an experiment, in virtual or in real time: opened before it runs, written when it has ended.
+
+mod fio_logs;
+mod format;
+mod options;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use hoistway_answer::{ResultsDocument, Threshold};
+use hoistway_experiment::Ended;
+use hoistway_measure::fio;
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::Output;
+
+use self::fio_logs::FioLogs;
+
+pub(crate) use self::format::Format;
+pub(crate) use self::options::{JudgingOptions, OutputOptions};
+
+/// The open outputs of an experiment.
+pub(crate) struct Outputs<'a> {
+    judging: &'a JudgingOptions,
+    options: &'a OutputOptions,
+    /// Whether nothing in them depends on when and how fast they were made.
+    is_stable: bool,
+    results: Output,
+    report: Option<Output>,
+    logs: Option<FioLogs>,
+    /// fio's json+ of the last run.
+    json_plus: Mutex<Option<fio::Output>>,
+}
+
+impl<'a> Outputs<'a> {
+    /// Checks that the options go together, and that everything can be written. `results` is the file of `--output`.
+    pub(crate) fn open(
+        judging: &'a JudgingOptions,
+        options: &'a OutputOptions,
+        results: Option<&Path>,
+        runs: usize,
+        is_stable: bool,
+    ) -> Result<Outputs<'a>> {
+        options.format.check(runs)?;
+        judging.advice.as_ref().map_or(Ok(()), |_| options.format.check_advice())?;
+        let results = Output::open(results)?;
+        let report = options.report.as_deref().map(|file| Output::beside("--report", file, &results)).transpose()?;
+        let logs = options.fio_logs.as_deref().map(FioLogs::open).transpose()?;
+        Ok(Outputs { judging, options, is_stable, results, report, logs, json_plus: Mutex::new(None) })
+    }
+
+    /// Where the results go.
+    pub(crate) fn results(&self) -> &Output {
+        &self.results
+    }
+
+    /// Writes the logs of a run that has ended. Returns whether to continue.
+    pub(crate) fn ended(&self, ended: &Ended<'_>) -> bool {
+        if self.logs.is_none() && self.options.format != Format::FioJsonPlus {
+            return true;
+        }
+        let mut json = ended.fio_json_plus();
+        json.set_timestamp_ms(if self.is_stable { 0 } else { now_ms() });
+        let goes_on = self.logs.as_ref().is_none_or(|logs| logs.write(ended, &json));
+        *self.json_plus.lock().unwrap_or_else(PoisonError::into_inner) = Some(json);
+        goes_on
+    }
+
+    /// Adds to the document what the options ask for, and writes everything.
+    pub(crate) fn finish(self, mut document: ResultsDocument) -> Result<Ending> {
+        if self.is_stable {
+            document = document.without_wall_clock();
+        } else {
+            (document.arguments, document.command) = crate::command_line();
+            document.runs.iter_mut().for_each(|run| run.fio.set_timestamp_ms(now_ms()));
+        }
+        check_focus(&document)?;
+        let broken = broken(&document, &self.judging.fail_if)?;
+        document.conclusion = hoistway_render::text::conclusion(&document);
+        if let Some(devices) = &self.judging.advice {
+            document.advice = hoistway_answer::advice::advice(&document, devices).context("--advice")?;
+        }
+        let json_plus = self.json_plus.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let text = self.options.format.rendered(&document, json_plus.as_ref(), self.options.wide, &self.results)?;
+        // Each is written even if another cannot be.
+        let logs = self.logs.map_or(Ok(()), FioLogs::finish);
+        let page = |report: Output| super::report::page(&document).and_then(|page| report.write_there(page));
+        let report = self.report.map_or(Ok(()), page);
+        self.results.write(&text).and(logs).and(report)?;
+        if document.partial {
+            return Ok(Ending::Interrupted);
+        }
+        for broken in &broken {
+            // Not `eprintln!`, which panics if standard error is closed.
+            let _ = writeln!(std::io::stderr(), "hoistway: {broken}");
+        }
+        Ok(match () {
+            () if has_failed(&document) => Ending::JobFailed,
+            () if !broken.is_empty() => Ending::LimitBroken,
+            () => Ending::Done,
+        })
+    }
+}
+
+/// A sentence for each limit that is broken.
+fn broken(document: &ResultsDocument, limits: &[Threshold]) -> Result<Vec<String>> {
+    let mut broken = Vec::new();
+    for limit in limits {
+        let breaking = document.breaking(limit).with_context(|| format!("--fail-if {limit}"))?;
+        if !breaking.is_empty() {
+            let shown = |(label, value): &(String, f64)| {
+                format!("{} under {label}", hoistway_render::text::figure_value(limit.figure.figure, *value))
+            };
+            let shown: Vec<String> = breaking.iter().map(shown).collect();
+            broken.push(format!("--fail-if {limit}: {}", shown.join(", ")));
+        }
+    }
+    Ok(broken)
+}
+
+/// Whether what was asked to be in focus was there.
+fn check_focus(document: &ResultsDocument) -> Result<()> {
+    let comparison = hoistway_answer::Analysis::of(document);
+    for focus in document.focuses.iter().filter(|_| !document.partial) {
+        comparison.find(&focus.figure).map(|_| ()).with_context(|| format!("--focus {}", focus.figure))?;
+    }
+    Ok(())
+}
+
+/// Whether an error ended a process in any run.
+fn has_failed(document: &ResultsDocument) -> bool {
+    document.runs.iter().flat_map(|run| &run.jobs).any(|job| !job.failed.is_empty())
+}
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
