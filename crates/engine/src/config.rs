@@ -26,6 +26,9 @@ pub struct Config {
     pub requests_per_worker: u32,
     /// How long a worker without work looks for more before it sleeps. Being woken takes longer than this.
     pub spin: Nanos,
+    /// Whether it counts what a kernel's `/sys/block/DEV/stat` shows, for [`Engine::disk_summary`](crate::Engine::disk_summary). That takes
+    /// some time of each request.
+    pub keeps_statistics: bool,
 }
 
 impl Default for Config {
@@ -40,6 +43,7 @@ impl Default for Config {
             nomerges: NoMerges::All,
             requests_per_worker: 4096,
             spin: Nanos::from_micros(20),
+            keeps_statistics: false,
         }
     }
 }

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use hoistway_blk::{
-    AttributeError, CgroupId, ConfigError, Hz, Instant, IoContextId, Queue, QueueConfig, SECTOR_BYTES, SchedulerEvent,
-    Sector, Submitter, Tunable,
+    AttributeError, CgroupId, ConfigError, Hz, Instant, IoContextId, Kernel, Nanos, Queue, QueueConfig, SECTOR_BYTES,
+    SchedulerEvent, Sector, Submitter, Tunable,
 };
+
+use hoistway_measure::DiskSummary;
 
 use crate::backend::{Backend, Extent, VolumeShape};
 use crate::client::Client;
@@ -21,7 +23,7 @@ use crate::memory::Buffer;
 use crate::request::Errno;
 use crate::resident::Resident;
 use crate::slots::Slots;
-use crate::worker::{Change, Member, Message, Reply, Shared, Sink, Worker, news_of_group, waiter};
+use crate::worker::{Change, Member, Message, Reply, Shared, Sink, Statistics, Worker, news_of_group, waiter};
 
 const WORKERS_MAX: usize = 256;
 /// Of a group, as the weight file of bfq has it.
@@ -32,6 +34,7 @@ const WEIGHTS: std::ops::RangeInclusive<u16> = 1..=1000;
 pub struct Engine {
     shared: Arc<Shared>,
     backend: Arc<dyn Backend>,
+    kernel: Kernel,
     /// The workers' threads, until they are stopped.
     threads: Mutex<Vec<JoinHandle<()>>>,
     next_worker: AtomicUsize,
@@ -96,6 +99,7 @@ impl Engine {
             mailboxes: stations.iter().map(|station| Mailbox::new(station.waker())).collect(),
             clock: Box::new(clock),
             hz: Hz::DEFAULT,
+            statistics: config.keeps_statistics.then(|| Arc::new(Statistics::new(workers))),
             timer_ns: AtomicU64::new(Instant::NEVER.0),
             quiet: AtomicUsize::new(0),
             seats: (0..workers).map(|_| Mutex::default()).collect(),
@@ -105,7 +109,8 @@ impl Engine {
         });
         let worker = |(index, station)| Worker::new(Arc::clone(&shared), index, station, queue_depth, config.spin);
         let all = stations.into_iter().enumerate().map(worker).collect();
-        Ok((Engine { shared, backend, threads: Mutex::default(), next_worker: AtomicUsize::new(0) }, all))
+        let kernel = config.kernel;
+        Ok((Engine { shared, backend, kernel, threads: Mutex::default(), next_worker: AtomicUsize::new(0) }, all))
     }
 
     /// Its volumes, as the target has them.
@@ -157,6 +162,14 @@ impl Engine {
     pub fn attribute(&self, file: &str) -> Result<String, AttributeError> {
         check_file(file)?;
         self.shared.queue.attribute(file)
+    }
+
+    /// What the kernel's files of a disk with this name would show now of its target, of which so much time has passed. None unless
+    /// the engine [keeps statistics](Config::keeps_statistics).
+    #[must_use]
+    pub fn disk_summary(&self, file: &str, passed: Nanos) -> Option<DiskSummary> {
+        let now = (self.shared.hz, self.shared.now());
+        Some(self.shared.statistics.as_ref()?.summary(self.kernel, now, file, passed.0))
     }
 
     /// The tunables of the present scheduler: the files under `iosched/`, in their order.

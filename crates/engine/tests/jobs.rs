@@ -159,3 +159,42 @@ fn an_io_that_overlaps_another_waits_for_it() {
     let result = &results(&(HEAD.to_owned() + jobs))[0];
     assert_eq!((result.total_ios(), result.depth_levels.counts()[0]), (100, 100));
 }
+
+#[test]
+fn statistics_count_what_all_workers_did() {
+    let jobs =
+        "[r]\nrw=randread\nbs=8k\nnumber_ios=300\niodepth=16\nnumjobs=3\n[w]\nrw=write\nbs=4k\nsize=400k\nfsync=10\n";
+    let text = HEAD.to_owned() + jobs;
+    for (scheduler, workers) in [("none", 1), ("none", 4), ("mq-deadline", 3), ("bfq", 2), ("kyber", 2)] {
+        let target = Simulated::new(Preset::builtin("micron-9100-1600gb").unwrap().build(1)).forgetful();
+        let config = Config {
+            workers,
+            scheduler: scheduler.into(),
+            queue_depth: Some(2),
+            keeps_statistics: true,
+            ..Config::default()
+        };
+        let engine = Engine::start(&config, target).unwrap();
+        if scheduler != "none" {
+            engine.set_attribute("nr_requests", "64").unwrap();
+        }
+        let begin = engine.now();
+        results_of(&engine, &text);
+        let passed = engine.now().since(begin);
+        let disk = engine.disk_summary("disk", passed).unwrap();
+        let what = format!("{scheduler}, {workers} workers: {disk:?}");
+        assert_eq!((disk.read_ios, disk.read_merges), (900, 0), "{what}");
+        assert!((100..=110).contains(&disk.write_ios), "flushes may count as writes of no sectors: {what}");
+        let fields: Vec<u64> = disk.stat.split(' ').map(|field| field.parse().unwrap()).collect();
+        assert_eq!((fields.len(), fields[2], fields[6], fields[8]), (17, 900 * 16, 100 * 8, 0), "{what}");
+        assert!(disk.read_ms > 0 && disk.in_queue_ms >= disk.read_ms + disk.write_ms, "{what}");
+        assert!(disk.util_percent > 0.0 && disk.util_percent <= 100.0, "{what}");
+        // kyber limits each kind for itself and holds hardly anything back here.
+        assert!(["none", "kyber"].contains(&scheduler) || disk.choices.unwrap() > 100, "{what}");
+    }
+    let engine = Engine::start(&Config::default(), Memory::new(1 << 20)).unwrap();
+    assert!(
+        engine.disk_summary("disk", engine.now().since(hoistway_blk::Instant::ZERO)).is_none(),
+        "nobody asked for them"
+    );
+}

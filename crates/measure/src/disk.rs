@@ -45,7 +45,48 @@ pub struct CgroupIoSummary {
     pub io_stat: String,
 }
 
+/// What a device has done of one kind of I/O.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiskIos {
+    /// Requests that have ended.
+    pub ios: u64,
+    /// Those that joined others.
+    pub merges: u64,
+    /// Time of all of them, ns.
+    pub nanos: u64,
+}
+
+/// Times of a device.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DiskTimes {
+    /// Of all requests, ms.
+    pub in_queue_ms: u64,
+    /// With a request in flight, ms.
+    pub busy_ms: u64,
+    /// Of the whole run, ns.
+    pub passed_ns: u64,
+}
+
 impl DiskSummary {
+    /// The summary of a device with this name and content of `stat`; without cgroups.
+    #[must_use]
+    pub fn of(file: &str, stat: String, [reads, writes]: [DiskIos; 2], times: DiskTimes, choices: u64) -> DiskSummary {
+        DiskSummary {
+            file: file.to_owned(),
+            stat,
+            read_ios: reads.ios,
+            read_merges: reads.merges,
+            read_ms: reads.nanos / 1_000_000,
+            write_ios: writes.ios,
+            write_merges: writes.merges,
+            write_ms: writes.nanos / 1_000_000,
+            in_queue_ms: times.in_queue_ms,
+            util_percent: (times.busy_ms as f64 * 1e8 / times.passed_ns.max(1) as f64).min(100.0),
+            choices: Some(choices),
+            cgroups: Vec::new(),
+        }
+    }
+
     /// As fio reports it.
     #[must_use]
     pub fn as_fio(&self) -> DiskUtil {

@@ -17,7 +17,7 @@ pub mod stats;
 mod steady_state;
 
 pub use direction::Direction;
-pub use disk::{CgroupIoSummary, DiskSummary};
+pub use disk::{CgroupIoSummary, DiskIos, DiskSummary, DiskTimes};
 pub use histogram::LatencyHistogram;
 pub use io_log::IoLog;
 pub use measurement::{

@@ -2,9 +2,9 @@
 //! run, as a kernel does, although tables do not show them: a run without them would be a second copy of the simulation,
 //! and that costs more than counting.
 
-use hoistway_blk::{CpuId, DiskStats, Event, Hz, Instant, Nanos, Now, Probe, Waiter};
+use hoistway_blk::{CpuId, DiskStats, Event, Hz, Instant, IoCounts, Nanos, Now, Probe, Waiter};
 use hoistway_cgroup::CgroupStats;
-use hoistway_measure::{CgroupIoSummary, DiskSummary};
+use hoistway_measure::{CgroupIoSummary, DiskIos, DiskSummary, DiskTimes};
 
 use crate::cgroups::Cgroups;
 use crate::scenario::{RunSpec, Scenario};
@@ -77,19 +77,14 @@ impl Statistics {
         let summary = |(number, (of_disk, file)): (usize, (OfDisk, &str))| {
             let OfDisk { mut disk, groups, choices } = of_disk;
             let cgroups = of_host.as_ref().filter(|_| number == files).unwrap_or(&of_load);
-            let busy_ms = disk.io_ticks_ms(now);
-            DiskSummary {
-                file: file.to_owned(),
-                stat: disk.line(now),
-                read_ios: disk.reads().ios,
-                read_merges: disk.reads().merges,
-                read_ms: disk.reads().nanos / 1_000_000,
-                write_ios: disk.writes().ios,
-                write_merges: disk.writes().merges,
-                write_ms: disk.writes().nanos / 1_000_000,
+            let ios = |counts: IoCounts| DiskIos { ios: counts.ios, merges: counts.merges, nanos: counts.nanos };
+            let times = DiskTimes {
+                busy_ms: disk.io_ticks_ms(now),
                 in_queue_ms: disk.time_in_queue_ms(now),
-                util_percent: (busy_ms as f64 * 1e8 / simulated.0.max(1) as f64).min(100.0),
-                choices: Some(choices.count),
+                passed_ns: simulated.0,
+            };
+            let kinds = [ios(disk.reads()), ios(disk.writes())];
+            DiskSummary {
                 cgroups: cgroups
                     .with_descendants()
                     .map(|(path, members)| CgroupIoSummary {
@@ -97,6 +92,7 @@ impl Statistics {
                         io_stat: members.fold(Default::default(), |sum, id| groups.own(id).plus(sum)).to_string(),
                     })
                     .collect(),
+                ..DiskSummary::of(file, disk.line(now), kinds, times, choices.count)
             }
         };
         self.disks.into_iter().zip(scenario.disk_names()).enumerate().map(summary).collect()

@@ -87,6 +87,15 @@ impl DiskStats {
         }
     }
 
+    /// What somebody else has counted until now, with nothing in flight: reads, writes, discards and flush commands, and for how
+    /// long something was going on.
+    #[must_use]
+    pub fn counted(kernel: Kernel, kinds: [IoCounts; 4], busy_ns: u64, now: Now) -> Self {
+        let io_ticks = busy_ns / kernel.generation().hz.tick_ns();
+        let queued_ns = kinds.iter().map(|counts| counts.nanos).sum();
+        DiskStats { kinds, io_ticks, busy_ns, queued_ns, stamp: now.tick, ..DiskStats::new(kernel) }
+    }
+
     /// Reads.
     #[must_use]
     pub fn reads(&self) -> IoCounts {

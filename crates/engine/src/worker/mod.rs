@@ -17,11 +17,13 @@ mod member;
 mod message;
 mod queue_calls;
 mod shared;
+mod statistics;
 
 pub use driver::StationDriver;
 pub use member::{Member, Sink};
 pub use message::{Change, Message, Reply};
 pub use shared::{Shared, news_of_group, waiter};
+pub use statistics::Statistics;
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::{Arc, PoisonError};

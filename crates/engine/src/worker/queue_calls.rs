@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hoistway_blk::{
-    Action, Agenda, AttributeError, Bio, Caller, CpuId, Cx, Due, Instant, NoMeter, NoProbe, Now, Queue, SchedulerEvent,
-    Status, Submitter, Threads, Waiter, Workers,
+    Action, Agenda, AttributeError, Bio, Caller, CpuId, Cx, Due, Instant, NoMeter, Now, Queue, SchedulerEvent, Status,
+    Submitter, Threads, Waiter, Workers,
 };
 
 use super::driver::StationDriver;
 use super::shared::{Shared, cpu};
+use super::statistics::WorkerProbe;
 
-type Machine = (StationDriver, NoProbe);
+type Machine = (StationDriver, WorkerProbe);
 
 /// A part of a request that has ended.
 pub struct EndedPart {
@@ -29,6 +30,7 @@ pub struct QueueCalls {
     cpu: CpuId,
     caller: Caller,
     agenda: Agenda,
+    probe: WorkerProbe,
 }
 
 /// This worker comes at once when it is called, and tells all others when it sets the scheduler's timer.
@@ -63,12 +65,13 @@ impl QueueCalls {
             cpu: cpu(worker),
             caller: Caller::new(),
             agenda: Agenda::new(shared.queue.hw_queues()),
+            probe: WorkerProbe::new(worker, shared.statistics.clone()),
         }
     }
 
     #[inline]
     fn call<R>(&mut self, body: impl FnOnce(&mut Cx<'_, Machine>) -> R) -> R {
-        body(&mut self.caller.cx(self.now, self.cpu, &mut self.driver, &mut NoProbe, &NoMeter))
+        body(&mut self.caller.cx(self.now, self.cpu, &mut self.driver, &mut self.probe, &NoMeter))
     }
 
     #[inline]

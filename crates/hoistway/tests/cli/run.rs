@@ -117,6 +117,10 @@ fn a_run_under_several_schedulers_has_a_verdict_and_is_read_like_a_comparison() 
     let rounds = [("none", 0), ("mq-deadline", 0), ("none", 1), ("mq-deadline", 1), ("none", 2), ("mq-deadline", 2)];
     assert_eq!(repeats, rounds);
     assert_eq!(document["seeds"].as_array().unwrap().len(), 3);
+    let disk = &document["runs"][1]["disks"][0];
+    assert_eq!((&disk["file"], &disk["read_ios"]), (&"data".into(), &300.into()));
+    assert!(disk["choices"].is_u64() && verdict["had_a_choice"].is_boolean(), "{disk}");
+    assert_eq!(document["runs"][1]["fio"]["disk_util"][0]["read_ios"], 300);
     let job = &document["runs"][1]["jobs"][1];
     assert_eq!((&job["demand"]["syncs"], &job["random"]), (&true.into(), &false.into()));
     // What reads comparisons reads it.
@@ -155,6 +159,18 @@ fn a_limit_that_is_broken_ends_with_status_3() {
     assert!(said.starts_with("hoistway: --fail-if r:read:p99>1us: ") && said.contains(" under none"), "{said}");
     assert_eq!(limited("r:read:p99>10s").status.code(), Some(0));
     assert_eq!(limited("x:read:p99>1us").status.code(), Some(2));
+}
+
+#[test]
+fn advice_is_for_the_devices_that_the_job_file_names_unless_the_target_is_one() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("job.fio"), HEAD.replace("=data", "=/dev/sdq") + "[r]\nrw=randread\nnumber_ios=50\n")
+        .unwrap();
+    let wanted = ["--target", "mem:8M", "--scheduler", "none,bfq", "--repeat", "2", "--advice"];
+    let table = run_in(folder.path(), &wanted);
+    assert!(table.contains("Commands for sdq:\n"), "{table}");
+    let table = run_in(folder.path(), &[&wanted[..], &["vdb"]].concat());
+    assert!(table.contains("Commands for vdb:\n"), "{table}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant as WallClock;
 
 use anyhow::{Context as _, Error, Result};
+use hoistway_blk::Nanos;
 use hoistway_engine::job::{JobSettings, LoadRun};
 use hoistway_engine::{Config, Engine};
 use hoistway_experiment::{JobFacts, Measured, Outcome, Row, RunObserver, Runner};
@@ -66,6 +67,7 @@ impl<'a> EngineRunner<'a> {
             techniques: self.arguments.techniques,
             // A resident on a worker of its own never waits for a slot.
             requests_per_worker: processes.iter().map(|process| process.issue.depth).sum::<u32>().max(64),
+            keeps_statistics: true,
             ..Config::default()
         };
         let engine = Engine::start(&config, backend).with_context(|| format!("--scheduler {}", row.scheduler))?;
@@ -100,9 +102,12 @@ impl Runner for EngineRunner<'_> {
         let cpu_ns = cpu_time_ns();
         let mut processes = hoistway_engine::job::run(&engine, self.load, &settings, load_run)?;
         share_cpu_time(&mut processes, cpu_time_ns() - cpu_ns);
-        let seconds = begin.elapsed().as_secs_f64();
+        let passed = begin.elapsed();
+        let disk = engine.disk_summary(&self.target.disk(self.load), Nanos(passed.as_nanos() as u64));
+        let seconds = passed.as_secs_f64();
         let measured = Measured {
             processes,
+            disks: disk.into_iter().collect(),
             seconds,
             ios: load_run.ios(),
             wall_seconds: seconds,

@@ -61,6 +61,16 @@ impl Target {
         }
     }
 
+    /// What statistics call its disk: by its path, or by that of the load's file which it stands in for.
+    pub(super) fn disk(&self, load: &Load) -> String {
+        match self {
+            Target::File(path) | Target::Block(path) => path.display().to_string(),
+            Target::Memory(_) | Target::Null(_) | Target::Simulated(_) => {
+                load.files.first().map_or_else(|| self.name(), ToString::to_string)
+            }
+        }
+    }
+
     /// Checks that the load may run on it, and creates a missing file. Returns whether it is ready, which it is not after Ctrl-C.
     pub(super) fn prepare(&self, load: &Load, force: bool, is_interrupted: &dyn Fn() -> bool) -> Result<bool> {
         let writes = load.processes.iter().any(|process| process.plan.modifies());

@@ -1,0 +1,179 @@
+//! Statistics of the target, as a kernel keeps them of a disk: `/sys/block/DEV/stat`.
+//!
+//! Each worker counts for itself what happens on its thread, so that counting needs no lock; a request may begin at one worker and end
+//! at another, so only the sums over all workers mean something. As in Linux, how busy the target was is known to a tick.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+use hoistway_blk::{CpuId, DiskStats, Event, Hz, IoCounts, Kernel, Now, Op, Probe, Request, Status};
+use hoistway_measure::{DiskIos, DiskSummary, DiskTimes};
+
+/// The statistics of an engine.
+#[derive(Debug)]
+pub struct Statistics {
+    workers: Box<[OfWorker]>,
+    /// Requests that the scheduler holds. Those that were absorbed by others there stay counted: they did wait together.
+    held: AtomicI64,
+    /// The tick up to which the time that the target was busy is counted.
+    stamp: AtomicU64,
+}
+
+/// What one worker has counted. It is the only one that writes there. The alignment keeps workers off each other's cache lines.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct OfWorker {
+    reads: Counts,
+    writes: Counts,
+    discards: Counts,
+    flushes: Counts,
+    /// Requests that began here less those that ended here.
+    in_flight: AtomicI64,
+    /// Ticks in which the target was busy.
+    io_ticks: AtomicU64,
+    /// Times that the scheduler gave one of several requests out, or none of those that it had.
+    choices: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    ios: AtomicU64,
+    merges: AtomicU64,
+    sectors: AtomicU64,
+    nanos: AtomicU64,
+}
+
+/// Adds to a number that no other thread writes.
+fn add(to: &AtomicU64, more: u64) {
+    to.store(to.load(Relaxed).wrapping_add(more), Relaxed);
+}
+
+impl Counts {
+    fn sum<'a>(all: impl Iterator<Item = &'a Counts>) -> IoCounts {
+        all.fold(IoCounts::default(), |sum, of| IoCounts {
+            ios: sum.ios + of.ios.load(Relaxed),
+            merges: sum.merges + of.merges.load(Relaxed),
+            sectors: sum.sectors + of.sectors.load(Relaxed),
+            nanos: sum.nanos + of.nanos.load(Relaxed),
+        })
+    }
+}
+
+impl OfWorker {
+    fn count(&self, now: Now, rq: &Request) {
+        let counts = match rq.op {
+            Op::Read => &self.reads,
+            Op::Write | Op::WriteZeroes => &self.writes,
+            Op::Discard => &self.discards,
+            Op::Flush => &self.flushes,
+        };
+        add(&counts.ios, 1);
+        add(&counts.merges, (rq.bios.len() as u64).saturating_sub(1));
+        add(&counts.sectors, u64::from(rq.sectors));
+        add(&counts.nanos, now.at.since(rq.start).0);
+    }
+}
+
+impl Statistics {
+    pub fn new(workers: usize) -> Self {
+        let workers = (0..workers).map(|_| OfWorker::default()).collect();
+        Statistics { workers, held: AtomicI64::new(0), stamp: AtomicU64::new(0) }
+    }
+
+    fn in_flight(&self) -> i64 {
+        self.workers.iter().map(|worker| worker.in_flight.load(Relaxed)).sum()
+    }
+
+    /// What a kernel's files would show now of a target with this name, where `passed_ns` have passed.
+    pub fn summary(&self, kernel: Kernel, (hz, now): (Hz, Now), file: &str, passed_ns: u64) -> DiskSummary {
+        self.count_ticks(&self.workers[0], now, false);
+        let counts = |of: fn(&OfWorker) -> &Counts| Counts::sum(self.workers.iter().map(of));
+        let kinds =
+            [counts(|of| &of.reads), counts(|of| &of.writes), counts(|of| &of.discards), counts(|of| &of.flushes)];
+        let sum = |of: fn(&OfWorker) -> &AtomicU64| self.workers.iter().map(|worker| of(worker).load(Relaxed)).sum();
+        let busy_ns: u64 = sum(|of| &of.io_ticks) * hz.tick_ns();
+        let mut disk = DiskStats::counted(kernel, kinds, busy_ns, now);
+        let ios = |counts: IoCounts| DiskIos { ios: counts.ios, merges: counts.merges, nanos: counts.nanos };
+        let times = DiskTimes { in_queue_ms: disk.time_in_queue_ms(now), busy_ms: disk.io_ticks_ms(now), passed_ns };
+        let choices = sum(|of| &of.choices);
+        DiskSummary::of(file, disk.line(now), [ios(disk.reads()), ios(disk.writes())], times, choices)
+    }
+
+    /// A request begins or ends in another tick than the last one that did.
+    #[cold]
+    fn count_ticks(&self, own: &OfWorker, now: Now, is_end: bool) {
+        let stamp = self.stamp.load(Relaxed);
+        let is_new = now.tick.0 > stamp && self.stamp.compare_exchange(stamp, now.tick.0, Relaxed, Relaxed).is_ok();
+        if is_new && (is_end || self.in_flight() > 0) {
+            own.io_ticks.fetch_add(now.tick.0 - stamp, Relaxed);
+        }
+    }
+
+    fn event(&self, own: &OfWorker, now: Now, event: &Event<'_>) {
+        match event {
+            Event::GetRq(_) => {
+                if now.tick.0 != self.stamp.load(Relaxed) {
+                    self.count_ticks(own, now, false);
+                }
+                own.in_flight.store(own.in_flight.load(Relaxed) + 1, Relaxed);
+            }
+            Event::Absorbed(_) | Event::End(_) => {
+                if now.tick.0 != self.stamp.load(Relaxed) {
+                    self.count_ticks(own, now, true);
+                }
+                own.in_flight.store(own.in_flight.load(Relaxed) - 1, Relaxed);
+                if let Event::End(rq) = event {
+                    own.count(now, rq);
+                }
+            }
+            Event::Complete(rq, Status::Ok) if rq.op == Op::Flush => {
+                add(&own.flushes.ios, 1);
+                add(&own.flushes.nanos, now.at.since(rq.issued).0);
+            }
+            Event::Insert(_) => {
+                self.held.fetch_add(1, Relaxed);
+            }
+            Event::Dispatch { rq, .. } => {
+                let held = self.held.load(Relaxed);
+                add(&own.choices, u64::from(held > i64::from(rq.is_some())));
+                if rq.is_some() && held > 0 {
+                    self.held.fetch_sub(1, Relaxed);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A worker's view of its calls: it counts, if the engine keeps statistics.
+pub struct WorkerProbe {
+    worker: usize,
+    statistics: Option<Arc<Statistics>>,
+}
+
+impl WorkerProbe {
+    pub fn new(worker: usize, statistics: Option<Arc<Statistics>>) -> Self {
+        WorkerProbe { worker, statistics }
+    }
+}
+
+impl Probe for WorkerProbe {
+    const WATCHES: bool = false;
+
+    #[inline(always)]
+    fn event(&mut self, now: Now, _: CpuId, event: Event<'_>) {
+        // Where an event happens its kind is known: for most of them nothing is left of this.
+        let counts = matches!(
+            event,
+            Event::GetRq(_)
+                | Event::Absorbed(_)
+                | Event::Complete(..)
+                | Event::End(_)
+                | Event::Insert(_)
+                | Event::Dispatch { .. }
+        );
+        if counts && let Some(statistics) = &self.statistics {
+            statistics.event(&statistics.workers[self.worker], now, &event);
+        }
+    }
+}
