@@ -23,7 +23,7 @@ use crate::memory::Buffer;
 use crate::request::Errno;
 use crate::resident::Resident;
 use crate::slots::Slots;
-use crate::worker::{Change, Member, Message, Reply, Shared, Sink, Statistics, Worker, news_of_group, waiter};
+use crate::worker::{Change, DiskCounters, Member, Message, Reply, Shared, Sink, Worker, news_of_group, waiter};
 
 const WORKERS_MAX: usize = 256;
 /// Of a group, as the weight file of bfq has it.
@@ -99,7 +99,7 @@ impl Engine {
             mailboxes: stations.iter().map(|station| Mailbox::new(station.waker())).collect(),
             clock: Box::new(clock),
             hz: Hz::DEFAULT,
-            statistics: config.keeps_statistics.then(|| Arc::new(Statistics::new(workers))),
+            statistics: config.keeps_statistics.then(|| Arc::new(DiskCounters::new(workers))),
             timer_ns: AtomicU64::new(Instant::NEVER.0),
             quiet: AtomicUsize::new(0),
             seats: (0..workers).map(|_| Mutex::default()).collect(),

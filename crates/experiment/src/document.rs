@@ -9,13 +9,13 @@ use hoistway_sim::Fate;
 use crate::calibrated;
 use crate::error::{Error, Field};
 use crate::guests::Chosen;
-use crate::outcome::Outcome;
+use crate::outcome::RunOutcome;
 use crate::plan::Plan;
 use crate::{repeats, writes};
 
 /// What the document of an experiment holds beside its runs.
 #[derive(Clone, Debug)]
-pub struct Head {
+pub struct DocumentHead {
     /// Path of the job file, as given.
     pub job_file: String,
     /// Its text.
@@ -48,14 +48,14 @@ pub struct Head {
     pub doubts: Vec<String>,
 }
 
-impl Head {
+impl DocumentHead {
     /// The document of these runs, which stand repeat by repeat with `of_repeat` runs in each; `None` for runs that never began.
     ///
     /// # Panics
     /// If there is no place.
     #[must_use]
-    pub fn document(self, outcomes: Vec<Option<Outcome>>, of_repeat: usize, wall_seconds: f64) -> ResultsDocument {
-        let Head { job_file, job_text, mut setups, guests, seed, seeds, is_real, mut notices, .. } = self;
+    pub fn document(self, outcomes: Vec<Option<RunOutcome>>, of_repeat: usize, wall_seconds: f64) -> ResultsDocument {
+        let DocumentHead { job_file, job_text, mut setups, guests, seed, seeds, is_real, mut notices, .. } = self;
         let partial = outcomes.iter().any(|outcome| outcome.as_ref().is_none_or(|outcome| outcome.is_partial));
         if outcomes.iter().flatten().any(|outcome| outcome.is_log_cut) {
             notices.push(format!(
@@ -111,7 +111,11 @@ impl Head {
 }
 
 /// The document of a plan's runs, in their order; without an outcome those that never began.
-pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: f64) -> Result<ResultsDocument, Error> {
+pub(crate) fn of(
+    plan: &Plan<'_>,
+    outcomes: Vec<Option<RunOutcome>>,
+    wall_seconds: f64,
+) -> Result<ResultsDocument, Error> {
     let options = &plan.options;
     let comparison = options.comparison;
     let written = &plan.setups[0].queue.writes;
@@ -124,7 +128,7 @@ pub(crate) fn of(plan: &Plan<'_>, outcomes: Vec<Option<Outcome>>, wall_seconds: 
     let not_done = writes::not_done(options, written, &fates);
     let of_repeat = plan.runs_of_repeat();
     let repeats = outcomes.len() / of_repeat.max(1);
-    let head = Head {
+    let head = DocumentHead {
         job_file: plan.load.name.clone(),
         job_text: plan.load.text.clone(),
         setups: plan.setups.iter().map(|setup| setup.summary()).collect::<Result<_, Error>>()?,

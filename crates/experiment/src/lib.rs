@@ -72,17 +72,17 @@ pub use comparison::{
     CgroupFile, Comparison, Devices, Guests, Load, Mode, Profile, QueueFile, Replay, Tunable, Vary, Write,
 };
 pub use devices::preset;
-pub use document::Head;
+pub use document::DocumentHead;
 pub use environment::{Alone, CallerEnvironment};
 pub use error::{Error, Field, Place};
 pub use job_facts::JobFacts;
 pub use judging::unknown_job;
 pub use kernel_option::KernelOption;
 pub use observer::{Controls, Ended, RunObserver, Unobserved};
-pub use outcome::Outcome;
+pub use outcome::RunOutcome;
 pub use plan::Plan;
 pub use repeats::seeds;
-pub use runner::{Measured, Row, Runner, Schedule, carry_out};
+pub use runner::{Measured, RunOrder, RunRow, Runner, carry_out};
 pub use trace::TraceError;
 
 /// Possible values of fields of a comparison, for parsers.

@@ -6,7 +6,7 @@ use hoistway_answer::document::Run;
 use hoistway_sim::Fate;
 
 /// The results of a run, besides what its observer was shown.
-pub struct Outcome {
+pub struct RunOutcome {
     pub(crate) run: Run,
     /// Whether it was cancelled before its end.
     pub(crate) is_partial: bool,
@@ -18,7 +18,7 @@ pub struct Outcome {
     pub(crate) fates: Vec<Fate>,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// The run as the document will have it.
     #[must_use]
     pub fn run(&self) -> &Run {
@@ -26,8 +26,8 @@ impl Outcome {
     }
 }
 
-impl fmt::Debug for Outcome {
+impl fmt::Debug for RunOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outcome").field("label", &self.run.variant.label).finish_non_exhaustive()
+        f.debug_struct("RunOutcome").field("label", &self.run.variant.label).finish_non_exhaustive()
     }
 }

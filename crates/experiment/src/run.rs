@@ -12,10 +12,10 @@ use crate::environment::CallerEnvironment;
 use crate::error::{Error, Field};
 use crate::locks;
 use crate::observer::{Controls, RunObserver, Unobserved};
-use crate::outcome::Outcome;
+use crate::outcome::RunOutcome;
 use crate::plan::{Plan, Planned};
 use crate::recorder::Recorder;
-use crate::runner::{Measured, Row, Runner, Schedule, carry_out};
+use crate::runner::{Measured, RunOrder, RunRow, Runner, carry_out};
 
 impl Comparison {
     /// Runs it, as many runs at once as there are cores; the results do not depend on how many that are. For progress, for
@@ -39,7 +39,7 @@ struct Simulator<'a> {
 impl Runner for Simulator<'_> {
     type Error = Error;
 
-    fn run(&self, number: usize) -> Result<Option<Outcome>, Error> {
+    fn run(&self, number: usize) -> Result<Option<RunOutcome>, Error> {
         let Some(control) = self.controls.0.get(number) else { return Ok(None) };
         if control.cancelled.load(Ordering::Relaxed) {
             return Ok(None);
@@ -72,7 +72,7 @@ impl Plan<'_> {
         let begin = observer.seconds();
         let repeats: Vec<u32> = self.runs.iter().map(|run| run.repeat).collect();
         let simulator = Simulator { plan: self, controls, observer };
-        let outcomes = carry_out(&simulator, &Schedule { repeats: &repeats, is_parallel: true }, observer)?;
+        let outcomes = carry_out(&simulator, &RunOrder { repeats: &repeats, is_parallel: true }, observer)?;
         document::of(self, outcomes, observer.seconds() - begin)
     }
 
@@ -83,7 +83,7 @@ impl Plan<'_> {
         control: &Control,
         observer: &dyn RunObserver,
         tracer: Option<&mut dyn Observer>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<RunOutcome, Error> {
         let mut recorder = (self.options.comparison.excerpts && planned.repeat == 0).then(Recorder::new);
         let mut observers: Vec<&mut dyn Observer> =
             recorder.as_mut().map(|recorder| recorder as _).into_iter().chain(tracer.map(|one| one as _)).collect();
@@ -104,7 +104,7 @@ impl Plan<'_> {
         control: &Control,
         observer: &dyn RunObserver,
         observers: &mut [&mut dyn Observer],
-    ) -> Result<Outcome, Error> {
+    ) -> Result<RunOutcome, Error> {
         let (scenario, spec) = (self.scenario(planned), &planned.spec);
         let begin = observer.seconds();
         let ended = if observers.is_empty() {
@@ -117,7 +117,7 @@ impl Plan<'_> {
         let wall_seconds = observer.seconds() - begin;
         let RunResult { processes, simulated, ios, locks, refused, fates, page_cache, partial } = result;
         let setup = &self.setups[planned.setup];
-        let row = Row {
+        let row = RunRow {
             scheduler: spec.label(),
             front: if scenario.queue.schedulers.is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
             ran_as: setup.stands_in(&spec.scheduler),

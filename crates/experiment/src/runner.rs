@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::job_facts::JobFacts;
 use crate::observer::{Ended, RunObserver, fio_document};
-use crate::outcome::Outcome;
+use crate::outcome::RunOutcome;
 use crate::variants::number_or_text;
 
 /// Carries out runs, by their numbers: all rows of the first repeat, then those of the second, and so on.
@@ -23,12 +23,12 @@ pub trait Runner: Sync {
     ///
     /// # Errors
     /// If it cannot begin.
-    fn run(&self, number: usize) -> Result<Option<Outcome>, Self::Error>;
+    fn run(&self, number: usize) -> Result<Option<RunOutcome>, Self::Error>;
 }
 
 /// When runs are carried out.
 #[derive(Clone, Copy, Debug)]
-pub struct Schedule<'a> {
+pub struct RunOrder<'a> {
     /// The number of the repeat of each run, in the order of [`Runner`].
     pub repeats: &'a [u32],
     /// Whether runs may go side by side: in virtual time they do not disturb each other.
@@ -41,14 +41,15 @@ pub struct Schedule<'a> {
 /// The first run that cannot begin.
 pub fn carry_out<R: Runner>(
     runner: &R,
-    schedule: &Schedule<'_>,
+    schedule: &RunOrder<'_>,
     observer: &dyn RunObserver,
-) -> Result<Vec<Option<Outcome>>, R::Error> {
-    let Schedule { repeats, is_parallel } = *schedule;
+) -> Result<Vec<Option<RunOutcome>>, R::Error> {
+    let RunOrder { repeats, is_parallel } = *schedule;
     let next = AtomicUsize::new(0);
     let count = repeats.iter().max().map_or(0, |last| *last as usize + 1);
     let wanted: Vec<OnceLock<bool>> = (0..count).map(|_| OnceLock::new()).collect();
-    let outcomes: Vec<OnceLock<Result<Option<Outcome>, R::Error>>> = repeats.iter().map(|_| OnceLock::new()).collect();
+    let outcomes: Vec<OnceLock<Result<Option<RunOutcome>, R::Error>>> =
+        repeats.iter().map(|_| OnceLock::new()).collect();
     // One after the other, so that all schedulers have had their first run before any has its second.
     let work = || {
         loop {
@@ -79,7 +80,7 @@ pub fn carry_out<R: Runner>(
 
 /// What a run is of: a row of the tables, and its repeat.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct RunRow {
     /// The scheduler's name, as in sysfs; with guests `GUEST-over-HOST`.
     pub scheduler: String,
     /// The block layer that it runs on.
@@ -125,9 +126,9 @@ pub struct Measured {
     pub fates: Vec<Fate>,
 }
 
-impl Row {
+impl RunRow {
     /// What the document has of this run. The observer is notified of its end.
-    pub fn outcome(self, load: &Load, facts: &JobFacts, measured: Measured, observer: &dyn RunObserver) -> Outcome {
+    pub fn outcome(self, load: &Load, facts: &JobFacts, measured: Measured, observer: &dyn RunObserver) -> RunOutcome {
         let Measured { processes, disks, seconds, ios, wall_seconds, locks, page_cache, is_partial, refused, fates } =
             measured;
         let mut jobs = JobSummary::from_processes(&processes);
@@ -158,7 +159,7 @@ impl Row {
         observer.ended(&Ended { label, repeat: run.repeat, processes: &processes, global_options, run: &run });
         let is_log_cut = processes.iter().any(|process| process.log.as_ref().is_some_and(|log| log.is_cut()));
         let refused = refused.iter().map(|refused| format!("{label}: {refused}.")).collect();
-        Outcome { is_partial, is_log_cut, refused, fates, run }
+        RunOutcome { is_partial, is_log_cut, refused, fates, run }
     }
 }
 

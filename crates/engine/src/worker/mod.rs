@@ -11,19 +11,19 @@
 //! worker that carries a part of it out reads where the data lies, and sends a message when that has ended.
 
 mod changes;
+mod disk_counters;
 mod driver;
 mod flights;
 mod member;
 mod message;
 mod queue_calls;
 mod shared;
-mod statistics;
 
+pub use disk_counters::DiskCounters;
 pub use driver::StationDriver;
 pub use member::{Member, Sink};
 pub use message::{Change, Message, Reply};
 pub use shared::{Shared, news_of_group, waiter};
-pub use statistics::Statistics;
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::{Arc, PoisonError};

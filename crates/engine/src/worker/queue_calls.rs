@@ -8,9 +8,9 @@ use hoistway_blk::{
     Submitter, Threads, Waiter, Workers,
 };
 
+use super::disk_counters::WorkerProbe;
 use super::driver::StationDriver;
 use super::shared::{Shared, cpu};
-use super::statistics::WorkerProbe;
 
 type Machine = (StationDriver, WorkerProbe);
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hoistway_blk::{CgroupId, CpuId, Hz, Instant, Now, Queue, SchedulerEvent, Threads, Waiter};
 
+use super::disk_counters::DiskCounters;
 use super::message::Message;
-use super::statistics::Statistics;
 use crate::clock::Clock;
 use crate::mailbox::Mailbox;
 use crate::slots::Slots;
@@ -21,7 +21,7 @@ pub struct Shared {
     pub mailboxes: Vec<Mailbox<Message>>,
     pub clock: Box<dyn Clock>,
     pub hz: Hz,
-    pub statistics: Option<Arc<Statistics>>,
+    pub statistics: Option<Arc<DiskCounters>>,
     /// When the scheduler's timer is due, as whoever asked last for it said, ns. Whoever's setting it was looks there when
     /// the moment has come; a later setting elsewhere has replaced it. `Relaxed`: too early or too late by the time that
     /// another thread needs to see it, a timer is as good.

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Error, Result};
 use hoistway_blk::Nanos;
 use hoistway_engine::job::{JobSettings, LoadRun};
 use hoistway_engine::{Config, Engine};
-use hoistway_experiment::{JobFacts, Measured, Outcome, Row, RunObserver, Runner};
+use hoistway_experiment::{JobFacts, Measured, RunObserver, RunOutcome, RunRow, Runner};
 use hoistway_load::Load;
 use hoistway_measure::ProcessResult;
 
@@ -21,7 +21,7 @@ pub(super) struct EngineRunner<'a> {
     target: &'a Target,
     load: &'a Load,
     job_facts: JobFacts,
-    rows: &'a [Row],
+    rows: &'a [RunRow],
     /// One for each row.
     load_runs: &'a [Arc<LoadRun>],
     observer: &'a dyn RunObserver,
@@ -42,7 +42,7 @@ impl<'a> EngineRunner<'a> {
         arguments: &'a Arguments,
         target: &'a Target,
         load: &'a Load,
-        rows: &'a [Row],
+        rows: &'a [RunRow],
         load_runs: &'a [Arc<LoadRun>],
         observer: &'a dyn RunObserver,
     ) -> Self {
@@ -55,7 +55,7 @@ impl<'a> EngineRunner<'a> {
     }
 
     /// An engine over the target, with all settings of a row.
-    fn engine(&self, row: &Row) -> Result<Engine> {
+    fn engine(&self, row: &RunRow) -> Result<Engine> {
         let processes = &self.load.processes;
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let workers = self.arguments.workers.map_or(cpus.min(processes.len()).max(1), usize::from);
@@ -90,7 +90,7 @@ impl<'a> EngineRunner<'a> {
 impl Runner for EngineRunner<'_> {
     type Error = Error;
 
-    fn run(&self, number: usize) -> Result<Option<Outcome>> {
+    fn run(&self, number: usize) -> Result<Option<RunOutcome>> {
         let (row, load_run) = (&self.rows[number], &self.load_runs[number]);
         if load_run.is_cancelled() {
             return Ok(None);

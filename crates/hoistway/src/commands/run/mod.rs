@@ -14,7 +14,9 @@ use anyhow::{Context as _, Result, bail};
 use hoistway_answer::WeightedFigure;
 use hoistway_answer::document::SetupSummary;
 use hoistway_engine::job::LoadRun;
-use hoistway_experiment::{CallerEnvironment as _, Ended, Head, RunObserver, Schedule, carry_out, seeds, unknown_job};
+use hoistway_experiment::{
+    CallerEnvironment as _, DocumentHead, Ended, RunObserver, RunOrder, carry_out, seeds, unknown_job,
+};
 use hoistway_fio::{Environment, JobFile};
 use hoistway_terminal::Ending;
 use serde_json::{Value, json};
@@ -58,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let observer = Observing { begin: WallClock::now(), outputs: &outputs, load_runs: &load_runs };
     let runner = EngineRunner::new(arguments, &target, &file.load, &rows, &load_runs, &observer);
     let repeats: Vec<u32> = rows.iter().map(|row| row.repeat).collect();
-    let outcomes = carry_out(&runner, &Schedule { repeats: &repeats, is_parallel: false }, &observer)?;
+    let outcomes = carry_out(&runner, &RunOrder { repeats: &repeats, is_parallel: false }, &observer)?;
     let begun = rows.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_some());
     let repeats = begun.map(|(row, _)| row.repeat + 1).max().unwrap_or(1);
     let head = head(arguments, &target, &file, text, repeats, runner, focuses);
@@ -75,13 +77,13 @@ fn head(
     repeats: u32,
     runner: EngineRunner<'_>,
     focuses: Vec<WeightedFigure>,
-) -> Head {
+) -> DocumentHead {
     let seed = arguments.run.seed;
     let found = runner.found();
     let mut notices = found.notes;
     notices.extend(file.notices.iter().cloned());
     notices.push(ABOUT_LATENCY.to_owned());
-    Head {
+    DocumentHead {
         job_file: arguments.job.display().to_string(),
         job_text,
         setups: vec![SetupSummary {

@@ -2,14 +2,14 @@
 
 use anyhow::{Result, bail};
 use hoistway_answer::document::{Front, RunVariant};
-use hoistway_experiment::{Row, seeds};
+use hoistway_experiment::{RunRow, seeds};
 use serde_json::Map;
 
 use super::arguments::Arguments;
 use crate::commands::compare::asked;
 
 /// The runs in their order: every scheduler of the list, as often as it was named, then all of them again for the next repeat.
-pub(super) fn rows(arguments: &Arguments) -> Result<Vec<Row>> {
+pub(super) fn rows(arguments: &Arguments) -> Result<Vec<RunRow>> {
     let schedulers = &arguments.scheduler;
     let queue_files = asked::queue_files(&arguments.run.queue, None)?;
     if let Some(file) = queue_files.iter().find(|file| file.file == "scheduler" || file.file.contains('/')) {
@@ -28,12 +28,12 @@ pub(super) fn rows(arguments: &Arguments) -> Result<Vec<Row>> {
         let known = schedulers.join(", ");
         bail!("--baseline {baseline}: not among the schedulers that are compared (expected one of {known})");
     }
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<RunRow> = Vec::new();
     let seeds = seeds(arguments.run.seed, arguments.repeat.saturating_mul(schedulers.len() as u32));
     for scheduler in (0..arguments.repeat).flat_map(|_| schedulers) {
         let repeat = rows.iter().filter(|row| row.scheduler == *scheduler).count();
         let own = tunables.iter().filter(|tunable| tunable.scheduler == *scheduler);
-        rows.push(Row {
+        rows.push(RunRow {
             scheduler: scheduler.clone(),
             front: Front::Mq,
             ran_as: None,

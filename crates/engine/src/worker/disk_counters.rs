@@ -1,4 +1,4 @@
-//! Statistics of the target, as a kernel keeps them of a disk: `/sys/block/DEV/stat`.
+//! DiskCounters of the target, as a kernel keeps them of a disk: `/sys/block/DEV/stat`.
 //!
 //! Each worker counts for itself what happens on its thread, so that counting needs no lock; a request may begin at one worker and end
 //! at another, so only the sums over all workers mean something. As in Linux, how busy the target was is known to a tick.
@@ -11,7 +11,7 @@ use hoistway_measure::{DiskIos, DiskSummary, DiskTimes};
 
 /// The statistics of an engine.
 #[derive(Debug)]
-pub struct Statistics {
+pub struct DiskCounters {
     workers: Box<[OfWorker]>,
     /// Requests that the scheduler holds. Those that were absorbed by others there stay counted: they did wait together.
     held: AtomicI64,
@@ -74,10 +74,10 @@ impl OfWorker {
     }
 }
 
-impl Statistics {
+impl DiskCounters {
     pub fn new(workers: usize) -> Self {
         let workers = (0..workers).map(|_| OfWorker::default()).collect();
-        Statistics { workers, held: AtomicI64::new(0), stamp: AtomicU64::new(0) }
+        DiskCounters { workers, held: AtomicI64::new(0), stamp: AtomicU64::new(0) }
     }
 
     fn in_flight(&self) -> i64 {
@@ -148,11 +148,11 @@ impl Statistics {
 /// A worker's view of its calls: it counts, if the engine keeps statistics.
 pub struct WorkerProbe {
     worker: usize,
-    statistics: Option<Arc<Statistics>>,
+    statistics: Option<Arc<DiskCounters>>,
 }
 
 impl WorkerProbe {
-    pub fn new(worker: usize, statistics: Option<Arc<Statistics>>) -> Self {
+    pub fn new(worker: usize, statistics: Option<Arc<DiskCounters>>) -> Self {
         WorkerProbe { worker, statistics }
     }
 }
