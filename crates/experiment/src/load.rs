@@ -161,10 +161,10 @@ pub(crate) fn time(options: &Options<'_>, field: Field, ns: Option<u64>) -> Resu
     }
 }
 
-/// A notice if a load has options of logs, and logs are not written.
-pub(crate) fn unused_logs_notice(options: &Options<'_>, workload: &hoistway_load::Load) -> Option<String> {
+/// A notice if a load has options of logs, and logs are not written: `name` is what asks for them.
+#[must_use]
+pub fn unused_logs_notice(name: &str, workload: &hoistway_load::Load) -> Option<String> {
     let is_set = |process: &Process| process.log.is_none() && process.log_settings != LogSettings::default();
-    let name = options.name(Field::Logs);
     let says_how = workload.processes.iter().any(is_set);
     says_how.then(|| format!("Logging options (log_avg_msec and others) have no effect without {name}."))
 }

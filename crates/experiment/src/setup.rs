@@ -153,7 +153,7 @@ impl Setup {
                 .and_then(|chosen| guests::weights_notice(options, &chosen.guests, &schedulers, &queue.schedulers)),
         );
         notices.extend(calibrated::null_notice(&devices));
-        notices.extend(load::unused_logs_notice(options, &workload));
+        notices.extend(load::unused_logs_notice(&options.name(Field::Logs), &workload));
         notices.extend(of_file);
         let kernel = kernel_option.clone();
         Ok(Setup {

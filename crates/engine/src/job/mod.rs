@@ -18,7 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `refusals` is what a real run cannot do, `load_run` what the processes share, `process` one of them at its worker.
+//! `refusals` is what a real run cannot do or does not heed, `load_run` what the processes share, `process` one of them at its worker.
 
 mod load_run;
 mod process;
@@ -33,7 +33,7 @@ use hoistway_load::{Load, LoadError};
 use hoistway_measure::ProcessResult;
 
 pub use load_run::LoadRun;
-pub use refusals::{Refusal, check};
+pub use refusals::{Refusal, check, notices};
 
 use self::process::JobProcess;
 use crate::{Context, Engine, Group};

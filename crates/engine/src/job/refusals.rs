@@ -1,4 +1,4 @@
-//! What a load may ask for that a real run cannot do.
+//! What a load may ask for that a real run cannot do, or that makes no difference to it.
 
 use hoistway_load::{Load, Process};
 
@@ -22,6 +22,22 @@ pub fn check(load: &Load) -> Result<(), Refusal> {
         return Err(Refusal { who, what: "several files (expected one: a run has one target)" });
     }
     load.processes.iter().try_for_each(check_process)
+}
+
+/// Sentences about what a load asks for that makes no difference to a run.
+#[must_use]
+pub fn notices(load: &Load) -> Vec<String> {
+    let mut bound: Vec<&str> = Vec::new();
+    for process in load.processes.iter().filter(|process| process.standing.cpus.is_some()) {
+        if bound.last() != Some(&&*process.name) {
+            bound.push(&process.name);
+        }
+    }
+    let notice = format!(
+        "cpus_allowed of {} has no effect: processes of a real run share worker threads, which may use every CPU.",
+        bound.join(", ")
+    );
+    if bound.is_empty() { Vec::new() } else { vec![notice] }
 }
 
 fn check_process(process: &Process) -> Result<(), Refusal> {

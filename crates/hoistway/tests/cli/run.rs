@@ -174,6 +174,15 @@ fn advice_is_for_the_devices_that_the_job_file_names_unless_the_target_is_one() 
 }
 
 #[test]
+fn options_that_make_no_difference_to_a_run_are_named() {
+    let folder = tempdir().unwrap();
+    job(folder.path(), "[r]\nrw=randread\nnumber_ios=50\ncpus_allowed=0\nnumjobs=2\nlog_avg_msec=10\n");
+    let table = run_in(folder.path(), &["--target", "mem:8M"]);
+    assert!(table.contains("cpus_allowed of r has no effect: processes of a real run share worker threads"), "{table}");
+    assert!(table.contains("Logging options (log_avg_msec and others) have no effect without --fio-logs."), "{table}");
+}
+
+#[test]
 fn logs_of_a_run_are_those_that_fio_would_write() {
     let folder = tempdir().unwrap();
     job(folder.path(), "[r]\nrw=randread\nnumber_ios=50\n");

@@ -16,6 +16,7 @@ use hoistway_answer::document::SetupSummary;
 use hoistway_engine::job::LoadRun;
 use hoistway_experiment::{
     CallerEnvironment as _, DocumentHead, Ended, RunObserver, RunOrder, carry_out, seeds, unknown_job,
+    unused_logs_notice,
 };
 use hoistway_fio::{Environment, JobFile};
 use hoistway_terminal::Ending;
@@ -32,6 +33,9 @@ pub(crate) use self::arguments::Arguments;
 /// What latencies are of.
 const ABOUT_LATENCY: &str = "Latencies are from when a process submits an I/O until it is notified of its end; fio's slat is \
                              part of its clat here.";
+
+/// The option that has logs written.
+const LOGS: &str = "--fio-logs";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let environment = CommandLine::default();
@@ -81,6 +85,8 @@ fn head(
     let seed = arguments.run.seed;
     let found = runner.found();
     let mut notices = found.notes;
+    notices.extend(unused_logs_notice(LOGS, &file.load));
+    notices.extend(hoistway_engine::job::notices(&file.load));
     notices.extend(file.notices.iter().cloned());
     notices.push(ABOUT_LATENCY.to_owned());
     DocumentHead {
@@ -100,7 +106,7 @@ fn head(
         seeds: seeds(seed, repeats),
         is_real: true,
         notices,
-        logs_option: "--fio-logs".to_owned(),
+        logs_option: LOGS.to_owned(),
         baseline: arguments.judging.baseline.clone(),
         focus: None,
         focuses,
