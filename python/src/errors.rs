@@ -49,6 +49,8 @@ pub(crate) fn exception<'py>(py: Python<'py>, class: &str, arguments: impl pyo3:
 /// The argument that a field of a comparison comes from.
 pub(crate) fn keyword(field: Field) -> &'static str {
     match field {
+        Field::Target => "target",
+        Field::Force => "force",
         Field::Load => "job",
         Field::RecordedDevice
         | Field::Columns

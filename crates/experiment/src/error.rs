@@ -7,7 +7,7 @@ use hoistway_fio::JobFileError;
 use hoistway_sim::ProfileError;
 use hoistway_trace::block::{Place as TracePlace, ReadError};
 
-/// A field of a [`Comparison`](crate::Comparison), or of a [`Search`](crate::tune::Search).
+/// A field of a [`Comparison`](crate::Comparison), of a [`Search`](crate::tune::Search), or of an experiment in real time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[expect(missing_docs, reason = "they are called as the fields are, which say what they are")]
 pub enum Field {
@@ -54,6 +54,8 @@ pub enum Field {
     Logs,
     Objective,
     Budget,
+    Target,
+    Force,
 }
 
 impl Field {
@@ -61,6 +63,8 @@ impl Field {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Field::Target => "target",
+            Field::Force => "force",
             Field::Load => "load",
             Field::RecordedDevice => "replay.device",
             Field::Columns => "replay.columns",

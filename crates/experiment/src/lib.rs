@@ -78,7 +78,7 @@ pub use error::{Error, Field, Place};
 pub use job_facts::JobFacts;
 pub use judging::unknown_job;
 pub use kernel_option::KernelOption;
-pub use load::unused_logs_notice;
+pub use load::{LoadText, unused_logs_notice};
 pub use observer::{Controls, Ended, RunObserver, Unobserved};
 pub use outcome::RunOutcome;
 pub use plan::Plan;

@@ -10,8 +10,8 @@ use hoistway_load::{LogSettings, Process};
 use hoistway_program::Change;
 use hoistway_sim::Host;
 
-use crate::comparison;
-use crate::environment::Options;
+use crate::comparison::{self, Comparison};
+use crate::environment::{CallerEnvironment, Options};
 use crate::error::{About as _, Error, Fault, Field};
 use crate::nearest;
 use crate::recording::{self, Recorded};
@@ -148,6 +148,47 @@ impl Load {
             }
         }
         Ok(file)
+    }
+}
+
+/// The text of a load, for experiments that do not run in virtual time.
+#[derive(Debug)]
+pub struct LoadText(Load);
+
+impl LoadText {
+    /// Reads the load of a comparison.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn read(comparison: &Comparison, environment: &dyn CallerEnvironment) -> Result<LoadText, Error> {
+        Load::read(&Options { comparison, environment }).map(LoadText)
+    }
+
+    /// What it is called in messages and results.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The text itself.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// What its processes do on a host with this number of CPUs, with the run time, ramp and logs of the comparison.
+    ///
+    /// # Errors
+    /// If it is no job file, or a time is not possible.
+    pub fn job_file(
+        &self,
+        comparison: &Comparison,
+        environment: &dyn CallerEnvironment,
+        cpus: u16,
+    ) -> Result<JobFile, Error> {
+        let options = Options { comparison, environment };
+        time(&options, Field::RuntimeNs, comparison.runtime_ns)?;
+        self.0.job_file(&options, cpus, 4 << 30)
     }
 }
 

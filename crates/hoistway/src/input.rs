@@ -26,9 +26,16 @@ pub(crate) struct CommandLine {
     read: Mutex<Vec<Identity>>,
     /// What standard input held, if that was looked at and is still to be read.
     standard_input: Mutex<Option<Vec<u8>>>,
+    /// Whether it is that of `hoistway run`, one of whose options has a name of its own.
+    is_real: bool,
 }
 
 impl CommandLine {
+    /// That of `hoistway run`.
+    pub(crate) fn of_real_runs() -> CommandLine {
+        CommandLine { is_real: true, ..CommandLine::default() }
+    }
+
     fn remember(&self, path: &Path) {
         self.read.lock().unwrap_or_else(PoisonError::into_inner).extend(identity(path));
     }
@@ -91,7 +98,7 @@ impl CallerEnvironment for CommandLine {
     }
 
     fn name(&self, field: Field) -> String {
-        option(field).to_owned()
+        if self.is_real && field == Field::Schedulers { "--scheduler".to_owned() } else { option(field).to_owned() }
     }
 }
 
@@ -138,6 +145,8 @@ fn limited(reader: impl Read) -> io::Result<Vec<u8>> {
 /// The option that a field of a comparison comes from.
 fn option(field: Field) -> &'static str {
     match field {
+        Field::Target => "--target",
+        Field::Force => "--force",
         Field::Load => "JOB",
         Field::RecordedDevice => "--recorded-device",
         Field::Columns => "--columns",

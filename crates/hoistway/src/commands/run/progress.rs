@@ -1,53 +1,64 @@
-//! Progress of a run, on a terminal only.
+//! Progress of runs, on a terminal only.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hoistway_engine::job::LoadRun;
 use indicatif::{HumanCount, ProgressBar};
 
-/// What is over sooner needs no progress.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two looks.
+/// Runs that end before this show no progress.
+const SHOW_AFTER: Duration = Duration::from_secs(2);
+/// Between two updates.
 const INTERVAL: Duration = Duration::from_millis(200);
 
+/// Shows how far the present run is.
+#[derive(Default)]
+pub(super) struct Progress(Mutex<Option<OfRun>>);
+
+impl Progress {
+    /// Shows the progress of this run on standard error, if that is a terminal, until the next one begins or this is dropped.
+    pub(super) fn show(&self, load_run: &Arc<LoadRun>, label: &str) {
+        let mut present = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The last one has to be gone from the terminal before the next one is drawn.
+        *present = None;
+        *present = std::io::stderr().is_terminal().then(|| OfRun::show(load_run, label));
+    }
+}
+
 /// Shows how far a run is until it is dropped.
-pub(super) struct Progress {
+struct OfRun {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Progress {
-    /// Begins to show progress on standard error, if that is a terminal.
-    pub(super) fn show(load_run: &Arc<LoadRun>, scheduler: &str) -> Progress {
+impl OfRun {
+    fn show(load_run: &Arc<LoadRun>, label: &str) -> OfRun {
         let is_over = Arc::new(AtomicBool::new(false));
-        if !std::io::stderr().is_terminal() {
-            return Progress { is_over, thread: None };
-        }
-        let (load_run, over, scheduler) = (Arc::clone(load_run), Arc::clone(&is_over), scheduler.to_owned());
+        let (load_run, over, label) = (Arc::clone(load_run), Arc::clone(&is_over), label.to_owned());
         let thread = thread::spawn(move || {
             let begin = Instant::now();
-            while begin.elapsed() < PATIENCE && !over.load(Relaxed) {
-                thread::park_timeout(PATIENCE.saturating_sub(begin.elapsed()));
+            while begin.elapsed() < SHOW_AFTER && !over.load(Relaxed) {
+                thread::park_timeout(SHOW_AFTER.saturating_sub(begin.elapsed()));
             }
             let bar = ProgressBar::new_spinner();
             while !over.load(Relaxed) {
                 let (seconds, ios) = (begin.elapsed().as_secs_f64(), load_run.ios());
                 let rate = HumanCount((ios as f64 / seconds) as u64);
-                bar.set_message(format!("{scheduler}: {seconds:.0} s, {} I/Os, {rate} a second", HumanCount(ios)));
+                bar.set_message(format!("{label}: {seconds:.0} s, {} I/Os, {rate} a second", HumanCount(ios)));
                 bar.tick();
                 thread::park_timeout(INTERVAL);
             }
             bar.finish_and_clear();
         });
-        Progress { is_over, thread: Some(thread) }
+        OfRun { is_over, thread: Some(thread) }
     }
 }
 
-impl Drop for Progress {
+impl Drop for OfRun {
     fn drop(&mut self) {
         self.is_over.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {

@@ -3,79 +3,77 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant as WallClock;
 
-use anyhow::{Context as _, Error, Result};
 use hoistway_blk::Nanos;
-use hoistway_engine::job::{JobSettings, LoadRun};
-use hoistway_engine::{Config, Engine};
-use hoistway_experiment::{JobFacts, Measured, RunObserver, RunOutcome, RunRow, Runner};
-use hoistway_load::Load;
+use hoistway_engine::job::{JobError, JobSettings, LoadRun};
+use hoistway_engine::{Config, Engine, StartError};
+use hoistway_experiment::{Error, Field, JobFacts, Measured, RunObserver, RunOutcome, RunRow, Runner};
 use hoistway_measure::ProcessResult;
 
-use super::arguments::Arguments;
-use super::progress::Progress;
-use super::target::Target;
+use crate::{RealPlan, cpus, error};
 
 /// Carries out the rows of a real experiment.
-pub(super) struct EngineRunner<'a> {
-    arguments: &'a Arguments,
-    target: &'a Target,
-    load: &'a Load,
+pub(crate) struct EngineRunner<'a> {
+    plan: &'a RealPlan<'a>,
     job_facts: JobFacts,
-    rows: &'a [RunRow],
     /// One for each row.
     load_runs: &'a [Arc<LoadRun>],
     observer: &'a dyn RunObserver,
+    begun: &'a (dyn Fn(&RunRow, &Arc<LoadRun>) + Sync),
     found: Mutex<Found>,
 }
 
 /// What the first run has found.
 #[derive(Clone, Default)]
-pub(super) struct Found {
-    pub(super) hw_queues: u32,
-    pub(super) nr_requests: u32,
+pub(crate) struct Found {
+    pub(crate) hw_queues: u32,
+    pub(crate) nr_requests: u32,
     /// Remarks about the target.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 impl<'a> EngineRunner<'a> {
-    pub(super) fn new(
-        arguments: &'a Arguments,
-        target: &'a Target,
-        load: &'a Load,
-        rows: &'a [RunRow],
+    pub(crate) fn new(
+        plan: &'a RealPlan<'a>,
         load_runs: &'a [Arc<LoadRun>],
         observer: &'a dyn RunObserver,
+        begun: &'a (dyn Fn(&RunRow, &Arc<LoadRun>) + Sync),
     ) -> Self {
-        let (job_facts, found) = (JobFacts::of(load), Mutex::default());
-        EngineRunner { arguments, target, load, job_facts, rows, load_runs, observer, found }
+        let (job_facts, found) = (JobFacts::of(&plan.file.load), Mutex::default());
+        EngineRunner { plan, job_facts, load_runs, observer, begun, found }
     }
 
-    pub(super) fn found(self) -> Found {
+    pub(crate) fn found(self) -> Found {
         self.found.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An engine over the target, with all settings of a row.
-    fn engine(&self, row: &RunRow) -> Result<Engine> {
-        let processes = &self.load.processes;
-        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let workers = self.arguments.workers.map_or(cpus.min(processes.len()).max(1), usize::from);
-        let (backend, notes) = self.target.open(self.load, row.seed, workers, self.arguments.fixed_buffers)?;
+    fn engine(&self, row: &RunRow) -> Result<Engine, Error> {
+        let (experiment, load) = (self.plan.experiment, &self.plan.file.load);
+        let name = |field| self.plan.environment.name(field);
+        let processes = &load.processes;
+        let workers = experiment.workers.unwrap_or(usize::from(cpus()).min(processes.len()).max(1));
+        let opened = self.plan.target.open(load, row.seed, workers, experiment.fixed_buffers);
+        let (backend, notes) = opened.map_err(|problem| self.plan.about_target(&problem))?;
         let config = Config {
             workers,
             scheduler: row.scheduler.clone(),
-            queue_depth: self.arguments.queue_depth,
-            techniques: self.arguments.techniques,
+            queue_depth: experiment.queue_depth,
+            techniques: experiment.techniques,
             // A resident on a worker of its own never waits for a slot.
             requests_per_worker: processes.iter().map(|process| process.issue.depth).sum::<u32>().max(64),
             keeps_statistics: true,
             ..Config::default()
         };
-        let engine = Engine::start(&config, backend).with_context(|| format!("--scheduler {}", row.scheduler))?;
-        let queue = row.queue_files.iter().map(|(file, text)| ("--queue", file.clone(), file, text));
-        let tunables = row.tunables.iter().map(|(name, text)| ("--set", format!("iosched/{name}"), name, text));
-        for (option, file, name, text) in queue.chain(tunables) {
-            let given = || format!("{option} {name}={text} under {}", row.scheduler);
-            engine.set_attribute(&file, text).with_context(given)?;
+        let cannot_start =
+            |why: StartError| error(Field::Schedulers, format!("{} {}: {why}", name(Field::Schedulers), row.scheduler));
+        let engine = Engine::start(&config, backend).map_err(cannot_start)?;
+        let queue = row.queue_files.iter().map(|(file, text)| (Field::QueueFiles, file.clone(), file, text));
+        let tunables =
+            row.tunables.iter().map(|(tunable, text)| (Field::Tunables, format!("iosched/{tunable}"), tunable, text));
+        for (field, file, own, text) in queue.chain(tunables) {
+            engine
+                .set_attribute(&file, text)
+                .map_err(|why| error(field, format!("{} {own}={text} under {}: {why}", name(field), row.scheduler)))?;
         }
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if found.hw_queues == 0 {
@@ -90,20 +88,22 @@ impl<'a> EngineRunner<'a> {
 impl Runner for EngineRunner<'_> {
     type Error = Error;
 
-    fn run(&self, number: usize) -> Result<Option<RunOutcome>> {
-        let (row, load_run) = (&self.rows[number], &self.load_runs[number]);
+    fn run(&self, number: usize) -> Result<Option<RunOutcome>, Error> {
+        let (row, load_run) = (&self.plan.rows[number], &self.load_runs[number]);
         if load_run.is_cancelled() {
             return Ok(None);
         }
-        let _progress = Progress::show(load_run, &row.scheduler);
+        let load = &self.plan.file.load;
         let engine = self.engine(row)?;
+        (self.begun)(row, load_run);
         let begin = WallClock::now();
-        let settings = JobSettings { seed: row.seed, runtime: self.arguments.run.runtime };
+        let settings = JobSettings { seed: row.seed, runtime: self.plan.runtime() };
         let cpu_ns = cpu_time_ns();
-        let mut processes = hoistway_engine::job::run(&engine, self.load, &settings, load_run)?;
+        let ended = hoistway_engine::job::run(&engine, load, &settings, load_run);
+        let mut processes = ended.map_err(|why: JobError| error(Field::Load, why.to_string()))?;
         share_cpu_time(&mut processes, cpu_time_ns() - cpu_ns);
         let passed = begin.elapsed();
-        let disk = engine.disk_summary(&self.target.disk(self.load), Nanos(passed.as_nanos() as u64));
+        let disk = engine.disk_summary(&self.plan.target.disk(load), Nanos(passed.as_nanos() as u64));
         let seconds = passed.as_secs_f64();
         let measured = Measured {
             processes,
@@ -114,7 +114,7 @@ impl Runner for EngineRunner<'_> {
             is_partial: load_run.is_cancelled(),
             ..Measured::default()
         };
-        Ok(Some(row.clone().outcome(self.load, &self.job_facts, measured, self.observer)))
+        Ok(Some(row.clone().outcome(load, &self.job_facts, measured, self.observer)))
     }
 }
 

@@ -1,21 +1,21 @@
-//! `--target`: what a load runs on.
+//! Targets: what a load runs on.
 
 use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, anyhow, bail};
 use hoistway_device::Preset;
 use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated};
+use hoistway_experiment::{CallerEnvironment, Error, Field};
 use hoistway_load::Load;
 use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
 
-use crate::input::CommandLine;
-use hoistway_terminal::output::is_one_place;
+use crate::error;
 
 /// Of files that runs have made, an extended attribute: they may be written again. Not every file system keeps it.
 const MADE: &str = "user.hoistway.made";
+
 /// What a load runs on.
 pub(crate) enum Target {
     File(PathBuf),
@@ -26,33 +26,32 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Reads `--target`.
-    pub(crate) fn parse(text: &str, environment: &CommandLine) -> Result<Target> {
+    /// Reads a target as it is written down.
+    pub(crate) fn parse(text: &str, environment: &dyn CallerEnvironment) -> Result<Target, Error> {
         use hoistway_engine::Target as Written;
-        Ok(match Written::parse(text).map_err(|why| anyhow!("--target {text}: {why}"))? {
+        let refuse = |why: String| error(Field::Target, format!("{} {text}: {why}", environment.name(Field::Target)));
+        Ok(match Written::parse(text).map_err(|why| refuse(why.to_string()))? {
             Written::File(path) => Target::File(path),
             Written::Block(path) => Target::Block(path),
             Written::Memory(bytes) => Target::Memory(bytes),
             Written::Null(bytes) => Target::Null(bytes),
             Written::Simulated(name) => {
                 let preset = hoistway_experiment::preset(&name.as_str().into(), environment);
-                Target::Simulated(Box::new(preset.with_context(|| format!("--target {text}"))?))
+                Target::Simulated(Box::new(preset.map_err(|why| refuse(why.to_string()))?))
             }
         })
     }
 
-    /// Refuses to write the results over it.
-    pub(super) fn spare(&self, output: &Path) -> Result<()> {
+    /// Where it is, if it is a file or a device.
+    pub(crate) fn path(&self) -> Option<&Path> {
         match self {
-            Target::File(path) | Target::Block(path) if is_one_place(path, output) => {
-                bail!("{}: is the target (expected another file for the results)", output.display())
-            }
-            _ => Ok(()),
+            Target::File(path) | Target::Block(path) => Some(path),
+            Target::Memory(_) | Target::Null(_) | Target::Simulated(_) => None,
         }
     }
 
     /// What results call it.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             Target::File(path) | Target::Block(path) => path.display().to_string(),
             Target::Memory(bytes) => format!("memory of {} MiB", bytes >> 20),
@@ -62,7 +61,7 @@ impl Target {
     }
 
     /// What statistics call its disk: by its path, or by that of the load's file which it stands in for.
-    pub(super) fn disk(&self, load: &Load) -> String {
+    pub(crate) fn disk(&self, load: &Load) -> String {
         match self {
             Target::File(path) | Target::Block(path) => path.display().to_string(),
             Target::Memory(_) | Target::Null(_) | Target::Simulated(_) => {
@@ -71,33 +70,41 @@ impl Target {
         }
     }
 
-    /// Checks that the load may run on it, and creates a missing file. Returns whether it is ready, which it is not after Ctrl-C.
-    pub(super) fn prepare(&self, load: &Load, force: bool, is_interrupted: &dyn Fn() -> bool) -> Result<bool> {
+    /// Checks that the load may run on it, and creates a missing file. Returns whether it is ready, which it is not if it is interrupted.
+    /// `option` is what allows to overwrite it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn prepare(
+        &self,
+        load: &Load,
+        (force, option): (bool, &str),
+        is_interrupted: &dyn Fn() -> bool,
+    ) -> Result<bool, String> {
         let writes = load.processes.iter().any(|process| process.plan.modifies());
         match self {
             Target::File(path) if path.exists() => {
                 if path.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device()) {
-                    bail!("--target file:{0}: is a block device (expected blk:{0})", path.display());
+                    return Err(format!("is a block device (expected blk:{})", path.display()));
                 }
                 if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-                    bail!("--target file:{}: is neither a file nor a block device", path.display());
+                    return Err("is neither a file nor a block device".into());
                 }
                 if writes && !force && !is_ours(path) {
-                    let path = path.display();
-                    bail!(
-                        "--target file:{path}: the load would overwrite a file that no run created (expected --force, or a file that does not exist)"
-                    );
+                    return Err(format!(
+                        "the load would overwrite a file that no run created (expected {option}, or a file that does not exist)"
+                    ));
                 }
                 Ok(true)
             }
             Target::File(path) => make(path, load, is_interrupted),
             Target::Block(path) => {
-                let metadata = path.metadata().with_context(|| format!("--target blk:{}", path.display()))?;
+                let metadata = path.metadata().map_err(|why| why.to_string())?;
                 if !metadata.file_type().is_block_device() {
-                    bail!("--target blk:{0}: is no block device (expected file:{0})", path.display());
+                    return Err(format!("is no block device (expected file:{})", path.display()));
                 }
                 if writes && !force {
-                    bail!("--target blk:{}: the load would overwrite it (expected --force)", path.display());
+                    return Err(format!("the load would overwrite it (expected {option})"));
                 }
                 Ok(true)
             }
@@ -106,18 +113,22 @@ impl Target {
     }
 
     /// Opens it for this many workers and bytes of fixed buffers. Returns notices about it.
-    pub(super) fn open(
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn open(
         &self,
         load: &Load,
         seed: u64,
         workers: usize,
         fixed_bytes: usize,
-    ) -> Result<(Box<dyn Backend>, Vec<String>)> {
+    ) -> Result<(Box<dyn Backend>, Vec<String>), String> {
         let writes = load.processes.iter().any(|process| process.plan.modifies());
         Ok(match self {
             Target::File(path) | Target::Block(path) => {
                 let spec = FileSpec { read_only: !writes, ..FileSpec::new(path) };
-                let files = Files::open(&[spec]).context("--target")?.with_fixed_buffers(fixed_bytes, workers);
+                let files = Files::open(&[spec]).map_err(|why| why.to_string())?;
+                let files = files.with_fixed_buffers(fixed_bytes, workers);
                 let notes = files.notes().iter().map(|note| format!("{note}.")).collect();
                 (Box::new(files), notes)
             }
@@ -135,20 +146,19 @@ fn is_ours(path: &Path) -> bool {
 
 /// Makes a file as large as the load needs, unless it is interrupted. It is filled, as fio does: reading holes would be
 /// reading nothing.
-fn make(path: &Path, load: &Load, is_interrupted: &dyn Fn() -> bool) -> Result<bool> {
-    let name = path.display();
+fn make(path: &Path, load: &Load, is_interrupted: &dyn Fn() -> bool) -> Result<bool, String> {
     let mut bytes = 0;
     for process in &load.processes {
-        let ranges = process.ranges(hoistway_load::limits::REGION_BYTES)?;
+        let ranges = process.ranges(hoistway_load::limits::REGION_BYTES).map_err(|why| why.to_string())?;
         let end = ranges.iter().map(|(start, bytes)| start.saturating_add(*bytes)).max();
         bytes = bytes.max(end.unwrap_or(u64::MAX));
     }
     if bytes > hoistway_engine::Target::BYTES_MAX {
-        bail!(
-            "--target file:{name}: does not exist, and the load does not set its size (expected size= in every job, or a file)"
+        return Err(
+            "does not exist, and the load does not set its size (expected size= in every job, or a file)".into()
         );
     }
-    let failed = |error: std::io::Error| anyhow!("--target file:{name}: cannot be created: {error}");
+    let failed = |error: std::io::Error| format!("cannot be created: {error}");
     let mut file = File::create_new(path).map_err(failed)?;
     let filled = fill(&mut file, bytes, is_interrupted).map_err(failed);
     if !matches!(filled, Ok(true)) {
@@ -156,7 +166,7 @@ fn make(path: &Path, load: &Load, is_interrupted: &dyn Fn() -> bool) -> Result<b
         let _ = std::fs::remove_file(path);
         return filled;
     }
-    // Without it the next run asks for --force.
+    // Without it the next run has to be forced.
     let _ = fsetxattr(&file, MADE, b"1", XattrFlags::CREATE);
     Ok(true)
 }

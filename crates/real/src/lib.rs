@@ -1,0 +1,239 @@
+//! Experiments in real time: a fio job file under several schedulers on a file, a disk, memory or a simulated device.
+//!
+//! A [`RealExperiment`] says what runs, and on what. A [`RealPlan`] is one that was checked; its [`run`](RealPlan::run) returns the
+//! same result document as a comparison in virtual time. What is wrong is an [`Error`] of the experiment that names the field.
+//!
+//! `target` is what a load runs on, `rows` which runs there are, `engine_runner` carries each of them out on an engine of its own.
+
+mod engine_runner;
+mod rows;
+mod target;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hoistway_answer::document::SetupSummary;
+use hoistway_answer::{ResultsDocument, WeightedFigure};
+use hoistway_blk::{ContentionOptions, Nanos};
+use hoistway_engine::job::LoadRun;
+use hoistway_experiment::{
+    CallerEnvironment, Comparison, DocumentHead, Error, Field, Load, LoadText, QueueFile, RunObserver, RunOrder,
+    RunRow, Tunable, carry_out, seeds, unknown_job, unused_logs_notice,
+};
+use hoistway_fio::JobFile;
+use serde_json::{Value, json};
+
+use engine_runner::EngineRunner;
+use target::Target;
+
+/// What latencies are of.
+const ABOUT_LATENCY: &str = "Latencies are from when a process submits an I/O until it is notified of its end; fio's slat is \
+                             part of its clat here.";
+
+/// What runs in real time, as plain data.
+#[derive(Clone, Debug)]
+pub struct RealExperiment {
+    /// The job file.
+    pub load: Load,
+    /// What it runs on: `file:PATH`, `blk:PATH`, `mem:SIZE`, `null:` or `sim:PRESET`.
+    pub target: String,
+    /// The schedulers in their order, each as often as it is named.
+    pub schedulers: Vec<String>,
+    /// Tunables of these schedulers.
+    pub tunables: Vec<Tunable>,
+    /// Files of `queue/`.
+    pub queue_files: Vec<QueueFile>,
+    /// How often all schedulers run, one round after the other.
+    pub repeats: u32,
+    /// What the others are compared with; `None` for the first scheduler.
+    pub baseline: Option<String>,
+    /// The figures that results are judged by.
+    pub focus: Vec<WeightedFigure>,
+    /// The fraction below which a difference does not matter; `None` for the usual one.
+    pub smallest_effect: Option<f64>,
+    /// Replaces the run time of every process.
+    pub runtime_ns: Option<u64>,
+    /// Replaces the time of every process before its measurement begins.
+    pub ramp_ns: Option<u64>,
+    /// What is random in the load is drawn from it.
+    pub seed: u64,
+    /// Whether logs of single I/Os are kept.
+    pub logs: bool,
+    /// Worker threads; `None` for one for each process, at most one for each CPU.
+    pub workers: Option<usize>,
+    /// Commands of each hardware queue at the target; `None` for as many as it takes.
+    pub queue_depth: Option<u32>,
+    /// What is done against contention for the scheduler's lock.
+    pub techniques: ContentionOptions,
+    /// Bytes of memory that are registered with the ring of every worker.
+    pub fixed_buffers: usize,
+    /// Whether a device, or a file that no earlier run created, may be overwritten.
+    pub force: bool,
+}
+
+/// A real experiment that was checked.
+pub struct RealPlan<'a> {
+    experiment: &'a RealExperiment,
+    environment: &'a dyn CallerEnvironment,
+    target: Target,
+    text: LoadText,
+    file: JobFile,
+    rows: Vec<RunRow>,
+}
+
+/// Cancels the runs of a plan, and shows their progress.
+#[derive(Clone, Debug)]
+pub struct RealControls(Vec<Arc<LoadRun>>);
+
+impl RealControls {
+    /// Ends all runs early. What they have measured until then counts.
+    pub fn cancel(&self) {
+        self.0.iter().for_each(|run| run.cancel());
+    }
+
+    /// Whether the runs were cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.iter().any(|run| run.is_cancelled())
+    }
+
+    /// I/Os that have ended so far, in all runs together.
+    #[must_use]
+    pub fn ios(&self) -> u64 {
+        self.0.iter().map(|run| run.ios()).sum()
+    }
+}
+
+impl<'a> RealPlan<'a> {
+    /// Checks what an experiment asks for. Nothing is opened or written yet.
+    ///
+    /// # Errors
+    /// The first thing that cannot be.
+    pub fn of(experiment: &'a RealExperiment, environment: &'a dyn CallerEnvironment) -> Result<RealPlan<'a>, Error> {
+        let target = Target::parse(&experiment.target, environment)?;
+        let comparison = Comparison {
+            load: experiment.load.clone(),
+            runtime_ns: experiment.runtime_ns,
+            ramp_ns: experiment.ramp_ns,
+            logs: experiment.logs,
+            ..Comparison::default()
+        };
+        let text = LoadText::read(&comparison, environment)?;
+        let file = text.job_file(&comparison, environment, cpus())?;
+        hoistway_engine::job::check(&file.load).map_err(|refused| error(Field::Load, refused.to_string()))?;
+        let names = file.load.processes.iter().map(|process| &*process.name);
+        if let Some((figure, problem)) = unknown_job(&experiment.focus, names) {
+            let name = environment.name(Field::Focus);
+            return Err(error(Field::Focus, format!("{name} {figure}: {problem}")));
+        }
+        let rows = rows::rows(experiment, environment)?;
+        Ok(RealPlan { experiment, environment, target, text, file, rows })
+    }
+
+    /// Number of runs.
+    #[must_use]
+    pub fn run_count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Where the target is, if it is a file or a device: results must not be written over it.
+    #[must_use]
+    pub fn target_path(&self) -> Option<&Path> {
+        self.target.path()
+    }
+
+    /// Controls of the runs.
+    #[must_use]
+    pub fn controls(&self) -> RealControls {
+        RealControls(self.rows.iter().map(|_| Arc::new(LoadRun::new(&self.file.load))).collect())
+    }
+
+    /// Checks that the load may run on the target, and creates a missing file. Returns whether the target is ready: it is not if the
+    /// runs were cancelled meanwhile, and the file is gone again.
+    ///
+    /// # Errors
+    /// If the load would overwrite something, or the file cannot be created.
+    pub fn prepare(&self, controls: &RealControls) -> Result<bool, Error> {
+        let force = self.environment.name(Field::Force);
+        let prepared =
+            self.target.prepare(&self.file.load, (self.experiment.force, &force), &|| controls.is_cancelled());
+        prepared.map_err(|problem| self.about_target(&problem))
+    }
+
+    fn about_target(&self, problem: &str) -> Error {
+        let name = self.environment.name(Field::Target);
+        error(Field::Target, format!("{name} {}: {problem}", self.experiment.target))
+    }
+
+    /// Carries out all runs, one after the other, on a target that was [prepared](RealPlan::prepare). `begun` is called with each run that
+    /// begins. `controls` are this plan's.
+    ///
+    /// # Errors
+    /// The first run that cannot begin.
+    pub fn run(
+        &self,
+        controls: &RealControls,
+        observer: &dyn RunObserver,
+        begun: &(dyn Fn(&RunRow, &Arc<LoadRun>) + Sync),
+    ) -> Result<ResultsDocument, Error> {
+        let begin = observer.seconds();
+        let runner = EngineRunner::new(self, &controls.0, observer, begun);
+        let repeats: Vec<u32> = self.rows.iter().map(|row| row.repeat).collect();
+        let outcomes = carry_out(&runner, &RunOrder { repeats: &repeats, is_parallel: false }, observer)?;
+        let begun = self.rows.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_some());
+        let repeats = begun.map(|(row, _)| row.repeat + 1).max().unwrap_or(1);
+        let head = self.head(runner, repeats);
+        Ok(head.document(outcomes, self.experiment.schedulers.len(), observer.seconds() - begin))
+    }
+
+    /// What the document says beside the runs.
+    fn head(&self, runner: EngineRunner<'_>, repeats: u32) -> DocumentHead {
+        let experiment = self.experiment;
+        let found = runner.found();
+        let logs_option = self.environment.name(Field::Logs);
+        let mut notices = found.notes;
+        notices.extend(unused_logs_notice(&logs_option, &self.file.load));
+        notices.extend(hoistway_engine::job::notices(&self.file.load));
+        notices.extend(self.file.notices.iter().cloned());
+        notices.push(ABOUT_LATENCY.to_owned());
+        DocumentHead {
+            job_file: self.text.name().to_owned(),
+            job_text: self.text.text().to_owned(),
+            setups: vec![SetupSummary {
+                device: json!({ "name": self.target.name(), "target": experiment.target }),
+                kernel: hoistway_engine::Config::default().kernel.to_string(),
+                cpus: u32::from(cpus()),
+                hw_queues: found.hw_queues,
+                nr_requests: found.nr_requests,
+                host: Value::from("this machine"),
+                default_scheduler: None,
+            }],
+            guests: None,
+            seed: experiment.seed,
+            seeds: seeds(experiment.seed, repeats),
+            is_real: true,
+            notices,
+            logs_option,
+            baseline: experiment.baseline.clone(),
+            focus: None,
+            focuses: experiment.focus.clone(),
+            smallest_effect: experiment.smallest_effect,
+            writes: Vec::new(),
+            doubts: Vec::new(),
+        }
+    }
+
+    /// Replaces the run time of every process.
+    fn runtime(&self) -> Option<Nanos> {
+        self.experiment.runtime_ns.map(Nanos)
+    }
+}
+
+/// CPUs of this machine.
+fn cpus() -> u16 {
+    std::thread::available_parallelism().map_or(1, |cpus| u16::try_from(cpus.get()).unwrap_or(u16::MAX))
+}
+
+fn error(field: Field, message: String) -> Error {
+    Error { field, message, place: None }
+}

@@ -1,0 +1,57 @@
+//! The runs that an experiment asks for.
+
+use hoistway_answer::document::{Front, RunVariant};
+use hoistway_experiment::limits::REPEATS_MAX;
+use hoistway_experiment::{CallerEnvironment, Error, Field, RunRow, seeds};
+use serde_json::Map;
+
+use crate::{RealExperiment, error};
+
+/// The runs in their order: every scheduler of the list, as often as it was named, then all of them again for the next repeat.
+pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironment) -> Result<Vec<RunRow>, Error> {
+    let RealExperiment { schedulers, tunables, queue_files, .. } = experiment;
+    let refuse = |field: Field, given: &str, problem: String| {
+        Err(error(field, format!("{} {given}: {problem}", environment.name(field))))
+    };
+    let list = environment.name(Field::Schedulers);
+    if schedulers.is_empty() {
+        return Err(error(Field::Schedulers, format!("{list}: none is named (expected at least one, such as none)")));
+    }
+    if !(1..=REPEATS_MAX).contains(&experiment.repeats) {
+        let problem = format!("expected 1 to {REPEATS_MAX}");
+        return refuse(Field::Repeats, &experiment.repeats.to_string(), problem);
+    }
+    if let Some(file) = queue_files.iter().find(|file| file.file == "scheduler" || file.file.contains('/')) {
+        let own = environment.name(Field::Tunables);
+        let problem = format!("expected a file of queue/ other than the scheduler ({list}) and its own ({own})");
+        return refuse(Field::QueueFiles, &format!("{}={}", file.file, file.text), problem);
+    }
+    if let Some(tunable) = tunables.iter().find(|tunable| !schedulers.contains(&tunable.scheduler)) {
+        let scheduler = &tunable.scheduler;
+        let given = format!("{scheduler}.{}={}", tunable.name, tunable.text);
+        return refuse(Field::Tunables, &given, format!("{scheduler} does not run (expected one of {list})"));
+    }
+    if let Some(baseline) = experiment.baseline.as_ref().filter(|baseline| !schedulers.contains(baseline)) {
+        let known = schedulers.join(", ");
+        let problem = format!("not among the schedulers that are compared (expected one of {known})");
+        return refuse(Field::Baseline, baseline, problem);
+    }
+    let mut rows: Vec<RunRow> = Vec::new();
+    let seeds = seeds(experiment.seed, experiment.repeats.saturating_mul(schedulers.len() as u32));
+    for scheduler in (0..experiment.repeats).flat_map(|_| schedulers) {
+        let repeat = rows.iter().filter(|row| row.scheduler == *scheduler).count();
+        let own = tunables.iter().filter(|tunable| tunable.scheduler == *scheduler);
+        rows.push(RunRow {
+            scheduler: scheduler.clone(),
+            front: Front::Mq,
+            ran_as: None,
+            tunables: own.map(|tunable| (tunable.name.clone(), tunable.text.clone())).collect(),
+            queue_files: queue_files.iter().map(|file| (file.file.clone(), file.text.clone())).collect(),
+            variant: RunVariant::new(scheduler, Map::new()),
+            setup: 0,
+            repeat: repeat as u32,
+            seed: seeds[repeat],
+        });
+    }
+    Ok(rows)
+}
