@@ -151,7 +151,7 @@ impl Load {
     }
 }
 
-/// The text of a load, for experiments that do not run in virtual time.
+/// A load, for experiments that do not run in virtual time.
 #[derive(Debug)]
 pub struct LoadText(Load);
 
@@ -188,7 +188,10 @@ impl LoadText {
     ) -> Result<JobFile, Error> {
         let options = Options { comparison, environment };
         time(&options, Field::RuntimeNs, comparison.runtime_ns)?;
-        self.0.job_file(&options, cpus, 4 << 30)
+        match &self.0.recorded {
+            Some(recorded) => recorded.in_real_time(&options),
+            None => self.0.job_file(&options, cpus, 4 << 30),
+        }
     }
 }
 

@@ -234,7 +234,7 @@ fn processes_of_a_balance_wait_for_each_other() {
             RunningProcess::new(process, number, generator, 1, None)
         })
         .collect();
-    assert!(processes.iter().all(RunningProcess::is_balanced));
+    assert!(processes.iter().all(RunningProcess::is_tied));
     let mut submits = |process: usize, flows: &mut Flows| {
         let (process, mut count) = (&mut processes[process], 0);
         loop {

@@ -17,8 +17,8 @@ use hoistway_answer::{ResultsDocument, WeightedFigure};
 use hoistway_blk::{ContentionOptions, Nanos};
 use hoistway_engine::job::LoadRun;
 use hoistway_experiment::{
-    CallerEnvironment, Comparison, DocumentHead, Error, Field, Load, LoadText, QueueFile, RunObserver, RunOrder,
-    RunRow, Tunable, carry_out, seeds, unknown_job, unused_logs_notice,
+    CallerEnvironment, Comparison, DocumentHead, Error, Field, Load, LoadText, QueueFile, Replay, RunObserver,
+    RunOrder, RunRow, Tunable, carry_out, seeds, unknown_job, unused_logs_notice,
 };
 use hoistway_fio::JobFile;
 use serde_json::{Value, json};
@@ -33,8 +33,10 @@ const ABOUT_LATENCY: &str = "Latencies are from when a process submits an I/O un
 /// What runs in real time, as plain data.
 #[derive(Clone, Debug)]
 pub struct RealExperiment {
-    /// The job file.
+    /// The job file or the recording.
     pub load: Load,
+    /// How a recording is replayed.
+    pub replay: Replay,
     /// What it runs on: `file:PATH`, `blk:PATH`, `mem:SIZE`, `null:` or `sim:PRESET`.
     pub target: String,
     /// The schedulers in their order, each as often as it is named.
@@ -113,6 +115,7 @@ impl<'a> RealPlan<'a> {
         let target = Target::parse(&experiment.target, environment)?;
         let comparison = Comparison {
             load: experiment.load.clone(),
+            replay: experiment.replay.clone(),
             runtime_ns: experiment.runtime_ns,
             ramp_ns: experiment.ramp_ns,
             logs: experiment.logs,

@@ -110,7 +110,7 @@ impl LoadRun {
     }
 
     /// The next step of a process that is in a balance.
-    pub(super) fn next_in_balance(&self, process: &mut RunningProcess, now: Instant) -> Step {
+    pub(super) fn next_of_tied(&self, process: &mut RunningProcess, now: Instant) -> Step {
         let mut state = self.lock();
         let step = process.next(now, &mut state.flows);
         // Processes that are held look again by themselves.

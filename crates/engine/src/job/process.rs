@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hoistway_blk::{Instant, Nanos, Op};
+use hoistway_blk::{BioFlags, Instant, Nanos, Op};
 use hoistway_load::process::{Flows, IoInFlight, RunningProcess, Step};
 use hoistway_load::{Process, WriteSync};
 
@@ -102,7 +102,8 @@ impl JobProcess {
         let request = match io.op {
             Some(Op::Read) => Request::read(io.offset_bytes, buffer(), token),
             Some(Op::Write) if !io.is_committing => {
-                let durable = self.description.caching.write_sync != WriteSync::None;
+                let wanted = self.description.caching.write_sync != WriteSync::None;
+                let durable = wanted || io.flags.intersects(BioFlags::FUA.with(BioFlags::PREFLUSH));
                 let operation = Operation::Write { durable };
                 Request { operation, ..Request::write(io.offset_bytes, buffer(), token) }
             }
@@ -115,7 +116,7 @@ impl JobProcess {
     fn next(&mut self, now: Instant) -> Step {
         match &mut self.process {
             None => Step::Exit,
-            Some(process) if process.is_balanced() => self.shared.next_in_balance(process, now),
+            Some(process) if process.is_tied() => self.shared.next_of_tied(process, now),
             Some(process) => process.next(now, &mut self.no_flows),
         }
     }
@@ -156,7 +157,7 @@ impl JobProcess {
     /// Its next turn is at this time, if no I/O of it ends before.
     fn by(&self, now: Instant, alarm: Option<Instant>) -> Turn {
         let Some(process) = &self.process else { return Turn::Leaves };
-        let look = if process.is_balanced() { WAIT_FOR_OTHERS } else { WAIT_FOR_END };
+        let look = if process.is_tied() { WAIT_FOR_OTHERS } else { WAIT_FOR_END };
         let deadline = if now < process.deadline() { process.deadline() } else { Instant::NEVER };
         Turn::By(alarm.unwrap_or(Instant::NEVER).min(deadline).min(now + look))
     }

@@ -12,12 +12,14 @@ use std::sync::Arc;
 use hoistway_answer::document::JobDemand;
 use hoistway_blk::PriorityClass;
 use hoistway_device::Preset;
+use hoistway_fio::JobFile;
 use hoistway_load::Load;
 use hoistway_program::{Alternative, Change, Class, Options as InferOptions, Program, ReplayOptions, Stream};
 use hoistway_trace::block::Recording;
 
 use crate::environment::Options;
 use crate::error::{Error, Fault, Field};
+use crate::load;
 
 /// Share of the events whose loss makes a verdict a guess (RP33).
 const LOST_SHARE_MAX: f64 = 0.01;
@@ -110,7 +112,19 @@ impl Recorded {
             replay.shrink = end_bytes as f64 / device_bytes as f64;
         }
         let name = self.program.device.to_string();
-        self.program.load(&name, &replay).map_err(|error| Error::new(Field::Load, error.message))
+        let mut load = self.program.load(&name, &replay).map_err(|error| Error::new(Field::Load, error.message))?;
+        apply(options, &mut load)?;
+        Ok(load)
+    }
+
+    /// The load and its notices, for a target of any size.
+    pub(crate) fn in_real_time(&self, options: &Options<'_>) -> Result<JobFile, Error> {
+        let device_bytes = self.program.end_bytes.saturating_mul(u64::from(self.replay.copies));
+        let replay = ReplayOptions { device_bytes, ..self.replay.clone() };
+        let name = self.program.device.to_string();
+        let mut load = self.program.load(&name, &replay).map_err(|error| Error::new(Field::Load, error.message))?;
+        apply(options, &mut load)?;
+        Ok(JobFile { load, notices: self.notices(options) })
     }
 
     /// What the streams of a name ask for.
@@ -167,4 +181,15 @@ impl Recorded {
 fn thinks(stream: &Stream) -> bool {
     let latency_ns = stream.read_latency.mean_ns.max(stream.write_latency.mean_ns);
     stream.class != Class::Open && stream.think_ns.is_some_and(|ns| ns as f64 > THINKING_SHARE * latency_ns)
+}
+
+/// What a comparison says of every load: the time before measuring begins, and whether there are logs.
+fn apply(options: &Options<'_>, load: &mut Load) -> Result<(), Error> {
+    if let Some(ramp) = load::time(options, Field::RampNs, options.comparison.ramp_ns)? {
+        load.processes.iter_mut().for_each(|process| process.schedule.ramp = ramp);
+    }
+    if options.comparison.logs {
+        load.processes.iter_mut().for_each(|process| process.log = Some(process.log_settings));
+    }
+    Ok(())
 }

@@ -197,10 +197,11 @@ impl RunningProcess {
         self.has_exited
     }
 
-    /// Whether it has a part in a balance, so that [`RunningProcess::next`] needs the balances of its load.
+    /// Whether it depends on other processes, so that [`RunningProcess::next`] needs the [`Flows`] of its load: it has a part in a balance,
+    /// or is a stream of a recorded program.
     #[must_use]
-    pub fn is_balanced(&self) -> bool {
-        self.flow_sleep.is_some()
+    pub fn is_tied(&self) -> bool {
+        self.flow_sleep.is_some() || self.program.is_some()
     }
 
     /// When it stops submitting; [`Instant::NEVER`] if no time ends it.
@@ -224,7 +225,7 @@ impl RunningProcess {
     // --- the main loop ---
 
     /// Goes on until the caller has to do something. `flows` are the balances of its load, and what its streams wait for; only a process
-    /// that [is balanced](RunningProcess::is_balanced) or a stream of a program looks at them.
+    /// that [is tied](RunningProcess::is_tied) to others looks at them.
     #[inline(always)]
     pub fn next(&mut self, now: Instant, flows: &mut Flows) -> Step {
         if let Some(slot) = self.window.next_of_batch() {

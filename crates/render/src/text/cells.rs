@@ -7,6 +7,7 @@ use hoistway_measure::Operation;
 use crate::text::colour::Mark;
 use crate::text::columns::Column;
 use crate::text::grid::{Grid, Spacing};
+use crate::text::recording::recording_lines;
 use crate::text::table::{remarks, set_up, title};
 
 /// The table of one job, with all columns.
@@ -31,7 +32,7 @@ pub struct LineCells {
     pub cells: Vec<(String, Option<Mark>)>,
 }
 
-/// What stands in a [`table`](crate::text::table()): a line about the set-up, the tables, and the lines under them.
+/// What stands in a [`table`](crate::text::table()): a line about the set-up, the tables, and the lines beside them.
 pub fn cells(document: &ResultsDocument) -> (String, Vec<JobCells>, Vec<String>) {
     let comparison = Analysis::of(document);
     let jobs = comparison.jobs.iter().filter(|job| !job.operations.is_empty()).map(|job| {
@@ -45,5 +46,7 @@ pub fn cells(document: &ResultsDocument) -> (String, Vec<JobCells>, Vec<String>)
                 .collect(),
         }
     });
-    (set_up(document), jobs.collect(), remarks(document, &comparison, false))
+    let recording = recording_lines(document).into_iter().map(|line| line.trim_start().to_owned());
+    let remarks = recording.chain(remarks(document, &comparison, false)).collect();
+    (set_up(document), jobs.collect(), remarks)
 }

@@ -80,7 +80,7 @@ pub(crate) fn common(place: &PlaceOptions, run: &RunOptions, guest_schedulers: &
 }
 
 /// How a recording is replayed.
-fn replay(options: &ReplayOptions) -> Result<Replay> {
+pub(crate) fn replay(options: &ReplayOptions) -> Result<Replay> {
     let default = Replay::default();
     let named = |option: &str, texts: &[String], expected: &str| -> Result<Vec<(String, String)>> {
         each(texts, |text| {

@@ -6,10 +6,10 @@ use clap::Args;
 use hoistway_blk::ContentionOptions;
 use hoistway_experiment::limits::REPEATS_MAX;
 
-use crate::commands::options::RunOptions;
+use crate::commands::options::{ReplayOptions, RunOptions};
 use crate::commands::outputs::{JudgingOptions, OutputOptions};
 
-/// Run a fio job file in real time, through the block layer and its schedulers, on a file, a disk, memory or a simulated device.
+/// Run a fio job file, or a recording of block I/O, in real time, through the block layer and its schedulers, on a file, a disk, memory or a simulated device.
 ///
 /// The same block layer as in virtual time handles real I/O between the processes of the job file and the target. Several
 /// schedulers run one after the other on the same target, which is not reset between them; their results are compared and judged
@@ -28,13 +28,16 @@ use crate::commands::outputs::{JudgingOptions, OutputOptions};
 ///   hoistway run my-load.fio --target sim:hgst-he10-8tb --scheduler bfq --runtime 30s
 ///   hoistway run my-load.fio --target blk:/dev/sdb --scheduler none,bfq --repeat 5 --report page.html --advice
 ///   hoistway run my-load.fio --target file:/mnt/test.img --fail-if "backends:read:p99>2ms"
+///   hoistway run trace.blktrace.0 --target file:/mnt/test.img --scheduler none,bfq
 ///   hoistway run my-load.fio --target mem:1G --workers 2 --format fio-json
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// A fio job file, or - for standard input.
+    /// A fio job file, a recording of block I/O (docs/recordings.md), or - for standard input.
     #[arg(value_name = "JOB")]
     pub(super) job: PathBuf,
+    #[command(flatten)]
+    pub(super) replay: ReplayOptions,
     /// The target: a file, a block device, memory, a null device (null: or null:SIZE, 1T by default), or a device model in real
     /// time (see `hoistway devices`), which has the latencies of the device but stores no data.
     #[arg(long, value_name = "file:PATH|blk:PATH|mem:SIZE|null:|sim:PRESET")]

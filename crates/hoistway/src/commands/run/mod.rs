@@ -50,6 +50,7 @@ fn experiment(arguments: &Arguments) -> Result<RealExperiment> {
     let (run, judging) = (&arguments.run, &arguments.judging);
     Ok(RealExperiment {
         load: Load::File(arguments.job.clone()),
+        replay: asked::replay(&arguments.replay)?,
         target: arguments.target.clone(),
         schedulers: arguments.scheduler.clone(),
         tunables: asked::each(&run.set, asked::tunable)?,
