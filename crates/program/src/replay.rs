@@ -189,7 +189,9 @@ impl Program {
         process.issue = Issue::asynchronous(depth);
         process.standing.io_priority = named(&options.priorities, &of.name);
         process.schedule.ramp = Nanos((self.span_ns as f64 * EDGE_SHARE / options.speed) as u64);
-        let is_active_at_the_end = of.last_ns as f64 >= self.span_ns as f64 * (1.0 - EDGE_SHARE);
+        // Tasks with few I/Os end nothing.
+        let is_active_at_the_end =
+            of.kind != Kind::Others && of.last_ns as f64 >= self.span_ns as f64 * (1.0 - EDGE_SHARE);
         process.schedule.ends = is_active_at_the_end.then_some(Ends::All);
         process.plan.replay = Some(Arc::new(replay));
         Ok(process)

@@ -14,7 +14,7 @@ use hoistway_blk::PriorityClass;
 use hoistway_device::Preset;
 use hoistway_fio::JobFile;
 use hoistway_load::Load;
-use hoistway_program::{Alternative, Change, Class, Options as InferOptions, Program, ReplayOptions, Stream};
+use hoistway_program::{Alternative, Change, Class, Kind, Options as InferOptions, Program, ReplayOptions, Stream};
 use hoistway_trace::block::Recording;
 
 use crate::environment::Options;
@@ -127,9 +127,10 @@ impl Recorded {
         Ok(JobFile { load, notices: self.notices(options) })
     }
 
-    /// What the streams of a name ask for.
+    /// What the streams of a name ask for; nothing is known of tasks with few I/Os.
     pub(crate) fn demand(&self, name: &str) -> Option<JobDemand> {
-        let streams = || self.program.streams.iter().filter(move |stream| stream.name == name);
+        let is_known = |stream: &&Stream| stream.name == name && stream.kind != Kind::Others;
+        let streams = || self.program.streams.iter().filter(is_known);
         streams().next()?;
         let is_open = streams().all(|stream| stream.class == Class::Open);
         let priority = self.replay.priorities.iter().find(|(other, _)| other == name).map(|(_, priority)| *priority);

@@ -118,3 +118,20 @@ fn options_of_a_replay_are_refused_with_what_was_expected() {
     let columns = "dev=1,op=2:R/W,offset=3:bytes,size=4:bytes,time=5:us";
     refused(folder.path(), &["compare", "two.csv", "--columns", columns], &["several devices", "--recorded-device"]);
 }
+
+#[test]
+fn a_recording_runs_in_real_time_as_its_program_waits() {
+    let recording = format!("{DATA}/sqlite-commits.blktrace.0.gz");
+    let arguments = ["run", &recording, "--target", "null:", "--speed", "40", "--ramp", "0", "--format", "json"];
+    let document: Value = serde_json::from_str(&printed(&arguments)).unwrap();
+    let jobs = document["runs"][0]["jobs"].as_array().unwrap();
+    let ios = |name: &str| {
+        let job = jobs.iter().find(|job| job["name"] == name).unwrap();
+        let directions =
+            job["directions"].as_array().unwrap().iter().map(|of| of["ios"].as_u64().unwrap()).sum::<u64>();
+        directions + job["sync"]["syncs"].as_u64().unwrap_or(0)
+    };
+    // The run ends with the first of the two that wait for each other.
+    assert!((800..=896).contains(&ios("python3")) && (1300..=1453).contains(&ios("jbd2/loop0-8")), "{jobs:?}");
+    assert!(document["is_real"] == true, "{}", document["is_real"]);
+}

@@ -112,7 +112,7 @@ fn a_job_file_that_is_missing_or_a_folder_or_without_end() {
     let folder = tempdir().unwrap();
     let refused = |name: &str, words: &[&str]| refused(folder.path(), &["compare", name], words);
     refused("gone.fio", &["gone.fio:", "expected a fio job file", "No such file"]);
-    refused(".", &[".: cannot be read", "expected a fio job file", "Is a directory"]);
+    refused(".", &[".: there is no recording in this folder", "expected a folder with one recording"]);
     refused("/dev/zero", &["/dev/zero:", "longer than 64 MiB", "expected a fio job file"]);
 }
 
