@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct CommandLine {
     /// The files that have been read.
     read: Mutex<Vec<Identity>>,
-    /// What standard input held, if that was looked at and is still to be read.
-    standard_input: Mutex<Option<Vec<u8>>>,
+    /// What a pipe held, if that was looked at and is still to be read.
+    kept: Mutex<Option<(PathBuf, Vec<u8>)>>,
     /// Whether it is that of `hoistway run`, one of whose options has a name of its own.
     is_real: bool,
 }
@@ -50,9 +50,9 @@ impl CallerEnvironment for CommandLine {
     /// The content of a file, or of standard input if it is `-`: a pipe or a file of the kernel may never end.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.remember(path);
-        let kept = self.standard_input.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let bytes = match kept.filter(|_| path == Path::new("-")) {
-            Some(bytes) => bytes,
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let bytes = match kept.filter(|(of, _)| of == path) {
+            Some((_, bytes)) => bytes,
             None => patiently(path, limited)??,
         };
         if bytes.len() as u64 > BYTES_MAX {
@@ -61,24 +61,33 @@ impl CallerEnvironment for CommandLine {
         Ok(bytes)
     }
 
-    /// What is no recording of standard input is kept for [`CallerEnvironment::read`].
+    /// Standard input and pipes can be read only once: what they held, if it was no recording, is kept for
+    /// [`CallerEnvironment::read`].
     fn recording(&self, path: &Path, columns: Option<&Columns>) -> Result<Option<Recording>, ReadError> {
-        if path != Path::new("-") {
-            let found = if path.exists() { Recording::open_if_any(path, columns)? } else { None };
+        let is_standard_input = path == Path::new("-");
+        let kind = fs::metadata(path).map(|of| of.file_type());
+        if !is_standard_input && kind.as_ref().map_or(true, |kind| kind.is_file() || kind.is_dir()) {
+            let found = if kind.is_ok() { Recording::open_if_any(path, columns)? } else { None };
             if found.is_some() {
                 self.remember(path);
             }
             return Ok(found);
         }
-        let unreadable =
-            |error: io::Error| ReadError::file("standard input", error.to_string(), "a recording or a job file");
-        let first = patiently(path, |reader| Input::new("standard input", reader).and_then(Recording::read_if_any))
-            .map_err(unreadable)??;
-        match first {
+        let name = if is_standard_input { "standard input".to_owned() } else { path.display().to_string() };
+        let unreadable = |error: io::Error| ReadError::file(&name, error.to_string(), "a recording or a job file");
+        let (of, columns) = (name.clone(), columns.cloned());
+        let first = patiently(path, move |reader| {
+            let input = Input::new(&of, reader)?;
+            match columns {
+                Some(columns) => Recording::table(input, &columns).map(Ok),
+                None => Recording::read_if_any(input),
+            }
+        });
+        match first.map_err(unreadable)?? {
             Ok(recording) => Ok(Some(recording)),
             Err(rest) => {
                 let bytes = limited(rest).map_err(unreadable)?;
-                *self.standard_input.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+                *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((path.to_owned(), bytes));
                 Ok(None)
             }
         }
