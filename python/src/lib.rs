@@ -2,13 +2,14 @@
 //!
 //! From below: `table` (Arrow's C interface), `tables` (what goes into tables), `errors` (of Rust as exceptions), `stop` (how runs end
 //! early, and why), `beside` (work while Python's signals are seen to), `request` and `written` (schedulers written in Python), `environment` (what a comparison asks of Python),
-//! `results`, `run`, `sweep` (plans, tasks and data sets), `search` (with `seeker`, `evaluate`, `state_file` and `tuned`), `catalogue` (names of what is built in).
+//! `results`, `run` (virtual time), `real` (real time), `sweep` (plans, tasks and data sets), `search` (with `seeker`, `evaluate`, `state_file` and `tuned`), `catalogue` (names of what is built in).
 
 mod beside;
 mod catalogue;
 mod environment;
 mod errors;
 mod evaluate;
+mod real;
 mod request;
 mod results;
 mod run;
@@ -29,6 +30,8 @@ use pyo3::prelude::*;
 mod _hoistway {
     #[pymodule_export]
     use crate::catalogue::{device_toml, devices, host_toml, hosts, scenarios, schedulers, toml_text};
+    #[pymodule_export]
+    use crate::real::run_real;
     #[pymodule_export]
     use crate::request::Request;
     #[pymodule_export]

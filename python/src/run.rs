@@ -121,7 +121,7 @@ impl Threads {
 }
 
 /// The document with what is said of it.
-fn finished(mut document: ResultsDocument, own: &[String]) -> Result<ResultsDocument, lab::Error> {
+pub(crate) fn finished(mut document: ResultsDocument, own: &[String]) -> Result<ResultsDocument, lab::Error> {
     let comparison = hoistway_answer::Analysis::of(&document);
     for focus in &document.focuses {
         if let Err(error) = comparison.find(&focus.figure) {

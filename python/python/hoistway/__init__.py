@@ -7,6 +7,8 @@ virtual time:
     >>> comparison = hoistway.compare("my-load.fio", device="intel-s3520-1600gb", schedulers=["none", "mq-deadline", "bfq"])
     >>> print(comparison)
     >>> comparison.plot.pareto()
+
+`run` does the same in real time, on a file, a disk or memory.
 """
 
 from ._catalogue import device, devices, host, hosts, scenarios, schedulers
@@ -15,6 +17,7 @@ from ._comparison import Comparison, Estimate
 from ._errors import DataSetError, Error, SchedulerError, VersionError
 from ._hoistway import Request, Table, __version__
 from ._load import Job, Load
+from ._real import run
 from ._scheduler import Scheduler
 from ._sweep import Sweep, sweep
 from ._tune import tune
@@ -42,6 +45,7 @@ __all__ = [
     "host",
     "hosts",
     "load",
+    "run",
     "scenarios",
     "schedulers",
     "sweep",

@@ -1,0 +1,108 @@
+//! Carries an experiment out in real time.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use hoistway_experiment::{Comparison, Ended, Field, RunObserver};
+use hoistway_legacy::all_schedulers;
+use hoistway_real::{RealExperiment, RealPlan};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::beside::beside;
+use crate::environment::Caller;
+use crate::errors;
+use crate::results::Results;
+use crate::run::finished;
+use crate::tables::RunLog;
+
+/// Memory that each worker registers with its ring, bytes: as the command line's default.
+const FIXED_BUFFERS: usize = 4 << 20;
+
+/// Runs an experiment in real time. Of `experiment`, a comparison that is written down as JSON, load, schedulers, settings, times, repeats,
+/// seed, logs and what results are judged by count.
+#[pyfunction]
+#[pyo3(signature = (experiment, target, workers, queue_depth, force))]
+pub(crate) fn run_real(
+    py: Python<'_>,
+    experiment: &str,
+    target: String,
+    workers: Option<usize>,
+    queue_depth: Option<u32>,
+    force: bool,
+) -> PyResult<Results> {
+    let comparison: Comparison =
+        serde_json::from_str(experiment).map_err(|error| PyValueError::new_err(format!("experiment: {error}")))?;
+    let refuse = |field: Field, why: String| errors::argument(py, errors::keyword(field), &why);
+    let techniques = comparison
+        .techniques
+        .as_deref()
+        .unwrap_or("none")
+        .parse()
+        .map_err(|why| refuse(Field::Techniques, format!("{}: {why}", errors::keyword(Field::Techniques))))?;
+    let experiment = RealExperiment {
+        load: comparison.load,
+        replay: comparison.replay,
+        target,
+        schedulers: comparison.schedulers,
+        tunables: comparison.tunables,
+        queue_files: comparison.queue_files,
+        repeats: comparison.repeats,
+        baseline: comparison.baseline,
+        focus: comparison.focus,
+        smallest_effect: comparison.smallest_effect,
+        runtime_ns: comparison.runtime_ns,
+        ramp_ns: comparison.ramp_ns,
+        seed: comparison.seed,
+        logs: comparison.logs,
+        workers,
+        queue_depth,
+        techniques,
+        fixed_buffers: FIXED_BUFFERS,
+        force,
+    };
+    let caller = Caller { schedulers: all_schedulers() };
+    let plan = RealPlan::of(&experiment, &caller).map_err(|error| errors::comparison(py, &error))?;
+    let controls = plan.controls();
+    let observing = Observing { begin: Instant::now(), logs: experiment.logs.then(Mutex::default) };
+    let mut interrupted = None;
+    let done = beside(
+        py,
+        |_| Ok(()),
+        |_, error| {
+            controls.cancel();
+            interrupted.get_or_insert(error);
+        },
+        || match plan.prepare(&controls) {
+            Ok(true) => plan.run(&controls, &observing, &|_, _| ()).map(Some),
+            Ok(false) => Ok(None),
+            Err(error) => Err(error),
+        },
+    )?;
+    if let Some(reason) = interrupted {
+        return Err(reason);
+    }
+    let document = done.map_err(|error| errors::comparison(py, &error))?;
+    let document = document.ok_or_else(|| PyValueError::new_err("the target was not made"))?;
+    let document = finished(document, &[]).map_err(|error| errors::comparison(py, &error))?;
+    let logs = observing.logs.map(|logs| logs.into_inner().unwrap_or_else(PoisonError::into_inner));
+    Ok(Results::new(document, logs))
+}
+
+/// Keeps the logs of runs.
+struct Observing {
+    begin: Instant,
+    logs: Option<Mutex<Vec<RunLog>>>,
+}
+
+impl RunObserver for Observing {
+    fn seconds(&self) -> f64 {
+        self.begin.elapsed().as_secs_f64()
+    }
+
+    fn ended(&self, ended: &Ended<'_>) {
+        if let Some(logs) = &self.logs {
+            logs.lock().unwrap_or_else(PoisonError::into_inner).push(RunLog::of(ended));
+        }
+    }
+}
