@@ -109,6 +109,8 @@ pub struct QueueConfig {
     pub schedulers: Registry,
     /// What is done against contention for a scheduler's lock.
     pub techniques: ContentionOptions,
+    /// The allocation hints of tags are drawn from this seed, as the kernel draws them; spread evenly over the map if `None`.
+    pub hint_seed: Option<u64>,
 }
 
 /// Most hardware queues.
@@ -214,6 +216,7 @@ impl QueueConfig {
             limits: Limits::default(),
             schedulers: Registry::multi_queue(),
             techniques: ContentionOptions::default(),
+            hint_seed: None,
         }
     }
 
@@ -280,6 +283,7 @@ impl QueueConfig {
             depth: self.queue_depth,
             host_wide: self.host_wide_tags,
             cpus: self.cpus,
+            hint_seed: self.hint_seed,
         }
     }
 }

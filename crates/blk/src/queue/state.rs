@@ -62,7 +62,12 @@ impl<Sh: Sharing> QueueState<Sh> {
         let of_space = if elevator.is_none() { depth } else { nr_requests };
         let scheduler_maps = if elevator.is_none() { 0 } else { spaces };
         let (cpus, shallow) = (usize::from(config.cpus), device.generation.shallow);
-        let scheduler_map = |_| Padded(Tags::new(nr_requests, cpus, shallow, elevator.min_shallow()));
+        let scheduler_map = |map| {
+            let tags = Tags::new(nr_requests, cpus, shallow, elevator.min_shallow());
+            // Other hints than those of the driver's tags.
+            tags.draw_hints(config.hint_seed.map(|seed| !seed), map);
+            Padded(tags)
+        };
         // Behind the ids that tags name.
         let flush_queue = |index: u32| Padded(Sh::Lock::new(FlushQueue::new(RqId(u32::MAX - index))));
         QueueState {

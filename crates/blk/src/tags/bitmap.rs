@@ -64,7 +64,8 @@ pub fn word_bits(depth: u32) -> u32 {
 }
 
 impl<Sh: Sharing> TagBitmap<Sh> {
-    /// `depth` free bits. CPU hints are spread over the map, as the kernel's random ones are on average.
+    /// `depth` free bits. CPU hints are spread over the map, as the kernel's random ones are on average, until they are
+    /// [drawn](Self::draw_hints).
     #[must_use]
     pub fn new(depth: u32, cpus: usize, rule: ShallowRule) -> Self {
         TagBitmap::with_shift(depth, cpus, rule, word_shift(depth))
@@ -129,6 +130,17 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         let depth = u64::from(self.depth);
         let extra = product % depth >= u64::from(index + 1) * u64::from(bits);
         (product / depth) as u32 + u32::from(extra)
+    }
+
+    /// Gives each CPU a random hint, as the kernel does when it makes a map.
+    pub fn draw_hints(&self, seed: u64) {
+        for (cpu, hint) in (1..).zip(&self.hints) {
+            // SplitMix64 at this place of its sequence: a few hints need no generator.
+            let mut drawn = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(cpu));
+            drawn = (drawn ^ drawn >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            drawn = (drawn ^ drawn >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            hint.store(((drawn ^ drawn >> 31) >> 32) * u64::from(self.depth) >> 32, Relaxed);
+        }
     }
 
     /// Where this CPU begins its search. CPUs beyond those that the map was made for share the last one's place.
@@ -314,6 +326,25 @@ mod tests {
 
     fn count(map: &TagBitmap<Local>, depth: Depth) -> usize {
         std::iter::from_fn(|| map.try_take(CpuId(0), depth)).count()
+    }
+
+    #[test]
+    fn hints_that_are_drawn_lie_anywhere_in_the_map_and_depend_on_the_seed_and_the_cpu() {
+        let first_tags = |seed| {
+            let map = TagBitmap::<Local>::new(48, 64, ShallowRule::WholeMap);
+            map.draw_hints(seed);
+            let take = |cpu| {
+                let tag = map.try_take(CpuId(cpu), Depth::Full).unwrap();
+                map.free(tag, CpuId(cpu));
+                tag
+            };
+            (0..64).map(take).collect::<Vec<u32>>()
+        };
+        let tags = first_tags(1);
+        assert_eq!(tags, first_tags(1));
+        assert_ne!(tags, first_tags(2));
+        let distinct: std::collections::BTreeSet<_> = tags.iter().collect();
+        assert!(distinct.len() > 24 && tags.iter().any(|&tag| tag >= 40), "{tags:?}");
     }
 
     #[test]

@@ -43,6 +43,13 @@ impl<Sh: Sharing> Tags<Sh> {
         Tags { bitmap, sleeping: Sh::Word::new(0), wait: Sh::Lock::new(WaitQueues::new(batch)) }
     }
 
+    /// Draws the allocation hints of this map among the maps of its queue, if there is a seed for them.
+    pub(crate) fn draw_hints(&self, seed: Option<u64>, map: u32) {
+        if let Some(seed) = seed {
+            self.bitmap.draw_hints(seed.wrapping_add(u64::from(map) << 32));
+        }
+    }
+
     /// Number of tags.
     #[must_use]
     pub fn depth(&self) -> u32 {

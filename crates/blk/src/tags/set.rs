@@ -45,6 +45,8 @@ pub struct TagLayout {
     pub host_wide: bool,
     /// CPUs that take tags.
     pub cpus: u16,
+    /// Their hints are drawn from this seed; spread evenly if `None`.
+    pub hint_seed: Option<u64>,
 }
 
 impl<Sh: Sharing> TagSet<Sh> {
@@ -60,10 +62,14 @@ impl<Sh: Sharing> TagSet<Sh> {
     }
 
     fn new(layout: TagLayout, is_shared: bool) -> Self {
-        let TagLayout { hctxs, depth, host_wide, cpus } = layout;
+        let TagLayout { hctxs, depth, host_wide, cpus, hint_seed } = layout;
         // Nobody asks for a shallow depth of driver tags, so its rule does not matter.
-        let tags = || Tags::new(depth, usize::from(cpus), ShallowRule::WholeMap, None);
-        let space = |_| Padded(Space { tags: tags(), active: Sh::Word::new(0) });
+        let tags = |map| {
+            let tags = Tags::new(depth, usize::from(cpus), ShallowRule::WholeMap, None);
+            tags.draw_hints(hint_seed, map);
+            tags
+        };
+        let space = |map: u16| Padded(Space { tags: tags(map.into()), active: Sh::Word::new(0) });
         TagSet {
             spaces: (0..if host_wide { 1 } else { hctxs }).map(space).collect(),
             hctxs,
@@ -249,7 +255,8 @@ mod tests {
     #[test]
     fn a_11_of_64_tags_three_users_have_22_each_and_no_share_is_below_4() {
         for (count, share) in [(1, 64), (3, 22), (20, 4), (30, 4)] {
-            let set = TagSet::<Local>::shared(TagLayout { hctxs: 1, depth: 64, host_wide: false, cpus: 1 });
+            let set =
+                TagSet::<Local>::shared(TagLayout { hctxs: 1, depth: 64, host_wide: false, cpus: 1, hint_seed: None });
             let users: Vec<TagUser<Local>> = (0..count).map(|_| TagUser::join(&set)).collect();
             assert!(users.iter().all(|user| user.try_take(CpuId(0), HctxId(0)).is_some()));
             assert!(users.iter().all(|user| user.share(&set.spaces[0]) == share), "{count} users");
@@ -258,7 +265,8 @@ mod tests {
 
     #[test]
     fn when_a_queue_has_been_idle_the_others_sleepers_are_woken_as_befits_their_larger_share() {
-        let set = TagSet::<Local>::shared(TagLayout { hctxs: 1, depth: 16, host_wide: false, cpus: 1 });
+        let set =
+            TagSet::<Local>::shared(TagLayout { hctxs: 1, depth: 16, host_wide: false, cpus: 1, hint_seed: None });
         let [one, other] = [(); 2].map(|()| TagUser::join(&set));
         assert!([&one, &other].iter().all(|user| user.try_take(CpuId(0), HctxId(0)).is_some()));
         let woken_by = |user: &TagUser<Local>, tag| {
