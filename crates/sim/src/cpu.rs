@@ -23,8 +23,7 @@
 //!
 //! `wakes` says what happens when a process is woken, `moves` to which CPU it goes.
 //!
-//! A CPU that has been idle for a while sleeps, and wakes later (`idle_ns`): it has slept as deep as would have paid, as if
-//! whoever sends it to sleep had guessed right. The block layer is told of a completion at once all the same.
+//! An idle CPU sleeps, and wakes later (`idle_ns`, `sleep`). The block layer is told of a completion at once all the same.
 //!
 //! A hardware queue interrupts the first of its CPUs. `queue/rq_affinity` says where the work of the completion is done: if on
 //! another CPU, the interrupted one pays `redirect_ns`, and the other one `complete_ns` as if the device had interrupted it: there it
@@ -40,17 +39,20 @@
 
 mod moves;
 mod preemption;
+mod sleep;
 mod wakes;
 
 use hoistway_blk::{CompletionPlace, CpuId, Instant, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::Rng;
 
 use crate::events::{Event, Kind};
 use crate::fair::FairQueue;
-use crate::host::{Host, IDLE_STATES_MAX};
+use crate::host::Host;
 use crate::span::Span;
 use crate::task::Task;
 pub(crate) use preemption::Enqueued;
+use sleep::{IdleStates, Sleep};
 pub(crate) use wakes::Woken;
 
 /// Interrupts go before tasks, but keep one no longer than this: then Linux makes the work of interrupts wait as well. The
@@ -99,17 +101,15 @@ pub(crate) struct Cpus {
     redirect: Nanos,
     wake: Span,
     worker: Span,
-    idle: [IdleState; IDLE_STATES_MAX],
+    idle_states: IdleStates,
+    /// How each CPU sleeps.
+    sleeps: Box<[Sleep]>,
     /// Tasks stay where they are.
     keeps: bool,
 }
 
-/// A CPU that has been idle for so long takes so much longer to wake than after a shorter time.
-#[derive(Clone, Copy)]
-struct IdleState {
-    after: Nanos,
-    more: Nanos,
-}
+/// Keeps the random streams of CPUs apart from all others of the seed.
+const SLEEP_STREAM: u64 = 0x736c_6565_7073_0000;
 
 #[derive(Clone, Default)]
 struct Cpu {
@@ -117,6 +117,10 @@ struct Cpu {
     cache: u16,
     /// It is busy until then.
     free_at: Instant,
+    /// When it was last looked whether an idle CPU should have one of its tasks.
+    balanced_at: Instant,
+    /// It has left its sleep then.
+    slept_until: Instant,
     /// It works on interrupts until then, those that wait for their turns included.
     interrupts_until: Instant,
     /// It works until then on those that have had their turns.
@@ -162,16 +166,6 @@ struct Coming {
     at_last: Instant,
 }
 
-fn idle_states(idle_ns: &[[u64; 2]]) -> [IdleState; IDLE_STATES_MAX] {
-    let mut states = [IdleState { after: Nanos(u64::MAX), more: Nanos::ZERO }; IDLE_STATES_MAX];
-    let mut before = 0;
-    for (state, &[after, exit]) in states.iter_mut().zip(idle_ns) {
-        *state = IdleState { after: Nanos(after), more: Nanos(exit.saturating_sub(before)) };
-        before = exit;
-    }
-    states
-}
-
 impl Cpu {
     /// It turns to a task, from then on, whose turn began or begins: answers when that has done what it does first.
     #[inline]
@@ -213,8 +207,11 @@ impl Cpu {
 }
 
 impl Cpus {
-    pub(crate) fn new(host: &Host, cpus: u16) -> Self {
+    /// What chance decides about CPUs is drawn from `seed`.
+    pub(crate) fn new(host: &Host, cpus: u16, seed: u64) -> Self {
         let cache_cpus = host.cache_cpus.unwrap_or(cpus).max(1);
+        let idle_states = IdleStates::new(&host.idle_ns);
+        let sleep = |cpu| Sleep::new(&idle_states, seed ^ SLEEP_STREAM ^ u64::from(cpu) << 32);
         Cpus {
             cpus: (0..cpus).map(|cpu| Cpu { cache: cpu / cache_cpus, ..Cpu::default() }).collect(),
             interrupts_until: Instant::ZERO,
@@ -231,17 +228,23 @@ impl Cpus {
             redirect: Nanos(host.redirect_ns),
             wake: Span::new(host.wake_ns),
             worker: Span::new(host.worker_ns),
-            idle: idle_states(&host.idle_ns),
+            sleeps: (0..cpus).map(sleep).collect(),
+            idle_states,
             keeps: host.keeps_cpus,
         }
     }
 
     /// What a CPU that wakes now pays for having slept.
     #[inline]
-    fn exit(&self, now: Instant, cpu: CpuId) -> Nanos {
-        let idle = now.since(self.cpus[cpu.index()].free_at);
-        // Nobody can guess how deep a CPU sleeps, and a processor that tries loses more than these sums cost.
-        Nanos(self.idle.iter().map(|state| if idle >= state.after { state.more.0 } else { 0 }).sum())
+    fn exit(&mut self, now: Instant, cpu: CpuId) -> Nanos {
+        let on = &self.cpus[cpu.index()];
+        let idle = if on.claims == 0 { now.since(on.free_at) } else { Nanos::ZERO };
+        if idle == Nanos::ZERO { Nanos::ZERO } else { self.sleeps[cpu.index()].exit(&self.idle_states, idle) }
+    }
+
+    /// How long a process takes to wake up that begins on a CPU that has long been idle.
+    pub(crate) fn first_wake(&self, random: &mut Xoshiro256PlusPlus) -> Nanos {
+        self.wake.draw(random) + Nanos(u64::from(random.next_u32()) * self.idle_states.deepest_exit_ns() >> 32)
     }
 
     /// By when a worker has come that was called before, if its CPU was awake.
@@ -251,9 +254,10 @@ impl Cpus {
 
     /// When a worker has sent its first command that is called now, on this CPU.
     #[inline]
-    pub(crate) fn worker_runs(&self, now: Instant, cpu: CpuId, random: &mut Xoshiro256PlusPlus) -> Instant {
+    pub(crate) fn worker_runs(&mut self, now: Instant, cpu: CpuId, random: &mut Xoshiro256PlusPlus) -> Instant {
+        let exit = self.exit(now, cpu);
         let on = &self.cpus[cpu.index()];
-        let wakes = now.max(on.interrupts_until) + self.worker.draw(random) + self.exit(now, cpu);
+        let wakes = now.max(on.interrupts_until) + self.worker.draw(random) + exit;
         let begins = if on.is_taken { wakes.max(on.task_until) } else { wakes };
         begins + self.dispatch
     }
@@ -315,10 +319,18 @@ impl Cpus {
     /// A completion interrupts a CPU, and its work is done there or elsewhere. Answers where.
     #[inline]
     pub(crate) fn complete(&mut self, now: Instant, interrupted: CpuId, place: CompletionPlace) -> CpuId {
+        let exit = self.exit(now, interrupted);
+        if exit > Nanos::ZERO {
+            // Its own processes wait for that, as those of other CPUs do for theirs.
+            let on = self.on(interrupted);
+            on.slept_until = now + exit;
+            on.free_at = on.slept_until;
+        }
         self.take_interrupt(now, interrupted, self.interrupt_time(place));
         let CompletionPlace::Redirected(cpu) = place else { return interrupted };
         // That CPU may have to wake up for it.
-        self.take_interrupt(now, cpu, self.exit(now, cpu) + self.complete);
+        let exit = self.exit(now, cpu);
+        self.take_interrupt(now, cpu, exit + self.complete);
         cpu
     }
 

@@ -14,6 +14,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::administration::{Administration, Write};
 use crate::driver::{Backing, DiskDriver};
+use crate::incidental::hint_seed;
 use crate::locks::SectionCost;
 use crate::span::Span;
 use crate::throttling::Throttling;
@@ -120,6 +121,7 @@ impl QueueSettings {
             nomerges: NoMerges::All,
             schedulers: self.schedulers.clone(),
             techniques: self.techniques,
+            hint_seed: None,
             limits: Limits {
                 capacity: Sector(shape.capacity_sectors),
                 write_cache: shape.write_cache,
@@ -140,7 +142,7 @@ impl QueueSettings {
 }
 
 impl Disk {
-    /// The device of this `number` among the host's. `tags` are those that the devices share, if they do: the first one makes
+    /// The device of this `number` among the host's; its interrupts are spread from there on. `tags` are those that the devices share, if they do: the first one makes
     /// them.
     pub(crate) fn new(
         backing: Backing,
@@ -151,13 +153,13 @@ impl Disk {
     ) -> Result<Self, ConfigError> {
         let kernel = settings.schedulers.kernel_under(settings.kernel, scheduler);
         let config = QueueSettings { kernel, ..settings.clone() }.config(backing.shape());
+        let config = QueueConfig { hint_seed: Some(hint_seed(seed)), ..config };
         let front = if settings.shared_tags {
             AnyQueue::in_set(&config, scheduler, tags.get_or_insert_with(|| TagSet::shared(config.tag_layout())))?
         } else {
             AnyQueue::new(&config, scheduler)?
         };
-        // One controller has one interrupt, whatever there is behind it.
-        let interrupts = interrupts(&front, config.cpus, if settings.shared_tags { 0 } else { number });
+        let interrupts = interrupts(&front, config.cpus, number);
         Ok(Disk {
             driver: DiskDriver::new(backing),
             interrupts,
@@ -178,7 +180,7 @@ impl Disk {
 }
 
 /// Where the kernel puts the interrupts of a device: each on the CPU, of those that its hardware queue serves, that has the fewest
-/// yet. Devices that are alike so take turns.
+/// yet. Devices that are alike so take turns. Which one is the first depends on what else the host has, and is drawn.
 fn interrupts(front: &AnyQueue<Local>, cpus: u16, number: usize) -> Vec<CpuId> {
     let turn = |cpus: &[CpuId]| cpus[number % cpus.len()];
     match front {

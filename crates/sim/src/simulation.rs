@@ -13,6 +13,7 @@ use hoistway_blk::{Caller, CpuId, Cx, Due, Instant, Local, Nanos, PlugUse, Probe
 use hoistway_legacy::AnyQueue;
 use hoistway_load::Load;
 use hoistway_load::process::{Flows, Phases, SteadyStates};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::administration::{Fate, Left, Write};
 use crate::cgroups::Cgroups;
@@ -75,6 +76,8 @@ struct Simulation<'a, P> {
     /// What the beginning of a process takes of its CPU, of one that is ready and of one that is made then.
     release: Nanos,
     start: Nanos,
+    /// Who of those that begin together comes first, and how long each takes to wake up.
+    starts: Xoshiro256PlusPlus,
     caller: Caller,
     /// What the call under way has paid for locks.
     meter: LockMeter,
@@ -288,6 +291,9 @@ impl<'a, P: Probe> Simulation<'a, P> {
         task.is_running = false;
         task.is_woken = true;
         if let Some(at) = next {
+            self.events.push(at, self.cpus.turn_of(task.cpu));
+        }
+        if let Some(at) = self.cpus.balance(self.now, task) {
             self.events.push(at, self.cpus.turn_of(task.cpu));
         }
     }

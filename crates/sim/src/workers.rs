@@ -25,7 +25,7 @@ pub(crate) struct DiskWorkers<'a> {
     /// They need not be called: whoever asks for a run makes it.
     are_here: bool,
     random: &'a mut Xoshiro256PlusPlus,
-    cpus: &'a Cpus,
+    cpus: &'a mut Cpus,
     events: &'a mut EventQueue,
 }
 
@@ -36,7 +36,7 @@ impl Disk {
         &'a mut self,
         (disk, cpu): (u32, CpuId),
         now: Instant,
-        cpus: &'a Cpus,
+        cpus: &'a mut Cpus,
         events: &'a mut EventQueue,
     ) -> (&'a mut Agenda, &'a AnyQueue<Local>, DiskWorkers<'a>) {
         let Disk { agenda, front, worker_random: random, host_worker, submitter_dispatches, runs_on, .. } = self;
@@ -50,7 +50,7 @@ impl Disk {
     }
 
     /// When a worker runs that is called now, for no hardware queue in particular.
-    pub(crate) fn worker_comes(&mut self, now: Instant, cpus: &Cpus, events: &mut EventQueue) -> Instant {
+    pub(crate) fn worker_comes(&mut self, now: Instant, cpus: &mut Cpus, events: &mut EventQueue) -> Instant {
         let cpu = self.front.worker_cpu(HctxId(0), 0);
         self.at_work((0, cpu), now, cpus, events).2.come(cpu)
     }

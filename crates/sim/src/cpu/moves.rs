@@ -2,13 +2,16 @@
 //! cache with its own first, and of these the next one round; if none is idle it waits for its own.
 //!
 //! A CPU is idle that no process runs on, waits for, polls on or is on its way to. Interrupts leave it idle, and so do workers: they are
-//! gone before the process has woken. Who waits stays where it waits, as on kernels where a CPU looks for work elsewhere only when it has long
-//! been idle. `keeps_cpus` of a host profile says that nobody moves.
+//! gone before the process has woken. A process that runs goes to an idle CPU when others want its own and a tick has passed, as the
+//! periodic balance of Linux has it. `keeps_cpus` of a host profile says that nobody moves.
 
-use hoistway_blk::{CpuId, Instant};
+use hoistway_blk::{CpuId, Instant, Nanos};
 
 use super::{Cpu, Cpus};
 use crate::task::Task;
+
+/// How often it is looked whether a CPU has more tasks than an idle one: a tick at HZ=250.
+const BALANCED_EVERY: Nanos = Nanos::from_millis(4);
 
 impl Cpu {
     /// Whether a process that wakes finds no other here.
@@ -20,6 +23,12 @@ impl Cpu {
 }
 
 impl Cpus {
+    /// Whether something else of the host, such as a thread of the kernel, has the CPU of a task that is woken.
+    #[inline]
+    pub(super) fn is_taken_by_others(&mut self, task: &Task) -> bool {
+        self.sleeps[task.cpu.index()].is_taken_by_others()
+    }
+
     /// A task whose CPU is not idle is woken: it goes to one that is, if there is any that it can go to.
     #[inline(never)]
     pub(super) fn finds_idle(&mut self, now: Instant, task: &mut Task) -> bool {
@@ -32,6 +41,23 @@ impl Cpus {
         task.cpu = to;
         task.interrupted = self.on(to).interrupted;
         true
+    }
+
+    /// A task has been put off in the middle of its turn, and others have its CPU. If it has been a tick since that CPU was looked at, it
+    /// goes to an idle one that it may run on. Returns when it has done there what it does first.
+    pub(crate) fn balance(&mut self, now: Instant, task: &mut Task) -> Option<Instant> {
+        let from = task.cpu;
+        let on = self.on(from);
+        let is_next = on.coming.is_some_and(|coming| coming.task == task.number);
+        if self.keeps || is_next || self.on(from).balanced_at + BALANCED_EVERY > now {
+            return None;
+        }
+        self.on(from).balanced_at = now;
+        let to = self.idle_near(now, from, |cpu| task.may_run_on(cpu))?;
+        self.on(from).waiting.pulled(task.number)?;
+        task.cpu = to;
+        (task.interrupted, task.lag_ns) = (self.on(to).interrupted, 0);
+        Some(self.wakes_up_for(now, task))
     }
 
     /// The idle CPU that is nearest to one that is not.
@@ -47,7 +73,7 @@ impl Cpus {
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::{CompletionPlace, Nanos};
+    use hoistway_blk::CompletionPlace;
 
     use super::super::SLICE;
     use super::*;
@@ -58,7 +84,7 @@ mod tests {
     fn the_next_idle_cpu_of_the_same_cache_is_taken_then_the_next_one_of_all_then_none() {
         let text = "name = \"x\"\ndescription = \"x\"\ncache_cpus = 3\nsubmit_ns = 1\ncomplete_ns = 1\nwake_ns = [0, 0]\n\
                     worker_ns = [0, 0]\n";
-        let mut cpus = Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 6);
+        let mut cpus = Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 6, 1);
         let now = Instant(1000);
         let mut taken = Vec::new();
         while let Some(cpu) = cpus.idle_near(now, CpuId(1), |cpu| cpu != CpuId(4)) {
@@ -86,7 +112,7 @@ mod tests {
     fn a_cpu_is_idle_from_the_moment_on_at_which_its_last_process_has_done_what_it_did() {
         let text =
             "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 1\ncomplete_ns = 1\nwake_ns = [0, 0]\nworker_ns = [0, 0]\n";
-        let mut cpus = Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 1);
+        let mut cpus = Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 1, 1);
         cpus.on(CpuId(0)).task_until = Instant(1000);
         assert_eq!([999, 1000].map(|now| cpus.cpus[0].is_idle(Instant(now))), [false, true]);
     }

@@ -139,7 +139,7 @@ mod tests {
     fn one_runs_and_another_wakes(at: u64) -> (Cpus, Enqueued) {
         let text =
             "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 0\nwake_ns = [0, 0]\nworker_ns = [0, 0]\n";
-        let mut cpus = Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 1);
+        let mut cpus = Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 1, 1);
         let (now, began) = (Instant(at), Instant(1000));
         let on = cpus.on(CPU);
         on.turns_to(1, true, (began, began), [Nanos(1000), Nanos(300)]);

@@ -7,8 +7,8 @@ use crate::fair::Wait;
 
 fn cpus() -> Cpus {
     let text = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 300\nredirect_ns = 20\nwake_ns = [0, 0]\n\
-                worker_ns = [0, 0]\nidle_ns = [[100, 7]]\n";
-    Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 2)
+                worker_ns = [0, 0]\nidle_ns = []\n";
+    Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 2, 1)
 }
 
 #[test]
@@ -22,9 +22,9 @@ fn a_completion_takes_the_time_of_the_cpu_that_does_its_work_and_little_of_the_o
     let mut cpus = cpus();
     let passed_on = CompletionPlace::Redirected(CpuId(1));
     assert_eq!(cpus.complete(Instant(1000), CpuId(0), passed_on), CpuId(1));
-    assert_eq!(free_at(&cpus), [1020, 1307], "CPU 1 had slept");
+    assert_eq!(free_at(&cpus), [1020, 1300]);
     cpus.complete(Instant(1000), CpuId(0), passed_on);
-    assert_eq!(free_at(&cpus), [1040, 1607]);
+    assert_eq!(free_at(&cpus), [1040, 1600]);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn an_interrupt_that_locks_keep_makes_those_of_its_cpu_late_that_wait_for_it() {
 fn a_worker_comes_behind_interrupts_and_the_step_that_is_under_way_and_takes_time_of_its_cpu() {
     let text = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 300\ndispatch_ns = 40\n\
                 wake_ns = [0, 0]\nworker_ns = [5000, 5000]\nidle_ns = []\n";
-    let (mut cpus, cpu) = (Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 2), CpuId(0));
+    let (mut cpus, cpu) = (Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 2, 1), CpuId(0));
     let random = &mut Xoshiro256PlusPlus::seed_from_u64(1);
     assert_eq!(cpus.worker_runs(Instant(1000), cpu, random), Instant(6040));
     cpus.complete(Instant(1000), cpu, CompletionPlace::Interrupt);
@@ -93,14 +93,13 @@ fn a_short_interrupt_does_not_hide_a_longer_one_on_another_cpu() {
 fn what_is_passed_on_has_its_turn_among_the_interrupts_of_the_other_cpu() {
     let (mut cpus, to) = (cpus(), CpuId(1));
     assert_eq!(cpus.passes_on_to_busy(Instant(1000), CpuId(0), to), None);
-    // It sleeps: 7 ns more.
     cpus.complete(Instant(1000), CpuId(0), CompletionPlace::Redirected(to));
-    assert_eq!(cpus.passes_on_to_busy(Instant(1100), CpuId(0), to), Some(Instant(1307)));
+    assert_eq!(cpus.passes_on_to_busy(Instant(1100), CpuId(0), to), Some(Instant(1300)));
     assert_eq!(cpus.cpus[0].free_at, Instant(1120), "passing on takes its time at once");
-    assert_eq!(cpus.cpus[1].free_at, Instant(1307), "the work does not");
-    assert_eq!(cpus.interrupt_waits(Instant(1200), to, CompletionPlace::Interrupt), Some(Instant(1607)), "behind both");
-    cpus.complete_passed_on(Instant(1307), to);
-    assert_eq!(cpus.cpus[1].free_at, Instant(1607));
+    assert_eq!(cpus.cpus[1].free_at, Instant(1300), "the work does not");
+    assert_eq!(cpus.interrupt_waits(Instant(1200), to, CompletionPlace::Interrupt), Some(Instant(1600)), "behind both");
+    cpus.complete_passed_on(Instant(1300), to);
+    assert_eq!(cpus.cpus[1].free_at, Instant(1600));
 }
 
 fn wait(entry: u64) -> Wait {
@@ -162,4 +161,30 @@ fn interrupts_keep_a_task_waiting_but_not_for_ever() {
     (0..PATIENCE.0 / 300 + 1).for_each(|_| _ = cpus.complete(Instant(1900), cpu, CompletionPlace::Interrupt));
     assert!(matches!(cpus.next(Instant(1900), cpu, 0), Turn::Later(at) if at.0 == end));
     assert!(matches!(cpus.next(Instant(end), cpu, 0), Turn::Run(7)));
+}
+
+#[test]
+fn the_cpu_that_is_interrupted_leaves_its_sleep_before_its_processes_run_and_counts_for_its_guess_once() {
+    let text = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 0\ncomplete_ns = 300\nwake_ns = [0, 0]\nworker_ns = [0, 0]\n\
+                idle_ns = [[100, 70]]\n";
+    let host = Host::from_toml(text, "x.toml").unwrap();
+    let waits = |seed| {
+        let mut cpus = Cpus::new(&host, 2, seed);
+        cpus.complete(Instant(1000), CpuId(0), CompletionPlace::Interrupt);
+        let first = cpus.cpus[0].free_at.since(Instant(1300));
+        assert_eq!(
+            cpus.interrupt_waits(Instant(1300), CpuId(0), CompletionPlace::Interrupt),
+            None,
+            "at once all the same"
+        );
+        cpus.complete(Instant(1300), CpuId(0), CompletionPlace::Interrupt);
+        assert_eq!(cpus.cpus[0].free_at.since(Instant(1600)), first, "it is awake");
+        first
+    };
+    let waits: Vec<Nanos> = (0..50).map(waits).collect();
+    assert!(waits.iter().all(|&wait| wait < Nanos(70)) && waits.iter().any(|&wait| wait > Nanos(50)), "{waits:?}");
+    // Nobody wakes a CPU on which a process polls.
+    let mut cpus = Cpus::new(&host, 2, 1);
+    cpus.on(CpuId(0)).claims = 1;
+    assert_eq!(cpus.exit(Instant(1000), CpuId(0)), Nanos::ZERO);
 }

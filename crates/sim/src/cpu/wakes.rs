@@ -42,7 +42,8 @@ impl Cpus {
             return Woken::Arrives(at);
         }
         task.switch = switch;
-        if on.is_idle(now) || self.finds_idle(now, task) {
+        let is_idle = on.is_idle(now);
+        if is_idle && !self.is_taken_by_others(task) || self.finds_idle(now, task) || is_idle {
             return Woken::Chooses(self.wakes_up_for(now, task));
         }
         let on = self.on(task.cpu);
@@ -59,13 +60,15 @@ impl Cpus {
 
     /// When the CPU of a task is awake that wakes up for it now.
     #[inline(always)]
-    fn awake(&self, now: Instant, task: &mut Task) -> Instant {
-        now + self.complete + self.exit(now, task.cpu) + self.wake.draw(&mut task.wake_random)
+    fn awake(&mut self, now: Instant, task: &mut Task) -> Instant {
+        let exit = self.exit(now, task.cpu);
+        let from = now.max(self.cpus[task.cpu.index()].slept_until);
+        from + self.complete + exit + self.wake.draw(&mut task.wake_random)
     }
 
     /// An idle CPU wakes up for a task. Answers when that has done what it does first, if no others come.
     #[inline(always)]
-    fn wakes_up_for(&mut self, now: Instant, task: &mut Task) -> Instant {
+    pub(super) fn wakes_up_for(&mut self, now: Instant, task: &mut Task) -> Instant {
         let (awake, in_call) = (self.awake(now, task), self.in_call(task));
         let on = self.on(task.cpu);
         on.awake_at = on.free_at.max(awake);

@@ -76,7 +76,8 @@ impl<P: Probe> Simulation<'_, P> {
                 None if self.caller.effects.is_empty() => return,
                 None => {
                     let on = &mut self.disks[disk as usize];
-                    let (agenda, front, mut workers) = on.at_work((disk, cpu), self.now, &self.cpus, &mut self.events);
+                    let (agenda, front, mut workers) =
+                        on.at_work((disk, cpu), self.now, &mut self.cpus, &mut self.events);
                     let Some(action) = agenda.take(front, cpu, &mut self.caller.effects, &mut workers) else { return };
                     action
                 }
@@ -95,7 +96,7 @@ impl<P: Probe> Simulation<'_, P> {
                 Action::RunOther { queue, hctx } => {
                     let other = &mut self.disks[queue.0 as usize];
                     let (agenda, front, mut workers) =
-                        other.at_work((queue.0, cpu), self.now, &self.cpus, &mut self.events);
+                        other.at_work((queue.0, cpu), self.now, &mut self.cpus, &mut self.events);
                     agenda.run(front, hctx, Nanos::ZERO, &mut workers);
                 }
             }
@@ -105,12 +106,12 @@ impl<P: Probe> Simulation<'_, P> {
     /// Has workers run all hardware queues of a disk.
     pub(super) fn run_all(&mut self, disk: u32, cpu: CpuId) {
         let on = &mut self.disks[disk as usize];
-        let (agenda, front, mut workers) = on.at_work((disk, cpu), self.now, &self.cpus, &mut self.events);
+        let (agenda, front, mut workers) = on.at_work((disk, cpu), self.now, &mut self.cpus, &mut self.events);
         agenda.run_all(front, cpu, Nanos::ZERO, &mut workers);
     }
 
     /// When a worker of a disk runs that is called now.
     pub(super) fn worker_comes(&mut self, disk: u32) -> Instant {
-        self.disks[disk as usize].worker_comes(self.now, &self.cpus, &mut self.events)
+        self.disks[disk as usize].worker_comes(self.now, &mut self.cpus, &mut self.events)
     }
 }

@@ -5,13 +5,16 @@ use hoistway_load::process::STEADY_SAMPLE;
 
 use super::Simulation;
 use crate::events::{Event, Kind};
+use crate::incidental::shuffle;
 use crate::task::Task;
 
 impl<P: Probe> Simulation<'_, P> {
-    /// Starts the processes that may start now.
+    /// Starts the processes that may start now, in any order: fio releases them all at once, and each wakes up.
     pub(super) fn start_tasks(&mut self) {
         let mut begun: Vec<(CpuId, Nanos, u64)> = Vec::new();
-        for number in self.phases.start() {
+        let mut order = self.phases.start();
+        shuffle(&mut order, &mut self.starts);
+        for number in order {
             let process = &self.workload.processes[number as usize];
             let delay = process.schedule.start_delay;
             let task = &mut self.tasks[number as usize];
@@ -27,7 +30,8 @@ impl<P: Probe> Simulation<'_, P> {
                 }
             };
             let apart = if delay == Nanos::ZERO { self.release } else { self.start };
-            let start = self.now + delay + Nanos(apart.0 * place);
+            let late = self.cpus.first_wake(&mut self.starts);
+            let start = self.now + delay + Nanos(apart.0 * place) + late;
             task.start_at(process, start);
             task.alarm_setting += 1;
             if let Some((watched, at)) = self.steady.begin(number, start + process.schedule.ramp) {

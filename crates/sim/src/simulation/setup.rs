@@ -1,6 +1,6 @@
 //! A simulation before its first event: disks, and the tasks that use them.
 
-use hoistway_blk::{Caller, CgroupId, CpuId, Effects, Hz, Insertion, Instant, Nanos, Probe};
+use hoistway_blk::{Caller, CgroupId, Effects, Hz, Insertion, Instant, Nanos, Probe};
 use hoistway_load::process::{Flows, Phases, SteadyStates};
 
 use super::Simulation;
@@ -13,6 +13,7 @@ use crate::driver::Backing;
 use crate::events::EventQueue;
 use crate::guests::{GuestSpec, Guests};
 use crate::identity::Sleeper;
+use crate::incidental::{FirstCpus, first_interrupt, starts};
 use crate::io_thread::IoThread;
 use crate::locks::{LockMeter, SectionCost};
 use crate::page_cache::PageCache;
@@ -54,7 +55,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
             events: EventQueue::default(),
             release: Nanos(scenario.host.release_ns()),
             start: Nanos(scenario.host.start_ns()),
-            cpus: Cpus::new(&scenario.host, scenario.queue.cpus),
+            starts: starts(spec.seed),
+            cpus: Cpus::new(&scenario.host, scenario.queue.cpus, spec.seed),
             caller,
             meter: LockMeter::new(scenario.queue.cpus),
             host: &scenario.host,
@@ -85,10 +87,13 @@ fn seed_of(seed: u64, disk: usize) -> u64 {
 fn devices(scenario: &Scenario<'_>, spec: &RunSpec, effects: &mut Effects) -> Result<Vec<Disk>, RunError> {
     let mut tags = None;
     let mut disks = Vec::with_capacity(scenario.devices.len());
+    let first_interrupt = first_interrupt(spec.seed, scenario.queue.cpus);
     for (index, preset) in scenario.devices.iter().enumerate() {
         let seed = seed_of(spec.seed, index);
         let backing = Backing::Device(preset.build(seed));
-        let mut disk = Disk::new(backing, &scenario.queue, &spec.scheduler, (index, seed), &mut tags)?;
+        // One controller has one interrupt, whatever there is behind it.
+        let number = first_interrupt + if scenario.queue.shared_tags { 0 } else { index };
+        let mut disk = Disk::new(backing, &scenario.queue, &spec.scheduler, (number, seed), &mut tags)?;
         let hz = scenario.queue.kernel.generation().hz;
         set_attributes(&mut disk, &scenario.queue, hz, effects)?;
         set_tunables(&disk, &spec.scheduler, &spec.tunables, hz, effects)?;
@@ -159,6 +164,7 @@ fn set_tunables(
 /// The load's processes.
 fn tasks(scenario: &Scenario<'_>, spec: &RunSpec, cgroups: &Cgroups, disks: &[Disk]) -> Result<Vec<Task>, RunError> {
     let mut tasks = Vec::with_capacity(scenario.workload.processes.len());
+    let mut first_cpus = FirstCpus::new(spec.seed, scenario.queue.cpus);
     let can_poll =
         scenario.guests.is_none() && scenario.queue.poll_queues > 0 && !disks.iter().any(|disk| disk.front.is_legacy());
     for (number, process) in (0..).zip(&scenario.workload.processes) {
@@ -168,12 +174,13 @@ fn tasks(scenario: &Scenario<'_>, spec: &RunSpec, cgroups: &Cgroups, disks: &[Di
         };
         let generator = process.generator(number, spec.seed, capacity)?;
         let cgroup = process.standing.cgroup.as_deref().and_then(|path| cgroups.find(path)).unwrap_or(CgroupId::ROOT);
-        let any = number % u32::from(scenario.queue.cpus);
-        let cpu =
-            process.standing.cpus.as_ref().and_then(|cpus| cpus.get(process.schedule.clone as usize % cpus.len()));
+        // The CPUs of guests are those of one guest each, in their order.
+        let of_guest = scenario.guests.as_ref().map(|_| [number % u32::from(scenario.queue.cpus)]);
+        let allowed = process.standing.cpus.as_deref();
+        let cpu = first_cpus.next(allowed.or(of_guest.as_ref().map(<[u32; 1]>::as_slice)));
         let placement = Placement {
             number,
-            cpu: CpuId(*cpu.unwrap_or(&any) % u32::from(scenario.queue.cpus)),
+            cpu,
             cgroup,
             priority: cgroups.priority(cgroup, &scenario.queue.io_prio_class, disks),
             polls: process.issue.polls && can_poll,

@@ -38,7 +38,7 @@ fn task(number: u32) -> Task {
 fn cpus() -> Cpus {
     let text = "name = \"x\"\ndescription = \"x\"\nsubmit_ns = 100\ncomplete_ns = 300\nswitch_ns = 50\nwake_ns = [1000, 1000]\n\
                 worker_ns = [5000, 5000]\nidle_ns = []\n";
-    Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 1)
+    Cpus::new(&Host::from_toml(text, "x.toml").unwrap(), 1, 1)
 }
 
 #[test]
