@@ -5,6 +5,7 @@ mod closed_loop;
 mod comparison;
 mod cpu_cost;
 mod locks;
+mod metamorphic;
 mod own_scheduler;
 mod recordings;
 mod refusals;

@@ -44,7 +44,6 @@ mod wakes;
 
 use hoistway_blk::{CompletionPlace, CpuId, Instant, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::Rng;
 
 use crate::events::{Event, Kind};
 use crate::fair::FairQueue;
@@ -52,7 +51,7 @@ use crate::host::Host;
 use crate::span::Span;
 use crate::task::Task;
 pub(crate) use preemption::Enqueued;
-use sleep::{IdleStates, Sleep};
+use sleep::{Chance, IdleStates, part_of};
 pub(crate) use wakes::Woken;
 
 /// Interrupts go before tasks, but keep one no longer than this: then Linux makes the work of interrupts wait as well. The
@@ -102,14 +101,14 @@ pub(crate) struct Cpus {
     wake: Span,
     worker: Span,
     idle_states: IdleStates,
-    /// How each CPU sleeps.
-    sleeps: Box<[Sleep]>,
+    /// What chance decides on each CPU.
+    chances: Box<[Chance]>,
     /// Tasks stay where they are.
     keeps: bool,
 }
 
 /// Keeps the random streams of CPUs apart from all others of the seed.
-const SLEEP_STREAM: u64 = 0x736c_6565_7073_0000;
+const CPU_STREAM: u64 = 0x6368_616e_6365_0000;
 
 #[derive(Clone, Default)]
 struct Cpu {
@@ -117,8 +116,6 @@ struct Cpu {
     cache: u16,
     /// It is busy until then.
     free_at: Instant,
-    /// When it was last looked whether an idle CPU should have one of its tasks.
-    balanced_at: Instant,
     /// It has left its sleep then.
     slept_until: Instant,
     /// It works on interrupts until then, those that wait for their turns included.
@@ -210,8 +207,7 @@ impl Cpus {
     /// What chance decides about CPUs is drawn from `seed`.
     pub(crate) fn new(host: &Host, cpus: u16, seed: u64) -> Self {
         let cache_cpus = host.cache_cpus.unwrap_or(cpus).max(1);
-        let idle_states = IdleStates::new(&host.idle_ns);
-        let sleep = |cpu| Sleep::new(&idle_states, seed ^ SLEEP_STREAM ^ u64::from(cpu) << 32);
+        let chance = |cpu| Chance::new(seed ^ CPU_STREAM ^ u64::from(cpu) << 32);
         Cpus {
             cpus: (0..cpus).map(|cpu| Cpu { cache: cpu / cache_cpus, ..Cpu::default() }).collect(),
             interrupts_until: Instant::ZERO,
@@ -228,8 +224,8 @@ impl Cpus {
             redirect: Nanos(host.redirect_ns),
             wake: Span::new(host.wake_ns),
             worker: Span::new(host.worker_ns),
-            sleeps: (0..cpus).map(sleep).collect(),
-            idle_states,
+            chances: (0..cpus).map(chance).collect(),
+            idle_states: IdleStates::new(&host.idle_ns),
             keeps: host.keeps_cpus,
         }
     }
@@ -239,12 +235,12 @@ impl Cpus {
     fn exit(&mut self, now: Instant, cpu: CpuId) -> Nanos {
         let on = &self.cpus[cpu.index()];
         let idle = if on.claims == 0 { now.since(on.free_at) } else { Nanos::ZERO };
-        if idle == Nanos::ZERO { Nanos::ZERO } else { self.sleeps[cpu.index()].exit(&self.idle_states, idle) }
+        if idle == Nanos::ZERO { Nanos::ZERO } else { self.chances[cpu.index()].exit(&self.idle_states, idle) }
     }
 
     /// How long a process takes to wake up that begins on a CPU that has long been idle.
     pub(crate) fn first_wake(&self, random: &mut Xoshiro256PlusPlus) -> Nanos {
-        self.wake.draw(random) + Nanos(u64::from(random.next_u32()) * self.idle_states.deepest_exit_ns() >> 32)
+        self.wake.draw(random) + part_of(self.idle_states.deepest(), random)
     }
 
     /// By when a worker has come that was called before, if its CPU was awake.

@@ -183,12 +183,6 @@ impl FairQueue {
         let _ = self.take_sleeping(task);
     }
 
-    /// A task that waits for a turn goes to another CPU. Returns how it waited.
-    pub(crate) fn pulled(&mut self, task: u32) -> Option<Wait> {
-        let at = self.tasks.iter().position(|entity| entity.task == task && entity.waits.is_some())?;
-        self.remove(at).waits
-    }
-
     fn add(&mut self, entity: Entity) {
         self.sum += entity.times.virtual_time;
         self.waiting += usize::from(entity.waits.is_some());

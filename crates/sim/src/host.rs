@@ -142,8 +142,8 @@ pub struct Host {
     pub list_handover_ns: Option<u64>,
     /// From the moment that somebody asks for a worker until it runs, ns.
     pub worker_ns: [u64; 2],
-    /// The idle states: `[the idle time from which it pays, what waking from it takes longest]`, ns, the shorter first. A CPU
-    /// chooses the deepest that would have paid in most of its last idle times, and a wake-up takes any part of that longest time.
+    /// What waking costs on top if the CPU has slept: `[idle for so long, the longest exit from that state]`, ns, the shorter first.
+    /// A wake-up takes any part of that, drawn from the seed.
     #[serde(default)]
     pub idle_ns: Vec<[u64; 2]>,
     /// Where the numbers come from, by their keys.

@@ -15,7 +15,7 @@ const START_STREAM: u64 = 0x7374_6172_7400_0000;
 
 /// A number below `count`, each as likely as any other.
 fn below(random: &mut Xoshiro256PlusPlus, count: usize) -> usize {
-    (u64::from(random.next_u32()) * count as u64 >> 32) as usize
+    ((u64::from(random.next_u32()) * count as u64) >> 32) as usize
 }
 
 /// Brings things into a random order.

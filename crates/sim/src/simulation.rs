@@ -293,9 +293,6 @@ impl<'a, P: Probe> Simulation<'a, P> {
         if let Some(at) = next {
             self.events.push(at, self.cpus.turn_of(task.cpu));
         }
-        if let Some(at) = self.cpus.balance(self.now, task) {
-            self.events.push(at, self.cpus.turn_of(task.cpu));
-        }
     }
 
     /// Lets a task run on its CPU until it waits, or has another I/O to put forward.

@@ -75,7 +75,7 @@ fn readers_come_through_under_every_scheduler_that_does_not_switch_it_off() {
     let run = |scheduler, target| simulate(&jobs, SSD, &spec(scheduler, &[], 1), target).0;
     for scheduler in ["none", "mq-deadline", "kyber"] {
         let (with, without) = (read_ms(&run(scheduler, None)), read_ms(&run(scheduler, Some("0"))));
-        assert!(with * 1.5 < without, "{scheduler}: {with} ms, without {without}");
+        assert!(with * 1.3 < without, "{scheduler}: {with} ms, without {without}");
     }
     let [with, without] = [None, Some("0")].map(|target| format!("{:?}", run("bfq", target).processes));
     assert_eq!(with, without, "bfq has none");

@@ -137,9 +137,9 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         for (cpu, hint) in (1..).zip(&self.hints) {
             // SplitMix64 at this place of its sequence: a few hints need no generator.
             let mut drawn = seed.wrapping_add(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(cpu));
-            drawn = (drawn ^ drawn >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            drawn = (drawn ^ drawn >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            hint.store(((drawn ^ drawn >> 31) >> 32) * u64::from(self.depth) >> 32, Relaxed);
+            drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            hint.store((((drawn ^ (drawn >> 31)) >> 32) * u64::from(self.depth)) >> 32, Relaxed);
         }
     }
 

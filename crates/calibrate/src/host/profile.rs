@@ -75,9 +75,10 @@ impl Costs {
     fn idle_ns(&self) -> Vec<[u64; 2]> {
         let mut steps: Vec<[u64; 2]> = Vec::new();
         for sleep in &self.sleeps {
-            let before = steps.last().map_or(0, |step| step[1]);
+            let before = steps.last().map_or(0, |step| step[1] / 2);
             if sleep.wake.rounded() > before + SHOWS_NS {
-                steps.push([sleep.slept_ns, sleep.wake.rounded()]);
+                // A simulated wake-up takes any part of the figure: half of it in the median.
+                steps.push([sleep.slept_ns, 2 * sleep.wake.rounded()]);
             }
         }
         steps
@@ -142,7 +143,7 @@ impl Costs {
                 self.contention.as_ref().map_or(one_cpu, |seen| format!("the lock alone, {}", seen.lock)),
             ),
             ("worker_ns", format!("a worker of the engine that has slept for 20 us: {}", ends(&self.worker))),
-            ("idle_ns", format!("medians beyond that after 20 us, after {}", sleeps.join(", "))),
+            ("idle_ns", format!("twice the medians beyond that after 20 us, after {}", sleeps.join(", "))),
         ]
         .into_iter()
         .map(|(key, text)| (key.to_owned(), text))
@@ -225,7 +226,7 @@ pub(super) mod tests {
         assert_eq!(host.sections_ns["others"], 25);
         assert_eq!([host.list_ns(), host.list_handover_ns()], [12, 80]);
         assert!(!host.sections_ns.contains_key("none"));
-        assert_eq!(host.idle_ns, [[400_000, 5000], [3_000_000, 60_000]], "steps that do not show are left out");
+        assert_eq!(host.idle_ns, [[400_000, 10_000], [3_000_000, 120_000]], "steps that do not show are left out");
         for key in ["submit_ns", "handover_ns", "waiter_ns", "wake_ns", "idle_ns", "sections_ns", "list_ns"] {
             assert!(host.sources.contains_key(key), "{key}");
         }

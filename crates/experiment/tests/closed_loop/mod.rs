@@ -5,6 +5,7 @@
 //! `cargo test --release -p hoistway-experiment --test closed_loop -- --nocapture` prints every cell.
 
 mod errors;
+mod placement;
 mod recorded;
 
 use errors::{Figure, Spread};
@@ -13,7 +14,7 @@ use hoistway_measure::Direction;
 use hoistway_measure::fio::{DirectionStats, Job};
 use recorded::{Row, Scenario, rows, scenarios};
 
-/// Chance decides single cells: ours are means over so many seeds.
+/// Chance decides single cells: ours are medians over this many seeds.
 const SEEDS: u32 = 10;
 
 /// How far off the median and the 90th percentile of all cells of a scheduler may be, percent: IOPS, mean latency, p99. Where
@@ -55,7 +56,8 @@ fn simulate(scenario: &Scenario, scheduler: &str) -> Vec<Vec<Job>> {
     document.runs.into_iter().map(|run| run.fio.jobs).collect()
 }
 
-/// What a recorded row is here: means over the clones of a job and over seeds.
+/// What a recorded row is here: means over the clones of a job, and of these the median over seeds: under bfq one seed in ten has a
+/// process that waits for seconds, and one recording has it or not.
 fn ours(row: &Row, runs: &[Vec<Job>]) -> [f64; 3] {
     let direction = |job: &Job| -> DirectionStats {
         match row.direction() {
@@ -63,14 +65,22 @@ fn ours(row: &Row, runs: &[Vec<Job>]) -> [f64; 3] {
             _ => job.write.clone(),
         }
     };
-    let clones: Vec<DirectionStats> =
-        runs.iter().flatten().filter(|job| job.jobname == row.job).map(direction).collect();
-    let mean = |figure: fn(&DirectionStats) -> f64| clones.iter().map(figure).sum::<f64>() / clones.len() as f64;
+    let of_run = |jobs: &Vec<Job>, figure: fn(&DirectionStats) -> f64| {
+        let clones: Vec<f64> =
+            jobs.iter().filter(|job| job.jobname == row.job).map(|job| figure(&direction(job))).collect();
+        clones.iter().sum::<f64>() / clones.len() as f64
+    };
+    let median = |figure: fn(&DirectionStats) -> f64| {
+        let mut of_runs: Vec<f64> = runs.iter().map(|jobs| of_run(jobs, figure)).collect();
+        of_runs.sort_by(f64::total_cmp);
+        let middle = of_runs.len() / 2;
+        f64::midpoint(of_runs[(of_runs.len() - 1) / 2], of_runs[middle])
+    };
     let p99 = |stats: &DirectionStats| {
         let percentiles = stats.lat_ns.percentile.as_ref();
         percentiles.and_then(|all| all.get("99.000000")).map_or(0.0, |&ns| ns as f64 / 1e3)
     };
-    [mean(|stats| stats.iops), mean(|stats| stats.lat_ns.mean / 1e3), mean(p99)]
+    [median(|stats| stats.iops), median(|stats| stats.lat_ns.mean / 1e3), median(p99)]
 }
 
 /// Runs a scenario under every scheduler that was recorded, prints each cell, and returns the errors.

@@ -2,16 +2,14 @@
 //! cache with its own first, and of these the next one round; if none is idle it waits for its own.
 //!
 //! A CPU is idle that no process runs on, waits for, polls on or is on its way to. Interrupts leave it idle, and so do workers: they are
-//! gone before the process has woken. A process that runs goes to an idle CPU when others want its own and a tick has passed, as the
-//! periodic balance of Linux has it. `keeps_cpus` of a host profile says that nobody moves.
+//! gone before the process has woken. Now and then a process finds its idle CPU taken by something else of the host, and moves as well:
+//! otherwise nobody would ever leave the CPU that takes the interrupts. Who waits stays where it waits: there is no periodic balance.
+//! `keeps_cpus` of a host profile says that nobody moves.
 
-use hoistway_blk::{CpuId, Instant, Nanos};
+use hoistway_blk::{CpuId, Instant};
 
 use super::{Cpu, Cpus};
 use crate::task::Task;
-
-/// How often it is looked whether a CPU has more tasks than an idle one: a tick at HZ=250.
-const BALANCED_EVERY: Nanos = Nanos::from_millis(4);
 
 impl Cpu {
     /// Whether a process that wakes finds no other here.
@@ -26,7 +24,7 @@ impl Cpus {
     /// Whether something else of the host, such as a thread of the kernel, has the CPU of a task that is woken.
     #[inline]
     pub(super) fn is_taken_by_others(&mut self, task: &Task) -> bool {
-        self.sleeps[task.cpu.index()].is_taken_by_others()
+        self.chances[task.cpu.index()].is_taken()
     }
 
     /// A task whose CPU is not idle is woken: it goes to one that is, if there is any that it can go to.
@@ -43,23 +41,6 @@ impl Cpus {
         true
     }
 
-    /// A task has been put off in the middle of its turn, and others have its CPU. If it has been a tick since that CPU was looked at, it
-    /// goes to an idle one that it may run on. Returns when it has done there what it does first.
-    pub(crate) fn balance(&mut self, now: Instant, task: &mut Task) -> Option<Instant> {
-        let from = task.cpu;
-        let on = self.on(from);
-        let is_next = on.coming.is_some_and(|coming| coming.task == task.number);
-        if self.keeps || is_next || self.on(from).balanced_at + BALANCED_EVERY > now {
-            return None;
-        }
-        self.on(from).balanced_at = now;
-        let to = self.idle_near(now, from, |cpu| task.may_run_on(cpu))?;
-        self.on(from).waiting.pulled(task.number)?;
-        task.cpu = to;
-        (task.interrupted, task.lag_ns) = (self.on(to).interrupted, 0);
-        Some(self.wakes_up_for(now, task))
-    }
-
     /// The idle CPU that is nearest to one that is not.
     fn idle_near(&self, now: Instant, from: CpuId, may_run_on: impl Fn(CpuId) -> bool) -> Option<CpuId> {
         let count = self.cpus.len() as u32;
@@ -73,7 +54,7 @@ impl Cpus {
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::CompletionPlace;
+    use hoistway_blk::{CompletionPlace, Nanos};
 
     use super::super::SLICE;
     use super::*;

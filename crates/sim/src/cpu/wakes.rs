@@ -43,7 +43,9 @@ impl Cpus {
         }
         task.switch = switch;
         let is_idle = on.is_idle(now);
-        if is_idle && !self.is_taken_by_others(task) || self.finds_idle(now, task) || is_idle {
+        let stays = is_idle && !self.is_taken_by_others(task);
+        // If no other CPU is idle, whatever has taken its own is taken to be over by then.
+        if stays || self.finds_idle(now, task) || is_idle {
             return Woken::Chooses(self.wakes_up_for(now, task));
         }
         let on = self.on(task.cpu);

@@ -1,0 +1,120 @@
+//! Ways of saying the same that change what is drawn: figures differ no more than those of other seeds.
+
+use super::case::{Case, Section, ios, ios_of_each};
+use super::cases;
+use super::chance::differ;
+
+/// What figures may differ by, as a part, though not by chance: times are whole milliseconds here and there.
+const SLACK: f64 = 0.05;
+
+/// The sections of a case get as many I/Os in another one, up to chance.
+fn expect_alike(case: &Case, other: &Case) -> Result<(), String> {
+    for section in &case.sections {
+        let sample = |is_other, seed, runs| {
+            let of = if is_other { other } else { case };
+            of.run(seed, runs).iter().map(|run| ios(run, &section.name) as f64).collect()
+        };
+        if differ(SLACK, sample) {
+            let of = |case: &Case| case.run(1, 4).iter().map(|run| ios(run, &section.name)).collect::<Vec<_>>();
+            return Err(format!("{}: {:?}, and {:?} in\n{}", section.name, of(case), of(other), other.job_file()));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_order_of_jobs_decides_nothing() {
+    cases(30, |case| {
+        let mut other = case.clone();
+        other.sections.reverse();
+        if other.sections.len() > 1 { expect_alike(case, &other) } else { Ok(()) }
+    });
+}
+
+#[test]
+fn an_idle_job_before_others_changes_nothing_for_them() {
+    cases(25, |case| {
+        let mut other = case.clone();
+        let more = vec![format!("startdelay={}s", 1 + case.runtime_ms / 500), "number_ios=1".to_owned()];
+        let idle =
+            Section { name: "idle".to_owned(), rw: "randread", block_kib: 4, depth: 1, numjobs: 1, disk: "sda", more };
+        other.sections.insert(0, idle);
+        expect_alike(case, &other)
+    });
+}
+
+#[test]
+fn the_first_of_two_processes_that_are_alike_has_no_advantage() {
+    cases(25, |case| {
+        let mut twins = case.clone();
+        twins.sections.truncate(1);
+        twins.sections[0].numjobs = 4;
+        for twin in 1..4 {
+            let sample = |is_other, seed, runs| {
+                let of = if is_other { twin } else { 0 };
+                twins.run(seed, runs).iter().map(|run| ios_of_each(run)[of] as f64).collect()
+            };
+            if differ(SLACK, sample) {
+                let runs: Vec<_> = twins.run(1, 4).iter().map(ios_of_each).collect();
+                return Err(format!("{runs:?} in\n{}", twins.job_file()));
+            }
+        }
+        Ok(())
+    });
+}
+
+/// Two ways on a device of which one cannot be slower: the I/Os of all jobs.
+fn expect_no_less(slow: &Case, fast: &Case) -> Result<(), String> {
+    let sum = |case: &Case| {
+        let runs = case.run(1, 3);
+        runs.iter().flat_map(ios_of_each).sum::<u64>()
+    };
+    let (slow_ios, fast_ios) = (sum(slow), sum(fast));
+    // Whoever gets less leaves more to others, whose I/Os may be dearer to the host.
+    if fast_ios as f64 * 1.1 + 30.0 > slow_ios as f64 {
+        return Ok(());
+    }
+    Err(format!("{slow_ios} I/Os, and {fast_ios} with\n{}", fast.told()))
+}
+
+#[test]
+fn a_faster_device_does_no_less() {
+    cases(25, |case| {
+        let queues = if case.cpus > 2 { case.cpus } else { 1 };
+        let slow = case.clone().on_null(400, 16, queues);
+        let fast = Case { runtime_ms: slow.runtime_ms, ..case.clone().on_null(200, 16, queues) };
+        expect_no_less(&slow, &fast)
+    });
+}
+
+#[test]
+fn a_deeper_job_alone_gets_no_less() {
+    cases(25, |case| {
+        let mut shallow = case.clone().on_null(300, 32, 1);
+        shallow.sections.truncate(1);
+        shallow.sections[0].depth = 2;
+        let mut deep = shallow.clone();
+        deep.sections[0].depth = 16;
+        expect_no_less(&shallow, &deep)
+    });
+}
+
+#[test]
+fn another_disk_changes_nothing_for_jobs_that_leave_it_cpus() {
+    cases(25, |case| {
+        let mut alone = case.clone();
+        alone.cpus = 8;
+        alone.sections.truncate(2);
+        let mut beside = alone.clone();
+        beside.sections.push(Section {
+            name: "elsewhere".to_owned(),
+            rw: "randread",
+            block_kib: 4,
+            depth: 1,
+            numjobs: 1,
+            disk: "sdb",
+            more: vec!["rate_iops=50".to_owned()],
+        });
+        expect_alike(&alone, &beside)
+    });
+}

@@ -1,0 +1,27 @@
+//! Two ways of saying the same give the same figures; what follows from others does follow: over random jobs, devices, schedulers and
+//! kernels.
+//!
+//! `HOISTWAY_CASES=5000 cargo test --release -p hoistway-experiment --test all metamorphic` looks at so many cases of each relation. A case that fails
+//! prints its number and its job file; `HOISTWAY_SEED=17` begins with case 17.
+
+mod case;
+mod chance;
+mod equal;
+mod laws;
+mod likely;
+
+use case::Case;
+
+/// Looks at cases, `some` if nobody says how many.
+fn cases(some: u64, check: impl Fn(&Case) -> Result<(), String>) {
+    let asked = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let first = asked("HOISTWAY_SEED").unwrap_or(0);
+    let count = asked("HOISTWAY_CASES").unwrap_or(some);
+    let failed: Vec<String> = (first..first + count)
+        .filter_map(|number| {
+            let case = Case::new(number);
+            check(&case).err().map(|why| format!("case {number}: {why}\n{}", case.told()))
+        })
+        .collect();
+    assert!(failed.is_empty(), "{} of {count} cases:\n{}", failed.len(), failed.join("\n"));
+}
