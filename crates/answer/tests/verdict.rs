@@ -70,6 +70,37 @@ proptest! {
     }
 
     #[test]
+    fn a_judged_figure_whose_repeats_differ_twofold_is_told_with_both_ends_and_no_other(
+        iops in prop::collection::vec(prop::collection::vec(100.0..1000.0_f64, 2..5), 1..4),
+    ) {
+        let repeats = iops.iter().map(Vec::len).min().unwrap();
+        let latency = |iops: f64| (1e9 / iops) as u64;
+        let of = |iops: f64| Measured { iops, mean: 1e9 / iops, p50: latency(iops), p99: latency(iops), max: latency(iops) };
+        let of_scheduler = |values: &Vec<f64>| values.iter().take(repeats).map(|iops| [of(*iops); 2]).collect();
+        let figures: Figures = iops.iter().map(of_scheduler).collect();
+        let document = document(&figures);
+        let verdict = verdict(&document);
+        let mut told = vec![verdict.reference.clone()];
+        if verdict.decision == Decision::Change {
+            told.push(verdict.recommended.clone());
+        }
+        for label in told {
+            let scheduler = NAMES.iter().position(|name| *name == label).unwrap();
+            // Both jobs have the same figures.
+            let judged = |[of, _]: &[Measured; 2]| match verdict.focus[0].figure.figure {
+                Figure::Iops => Some(of.iops),
+                Figure::Mean => Some(of.mean),
+                Figure::P99 => Some(of.p99 as f64),
+                _ => None,
+            };
+            let values: Vec<f64> = figures[scheduler].iter().map(|of| judged(of).expect("a figure of the test")).collect();
+            let (least, most) = values.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), of| (a.min(*of), b.max(*of)));
+            let spread = verdict.spreads.iter().find(|spread| spread.scheduler == label);
+            prop_assert_eq!(spread.map(|spread| (spread.least, spread.most)), (most >= least * 2.0).then_some((least, most)));
+        }
+    }
+
+    #[test]
     fn the_order_of_the_runs_changes_nothing(figures in figures(), seed in any::<u64>()) {
         let document = document(&figures);
         let mut shuffled = document.clone();

@@ -26,6 +26,21 @@ fn repeated(schedulers: &[(&str, &[f64])]) -> ResultsDocument {
 }
 
 #[test]
+fn a_figure_that_differs_twofold_between_repeats_is_told_with_both_ends() {
+    let told = |iops: &[f64]| {
+        let sentences = conclusion(&repeated(&[("none", iops)]));
+        sentences.into_iter().find(|sentence| sentence.contains("is between"))
+    };
+    assert_eq!(
+        told(&[1000.0, 90.0, 950.0]).as_deref(),
+        Some(
+            "The mean read latency of a under none is between 1.00 ms and 11.1 ms, depending on timing that a simulation cannot know."
+        )
+    );
+    assert_eq!(told(&[1000.0, 600.0, 950.0]), None);
+}
+
+#[test]
 fn whoever_is_better_beyond_the_noise_is_worth_a_change() {
     let document = repeated(&[
         ("none", &[1000.0, 1010.0, 990.0]),

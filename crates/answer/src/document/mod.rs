@@ -37,7 +37,7 @@ pub use summary::{
     DirectionSummary, FailedProcesses, JobSummary, LatencySummary, SeriesSummary, SyncSummary, cpu_us_per_io,
 };
 pub use variant::{RunVariant, value_text};
-pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift, Verdict};
+pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift, Spread, Verdict};
 
 /// What [`ResultsDocument::format`] is written as. The number grows when a reader of the old form would be misled;
 /// new keys alone do not change it, as unknown keys are ignored.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::figure::Figure;
+use crate::figure_name::FigureName;
 use crate::focus::WeightedFigure;
 use hoistway_measure::Operation;
 
@@ -35,8 +36,24 @@ pub struct Verdict {
     /// versions that did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certainty: Option<f64>,
+    /// The judged figure under the reference and the recommended variant, where its repeats differ widely.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spreads: Vec<Spread>,
     /// All others, the best first.
     pub candidates: Vec<Candidate>,
+}
+
+/// A figure whose repeats differ so much that a mean describes none of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The figure.
+    pub figure: FigureName,
+    /// The variant, by its label.
+    pub scheduler: String,
+    /// The smallest of the repeats, in the figure's unit.
+    pub least: f64,
+    /// The largest of the repeats, in the figure's unit.
+    pub most: f64,
 }
 
 /// Who chose what a comparison is judged by.

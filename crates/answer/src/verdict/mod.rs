@@ -17,6 +17,7 @@ mod party;
 mod ratio;
 mod score;
 mod shifts;
+mod spread;
 mod turn;
 mod waiting;
 
@@ -29,6 +30,7 @@ use self::ratio::{Ratio, rounded};
 use self::score::Stake;
 use self::shifts::shifts;
 pub(crate) use self::shifts::{can_outweigh, is_told_though_uncertain, shown};
+pub use self::spread::WIDE_SPREAD;
 pub use self::turn::is_cut_off;
 use self::waiting::Role;
 use crate::analysis::{Analysis, Estimate, Variant, of_scheduler, usual};
@@ -148,6 +150,9 @@ impl<'a> Judge<'a> {
         };
         let is_decided = matches!(decision, Decision::Change | Decision::Keep);
         let certainty = if is_decided { self.certainty(best, &candidates) } else { None };
+        let mut told = vec![self.reference];
+        told.extend(best);
+        let spreads = self.spreads(&told);
         let alike = if first.party.jobs.len() > 1 {
             first.party.jobs.iter().map(|job| job.name.clone()).collect()
         } else {
@@ -165,6 +170,7 @@ impl<'a> Judge<'a> {
             recommended: self.label(best.unwrap_or(self.reference)),
             had_a_choice: self.had_a_choice(),
             certainty,
+            spreads,
             candidates: candidates.into_iter().map(|(_, candidate)| candidate).collect(),
         })
     }

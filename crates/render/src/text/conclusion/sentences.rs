@@ -41,6 +41,7 @@ impl Sentences<'_> {
             sentences.extend(self.gains(recommended));
             sentences.push(self.costs(recommended));
         }
+        sentences.extend(self.spreads());
         sentences.extend(self.others());
         sentences.extend(self.certainty());
         sentences
@@ -124,6 +125,25 @@ impl Sentences<'_> {
         }
         let gains: Vec<Shift> = recommended.gains.iter().filter(|gain| is_clear(gain)).cloned().collect();
         (!gains.is_empty()).then(|| format!("It also gains, largest first: {}.", told(&gains, GAINS_MAX)))
+    }
+
+    /// Judged figures that differ widely from repeat to repeat.
+    fn spreads(&self) -> impl Iterator<Item = String> + '_ {
+        let why = if self.document.is_real {
+            "it differs that much from run to run"
+        } else {
+            "depending on timing that a simulation cannot know"
+        };
+        self.verdict.spreads.iter().map(move |spread| {
+            let shown = |of| value(spread.figure.figure, of, false);
+            format!(
+                "The {} under {} is between {} and {}, {why}.",
+                self.named(&spread.figure),
+                self.words(&spread.scheduler),
+                shown(spread.least),
+                shown(spread.most)
+            )
+        })
     }
 
     /// How far the decision would be the same with other repeats.

@@ -1,0 +1,29 @@
+//! Judged figures that a few microseconds of the host decide: repeats differ so much that their mean describes none of them.
+
+use super::Judge;
+use crate::document::{Aspect, Spread};
+use crate::figure::Figure;
+
+/// Repeats that differ by this factor are told as they are. Below it a mean and its interval still describe each of them; beyond it one
+/// repeat would decide otherwise than another about a figure that users take for twice as good.
+pub const WIDE_SPREAD: f64 = 2.0;
+
+impl Judge<'_> {
+    /// The judged figure under these variants where its repeats differ widely. Largest values always do, and are left out.
+    pub(super) fn spreads(&self, variants: &[usize]) -> Vec<Spread> {
+        let mut spreads = Vec::new();
+        for part in self.focus.parts.iter().filter(|part| part.figure != Figure::Max) {
+            for &variant in variants {
+                let value =
+                    |repeat| part.party.value(Some(part.operation), Aspect::Figure(part.figure), variant, repeat);
+                let values: Vec<f64> = self.repeats().filter_map(value).collect();
+                let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+                let most = values.iter().copied().fold(0.0, f64::max);
+                if values.len() > 1 && most > 0.0 && most >= least * WIDE_SPREAD {
+                    spreads.push(Spread { figure: part.name().figure, scheduler: self.label(variant), least, most });
+                }
+            }
+        }
+        spreads
+    }
+}
