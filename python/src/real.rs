@@ -33,13 +33,11 @@ pub(crate) fn run_real(
 ) -> PyResult<Results> {
     let comparison: Comparison =
         serde_json::from_str(experiment).map_err(|error| PyValueError::new_err(format!("experiment: {error}")))?;
-    let refuse = |field: Field, why: String| errors::argument(py, errors::keyword(field), &why);
-    let techniques = comparison
-        .techniques
-        .as_deref()
-        .unwrap_or("none")
-        .parse()
-        .map_err(|why| refuse(Field::Techniques, format!("{}: {why}", errors::keyword(Field::Techniques))))?;
+    let techniques = comparison.techniques.as_deref().unwrap_or("none").parse();
+    let techniques = techniques.map_err(|why| {
+        let name = errors::keyword(Field::Techniques);
+        errors::argument(py, name, &format!("{name}: {why}"))
+    })?;
     let experiment = RealExperiment {
         load: comparison.load,
         replay: comparison.replay,

@@ -195,6 +195,6 @@ fn statistics_count_what_all_workers_did() {
     let engine = Engine::start(&Config::default(), Memory::new(1 << 20)).unwrap();
     assert!(
         engine.disk_summary("disk", engine.now().since(hoistway_blk::Instant::ZERO)).is_none(),
-        "nobody asked for them"
+        "they were not asked for"
     );
 }

@@ -85,7 +85,7 @@ impl Single {
     }
 }
 
-/// The same, so many times.
+/// The same pattern, repeated.
 fn looping(pattern: Pattern, loops: u64) -> Pattern {
     Pattern { volume: Volume { loops, ..pattern.volume }, ..pattern }
 }

@@ -70,7 +70,7 @@ impl JobProcess {
         None
     }
 
-    /// Takes the answers to its requests.
+    /// Takes the completions of its requests.
     fn take(&mut self, ended: &mut Vec<Completion>) {
         let Some(process) = &mut self.process else { return };
         if ended.is_empty() {

@@ -20,7 +20,7 @@
 //! let (mut now, mut flows) = (Instant::ZERO, Flows::new(&load.processes));
 //! loop {
 //!     match process.next(now, &mut flows) {
-//!         // Here every I/O takes no time. Whoever does real I/O calls `ended` when it is done.
+//!         // Here every I/O takes no time. A caller with real I/O calls `ended` when it is done.
 //!         Step::Submit(slot) => process.ended(slot),
 //!         Step::EndCall => process.call_ended(now),
 //!         Step::Wait(until) => now = until.expect("nothing is in flight"),
