@@ -124,8 +124,8 @@ mod tests {
         let cells = of_row(&row, Setting { length: Length::Settled, change: None, seed: 1 }).unwrap();
         let columns: Vec<&str> = cells.iter().map(|cell| cell.column.as_str()).collect();
         assert_eq!(columns, ["single queue over stock", "patched over stock", "patched over single queue"]);
-        let of_one = |cell: &Cell| cell.row == "1 client" && (cell.ours - 1.0).abs() < 0.05;
-        assert!(cells.iter().all(of_one), "one client has one hardware queue: {cells:?}");
+        let of_one = |cell: &Cell| cell.row == "1 client" && (cell.ours - 1.0).abs() < 0.15;
+        assert!(cells.iter().all(of_one), "one client has one hardware queue at a time: {cells:?}");
     }
 
     #[test]

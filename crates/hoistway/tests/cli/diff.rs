@@ -59,8 +59,9 @@ fn inputs_and_figures_that_differ_are_told_and_the_same_are_not() {
     assert!(unpaired.contains("| row | figure | before | after | change |  |\n"), "{unpaired}");
     let claimed = unpaired.matches("| WORSE |").count() + unpaired.matches("| better |").count();
     assert!(claimed <= 4, "only the seed is another, and of twenty figures one errs: {unpaired}");
-    let all = diff(folder.path(), ["a.json", "b.json"], &["--all"]);
-    assert!(all.lines().count() > text.lines().count());
+    // Of another seed hardly anything has changed beyond the noise.
+    let lines = |options: &[&str]| diff(folder.path(), ["a.json", "other-seed.json"], options).lines().count();
+    assert!(lines(&["--all"]) > lines(&[]));
 }
 
 #[test]
