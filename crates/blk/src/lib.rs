@@ -96,7 +96,9 @@ pub use request::cpu_map::{CpuMap, QueueType};
 pub use request::merge::{Edge, Merge, MergeRules, NoMerges};
 pub use request::plug::Plug;
 pub use request::{Marks, Request, RequestPool, Rq};
-pub use schedulers::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, Maker, NONE, Policy, Priorities, Registry, Row};
+pub use schedulers::{
+    Attachment, BFQ, K2, KYBER, Layer, MQ_DEADLINE, Maker, NONE, Origin, Policy, Priorities, Registry, Row,
+};
 pub use schedulers::{
     Bfq, BfqConfig, BfqExpiration, BfqGroup, BfqQueueLabel, BfqStateChange, BfqStateLine, BfqVariant,
 };

@@ -81,7 +81,8 @@ fn words(line: &str, belongs: impl Fn(char) -> bool + Copy) -> impl Iterator<Ite
 /// The prefix and the number of a rule.
 fn parts(word: &str) -> Option<(&str, u32)> {
     let (prefix, number) = word.split_once('-')?;
-    let is_prefix = !prefix.is_empty() && prefix.bytes().all(|letter| letter.is_ascii_uppercase());
+    let is_of_prefix = |letter: u8| letter.is_ascii_uppercase() || letter.is_ascii_digit();
+    let is_prefix = prefix.starts_with(|first: char| first.is_ascii_uppercase()) && prefix.bytes().all(is_of_prefix);
     if is_prefix { Some((prefix, number.parse().ok()?)) } else { None }
 }
 

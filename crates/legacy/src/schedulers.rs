@@ -1,8 +1,8 @@
 //! The schedulers of the legacy queue, a row each, and with them all schedulers of Linux.
 
 use hoistway_blk::{
-    Attachment, BFQ, DeadlineGeneration, KYBER, Layer, MQ_DEADLINE, MqDeadlineConfig, NONE, Noop, Policy, Priorities,
-    QueueConfig, Registry, Row, SCHEDULERS,
+    Attachment, BFQ, DeadlineGeneration, K2, KYBER, Layer, MQ_DEADLINE, MqDeadlineConfig, NONE, Noop, Policy,
+    Priorities, QueueConfig, Registry, Row, SCHEDULERS,
 };
 
 use crate::cfq::{Cfq, CfqConfig};
@@ -39,10 +39,10 @@ pub const LEGACY_SCHEDULERS: [&str; 3] = [NOOP.name, DEADLINE.name, CFQ.name];
 pub const ALL_SCHEDULERS: [&str; SCHEDULERS.len() + LEGACY_SCHEDULERS.len()] =
     [NONE.name, MQ_DEADLINE.name, KYBER.name, BFQ.name, NOOP.name, DEADLINE.name, CFQ.name];
 
-/// The registry with all of them.
+/// The registry with all of them, and behind them those of research, which no kernel has.
 #[must_use]
 pub fn all_schedulers() -> Registry {
-    Registry::multi_queue().with(&[NOOP, DEADLINE, CFQ])
+    Registry::multi_queue().with(&[NOOP, DEADLINE, CFQ, K2])
 }
 
 /// The scheduler of a single-queue device while nobody has chosen one: what `elevator=` says if the host was booted
@@ -65,8 +65,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_registry_has_every_scheduler_of_linux() {
-        assert_eq!(all_schedulers().names(), ALL_SCHEDULERS);
+    fn the_registry_has_every_scheduler_of_linux_and_behind_them_those_of_research() {
+        assert_eq!(all_schedulers().names(), [&ALL_SCHEDULERS[..], &[K2.name]].concat());
     }
 
     #[test]

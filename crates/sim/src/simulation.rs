@@ -9,7 +9,9 @@ mod turns;
 
 use std::sync::atomic::Ordering;
 
-use hoistway_blk::{Caller, CpuId, Cx, Due, Instant, Local, Nanos, PlugUse, Probe, SchedulerEvent, Submitted, Waiter};
+use hoistway_blk::{
+    Caller, CpuId, Cx, Due, Instant, Local, Nanos, PlugUse, Probe, Registry, SchedulerEvent, Submitted, Waiter,
+};
 use hoistway_legacy::AnyQueue;
 use hoistway_load::Load;
 use hoistway_load::process::{Flows, Phases, SteadyStates};
@@ -82,6 +84,7 @@ struct Simulation<'a, P> {
     /// What the call under way has paid for locks.
     meter: LockMeter,
     host: &'a Host,
+    schedulers: &'a Registry,
     /// Whoever has submitted last pays for the workers.
     last_submitter: u32,
     disks: Vec<Disk>,
@@ -163,7 +166,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let mut cx = self.caller.cx::<Machine<P>>(now, CpuId(0), &mut on.driver, &mut self.probe, &self.meter);
         let (switched, left) = on.administration.go_on(&mut cx, &on.front, &mut self.fates);
         if switched {
-            on.section = SectionCost::of(self.host, on.front.scheduler());
+            on.section = SectionCost::of(self.host, self.schedulers, on.front.scheduler());
             let of_host = self.host_cgroups.as_ref().filter(|_| !on.is_used_by_tasks);
             let cgroups = of_host.unwrap_or(&self.cgroups);
             cgroups.introduce(&on.front, now, &mut self.caller.effects);

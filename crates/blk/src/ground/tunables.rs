@@ -51,6 +51,8 @@ pub enum Grammar {
     LeadingDecimal,
     /// Decimal digits only, 64 bits unsigned.
     Decimal64,
+    /// The same, and a number out of the tunable's range is refused instead of clamped.
+    InRange,
 }
 
 /// One tunable of a scheduler.
@@ -79,7 +81,7 @@ pub enum StoreError {
     Unknown,
     /// The text is not a number of the expected form (EINVAL).
     Invalid,
-    /// The number cannot be represented (ERANGE).
+    /// The number cannot be represented, or must not be (ERANGE).
     Range,
 }
 
@@ -96,7 +98,8 @@ impl fmt::Display for StoreError {
 impl std::error::Error for StoreError {}
 
 impl Tunable {
-    /// Reads the text of a write: the value, clamped silently into the tunable's range as the kernel does.
+    /// Reads the text of a write: the value, clamped silently into the tunable's range as the kernel does, unless the grammar
+    /// [refuses](Grammar::InRange) others.
     ///
     /// # Errors
     /// If the kernel refuses such a text.
@@ -105,7 +108,7 @@ impl Tunable {
             Grammar::CInt32 => c_integer(text.strip_suffix('\n').unwrap_or(text))
                 .and_then(|value| i32::try_from(value).map(i128::from).map_err(|_| StoreError::Range))?,
             Grammar::LeadingDecimal => leading_decimal(text),
-            Grammar::Decimal64 => {
+            Grammar::Decimal64 | Grammar::InRange => {
                 let digits = text.strip_suffix('\n').unwrap_or(text);
                 if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
                     return Err(StoreError::Invalid);
@@ -113,6 +116,9 @@ impl Tunable {
                 digits.parse::<u64>().map(i128::from).map_err(|_| StoreError::Range)?
             }
         };
+        if grammar == Grammar::InRange && !(self.min..=self.max).contains(&value) {
+            return Err(StoreError::Range);
+        }
         Ok(value.clamp(self.min, self.max))
     }
 }
@@ -262,5 +268,14 @@ mod tests {
         for text in ["0x10", " 1", "-1", ""] {
             assert_eq!(parse(text), Err(StoreError::Invalid));
         }
+    }
+
+    #[test]
+    fn a_grammar_of_a_range_refuses_what_others_clamp() {
+        let bound = Tunable { min: 1, max: 9, ..EXPIRE };
+        let parse = |text| bound.parse(Grammar::InRange, text);
+        assert_eq!((parse("1"), parse("9\n")), (Ok(1), Ok(9)));
+        assert_eq!(["0", "10", "18446744073709551616"].map(parse), [Err(StoreError::Range); 3]);
+        assert_eq!(["-1", "x", "", "0x1"].map(parse), [Err(StoreError::Invalid); 4]);
     }
 }

@@ -198,6 +198,8 @@ pub struct Needs {
     pub bios: bool,
     /// Whether [`Scheduler::prepare`] must be called.
     pub preparation: bool,
+    /// Whether [`Scheduler::allow_join`] must be asked of requests that are both on their way in.
+    pub joins: bool,
     /// Whether the tag limit depends on more than the kind of I/O, so that [`Scheduler::limit_depth`] is asked for
     /// every allocation, under the lock, instead of being published.
     pub depth_by_context: bool,
@@ -217,6 +219,7 @@ impl Default for Needs {
             completions: Completions::AtOnce,
             bios: false,
             preparation: false,
+            joins: false,
             depth_by_context: false,
             min_shallow: None,
             async_percent: 100,
@@ -336,7 +339,7 @@ pub trait Scheduler {
     fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, _absorbed: RqId) {}
 
     /// Whether the request `first` may absorb `second`, which begins where it ends. `second` may be on its way in. Not asked while
-    /// both are, unless the policy wants to know of [bios](Needs::bios) or [prepares](Needs::preparation).
+    /// both are, unless the policy wants to be asked of these [joins](Needs::joins), to know of [bios](Needs::bios), or [prepares](Needs::preparation).
     fn allow_join(&self, _first: RqId, _second: RqId) -> bool {
         true
     }

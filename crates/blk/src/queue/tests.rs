@@ -3,6 +3,7 @@
 mod appendix;
 mod async_depth;
 mod attributes;
+mod bounded;
 mod cancelling;
 mod completion;
 mod dispatch;
@@ -23,6 +24,7 @@ mod wbt;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::*;
+use crate::bio::ioprio::{IoPriority, PriorityClass};
 use crate::bio::{Bio, BioFlags, Op, Status};
 use crate::caller::Caller;
 use crate::caller::agenda::{Action, Agenda, Due};

@@ -2,6 +2,7 @@
 //! kyber, which is made for many CPUs by itself, are policies that are put behind a lock.
 
 mod bfq;
+mod k2;
 mod kyber;
 mod mq_deadline;
 mod noop;
@@ -17,4 +18,6 @@ pub use kyber::{ControllerRound, Domain, Kyber, KyberChoice, KyberConfig, KyberT
 pub use mq_deadline::{MqDeadline, MqDeadlineConfig};
 pub use noop::Noop;
 pub(crate) use registry::scaled;
-pub use registry::{Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, Maker, NONE, Policy, Priorities, Registry, Row};
+pub use registry::{
+    Attachment, BFQ, K2, KYBER, Layer, MQ_DEADLINE, Maker, NONE, Origin, Policy, Priorities, Registry, Row,
+};

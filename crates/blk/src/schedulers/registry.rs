@@ -33,6 +33,15 @@ pub enum Priorities {
     ClassAndLevel,
 }
 
+/// Where a scheduler comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// Linux, or its user's own: a queue can have it.
+    Linux,
+    /// Research: no kernel has it. Where it was published.
+    Research(&'static str),
+}
+
 /// The queue that a scheduler is made for and attached to.
 #[derive(Clone, Copy, Debug)]
 pub struct Attachment<'a> {
@@ -100,7 +109,9 @@ pub struct Row {
     pub aliases: &'static [&'static str],
     /// Where it belongs.
     pub layer: Layer,
-    /// The first kernel of the table that has it.
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The first kernel of the table that has it; the first whose block layer it runs on, if none has it.
     pub since: Kernel,
     /// The last one, if it is gone.
     pub until: Option<Kernel>,
@@ -108,6 +119,8 @@ pub struct Row {
     pub priorities: fn(&Generation) -> Priorities,
     /// Whether it honours weights of cgroups.
     pub weights: bool,
+    /// What a section under its lock takes in percent of mq-deadline's, where a host's profile does not name it.
+    pub section_percent: u32,
     /// Makes it for a queue, unless its [registry](Registry::with_made) has another maker for it.
     pub make: fn(&Attachment<'_>) -> Policy,
 }
@@ -120,10 +133,12 @@ impl Row {
             name,
             aliases: &[],
             layer: Layer::MultiQueue,
+            origin: Origin::Linux,
             since: Kernel::V4_4,
             until: None,
             priorities: |_| Priorities::No,
             weights: false,
+            section_percent: 100,
             make,
         }
     }
@@ -131,7 +146,18 @@ impl Row {
     /// Whether a kernel has it.
     #[must_use]
     pub fn exists_in(&self, kernel: Kernel) -> bool {
-        kernel >= self.since.first_of_series() && self.until.is_none_or(|last| kernel <= last)
+        self.research().is_none()
+            && kernel >= self.since.first_of_series()
+            && self.until.is_none_or(|last| kernel <= last)
+    }
+
+    /// Where it was published, if it is of research and no kernel has it.
+    #[must_use]
+    pub fn research(&self) -> Option<&'static str> {
+        match self.origin {
+            Origin::Linux => None,
+            Origin::Research(publication) => Some(publication),
+        }
     }
 
     /// The kernel whose block layer it runs on when this one is asked for: the last that had it, if it is gone.
@@ -180,6 +206,14 @@ pub const BFQ: Row = Row {
     })
 };
 
+/// k2.
+pub const K2: Row = Row {
+    origin: Origin::Research("RTSS 2019"),
+    since: Kernel::series(4, 11),
+    priorities: |_| Priorities::ClassAndLevel,
+    ..Row::new("k2", |queue| Policy::boxed(super::k2::K2::new(queue.capacity)))
+};
+
 /// Makes a scheduler from what only the maker knows, which a function cannot: an interpreter's class, parameters of an experiment.
 pub type Maker = Arc<dyn Fn(&Attachment<'_>) -> Policy + Send + Sync>;
 
@@ -198,10 +232,10 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// The multi-queue schedulers of Linux.
+    /// The multi-queue schedulers: those of Linux, then those of research.
     #[must_use]
     pub fn multi_queue() -> Self {
-        Registry { rows: Arc::new([NONE, MQ_DEADLINE, KYBER, BFQ]), makers: Arc::new([]) }
+        Registry { rows: Arc::new([NONE, MQ_DEADLINE, KYBER, BFQ, K2]), makers: Arc::new([]) }
     }
 
     /// With some more. One of the same name and layer is replaced.
@@ -274,9 +308,9 @@ mod tests {
     fn a_row_of_ones_own_is_added_at_the_end_or_takes_the_place_of_one_of_its_name() {
         let mine = Row::new("mine", |_| Policy::None);
         let registry = Registry::multi_queue().with(&[mine]);
-        assert_eq!(registry.names(), ["none", "mq-deadline", "kyber", "bfq", "mine"]);
+        assert_eq!(registry.names(), ["none", "mq-deadline", "kyber", "bfq", "k2", "mine"]);
         let registry = registry.with(&[Row { weights: true, ..mine }]);
-        assert_eq!((registry.names().len(), registry.find("mine").map(|row| row.weights)), (5, Some(true)));
+        assert_eq!((registry.names().len(), registry.find("mine").map(|row| row.weights)), (6, Some(true)));
         assert!(registry.find("yours").is_none());
     }
 
@@ -307,6 +341,8 @@ mod tests {
     fn rows_say_which_kernels_have_a_scheduler_and_on_whose_block_layer_it_runs_on_others() {
         let kernels = [Kernel::V4_4, Kernel::V4_12.first_of_series(), Kernel::V4_12, Kernel::V6_18];
         assert_eq!(kernels.map(|kernel| BFQ.exists_in(kernel)), [false, true, true, true], "from 4.12.0 on");
+        assert!(!kernels.iter().any(|&kernel| K2.exists_in(kernel)), "no kernel has what is of research");
+        assert_eq!((K2.research(), BFQ.research()), (Some("RTSS 2019"), None));
         let gone = Row { until: Some(Kernel::V4_19), ..NONE };
         assert_eq!((gone.exists_in(Kernel::V4_19), gone.exists_in(Kernel::V5_10)), (true, false));
         assert_eq!([Kernel::V4_4, Kernel::V6_3].map(|kernel| gone.kernel(kernel)), [Kernel::V4_4, Kernel::V4_19]);

@@ -62,6 +62,10 @@ pub enum Reason {
     HeldBack,
     /// The kernel's choice was taken over.
     Adopted,
+    /// k2: the oldest of the highest real-time level that has any.
+    RealTimeLevel,
+    /// k2: as many requests are at the device as may be.
+    BoundReached,
 }
 
 impl Reason {
@@ -110,6 +114,8 @@ impl Reason {
             Reason::Own => "the scheduler chose it, for a reason of its own",
             Reason::HeldBack => "the scheduler holds back what it has, for a reason of its own",
             Reason::Adopted => "taken over from the recording",
+            Reason::RealTimeLevel => "it is the oldest of the highest real-time level that has any",
+            Reason::BoundReached => "max_inflight requests are at the device",
         }
     }
 }

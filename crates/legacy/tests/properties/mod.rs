@@ -9,6 +9,7 @@ mod device;
 mod world;
 
 use crate::support::Context;
+use hoistway_blk::K2;
 use hoistway_blk::Kernel;
 use hoistway_legacy::ALL_SCHEDULERS;
 use proptest::prelude::*;
@@ -33,7 +34,7 @@ proptest! {
     #[test]
     fn every_bio_ends_once_and_nothing_is_stuck_under_any_scheduler_and_while_it_is_changed(seed in any::<u64>()) {
         for kernel in Kernel::EXAMPLES {
-            for scheduler in ALL_SCHEDULERS {
+            for scheduler in ALL_SCHEDULERS.into_iter().chain([K2.name]) {
                 load(seed, kernel, scheduler, 250);
             }
         }

@@ -1,6 +1,6 @@
 //! What sections under locks cost on a host.
 
-use hoistway_blk::{NONE, Nanos};
+use hoistway_blk::{NONE, Nanos, Registry};
 
 use crate::host::Host;
 
@@ -19,11 +19,17 @@ pub(crate) struct SectionCost {
 }
 
 impl SectionCost {
-    /// Of this scheduler. One that the profile does not know costs what it says of others; without a scheduler there is no
-    /// section.
-    pub(crate) fn of(host: &Host, scheduler: &str) -> SectionCost {
-        let others = || host.sections_ns.get(OTHERS).filter(|_| scheduler != NONE.name);
-        let Some(&section) = host.sections_ns.get(scheduler).or_else(others) else { return SectionCost::default() };
+    /// Of this scheduler. One that the profile does not know costs what it says of others, and of that the
+    /// [part](hoistway_blk::Row::section_percent) that its row says; without a scheduler there is no section.
+    pub(crate) fn of(host: &Host, schedulers: &Registry, scheduler: &str) -> SectionCost {
+        let others = || {
+            let others = host.sections_ns.get(OTHERS).filter(|_| scheduler != NONE.name)?;
+            let percent = schedulers.find(scheduler).map_or(100, |row| row.section_percent);
+            Some(others * u64::from(percent) / 100)
+        };
+        let Some(section) = host.sections_ns.get(scheduler).copied().or_else(others) else {
+            return SectionCost::default();
+        };
         SectionCost {
             section: Nanos(section),
             beside: Nanos(host.beside_ns),
@@ -42,5 +48,25 @@ impl SectionCost {
             0 => wait.0 / each,
             more => ((each * each + 4 * more * wait.0).isqrt() - each) / (2 * more),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hoistway_blk::{MQ_DEADLINE, Row};
+
+    use super::*;
+
+    #[test]
+    fn a_row_says_what_a_section_costs_where_the_profile_does_not_name_its_scheduler() {
+        let light = Row { name: "light", section_percent: 40, ..MQ_DEADLINE };
+        let known = Registry::multi_queue().with(&[light, Row { name: "unsaid", ..MQ_DEADLINE }]);
+        let mut host = Host::builtin("server").expect("it is built in");
+        let section = |host: &Host, name| SectionCost::of(host, &known, name).section.0;
+        let others = host.sections_ns[OTHERS];
+        assert_eq!((section(&host, "unsaid"), section(&host, "unknown")), (others, others));
+        assert_eq!((section(&host, "light"), section(&host, "none")), (others * 40 / 100, 0));
+        host.sections_ns.insert("light".to_owned(), 7);
+        assert_eq!(section(&host, "light"), 7, "a profile that names it wins");
     }
 }

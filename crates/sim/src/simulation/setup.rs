@@ -38,7 +38,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         };
         let start = hz.now(Instant::ZERO);
         for (index, disk) in (0..).zip(&mut disks) {
-            disk.section = SectionCost::of(&scenario.host, disk.front.scheduler());
+            disk.section = SectionCost::of(&scenario.host, &scenario.queue.schedulers, disk.front.scheduler());
             let cgroups = host_cgroups.as_ref().filter(|_| !disk.is_used_by_tasks).unwrap_or(&cgroups);
             cgroups.introduce(&disk.front, start, effects);
             if let Some(throttle) = cgroups.throttle(&scenario.queue.io_max, start).filter(|_| disk.is_used_by_tasks) {
@@ -60,6 +60,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
             caller,
             meter: LockMeter::new(scenario.queue.cpus),
             host: &scenario.host,
+            schedulers: &scenario.queue.schedulers,
             last_submitter: 0,
             page_cache: PageCache::of(scenario.workload, files, &scenario.host).map(Box::new),
             disks,

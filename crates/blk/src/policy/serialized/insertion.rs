@@ -40,7 +40,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     /// Whether two requests may join before the policy has heard of them: unless it keeps something for each of them, or wants a word
     /// in it.
     fn joins_unasked(&self) -> bool {
-        !self.needs.preparation && !self.needs.bios
+        !self.needs.preparation && !self.needs.bios && !self.needs.joins
     }
 
     /// Gives the policy what waits for it in the lists.

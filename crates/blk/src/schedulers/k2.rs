@@ -1,0 +1,245 @@
+//! K2, of research and in no kernel: few requests at the device, and all that wait for a place in order of priority.
+//!
+//! **Promises**: at most `max_inflight` requests are at the device; of those that wait, real-time requests go first, by
+//! level. **Costs**: O(1) everywhere with `merge=0`, one lock, throughput that needs more requests in flight; a higher
+//! level starves lower ones without limit. **Rules**: docs/rules/k2.md.
+
+use crate::bio::Bio;
+use crate::bio::ioprio::{IoPriority, PriorityClass};
+use crate::ground::id_list::{IdList, Links};
+use crate::ground::ids::{HctxId, RqId};
+use crate::ground::tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};
+use crate::policy::sector_order::SectorOrder;
+use crate::policy::{Choice, Needs, Place, PolicyCx, Scheduler};
+use crate::request::merge::Edge;
+use crate::watch::reason::Reason;
+
+/// The list that goes before all levels: requests that came back (K2-9).
+const HEAD: usize = 0;
+/// The list of the highest real-time level; those of the others follow.
+const FIRST_LEVEL: usize = 1;
+/// The list of all requests that are not real-time.
+const COMMON: usize = 9;
+
+/// The policy. Clone it to look ahead.
+#[derive(Clone)]
+pub struct K2 {
+    /// Most requests at the device.
+    max_inflight: u32,
+    /// Whether queued requests grow.
+    merges: bool,
+    /// Requests that were given out and have not ended.
+    inflight: u32,
+    /// What waits, in the order in which it goes.
+    lists: [IdList; COMMON + 1],
+    /// A bit for each list that has requests.
+    waiting: u16,
+    /// By start sector, for each direction: what came while `merge` was 1.
+    order: [SectorOrder; 2],
+    entries: Vec<Entry>,
+    links: Links,
+}
+
+/// What is known of a request slot.
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    /// Its key in `order`: where it began when it was inserted or last grew at its front.
+    sector: u64,
+    /// Its list while it waits.
+    list: u8,
+    direction: u8,
+    /// In `order`.
+    is_sorted: bool,
+    /// Counted in `inflight`.
+    is_counted: bool,
+}
+
+static TUNABLES: Tunables<K2> = Tunables {
+    grammar: Grammar::InRange,
+    rows: &[
+        TunableRow::new(
+            "max_inflight",
+            (Unit::Requests, 32, 1, 65_535),
+            "Most requests at the device. Smaller: real-time requests wait less behind others; larger: throughput.",
+            |k2| i128::from(k2.max_inflight),
+            |k2, requests| k2.max_inflight = requests as u32,
+        ),
+        TunableRow::new(
+            "merge",
+            (Unit::Switch, 0, 0, 1),
+            "Whether queued requests are merged, whatever their classes and levels.",
+            |k2| i128::from(k2.merges),
+            |k2, on| k2.merges = on != 0,
+        ),
+    ],
+};
+
+/// The list of a priority (K2-2, K2-3): no class means that the nice level decides, which never makes it real-time.
+fn list_of(priority: IoPriority) -> usize {
+    match priority.class() {
+        PriorityClass::RealTime => FIRST_LEVEL + usize::from(priority.level()),
+        PriorityClass::None | PriorityClass::BestEffort | PriorityClass::Idle => COMMON,
+    }
+}
+
+impl K2 {
+    /// A fresh scheduler for request ids below `capacity`.
+    #[must_use]
+    pub fn new(capacity: u32) -> Self {
+        let capacity = capacity as usize;
+        K2 {
+            max_inflight: 32,
+            merges: false,
+            inflight: 0,
+            lists: Default::default(),
+            waiting: 0,
+            order: Default::default(),
+            entries: vec![Entry::default(); capacity],
+            links: Links::new(capacity),
+        }
+    }
+
+    /// Takes a request out of its list and of the order.
+    fn leave(&mut self, id: RqId) {
+        let entry = &mut self.entries[id.index()];
+        let list = usize::from(entry.list);
+        self.lists[list].remove(&mut self.links, id.0);
+        if self.lists[list].is_empty() {
+            self.waiting &= !(1 << list);
+        }
+        if std::mem::take(&mut entry.is_sorted) {
+            self.order[usize::from(entry.direction)].remove(id.0, entry.sector);
+        }
+    }
+
+    /// Asks for a run if there is a request and a place for it (K2-6).
+    fn restart(&self, cx: &mut PolicyCx<'_>) {
+        cx.requested.run_queues |= self.has_work();
+    }
+
+    /// The neighbour of a sorted request.
+    fn neighbour(&self, id: RqId, of: impl FnOnce(&SectorOrder, u32, u64) -> Option<u32>) -> Option<RqId> {
+        let entry = self.entries[id.index()];
+        let order = &self.order[usize::from(entry.direction)];
+        entry.is_sorted.then(|| of(order, id.0, entry.sector)).flatten().map(RqId)
+    }
+}
+
+impl Scheduler for K2 {
+    /// Completions come at once: one that makes a place restarts the queues.
+    fn needs(&self) -> Needs {
+        Needs { joins: true, ..Needs::default() }
+    }
+
+    fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, place: Place) {
+        let rq = cx.rq(id);
+        let entry = &mut self.entries[id.index()];
+        if std::mem::take(&mut entry.is_counted) {
+            // It comes back from the device.
+            self.inflight -= 1;
+        }
+        let list = match place {
+            Place::Head => HEAD,
+            Place::Sorted => list_of(rq.ioprio),
+        };
+        entry.list = list as u8;
+        self.waiting |= 1 << list;
+        match place {
+            Place::Head => self.lists[list].push_front(&mut self.links, id.0),
+            Place::Sorted => self.lists[list].push_back(&mut self.links, id.0),
+        }
+        if self.merges && place == Place::Sorted {
+            entry.direction = rq.direction() as u8;
+            entry.sector = rq.sector.0;
+            entry.is_sorted = true;
+            self.order[rq.direction().index()].insert(id.0, rq.sector.0);
+        }
+    }
+
+    fn dispatch(&mut self, _cx: &mut PolicyCx<'_>, _hctx: HctxId) -> Choice {
+        if self.inflight >= self.max_inflight {
+            return Choice { rq: None, reason: Reason::BoundReached };
+        }
+        let first = self.waiting.trailing_zeros() as usize;
+        let Some(id) = self.lists.get(first).and_then(IdList::first).map(RqId) else {
+            return Choice { rq: None, reason: Reason::Empty };
+        };
+        self.leave(id);
+        self.entries[id.index()].is_counted = true;
+        self.inflight += 1;
+        let reason = match first {
+            HEAD => Reason::HeadList,
+            COMMON => Reason::Fifo,
+            _ => Reason::RealTimeLevel,
+        };
+        Choice { rq: Some(id), reason }
+    }
+
+    fn finish(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
+        if std::mem::take(&mut self.entries[id.index()].is_counted) {
+            self.inflight -= 1;
+            self.restart(cx);
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        self.waiting != 0 && self.inflight < self.max_inflight
+    }
+
+    fn allow_merge(&mut self, _cx: &mut PolicyCx<'_>, _id: RqId, _bio: &Bio) -> bool {
+        self.merges
+    }
+
+    fn allow_join(&self, _first: RqId, _second: RqId) -> bool {
+        self.merges
+    }
+
+    fn front_candidate(&self, cx: &PolicyCx<'_>, bio: &Bio) -> Option<RqId> {
+        if !self.merges {
+            return None;
+        }
+        let id = RqId(self.order[bio.op.direction().index()].find(bio.end().0)?);
+        crate::request::merge::mergeable(cx.rq(id)).then_some(id)
+    }
+
+    fn previous(&self, id: RqId) -> Option<RqId> {
+        self.neighbour(id, SectorOrder::previous)
+    }
+
+    fn next(&self, id: RqId) -> Option<RqId> {
+        self.neighbour(id, SectorOrder::next)
+    }
+
+    fn on_grown(&mut self, cx: &mut PolicyCx<'_>, id: RqId, edge: Edge) {
+        let entry = &mut self.entries[id.index()];
+        if edge == Edge::Front && entry.is_sorted {
+            let order = &mut self.order[usize::from(entry.direction)];
+            order.remove(id.0, entry.sector);
+            entry.sector = cx.rq(id).sector.0;
+            order.insert(id.0, entry.sector);
+        }
+    }
+
+    fn on_absorbed(&mut self, _cx: &mut PolicyCx<'_>, _survivor: RqId, absorbed: RqId) {
+        self.leave(absorbed);
+    }
+
+    fn grow(&mut self, capacity: u32) {
+        let capacity = (capacity as usize).max(self.entries.len());
+        self.entries.resize(capacity, Entry::default());
+        self.links.grow(capacity);
+    }
+
+    fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
+        TUNABLES.shown(self)
+    }
+
+    fn set_tunable(&mut self, cx: &mut PolicyCx<'_>, name: &str, text: &str) -> Result<(), StoreError> {
+        TUNABLES.store(self, name, text)?;
+        self.restart(cx);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
