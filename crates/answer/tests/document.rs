@@ -62,6 +62,7 @@ fn document() -> ResultsDocument {
             scheduler: "none".to_owned(),
             front: Front::Mq,
             ran_as: None,
+            research: None,
             tunables: Map::from_iter([("nr_requests".to_owned(), Value::from(64))]),
             queue_files: Map::new(),
             variant: RunVariant::new("none", Map::new()),

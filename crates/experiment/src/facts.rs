@@ -78,6 +78,8 @@ pub enum Grammar {
     C,
     /// Decimal digits only.
     Digits,
+    /// The same, and nothing out of the range.
+    InRange,
 }
 
 impl Grammar {
@@ -90,6 +92,7 @@ impl Grammar {
                 "A whole number in C notation (0x10, 010, -7); anything else is EINVAL, more than 32 bits ERANGE."
             }
             Grammar::Digits => "Decimal digits only; anything else is EINVAL, more than 64 bits ERANGE.",
+            Grammar::InRange => "Decimal digits only; anything else is EINVAL, a number out of the range ERANGE.",
         }
     }
 }
@@ -108,6 +111,9 @@ impl Facts {
         let grammar = match (written("12abc"), written("0x10")) {
             (Ok(_), _) => Grammar::Leading,
             (_, Ok(_)) => Grammar::C,
+            _ if tunable.max < i128::from(u64::MAX) && written(&(tunable.max + 1).to_string()).is_err() => {
+                Grammar::InRange
+            }
             _ => Grammar::Digits,
         };
         let examples = ["7", "0", "0x10", "010", "-7", "12abc", "x"].map(|text| (text, written(text))).to_vec();
@@ -172,7 +178,7 @@ mod tests {
     fn every_tunable_of_a_policy_is_explained_and_every_explained_one_exists() {
         for text in Texts::read().schedulers {
             let mut existing = Vec::new();
-            for kernel in text.kernels() {
+            for kernel in text.kernels().chain([text.newest_kernel()]) {
                 for tunable in tunables(&text.name, kernel) {
                     assert!(text.tunable(tunable.name).is_some(), "{}.{} in {kernel}", text.name, tunable.name);
                     existing.push(tunable.name);
@@ -240,5 +246,8 @@ mod tests {
         assert_eq!(facts("bfq", "timeout_sync", Kernel::V6_18).default_text(), "124");
         assert_eq!(facts("bfq", "slice_idle", Kernel::V6_18).grammar, Grammar::Digits);
         assert_eq!(facts("kyber", "read_lat_nsec", Kernel::V6_18).range_text(), "0 to 2^64-1");
+        let known = facts("k2", "max_inflight", Kernel::V6_18);
+        assert_eq!((known.default_text().as_str(), known.grammar), ("32", Grammar::InRange));
+        assert!(known.examples.contains(&("0", Err(StoreError::Range))));
     }
 }

@@ -121,6 +121,7 @@ impl Plan<'_> {
             scheduler: spec.label(),
             front: if scenario.queue.schedulers.is_legacy(&spec.scheduler) { Front::Legacy } else { Front::Mq },
             ran_as: setup.stands_in(&spec.scheduler),
+            research: setup.research(spec),
             tunables: spec.tunables.clone(),
             queue_files: queue_files(&planned.queue),
             variant: planned.variant.clone(),

@@ -87,6 +87,8 @@ pub struct RunRow {
     pub front: Front,
     /// The kernel whose block layer it runs on, if that of the place lacks this scheduler.
     pub ran_as: Option<String>,
+    /// Where the scheduler was published, if no kernel has it.
+    pub research: Option<String>,
     /// The tunables that are set, by name.
     pub tunables: Vec<(String, String)>,
     /// The files of `queue/` that are written before, by name.
@@ -137,6 +139,7 @@ impl RunRow {
             scheduler: self.scheduler,
             front: self.front,
             ran_as: self.ran_as,
+            research: self.research,
             tunables: values(&self.tunables),
             queue_files: values(&self.queue_files),
             variant: self.variant,

@@ -11,6 +11,9 @@ use crate::environment::Options;
 use crate::error::{Error, Field};
 use crate::nearest;
 
+/// The entry of a list that stands for all schedulers of research, which no kernel has.
+const RESEARCH: &str = "research";
+
 /// What the scheduler that the kernel gives a device by itself depends on.
 pub(crate) struct Default<'a> {
     /// The devices: name and shape.
@@ -86,9 +89,10 @@ pub(crate) fn choose(
             let (scheduler, notice) = default.scheduler().map_err(|problem| options.refuse(field, name, problem))?;
             chosen.push(scheduler.to_owned());
             notices.push(notice);
-        } else if name == "all" {
+        } else if name == "all" || name == RESEARCH {
+            let of_kind = known.rows().iter().filter(|row| row.research().is_some() == (name == RESEARCH));
             let (later, there): (Vec<&Row>, Vec<&Row>) =
-                known.rows().iter().partition(|row| is_yet_to_come(row, default.queue.kernel));
+                of_kind.partition(|row| is_yet_to_come(row, default.queue.kernel));
             chosen.extend(there.iter().map(|row| row.name.to_owned()));
             if !later.is_empty() {
                 let later: Vec<_> = later.iter().map(|row| format!("{} ({})", row.name, row.since)).collect();
@@ -106,10 +110,10 @@ pub(crate) fn choose(
             }
             chosen.push(name.clone());
         } else {
-            let hint = nearest::hint(name, known.names());
+            let hint = nearest::hint(name, known.names().into_iter().chain([RESEARCH]));
             let name = if name.is_empty() { "\"\"" } else { name };
             let known = known.names().join(", ");
-            let problem = format!("unknown scheduler ({hint}expected all, or some of default, {known})");
+            let problem = format!("unknown scheduler ({hint}expected all, or some of default, {RESEARCH}, {known})");
             return Err(options.refuse(field, name, problem));
         }
     }
@@ -122,6 +126,14 @@ pub(crate) fn choose(
 pub(crate) fn queue_under(scheduler: &str, config: &QueueConfig) -> Result<AnyQueue<Local>, ConfigError> {
     let kernel = config.schedulers.kernel_under(config.kernel, scheduler);
     AnyQueue::new(&QueueConfig { kernel, ..config.clone() }, scheduler)
+}
+
+/// What must be said of schedulers that no kernel has.
+pub(crate) fn research_notice(schedulers: &[String], queue: &QueueSettings) -> Option<String> {
+    let rows = schedulers.iter().filter_map(|name| queue.schedulers.find(name));
+    let published = rows.filter_map(|row| Some(format!("{} ({})", row.name, row.research()?)));
+    let published: Vec<String> = published.collect();
+    (!published.is_empty()).then(|| format!("{}: of research; no Linux kernel has it.", published.join(", ")))
 }
 
 /// What must be said of schedulers that run on a block layer which the kernel no longer has.

@@ -143,6 +143,7 @@ impl Setup {
             }
         }
         notices.extend(schedulers::legacy_notice(&all, &queue));
+        notices.extend(schedulers::research_notice(&all, &queue));
         notices.extend(effects::notices(options, &workload, &of_processes, &queue));
         notices.extend(io_prio_class::notice(options, &of_processes, &queue));
         notices.extend(queues::polling_notice(options, &workload, &queue, &schedulers));
@@ -256,6 +257,16 @@ impl Setup {
     pub(crate) fn stands_in(&self, scheduler: &str) -> Option<String> {
         let row = self.queue.schedulers.find(scheduler)?;
         (!row.exists_in(self.queue.kernel)).then(|| row.kernel(self.queue.kernel).to_string())
+    }
+
+    /// Where a scheduler of a run was published, the host's or the guests', if no kernel has it.
+    pub(crate) fn research(&self, spec: &RunSpec) -> Option<String> {
+        let guest = spec.guest.as_ref().map(|guest| guest.scheduler.as_str());
+        let mut rows = [Some(spec.scheduler.as_str()), guest]
+            .into_iter()
+            .flatten()
+            .filter_map(|name| self.queue.schedulers.find(name));
+        rows.find_map(|row| row.research()).map(str::to_owned)
     }
 
     /// What its devices are called.

@@ -277,3 +277,34 @@ fn every_bundled_load_runs_and_has_the_figure_that_it_is_about() {
         assert!(document.figure(&page.focus).unwrap()[0].1.mean > 0.0, "{name}");
     }
 }
+
+#[test]
+fn research_names_what_no_kernel_has_and_neither_the_default_nor_all_do() {
+    let of = |schedulers: &[&str]| {
+        let comparison = Comparison { schedulers: names(schedulers), repeats: 1, ..small() };
+        labels(&run(&comparison)).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&["research"]), ["k2"]);
+    assert_eq!(of(&["none", "research", "k2"]), ["none", "k2"]);
+    let (default, all) = (of(&[]), of(&["all"]));
+    assert!(!default.contains(&"k2".to_owned()) && !all.contains(&"k2".to_owned()), "{default:?} {all:?}");
+    assert_eq!(of(&["all", "research"]), [all, names(&["k2"])].concat());
+    let refused = |schedulers: &[&str], kernel: &str| {
+        let comparison = Comparison { schedulers: names(schedulers), kernels: names(&[kernel]), ..small() };
+        comparison.run(&Alone).unwrap_err().to_string()
+    };
+    let error = refused(&["all", "reseach"], "6.18");
+    assert!(error.contains("did you mean \"research\"?"), "{error}");
+    let error = refused(&["k2"], "4.4");
+    assert!(error.contains("4.11 or later"), "{error}");
+}
+
+#[test]
+fn a_bound_that_is_no_bound_is_refused_with_what_is_possible() {
+    for text in ["0", "-1", "65536", "few", ""] {
+        let tunables = vec![Tunable { scheduler: "k2".into(), name: "max_inflight".into(), text: text.into() }];
+        let comparison = Comparison { schedulers: names(&["k2"]), tunables, ..small() };
+        let error = comparison.run(&Alone).unwrap_err().to_string();
+        assert!(error.contains("max_inflight") && error.contains("expected 1 to 65535 (requests)"), "{error}");
+    }
+}

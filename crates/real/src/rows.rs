@@ -36,6 +36,7 @@ pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironm
         let problem = format!("not among the schedulers that are compared (expected one of {known})");
         return refuse(Field::Baseline, baseline, problem);
     }
+    let registry = environment.schedulers();
     let mut rows: Vec<RunRow> = Vec::new();
     let seeds = seeds(experiment.seed, experiment.repeats.saturating_mul(schedulers.len() as u32));
     for scheduler in (0..experiment.repeats).flat_map(|_| schedulers) {
@@ -45,6 +46,7 @@ pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironm
             scheduler: scheduler.clone(),
             front: Front::Mq,
             ran_as: None,
+            research: registry.find(scheduler).and_then(|row| row.research()).map(str::to_owned),
             tunables: own.map(|tunable| (tunable.name.clone(), tunable.text.clone())).collect(),
             queue_files: queue_files.iter().map(|file| (file.file.clone(), file.text.clone())).collect(),
             variant: RunVariant::new(scheduler, Map::new()),

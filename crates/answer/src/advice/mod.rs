@@ -150,7 +150,9 @@ impl<'a> Adviser<'a> {
             Kind::OnOthers(what) => Some(Caution::OnOthers { what }),
             Kind::InMemory => Some(Caution::InMemory),
             Kind::InFile => Some(Caution::InFile),
-            _ if self.run.ran_as.is_some() => Some(Caution::NotInKernel { kernel, scheduler }),
+            _ if self.run.ran_as.is_some() || self.run.research.is_some() => {
+                Some(Caution::NotInKernel { kernel, scheduler })
+            }
             // NVMe has never been anything but multi-queue.
             Kind::Nvme if self.run.front == Front::Legacy => Some(Caution::SingleQueue { scheduler }),
             _ => None,

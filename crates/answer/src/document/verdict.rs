@@ -41,6 +41,9 @@ pub struct Verdict {
     pub spreads: Vec<Spread>,
     /// All others, the best first.
     pub candidates: Vec<Candidate>,
+    /// One that no kernel has and that would be better than what is recommended; the best of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<Candidate>,
 }
 
 /// A figure whose repeats differ so much that a mean describes none of them.

@@ -100,6 +100,8 @@ struct Judge<'a> {
     stakes: &'a [Stake<'a>],
     /// Those that the kernel has.
     variants: Vec<usize>,
+    /// Those that no kernel has.
+    unavailable: Vec<usize>,
     reference: usize,
     /// What the kernel gives the devices of this place.
     default: Option<&'a str>,
@@ -115,6 +117,15 @@ impl<'a> Judge<'a> {
     ) -> Option<Self> {
         let here = |index: &usize| comparison.variants[*index].first().setup == setup;
         let mut variants: Vec<usize> = (0..comparison.variants.len()).filter(here).collect();
+        let is_of_research = |index: &usize| comparison.variants[*index].first().research.is_some();
+        let (mut unavailable, of_linux): (Vec<usize>, Vec<usize>) =
+            variants.iter().partition(|one| is_of_research(one));
+        if of_linux.is_empty() {
+            // A setting of one of them is still better than another.
+            unavailable.clear();
+        } else {
+            variants = of_linux;
+        }
         let is_of_kernel = |index: &usize| comparison.variants[*index].first().ran_as.is_none();
         if variants.iter().any(is_of_kernel) {
             variants.retain(is_of_kernel);
@@ -131,7 +142,7 @@ impl<'a> Judge<'a> {
         let wanted = document.baseline.as_deref().map(|_| &all[comparison.baseline]);
         let reference = wanted.and_then(like).or_else(|| usual(all, &variants, default))?;
         let smallest_effect = document.smallest_effect.unwrap_or(SMALLEST_EFFECT);
-        Some(Self { document, comparison, focus, stakes, variants, reference, default, smallest_effect })
+        Some(Self { document, comparison, focus, stakes, variants, unavailable, reference, default, smallest_effect })
     }
 
     fn verdict(&self, setup: u32) -> Option<Verdict> {
@@ -171,6 +182,7 @@ impl<'a> Judge<'a> {
             had_a_choice: self.had_a_choice(),
             certainty,
             spreads,
+            unavailable: self.unavailable(best, is_single),
             candidates: candidates.into_iter().map(|(_, candidate)| candidate).collect(),
         })
     }
@@ -277,6 +289,20 @@ impl<'a> Judge<'a> {
             is_better && !self.variants.iter().any(|other| self.beats(*other, *variant))
         };
         candidates.iter().find(is_worth_it).map(|(variant, _)| *variant)
+    }
+
+    /// The best of those that no kernel has, if it would be better than the reference and than what is recommended.
+    fn unavailable(&self, recommended: Option<usize>, is_single: bool) -> Option<Candidate> {
+        let is_ahead = |variant: usize, of: usize| {
+            let ahead = |repeat| Some(self.balance(variant, repeat)? - self.balance(of, repeat)?);
+            self.ratio(ahead).is_some_and(|ratio| if is_single { ratio.mean > 0.0 } else { ratio.is_better() })
+        };
+        let candidates = self.unavailable.iter().map(|&variant| (variant, self.candidate(variant)));
+        let is_better = |(variant, candidate): &(usize, Candidate)| {
+            matches!(candidate.outcome, Outcome::Better | Outcome::BetterElsewhere)
+                && recommended.is_none_or(|recommended| is_ahead(*variant, recommended))
+        };
+        candidates.filter(is_better).min_by(|a, b| self.by_balance(a, b)).map(|(_, candidate)| candidate)
     }
 
     /// The best balance first; among equals the kernel's default, then the one with the fewest settings, then by name.

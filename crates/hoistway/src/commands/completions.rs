@@ -4,10 +4,10 @@ use anyhow::Result;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Command};
 use clap_complete::Shell;
-use hoistway_blk::{Kernel, SCHEDULERS};
+use hoistway_blk::{Kernel, Registry};
 use hoistway_device::Preset;
 use hoistway_experiment::{scenarios, texts::Texts};
-use hoistway_legacy::{ALL_SCHEDULERS, LEGACY_SCHEDULERS};
+use hoistway_legacy::{LEGACY_SCHEDULERS, all_schedulers};
 use hoistway_sim::{Host, VirtualDisk};
 
 use hoistway_terminal::Ending;
@@ -62,20 +62,25 @@ fn names(subcommand: &str, argument: &str) -> Option<Vec<String>> {
         ("compare" | "hosts" | "tune", "host") => owned(&Host::builtin_names().collect::<Vec<_>>()),
         ("compare" | "tune", "virtual_disk") => owned(&VirtualDisk::builtin_names().collect::<Vec<_>>()),
         ("compare", "schedulers" | "guest_schedulers" | "baseline") | ("tune", "over" | "guest_scheduler") => {
-            owned(&ALL_SCHEDULERS)
+            Some(listed_schedulers())
         }
         ("compare" | "tune", "elevator") => owned(&LEGACY_SCHEDULERS),
-        ("run", "scheduler") => owned(&SCHEDULERS),
+        ("run", "scheduler") => owned(&Registry::multi_queue().names()),
         ("compare" | "explain" | "tune", "kernel") => Some(Kernel::EXAMPLES.iter().map(ToString::to_string).collect()),
         ("tune", "knob") => Some(tunables()),
         ("compare" | "run" | "tune", "set") => Some(tunables().into_iter().map(|name| name + "=").collect()),
         ("explain", "name") => {
             let files = Texts::read().files;
             let files = files.iter().map(|file| format!("queue.{}", file.name));
-            Some(ALL_SCHEDULERS.map(str::to_owned).into_iter().chain(tunables()).chain(files).collect())
+            Some(all_schedulers().names().into_iter().map(str::to_owned).chain(tunables()).chain(files).collect())
         }
         _ => None,
     }
+}
+
+/// What a list of schedulers may name.
+fn listed_schedulers() -> Vec<String> {
+    all_schedulers().names().into_iter().chain(["research"]).map(str::to_owned).collect()
 }
 
 /// `SCHEDULER.TUNABLE` of all that any kernel has.

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use hoistway_blk::{Kernel, StoreError};
 use hoistway_experiment::KernelOption;
-use hoistway_experiment::facts::{self, Facts};
+use hoistway_experiment::facts::{self, Facts, Grammar};
 use hoistway_experiment::texts::{FileText, NoteText, SchedulerText, Texts, TunableText};
 use hoistway_render::text::{hanging, wrapped};
 use serde_json::{Value, json};
@@ -135,7 +135,8 @@ fn unknown(texts: &Texts, name: &str) -> String {
         let of_member = strsim::osa_distance(&member(&known), &member(&wanted)) + usize::from(wanted.contains('.'));
         let of_part = if wanted.len() >= 3 && known.contains(&wanted) { 1 } else { usize::MAX };
         let distance = strsim::osa_distance(&known, &wanted).min(of_member).min(of_part);
-        if distance <= (wanted.chars().count() / 4).max(2) {
+        // What has no letter in common is not near, however short it is.
+        if distance <= (wanted.chars().count() / 4).max(2) && distance < known.chars().count() {
             near.push((distance, known));
         }
     }
@@ -164,7 +165,7 @@ fn kernel_for(
 ) -> (KernelOption, bool) {
     match wanted {
         Some(asked) if has(asked.kernel) => (asked.clone(), true),
-        _ => (newest.unwrap_or(Kernel::DEFAULT).into(), wanted.is_none()),
+        _ => (newest.unwrap_or(Kernel::DEFAULT).into(), wanted.is_none() && newest.is_some()),
     }
 }
 
@@ -330,11 +331,20 @@ fn scheduler_text(scheduler: &SchedulerText, wanted: Option<&KernelOption>, widt
         text += &format!("\nReleases\n{}", bullets(&scheduler.versions, width));
     }
     let how = format!("hoistway compare my-load.fio --schedulers {}", scheduler.name);
-    text + &format!(
-        "\nTry it\n{}{}",
-        wrapped(&format!("here: {how}"), width, 2),
-        wrapped(&format!("on a kernel: echo {} > /sys/block/DEV/queue/scheduler", scheduler.name), width, 2)
+    text += &format!("\nTry it\n{}", wrapped(&format!("here: {how}"), width, 2));
+    text + &wrapped(
+        &on_a_kernel(scheduler, &format!("echo {} > /sys/block/DEV/queue/scheduler", scheduler.name)),
+        width,
+        2,
     )
+}
+
+/// How a thing is done on a kernel, if one has the scheduler.
+fn on_a_kernel(scheduler: &SchedulerText, command: &str) -> String {
+    match scheduler.research() {
+        Some(published) => format!("on a kernel: none has {} ({published})", scheduler.name),
+        None => format!("on a kernel: {command}"),
+    }
 }
 
 /// A line about the kernel, if another one is shown or its release was rounded.
@@ -369,26 +379,31 @@ fn tunable_text(
             ("Unit", &facts.tunable.unit.to_string()),
             ("Default", &format!("{}{note}", facts.default_text())),
             ("Range", &facts.range_text()),
-            ("Kernels", &listed(&kernels)),
+            (
+                "Kernels",
+                &scheduler.research().map_or_else(|| listed(&kernels), |published| format!("none ({published})")),
+            ),
         ],
         width,
     );
     text += &section("What it does", &tunable.what, width);
     text += "\n";
     text += &labelled(&[("Higher", &tunable.higher), ("Lower", &tunable.lower), ("When", &tunable.when)], width);
-    let mut rules = format!("{} Out-of-range values are silently clamped.", facts.grammar.text());
+    let clamped = if facts.grammar == Grammar::InRange { "" } else { " Out-of-range values are silently clamped." };
+    let mut rules = format!("{}{clamped}", facts.grammar.text());
     if let Some(hz) = facts.ticks_hz {
         let ms = f64::from(1000) / f64::from(hz);
         rules += &format!(" It is kept in timer ticks, rounded up: {ms} ms each at {hz} Hz.");
     }
     let examples: Vec<String> = facts.examples.iter().map(|(text, outcome)| reading(text, outcome)).collect();
-    text += &section(&format!("How Linux {kernel} parses writes, and shows the value"), &rules, width);
+    let parser = scheduler.research().map_or_else(|| format!("Linux {kernel}"), |_| scheduler.name.clone());
+    text += &section(&format!("How {parser} parses writes, and shows the value"), &rules, width);
     text += &wrapped(&examples.join(", "), width, 2);
     let here = set_here(scheduler, &tunable.name, &kernel, default);
     text += &format!(
         "\nSet it\n{}{}",
         wrapped(&format!("here: {here}"), width, 2),
-        wrapped(&format!("on a kernel: {}", set_there(&tunable.name, default)), width, 2)
+        wrapped(&on_a_kernel(scheduler, &set_there(&tunable.name, default)), width, 2)
     );
     let mut differences = differences(scheduler, &tunable.name, kernel.kernel, &facts);
     differences.extend(tunable.versions.iter().cloned());

@@ -34,8 +34,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(None)?;
     let texts = Texts::read();
     let wanted = arguments.kernel.as_ref().map(|asked| asked.kernel);
+    // What no kernel has is listed if no kernel is asked for.
+    let asked_for = texts.schedulers.iter().filter(|scheduler| wanted.is_none() || scheduler.research().is_none());
     let (listed, missing): (Vec<_>, Vec<_>) =
-        texts.schedulers.iter().partition(|scheduler| wanted.is_none_or(|kernel| scheduler.exists_in(kernel)));
+        asked_for.partition(|scheduler| wanted.is_none_or(|kernel| scheduler.exists_in(kernel)));
     let text = match arguments.format {
         Format::Json => {
             let schedulers: Vec<Value> = listed.iter().map(|text| described(text, wanted)).collect();
@@ -101,6 +103,7 @@ fn table(schedulers: &[&SchedulerText], wanted: Option<Kernel>) -> String {
         let known = all_schedulers();
         let row = known.find(&scheduler.name).expect("there is a row for each text");
         let span = match &row.until {
+            _ if row.research().is_some() => "none".to_owned(),
             Some(last) => format!("{} to {last}", row.since),
             None => format!("{} and later", row.since),
         };

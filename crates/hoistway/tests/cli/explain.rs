@@ -180,3 +180,25 @@ fn unknown_names_get_the_nearest_ones() {
     refused(folder.path(), &["explain", "bfq", "--kernel", "2.6"], &["unknown kernel \"2.6\""]);
     refused(folder.path(), &["explain", "bfq", "--format", "table"], &["'table'", "text, json"]);
 }
+
+#[test]
+fn what_no_kernel_has_is_explained_without_one() {
+    let text = printed(&["explain", "k2.max_inflight"]);
+    for part in [
+        "Unit:",
+        "requests",
+        "Default:",
+        "32",
+        "1 to 65535",
+        "none (RTSS 2019)",
+        "How k2 parses writes",
+        "0 -> ERANGE",
+        "on a kernel: none has k2",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    assert!(!text.contains("silently clamped") && !text.contains("/sys/block"), "{text}");
+    assert!(printed(&["explain", "k2"]).contains("unverified"));
+    let document: Value = serde_json::from_str(&printed(&["explain", "k2.merge", "--format", "json"])).unwrap();
+    assert_eq!((&document["kernel_has_it"], &document["kernels"]), (&false.into(), &Value::Array(Vec::new())));
+}

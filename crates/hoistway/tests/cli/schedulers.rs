@@ -5,7 +5,7 @@ use tempfile::tempdir;
 
 use crate::support::{keys, printed, refused};
 
-const ALL: [&str; 7] = ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq"];
+const ALL: [&str; 8] = ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq", "k2"];
 
 #[test]
 fn every_scheduler_has_a_row_and_a_sentence() {
@@ -26,7 +26,8 @@ fn a_kernel_lists_those_that_it_has() {
     assert!(list.contains("Not in Linux 4.4: mq-deadline, kyber, bfq."), "{list}");
     assert!(list.contains("\ncfq: ") && !list.contains("\nbfq: "), "{list}");
     assert!(printed(&["schedulers", "--kernel", "6.18"]).contains("Not in Linux 6.18: noop, deadline, cfq."));
-    assert!(!printed(&["schedulers", "--kernel", "4.19"]).contains("Not in Linux"));
+    let list = printed(&["schedulers", "--kernel", "4.19"]);
+    assert!(!list.contains("Not in Linux") && !list.contains("\nk2"), "{list}");
 }
 
 #[test]
@@ -39,7 +40,11 @@ fn the_document_has_all_its_keys_in_order() {
     let expected = "name title front linux kernels promises costs ioprio cgroup_weights default_for tunables";
     assert!(schedulers.iter().all(|scheduler| keys(scheduler).join(" ") == expected));
     let tunables = |scheduler: usize| schedulers[scheduler]["tunables"].as_array().unwrap().len();
-    assert_eq!((0..7).map(tunables).collect::<Vec<_>>(), [0, 6, 2, 10, 0, 5, 17]);
+    assert_eq!((0..8).map(tunables).collect::<Vec<_>>(), [0, 6, 2, 10, 0, 5, 17, 2]);
+    assert_eq!(
+        (&schedulers[7]["kernels"], schedulers[7]["linux"].as_str()),
+        (&Value::Array(vec![]), Some("none: research (RTSS 2019)"))
+    );
     let of_4_4: Value = serde_json::from_str(&printed(&["schedulers", "--kernel", "4.4", "--format", "json"])).unwrap();
     assert_eq!(of_4_4["kernel"], "4.4");
     assert_eq!(of_4_4["schedulers"][3]["tunables"].as_array().unwrap().len(), 12, "no microseconds before 4.8");

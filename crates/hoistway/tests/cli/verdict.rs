@@ -269,3 +269,47 @@ fn on_a_device_that_no_scheduler_keeps_up_with_the_one_that_costs_least_is_recom
         assert!(!on_flash["notices"].to_string().contains(limits), "there the device takes its time");
     }
 }
+
+/// Real-time reads beside others that fill the drive.
+const REAL_TIME: &str = "[global]\nfilename=/dev/nvme0n1\ndirect=1\nioengine=libaio\nbs=4k\nruntime=300ms\ntime_based\nsize=40g\n\
+    [urgent]\nrw=randread\nprioclass=1\nprio=0\n[bulk]\nrw=randread\niodepth=32\nnumjobs=3\n";
+
+#[test]
+fn a_verdict_does_not_advise_what_the_kernel_lacks() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("rt.fio"), REAL_TIME).unwrap();
+    for schedulers in ["none,mq-deadline,research", "none,k2", "k2,none"] {
+        let options = [
+            "--device",
+            "samsung-980pro-1tb",
+            "--schedulers",
+            schedulers,
+            "--set",
+            "k2.max_inflight=4",
+            "--repeat",
+            "3",
+            "--focus",
+            "urgent:read:p99",
+            "--advice",
+            "nvme0n1",
+            "--format",
+            "json",
+        ];
+        let job = folder.path().join("rt.fio");
+        let text = printed(&[&["compare", job.to_str().unwrap()], &options[..]].concat());
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let of_research = |run: &&Value| run["research"] == "RTSS 2019";
+        assert!(document["runs"].as_array().unwrap().iter().filter(of_research).count() == 3, "{schedulers}");
+        let verdict = &document["verdicts"][0];
+        let is_named = |what: &Value| what.to_string().contains("k2");
+        assert!(!is_named(&verdict["recommended"]) && !is_named(&verdict["candidates"]), "{schedulers}: {verdict}");
+        assert!(!is_named(&verdict["reference"]) && is_named(&verdict["unavailable"]), "{schedulers}: {verdict}");
+        assert!(
+            document["advice"].as_array().is_some_and(|advice| !advice.is_empty()) && !is_named(&document["advice"])
+        );
+        let conclusion = document["conclusion"].as_array().unwrap();
+        let told: Vec<_> = conclusion.iter().filter(|line| line.to_string().contains("k2")).collect();
+        let expected = "If the kernel had it, k2 (RTSS 2019) would be better: ";
+        assert!(told.len() == 1 && told[0].as_str().unwrap().contains(expected), "{schedulers}: {conclusion:#?}");
+    }
+}

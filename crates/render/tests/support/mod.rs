@@ -40,6 +40,7 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Ru
         scheduler: scheduler.to_owned(),
         front: Front::Mq,
         ran_as: None,
+        research: None,
         tunables: Map::new(),
         queue_files: Map::new(),
         variant: RunVariant::new(scheduler, Map::new()),

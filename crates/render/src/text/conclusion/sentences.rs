@@ -44,6 +44,7 @@ impl Sentences<'_> {
         sentences.extend(self.spreads());
         sentences.extend(self.others());
         sentences.extend(self.certainty());
+        sentences.extend(self.unavailable());
         sentences
     }
 
@@ -144,6 +145,18 @@ impl Sentences<'_> {
                 shown(spread.most)
             )
         })
+    }
+
+    /// One that no kernel has and that would be better.
+    fn unavailable(&self) -> Option<String> {
+        let candidate = self.verdict.unavailable.as_ref()?;
+        let variant = self.comparison.variants.iter().find(|variant| variant.label == candidate.scheduler)?;
+        let (name, published) = (variant.in_words(), variant.first().research.as_deref()?);
+        let how = match candidate.outcome {
+            Outcome::BetterElsewhere => format!("a change worth making, {}", self.better_elsewhere(candidate)),
+            _ => format!("better: {}", self.gained(candidate)),
+        };
+        Some(format!("If the kernel had it, {name} ({published}) would be {how}."))
     }
 
     /// How far the decision would be the same with other repeats.
