@@ -168,10 +168,10 @@ fn unknown_names_get_the_nearest_ones() {
         ("mq-deadline.fifo_bitch", "did you mean mq-deadline.fifo_batch?"),
         ("queue.nr_request", "did you mean queue.nr_requests?"),
         ("wbt", "did you mean queue.wbt_lat_usec?"),
-        ("", "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, SCHEDULER.TUNABLE, or queue.FILE with"),
+        ("", "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, k2, SCHEDULER.TUNABLE, or queue.FILE with"),
         (
             "xyzzy",
-            "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, SCHEDULER.TUNABLE, or queue.FILE with",
+            "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, k2, SCHEDULER.TUNABLE, or queue.FILE with",
         ),
     ] {
         refused(folder.path(), &["explain", name], &[&format!("\"{name}\": unknown name"), near]);
