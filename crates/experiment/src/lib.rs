@@ -20,8 +20,8 @@
 //! tunable does) and [`facts`] (defaults and ranges of tunables, asked of the policies themselves).
 //!
 //! The way of a comparison: `comparison` (the options) and `environment` (files and schedulers of the caller), `plan` and its `setup`s (with `load`,
-//! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `variants`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`: a
-//! field or two each), `effects`, `stable_merge` and `calibrated` (notices about it), `run` (with `locks`) and `trace` (reported to `observer`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
+//! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `variants`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`, `times`: a
+//! field or two each), `effects`, `stable_merge` and `calibrated` (notices about it), `run` (with `locks`), `recording` and `readings` (a recording as a load, and what it leaves open) and `trace` (reported to `observer`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
 
 mod calibrated;
 mod comparison;
@@ -50,6 +50,7 @@ mod outcome;
 mod plan;
 mod queue_files;
 mod queues;
+mod readings;
 mod recorder;
 mod recording;
 mod repeats;
@@ -62,6 +63,7 @@ mod stable_merge;
 pub mod store;
 pub mod sweep;
 pub mod texts;
+mod times;
 mod trace;
 mod tunables;
 pub mod tune;
@@ -91,7 +93,7 @@ pub mod limits {
     pub use crate::guests::weight_expected;
     pub use crate::host::CPUS_MAX;
     pub use crate::io_max::EXAMPLE as IO_MAX_EXAMPLE;
-    pub use crate::load::TIME_NS_MAX;
     pub use crate::queues::{HW_QUEUES_MAX, TYPED_QUEUES_MAX};
     pub use crate::repeats::REPEATS_MAX;
+    pub use crate::times::TIME_NS_MAX;
 }

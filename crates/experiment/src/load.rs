@@ -16,6 +16,7 @@ use crate::error::{About as _, Error, Fault, Field};
 use crate::nearest;
 use crate::recording::{self, Recorded};
 use crate::scenarios::{self, Page};
+use crate::times::time;
 
 /// The load of a first run.
 const EXAMPLE: (&str, &str) = ("example.fio (bundled)", include_str!("../jobs/example.fio"));
@@ -39,9 +40,6 @@ fn replay_of(log: &Path) -> String {
     let name = log.display().to_string().replace('\\', "\\\\").replace(':', "\\:");
     format!("[replay]\nread_iolog={name}\ndirect=1\nioengine=libaio\niodepth=64\n")
 }
-
-/// Longest time that replaces one of the load's: ten years, as in job files.
-pub const TIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;
 
 /// A job file or a recording.
 #[derive(Clone, Debug)]
@@ -192,16 +190,6 @@ impl LoadText {
             Some(recorded) => recorded.in_real_time(&options),
             None => self.0.job_file(&options, cpus, 4 << 30),
         }
-    }
-}
-
-/// A time that replaces one of the load's.
-pub(crate) fn time(options: &Options<'_>, field: Field, ns: Option<u64>) -> Result<Option<Nanos>, Error> {
-    match ns {
-        Some(ns) if ns > TIME_NS_MAX || (ns == 0 && field != Field::RampNs) => {
-            Err(options.refuse(field, Nanos(ns), "expected a time between 1 us and 10 years"))
-        }
-        ns => Ok(ns.map(Nanos)),
     }
 }
 

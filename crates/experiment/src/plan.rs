@@ -16,6 +16,7 @@ use crate::load::{self, Load};
 use crate::observer::Controls;
 use crate::repeats::{self, REPEATS_MAX};
 use crate::setup::{Setup, Variant};
+use crate::times;
 use crate::variants::VARIANTS_MAX;
 
 /// What is going to run.
@@ -55,7 +56,7 @@ impl<'a> Plan<'a> {
         if !(1..=REPEATS_MAX).contains(&comparison.repeats) {
             return Err(options.refuse(Field::Repeats, comparison.repeats, format!("expected 1 to {REPEATS_MAX}")));
         }
-        let runtime = load::time(&options, Field::RuntimeNs, comparison.runtime_ns)?;
+        let runtime = times::time(&options, Field::RuntimeNs, comparison.runtime_ns)?;
         Plan::of_load(options, Load::read(&options)?, runtime)
     }
 

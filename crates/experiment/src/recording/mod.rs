@@ -1,6 +1,5 @@
 //! A recording of block I/O as the load of a comparison.
 
-mod alternatives;
 mod device;
 mod options;
 mod summary;
@@ -19,7 +18,7 @@ use hoistway_trace::block::Recording;
 
 use crate::environment::Options;
 use crate::error::{Error, Fault, Field};
-use crate::load;
+use crate::times;
 
 /// Share of the events whose loss makes a verdict a guess (RP33).
 const LOST_SHARE_MAX: f64 = 0.01;
@@ -186,7 +185,7 @@ fn thinks(stream: &Stream) -> bool {
 
 /// What a comparison says of every load: the time before measuring begins, and whether there are logs.
 fn apply(options: &Options<'_>, load: &mut Load) -> Result<(), Error> {
-    if let Some(ramp) = load::time(options, Field::RampNs, options.comparison.ramp_ns)? {
+    if let Some(ramp) = times::time(options, Field::RampNs, options.comparison.ramp_ns)? {
         load.processes.iter_mut().for_each(|process| process.schedule.ramp = ramp);
     }
     if options.comparison.logs {

@@ -9,7 +9,7 @@ use super::Recorded;
 
 impl Recorded {
     /// What the recording holds.
-    pub(super) fn summary(&self) -> RecordingSummary {
+    pub(crate) fn summary(&self) -> RecordingSummary {
         let mut streams: Vec<RecordedStream> = Vec::new();
         for name in self.job_names() {
             let its: Vec<&Stream> = self.program.streams.iter().filter(|stream| stream.name == name).collect();
@@ -77,7 +77,7 @@ impl Recorded {
 
     /// The recording beside the runs under `label` of its replay. Nothing can be compared if the recording lacks completions, or was
     /// replayed faster or more than once.
-    pub(super) fn self_check(&self, replayed: &ResultsDocument, label: &str) -> Vec<SelfCheck> {
+    pub(crate) fn self_check(&self, replayed: &ResultsDocument, label: &str) -> Vec<SelfCheck> {
         let is_itself =
             self.replay.speed == 1.0 && self.replay.copies <= 1 && self.replay.mode == Mode::RecordedProgram;
         if !is_itself || !self.program.has_completions {

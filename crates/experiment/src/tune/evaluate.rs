@@ -15,6 +15,7 @@ use crate::environment::CallerEnvironment;
 use crate::error::{Error, Field};
 use crate::observer::Unobserved;
 use crate::plan::{Plan, Planned};
+use crate::times;
 use crate::{guests, load};
 
 /// Figures of one run by name: latencies in ns, I/Os and bytes a second.
@@ -81,7 +82,7 @@ impl<'a> Evaluator<'a> {
     /// If the setting cannot be.
     pub fn run(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Run, Error> {
         let options = &self.plan.options;
-        let runtime = load::time(options, Field::RuntimeNs, runtime_ns.or(options.comparison.runtime_ns))?;
+        let runtime = times::time(options, Field::RuntimeNs, runtime_ns.or(options.comparison.runtime_ns))?;
         let variant = self.plan.setups[0].with(options, setting)?;
         let planned = Planned::of(0, variant, seed, 0, runtime);
         let outcome = self.plan.one(&planned, &self.control, &Unobserved, &mut [])?;

@@ -9,12 +9,12 @@ use hoistway_blk::Nanos;
 use hoistway_measure::Operation;
 use hoistway_program::Change;
 
-use super::Recorded;
 use crate::comparison::Comparison;
 use crate::environment::Options;
 use crate::error::Error;
 use crate::observer::{Controls, Unobserved};
 use crate::plan::Plan;
+use crate::recording::Recorded;
 
 /// Repeats of an alternative at most: it is to say whether the recommendation is the same.
 const REPEATS_MAX: u32 = 3;

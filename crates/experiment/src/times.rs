@@ -1,0 +1,19 @@
+//! Times that replace those of a load.
+
+use hoistway_blk::Nanos;
+
+use crate::environment::Options;
+use crate::error::{Error, Field};
+
+/// Longest time that replaces one of the load's: ten years, as in job files.
+pub const TIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;
+
+/// A time that replaces one of the load's.
+pub(crate) fn time(options: &Options<'_>, field: Field, ns: Option<u64>) -> Result<Option<Nanos>, Error> {
+    match ns {
+        Some(ns) if ns > TIME_NS_MAX || (ns == 0 && field != Field::RampNs) => {
+            Err(options.refuse(field, Nanos(ns), "expected a time between 1 us and 10 years"))
+        }
+        ns => Ok(ns.map(Nanos)),
+    }
+}
