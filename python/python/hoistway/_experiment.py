@@ -219,7 +219,7 @@ def _replay(replay: Mapping[str, object]) -> dict[str, Any]:
             "priorities": isinstance(value, Mapping) and all(isinstance(text, str) for text in value.values()),
             "window": isinstance(value, Sequence)
             and len(value) == 2
-            and all(isinstance(end, Real) and math.isfinite(end) and 0 <= end < 1e9 for end in value),
+            and all(isinstance(end, Real) and 0 <= float(end) < 1e9 for end in value),
             "streams": isinstance(value, Sequence)
             and not isinstance(value, str)
             and all(isinstance(stream, str) for stream in value),
@@ -229,7 +229,13 @@ def _replay(replay: Mapping[str, object]) -> dict[str, Any]:
         if not is_right or (name == "mode" and value not in ("recorded-program", "timed", "fast")):
             raise refuse()
         if name == "window":
-            fields["window_ns"] = [round(end * 1e9) for end in value]  # type: ignore[attr-defined]
+            fields["window_ns"] = [round(float(end) * 1e9) for end in value]
+        elif name == "speed":
+            fields[name] = float(value)
+        elif name == "copies":
+            fields[name] = int(value)
+        elif name == "depths":
+            fields[name] = {str(stream): int(depth) for stream, depth in value.items()}
         elif isinstance(value, Mapping):
             fields[name] = dict(value)
         elif isinstance(value, Sequence) and not isinstance(value, str):
