@@ -142,7 +142,7 @@ pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>
     if !off.is_empty() {
         before.push(format!(
             "The replay is not the recording: {}. Either the model is of another device (choose it with --device, or measure it), or \
-             the recording was made under another scheduler (--recorded-under).",
+             the recording was made under another scheduler (--recorded-under) or with another queue (--nr-requests).",
             off.join("; ")
         ));
     }
