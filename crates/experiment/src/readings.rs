@@ -11,7 +11,7 @@ use hoistway_program::Change;
 
 use crate::comparison::Comparison;
 use crate::environment::Options;
-use crate::error::Error;
+use crate::error::{Error, Field};
 use crate::observer::{Controls, Unobserved};
 use crate::plan::Plan;
 use crate::recording::Recorded;
@@ -34,12 +34,8 @@ impl Plan<'_> {
         };
         if let Some(own) = &own {
             let has_run = document.runs.iter().any(|run| run.variant.label == *own);
-            summary.self_check = if has_run {
-                recorded.self_check(document, own)
-            } else {
-                let replayed = self.again(&[], 1, vec![own.clone()])?;
-                recorded.self_check(&replayed, own)
-            };
+            summary.self_check =
+                if has_run { recorded.self_check(document, own) } else { recorded.self_check(&self.under(own)?, own) };
         }
         (summary.recorded_under, summary.is_guess) = (own, is_guess);
         for alternative in recorded.alternatives() {
@@ -47,7 +43,8 @@ impl Plan<'_> {
                 break;
             }
             let repeats = document.seeds.len().clamp(1, REPEATS_MAX as usize) as u32;
-            let replayed = self.again(&alternative.changes, repeats, self.options.comparison.schedulers.clone())?;
+            let comparison = Comparison { repeats, ..self.options.comparison.clone() };
+            let replayed = self.again(comparison, &alternative.changes)?;
             summary.alternatives.push(AlternativeProgram {
                 condition: alternative
                     .changes
@@ -55,7 +52,7 @@ impl Plan<'_> {
                     .map(|change| recorded.condition(*change))
                     .collect::<Vec<_>>()
                     .join(" and "),
-                settled_by: recorded.settled_by(&alternative.changes),
+                settled_by: recorded.settled_by(&alternative.changes, &self.options),
                 recommended: recommended(&replayed).map(str::to_owned),
                 figures: figures(&replayed),
             });
@@ -63,16 +60,23 @@ impl Plan<'_> {
         Ok(summary)
     }
 
-    /// The same comparison of a program with changes.
-    fn again(&self, changes: &[Change], repeats: u32, schedulers: Vec<String>) -> Result<ResultsDocument, Error> {
-        let comparison = Comparison {
-            repeats,
-            schedulers,
-            excerpts: false,
-            logs: false,
+    /// One run under the recording's own scheduler, without what was asked for the others.
+    fn under(&self, scheduler: &str) -> Result<ResultsDocument, Error> {
+        let mut comparison = Comparison {
+            schedulers: vec![scheduler.to_owned()],
+            repeats: 1,
             baseline: None,
+            vary: Vec::new(),
+            writes: Vec::new(),
             ..self.options.comparison.clone()
         };
+        comparison.tunables.retain(|tunable| tunable.scheduler == scheduler);
+        self.again(comparison, &[])
+    }
+
+    /// Runs a comparison of the program with changes.
+    fn again(&self, comparison: Comparison, changes: &[Change]) -> Result<ResultsDocument, Error> {
+        let comparison = Comparison { excerpts: false, logs: false, ..comparison };
         let mut load = self.load.clone();
         load.changes = changes.to_vec();
         let options = Options { comparison: &comparison, environment: self.options.environment };
@@ -92,11 +96,14 @@ impl Recorded {
         }
     }
 
-    fn settled_by(&self, changes: &[Change]) -> String {
+    fn settled_by(&self, changes: &[Change], options: &Options<'_>) -> String {
         let name = |change: &Change| &self.program.streams[change.stream()].name;
         let hidden = changes.iter().find(|change| matches!(change, Change::Deeper { .. }));
         match hidden {
-            Some(change) => format!("its depth (--depth {}=N), or a recording with a larger nr_requests", name(change)),
+            Some(change) => {
+                let given = options.given(Field::Depths, format_args!("{}=N", name(change)));
+                format!("its depth ({given}), or a recording with a larger nr_requests")
+            }
             None => "a longer recording, or one under another scheduler".to_owned(),
         }
     }

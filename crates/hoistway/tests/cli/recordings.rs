@@ -80,6 +80,15 @@ fn with_input(arguments: &[&str], input: &[u8]) -> String {
 }
 
 #[test]
+fn what_is_set_for_other_schedulers_does_not_disturb_the_check_of_the_model() {
+    let recording = format!("{DATA}/sqlite-commits.blktrace.0.gz");
+    for set in [["--set", "bfq.low_latency=0"], ["--vary", "bfq.low_latency=0,1"], ["--at", "1s:bfq.low_latency=0"]] {
+        let text = printed(&["compare", &recording, "--repeat", "1", "--schedulers", "bfq", set[0], set[1]]);
+        assert!(text.contains("replayed under mq-deadline"), "{set:?}: {text}");
+    }
+}
+
+#[test]
 fn a_recording_may_come_through_a_pipe_and_a_job_file_too() {
     let text = fs::read(format!("{DATA}/synthetic.blkparse.txt.gz")).unwrap();
     let table = with_input(&["compare", "-", "--repeat", "1", "--schedulers", "none", "--as", "timed"], &text);
