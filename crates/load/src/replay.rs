@@ -30,7 +30,7 @@ pub struct ProgramStep {
     pub flags: BioFlags,
     /// Whether it is submitted under a plug.
     pub is_plugged: bool,
-    /// Whether the plug goes on behind it.
+    /// Whether the next I/O goes into the same plug.
     pub plug_goes_on: bool,
 }
 

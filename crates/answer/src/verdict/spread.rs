@@ -4,8 +4,8 @@ use super::Judge;
 use crate::document::{Aspect, Spread};
 use crate::figure::Figure;
 
-/// Repeats that differ by this factor are told as they are. Below it a mean and its interval still describe each of them; beyond it one
-/// repeat would decide otherwise than another about a figure that users take for twice as good.
+/// If repeats differ by at least this factor, the conclusion prints the lowest and the highest. Below it, the mean and its interval
+/// describe every repeat; above it, one repeat can recommend what another rejects.
 pub const WIDE_SPREAD: f64 = 2.0;
 
 impl Judge<'_> {

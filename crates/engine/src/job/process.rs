@@ -121,7 +121,7 @@ impl JobProcess {
         }
     }
 
-    /// Goes on until it waits, or has a system call to submit.
+    /// Runs the process until it waits or its system call is complete.
     fn go_on(&mut self, now: Instant, requests: &mut Vec<Request>) -> Turn {
         loop {
             match self.next(now) {
@@ -173,7 +173,7 @@ impl Resident for JobProcess {
         if self.shared.is_ended(self.number) {
             self.process.iter_mut().for_each(RunningProcess::end);
         } else if now < self.spins_until {
-            // The worker has other processes and goes on with them, but does not sleep.
+            // The worker does not sleep, but runs its other processes.
             return Turn::By(now);
         }
         let turn = self.go_on(now, requests);

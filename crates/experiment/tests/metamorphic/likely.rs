@@ -70,7 +70,7 @@ fn expect_no_less(slow: &Case, fast: &Case) -> Result<(), String> {
         runs.iter().flat_map(ios_of_each).sum::<u64>()
     };
     let (slow_ios, fast_ios) = (sum(slow), sum(fast));
-    // Whoever gets less leaves more to others, whose I/Os may be dearer to the host.
+    // I/Os of other processes may cost the host more, so a different share changes the sum.
     if fast_ios as f64 * 1.1 + 30.0 > slow_ios as f64 {
         return Ok(());
     }

@@ -224,7 +224,7 @@ impl RunningProcess {
 
     // --- the main loop ---
 
-    /// Goes on until the caller has to do something. `flows` are the balances of its load, and what its streams wait for; only a process
+    /// Runs the process until the caller has to do something. `flows` holds the balances and the completions of its load; only a process
     /// that [is tied](RunningProcess::is_tied) to others looks at them.
     #[inline(always)]
     pub fn next(&mut self, now: Instant, flows: &mut Flows) -> Step {

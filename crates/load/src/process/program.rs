@@ -17,7 +17,7 @@ pub(super) struct ProgramStream {
     submitted: Instant,
     /// It is in the submission of an I/O.
     is_submitting: bool,
-    /// The plug that its running call has opened goes on.
+    /// The next I/O of the running call goes into the same plug.
     plug_goes_on: bool,
     /// The I/O in submission is under a plug.
     is_plugged: bool,

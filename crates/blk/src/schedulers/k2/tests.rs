@@ -281,7 +281,7 @@ fn a_bound_that_is_raised_lets_what_waits_go() {
     bench.set("max_inflight", "2").unwrap();
     assert!(
         bench.requested.run_queues && bench.has_work(),
-        "with all submitters asleep nobody else would run the queues"
+        "all submitters sleep, so nothing else would run the queues"
     );
     assert_eq!(bench.dispatch(), "R200");
     // Lowered below what is at the device: the second completion makes the place.
