@@ -14,11 +14,7 @@ const COPIES_MAX: u32 = 1000;
 /// The device that is wanted, if the recording has several.
 pub(super) fn device(options: &Options<'_>) -> Result<Option<Device>, Error> {
     let Some(text) = &options.comparison.replay.device else { return Ok(None) };
-    let parsed = text.split_once(',').and_then(|(major, minor)| {
-        let device = Device { major: major.trim().parse().ok()?, minor: minor.trim().parse().ok()? };
-        (device == Device::from_number(device.number())).then_some(device)
-    });
-    match parsed {
+    match Device::parse(text) {
         Some(device) => Ok(Some(device)),
         None => Err(options.refuse(Field::RecordedDevice, text, "expected MAJOR,MINOR, such as 8,0")),
     }

@@ -54,11 +54,7 @@ struct InfoArguments {
 }
 
 fn device(text: &str) -> Result<Device, String> {
-    let parsed = text.split_once(',').and_then(|(major, minor)| {
-        let device = Device { major: major.parse().ok()?, minor: minor.parse().ok()? };
-        (device == Device::from_number(device.number())).then_some(device)
-    });
-    parsed.ok_or_else(|| "expected MAJOR,MINOR, as 8,0".to_owned())
+    Device::parse(text).ok_or_else(|| "expected MAJOR,MINOR, as 8,0".to_owned())
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {

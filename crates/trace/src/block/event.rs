@@ -14,6 +14,14 @@ pub struct Device {
 }
 
 impl Device {
+    /// The device of a text such as `8,0`, with numbers that Linux has.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Device> {
+        let (major, minor) = text.split_once(',')?;
+        let device = Device { major: major.trim().parse().ok()?, minor: minor.trim().parse().ok()? };
+        (device == Device::from_number(device.number())).then_some(device)
+    }
+
     /// From the kernel's number, `major << 20 | minor`.
     #[must_use]
     pub const fn from_number(number: u32) -> Device {
