@@ -6,16 +6,21 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::support::{hoistway, printed, refused, succeeded};
+use crate::support::{hoistway, refused, succeeded};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/block/data");
 
+/// What the binary prints beside the recordings, whose short names break no line elsewhere than on another machine.
+fn of_data(arguments: &[&str]) -> String {
+    succeeded(hoistway().current_dir(DATA).args(arguments))
+}
+
 #[test]
 fn a_recording_is_described_with_its_streams() {
-    let recording = format!("{DATA}/sqlite-commits.blktrace.0.gz");
-    let text = printed(&["trace", "info", &recording]);
+    let recording = "sqlite-commits.blktrace.0.gz";
+    let text = of_data(&["trace", "info", recording]);
     assert!(text.contains("python3") && text.contains("jbd2"), "{text}");
-    let document: Value = serde_json::from_str(&printed(&["trace", "info", &recording, "--format", "json"])).unwrap();
+    let document: Value = serde_json::from_str(&of_data(&["trace", "info", recording, "--format", "json"])).unwrap();
     assert!(document["streams"].as_array().is_some_and(|streams| streams.len() >= 2), "{document}");
 }
 
@@ -55,11 +60,11 @@ fn what_is_no_recording_is_refused() {
 
 #[test]
 fn a_recording_is_compared_as_a_job_file_is() {
-    let recording = format!("{DATA}/sqlite-commits.blktrace.0.gz");
+    let recording = "sqlite-commits.blktrace.0.gz";
     let compare = |more: &[&str]| {
-        let mut arguments = vec!["compare", &recording, "--schedulers", "none,mq-deadline", "--repeat", "1"];
+        let mut arguments = vec!["compare", recording, "--schedulers", "none,mq-deadline", "--repeat", "1"];
         arguments.extend(more);
-        printed(&arguments)
+        of_data(&arguments)
     };
     let text = compare(&["--device", "sata-ssd", "--focus", "python3:sync:mean"]);
     for words in ["blktrace records", "7,0, 8.19 s", "replayed under mq-deadline", "python3, 1 process"] {
@@ -81,9 +86,9 @@ fn with_input(arguments: &[&str], input: &[u8]) -> String {
 
 #[test]
 fn what_is_set_for_other_schedulers_does_not_disturb_the_check_of_the_model() {
-    let recording = format!("{DATA}/sqlite-commits.blktrace.0.gz");
+    let recording = "sqlite-commits.blktrace.0.gz";
     for set in [["--set", "bfq.low_latency=0"], ["--vary", "bfq.low_latency=0,1"], ["--at", "1s:bfq.low_latency=0"]] {
-        let text = printed(&["compare", &recording, "--repeat", "1", "--schedulers", "bfq", set[0], set[1]]);
+        let text = of_data(&["compare", recording, "--repeat", "1", "--schedulers", "bfq", set[0], set[1]]);
         assert!(text.contains("replayed under mq-deadline"), "{set:?}: {text}");
     }
 }
@@ -100,8 +105,8 @@ fn a_recording_may_come_through_a_pipe_and_a_job_file_too() {
 
 #[test]
 fn options_of_a_replay_are_refused_with_what_was_expected() {
-    let recording = format!("{DATA}/sqlite-commits.blktrace.0.gz");
-    let here = Path::new(".");
+    let recording = "sqlite-commits.blktrace.0.gz";
+    let here = Path::new(DATA);
     for (option, value, words) in [
         ("--as", "slow", "recorded-program"),
         ("--window", "5s", "--window 5s: expected FROM..TO"),
@@ -116,7 +121,7 @@ fn options_of_a_replay_are_refused_with_what_was_expected() {
         ("--columns", "time=x", "--columns time=x"),
         ("--recorded-device", "9,9", "there are no I/Os of the device 9,9"),
     ] {
-        refused(here, &["compare", &recording, option, value], &[words]);
+        refused(here, &["compare", recording, option, value], &[words]);
     }
     refused(here, &["compare", "--speed", "2"], &["expected a recording of block I/O"]);
     let folder = tempdir().unwrap();
@@ -130,9 +135,9 @@ fn options_of_a_replay_are_refused_with_what_was_expected() {
 
 #[test]
 fn a_recording_runs_in_real_time_as_its_program_waits() {
-    let recording = format!("{DATA}/sqlite-commits.blktrace.0.gz");
-    let arguments = ["run", &recording, "--target", "null:", "--speed", "40", "--ramp", "0", "--format", "json"];
-    let document: Value = serde_json::from_str(&printed(&arguments)).unwrap();
+    let recording = "sqlite-commits.blktrace.0.gz";
+    let arguments = ["run", recording, "--target", "null:", "--speed", "40", "--ramp", "0", "--format", "json"];
+    let document: Value = serde_json::from_str(&of_data(&arguments)).unwrap();
     let jobs = document["runs"][0]["jobs"].as_array().unwrap();
     let ios = |name: &str| {
         let job = jobs.iter().find(|job| job["name"] == name).unwrap();
