@@ -3,7 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant as Clock;
 
-use hoistway_blk::{Instant, Op, Sector};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{Instant, Sector};
 use hoistway_device::{Command, Preset, Schedule};
 
 const COMMANDS: u64 = 20_000_000;

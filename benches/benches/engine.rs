@@ -11,7 +11,8 @@ mod techniques;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant as WallClock};
 
-use hoistway_blk::{Instant, SCHEDULERS};
+use hoistway_blk::ground::Instant;
+use hoistway_blk::queue::SCHEDULERS;
 use hoistway_engine::{
     Backend, Buffer, Completion, Config, Context, Engine, FileSpec, Files, Memory, Null, Request, Resident, Turn,
     answers,

@@ -15,11 +15,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Instant as WallClock;
 
-use hoistway_blk::{
-    Action, Agenda, Answer, Bio, Caller, ContentionOptions, CpuId, CpuLocks, Cx, Driver, Hz, Instant, Kernel, Lock,
-    Meter, NoMeter, NoProbe, Now, Op, Queue, QueueConfig, Rq, Sector, Sharing, Site, Status, Submitted, Submitter,
-    Waiter,
+use hoistway_blk::bio::{Bio, Op, Status};
+use hoistway_blk::caller::{Action, Agenda, Caller, Cx, Submitted, Submitter};
+use hoistway_blk::drive::{Answer, Driver};
+use hoistway_blk::ground::{
+    CpuId, CpuLocks, Hz, Instant, Kernel, Lock, Meter, NoMeter, Now, Sector, Sharing, Site, Waiter,
 };
+use hoistway_blk::policy::ContentionOptions;
+use hoistway_blk::queue::{Queue, QueueConfig};
+use hoistway_blk::request::Rq;
+use hoistway_blk::watch::NoProbe;
 
 const CLIENTS: u32 = 32;
 const DEPTH: u64 = 4;

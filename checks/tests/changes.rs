@@ -4,10 +4,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hoistway_blk::{
-    Action, Agenda, Answer, Bio, BlockQueue, Caller, CpuId, Cx, Driver, Kernel, NoMeter, NoProbe, Now, Op, QueueConfig,
-    Rq, Sector, Status, Step, Submitted, Submitter, Waiter,
-};
+use hoistway_blk::bio::{Bio, Op, Status};
+use hoistway_blk::caller::{Action, Agenda, BlockQueue, Caller, Cx, Submitted, Submitter};
+use hoistway_blk::drive::{Answer, Driver};
+use hoistway_blk::ground::{CpuId, Kernel, NoMeter, Now, Sector, Waiter};
+use hoistway_blk::queue::{QueueConfig, Step};
+use hoistway_blk::request::Rq;
+use hoistway_blk::watch::NoProbe;
 use hoistway_legacy::{AnyQueue, all_schedulers};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;

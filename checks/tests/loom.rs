@@ -8,12 +8,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Release, SeqCst};
 
-use hoistway_blk::{
-    Answer, Bio, Caller, ChangeError, Choice, Completions, CpuId, Cx, Depth, Driver, Effect, Effects, ElevatorCx,
-    HardwareQueue, HctxId, Instant, Kernel, Limits, Lock, MergeRules, Meter, Needs, NoMerges, NoMeter, NoProbe, Now,
-    Op, Place, PolicyCx, Queue, QueueConfig, QueueSubmission, ReadMostly, Reason, RequestPool, Rq, RqId, Scheduler,
-    Sector, Serialized, ShallowRule, Sharing, Site, Sleeper, Status, Submitted, Tags, Waiter, Word,
+use hoistway_blk::bio::{Bio, Limits, Op, Status};
+use hoistway_blk::caller::{Caller, Cx, Submitted};
+use hoistway_blk::drive::{Answer, Driver, Effect, Effects};
+use hoistway_blk::ground::{
+    CpuId, HctxId, Instant, Kernel, Lock, Meter, NoMeter, Now, ReadMostly, RqId, Sector, ShallowRule, Sharing, Site,
+    Waiter, Word,
 };
+use hoistway_blk::policy::{Choice, Completions, ElevatorCx, Needs, Place, PolicyCx, Scheduler, Serialized};
+use hoistway_blk::queue::{ChangeError, HardwareQueue, Queue, QueueConfig, QueueSubmission};
+use hoistway_blk::request::{MergeRules, NoMerges, RequestPool, Rq};
+use hoistway_blk::tags::{Depth, Sleeper, Tags};
+use hoistway_blk::watch::{NoProbe, Reason};
 use loom::sync::atomic::{AtomicU64, fence};
 use loom::sync::{Mutex, RwLock};
 use loom::thread;

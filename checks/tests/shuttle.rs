@@ -11,13 +11,18 @@ mod timeouts;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hoistway_blk::{
-    Action, Agenda, Answer, Bio, BioFlags, Caller, ContentionOptions, CpuId, Cx, DeadlineGeneration, Depth,
-    DispatchBatch, Driver, ElevatorCx, HctxId, Hz, Insertion, Instant, IoPriority, Kernel, Limits, MergeRules,
-    MqDeadline, MqDeadlineConfig, NoMerges, NoMeter, NoProbe, Now, Op, Place, PriorityClass, Queue, QueueConfig,
-    Reason, RequestPool, Rq, RqId, Sector, Serialized, ShallowRule, Sleeper, Status, Submitted, Submitter, Tags,
-    Waiter,
+use hoistway_blk::bio::{Bio, BioFlags, IoPriority, Limits, Op, PriorityClass, Status};
+use hoistway_blk::caller::{Action, Agenda, Caller, Cx, Submitted, Submitter};
+use hoistway_blk::drive::{Answer, Driver};
+use hoistway_blk::ground::{
+    CpuId, DeadlineGeneration, HctxId, Hz, Instant, Kernel, NoMeter, Now, RqId, Sector, ShallowRule, Waiter,
 };
+use hoistway_blk::policy::{ContentionOptions, DispatchBatch, ElevatorCx, Insertion, Place, Serialized};
+use hoistway_blk::queue::{Queue, QueueConfig};
+use hoistway_blk::request::{MergeRules, NoMerges, RequestPool, Rq};
+use hoistway_blk::schedulers::{MqDeadline, MqDeadlineConfig};
+use hoistway_blk::tags::{Depth, Sleeper, Tags};
+use hoistway_blk::watch::{NoProbe, Reason};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 
 #[path = "support/checked.rs"]

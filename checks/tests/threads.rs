@@ -7,10 +7,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use hoistway_blk::{
-    Action, Agenda, Answer, Bio, BlockQueue, Caller, ContentionOptions, CpuId, Cx, Driver, Due, Hz, Instant, Kernel,
-    NoMeter, NoProbe, Now, Op, QueueConfig, Rq, Sector, Status, Submitted, Submitter, Threads, Waiter,
-};
+use hoistway_blk::bio::{Bio, Op, Status};
+use hoistway_blk::caller::{Action, Agenda, BlockQueue, Caller, Cx, Due, Submitted, Submitter};
+use hoistway_blk::drive::{Answer, Driver};
+use hoistway_blk::ground::{CpuId, Hz, Instant, Kernel, NoMeter, Now, Sector, Threads, Waiter};
+use hoistway_blk::policy::ContentionOptions;
+use hoistway_blk::queue::QueueConfig;
+use hoistway_blk::request::Rq;
+use hoistway_blk::watch::NoProbe;
 use hoistway_legacy::{AnyQueue, LEGACY_SCHEDULERS, all_schedulers};
 
 /// A hung test ends after this long.

@@ -2,7 +2,8 @@
 
 #![no_main]
 
-use hoistway_blk::{Instant, Op, Sector};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{Instant, Sector};
 use hoistway_device::{Command, Preset, PresetFile, Schedule};
 use libfuzzer_sys::fuzz_target;
 

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hoistway_blk::Registry;
+use hoistway_blk::schedulers::Registry;
 use hoistway_experiment::{CallerEnvironment, Field};
 use hoistway_fio::LogSource;
 use hoistway_trace::block::{Columns, ReadError, Recording};

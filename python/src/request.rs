@@ -1,6 +1,8 @@
 //! A request, as a scheduler written in Python sees it.
 
-use hoistway_blk as blk;
+use hoistway_blk::bio::{Direction, PriorityClass};
+use hoistway_blk::ground::{Now, SECTOR_BYTES};
+use hoistway_blk::request::Request as BlkRequest;
 use pyo3::prelude::*;
 
 /// A request that a scheduler has been told of. Attributes of one's own may be added to it.
@@ -37,21 +39,21 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    pub(crate) fn new(id: u64, request: &blk::Request, now: blk::Now) -> Request {
+    pub(crate) fn new(id: u64, request: &BlkRequest, now: Now) -> Request {
         Request {
             id,
             sector: request.sector.0,
-            bytes: u64::from(request.sectors) * blk::SECTOR_BYTES,
+            bytes: u64::from(request.sectors) * SECTOR_BYTES,
             direction: match request.direction() {
-                blk::Direction::Read => "read",
-                blk::Direction::Write => "write",
+                Direction::Read => "read",
+                Direction::Write => "write",
             },
             is_sync: request.is_sync(),
             priority_class: match request.ioprio.class() {
-                blk::PriorityClass::None => "none",
-                blk::PriorityClass::RealTime => "realtime",
-                blk::PriorityClass::BestEffort => "best-effort",
-                blk::PriorityClass::Idle => "idle",
+                PriorityClass::None => "none",
+                PriorityClass::RealTime => "realtime",
+                PriorityClass::BestEffort => "best-effort",
+                PriorityClass::Idle => "idle",
             },
             priority_level: request.ioprio.level(),
             // I/O contexts of processes are counted from 1.
@@ -61,9 +63,9 @@ impl Request {
     }
 
     /// Another I/O has joined it.
-    pub(crate) fn grow(&mut self, request: &blk::Request) {
+    pub(crate) fn grow(&mut self, request: &BlkRequest) {
         self.sector = request.sector.0;
-        self.bytes = u64::from(request.sectors) * blk::SECTOR_BYTES;
+        self.bytes = u64::from(request.sectors) * SECTOR_BYTES;
     }
 }
 

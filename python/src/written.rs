@@ -7,7 +7,12 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use hoistway_blk::{Bio, Choice, Edge, HctxId, Place, Policy, PolicyCx, Reason, Registry, Row, RqId, Scheduler};
+use hoistway_blk::bio::Bio;
+use hoistway_blk::ground::{HctxId, RqId};
+use hoistway_blk::policy::{Choice, Place, PolicyCx, Scheduler};
+use hoistway_blk::request::Edge;
+use hoistway_blk::schedulers::{Policy, Registry, Row};
+use hoistway_blk::watch::Reason;
 use pyo3::prelude::*;
 
 use crate::errors;

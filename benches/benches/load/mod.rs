@@ -3,10 +3,13 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{
-    Action, Agenda, Answer, Bio, BioFlags, BlockQueue, Caller, CpuId, Cx, Driver, HctxId, Hz, Instant, Kernel, Local,
-    NoMeter, NoProbe, Now, Op, QueueConfig, Rq, Sector, Status, Submitter, Waiter,
-};
+use hoistway_blk::bio::{Bio, BioFlags, Op, Status};
+use hoistway_blk::caller::{Action, Agenda, BlockQueue, Caller, Cx, Submitter};
+use hoistway_blk::drive::{Answer, Driver};
+use hoistway_blk::ground::{CpuId, HctxId, Hz, Instant, Kernel, Local, NoMeter, Now, Sector, Waiter};
+use hoistway_blk::queue::QueueConfig;
+use hoistway_blk::request::Rq;
+use hoistway_blk::watch::NoProbe;
 use hoistway_legacy::{AnyQueue, all_schedulers};
 
 /// Keeps what it is given until it is asked for it. With a limit it refuses more, as a full SCSI disk does.

@@ -1,6 +1,6 @@
 //! What is compared of what is done against contention for a scheduler's lock: one by one, and together.
 
-use hoistway_blk::{ContentionOptions, Insertion};
+use hoistway_blk::policy::{ContentionOptions, Insertion};
 
 const NONE: ContentionOptions = ContentionOptions::NONE;
 

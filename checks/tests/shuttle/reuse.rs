@@ -1,7 +1,7 @@
 //! A slot that has ended is used again at once, while others ask the policy.
 
 use super::*;
-use hoistway_blk::{Choice, Completions, Needs, PolicyCx, Scheduler};
+use hoistway_blk::policy::{Choice, Completions, Needs, PolicyCx, Scheduler};
 
 /// First come, first served; hears of ends with some later call, and of a slot's end before that is used again.
 #[derive(Default)]

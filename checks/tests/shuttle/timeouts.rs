@@ -1,6 +1,7 @@
 //! A worker issues and ends requests while another looks for what has been at the device for too long.
 
-use hoistway_blk::{Effect, Expired, Nanos};
+use hoistway_blk::drive::{Effect, Expired};
+use hoistway_blk::ground::Nanos;
 use shuttle::sync::Mutex;
 
 use super::*;

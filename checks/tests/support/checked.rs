@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{self, SeqCst};
 
-use hoistway_blk::{CpuId, Lock, Meter, ReadMostly, Sharing, Site, Waiter, Word};
+use hoistway_blk::ground::{CpuId, Lock, Meter, ReadMostly, Sharing, Site, Waiter, Word};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::AtomicU64;
 use shuttle::sync::{Condvar, Mutex, RwLock};

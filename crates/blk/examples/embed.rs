@@ -2,7 +2,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::{fs::File, os::unix::fs::FileExt, thread};
 
-use hoistway_blk::*;
+use hoistway_blk::prelude::*;
 
 const BLOCKS: u64 = 2000;
 

@@ -4,17 +4,17 @@
 //! In the order of the way:
 //! - a bio: what is wrong with it ([`check`]), where it is cut ([`split`]), whether it asks for durability
 //!   ([`is_flush_type`]) and whether it merges at all ([`bio_mergeable`]; the rules themselves are
-//!   [`MergeRules`](crate::MergeRules));
-//! - a task's [`Plug`](crate::Plug), which the queue fills and empties;
-//! - the slots of requests ([`Rq::empty`](crate::Rq::empty)) and a [`Home`] for them, by which debug builds report what is lost;
+//!   [`MergeRules`](crate::request::MergeRules));
+//! - a task's [`Plug`](crate::request::Plug), which the queue fills and empties;
+//! - the slots of requests ([`Rq::empty`](crate::request::Rq::empty)) and a [`Home`] for them, by which debug builds report what is lost;
 //!   a submission that waits has a [`Guard`] for the same;
 //! - a policy with the requests that it decides on, to be kept under a lock: [`RequestStore`];
 //! - what must be durable: [`flush_queue`];
 //! - requests at the device: [`Flights`], and [`Timeouts`] for those that are there for too long;
 //! - the files of `queue/`: [`attributes`].
 //!
-//! A queue that implements [`BlockQueue`](crate::BlockQueue) then has the caller's kit, [`Agenda`](crate::Agenda) and
-//! [`Submitter`](crate::Submitter), for nothing.
+//! A queue that implements [`BlockQueue`](crate::caller::BlockQueue) then has the caller's kit, [`Agenda`](crate::caller::Agenda) and
+//! [`Submitter`](crate::caller::Submitter), for nothing.
 //!
 //! [`process_queue`] is a kit of another kind, for policies that keep a queue for each process, as bfq and cfq do.
 

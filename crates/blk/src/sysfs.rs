@@ -21,7 +21,7 @@ pub enum AttributeError {
     Invalid,
     /// The number cannot be represented (ERANGE).
     Range,
-    /// It can only be changed while the queue is [frozen and empty](crate::Queue::is_drained) (EBUSY; the kernel waits).
+    /// It can only be changed while the queue is [frozen and empty](crate::queue::Queue::is_drained) (EBUSY; the kernel waits).
     Busy,
     /// A new scheduler could not be made.
     Failed(String),
@@ -53,7 +53,7 @@ impl From<StoreError> for AttributeError {
 }
 
 /// The files that can be written, the scheduler's own in `iosched/` apart.
-pub const WRITABLE: [&str; 11] = [
+pub const WRITABLE_ATTRIBUTES: [&str; 11] = [
     "scheduler",
     "nr_requests",
     "async_depth",
@@ -68,7 +68,7 @@ pub const WRITABLE: [&str; 11] = [
 ];
 
 /// The files that can only be read.
-pub const READ_ONLY: [&str; 12] = [
+pub const READ_ONLY_ATTRIBUTES: [&str; 12] = [
     "fua",
     "max_hw_sectors_kb",
     "max_segments",
@@ -173,7 +173,7 @@ pub fn store(
             let sectors = u32::try_from(bytes / SECTOR).unwrap_or(u32::MAX);
             rules.limits.max_discard_sectors = sectors.min(device.max_discard_sectors);
         }
-        file if READ_ONLY.contains(&file) => return Err(AttributeError::ReadOnly),
+        file if READ_ONLY_ATTRIBUTES.contains(&file) => return Err(AttributeError::ReadOnly),
         _ => return Err(AttributeError::Unknown),
     }
     Ok(())

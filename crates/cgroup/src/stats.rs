@@ -1,7 +1,9 @@
 //! I/O statistics of cgroups, as `io.stat` shows them (BL-129): bytes and operations of each group's bios, counted when
-//! they are submitted. A probe, as [`DiskStats`](hoistway_blk::DiskStats) is.
+//! they are submitted. A probe, as [`DiskStats`](hoistway_blk::watch::DiskStats) is.
 
-use hoistway_blk::{CgroupId, CpuId, Event, Now, Op, Probe, SECTOR_BYTES};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{CgroupId, CpuId, Now, SECTOR_BYTES};
+use hoistway_blk::watch::{Event, Probe};
 
 /// What one cgroup has submitted to one device, its children not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

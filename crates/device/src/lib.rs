@@ -12,7 +12,8 @@
 //!   says on what it was calibrated and how far off it is.
 //!
 //! ```
-//! use hoistway_blk::{Instant, Op, Sector};
+//! use hoistway_blk::bio::Op;
+//! use hoistway_blk::ground::{Instant, Sector};
 //! use hoistway_device::{Command, Preset, Schedule};
 //!
 //! let preset = Preset::builtin("intel-s3520-1600gb").unwrap();

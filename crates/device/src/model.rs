@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Instant, Op, Sector, Status};
+use hoistway_blk::bio::{Op, Status};
+use hoistway_blk::ground::{Instant, Sector};
 
 /// A command as the driver sends it to the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

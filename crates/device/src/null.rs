@@ -7,7 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use hoistway_blk::{Instant, Nanos, Status};
+use hoistway_blk::bio::Status;
+use hoistway_blk::ground::{Instant, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape};

@@ -4,7 +4,8 @@
 //! one thing at a time, first come, first served. A write is durable when it completes, so a flush has nothing to do.
 //! Everything is known at submission: no alarms, no memory.
 
-use hoistway_blk::{Instant, Nanos, Op, SECTOR_BYTES, Status};
+use hoistway_blk::bio::{Op, Status};
+use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape};

@@ -2,7 +2,7 @@
 //!
 //! Integers only: the same seed gives the same times on every machine.
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 

@@ -1,6 +1,6 @@
 //! Recognises sequential streams: a write that begins where a recent one ended.
 
-use hoistway_blk::Sector;
+use hoistway_blk::ground::Sector;
 
 /// Streams that are told apart: the longest pattern of interleaved streams that is recognised.
 pub(crate) const STREAMS: usize = 8;

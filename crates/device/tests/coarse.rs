@@ -3,7 +3,7 @@
 use crate::closed_loop;
 
 use closed_loop::{Process, run};
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_device::Preset;
 
 /// Coarse presets come after those with a file of their own.

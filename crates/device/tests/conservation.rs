@@ -6,7 +6,8 @@ use crate::closed_loop;
 use std::collections::BTreeSet;
 
 use closed_loop::{Process, run};
-use hoistway_blk::{Instant, Nanos, Op, Sector, Status};
+use hoistway_blk::bio::{Op, Status};
+use hoistway_blk::ground::{Instant, Nanos, Sector};
 use hoistway_device::{
     Command, Completion, Device, GarbageCollection, Null, NullParameters, Preset, Refusal, Schedule, Shape, Ssd,
     SsdParameters,

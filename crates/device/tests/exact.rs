@@ -2,7 +2,8 @@
 
 use crate::support;
 
-use hoistway_blk::{Instant, Op, Status};
+use hoistway_blk::bio::{Op, Status};
+use hoistway_blk::ground::Instant;
 use hoistway_device::{
     Command, Device, FaultInjector, FaultParameters, Null, NullParameters, Optane, OptaneParameters, Raid,
     RaidParameters, Refusal, Schedule, Shape, Throttle, ThrottleBurst, ThrottleParameters, TraceEvent, Tracer,

@@ -2,7 +2,8 @@
 
 use crate::support;
 
-use hoistway_blk::{Instant, Op, Status};
+use hoistway_blk::bio::{Op, Status};
+use hoistway_blk::ground::Instant;
 use hoistway_device::{
     Command, Device, Hdd, HddParameters, Parameters, Preset, Schedule, Ssd, SsdParameters, WriteCacheParameters,
 };

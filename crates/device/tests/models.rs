@@ -4,7 +4,8 @@
 use crate::closed_loop;
 
 use closed_loop::{Process, run};
-use hoistway_blk::{Instant, Nanos, Op, Sector, Status};
+use hoistway_blk::bio::{Op, Status};
+use hoistway_blk::ground::{Instant, Nanos, Sector};
 use hoistway_device::{Command, Completion, Device, Flash, FlashParameters, Parameters, Preset, PresetFile, Schedule};
 use proptest::prelude::*;
 

@@ -458,13 +458,14 @@ fn try_out(text: &str) -> Option<PresetError> {
         Ok(preset) => {
             let mut device = preset.build(1);
             let mut schedule = hoistway_device::Schedule::default();
-            for (tag, op) in
-                [hoistway_blk::Op::Write, hoistway_blk::Op::Read, hoistway_blk::Op::Flush].into_iter().enumerate()
+            for (tag, op) in [hoistway_blk::bio::Op::Write, hoistway_blk::bio::Op::Read, hoistway_blk::bio::Op::Flush]
+                .into_iter()
+                .enumerate()
             {
-                let sectors = if op == hoistway_blk::Op::Flush { 0 } else { 1 };
-                let sector = hoistway_blk::Sector(0);
+                let sectors = if op == hoistway_blk::bio::Op::Flush { 0 } else { 1 };
+                let sector = hoistway_blk::ground::Sector(0);
                 let command = hoistway_device::Command { tag: tag as u32, queue: 0, op, sector, sectors, fua: false };
-                device.submit(hoistway_blk::Instant::ZERO, command, &mut schedule).unwrap();
+                device.submit(hoistway_blk::ground::Instant::ZERO, command, &mut schedule).unwrap();
             }
             assert!(!preset.describe().is_empty());
             assert_eq!(Preset::try_from(PresetFile::from(preset.clone())).unwrap(), preset);

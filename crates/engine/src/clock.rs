@@ -2,7 +2,7 @@
 
 use std::time;
 
-use hoistway_blk::Instant;
+use hoistway_blk::ground::Instant;
 
 /// A clock that does not run backwards, on any thread.
 pub trait Clock: Send + Sync {

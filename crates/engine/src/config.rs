@@ -2,14 +2,17 @@
 
 use std::io;
 
-use hoistway_blk::{ConfigError, ContentionOptions, Kernel, Nanos, NoMerges};
+use hoistway_blk::ground::{Kernel, Nanos};
+use hoistway_blk::policy::ContentionOptions;
+use hoistway_blk::queue::ConfigError;
+use hoistway_blk::request::NoMerges;
 
 /// How to start an engine. The defaults suit a block server.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Worker threads, each with a hardware queue of its own if the target has as many; 1 to 256.
     pub workers: usize,
-    /// The scheduler, one of [`SCHEDULERS`](hoistway_blk::SCHEDULERS).
+    /// The scheduler, one of [`SCHEDULERS`](hoistway_blk::queue::SCHEDULERS).
     pub scheduler: String,
     /// The kernel whose behaviour the block layer has.
     pub kernel: Kernel,

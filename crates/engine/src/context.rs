@@ -1,6 +1,7 @@
 //! Whose I/O it is.
 
-use hoistway_blk::{CgroupId, IoPriority};
+use hoistway_blk::bio::IoPriority;
+use hoistway_blk::ground::CgroupId;
 
 /// What schedulers know of a client, beside that it is one: each is an I/O context of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use hoistway_blk::{
-    AttributeError, CgroupId, ConfigError, Hz, Instant, IoContextId, Kernel, Nanos, Queue, QueueConfig, SECTOR_BYTES,
-    SchedulerEvent, Sector, Submitter, Tunable,
-};
+use hoistway_blk::caller::Submitter;
+use hoistway_blk::ground::{CgroupId, Hz, Instant, IoContextId, Kernel, Nanos, SECTOR_BYTES, Sector, Tunable};
+use hoistway_blk::policy::SchedulerEvent;
+use hoistway_blk::queue::{ConfigError, Queue, QueueConfig};
+use hoistway_blk::sysfs::AttributeError;
 
 use hoistway_measure::DiskSummary;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use hoistway_blk::{IoPriority, Status};
+use hoistway_blk::bio::{IoPriority, Status};
 
 use crate::memory::Buffer;
 

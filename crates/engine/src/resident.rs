@@ -1,7 +1,7 @@
 //! Code that lives on a worker's thread: what it submits and what it is answered passes through no mailbox, and nobody has to
 //! be woken.
 
-use hoistway_blk::Instant;
+use hoistway_blk::ground::Instant;
 
 use crate::request::{Completion, Request};
 

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use hoistway_blk::{Bio, SECTOR_BYTES};
+use hoistway_blk::bio::Bio;
+use hoistway_blk::ground::SECTOR_BYTES;
 
 use crate::backend::Zeroing;
 use crate::memory::RawSegment;

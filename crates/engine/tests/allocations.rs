@@ -4,7 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use hoistway_blk::SCHEDULERS;
+use hoistway_blk::queue::SCHEDULERS;
 use hoistway_engine::{Backend, Buffer, Config, Context, Engine, FileSpec, Files, Memory, Request, answers};
 
 struct Counting;

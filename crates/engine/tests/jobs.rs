@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hoistway_blk::{IoPriority, PriorityClass};
+use hoistway_blk::bio::{IoPriority, PriorityClass};
 use hoistway_device::Preset;
 use hoistway_engine::job::{JobSettings, LoadRun, check, run};
 use hoistway_engine::{Backend, Config, Engine, Memory, Simulated};
@@ -194,7 +194,7 @@ fn statistics_count_what_all_workers_did() {
     }
     let engine = Engine::start(&Config::default(), Memory::new(1 << 20)).unwrap();
     assert!(
-        engine.disk_summary("disk", engine.now().since(hoistway_blk::Instant::ZERO)).is_none(),
+        engine.disk_summary("disk", engine.now().since(hoistway_blk::ground::Instant::ZERO)).is_none(),
         "they were not asked for"
     );
 }

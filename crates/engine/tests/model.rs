@@ -186,7 +186,7 @@ fn disk() -> Memory {
 
 #[test]
 fn under_every_scheduler_clients_read_what_they_have_written() {
-    for scheduler in hoistway_blk::SCHEDULERS {
+    for scheduler in hoistway_blk::queue::SCHEDULERS {
         for workers in 1..=3 {
             beside_the_model((scheduler, workers, 3000), disk(), &[]);
         }
@@ -195,7 +195,7 @@ fn under_every_scheduler_clients_read_what_they_have_written() {
 
 #[test]
 fn so_they_do_over_a_file() {
-    for scheduler in hoistway_blk::SCHEDULERS {
+    for scheduler in hoistway_blk::queue::SCHEDULERS {
         let (_file, files) = file();
         beside_the_model((scheduler, 2, 500), files, &[]);
     }

@@ -7,7 +7,7 @@ use hoistway_engine::{Buffer, Config, Context, Engine, Operation, Request, Simul
 #[test]
 fn a_simulated_device_keeps_what_is_written_and_takes_its_time() {
     for preset in ["micron-9100-1600gb", "intel-s3520-1600gb", "hgst-he10-8tb", "raid-64-queues"] {
-        for scheduler in hoistway_blk::SCHEDULERS {
+        for scheduler in hoistway_blk::queue::SCHEDULERS {
             let config = Config { workers: 2, scheduler: scheduler.into(), ..Config::default() };
             let engine = Engine::start(&config, Simulated::new(Preset::builtin(preset).unwrap().build(1))).unwrap();
             let volume = engine.volume();

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
 use hoistway_measure::histogram::LatencyHistogram;
 use hoistway_program::{Change, Options, Program, ReplayOptions};
@@ -244,7 +244,7 @@ fn replayed(from: &Recorded, to: &Recorded, changes: &[Change]) -> Result<Vec<Op
     // A stream that is a job of its own has figures of its own.
     let mut load = from.program.load("nullb0", &options).map_err(|error| anyhow!(error.message))?;
     for process in &mut load.processes {
-        process.schedule.ramp = hoistway_blk::Nanos::ZERO;
+        process.schedule.ramp = hoistway_blk::ground::Nanos::ZERO;
     }
     let host = Host::builtin("instant")?;
     let scenario = Scenario {

@@ -4,10 +4,10 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{
-    Choice, Grammar, HctxId, IoContextId, Place, Policy, PolicyCx, Reason, Registry, Row, RqId, Scheduler, StoreError,
-    Tunable, TunableRow, Tunables, Unit,
-};
+use hoistway_blk::ground::{Grammar, HctxId, IoContextId, RqId, StoreError, Tunable, TunableRow, Tunables, Unit};
+use hoistway_blk::policy::{Choice, Place, PolicyCx, Scheduler};
+use hoistway_blk::schedulers::{Policy, Registry, Row};
+use hoistway_blk::watch::Reason;
 use hoistway_experiment::{self as lab, CallerEnvironment, Comparison, Load};
 use hoistway_legacy::all_schedulers;
 

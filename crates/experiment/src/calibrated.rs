@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_device::{CalibratedRange, Parameters, Preset};
 use hoistway_load::{Load, Process};
 

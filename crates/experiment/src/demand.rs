@@ -1,7 +1,7 @@
 //! What a job asks for: a verdict judges those that wait by other figures than bulk work.
 
 use hoistway_answer::document::JobDemand;
-use hoistway_blk::PriorityClass;
+use hoistway_blk::bio::PriorityClass;
 use hoistway_load::{Process, RateLimits, WriteSync};
 
 /// Of a job with these processes; None without any, and of a replay, whose pauses and depth are those of the recording.

@@ -3,7 +3,8 @@
 //! One table. What it says is what the [texts](crate::texts) list as honoured, and for each entry a test of the simulation
 //! exists (shares by ionice and weights); limits act before any scheduler.
 
-use hoistway_blk::{Kernel, MQ_DEADLINE, Priorities, Row};
+use hoistway_blk::ground::Kernel;
+use hoistway_blk::schedulers::{MQ_DEADLINE, Priorities, Row};
 use hoistway_load::{Load, Process};
 use hoistway_sim::QueueSettings;
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use hoistway_blk::Registry;
+use hoistway_blk::schedulers::Registry;
 use hoistway_fio::{LogSource, log_in_memory};
 use hoistway_legacy::all_schedulers;
 use hoistway_trace::block::{Columns, ReadError, Recording};

@@ -1,9 +1,11 @@
 //! What is true of a scheduler's tunables in a kernel, found out by asking and setting the policy itself.
 
-use hoistway_blk::{
-    Attachment, CpuMap, Elevator, ElevatorCx, HctxId, Instant, Kernel, Limits, Local, NONE, NoMeter, StoreError,
-    Tunable,
-};
+use hoistway_blk::bio::Limits;
+use hoistway_blk::elevator::Elevator;
+use hoistway_blk::ground::{HctxId, Instant, Kernel, Local, NoMeter, StoreError, Tunable};
+use hoistway_blk::policy::ElevatorCx;
+use hoistway_blk::request::CpuMap;
+use hoistway_blk::schedulers::{Attachment, NONE};
 use hoistway_legacy::all_schedulers;
 
 /// A device for which defaults are asked.
@@ -172,7 +174,9 @@ fn compact(value: i128) -> String {
 mod tests {
     use super::*;
     use crate::texts::Texts;
-    use hoistway_blk::{NoMerges, Queue, QueueConfig, SCHEDULERS, Sector};
+    use hoistway_blk::ground::Sector;
+    use hoistway_blk::queue::{Queue, QueueConfig, SCHEDULERS};
+    use hoistway_blk::request::NoMerges;
 
     #[test]
     fn every_tunable_of_a_policy_is_explained_and_every_explained_one_exists() {
@@ -197,10 +201,10 @@ mod tests {
         for scheduler in SCHEDULERS {
             for kernel in Kernel::EXAMPLES {
                 for device in Device::ALL {
-                    let limits = hoistway_blk::Limits {
+                    let limits = hoistway_blk::bio::Limits {
                         rotational: device.rotational,
                         capacity: Sector(1 << 30),
-                        ..hoistway_blk::Limits::new(1, 8, 65_535, 2560, 128)
+                        ..hoistway_blk::bio::Limits::new(1, 8, 65_535, 2560, 128)
                     };
                     let config = QueueConfig {
                         kernel,

@@ -1,7 +1,7 @@
 //! A load in virtual machines.
 
 use hoistway_answer::document::GuestsSummary;
-use hoistway_blk::Registry;
+use hoistway_blk::schedulers::Registry;
 use hoistway_device::Preset;
 use hoistway_load::Load;
 use hoistway_sim::{Guests, QueueSettings, VirtualDisk};

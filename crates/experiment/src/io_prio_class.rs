@@ -1,6 +1,8 @@
 //! What cgroups that a load names make of the priorities of their I/O, as writes to `io.prio.class`.
 
-use hoistway_blk::{CgroupPriority, Kernel, Layer, Priorities, Row};
+use hoistway_blk::bio::CgroupPriority;
+use hoistway_blk::ground::Kernel;
+use hoistway_blk::schedulers::{Layer, Priorities, Row};
 use hoistway_load::Load;
 use hoistway_sim::QueueSettings;
 

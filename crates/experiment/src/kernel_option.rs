@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use hoistway_blk::{BfqVariant, Generation, Kernel};
+use hoistway_blk::ground::{Generation, Kernel};
+use hoistway_blk::schedulers::BfqVariant;
 
 /// A release, with the words of the option: results are named after them.
 #[derive(Clone, PartialEq, Eq, Debug)]

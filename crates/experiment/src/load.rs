@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_load::{LogSettings, Process};
 use hoistway_program::Change;

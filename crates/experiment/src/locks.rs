@@ -1,7 +1,7 @@
 //! What locks of schedulers cost in a run, and what I/Os a second they allow.
 
 use hoistway_answer::document::LockSummary;
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_sim::LockUse;
 
 /// The summary of a run of `ios` I/Os in this time on a host with `cpus` CPUs; `None` if no lock had a cost.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hoistway_answer::document::RunVariant;
-use hoistway_blk::{Kernel, Nanos};
+use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_sim::{QueueSettings, RunSpec, Scenario};
 use serde_json::Value;
 

@@ -1,6 +1,9 @@
 //! Files of `/sys/block/DEV/queue/` that are written to every device of a comparison before the load runs.
 
-use hoistway_blk::{AttributeError, Effects, Instant, QueueConfig, WRITABLE_ATTRIBUTES};
+use hoistway_blk::drive::Effects;
+use hoistway_blk::ground::Instant;
+use hoistway_blk::queue::QueueConfig;
+use hoistway_blk::sysfs::{AttributeError, WRITABLE_ATTRIBUTES};
 use hoistway_sim::QueueSettings;
 
 use crate::comparison::QueueFile;

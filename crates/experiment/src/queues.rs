@@ -1,6 +1,8 @@
 //! The hardware queues and tags of the devices.
 
-use hoistway_blk::{ContentionOptions, Layer, TagLayout};
+use hoistway_blk::policy::ContentionOptions;
+use hoistway_blk::schedulers::Layer;
+use hoistway_blk::tags::TagLayout;
 use hoistway_device::{Preset, PresetFile};
 use hoistway_load::Load;
 use hoistway_sim::QueueSettings;

@@ -5,7 +5,7 @@ use hoistway_answer::document::{
     AlternativeFigures, AlternativeProgram, JobSummary, LatencySummary, RecordingSummary, Run,
 };
 use hoistway_answer::verdict::recommended;
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_measure::Operation;
 use hoistway_program::Change;
 

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use hoistway_answer::document::{Excerpt, ExcerptAnswer, ExcerptReason, ExcerptRequest};
-use hoistway_blk::{Bio, CpuId, Event, IoContextId, Now, Op, Probe, Reason, Request, Waiter};
+use hoistway_blk::bio::{Bio, Op};
+use hoistway_blk::ground::{CpuId, IoContextId, Now, Waiter};
+use hoistway_blk::request::Request;
+use hoistway_blk::watch::{Event, Probe, Reason};
 
 /// Requests of an excerpt.
 const REQUESTS_MAX: usize = 2000;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use hoistway_blk::{ConfigError, Kernel, Local, QueueConfig, Row, default_scheduler};
+use hoistway_blk::ground::{Kernel, Local};
+use hoistway_blk::queue::{ConfigError, QueueConfig, default_scheduler};
+use hoistway_blk::schedulers::Row;
 use hoistway_device::Shape;
 use hoistway_legacy::{AnyQueue, default_legacy_scheduler};
 use hoistway_sim::QueueSettings;

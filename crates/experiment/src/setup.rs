@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use hoistway_answer::document::{RunVariant, SetupSummary};
 use hoistway_answer::tuning::Setting;
-use hoistway_blk::{Layer, Nanos, QueueConfig};
+use hoistway_blk::ground::Nanos;
+use hoistway_blk::queue::QueueConfig;
+use hoistway_blk::schedulers::Layer;
 use hoistway_device::Preset;
 use hoistway_fio::JobFile;
 use hoistway_sim::{GuestSpec, Host, QueueSettings, RunSpec};

@@ -2,7 +2,8 @@
 //!
 //! Rules: BFQ-109, as `blk::schedulers::bfq::stable_merge` has them.
 
-use hoistway_blk::{BFQ, BfqVariant, Kernel, Nanos};
+use hoistway_blk::ground::{Kernel, Nanos};
+use hoistway_blk::schedulers::{BFQ, BfqVariant};
 use hoistway_load::{Load, Process};
 
 /// A queue merges with that of a process that started at most this long before.

@@ -1,7 +1,7 @@
 //! What is said of each scheduler, tunable and file: one file for each scheduler in `texts/`. Defaults, ranges and units
 //! are not in there: they come from the policies themselves, see [`crate::facts`].
 
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_legacy::all_schedulers;
 use serde::Deserialize;
 
@@ -206,6 +206,6 @@ mod tests {
         assert_eq!(at(Kernel::V4_19).len(), 7);
         assert_eq!(at(Kernel::release(4, 12, 14)), at(Kernel::V4_19), "a stable release has what its series has");
         assert_eq!(at(Kernel::series(4, 20)), at(Kernel::V4_19));
-        assert_eq!(at(Kernel::V6_18), hoistway_blk::SCHEDULERS);
+        assert_eq!(at(Kernel::V6_18), hoistway_blk::queue::SCHEDULERS);
     }
 }

@@ -1,6 +1,6 @@
 //! Times that replace those of a load.
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 
 use crate::environment::Options;
 use crate::error::{Error, Field};

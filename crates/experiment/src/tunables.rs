@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use hoistway_blk::{Effects, Instant, Local, QueueConfig, Registry};
+use hoistway_blk::drive::Effects;
+use hoistway_blk::ground::{Instant, Local};
+use hoistway_blk::queue::QueueConfig;
+use hoistway_blk::schedulers::Registry;
 use hoistway_legacy::AnyQueue;
 
 use crate::comparison::Tunable;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use hoistway_blk::{Effects, Instant, Local, QueueConfig};
+use hoistway_blk::drive::Effects;
+use hoistway_blk::ground::{Instant, Local};
+use hoistway_blk::queue::QueueConfig;
 use hoistway_legacy::AnyQueue;
 use hoistway_sim::QueueSettings;
 use serde_json::{Map, Value};

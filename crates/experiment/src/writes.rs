@@ -1,9 +1,13 @@
 //! Files of `/sys/block/DEV/queue/` that are written while the loads run.
 
-use hoistway_blk::{
-    Answer, AttributeError, Caller, CpuId, Driver, Instant, Local, Nanos, NoMeter, NoProbe, Now, QueueConfig, Refusal,
-    Registry, Rq, WRITABLE_ATTRIBUTES,
-};
+use hoistway_blk::caller::Caller;
+use hoistway_blk::drive::{Answer, Driver, Refusal};
+use hoistway_blk::ground::{CpuId, Instant, Local, Nanos, NoMeter, Now};
+use hoistway_blk::queue::QueueConfig;
+use hoistway_blk::request::Rq;
+use hoistway_blk::schedulers::Registry;
+use hoistway_blk::sysfs::{AttributeError, WRITABLE_ATTRIBUTES};
+use hoistway_blk::watch::NoProbe;
 use hoistway_legacy::AnyQueue;
 use hoistway_sim::{Fate, Write};
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::analysis::Analysis as Results;
-use hoistway_blk::{MQ_DEADLINE, Registry, Row};
+use hoistway_blk::schedulers::{MQ_DEADLINE, Registry, Row};
 use hoistway_experiment::{
     Alone, CallerEnvironment, Comparison, Controls, Devices, Ended, Field, Guests, Load, Plan, RunObserver, Tunable,
     Unobserved, Write,

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use hoistway_blk::{Kernel, Nanos};
+use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_experiment::{CallerEnvironment, Comparison, Load, Replay};
 use hoistway_measure::{Direction, ProcessResult};

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use hoistway_answer::document::{Decision, LatencySummary, Outcome, Run, Verdict};
 use hoistway_answer::verdict::verdicts;
 use hoistway_answer::{Analysis as Results, Figure, ResultsDocument};
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
 use hoistway_experiment::{Alone, Comparison, Guests, Load, scenarios};
 use hoistway_legacy::all_schedulers;

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Cursor};
 use std::path::Path;
 use std::sync::Arc;
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 
 /// What a job file may refer to: environment variables, included files and properties of the host. This crate
 /// reads none of them itself.

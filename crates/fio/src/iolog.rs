@@ -3,7 +3,8 @@
 use std::io::{self, BufRead};
 use std::sync::Arc;
 
-use hoistway_blk::{IoPriority, Nanos, Op};
+use hoistway_blk::bio::{IoPriority, Op};
+use hoistway_blk::ground::Nanos;
 use hoistway_load::{Io, Pause, Record, RecordError, Records, Summary};
 
 use crate::environment::LogSource;

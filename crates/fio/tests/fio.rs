@@ -6,7 +6,7 @@ use crate::fio_run;
 use std::collections::BTreeMap;
 use std::fs;
 
-use hoistway_blk::{IoPriority, Op};
+use hoistway_blk::bio::{IoPriority, Op};
 use hoistway_fio::{Environment, JobFile};
 use hoistway_load::{Amount, Io};
 

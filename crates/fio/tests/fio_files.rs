@@ -53,9 +53,9 @@ fn generated(options: &str, sizes: &[u64]) -> Vec<String> {
     let is_own = job_file.load.files[0] == ".";
     let line = |io: hoistway_load::Io| {
         let letter = match io.op {
-            hoistway_blk::Op::Read => 'r',
-            hoistway_blk::Op::Write => 'w',
-            hoistway_blk::Op::Discard => 't',
+            hoistway_blk::bio::Op::Read => 'r',
+            hoistway_blk::bio::Op::Write => 'w',
+            hoistway_blk::bio::Op::Discard => 't',
             _ => 's',
         };
         let name = &job_file.load.files[process.files[usize::from(io.file)] as usize];

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 
-use hoistway_blk::{IoPriority, Nanos, Op};
+use hoistway_blk::bio::{IoPriority, Op};
+use hoistway_blk::ground::Nanos;
 use hoistway_fio::{Environment, JobFile, log_in_memory};
 use hoistway_load::Process;
 

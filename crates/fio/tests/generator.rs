@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hoistway_blk::Op;
+use hoistway_blk::bio::Op;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_load::{Generator, Io};
 use proptest::prelude::*;

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use hoistway_blk::{IoPriority, Nanos, PriorityClass};
+use hoistway_blk::bio::{IoPriority, PriorityClass};
+use hoistway_blk::ground::Nanos;
 use hoistway_fio::{Environment, JobFile, JobFileError};
 use hoistway_load::{Ends, Engine, Process, RateLimits, ThinkBlocks, WriteSync};
 

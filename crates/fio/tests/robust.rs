@@ -32,7 +32,7 @@ fn survives(text: &str) {
                 }
                 let mut pacer = process.pacer(0, 1);
                 if let Some(pacer) = &mut pacer {
-                    pacer.issued(hoistway_blk::Op::Write, u32::MAX, hoistway_blk::Nanos::ZERO);
+                    pacer.issued(hoistway_blk::bio::Op::Write, u32::MAX, hoistway_blk::ground::Nanos::ZERO);
                 }
             }
         }

@@ -3,11 +3,17 @@
 
 use std::sync::Arc;
 
-use hoistway_blk::{
-    AttributeError, Bio, BlockQueue, CompletionPlace, ConfigError, CpuId, Cx, Effects, Elevator, Env, Generation,
-    HctxId, Instant, Layer, Now, Plug, Queue, QueueConfig, QueueSubmission, Rq, RqId, SchedulerEvent, Sharing, Status,
-    StoreError, Submission, Submitted, TagSet, Tunable, Waiter,
-};
+use hoistway_blk::bio::{Bio, Status};
+use hoistway_blk::caller::{BlockQueue, Cx, Env, Submission, Submitted};
+use hoistway_blk::drive::Effects;
+use hoistway_blk::elevator::Elevator;
+use hoistway_blk::ground::{CpuId, Generation, HctxId, Instant, Now, RqId, Sharing, StoreError, Tunable, Waiter};
+use hoistway_blk::policy::SchedulerEvent;
+use hoistway_blk::queue::{CompletionPlace, ConfigError, Queue, QueueConfig, QueueSubmission};
+use hoistway_blk::request::{Plug, Rq};
+use hoistway_blk::schedulers::Layer;
+use hoistway_blk::sysfs::AttributeError;
+use hoistway_blk::tags::TagSet;
 
 use crate::queue::{LegacyConfig, LegacyQueue, LegacySubmission};
 
@@ -65,7 +71,7 @@ impl Submission for AnySubmission {
 
 impl<Sh: Sharing> AnyQueue<Sh> {
     /// Makes the queue that the scheduler of this name, one of the configuration's, belongs to. A single queue has one
-    /// hardware queue whatever the configuration says; see [`Registry::kernel_under`](hoistway_blk::Registry::kernel_under) for its kernel.
+    /// hardware queue whatever the configuration says; see [`Registry::kernel_under`](hoistway_blk::schedulers::Registry::kernel_under) for its kernel.
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
@@ -271,7 +277,7 @@ impl<Sh: Sharing> BlockQueue for AnyQueue<Sh> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_blk::{Kernel, Local};
+    use hoistway_blk::ground::{Kernel, Local};
 
     use crate::schedulers::{ALL_SCHEDULERS, all_schedulers};
 

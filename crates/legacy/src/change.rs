@@ -6,7 +6,10 @@
 //! AnyQueue::begin_change -> done, or a Change: AnyQueue::poll_change after each completion, or every so often, until it is done
 //! ```
 
-use hoistway_blk::{AttributeError, Cx, Env, Nanos, Sharing, Step};
+use hoistway_blk::caller::{Cx, Env};
+use hoistway_blk::ground::{Nanos, Sharing};
+use hoistway_blk::queue::Step;
+use hoistway_blk::sysfs::AttributeError;
 
 use crate::any_queue::AnyQueue;
 use crate::queue::SWITCH_POLL;

@@ -5,18 +5,20 @@
 //! empties. Bios, requests, plugs, merge rules, drivers, effects, callers and policies are those of [`hoistway_blk`]: noop and
 //! mq-deadline, whose first generation is deadline, come from there; [`Cfq`] is here.
 //!
-//! An [`AnyQueue`] is a queue of either kind, by the scheduler's [row](hoistway_blk::Row), for callers that support both.
+//! An [`AnyQueue`] is a queue of either kind, by the scheduler's [row](hoistway_blk::schedulers::Row), for callers that support both.
 //! [`all_schedulers`] is the registry with the schedulers of both.
 //!
 //! ```
-//! use hoistway_blk::{BlockQueue, Kernel, Local, QueueConfig};
+//! use hoistway_blk::caller::BlockQueue;
+//! use hoistway_blk::ground::{Kernel, Local};
+//! use hoistway_blk::queue::QueueConfig;
 //! use hoistway_legacy::{AnyQueue, all_schedulers};
 //!
 //! let config = QueueConfig { hw_queues: 4, schedulers: all_schedulers(), ..QueueConfig::new(Kernel::V4_19) };
 //! let queue: AnyQueue<Local> = AnyQueue::new(&config, "cfq")?;
 //! assert_eq!((queue.is_legacy(), queue.hw_queues()), (true, 1));
 //! assert_eq!(queue.attribute("scheduler").as_deref(), Ok("noop deadline [cfq] \n"));
-//! # Ok::<(), hoistway_blk::ConfigError>(())
+//! # Ok::<(), hoistway_blk::queue::ConfigError>(())
 //! ```
 
 mod any_queue;

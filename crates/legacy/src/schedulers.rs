@@ -1,8 +1,9 @@
 //! The schedulers of the legacy queue, a row each, and with them all schedulers of Linux.
 
-use hoistway_blk::{
-    Attachment, BFQ, DeadlineGeneration, K2, KYBER, Layer, MQ_DEADLINE, MqDeadlineConfig, NONE, Noop, Policy,
-    Priorities, QueueConfig, Registry, Row, SCHEDULERS,
+use hoistway_blk::ground::DeadlineGeneration;
+use hoistway_blk::queue::{QueueConfig, SCHEDULERS};
+use hoistway_blk::schedulers::{
+    Attachment, BFQ, K2, KYBER, Layer, MQ_DEADLINE, MqDeadlineConfig, NONE, Noop, Policy, Priorities, Registry, Row,
 };
 
 use crate::cfq::{Cfq, CfqConfig};
@@ -60,7 +61,7 @@ pub fn default_legacy_scheduler(config: &QueueConfig, elevator_parameter: Option
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::Kernel;
+    use hoistway_blk::ground::Kernel;
 
     use super::*;
 

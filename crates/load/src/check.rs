@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 
 use crate::LoadError;
 

@@ -4,7 +4,8 @@ mod check;
 
 use std::sync::Arc;
 
-use hoistway_blk::{IoPriority, Nanos};
+use hoistway_blk::bio::IoPriority;
+use hoistway_blk::ground::Nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::pace::Pace;

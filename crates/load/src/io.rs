@@ -1,6 +1,6 @@
 //! One I/O.
 
-use hoistway_blk::{IoPriority, Op};
+use hoistway_blk::bio::{IoPriority, Op};
 
 /// One I/O of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

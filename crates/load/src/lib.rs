@@ -5,7 +5,7 @@
 //! known, a process becomes a [`Generator`], which yields its I/Os one after the other.
 //!
 //! ```
-//! use hoistway_blk::Nanos;
+//! use hoistway_blk::ground::Nanos;
 //! use hoistway_load::{Issue, Load, Pattern, Process};
 //!
 //! let mut load = Load::new();

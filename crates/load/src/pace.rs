@@ -1,6 +1,7 @@
 //! How fast a process goes: pauses, rates, balance; and when its next I/O is due.
 
-use hoistway_blk::{Nanos, Op};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::Nanos;
 use serde::{Deserialize, Serialize};
 
 use crate::io::lane_of;

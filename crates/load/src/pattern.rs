@@ -4,7 +4,7 @@ mod check;
 
 use std::sync::Arc;
 
-use hoistway_blk::IoPriority;
+use hoistway_blk::bio::IoPriority;
 use serde::{Deserialize, Serialize};
 
 /// Which I/Os a process makes up: everything about them but where its files lie.

@@ -6,7 +6,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hoistway_blk::{BioFlags, Nanos, Op};
+use hoistway_blk::bio::{BioFlags, Op};
+use hoistway_blk::ground::Nanos;
 
 use crate::{Io, LoadError};
 
@@ -97,7 +98,8 @@ impl Records for Arc<[Record]> {
 /// ```
 /// use std::sync::Arc;
 ///
-/// use hoistway_blk::{IoPriority, Nanos, Op};
+/// use hoistway_blk::bio::{IoPriority, Op};
+/// use hoistway_blk::ground::Nanos;
 /// use hoistway_load::{Io, IoPlan, Load, Pause, Pattern, Process, Record, Replay};
 ///
 /// let read = |offset_bytes| Io { op: Op::Read, file: 0, priority: IoPriority::UNSET, bytes: 4096, offset_bytes };

@@ -1,6 +1,7 @@
 //! Each field of a process has its bounds: what is just within is taken, what is just beyond is refused by the name of the field.
 
-use hoistway_blk::{IoPriority, Nanos};
+use hoistway_blk::bio::IoPriority;
+use hoistway_blk::ground::Nanos;
 use hoistway_load::limits::{BLOCK_BYTES, DEPTH, DEVICES, FILES, REGION_BYTES, SHARES, ZONES};
 use hoistway_load::{
     Amount, Distribution, Extent, FileService, Flow, Issue, LatencyTarget, Offsets, OwnFile, Pattern, PlacedFile,

@@ -1,6 +1,6 @@
 //! What was written is read again: when, and what.
 
-use hoistway_blk::Op;
+use hoistway_blk::bio::Op;
 use hoistway_load::{Direction, Pattern, Process, Volume};
 
 const BLOCK: u64 = 4096;

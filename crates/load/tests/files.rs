@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hoistway_blk::{IoPriority, PriorityClass};
+use hoistway_blk::bio::{IoPriority, PriorityClass};
 use hoistway_load::{
     Amount, Direction, FileService, OwnFile, Pattern, PlacedFile, Popularity, PriorityRule, Process, Volume,
 };
@@ -126,7 +126,7 @@ fn single_ios_have_the_priorities_of_the_rules_in_one_file_and_in_several() {
         assert!(process.plan.has_priorities());
         let mut counts: BTreeMap<(bool, u16), u32> = BTreeMap::new();
         for io in process.generator(0, 1, |_| 16 * APART).unwrap().take(2000) {
-            *counts.entry((io.op == hoistway_blk::Op::Read, io.priority.0)).or_default() += 1;
+            *counts.entry((io.op == hoistway_blk::bio::Op::Read, io.priority.0)).or_default() += 1;
         }
         let of = |is_read, priority: IoPriority| f64::from(counts.get(&(is_read, priority.0)).copied().unwrap_or(0));
         let reads = of(true, urgent) + of(true, idle) + of(true, IoPriority::UNSET);

@@ -1,6 +1,7 @@
 //! The main loop of a process alone: every I/O ends when the test says so.
 
-use hoistway_blk::{Instant, Nanos, Op};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_load::process::{Flows, Phases, RunningProcess, STEADY_SAMPLE, SteadyStates, Step};
 use hoistway_load::{
     Ends, Engine, Flow, Issue, Latency, LatencyTarget, Load, Pattern, Process, Rate, RateLimits, RateProcess,

@@ -284,7 +284,7 @@ fn reads_and_writes_share_the_blocks_unless_each_has_zones_of_its_own() {
         let ios = process.generator(0, 1, |_| WHOLE).unwrap().take(400);
         let [mut reads, mut writes] = [(0u64, 0u64); 2];
         for io in ios {
-            let of = if io.op == hoistway_blk::Op::Read { &mut reads } else { &mut writes };
+            let of = if io.op == hoistway_blk::bio::Op::Read { &mut reads } else { &mut writes };
             *if io.offset_bytes < 32 * 4096 { &mut of.0 } else { &mut of.1 } += 1;
         }
         (reads, writes)

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hoistway_blk::{IoPriority, Nanos, Op, PriorityClass};
+use hoistway_blk::bio::{IoPriority, Op, PriorityClass};
+use hoistway_blk::ground::Nanos;
 use hoistway_load::{Io, Pacer, Pattern, Pause, PriorityRule, Process, Record, RecordError, Records, Replay, Summary};
 
 const DEVICE: u64 = 1 << 20;

@@ -1,6 +1,7 @@
 //! Any number of probes of one run, behind one type, so that the simulator is built once with probes and once without.
 
-use hoistway_blk::{CpuId, Event, Now, Probe, Waiter};
+use hoistway_blk::ground::{CpuId, Now, Waiter};
+use hoistway_blk::watch::{Event, Probe};
 
 /// A probe that can be one of several; every [`Probe`] is one.
 pub trait Observer {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use hoistway_blk::IoPriority;
+use hoistway_blk::bio::IoPriority;
 use hoistway_trace::block::{
     Action, Counts, Device, Event, Flags, Flight, Flights, Intervals, Losses, ReadError, Recording, Step,
 };

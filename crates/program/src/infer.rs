@@ -2,7 +2,8 @@
 
 use std::io;
 
-use hoistway_blk::{IoPriority, Nanos};
+use hoistway_blk::bio::IoPriority;
+use hoistway_blk::ground::Nanos;
 use hoistway_load::When;
 use hoistway_trace::block::{Counts, Device, Flags, Intervals, Losses, ReadError, Recording};
 use rustc_hash::FxHashMap;

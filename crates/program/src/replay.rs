@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hoistway_blk::{BioFlags, IoPriority, Nanos, Op};
+use hoistway_blk::bio::{BioFlags, IoPriority, Op};
+use hoistway_blk::ground::Nanos;
 use hoistway_load::{
     Ends, Io, Issue, Load, Pattern, Pause, Process, ProgramStep, Record, RecordError, Records, Replay, When,
 };

@@ -5,7 +5,8 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
-use hoistway_blk::{IoPriority, Nanos, Op};
+use hoistway_blk::bio::{IoPriority, Op};
+use hoistway_blk::ground::Nanos;
 use hoistway_load::{Io, WAITS_MAX, When};
 use hoistway_trace::block::Flags;
 

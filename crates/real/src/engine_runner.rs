@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant as WallClock;
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_engine::job::{JobError, JobSettings, LoadRun};
 use hoistway_engine::{Config, Engine, StartError};
 use hoistway_experiment::{Error, Field, JobFacts, Measured, RunObserver, RunOutcome, RunRow, Runner};

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use hoistway_answer::document::SetupSummary;
 use hoistway_answer::{ResultsDocument, WeightedFigure};
-use hoistway_blk::{ContentionOptions, Nanos};
+use hoistway_blk::ground::Nanos;
+use hoistway_blk::policy::ContentionOptions;
 use hoistway_engine::job::LoadRun;
 use hoistway_experiment::{
     CallerEnvironment, Comparison, DocumentHead, Error, Field, Load, LoadText, QueueFile, Replay, RunObserver,

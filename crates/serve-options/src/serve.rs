@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use hoistway_blk::ContentionOptions;
+use hoistway_blk::policy::ContentionOptions;
 
 /// Serve disks to NBD clients and virtual machines, under one I/O scheduler that shares the target fairly between them.
 ///

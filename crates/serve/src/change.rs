@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use hoistway_blk::AttributeError;
+use hoistway_blk::sysfs::AttributeError;
 use hoistway_engine::Engine;
 use hoistway_nbd::Export;
 

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use hoistway_blk::{Instant, Nanos};
+use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_engine::Completion;
 use hoistway_nbd::{Handshake, Progress, Requests, Tls};
 

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hoistway_blk::{AttributeError, Unit};
+use hoistway_blk::ground::Unit;
+use hoistway_blk::sysfs::AttributeError;
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hoistway_blk::{CgroupId, Instant, Op};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{CgroupId, Instant};
 use hoistway_cgroup::{IoMax, THROTTLE_SLICE, Throttle};
 use rustc_hash::FxHashMap;
 
@@ -131,7 +132,7 @@ impl Default for ExportThrottle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_blk::Nanos;
+    use hoistway_blk::ground::Nanos;
 
     const ONE: ConnectionId = ConnectionId { worker: 3, number: 0x12_3456_789a };
     const OTHER: ConnectionId = ConnectionId { worker: 0, number: 1 };

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// Bins of each power of two, as a power of two.

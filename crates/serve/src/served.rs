@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hoistway_blk::{IoPriority, Nanos};
+use hoistway_blk::bio::IoPriority;
+use hoistway_blk::ground::Nanos;
 use hoistway_engine::{Context, Engine, Errno, Group, Volume};
 use hoistway_nbd::Export;
 use rustls::ServerConfig;

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hoistway_blk::{ConfigError, Nanos};
+use hoistway_blk::ground::Nanos;
+use hoistway_blk::queue::ConfigError;
 use hoistway_engine::{Backend, Engine, StartError};
 
 use crate::event_loop::{EventLoop, Inboxes};

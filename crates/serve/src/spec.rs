@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use hoistway_blk::{IoPriority, PriorityClass};
+use hoistway_blk::bio::{IoPriority, PriorityClass};
 use hoistway_cgroup::IoMax;
 use hoistway_engine::parse_size;
 use hoistway_nbd::wire::STRING_BYTES_MAX;

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use hoistway_blk::{Instant, Op};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::Instant;
 use hoistway_engine::{Client, Context, Errno, Handler, Operation, Request};
 
 use crate::event_loop::ConnectionId;

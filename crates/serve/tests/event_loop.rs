@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hoistway_blk::{Instant, Nanos};
+use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_engine::{Config, Engine, Memory};
 use hoistway_serve::{Connection, ConnectionId, EventLoop, Inboxes, Next, Ready, Watch};
 

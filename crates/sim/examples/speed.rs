@@ -1,5 +1,5 @@
 //! How fast is it? Runs a job file under the schedulers that are named and prints simulated I/Os per second.
-use hoistway_blk::{Kernel, Nanos};
+use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};

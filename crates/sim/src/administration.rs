@@ -5,7 +5,9 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Cx, Env, Local, Nanos, Step};
+use hoistway_blk::caller::{Cx, Env};
+use hoistway_blk::ground::{Local, Nanos};
+use hoistway_blk::queue::Step;
 use hoistway_legacy::{AnyQueue, Change};
 
 /// A write that is to happen.

@@ -4,7 +4,10 @@
 //! `blkio.bfq.weight` and cfq's `blkio.weight` are: bfq divides service by it, cfq time, and the other schedulers know of
 //! no groups.
 
-use hoistway_blk::{CgroupId, CgroupPriority, Effects, Local, Now, SchedulerEvent};
+use hoistway_blk::bio::CgroupPriority;
+use hoistway_blk::drive::Effects;
+use hoistway_blk::ground::{CgroupId, Local, Now};
+use hoistway_blk::policy::SchedulerEvent;
 use hoistway_cgroup::{IoMax, THROTTLE_SLICE, Throttle};
 use hoistway_legacy::AnyQueue;
 use hoistway_load::Load;

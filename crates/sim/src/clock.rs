@@ -1,6 +1,6 @@
 //! Virtual time in nanoseconds and in ticks.
 
-use hoistway_blk::{Hz, Instant, Now};
+use hoistway_blk::ground::{Hz, Instant, Now};
 
 /// The present moment on both clocks: most events fall into the tick of the one before, which saves a division.
 pub(crate) struct TickClock {

@@ -42,7 +42,8 @@ mod preemption;
 mod sleep;
 mod wakes;
 
-use hoistway_blk::{CompletionPlace, CpuId, Instant, Nanos};
+use hoistway_blk::ground::{CpuId, Instant, Nanos};
+use hoistway_blk::queue::CompletionPlace;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::events::{Event, Kind};

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use hoistway_blk::{
-    Agenda, BlockQueue, CgroupPriority, ConfigError, ContentionOptions, CpuId, HctxId, Instant, Kernel, Limits, Local,
-    NoMerges, PlugUse, QueueConfig, Registry, Sector, TagSet,
-};
+use hoistway_blk::bio::{CgroupPriority, Limits};
+use hoistway_blk::caller::{Agenda, BlockQueue};
+use hoistway_blk::ground::{CpuId, HctxId, Instant, Kernel, Local, PlugUse, Sector};
+use hoistway_blk::policy::ContentionOptions;
+use hoistway_blk::queue::{ConfigError, QueueConfig};
+use hoistway_blk::request::NoMerges;
+use hoistway_blk::schedulers::Registry;
+use hoistway_blk::tags::TagSet;
 use hoistway_cgroup::IoMax;
 use hoistway_device::Shape;
 use hoistway_legacy::{AnyQueue, all_schedulers};

@@ -1,6 +1,9 @@
 //! The driver between the block layer and a device model.
 
-use hoistway_blk::{Answer, CpuId, Driver, HctxId, Instant, Now, Refusal, Rq, Status};
+use hoistway_blk::bio::Status;
+use hoistway_blk::drive::{Answer, Driver, Refusal};
+use hoistway_blk::ground::{CpuId, HctxId, Instant, Now};
+use hoistway_blk::request::Rq;
 use hoistway_device::{self as device, Command, Device, Schedule, Shape};
 
 use crate::io_thread::IoThread;
@@ -167,7 +170,7 @@ impl Driver for DiskDriver {
             op: rq.op,
             sector: rq.sector,
             sectors: rq.sectors,
-            fua: rq.flags.contains(hoistway_blk::BioFlags::FUA),
+            fua: rq.flags.contains(hoistway_blk::bio::BioFlags::FUA),
         };
         match self.backing.submit(now.at, command, &mut self.schedule) {
             Ok(()) => {

@@ -1,7 +1,7 @@
 //! The event queue: ordered by time, ties broken by the order of scheduling. A timing wheel holds what is near, a 4-ary heap
 //! what is far.
 
-use hoistway_blk::Instant;
+use hoistway_blk::ground::Instant;
 
 /// What happens at a moment, in two words. An `enum` with fields would have to be told apart when it is packed, when it is
 /// unpacked and when it is carried out, and each time the processor has to guess; four fields in a row would be passed in

@@ -7,7 +7,7 @@
 //!
 //! A task that runs alone is not counted: there is no lag without others.
 
-use hoistway_blk::{Instant, Nanos};
+use hoistway_blk::ground::{Instant, Nanos};
 
 /// The tasks that want a CPU, beside the one that has it.
 #[derive(Clone, Default)]

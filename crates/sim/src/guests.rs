@@ -2,7 +2,7 @@
 //! virtual disk with a queue and a scheduler of the guest's, and all virtual disks lie on one device of the host, which has
 //! a queue and a scheduler of its own.
 
-use hoistway_blk::{CgroupId, CpuId, IoContextId};
+use hoistway_blk::ground::{CgroupId, CpuId, IoContextId};
 
 use crate::cgroups::Cgroups;
 use crate::io_thread::Place;

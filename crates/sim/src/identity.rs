@@ -1,7 +1,8 @@
 //! Who sleeps in the block layer, and whose a bio is. The block layer knows both by numbers of the caller's choice; the
 //! upper bits of these say what kind of number it is.
 
-use hoistway_blk::{Bio, Waiter};
+use hoistway_blk::bio::Bio;
+use hoistway_blk::ground::Waiter;
 
 /// Bits of a number below its kind.
 const NUMBER_BITS: u32 = 29;
@@ -98,7 +99,8 @@ pub(crate) fn place_of(bio: &Bio) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_blk::{Op, Sector};
+    use hoistway_blk::bio::Op;
+    use hoistway_blk::ground::Sector;
 
     #[test]
     fn who_sleeps_is_known_again() {

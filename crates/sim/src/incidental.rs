@@ -3,7 +3,7 @@
 //! On a real host the order of the sections of a job file, or of processes that are alike, decides nothing that would be the same in the
 //! next run: where the kernel puts a process that begins, which CPU takes the interrupts of a device, who comes first.
 
-use hoistway_blk::CpuId;
+use hoistway_blk::ground::CpuId;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 

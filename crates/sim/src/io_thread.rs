@@ -13,10 +13,9 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{
-    Bio, BioFlags, CgroupId, CpuId, Cx, Env, Instant, IoContextId, IoPriority, Local, Nanos, Op, Parts, Sector, Status,
-    Submitted,
-};
+use hoistway_blk::bio::{Bio, BioFlags, IoPriority, Op, Status};
+use hoistway_blk::caller::{Cx, Env, Parts, Submitted};
+use hoistway_blk::ground::{CgroupId, CpuId, Instant, IoContextId, Local, Nanos, Sector};
 use hoistway_device::{Command, Schedule, Shape};
 use hoistway_legacy::AnyQueue;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -199,7 +198,9 @@ impl IoThread {
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::{Caller, Hz, Kernel, NoProbe};
+    use hoistway_blk::caller::Caller;
+    use hoistway_blk::ground::{Hz, Kernel};
+    use hoistway_blk::watch::NoProbe;
     use hoistway_device::Preset;
 
     use super::*;

@@ -22,7 +22,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use hoistway_blk::{CpuId, Held, Instant, Meter, Nanos, Site};
+use hoistway_blk::ground::{CpuId, Held, Instant, Meter, Nanos, Site};
 
 use self::left::{TakingIn, place_of};
 use self::usage::{Used, add};

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use hoistway_blk::{AttributeError, ConfigError, Nanos, StoreError};
+use hoistway_blk::ground::{Nanos, StoreError};
+use hoistway_blk::queue::ConfigError;
+use hoistway_blk::sysfs::AttributeError;
 use hoistway_device::Preset;
 use hoistway_load::{Load, LoadError};
 use hoistway_measure::PageCacheSummary;

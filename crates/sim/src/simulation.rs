@@ -9,9 +9,11 @@ mod turns;
 
 use std::sync::atomic::Ordering;
 
-use hoistway_blk::{
-    Caller, CpuId, Cx, Due, Instant, Local, Nanos, PlugUse, Probe, Registry, SchedulerEvent, Submitted, Waiter,
-};
+use hoistway_blk::caller::{Caller, Cx, Due, Submitted};
+use hoistway_blk::ground::{CpuId, Instant, Local, Nanos, PlugUse, Waiter};
+use hoistway_blk::policy::SchedulerEvent;
+use hoistway_blk::schedulers::Registry;
+use hoistway_blk::watch::Probe;
 use hoistway_legacy::AnyQueue;
 use hoistway_load::Load;
 use hoistway_load::process::{Flows, Phases, SteadyStates};

@@ -1,6 +1,6 @@
 //! Times that are drawn.
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 

@@ -2,7 +2,8 @@
 //! run, as a kernel does, although tables do not show them: a run without them would be a second copy of the simulation,
 //! and that costs more than counting.
 
-use hoistway_blk::{CpuId, DiskStats, Event, Hz, Instant, IoCounts, Nanos, Now, Probe, Waiter};
+use hoistway_blk::ground::{CpuId, Hz, Instant, Nanos, Now, Waiter};
+use hoistway_blk::watch::{DiskStats, Event, IoCounts, Probe};
 use hoistway_cgroup::CgroupStats;
 use hoistway_measure::{CgroupIoSummary, DiskIos, DiskSummary, DiskTimes};
 

@@ -7,9 +7,9 @@ mod lanes;
 
 use std::sync::Arc;
 
-use hoistway_blk::{
-    Bio, BioFlags, CgroupId, CgroupPriority, CpuId, Instant, IoContextId, IoPriority, Nanos, Op, Parts, Sector, Status,
-};
+use hoistway_blk::bio::{Bio, BioFlags, CgroupPriority, IoPriority, Op, Status};
+use hoistway_blk::caller::Parts;
+use hoistway_blk::ground::{CgroupId, CpuId, Instant, IoContextId, Nanos, Sector};
 use hoistway_load::process::{Flows, IoInFlight, RunningProcess, SteadyStates, Step};
 use hoistway_load::{Generator, Process, WriteSync};
 use hoistway_measure::ProcessResult;

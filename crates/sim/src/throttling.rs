@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Bio, Cx, Env, Instant, Local, Submitted};
+use hoistway_blk::bio::Bio;
+use hoistway_blk::caller::{Cx, Env, Submitted};
+use hoistway_blk::ground::{Instant, Local};
 use hoistway_cgroup::{Charge, Throttle};
 use hoistway_legacy::AnyQueue;
 

@@ -1,7 +1,8 @@
 //! The workers of a disk: a few us after one is called it runs. The only hardware queue of a disk is run on the CPU of whoever
 //! calls, because its work is bound to none; those of several go round the CPUs that their queue serves.
 
-use hoistway_blk::{Agenda, BlockQueue, CpuId, Due, HctxId, Instant, Local, Workers};
+use hoistway_blk::caller::{Agenda, BlockQueue, Due, Workers};
+use hoistway_blk::ground::{CpuId, HctxId, Instant, Local};
 use hoistway_legacy::AnyQueue;
 use rand_xoshiro::Xoshiro256PlusPlus;
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::support::{run_job_probed, spec};
-use hoistway_blk::{CpuId, Event, Kernel, Nanos, Now, Probe, SCHEDULERS};
+use hoistway_blk::ground::{CpuId, Kernel, Nanos, Now};
+use hoistway_blk::queue::SCHEDULERS;
+use hoistway_blk::watch::{Event, Probe};
 use hoistway_device::Preset;
 use hoistway_legacy::{ALL_SCHEDULERS, LEGACY_SCHEDULERS};
 use hoistway_sim::{QueueSettings, RunResult, Write};

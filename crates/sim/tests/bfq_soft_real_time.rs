@@ -3,7 +3,8 @@
 //! The drive is kept for it when it leaves again (BFQ-74), which takes service from the others and makes them look the same.
 
 use crate::support::{observe, spec};
-use hoistway_blk::{Event, Kernel, Nanos, Probe, Reason};
+use hoistway_blk::ground::{Kernel, Nanos};
+use hoistway_blk::watch::{Event, Probe, Reason};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_measure::Direction;
@@ -17,7 +18,7 @@ struct Kept {
 }
 
 impl Probe for Kept {
-    fn event(&mut self, _: hoistway_blk::Now, _: hoistway_blk::CpuId, event: Event<'_>) {
+    fn event(&mut self, _: hoistway_blk::ground::Now, _: hoistway_blk::ground::CpuId, event: Event<'_>) {
         if let Event::Dispatch { reason, .. } = event {
             self.asked += 1;
             self.kept += u64::from(reason == Reason::Idling);

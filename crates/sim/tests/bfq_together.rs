@@ -2,7 +2,7 @@
 //! queues that are created within 180 ms of each other in a cgroup become one for good (BFQ-109).
 
 use crate::support::{run_job, spec};
-use hoistway_blk::{Kernel, Nanos};
+use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_sim::QueueSettings;
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::{observe, spec};
-use hoistway_blk::{CpuId, Event, Kernel, Now, Probe};
+use hoistway_blk::ground::{CpuId, Kernel, Now};
+use hoistway_blk::watch::{Event, Probe};
 use hoistway_device::{Preset, PresetFile, ThrottleParameters};
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Host, QueueSettings, Scenario};

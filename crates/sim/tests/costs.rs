@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::support::{observe, spec};
-use hoistway_blk::{CpuId, Event, Kernel, Nanos, Now, Probe};
+use hoistway_blk::ground::{CpuId, Kernel, Nanos, Now};
+use hoistway_blk::watch::{Event, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Host, LockUse, QueueSettings, Scenario};

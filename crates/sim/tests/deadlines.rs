@@ -1,7 +1,7 @@
 //! The moment at which the time of a process is over.
 
 use crate::support::spec;
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, QueueSettings, Scenario, run};

@@ -1,7 +1,7 @@
 //! Processes that end by what is measured of them, or fail by it.
 
 use crate::support::{run_job, spec};
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
 use hoistway_measure::fio::{Output, OutputParameters};
 use hoistway_measure::{Direction, ProcessResult};

@@ -1,7 +1,7 @@
 //! Do equal processes get equal parts? On the host that is the default, whose processes take their time to react, nobody
 //! may starve; what a scheduler prefers is not of interest here.
 
-use hoistway_blk::{Kernel, Nanos};
+use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_measure::ProcessResult;

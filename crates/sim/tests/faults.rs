@@ -1,7 +1,7 @@
 //! Commands that fail at the device fail for the process that waits for them.
 
 use crate::support::{run_job, spec};
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
 use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_sim::QueueSettings;

@@ -1,7 +1,9 @@
 //! Loads that must be durable: fsync after each write, and O_DSYNC, through the sequencers of both fronts.
 
 use crate::support::{run_job_probed, spec};
-use hoistway_blk::{Event, Kernel, Now, Op, Probe};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{Kernel, Now};
+use hoistway_blk::watch::{Event, Probe};
 use hoistway_device::Preset;
 use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_measure::ProcessResult;
@@ -18,7 +20,7 @@ struct Commands {
 }
 
 impl Probe for Commands {
-    fn event(&mut self, _: Now, _: hoistway_blk::CpuId, event: Event<'_>) {
+    fn event(&mut self, _: Now, _: hoistway_blk::ground::CpuId, event: Event<'_>) {
         match event {
             Event::Issue(rq) if rq.op == Op::Flush => self.flushes_beside_writes += u64::from(self.in_flight > 0),
             Event::Issue(_) => self.in_flight += 1,

@@ -3,7 +3,9 @@
 use crate::support::observe;
 use std::collections::BTreeSet;
 
-use hoistway_blk::{CpuId, Event, Kernel, Nanos, Now, Op, Probe, Waiter};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{CpuId, Kernel, Nanos, Now, Waiter};
+use hoistway_blk::watch::{Event, Probe};
 use hoistway_cgroup::IoMax;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};

@@ -1,7 +1,7 @@
 //! What the built-in host profiles do to a lone reader.
 
 use crate::support::spec;
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_measure::Direction;

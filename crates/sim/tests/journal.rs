@@ -1,7 +1,9 @@
 //! File systems with a journal: what an fsync waits for, and who shares a commit.
 
 use crate::support::observe;
-use hoistway_blk::{BioFlags, CpuId, Event, Kernel, Now, Probe};
+use hoistway_blk::bio::BioFlags;
+use hoistway_blk::ground::{CpuId, Kernel, Now};
+use hoistway_blk::watch::{Event, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_legacy::ALL_SCHEDULERS;

@@ -3,7 +3,7 @@
 //! plausible.
 
 use crate::support::{run_job, spec};
-use hoistway_blk::{Kernel, Nanos};
+use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_legacy::LEGACY_SCHEDULERS;
 use hoistway_measure::ProcessResult;

@@ -1,7 +1,7 @@
 //! What is measured of a process beside its latencies: depths, sizes of batches, and when its I/Os ended.
 
 use crate::support::spec;
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_measure::{Direction, ProcessResult};

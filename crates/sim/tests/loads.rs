@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hoistway_blk::{IoPriority, Kernel, Nanos, Op};
+use hoistway_blk::bio::{IoPriority, Op};
+use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_load::{
     Amount, Direction, Io, Issue, Load, Pattern, Pause, Process, Record, RecordError, Records, Replay, Sizes,

@@ -1,7 +1,8 @@
 //! What schedulers' locks take is CPU time of processes, and of nobody else.
 
 use crate::support::spec;
-use hoistway_blk::{ContentionOptions, Insertion, Kernel, Nanos};
+use hoistway_blk::ground::{Kernel, Nanos};
+use hoistway_blk::policy::{ContentionOptions, Insertion};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Control, Host, LockUse, QueueSettings, Scenario, run};

@@ -1,6 +1,6 @@
 //! Processes that are woken go to idle CPUs.
 
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_measure::Direction;

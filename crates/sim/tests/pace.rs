@@ -7,7 +7,7 @@ use std::fs;
 use std::time::Duration;
 
 use crate::support::{run_job, spec};
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
 use hoistway_measure::ProcessResult;
 use hoistway_sim::QueueSettings;

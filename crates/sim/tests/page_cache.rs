@@ -1,7 +1,9 @@
 //! I/O that is not direct: what of it reaches the device, when, and who waits for it.
 
 use crate::support::{observe, spec};
-use hoistway_blk::{BioFlags, CpuId, Event, Kernel, Now, Op, Probe};
+use hoistway_blk::bio::{BioFlags, Op};
+use hoistway_blk::ground::{CpuId, Kernel, Now};
+use hoistway_blk::watch::{Event, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_legacy::ALL_SCHEDULERS;

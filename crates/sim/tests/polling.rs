@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::support::{run_job_probed, spec};
-use hoistway_blk::{CpuId, Event, Kernel, Nanos, Now, Op, Probe};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{CpuId, Kernel, Nanos, Now};
+use hoistway_blk::watch::{Event, Probe};
 use hoistway_device::{Preset, PresetFile};
 use hoistway_measure::{Direction, ProcessResult};
 use hoistway_sim::QueueSettings;

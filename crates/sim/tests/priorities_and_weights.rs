@@ -1,7 +1,7 @@
 //! What priorities of processes and weights of groups are worth under each scheduler (CG-1, CG-2, CG-7, CG-8).
 
 use crate::support::{run_job, spec};
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
 use hoistway_legacy::ALL_SCHEDULERS;
 use hoistway_sim::QueueSettings;

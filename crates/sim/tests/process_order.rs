@@ -1,7 +1,9 @@
 //! Which processes wait for others, which end others, and what they do at their own end.
 
 use crate::support::{run_job_probed, spec};
-use hoistway_blk::{Event, Kernel, Now, Op, Probe};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{Kernel, Now};
+use hoistway_blk::watch::{Event, Probe};
 use hoistway_device::Preset;
 use hoistway_measure::ProcessResult;
 use hoistway_sim::QueueSettings;
@@ -11,7 +13,7 @@ use hoistway_sim::QueueSettings;
 struct Flushes(u64);
 
 impl Probe for Flushes {
-    fn event(&mut self, _: Now, _: hoistway_blk::CpuId, event: Event<'_>) {
+    fn event(&mut self, _: Now, _: hoistway_blk::ground::CpuId, event: Event<'_>) {
         if let Event::Complete(rq, _) = event {
             self.0 += u64::from(rq.op == Op::Flush);
         }

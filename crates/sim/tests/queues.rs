@@ -1,6 +1,6 @@
 //! What the queue of a device is made of.
 
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
 use hoistway_sim::QueueSettings;
 

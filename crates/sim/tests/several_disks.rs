@@ -1,7 +1,8 @@
 //! Processes that use several disks, single I/Os with priorities, and replays.
 
 use crate::support::observe;
-use hoistway_blk::{CpuId, Event, Kernel, Now, Probe, Waiter};
+use hoistway_blk::ground::{CpuId, Kernel, Now, Waiter};
+use hoistway_blk::watch::{Event, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_measure::{Direction, ProcessResult};

@@ -2,7 +2,8 @@
 //! (CG-1, CG-2, CG-7 to CG-15).
 
 use crate::support::{run_job, spec};
-use hoistway_blk::{CgroupPriority, Kernel};
+use hoistway_blk::bio::CgroupPriority;
+use hoistway_blk::ground::Kernel;
 use hoistway_cgroup::IoMax;
 use hoistway_device::Preset;
 use hoistway_legacy::ALL_SCHEDULERS;

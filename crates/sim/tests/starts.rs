@@ -1,7 +1,8 @@
 //! When processes begin.
 
 use crate::support::{observe, spec};
-use hoistway_blk::{CpuId, Event, Kernel, Now, Probe};
+use hoistway_blk::ground::{CpuId, Kernel, Now};
+use hoistway_blk::watch::{Event, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Host, QueueSettings, Scenario};

@@ -1,7 +1,7 @@
 //! What a kernel would count: of devices, of cgroups, and how often a scheduler could choose.
 
 use crate::support::spec;
-use hoistway_blk::{Kernel, Nanos};
+use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_measure::DiskSummary;

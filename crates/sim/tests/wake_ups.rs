@@ -1,7 +1,7 @@
 //! Who has a CPU that wakes up for several processes, and what that decides where they wait for tags.
 
 use crate::support::spec;
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_measure::Direction;

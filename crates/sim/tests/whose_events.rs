@@ -1,7 +1,9 @@
 //! Whatever a probe is told of happens on the disk that it was told of before.
 
 use crate::support::observe;
-use hoistway_blk::{Bio, CpuId, Event, Kernel, Nanos, Now, Op, Probe, Waiter};
+use hoistway_blk::bio::{Bio, Op};
+use hoistway_blk::ground::{CpuId, Kernel, Nanos, Now, Waiter};
+use hoistway_blk::watch::{Event, Probe};
 use hoistway_cgroup::IoMax;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};

@@ -1,7 +1,9 @@
 //! Write-back throttling under the page cache: who is held up by it, how much, and who is not.
 
 use crate::support::{observe, spec};
-use hoistway_blk::{BioFlags, CpuId, Event, Kernel, Nanos, Now, Probe};
+use hoistway_blk::bio::BioFlags;
+use hoistway_blk::ground::{CpuId, Kernel, Nanos, Now};
+use hoistway_blk::watch::{Event, Probe};
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Host, QueueSettings, RunResult, RunSpec, Scenario, Write};

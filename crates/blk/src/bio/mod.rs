@@ -1,11 +1,13 @@
 //! The bio: the unit of I/O that submitters hand in, and what comes back.
 
-pub mod check;
-pub mod ioprio;
-pub mod limits;
-pub mod split;
+pub(crate) mod check;
+pub(crate) mod ioprio;
+pub(crate) mod limits;
+pub(crate) mod split;
 
-use crate::bio::ioprio::IoPriority;
+pub use ioprio::{CgroupPriority, IoPriority, PriorityClass};
+pub use limits::Limits;
+
 use crate::ground::ids::{CgroupId, IoContextId, Sector};
 
 /// What a bio or request does to the device. Passthrough and zone operations are outside this project.
@@ -155,7 +157,7 @@ pub const fn is_flush_type(op: Op, flags: BioFlags) -> bool {
 }
 
 /// One I/O as its submitter hands it in. Plain data: it moves into a request and comes back, by value, in
-/// [`Effect::EndBio`](crate::Effect::EndBio).
+/// [`Effect::EndBio`](crate::drive::Effect::EndBio).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bio {
     /// First sector.

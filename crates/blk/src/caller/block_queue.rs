@@ -1,8 +1,8 @@
 //! The queue of a device as submitters, drivers and workers see it: where the caller's kit, [`Agenda`] and [`Submitter`], meets a
 //! queue of any kind.
 //!
-//! [`Agenda`]: crate::Agenda
-//! [`Submitter`]: crate::Submitter
+//! [`Agenda`]: crate::caller::Agenda
+//! [`Submitter`]: crate::caller::Submitter
 
 use crate::bio::{Bio, Status};
 use crate::caller::env::{Cx, Env};
@@ -15,7 +15,7 @@ use crate::request::plug::Plug;
 pub enum Submitted {
     /// Every part is on its way.
     Done,
-    /// It sleeps for a tag, or until less write-back is in flight: an [`Effect::Wake`](crate::Effect::Wake) with its waiter
+    /// It sleeps for a tag, or until less write-back is in flight: an [`Effect::Wake`](crate::drive::Effect::Wake) with its waiter
     /// will come, then go on with it.
     Parked,
 }

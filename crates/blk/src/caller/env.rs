@@ -34,9 +34,9 @@ impl<D: Driver, P: Probe, M: Meter> Env for (D, P, M) {
     type Meter = M;
 }
 
-/// What every call on the way of a request takes; a [`Caller`](crate::Caller) makes it.
+/// What every call on the way of a request takes; a [`Caller`](crate::caller::Caller) makes it.
 pub struct Cx<'a, E: Env> {
-    /// The time as the block layer and its policies see it: a [plug](crate::Plug) may have stopped their clock.
+    /// The time as the block layer and its policies see it: a [plug](crate::request::Plug) may have stopped their clock.
     pub now: Now,
     /// The time outside, for driver and probe.
     pub real: Now,

@@ -1,19 +1,23 @@
 //! What a caller of the block layer keeps between its calls: the effects that they leave, and memory that they reuse.
 
-pub mod agenda;
-pub mod block_queue;
-pub mod env;
-pub mod submitter;
+pub(crate) mod agenda;
+pub(crate) mod block_queue;
+pub(crate) mod env;
+pub(crate) mod submitter;
+
+pub use agenda::{Action, Agenda, Due, Workers};
+pub use block_queue::{BlockQueue, Submission, Submitted};
+pub use env::{Cx, Env, Scratch};
+pub use submitter::{Parts, Submitter};
 
 use crate::drive::effects::Effects;
 use crate::ground::ids::CpuId;
 use crate::ground::time::Now;
-use env::{Cx, Env, Scratch};
 
 /// A caller: a thread, or a machine in virtual time. It makes one call at a time.
 #[derive(Default)]
 pub struct Caller {
-    /// What its calls have led to and nobody has [taken](crate::Agenda) yet.
+    /// What its calls have led to and nobody has [taken](crate::caller::Agenda) yet.
     pub effects: Effects,
     scratch: Scratch,
 }

@@ -17,7 +17,7 @@ pub struct Submitter<Q: BlockQueue> {
 }
 
 impl<Q: BlockQueue> Submitter<Q> {
-    /// A submitter; `waiter` identifies it in [`Effect::Wake`](crate::Effect::Wake).
+    /// A submitter; `waiter` identifies it in [`Effect::Wake`](crate::drive::Effect::Wake).
     #[must_use]
     pub fn new(queue: &Q, waiter: Waiter) -> Self {
         Submitter { submission: queue.submission(waiter), plug: Plug::new(), is_plugged: false, is_parked: false }

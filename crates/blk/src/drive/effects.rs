@@ -1,5 +1,5 @@
 //! Effects: what the block layer wants done by the owner of the clock and the threads. Calls do not call back;
-//! they return effects. An [`Agenda`](crate::Agenda) takes them, and knows which of them replaces which.
+//! they return effects. An [`Agenda`](crate::caller::Agenda) takes them, and knows which of them replaces which.
 
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ pub enum Effect {
         /// Not before this has passed.
         delay: Nanos,
     },
-    /// Run a hardware queue of another queue, with which this one shares a [`TagSet`](crate::TagSet), on a worker.
+    /// Run a hardware queue of another queue, with which this one shares a [`TagSet`](crate::tags::TagSet), on a worker.
     RunOther {
         /// Whose.
         queue: QueueId,
@@ -51,7 +51,7 @@ pub enum Effect {
     /// Somebody is to look for timeouts at this moment.
     SetTimeout(Instant),
     /// A request has been at the device for too long: the worker of the CPU that started it is to
-    /// [ask its driver](crate::BlockQueue::timed_out).
+    /// [ask its driver](crate::caller::BlockQueue::timed_out).
     TimedOut {
         /// The CPU.
         cpu: CpuId,

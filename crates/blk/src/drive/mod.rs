@@ -1,6 +1,9 @@
 //! At the device: who carries requests out, what calls lead to, what is in flight and for how long.
 
-pub mod driver;
-pub mod effects;
-pub mod flights;
-pub mod timeouts;
+pub(crate) mod driver;
+pub(crate) mod effects;
+pub(crate) mod flights;
+pub(crate) mod timeouts;
+
+pub use driver::{Answer, Driver, Expired, Refusal};
+pub use effects::{Effect, Effects, RESOURCE_DELAY};

@@ -1,12 +1,24 @@
 //! What everything stands on: names of things, time, how memory is shared and locked, containers, the table of kernels, how a
 //! tunable is declared. Nothing here knows of a bio.
 
-pub mod id_list;
-pub mod ids;
-pub mod kernel;
-pub mod lost;
-pub mod meter;
-pub mod sharing;
-pub mod sorted_tree;
-pub mod time;
-pub mod tunables;
+pub(crate) mod id_list;
+pub(crate) mod ids;
+pub(crate) mod kernel;
+pub(crate) mod lost;
+pub(crate) mod meter;
+pub(crate) mod sharing;
+pub(crate) mod sorted_tree;
+pub(crate) mod time;
+pub(crate) mod tunables;
+
+pub use id_list::{IdList, Links};
+pub use ids::{CgroupId, CpuId, HctxId, IoContextId, QueueId, RqId, SECTOR_BYTES, Sector, Waiter};
+pub use kernel::{
+    AfterDispatchList, CfqGeneration, DeadlineGeneration, DirectIssue, Fetch, Generation, Kernel, KyberGeneration,
+    PlugOrder, PlugUse, ShallowRule, SysfsGeneration,
+};
+pub use meter::{Held, Meter, NoMeter, Site};
+pub use sharing::{CpuLocks, Lent, Local, Lock, MeteredCell, Padded, ReadMostly, Sharing, Threads, Word};
+pub use sorted_tree::{Augment, Nodes, Plain, SortedTree};
+pub use time::{Hz, Instant, Nanos, Now, Tick};
+pub use tunables::{Grammar, StoreError, Tunable, TunableRow, Tunables, Unit};

@@ -9,7 +9,7 @@ mod pending;
 mod replayable;
 mod request_store;
 mod scheduler;
-pub mod sector_order;
+pub(crate) mod sector_order;
 mod serialized;
 mod woken;
 

@@ -379,7 +379,7 @@ pub trait Scheduler {
 
     // --- tunables ---
 
-    /// Its tunables, in the order of their files, and what each shows now; see [`Tunables`](crate::Tunables).
+    /// Its tunables, in the order of their files, and what each shows now; see [`Tunables`](crate::ground::Tunables).
     fn tunables(&self) -> Vec<(&'static Tunable, i128)> {
         Vec::new()
     }

@@ -8,7 +8,7 @@
 //! files in sysfs.
 //!
 //! Nothing blocks: what must wait is parked, which makes a state machine of `QueueSubmission`, and comes back through an
-//! [`Effect`](crate::Effect). `PlugFlush` goes in steps for a replay, which executes single events.
+//! [`Effect`](crate::drive::Effect). `PlugFlush` goes in steps for a replay, which executes single events.
 
 mod affinity;
 mod allocate;
@@ -18,7 +18,7 @@ mod cancel;
 mod complete;
 mod default_scheduler;
 mod flush;
-pub mod flush_queue;
+pub(crate) mod flush_queue;
 mod freeze;
 mod hardware_queue;
 mod insert;

@@ -1,5 +1,5 @@
 //! What a queue is made of can be changed while it is frozen and empty: its scheduler (BL-101, BL-102, BL-109) and the
-//! number of its requests (BL-53 to BL-55). Others may be calling meanwhile: a change is [alone](crate::ReadMostly)
+//! number of its requests (BL-53 to BL-55). Others may be calling meanwhile: a change is [alone](crate::ground::ReadMostly)
 //! with the state.
 
 use super::state::QueueState;

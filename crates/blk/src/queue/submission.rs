@@ -8,7 +8,7 @@ use crate::request::Marks;
 use crate::tags::Depth;
 use crate::wbt::Kind;
 
-/// A [submission](Submission) to a [`Queue`](crate::Queue).
+/// A [submission](Submission) to a [`Queue`](crate::queue::Queue).
 #[derive(Debug)]
 pub struct QueueSubmission {
     pub(super) stage: Stage,

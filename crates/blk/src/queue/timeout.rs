@@ -7,7 +7,7 @@ use crate::ground::sharing::Sharing;
 use crate::ground::time::Nanos;
 
 impl<Sh: Sharing> Queue<Sh> {
-    /// The moment that an [`Effect::SetTimeout`](crate::Effect::SetTimeout) asked for has come. A queue that has nothing
+    /// The moment that an [`Effect::SetTimeout`](crate::drive::Effect::SetTimeout) asked for has come. A queue that has nothing
     /// at the device leaves its share of tags to others.
     pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
         let device = &self.device;
@@ -16,7 +16,7 @@ impl<Sh: Sharing> Queue<Sh> {
         }
     }
 
-    /// A request that this CPU has started was found to be overdue, see [`Effect::TimedOut`](crate::Effect::TimedOut): its
+    /// A request that this CPU has started was found to be overdue, see [`Effect::TimedOut`](crate::drive::Effect::TimedOut): its
     /// driver is asked, unless it has ended since.
     pub fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
         self.during(cx.cpu, |queue| {

@@ -5,10 +5,14 @@
 //! queued nor completed twice, and its holder may read and change it without a lock. Slots are made once,
 //! with the queue; nothing is allocated per I/O. A plain [`RqId`] names a slot in indexes.
 
-pub mod cpu_map;
+pub(crate) mod cpu_map;
 mod flush_steps;
-pub mod merge;
-pub mod plug;
+pub(crate) mod merge;
+pub(crate) mod plug;
+
+pub use cpu_map::{CpuMap, QueueType};
+pub use merge::{Edge, Merge, MergeRules, NoMerges};
+pub use plug::Plug;
 
 pub use flush_steps::FlushSteps;
 

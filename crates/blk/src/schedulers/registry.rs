@@ -1,6 +1,6 @@
 //! What schedulers there are: a row for each. All questions about schedulers are looked up here.
 //!
-//! A [`Registry`] is a value that a queue is [handed](crate::QueueConfig::schedulers), so that other crates, and users,
+//! A [`Registry`] is a value that a queue is [handed](crate::queue::QueueConfig::schedulers), so that other crates, and users,
 //! add theirs: an `impl Scheduler` in a file, and one [`Row`].
 
 use std::fmt;

@@ -11,7 +11,8 @@ mod bitmap;
 mod set;
 mod wait;
 
-pub use bitmap::{Depth, TagBitmap, wake_batch, word_bits};
+pub use bitmap::{Depth, TagBitmap};
+pub(crate) use bitmap::{wake_batch, word_bits};
 pub(crate) use set::TagUser;
 pub use set::{TagLayout, TagSet};
 pub use wait::{Sleeper, WaitQueues};

@@ -55,7 +55,7 @@ impl<Sh: Sharing> TagSet<Sh> {
         Arc::new(TagSet::new(layout, false))
     }
 
-    /// Free tags for all devices behind one controller: queues [join](crate::Queue::in_set) and share them.
+    /// Free tags for all devices behind one controller: queues [join](crate::queue::Queue::in_set) and share them.
     #[must_use]
     pub fn shared(layout: TagLayout) -> Arc<Self> {
         Arc::new(TagSet::new(layout, true))

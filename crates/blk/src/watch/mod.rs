@@ -1,5 +1,9 @@
 //! What one sees from outside: events, the reasons of schedulers, a disk's statistics.
 
-pub mod disk_stats;
-pub mod probe;
-pub mod reason;
+pub(crate) mod disk_stats;
+pub(crate) mod probe;
+pub(crate) mod reason;
+
+pub use disk_stats::{DiskStats, IoCounts};
+pub use probe::{Event, NoProbe, Probe};
+pub use reason::Reason;

@@ -1,6 +1,6 @@
 //! Measurements, row by row: a load, and what was measured under it without a scheduler.
 
-use hoistway_blk::NONE;
+use hoistway_blk::schedulers::NONE;
 use hoistway_load::{Direction, Issue, Load, Offsets, Pattern, Process, Random};
 
 /// What is wrong with measurements.

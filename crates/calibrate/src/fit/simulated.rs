@@ -1,6 +1,7 @@
 //! A row on a model: the same load, without a scheduler, in virtual time.
 
-use hoistway_blk::{Kernel, NONE, Nanos};
+use hoistway_blk::ground::{Kernel, Nanos};
+use hoistway_blk::schedulers::NONE;
 use hoistway_device::Preset;
 use hoistway_measure::LatencyHistogram;
 use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use hoistway_blk::Instant;
+use hoistway_blk::ground::Instant;
 use hoistway_engine::{Backend, Buffer, Completion, Config, Context, Engine, Request, Resident, Turn};
 
 use super::machine::process_cpu_ns;

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant as WallClock;
 
-use hoistway_blk::{Lock, NoMeter, Site};
+use hoistway_blk::ground::{Lock, NoMeter, Site};
 
 use super::machine::pin;
 use super::spinning::SpinLock;

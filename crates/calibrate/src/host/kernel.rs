@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hoistway_blk::NONE;
+use hoistway_blk::schedulers::NONE;
 use hoistway_engine::{FileSpec, Files};
 
 use super::engine_load::cpu_ns_per_io;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_blk::NONE;
+use hoistway_blk::schedulers::NONE;
 use hoistway_sim::Host;
 
 use super::costs::{Costs, KernelCost, SchedulerCost};

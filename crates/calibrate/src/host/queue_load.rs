@@ -6,10 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant as WallClock};
 
-use hoistway_blk::{
-    Action, Agenda, Answer, Bio, Caller, ConfigError, ContentionOptions, CpuId, Cx, Driver, HctxId, Hz, Instant,
-    Kernel, Meter, NONE, NoProbe, Now, Op, Queue, QueueConfig, Rq, Sector, Status, Submitter, Waiter,
-};
+use hoistway_blk::bio::{Bio, Op, Status};
+use hoistway_blk::caller::{Action, Agenda, Caller, Cx, Submitter};
+use hoistway_blk::drive::{Answer, Driver};
+use hoistway_blk::ground::{CpuId, HctxId, Hz, Instant, Kernel, Meter, Now, Sector, Waiter};
+use hoistway_blk::policy::ContentionOptions;
+use hoistway_blk::queue::{ConfigError, Queue, QueueConfig};
+use hoistway_blk::request::Rq;
+use hoistway_blk::schedulers::NONE;
+use hoistway_blk::watch::NoProbe;
 
 use super::machine::{pin, thread_cpu_ns};
 use super::spinning::Spinning;
@@ -226,7 +231,9 @@ impl<'a, M: Meter> Hand<'a, M> {
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::{Insertion, NoMeter, SCHEDULERS, Site};
+    use hoistway_blk::ground::{NoMeter, Site};
+    use hoistway_blk::policy::Insertion;
+    use hoistway_blk::queue::SCHEDULERS;
 
     const PLAIN: ContentionOptions = ContentionOptions::NONE;
 

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use hoistway_blk::{ContentionOptions, Insertion, NONE, NoMeter, SCHEDULERS, Site};
+use hoistway_blk::ground::{NoMeter, Site};
+use hoistway_blk::policy::{ContentionOptions, Insertion};
+use hoistway_blk::queue::SCHEDULERS;
+use hoistway_blk::schedulers::NONE;
 use hoistway_engine::Null;
 
 use super::costs::{Contention, Costs, KernelCost, Operation, SchedulerCost, Sleep};

@@ -4,7 +4,7 @@ use std::hint::spin_loop;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use hoistway_blk::{CpuLocks, Held, Lock, Meter, Sharing, Site};
+use hoistway_blk::ground::{CpuLocks, Held, Lock, Meter, Sharing, Site};
 
 /// Spins before another thread is let run: only reached where more threads than CPUs want the lock.
 const SPINS_MAX: u32 = 20_000;

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Instant as WallClock;
 
-use hoistway_blk::{Held, Meter, Site};
+use hoistway_blk::ground::{Held, Meter, Site};
 
 /// What takes longer was interrupted, ns: no section of a scheduler does.
 const INTERRUPTED_NS: u64 = 20_000;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant as WallClock};
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_engine::{Buffer, Completion, Config, Context, Engine, Null, Request};
 
 use super::figure::percentile;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hoistway_blk::Direction;
+use hoistway_blk::bio::Direction;
 
 /// The limits of a group on one device; `None` is `max`, no limit.
 ///

@@ -1,7 +1,8 @@
 //! Where kept bios wait: in arrival order for each child that sent them up, and in turns between the children.
 
 use super::meter::Cost;
-use hoistway_blk::{Direction, IdList, Links};
+use hoistway_blk::bio::Direction;
+use hoistway_blk::ground::{IdList, Links};
 
 /// A bio (or another caller's request) that waits, with what it costs at the levels that it has not passed.
 #[derive(Clone, Debug)]

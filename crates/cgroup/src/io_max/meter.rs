@@ -6,7 +6,8 @@
 //! Rules: CG-9 to CG-15.
 
 use super::limits::Rate;
-use hoistway_blk::{Instant, Nanos, Op};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{Instant, Nanos};
 
 /// Length of a measuring slice (`HZ / 10`).
 pub const THROTTLE_SLICE: Nanos = Nanos::from_millis(100);

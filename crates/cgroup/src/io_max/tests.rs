@@ -3,7 +3,8 @@
 mod bounds;
 
 use super::*;
-use hoistway_blk::{Bio, BioFlags, CgroupId, Instant, Nanos, Op, Sector};
+use hoistway_blk::bio::{Bio, BioFlags, Op};
+use hoistway_blk::ground::{CgroupId, Instant, Nanos, Sector};
 
 const P: CgroupId = CgroupId(1);
 const A: CgroupId = CgroupId(2);

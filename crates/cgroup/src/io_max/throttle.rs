@@ -3,7 +3,8 @@
 use super::limits::IoMax;
 use super::lines::{Kept, Line, Lines, Source};
 use super::meter::{Cost, Meter};
-use hoistway_blk::{Bio, BioFlags, CgroupId, Direction, Instant, Nanos, Op, SECTOR_BYTES};
+use hoistway_blk::bio::{Bio, BioFlags, Direction, Op};
+use hoistway_blk::ground::{CgroupId, Instant, Nanos, SECTOR_BYTES};
 
 /// Most bios that one round moves.
 pub const THROTTLE_ROUND: usize = 32;
@@ -37,7 +38,8 @@ pub enum Charge {
 /// What waits is a [`Bio`], or a request of another type `T` of the caller's ([`Throttle::submit_request`]).
 ///
 /// ```
-/// use hoistway_blk::{Bio, CgroupId, Instant, Op, Sector};
+/// use hoistway_blk::bio::{Bio, Op};
+/// use hoistway_blk::ground::{CgroupId, Instant, Sector};
 /// use hoistway_cgroup::{Charge, IoMax, THROTTLE_SLICE, Throttle};
 ///
 /// let mut throttle = Throttle::new(THROTTLE_SLICE);

@@ -95,7 +95,8 @@ impl Arbiter {
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::{Op, Sector};
+    use hoistway_blk::bio::Op;
+    use hoistway_blk::ground::Sector;
 
     use super::*;
 

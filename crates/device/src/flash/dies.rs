@@ -1,6 +1,6 @@
 //! The dies: each does one thing at a time, first come, first served.
 
-use hoistway_blk::{Instant, Nanos};
+use hoistway_blk::ground::{Instant, Nanos};
 
 use super::parameters::{FlashParameters, Placement};
 use crate::random::{Random, UniformTime, from_us};

@@ -32,7 +32,8 @@ mod writes;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use hoistway_blk::{Instant, Nanos, Op, SECTOR_BYTES, Status};
+use hoistway_blk::bio::{Op, Status};
+use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape};
 use crate::random::{Random, from_us};
@@ -357,7 +358,7 @@ impl Device for Flash {
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::Sector;
+    use hoistway_blk::ground::Sector;
 
     use super::*;
     use crate::preset::{Parameters, Preset};

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use hoistway_blk::Instant;
+use hoistway_blk::ground::Instant;
 
 use super::dies::Dies;
 use super::parameters::FlashParameters;

@@ -4,7 +4,7 @@
 //! ([`stripes`](super::stripes)), they take from writes that wait as well: the buffer is only how much may be acknowledged
 //! before it is in the flash, and a large write is not acknowledged before it is.
 
-use hoistway_blk::{Instant, Nanos};
+use hoistway_blk::ground::{Instant, Nanos};
 
 use super::Flash;
 use crate::model::Schedule;

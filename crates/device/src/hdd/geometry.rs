@@ -4,7 +4,7 @@
 //! Addresses fill all tracks of a cylinder and then go on to the next. Each track begins later by the time that it
 //! takes to get there from the one before (skew), so that a stream loses no rotation.
 
-use hoistway_blk::{Nanos, SECTOR_BYTES};
+use hoistway_blk::ground::{Nanos, SECTOR_BYTES};
 
 use super::HddParameters;
 use crate::random::{from_ms, from_us};

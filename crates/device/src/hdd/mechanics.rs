@@ -1,6 +1,6 @@
 //! Moving the head: how long from one place to another, and which of several is reached first.
 
-use hoistway_blk::{Instant, Nanos};
+use hoistway_blk::ground::{Instant, Nanos};
 
 use super::HddParameters;
 use super::geometry::{Geometry, Place};

@@ -24,7 +24,8 @@ mod write_cache;
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Instant, Nanos, Op, SECTOR_BYTES, Status};
+use hoistway_blk::bio::{Op, Status};
+use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape};
@@ -421,7 +422,7 @@ mod tests {
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;
 
-    use hoistway_blk::Sector;
+    use hoistway_blk::ground::Sector;
 
     use super::*;
     use crate::preset::Preset;

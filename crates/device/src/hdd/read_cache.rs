@@ -1,7 +1,7 @@
 //! Segments of what was read, and read-ahead: after a read the head stays and reads on until something else is to
 //! be done.
 
-use hoistway_blk::Instant;
+use hoistway_blk::ground::Instant;
 
 use super::geometry::Geometry;
 

@@ -6,7 +6,7 @@
 //! until then, and so on until a slice begins later than the best was reached. What is looked at too early only costs
 //! the look.
 
-use hoistway_blk::Instant;
+use hoistway_blk::ground::Instant;
 
 use super::geometry::{Geometry, JUST_NOW_NS, Place};
 use super::mechanics::Mechanics;

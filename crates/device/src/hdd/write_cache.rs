@@ -4,7 +4,7 @@
 //! There are some hundreds of extents, and two questions to them for each write: whether one joins it, and which the head
 //! reaches first. So they are indexed by their first sector and by their cylinder.
 
-use hoistway_blk::Instant;
+use hoistway_blk::ground::Instant;
 
 use super::geometry::Place;
 use super::index::Index;

@@ -5,7 +5,8 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Instant, Nanos, Op, Status};
+use hoistway_blk::bio::{Op, Status};
+use hoistway_blk::ground::{Instant, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};

@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Instant, Nanos, Op, SECTOR_BYTES};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::Instant;
+use hoistway_blk::ground::Instant;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};

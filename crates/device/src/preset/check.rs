@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use hoistway_blk::SECTOR_BYTES;
+use hoistway_blk::ground::SECTOR_BYTES;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

@@ -1,6 +1,6 @@
 //! The preset file as data, exactly as it is written.
 
-use hoistway_blk::SECTOR_BYTES;
+use hoistway_blk::ground::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
 
 use super::{Calibration, Middleware, Parameters, Preset, PresetError};

@@ -16,7 +16,7 @@ mod file;
 mod names;
 mod schema;
 
-use hoistway_blk::SECTOR_BYTES;
+use hoistway_blk::ground::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
 
 pub use calibration::{CalibratedRange, Calibration, Residual};

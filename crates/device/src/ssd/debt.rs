@@ -9,7 +9,7 @@
 //! A write that continues a recent one belongs to a sequential stream; it overwrites whole erase blocks and
 //! leaves nothing to clean up. That is an assumption: no source at hand tests it.
 
-use hoistway_blk::{Instant, Nanos, Sector};
+use hoistway_blk::ground::{Instant, Nanos, Sector};
 use serde::{Deserialize, Serialize};
 
 use crate::random::{Random, UniformTime, from_ms};

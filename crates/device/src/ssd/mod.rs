@@ -21,7 +21,8 @@
 
 mod debt;
 
-use hoistway_blk::{Instant, Nanos, Op, SECTOR_BYTES, Status};
+use hoistway_blk::bio::{Op, Status};
+use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape};
@@ -181,7 +182,7 @@ impl Device for Ssd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_blk::Sector;
+    use hoistway_blk::ground::Sector;
 
     #[test]
     fn a_paused_drive_takes_what_its_queue_holds_and_completes_all_of_it_when_the_pause_is_over() {

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_blk::{Nanos, Op};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::Nanos;
 use hoistway_device::{Device, Flash, FlashParameters, Parameters, Preset};
 
 use super::host::{App, CORES, CPU_EIGHT_NS, CPU_ONE_KYBER_NS, KERNEL_NS, run};

@@ -6,7 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use hoistway_blk::{Instant, Nanos, Op, Sector};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{Instant, Nanos, Sector};
 use hoistway_device::{Command, Device, Schedule};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};

@@ -10,7 +10,8 @@ mod search;
 
 use std::collections::BTreeSet;
 
-use hoistway_blk::{Nanos, Op};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::Nanos;
 use hoistway_device::Preset;
 
 use cells::{Cell, Drives, Use, distance, eight_drives, number, one_drive, print, rows};

@@ -1,6 +1,7 @@
 //! A device, what is asked of it at which times, and when that ends.
 
-use hoistway_blk::{Instant, Op, Sector, Status};
+use hoistway_blk::bio::{Op, Status};
+use hoistway_blk::ground::{Instant, Sector};
 use hoistway_device::{Command, Device, Preset, Schedule, Shape};
 
 /// One hardware queue so deep, and 512 MiB behind it.

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hoistway_blk::{Instant, Limits, Op, SECTOR_BYTES, Sector, Status};
+use hoistway_blk::bio::{Limits, Op, Status};
+use hoistway_blk::ground::{Instant, SECTOR_BYTES, Sector};
 
 use super::sparse::SparseBytes;
 use super::{Backend, Command, Ended, Extent, Shape, Started, Station, VolumeShape};

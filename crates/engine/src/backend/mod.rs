@@ -20,7 +20,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hoistway_blk::{Instant, Limits, Op, Sector, Status};
+use hoistway_blk::bio::{Limits, Op, Status};
+use hoistway_blk::ground::{Instant, Sector};
 
 use crate::memory::{Buffer, Segments};
 use crate::wake::Wake;

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hoistway_blk::{Instant, Limits, Sector, Status};
+use hoistway_blk::bio::{Limits, Status};
+use hoistway_blk::ground::{Instant, Sector};
 
 use super::{Backend, Command, Ended, Shape, Started, Station, VolumeShape};
 use crate::memory::Segments;

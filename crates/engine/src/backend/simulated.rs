@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hoistway_blk::{Instant, Limits, SECTOR_BYTES, Sector, Status};
+use hoistway_blk::bio::{Limits, Status};
+use hoistway_blk::ground::{Instant, SECTOR_BYTES, Sector};
 use hoistway_device as device;
 use hoistway_device::{Device, Schedule};
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use hoistway_blk::{SECTOR_BYTES, Sector};
+use hoistway_blk::ground::{SECTOR_BYTES, Sector};
 
 use super::Extent;
 

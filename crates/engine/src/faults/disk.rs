@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hoistway_blk::SECTOR_BYTES;
+use hoistway_blk::ground::SECTOR_BYTES;
 
 use super::random::Random;
 

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use hoistway_blk::{Nanos, SCHEDULERS};
+use hoistway_blk::ground::Nanos;
+use hoistway_blk::queue::SCHEDULERS;
 
 use super::{Disk, FaultyTarget, Random, ToldClock};
 use crate::client::Client;

@@ -16,7 +16,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use hoistway_blk::{Instant, Limits, Nanos, SECTOR_BYTES, Sector};
+use hoistway_blk::bio::Limits;
+use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES, Sector};
 
 use crate::backend::{Backend, DataMap, Extent, FileStation, Shape, Station, VolumeShape};
 use crate::clock::Clock;

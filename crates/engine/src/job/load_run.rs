@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hoistway_blk::{Instant, Nanos};
+use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_load::Load;
 use hoistway_load::process::{Flows, Phases, RunningProcess, STEADY_SAMPLE, SteadyStates, Step};
 use hoistway_measure::ProcessResult;

@@ -27,7 +27,9 @@ mod refusals;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hoistway_blk::{ConfigError, IoPriority, Nanos};
+use hoistway_blk::bio::IoPriority;
+use hoistway_blk::ground::Nanos;
+use hoistway_blk::queue::ConfigError;
 use hoistway_load::process::RunningProcess;
 use hoistway_load::{Load, LoadError};
 use hoistway_measure::ProcessResult;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hoistway_blk::{BioFlags, Instant, Nanos, Op};
+use hoistway_blk::bio::{BioFlags, Op};
+use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_load::process::{Flows, IoInFlight, RunningProcess, Step};
 use hoistway_load::{Process, WriteSync};
 

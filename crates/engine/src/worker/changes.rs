@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Instant, Nanos};
+use hoistway_blk::ground::{Instant, Nanos};
 
 use super::message::Change;
 use super::queue_calls::QueueCalls;

@@ -6,7 +6,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-use hoistway_blk::{CpuId, DiskStats, Event, Hz, IoCounts, Kernel, Now, Op, Probe, Request, Status};
+use hoistway_blk::bio::{Op, Status};
+use hoistway_blk::ground::{CpuId, Hz, Kernel, Now};
+use hoistway_blk::request::Request;
+use hoistway_blk::watch::{DiskStats, Event, IoCounts, Probe};
 use hoistway_measure::{DiskIos, DiskSummary, DiskTimes};
 
 /// The statistics of an engine.

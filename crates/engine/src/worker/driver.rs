@@ -1,6 +1,9 @@
 //! The driver of a worker: between the block layer and a station.
 
-use hoistway_blk::{Answer, BioFlags, Driver, Instant, Now, Op, Refusal, Rq, Status};
+use hoistway_blk::bio::{BioFlags, Op, Status};
+use hoistway_blk::drive::{Answer, Driver, Refusal};
+use hoistway_blk::ground::{Instant, Now};
+use hoistway_blk::request::Rq;
 
 use crate::backend::{Command, Ended, Started, Station, Zeroing};
 use crate::memory::{RawSegment, Segments};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use hoistway_blk::Bio;
+use hoistway_blk::bio::Bio;
 
 use crate::memory::Buffer;
 use crate::request::{Completion, Errno};

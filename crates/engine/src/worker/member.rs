@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Release};
 
-use hoistway_blk::{
-    Bio, BioFlags, Instant, IoContextId, IoPriority, Op, Queue, SECTOR_BYTES, Sector, Submitter, Threads,
-};
+use hoistway_blk::bio::{Bio, BioFlags, IoPriority, Op};
+use hoistway_blk::caller::Submitter;
+use hoistway_blk::ground::{Instant, IoContextId, SECTOR_BYTES, Sector, Threads};
+use hoistway_blk::queue::Queue;
 
 use crate::backend::{VolumeShape, Zeroing};
 use crate::context::Context;

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use hoistway_blk::{AttributeError, SchedulerEvent, Status};
+use hoistway_blk::bio::Status;
+use hoistway_blk::policy::SchedulerEvent;
+use hoistway_blk::sysfs::AttributeError;
 
 use super::member::Member;
 use crate::context::Context;

@@ -29,7 +29,9 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use hoistway_blk::{AttributeError, Instant, Nanos, SchedulerEvent};
+use hoistway_blk::ground::{Instant, Nanos};
+use hoistway_blk::policy::SchedulerEvent;
+use hoistway_blk::sysfs::AttributeError;
 
 use crate::backend::{Ended, Station};
 use crate::context::Context;

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use hoistway_blk::{
-    Action, Agenda, AttributeError, Bio, Caller, CpuId, Cx, Due, Instant, NoMeter, Now, Queue, SchedulerEvent, Status,
-    Submitter, Threads, Waiter, Workers,
-};
+use hoistway_blk::bio::{Bio, Status};
+use hoistway_blk::caller::{Action, Agenda, Caller, Cx, Due, Submitter, Workers};
+use hoistway_blk::ground::{CpuId, Instant, NoMeter, Now, Threads, Waiter};
+use hoistway_blk::policy::SchedulerEvent;
+use hoistway_blk::queue::Queue;
+use hoistway_blk::sysfs::AttributeError;
 
 use super::disk_counters::WorkerProbe;
 use super::driver::StationDriver;

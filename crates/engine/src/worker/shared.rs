@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hoistway_blk::{CgroupId, CpuId, Hz, Instant, Now, Queue, SchedulerEvent, Threads, Waiter};
+use hoistway_blk::ground::{CgroupId, CpuId, Hz, Instant, Now, Threads, Waiter};
+use hoistway_blk::policy::SchedulerEvent;
+use hoistway_blk::queue::Queue;
 
 use super::disk_counters::DiskCounters;
 use super::message::Message;

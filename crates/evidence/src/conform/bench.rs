@@ -10,10 +10,10 @@ pub(crate) mod doubts;
 
 use std::collections::{HashMap, HashSet};
 
-use hoistway_blk::{
-    Bio, CgroupId, Edge, HctxId, Instant, IoContextId, Limits, Local, NoMerges, Now, Place, PolicyCx, Replayable,
-    RequestPool, RequestedActions, Requests, Rq, RqId, Sector,
-};
+use hoistway_blk::bio::{Bio, Limits};
+use hoistway_blk::ground::{CgroupId, HctxId, Instant, IoContextId, Local, Now, RqId, Sector};
+use hoistway_blk::policy::{Place, PolicyCx, Replayable, RequestedActions, Requests};
+use hoistway_blk::request::{Edge, NoMerges, RequestPool, Rq};
 use hoistway_trace::iosched::bounds::SECTORS_MAX;
 use hoistway_trace::iosched::{Dispatch, Event, Insert, Io, QueueSettings, RqMerge, RqNumber};
 

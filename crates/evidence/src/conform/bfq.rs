@@ -9,10 +9,10 @@ mod lines;
 
 use std::collections::{HashMap, HashSet};
 
-use hoistway_blk::{
-    Bfq, BfqConfig, BfqGroup, Bio, BioFlags, CgroupId, Hz, Instant, IoContextId, Now, RqId, Scheduler, SchedulerEvent,
-    Sector,
-};
+use hoistway_blk::bio::{Bio, BioFlags};
+use hoistway_blk::ground::{CgroupId, Hz, Instant, IoContextId, Now, RqId, Sector};
+use hoistway_blk::policy::{Scheduler, SchedulerEvent};
+use hoistway_blk::schedulers::{Bfq, BfqConfig, BfqGroup};
 use hoistway_trace::iosched::{
     BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Mark, RqMerge, RqNumber, Submitted, Trace,
 };

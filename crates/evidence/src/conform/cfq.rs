@@ -13,10 +13,9 @@ pub use messages::first_difference;
 
 use std::collections::HashMap;
 
-use hoistway_blk::{
-    Bio, CgroupId, HctxId, Instant, IoContextId, IoPriority, LegacyHooks, Nanos, Now, Replayable, RqId, Scheduler,
-    SchedulerEvent, Sector,
-};
+use hoistway_blk::bio::{Bio, IoPriority};
+use hoistway_blk::ground::{CgroupId, HctxId, Instant, IoContextId, Nanos, Now, RqId, Sector};
+use hoistway_blk::policy::{LegacyHooks, Replayable, Scheduler, SchedulerEvent};
 use hoistway_legacy::{Cfq, CfqConfig, CfqEvent, CfqMessage, CfqQueueName};
 use hoistway_trace::iosched::{
     Clock, Complete, Dispatch, Event, EventKind, Insert, InsertedBy, Io, Issue, Mark, QueueName, RqMerge, RqNumber,
@@ -304,7 +303,7 @@ impl Pids {
 
 /// Flush and FUA requests go past the scheduler.
 fn reaches_cfq(io: &Io) -> bool {
-    use hoistway_blk::{BioFlags, Op};
+    use hoistway_blk::bio::{BioFlags, Op};
     io.op != Op::Flush && !io.flags.intersects(BioFlags::FUA.with(BioFlags::PREFLUSH))
 }
 

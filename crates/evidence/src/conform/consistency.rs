@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use hoistway_blk::Op;
+use hoistway_blk::bio::Op;
 use hoistway_trace::iosched::bounds::SECTORS_MAX;
 use hoistway_trace::iosched::{Dispatch, Event, EventKind, Insert, InsertedBy, Io, Merge, RqMerge, RqNumber, Trace};
 

@@ -9,10 +9,10 @@ mod clock;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use hoistway_blk::{
-    ControllerRound, CpuId, CpuMap, Domain, ElevatorCx, Hz, Instant, Kyber, KyberChoice, KyberConfig, Local,
-    MergeRules, NoMeter, Now, Place, Rq, Tick,
-};
+use hoistway_blk::ground::{CpuId, Hz, Instant, Local, NoMeter, Now, Tick};
+use hoistway_blk::policy::{ElevatorCx, Place};
+use hoistway_blk::request::{CpuMap, MergeRules, Rq};
+use hoistway_blk::schedulers::{ControllerRound, Domain, Kyber, KyberChoice, KyberConfig};
 use hoistway_trace::iosched::{
     BioNumber, Dispatch, Event, EventKind, Insert, InsertedBy, Io, KyberLatency, LatencyKind, Mark, RqNumber,
     Submitted, Trace,

@@ -1,6 +1,8 @@
 //! kyber's domains as recordings name them, and how many tokens each may have.
 
-use hoistway_blk::{CpuMap, Domain, HctxId, Kyber, KyberConfig, Local};
+use hoistway_blk::ground::{HctxId, Local};
+use hoistway_blk::request::CpuMap;
+use hoistway_blk::schedulers::{Domain, Kyber, KyberConfig};
 use hoistway_trace::iosched::{Header, KyberDomain};
 
 use crate::conform::kernel_of;

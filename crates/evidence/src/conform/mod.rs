@@ -24,7 +24,8 @@ pub mod policy;
 pub mod report;
 pub mod score;
 
-use hoistway_blk::{DeadlineGeneration, Kernel, MqDeadline, MqDeadlineConfig, Noop};
+use hoistway_blk::ground::{DeadlineGeneration, Kernel};
+use hoistway_blk::schedulers::{MqDeadline, MqDeadlineConfig, Noop};
 use hoistway_trace::iosched::{Header, Trace};
 
 pub use consistency::{Consistent, Inconsistency};

@@ -7,10 +7,13 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use hoistway_blk::{
-    Answer, Bio, Caller, CpuId, Cx, Driver, Effects, HctxId, Instant, Local, NoMeter, NoProbe, Now, Plug, PlugFlush,
-    Queue, QueueConfig, QueueSubmission, Refusal, Rq, Status, Tick, Waiter,
-};
+use hoistway_blk::bio::{Bio, Status};
+use hoistway_blk::caller::{Caller, Cx};
+use hoistway_blk::drive::{Answer, Driver, Effects, Refusal};
+use hoistway_blk::ground::{CpuId, HctxId, Instant, Local, NoMeter, Now, Tick, Waiter};
+use hoistway_blk::queue::{PlugFlush, Queue, QueueConfig, QueueSubmission};
+use hoistway_blk::request::{Plug, Rq};
+use hoistway_blk::watch::NoProbe;
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, InsertedBy, QueueSettings, RqNumber, Submitted, Trace};
 
 use crate::conform::bench::baseline::{Baseline, Candidate};
@@ -283,7 +286,7 @@ impl Replay {
             let stopped = self.queued_first.contains(&submitted.bio);
             self.with_cx(at, cpu, |queue, cx| {
                 queue.hctx(queue.hctx_of(cpu)).set_stopped(stopped);
-                if queue.submit(cx, &mut submission, None) == hoistway_blk::Submitted::Parked {
+                if queue.submit(cx, &mut submission, None) == hoistway_blk::caller::Submitted::Parked {
                     queue.cancel(cx, &mut submission);
                 }
             });
@@ -292,7 +295,7 @@ impl Replay {
         self.with_plug(at, cpu, pid, |queue, cx, plug| {
             // An empty flush goes to the flush machinery, past the plug; here it only holds its tag.
             let plug = (io.sectors > 0).then_some(plug);
-            if queue.submit(cx, &mut submission, plug) == hoistway_blk::Submitted::Parked {
+            if queue.submit(cx, &mut submission, plug) == hoistway_blk::caller::Submitted::Parked {
                 // There is no tag where the kernel had one: the bio is given up, and shows as a difference.
                 queue.cancel(cx, &mut submission);
             }

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use hoistway_blk::HctxId;
+use hoistway_blk::ground::HctxId;
 use hoistway_trace::iosched::{BioNumber, EventKind, Insert, Io, Issue, Trace};
 
 use crate::conform::kernel_of;

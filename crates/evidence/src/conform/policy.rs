@@ -1,6 +1,7 @@
 //! The replay of the policies that depend only on their calls: mq-deadline, deadline and noop.
 
-use hoistway_blk::{Now, Replayable};
+use hoistway_blk::ground::Now;
+use hoistway_blk::policy::Replayable;
 use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Mark};
 
 use crate::conform::bench::baseline::Candidate;

@@ -106,7 +106,7 @@ fn times(clients: u32, kernels: &[&str], hw_queues: Option<u16>, setting: Settin
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::{Generation, Kernel};
+    use hoistway_blk::ground::{Generation, Kernel};
 
     use super::*;
     use crate::reproduction::Length;

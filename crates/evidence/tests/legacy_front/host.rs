@@ -3,10 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use hoistway_blk::{
-    Action, Agenda, Answer, Caller, CpuId, Cx, Driver, Due, Edge, Event, HctxId, Instant, Local, NoMeter, Now, Op,
-    Plug, Probe, Reason, Request, Rq, RqId, Submitted, Tick,
-};
+use hoistway_blk::bio::Op;
+use hoistway_blk::caller::{Action, Agenda, Caller, Cx, Due, Submitted};
+use hoistway_blk::drive::{Answer, Driver};
+use hoistway_blk::ground::{CpuId, HctxId, Instant, Local, NoMeter, Now, RqId, Tick};
+use hoistway_blk::request::{Edge, Plug, Request, Rq};
+use hoistway_blk::watch::{Event, Probe, Reason};
 use hoistway_legacy::{LegacyConfig, LegacyQueue, LegacySubmission};
 
 /// Something that happened in the queue.

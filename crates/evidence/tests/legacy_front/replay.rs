@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 
-use hoistway_blk::{
-    Bio, CgroupId, Edge, Instant, IoContextId, IoPriority, Kernel, Limits, Nanos, NoMerges, Now, Op, RqId,
-    SchedulerEvent, Status, Step, Tick, Waiter,
-};
+use hoistway_blk::bio::{Bio, IoPriority, Limits, Op, Status};
+use hoistway_blk::ground::{CgroupId, Instant, IoContextId, Kernel, Nanos, Now, RqId, Tick, Waiter};
+use hoistway_blk::policy::SchedulerEvent;
+use hoistway_blk::queue::Step;
+use hoistway_blk::request::{Edge, NoMerges};
 use hoistway_legacy::{LegacyConfig, LegacyElevator, LegacySubmission, Tagging, all_schedulers};
 use hoistway_trace::iosched::{Event, EventKind, InsertedBy, Io, Mark, RqNumber, Submitted, Trace};
 

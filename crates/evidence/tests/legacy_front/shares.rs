@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use hoistway_blk::{Instant, Nanos, Sector, Status};
+use hoistway_blk::bio::Status;
+use hoistway_blk::ground::{Instant, Nanos, Sector};
 use hoistway_trace::iosched::{Event, EventKind, RqNumber, Submitted, Trace};
 
 use crate::legacy_front::replay::{ATTACHED_BEFORE, Replay};

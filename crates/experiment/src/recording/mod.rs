@@ -9,7 +9,7 @@ pub(crate) use options::columns;
 use std::sync::Arc;
 
 use hoistway_answer::document::JobDemand;
-use hoistway_blk::PriorityClass;
+use hoistway_blk::bio::PriorityClass;
 use hoistway_device::Preset;
 use hoistway_fio::JobFile;
 use hoistway_load::Load;

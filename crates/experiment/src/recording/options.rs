@@ -1,6 +1,6 @@
 //! What is asked of a replay, checked against the program that is replayed.
 
-use hoistway_blk::{IoPriority, PriorityClass};
+use hoistway_blk::bio::{IoPriority, PriorityClass};
 use hoistway_program::{Program, ReplayOptions};
 use hoistway_trace::block::{Columns, Device};
 

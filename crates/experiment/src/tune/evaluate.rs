@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hoistway_answer::FigureName;
 use hoistway_answer::document::Run;
 use hoistway_answer::tuning::Setting;
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_sim::Control;
 
 use super::observe::Cancel;

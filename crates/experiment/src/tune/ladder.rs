@@ -1,7 +1,8 @@
 //! Values to try of tunables for which none are given.
 
 use hoistway_answer::tuning::Knob;
-use hoistway_blk::{Effects, Instant, Local, Tunable};
+use hoistway_blk::drive::Effects;
+use hoistway_blk::ground::{Instant, Local, Tunable};
 use hoistway_legacy::AnyQueue;
 
 use crate::error::{About as _, Error, Field};
@@ -53,7 +54,7 @@ pub(super) fn ladders(setup: &Setup, scheduler: &str) -> Result<Vec<Knob>, Error
     Ok(knobs)
 }
 
-fn set(queue: &AnyQueue<Local>, name: &str, text: &str) -> Result<(), hoistway_blk::StoreError> {
+fn set(queue: &AnyQueue<Local>, name: &str, text: &str) -> Result<(), hoistway_blk::ground::StoreError> {
     let now = queue.generation().hz.now(Instant::ZERO);
     queue.set_tunable(now, name, text, &mut Effects::new())
 }

@@ -2,7 +2,7 @@
 
 use hoistway_answer::tuning::Setting;
 use hoistway_answer::{Limit, Objective};
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 
 use super::Search;
 use super::evaluate::Evaluator;

@@ -1,7 +1,7 @@
 //! How a budget is spent.
 
 use hoistway_answer::tuning::Budget;
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 
 use super::Search;
 use super::evaluate::Evaluator;

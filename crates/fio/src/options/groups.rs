@@ -1,6 +1,6 @@
 //! Jobs, their clones, groups, phases and times.
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_load::{Ends, Process, Purpose, Stream};
 
 use super::Job;

@@ -1,6 +1,6 @@
 //! Latencies that decide how deep a job goes, and when it fails.
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_load::Process;
 
 use super::Job;

@@ -1,6 +1,6 @@
 //! Think times, rates and balance.
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_load::{Flow, Process, Rate, RateLimits, RateProcess, Think, ThinkBlocks};
 
 use super::Job;

@@ -1,6 +1,6 @@
 //! Priorities, cgroups and CPUs.
 
-use hoistway_blk::{IoPriority, PriorityClass};
+use hoistway_blk::bio::{IoPriority, PriorityClass};
 use hoistway_load::limits::SHARES as SHARES_MAX;
 use hoistway_load::{Engine, PriorityRule, Process};
 

@@ -1,6 +1,7 @@
 //! Replays of recorded I/O.
 
-use hoistway_blk::{Nanos, Op};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::Nanos;
 use hoistway_load::{Pause, Process};
 
 use super::Job;

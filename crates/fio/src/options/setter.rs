@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_load::Amount;
 
 use super::Settings;

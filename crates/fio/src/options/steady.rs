@@ -1,6 +1,6 @@
 //! Jobs that end when their results are steady.
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_load::{Process, Steadiness, SteadyFigure, SteadyState};
 
 use super::Job;

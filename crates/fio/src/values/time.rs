@@ -1,6 +1,6 @@
 //! Times.
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 
 use super::Refusal;
 use super::number::leading_number;

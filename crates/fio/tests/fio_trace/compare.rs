@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use hoistway_blk::Op;
+use hoistway_blk::bio::Op;
 use hoistway_fio::JobFile;
 use hoistway_load::Process;
 

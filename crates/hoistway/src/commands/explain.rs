@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use hoistway_blk::{Kernel, StoreError};
+use hoistway_blk::ground::{Kernel, StoreError};
 use hoistway_experiment::KernelOption;
 use hoistway_experiment::facts::{self, Facts, Grammar};
 use hoistway_experiment::texts::{FileText, NoteText, SchedulerText, Texts, TunableText};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_engine::parse_size;
 use hoistway_experiment::limits::{CPUS_MAX, HW_QUEUES_MAX, TIME_NS_MAX, TYPED_QUEUES_MAX};
 use hoistway_sim::Host;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_experiment::KernelOption;
 use hoistway_experiment::facts;
 use hoistway_experiment::texts::{SchedulerText, Texts};

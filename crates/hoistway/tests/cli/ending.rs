@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread;
 
-use hoistway_blk::SCHEDULERS;
+use hoistway_blk::queue::SCHEDULERS;
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::tempdir;

@@ -1,6 +1,9 @@
 //! `hoistway explain`: what comes out.
 
-use hoistway_blk::{Kernel, Limits, Local, NoMerges, Queue, QueueConfig, SCHEDULERS, Sector};
+use hoistway_blk::bio::Limits;
+use hoistway_blk::ground::{Kernel, Local, Sector};
+use hoistway_blk::queue::{Queue, QueueConfig, SCHEDULERS};
+use hoistway_blk::request::NoMerges;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -59,8 +62,8 @@ fn what_is_said_of_writes_is_what_the_policy_does() {
             for example in tunable["examples"].as_array().unwrap() {
                 let queue = queue(scheduler, Kernel::V6_18);
                 let written = example["written"].as_str().unwrap();
-                let now = Kernel::V6_18.generation().hz.now(hoistway_blk::Instant::ZERO);
-                let outcome = queue.set_tunable(now, name, written, &mut hoistway_blk::Effects::new());
+                let now = Kernel::V6_18.generation().hz.now(hoistway_blk::ground::Instant::ZERO);
+                let outcome = queue.set_tunable(now, name, written, &mut hoistway_blk::drive::Effects::new());
                 assert_eq!(outcome.is_ok(), example["error"].is_null(), "{name} {example}");
                 if outcome.is_ok() {
                     let shown = queue.elevator(|elevator| elevator.tunable(name)).ok();

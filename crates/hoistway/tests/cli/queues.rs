@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hoistway_blk::CgroupPriority;
+use hoistway_blk::bio::CgroupPriority;
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hoistway_blk::SCHEDULERS;
+use hoistway_blk::queue::SCHEDULERS;
 use serde_json::Value;
 use tempfile::tempdir;
 

@@ -2,7 +2,7 @@
 //!
 //! Rules: CFQ-10 to CFQ-13.
 
-use hoistway_blk::{BioFlags, IoPriority, Op, PriorityClass};
+use hoistway_blk::bio::{BioFlags, IoPriority, Op, PriorityClass};
 
 /// The class of a queue. Within a group a class is served only while no better one is busy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -4,7 +4,7 @@
 //!
 //! Rules: CFQ-1, CFQ-2, CFQ-5.
 
-use hoistway_blk::{CfqGeneration, Hz, Instant, Now};
+use hoistway_blk::ground::{CfqGeneration, Hz, Instant, Now};
 
 /// Longer spans than this are not distinguished, so that sums of a few do not overflow.
 const LONGEST: u64 = i64::MAX as u64 / 4;

@@ -2,7 +2,8 @@
 //!
 //! Rules: CFQ-55, CFQ-56, CFQ-61, CFQ-74.
 
-use hoistway_blk::{PolicyCx, RqId};
+use hoistway_blk::ground::RqId;
+use hoistway_blk::policy::PolicyCx;
 
 use super::class::Class;
 use super::context::ContextId;

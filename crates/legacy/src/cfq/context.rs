@@ -2,8 +2,9 @@
 //!
 //! Rules: CFQ-7, CFQ-70 to CFQ-74.
 
+use hoistway_blk::bio::IoPriority;
+use hoistway_blk::ground::CgroupId;
 use hoistway_blk::kit::process_queue::{self, ThinkTime};
-use hoistway_blk::{CgroupId, IoPriority};
 
 use super::class::Priority;
 use super::queue::QueueId;

@@ -2,7 +2,8 @@
 //!
 //! Rules: CFQ-65 to CFQ-69.
 
-use hoistway_blk::{PolicyCx, Sector};
+use hoistway_blk::ground::Sector;
+use hoistway_blk::policy::PolicyCx;
 
 use super::Cfq;
 use super::class::Class;

@@ -4,7 +4,7 @@
 //!
 //! Rules: CFQ-38, CFQ-50 to CFQ-52.
 
-use hoistway_blk::Reason;
+use hoistway_blk::watch::Reason;
 
 use super::Cfq;
 use super::class::Class;

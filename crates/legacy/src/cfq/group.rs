@@ -4,8 +4,8 @@
 //!
 //! Rules: CFQ-6, CFQ-27 to CFQ-35; weights CG-1, CG-2, CG-7, CG-8.
 
+use hoistway_blk::ground::{CgroupId, Nodes, SortedTree};
 use hoistway_blk::kit::process_queue::ThinkTime;
-use hoistway_blk::{CgroupId, Nodes, SortedTree};
 
 use super::class::{Class, TreeId, Workload};
 use super::queue::QueueId;

@@ -2,7 +2,7 @@
 //!
 //! Rules: CFQ-55 to CFQ-60.
 
-use hoistway_blk::PolicyCx;
+use hoistway_blk::policy::PolicyCx;
 
 use super::Cfq;
 use super::class::Class;

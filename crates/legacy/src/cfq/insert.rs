@@ -2,8 +2,10 @@
 //!
 //! Rules: CFQ-14 to CFQ-17, CFQ-20 to CFQ-23.
 
+use hoistway_blk::bio::BioFlags;
+use hoistway_blk::ground::{RqId, SECTOR_BYTES};
 use hoistway_blk::kit::process_queue::Waiting;
-use hoistway_blk::{BioFlags, PolicyCx, RqId, SECTOR_BYTES};
+use hoistway_blk::policy::PolicyCx;
 
 use super::class::Class;
 use super::context::ContextId;

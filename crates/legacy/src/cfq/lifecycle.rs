@@ -2,7 +2,10 @@
 //!
 //! Rules: CFQ-11, CFQ-12, CFQ-70 to CFQ-74.
 
-use hoistway_blk::{Bio, BioFlags, CgroupId, IoContextId, IoPriority, MayQueue, PolicyCx, Request, RqId, is_sync};
+use hoistway_blk::bio::{Bio, BioFlags, IoPriority, is_sync};
+use hoistway_blk::ground::{CgroupId, IoContextId, RqId};
+use hoistway_blk::policy::{MayQueue, PolicyCx};
+use hoistway_blk::request::Request;
 
 use super::class::{Class, Priority, is_noidle_write};
 use super::context::{Context, ContextId};

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use hoistway_blk::IoContextId;
+use hoistway_blk::ground::IoContextId;
 
 /// Where messages go. A static parameter of [`Cfq`](super::Cfq), so that it costs nothing when absent.
 pub trait CfqLog: Clone {

@@ -9,7 +9,7 @@
 //! A reader may begin with [`select`] (whose turn is it?), go on with [`serve`] (may it dispatch, and what?),
 //! [`turn`] (how turns begin, end and are charged) and [`insert`], [`complete`] (what arrivals and ends change).
 //! The legacy single queue drives it: allocation ([`lifecycle`]) comes before insertion, the driver's first look
-//! ([`LegacyHooks::on_started`](hoistway_blk::LegacyHooks::on_started)) behind dispatch, and it is asked for one request at a time,
+//! ([`LegacyHooks::on_started`](hoistway_blk::policy::LegacyHooks::on_started)) behind dispatch, and it is asked for one request at a time,
 //! when the dispatch list is empty.
 
 mod class;
@@ -45,8 +45,9 @@ use clock::Clock;
 use context::{ContextId, Contexts};
 use depth_detector::DepthDetector;
 use group::Groups;
+use hoistway_blk::ground::{CfqGeneration, Generation, Hz, Nanos, Nodes, Now, RqId, Sector};
 use hoistway_blk::kit::process_queue::{Backlog, Chooser, PositionTree, RequestTable};
-use hoistway_blk::{CfqGeneration, Generation, Hz, Nanos, Nodes, Now, PolicyCx, RqId, Sector};
+use hoistway_blk::policy::PolicyCx;
 use queue::{Queue, QueueId};
 use tunables::Settings;
 

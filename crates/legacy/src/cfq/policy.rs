@@ -1,9 +1,11 @@
 //! cfq as a [`Scheduler`]: each hook and the function that carries it out.
 
-use hoistway_blk::{
-    Bio, Choice, Edge, HctxId, LegacyHooks, MayQueue, Needs, Place, PolicyCx, Replayable, Request, RqId, Scheduler,
-    SchedulerEvent, StoreError, Tunable,
+use hoistway_blk::bio::Bio;
+use hoistway_blk::ground::{HctxId, RqId, StoreError, Tunable};
+use hoistway_blk::policy::{
+    Choice, LegacyHooks, MayQueue, Needs, Place, PolicyCx, Replayable, Scheduler, SchedulerEvent,
 };
+use hoistway_blk::request::{Edge, Request};
 
 use super::log::CfqLog;
 use super::{Backlog, Cfq, Whereabouts};

@@ -2,7 +2,8 @@
 //!
 //! Rules: CFQ-62 to CFQ-64.
 
-use hoistway_blk::{PolicyCx, RqId};
+use hoistway_blk::ground::RqId;
+use hoistway_blk::policy::PolicyCx;
 
 use super::Cfq;
 use super::class::{Class, Workload};

@@ -2,8 +2,8 @@
 //!
 //! Rules: CFQ-6, CFQ-22; lifetimes CFQ-65 to CFQ-74.
 
+use hoistway_blk::ground::{CgroupId, IoContextId, Sector};
 use hoistway_blk::kit::process_queue::{Backlog, SEEK_DISTANCE, SMALL_ON_FLASH, SeekHistory, distance};
-use hoistway_blk::{CgroupId, IoContextId, Sector};
 
 use super::class::{Class, Priority, TreeId, Workload};
 

@@ -5,7 +5,7 @@
 //!
 //! Rules: CFQ-8, CFQ-9, CFQ-25, CFQ-26, CFQ-30.
 
-use hoistway_blk::CfqGeneration;
+use hoistway_blk::ground::CfqGeneration;
 
 use super::class::Class;
 use super::group::GroupId;

@@ -5,7 +5,8 @@
 //!
 //! Rules: CFQ-40 to CFQ-48.
 
-use hoistway_blk::{PolicyCx, Reason};
+use hoistway_blk::policy::PolicyCx;
+use hoistway_blk::watch::Reason;
 
 use super::Cfq;
 use super::class::{Class, TreeId, Workload};

@@ -2,7 +2,9 @@
 //!
 //! Rules: CFQ-49, CFQ-53, CFQ-73.
 
-use hoistway_blk::{Choice, PolicyCx, Reason, RqId};
+use hoistway_blk::ground::RqId;
+use hoistway_blk::policy::{Choice, PolicyCx};
+use hoistway_blk::watch::Reason;
 
 use super::class::Class;
 use super::log::{CfqEvent, CfqLog};

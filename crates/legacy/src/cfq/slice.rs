@@ -61,7 +61,7 @@ pub(super) fn busy_average(average: u32, busy: u32) -> u32 {
 mod tests {
     use super::super::clock::Clock;
     use super::*;
-    use hoistway_blk::{CfqGeneration, Hz};
+    use hoistway_blk::ground::{CfqGeneration, Hz};
 
     const MS: i64 = 1_000_000;
     const JIFFY: i64 = 4 * MS;

@@ -5,7 +5,7 @@
 //!
 //! Rules: CFQ-3, CFQ-4.
 
-use hoistway_blk::{CfqGeneration, Grammar, TunableRow, Tunables, Unit};
+use hoistway_blk::ground::{CfqGeneration, Grammar, TunableRow, Tunables, Unit};
 
 use super::clock::Clock;
 

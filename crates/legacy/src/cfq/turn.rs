@@ -2,7 +2,8 @@
 //!
 //! Rules: CFQ-31, CFQ-32, CFQ-34, CFQ-36 to CFQ-39, CFQ-43.
 
-use hoistway_blk::{CfqGeneration, PolicyCx};
+use hoistway_blk::ground::CfqGeneration;
+use hoistway_blk::policy::PolicyCx;
 
 use super::Cfq;
 use super::group::SavedWorkload;

@@ -3,8 +3,12 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use hoistway_blk::drive::Effects;
+use hoistway_blk::ground::{CpuId, Lock, Now, ReadMostly, Sharing, Word};
 use hoistway_blk::kit::attributes::{self, number, timeout};
-use hoistway_blk::{Affinity, AttributeError, CpuId, Effects, Lock, Now, ReadMostly, SchedulerEvent, Sharing, Word};
+use hoistway_blk::policy::SchedulerEvent;
+use hoistway_blk::queue::Affinity;
+use hoistway_blk::sysfs::AttributeError;
 
 use super::LegacyQueue;
 

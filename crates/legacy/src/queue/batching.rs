@@ -1,7 +1,7 @@
 //! Batching: a task that had to wait for a request may take a burst of them, so that it does not sleep for each
 //! (LQ-8 to LQ-13).
 
-use hoistway_blk::{Hz, IoContextId, Now, Tick};
+use hoistway_blk::ground::{Hz, IoContextId, Now, Tick};
 
 /// Requests of a burst.
 const CREDIT: u32 = 32;
@@ -82,7 +82,7 @@ impl Batchers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_blk::{Instant, Nanos};
+    use hoistway_blk::ground::{Instant, Nanos};
 
     const TASK: IoContextId = IoContextId(7);
 

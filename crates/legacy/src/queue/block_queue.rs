@@ -1,6 +1,9 @@
 //! The queue as the caller's kit sees it: as one with a single hardware queue.
 
-use hoistway_blk::{Bio, BlockQueue, CpuId, Cx, Env, HctxId, Plug, Rq, RqId, Sharing, Status, Submitted, Waiter};
+use hoistway_blk::bio::{Bio, Status};
+use hoistway_blk::caller::{BlockQueue, Cx, Env, Submitted};
+use hoistway_blk::ground::{CpuId, HctxId, RqId, Sharing, Waiter};
+use hoistway_blk::request::{Plug, Rq};
 
 use super::{LegacyQueue, LegacySubmission};
 

@@ -2,9 +2,13 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use hoistway_blk::{
-    Affinity, CompletionPlace, CpuId, Cx, Effect, Env, Event, Lock, Marks, Rq, Sharing, Site, Status, Word,
-};
+use hoistway_blk::bio::Status;
+use hoistway_blk::caller::{Cx, Env};
+use hoistway_blk::drive::Effect;
+use hoistway_blk::ground::{CpuId, Lock, Sharing, Site, Word};
+use hoistway_blk::queue::{Affinity, CompletionPlace};
+use hoistway_blk::request::{Marks, Rq};
+use hoistway_blk::watch::Event;
 
 use super::request_list::IoClass;
 use super::{LegacyQueue, Locked, take_requested};

@@ -3,7 +3,8 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Marks, Request, Rq, RqId, Sector};
+use hoistway_blk::ground::{RqId, Sector};
+use hoistway_blk::request::{Marks, Request, Rq};
 
 /// The dispatch queue of a device.
 #[derive(Default)]

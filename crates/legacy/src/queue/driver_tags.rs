@@ -1,6 +1,6 @@
 //! The numbers of commands at the device, and the share of them that async I/O leaves to sync (LQ-23).
 
-use hoistway_blk::Rq;
+use hoistway_blk::request::Rq;
 
 use super::request_list::IoClass;
 
@@ -91,7 +91,9 @@ impl DriverTags {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_blk::{Bio, Instant, Local, Op, RequestPool, RqId, Sector};
+    use hoistway_blk::bio::{Bio, Op};
+    use hoistway_blk::ground::{Instant, Local, RqId, Sector};
+    use hoistway_blk::request::RequestPool;
 
     /// Takes tags for `op` until there is none; returns the tags.
     fn take_all(tags: &mut DriverTags, op: Op) -> Vec<u32> {

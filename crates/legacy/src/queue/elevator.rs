@@ -1,10 +1,12 @@
 //! The elevators of a legacy queue. There is always one (LQ-1 to LQ-3, LQ-32 to LQ-34).
 
+use hoistway_blk::bio::Bio;
+use hoistway_blk::ground::{Now, RqId, StoreError, Tunable};
 use hoistway_blk::kit::RequestStore;
-use hoistway_blk::{
-    Attachment, Bio, BoxedScheduler, Edge, ElevatorCx, Layer, MayQueue, MergeRules, MqDeadline, Now, Place, Policy,
-    Reason, Request, Rq, RqId, Scheduler as _, SchedulerEvent, StoreError, Tunable,
-};
+use hoistway_blk::policy::{BoxedScheduler, ElevatorCx, MayQueue, Place, Scheduler as _, SchedulerEvent};
+use hoistway_blk::request::{Edge, MergeRules, Request, Rq};
+use hoistway_blk::schedulers::{Attachment, Layer, MqDeadline, Policy};
+use hoistway_blk::watch::Reason;
 
 use super::{HCTX, LegacyConfig};
 

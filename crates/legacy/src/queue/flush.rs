@@ -1,7 +1,11 @@
 //! Writes that must be durable (LQ-29 to LQ-31): past the elevator, through the one sequencer of the queue.
 
+use hoistway_blk::bio::Status;
+use hoistway_blk::caller::{Cx, Env};
+use hoistway_blk::ground::{Lock, Nanos, Sharing, Site};
 use hoistway_blk::kit::flush_queue::{self, Next};
-use hoistway_blk::{Cx, Env, Event, FlushSteps, Lock, Marks, Nanos, Rq, Sharing, Site, Status};
+use hoistway_blk::request::{FlushSteps, Marks, Rq};
+use hoistway_blk::watch::Event;
 
 use super::{LegacyQueue, Locked, run_on_worker};
 

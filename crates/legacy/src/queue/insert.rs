@@ -1,6 +1,8 @@
 //! Insertion: into the elevator, or past it into the dispatch queue (LQ-15, LQ-16).
 
-use hoistway_blk::{Cx, Env, Event, Marks, MergeRules, Rq};
+use hoistway_blk::caller::{Cx, Env};
+use hoistway_blk::request::{Marks, MergeRules, Rq};
+use hoistway_blk::watch::Event;
 
 use super::{Locked, take_requested};
 

@@ -9,7 +9,7 @@
 //! the driver) with `driver_tags`, `complete` and `requeue`; beside it `flush`, the sequence of what must be durable. `switch`
 //! changes the elevator under load, `attributes` are its files in sysfs, `block_queue` is how callers see it.
 //!
-//! It works as [`Queue`](hoistway_blk::Queue) does: calls get the time and return effects, tasks that must
+//! It works as [`Queue`](hoistway_blk::queue::Queue) does: calls get the time and return effects, tasks that must
 //! wait are parked. A queue that runs "on a worker" asks for it by [`Effect::RunHctx`] with hardware queue 0.
 
 mod attributes;
@@ -37,12 +37,18 @@ pub use request_list::IoClass;
 pub use submit::LegacySubmission;
 pub use switch::SWITCH_POLL;
 
-use hoistway_blk::kit::{Flights, Home, Timeouts, attributes::value_of, flush_queue::FlushQueue, split};
-use hoistway_blk::{
-    Affinity, Bio, CgroupId, ConfigError, CpuId, Cx, Effect, Effects, ElevatorCx, Env, Generation, HctxId, Kernel,
-    Layer, Limits, Local, Lock, MergeRules, NR_REQUESTS_MAX, Nanos, NoMerges, Now, QUEUE_DEPTH_MAX, QueueConfig,
-    ReadMostly, Registry, RequestedActions, Rq, RqId, SchedulerEvent, Sharing, Site, StoreError, Tunable, Word,
+use hoistway_blk::bio::{Bio, Limits};
+use hoistway_blk::caller::{Cx, Env};
+use hoistway_blk::drive::{Effect, Effects};
+use hoistway_blk::ground::{
+    CgroupId, CpuId, Generation, HctxId, Kernel, Local, Lock, Nanos, Now, ReadMostly, RqId, Sharing, Site, StoreError,
+    Tunable, Word,
 };
+use hoistway_blk::kit::{Flights, Home, Timeouts, attributes::value_of, flush_queue::FlushQueue, split};
+use hoistway_blk::policy::{ElevatorCx, RequestedActions, SchedulerEvent};
+use hoistway_blk::queue::{Affinity, ConfigError, NR_REQUESTS_MAX, QUEUE_DEPTH_MAX, QueueConfig};
+use hoistway_blk::request::{MergeRules, NoMerges, Rq};
+use hoistway_blk::schedulers::{Layer, Registry};
 
 use batching::Batchers;
 use dispatch_queue::DispatchQueue;
@@ -332,7 +338,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         self.locked.aside(|queue| self.timeouts.scan(cx.now.at, &queue.flights, cx.effects));
     }
 
-    /// A request was found to be overdue; see [`Queue::timed_out`](hoistway_blk::Queue::timed_out).
+    /// A request was found to be overdue; see [`Queue::timed_out`](hoistway_blk::queue::Queue::timed_out).
     pub fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
         let overdue = self.locked.aside(|queue| queue.flights.overdue(cx.now.at, cx.cpu, id));
         if let Some(deadline) = overdue {

@@ -4,7 +4,8 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{CgroupId, IoContextId, MayQueue, Now, Waiter};
+use hoistway_blk::ground::{CgroupId, IoContextId, Now, Waiter};
+use hoistway_blk::policy::MayQueue;
 
 use super::batching::Batchers;
 

@@ -1,6 +1,9 @@
 //! A driver gives a started request back: it waits at the head of the dispatch queue (LQ-26 to LQ-28).
 
-use hoistway_blk::{Cx, Env, Event, Lock, Marks, Nanos, Rq, Sharing, Site};
+use hoistway_blk::caller::{Cx, Env};
+use hoistway_blk::ground::{Lock, Nanos, Sharing, Site};
+use hoistway_blk::request::{Marks, Rq};
+use hoistway_blk::watch::Event;
 
 use super::{LegacyQueue, Locked, run_on_worker, take_requested};
 

@@ -1,7 +1,11 @@
 //! The driver's side: a run takes requests from the head of the dispatch queue, which the elevator fills when it is
 //! empty, for as long as the device has room (LQ-21 to LQ-25).
 
-use hoistway_blk::{Answer, Cx, Driver, Env, Event, Lock, Marks, RESOURCE_DELAY, Rq, Sharing, Site};
+use hoistway_blk::caller::{Cx, Env};
+use hoistway_blk::drive::{Answer, Driver, RESOURCE_DELAY};
+use hoistway_blk::ground::{Lock, Sharing, Site};
+use hoistway_blk::request::{Marks, Rq};
+use hoistway_blk::watch::Event;
 
 use super::request_list::IoClass;
 use super::{HCTX, LegacyQueue, Locked, run_on_worker, take_requested};

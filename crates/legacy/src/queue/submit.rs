@@ -1,10 +1,12 @@
 //! The way in: a bio is split, merged or given a request, which is plugged or inserted (LQ-4 to LQ-7).
 
+use hoistway_blk::bio::{Bio, BioFlags, Status, is_sync};
+use hoistway_blk::caller::{Cx, Env, Submission, Submitted};
+use hoistway_blk::drive::Effect;
+use hoistway_blk::ground::{Lock, ReadMostly, Sharing, Site, Waiter};
 use hoistway_blk::kit::{Checked, Guard, bio_mergeable, check, is_flush_type, split};
-use hoistway_blk::{
-    Bio, BioFlags, Cx, Edge, Effect, Env, Event, Lock, Marks, MergeRules, NoMerges, Plug, Probe, ReadMostly, Rq,
-    Sharing, Site, Status, Submission, Submitted, Waiter, is_sync,
-};
+use hoistway_blk::request::{Edge, Marks, MergeRules, NoMerges, Plug, Rq};
+use hoistway_blk::watch::{Event, Probe};
 
 use super::insert::Insertion;
 use super::request_list::IoClass;
@@ -153,7 +155,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         }
     }
 
-    /// Takes a submission back; see [`Queue::cancel`](hoistway_blk::Queue::cancel).
+    /// Takes a submission back; see [`Queue::cancel`](hoistway_blk::queue::Queue::cancel).
     pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Option<Bio> {
         if submission.stage == Stage::Woken {
             self.locked.with(cx.meter, Site::Legacy, |queue| queue.depart(cx, submission));

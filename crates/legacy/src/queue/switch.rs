@@ -8,7 +8,10 @@
 //! begin_switch -> Done, or More: poll_switch every 10 ms until Done -> end_switch
 //! ```
 
-use hoistway_blk::{CpuId, Cx, Env, Layer, Lock, Nanos, Now, ReadMostly, Row, Sharing, Site, Step};
+use hoistway_blk::caller::{Cx, Env};
+use hoistway_blk::ground::{CpuId, Lock, Nanos, Now, ReadMostly, Sharing, Site};
+use hoistway_blk::queue::Step;
+use hoistway_blk::schedulers::{Layer, Row};
 
 use super::elevator::LegacyElevator;
 use super::{LegacyConfig, LegacyQueue, Locked};
@@ -64,7 +67,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 next.grow(queue.capacity);
                 queue.replace_elevator(next);
                 // What the old one's timer was for is over.
-                cx.effects.push(hoistway_blk::Effect::CancelTimer);
+                cx.effects.push(hoistway_blk::drive::Effect::CancelTimer);
             }
             queue.bypasses -= 1;
         });

@@ -2,8 +2,11 @@
 
 use std::collections::VecDeque;
 
+use hoistway_blk::caller::{Cx, Env};
+use hoistway_blk::ground::{Lock, Nanos, ReadMostly, Sharing, Site};
 use hoistway_blk::kit::is_flush_type;
-use hoistway_blk::{Cx, Env, Event, Lock, MergeRules, Nanos, Plug, ReadMostly, Rq, Sharing, Site};
+use hoistway_blk::request::{MergeRules, Plug, Rq};
+use hoistway_blk::watch::Event;
 
 use super::insert::{Insertion, MustRun};
 use super::{LegacyQueue, run_on_worker};

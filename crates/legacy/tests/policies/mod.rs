@@ -10,7 +10,8 @@
 mod world;
 
 use crate::support::{Context, Random};
-use hoistway_blk::{Bio, HctxId, Kernel, Nanos, Op, Sector};
+use hoistway_blk::bio::{Bio, Op};
+use hoistway_blk::ground::{HctxId, Kernel, Nanos, Sector};
 use proptest::prelude::*;
 use world::{Subject, World};
 
@@ -79,7 +80,7 @@ proptest! {
 #[test]
 fn every_scheduler_is_among_the_subjects_on_every_kernel_that_has_it() {
     let subjects = Subject::all();
-    for scheduler in hoistway_blk::SCHEDULERS.iter().filter(|&&name| name != "none") {
+    for scheduler in hoistway_blk::queue::SCHEDULERS.iter().filter(|&&name| name != "none") {
         assert_eq!(subjects.iter().filter(|subject| subject.scheduler == *scheduler).count(), Kernel::EXAMPLES.len());
     }
     for scheduler in hoistway_legacy::LEGACY_SCHEDULERS {

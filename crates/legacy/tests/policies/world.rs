@@ -2,11 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hoistway_blk::{
-    Attachment, Bio, BioFlags, CgroupId, CpuId, CpuMap, Domain, Elevator, ElevatorCx, Event, HctxId, Instant,
-    IoContextId, IoPriority, Kernel, Limits, Local, Marks, MergeRules, Nanos, NoMerges, NoMeter, Now, Op, Place,
-    PriorityClass, Probe, RequestPool, RequestedActions, Rq, RqId, SchedulerEvent, Sector,
+use hoistway_blk::bio::{Bio, BioFlags, IoPriority, Limits, Op, PriorityClass};
+use hoistway_blk::elevator::Elevator;
+use hoistway_blk::ground::{
+    CgroupId, CpuId, HctxId, Instant, IoContextId, Kernel, Local, Nanos, NoMeter, Now, RqId, Sector,
 };
+use hoistway_blk::policy::{ElevatorCx, Place, RequestedActions, SchedulerEvent};
+use hoistway_blk::request::{CpuMap, Marks, MergeRules, NoMerges, RequestPool, Rq};
+use hoistway_blk::schedulers::{Attachment, Domain};
+use hoistway_blk::watch::{Event, Probe};
 use hoistway_legacy::all_schedulers;
 
 use crate::support::Random;

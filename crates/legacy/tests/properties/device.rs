@@ -1,8 +1,11 @@
 //! A device that sometimes refuses, or answers at once, with a driver on each CPU; and a probe that keeps count.
 
-use hoistway_blk::{
-    Answer, CpuId, Driver, Event, Expired, HctxId, Instant, Nanos, Now, Probe, QueueConfig, Refusal, Rq, RqId, Status,
-};
+use hoistway_blk::bio::Status;
+use hoistway_blk::drive::{Answer, Driver, Expired, Refusal};
+use hoistway_blk::ground::{CpuId, HctxId, Instant, Nanos, Now, RqId};
+use hoistway_blk::queue::QueueConfig;
+use hoistway_blk::request::Rq;
+use hoistway_blk::watch::{Event, Probe};
 
 use crate::support::Random;
 

@@ -9,8 +9,8 @@ mod device;
 mod world;
 
 use crate::support::Context;
-use hoistway_blk::K2;
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
+use hoistway_blk::schedulers::K2;
 use hoistway_legacy::ALL_SCHEDULERS;
 use proptest::prelude::*;
 use world::{Habits, World};

@@ -3,11 +3,14 @@
 mod departing;
 mod load;
 
-use hoistway_blk::{
-    Action, Agenda, BlockQueue, Caller, ContentionOptions, CpuId, Cx, Domain, Due, Insertion, Instant, IoContextId,
-    Kernel, Limits, Local, Marks, Nanos, NoMerges, NoMeter, Now, Op, QueueConfig, RESOURCE_DELAY, Rq, SCHEDULERS,
-    SchedulerEvent, Status, Step, Submitter, Waiter, is_sync,
-};
+use hoistway_blk::bio::{Limits, Op, Status, is_sync};
+use hoistway_blk::caller::{Action, Agenda, BlockQueue, Caller, Cx, Due, Submitter};
+use hoistway_blk::drive::RESOURCE_DELAY;
+use hoistway_blk::ground::{CpuId, Instant, IoContextId, Kernel, Local, Nanos, NoMeter, Now, Waiter};
+use hoistway_blk::policy::{ContentionOptions, Insertion, SchedulerEvent};
+use hoistway_blk::queue::{QueueConfig, SCHEDULERS, Step};
+use hoistway_blk::request::{Marks, NoMerges, Rq};
+use hoistway_blk::schedulers::Domain;
 use hoistway_legacy::{AnyQueue, Change, LEGACY_SCHEDULERS, LegacyConfig, LegacyQueue, Tagging, all_schedulers};
 
 use crate::properties::device::{Balance, Device, TIMEOUT_MIN};

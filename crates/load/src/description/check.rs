@@ -1,6 +1,6 @@
 //! Whether a process can be run, as far as it alone is concerned.
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 
 use super::Process;
 use crate::check::{Checked, ensure, times};

@@ -21,7 +21,7 @@ mod unvisited;
 mod verify;
 mod zones;
 
-use hoistway_blk::{IoPriority, Op};
+use hoistway_blk::bio::{IoPriority, Op};
 
 use crate::io::{Io, lane_of};
 use crate::plan::Region;

@@ -2,7 +2,7 @@
 //!
 //! Nothing is remembered of the writes: a second generator follows the first and turns its writes into reads.
 
-use hoistway_blk::Op;
+use hoistway_blk::bio::Op;
 
 use super::Generator;
 use crate::Io;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::Instant;
+use hoistway_blk::ground::Instant;
 
 /// Times of completions that are remembered. What is older was long ago for every stream that still counts it.
 const REMEMBERED: usize = 1024;

@@ -4,7 +4,7 @@
 //! I/O ahead of its share. A process counts before its start delay is over, and no longer, with all that it has done,
 //! when it has ended. With `flow_sleep=0` fio looks again and again whether it may go on; here the balance releases it.
 
-use hoistway_blk::Instant;
+use hoistway_blk::ground::Instant;
 
 use super::Process;
 use super::completions::Completions;

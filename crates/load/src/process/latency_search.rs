@@ -10,7 +10,7 @@
 
 use std::cmp::Ordering;
 
-use hoistway_blk::{Instant, Nanos};
+use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_measure::LatencySearchResult;
 
 use super::LatencyTarget;

@@ -1,6 +1,7 @@
 //! The measurement of a process: latencies, rates and levels, as fio counts them.
 
-use hoistway_blk::{Instant, IoPriority, Nanos, Op};
+use hoistway_blk::bio::{IoPriority, Op};
+use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_measure::fio::SteadyState;
 use hoistway_measure::io_log::{IoLog, LogParameters, LoggedIo};
 use hoistway_measure::{Direction, LatencyHistogram, LatencySearchResult, ProcessResult, SAMPLE_INTERVAL_NS};

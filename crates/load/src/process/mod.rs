@@ -4,7 +4,7 @@
 //! caller has to do. The simulator is a caller in virtual time, the engine's jobs are one in real time.
 //!
 //! ```
-//! use hoistway_blk::Instant;
+//! use hoistway_blk::ground::Instant;
 //! use hoistway_load::process::{Flows, RunningProcess, Step};
 //! use hoistway_load::{Issue, Load, Pattern, Process};
 //!
@@ -48,7 +48,8 @@ mod submit;
 mod thinking;
 mod window;
 
-use hoistway_blk::{Instant, Nanos, Op};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{Instant, Nanos};
 
 use crate::{Fsync, Generator, Io, Pacer};
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hoistway_blk::{BioFlags, Instant, Op};
+use hoistway_blk::bio::{BioFlags, Op};
+use hoistway_blk::ground::Instant;
 
 use super::window::IoInFlight;
 use super::{Flows, RunningProcess, Step};
@@ -139,7 +140,7 @@ impl RunningProcess {
                 Some(Pause::Program(step)) => step,
                 Some(Pause::Until(at)) => unplugged(When::At(at)),
                 Some(Pause::After(gap)) => unplugged(When::AfterSubmission(gap)),
-                None => unplugged(When::AfterSubmission(hoistway_blk::Nanos::ZERO)),
+                None => unplugged(When::AfterSubmission(hoistway_blk::ground::Nanos::ZERO)),
             };
             program.next = Some((io, step));
         }

@@ -1,6 +1,7 @@
 //! I/Os that have ended: the process takes them, and their latencies are measured.
 
-use hoistway_blk::{Instant, Nanos, Op};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_measure::ProcessResult;
 use hoistway_measure::fio::SteadyState;
 

@@ -3,7 +3,7 @@
 //! Every second there is a sample of what was done, of one process or, with `group_reporting`, of all of its group. When
 //! the samples of the last `steadystate_duration` are steady, those processes end.
 
-use hoistway_blk::{Instant, Nanos};
+use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_measure::fio::{SteadyState as Document, SteadyStateData};
 
 use super::{Process, SteadyFigure, SteadyState as Rule};

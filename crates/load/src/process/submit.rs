@@ -1,6 +1,7 @@
 //! When a process submits, and when it does not: its queue, pauses, rate, balance with others, overlaps and latencies.
 
-use hoistway_blk::{Instant, Nanos, Op};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{Instant, Nanos};
 
 use super::latency_search::Judgement;
 use super::window::IoInFlight;

@@ -1,6 +1,6 @@
 //! Think times: pauses of a process, in which it does what a program does with its data.
 
-use hoistway_blk::{Instant, Nanos};
+use hoistway_blk::ground::{Instant, Nanos};
 
 use crate::{Think, ThinkBlocks};
 

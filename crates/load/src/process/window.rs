@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{BioFlags, Instant, IoPriority, Op};
+use hoistway_blk::bio::{BioFlags, IoPriority, Op};
+use hoistway_blk::ground::Instant;
 
 use super::Process;
 use crate::Io;

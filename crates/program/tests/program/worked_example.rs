@@ -1,6 +1,6 @@
 //! A reader that thinks and a writer of depth 2, on a device that does one command after the other, 1,000 us each.
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_load::When;
 use hoistway_program::{Change, Class, Program};
 

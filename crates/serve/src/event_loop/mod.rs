@@ -16,7 +16,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hoistway_blk::{Instant, Sector};
+use hoistway_blk::ground::{Instant, Sector};
 use hoistway_engine::{Backend, Buffer, Extent, Shape, Station};
 
 pub use inbox::Inboxes;

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{self, Duration};
 
-use hoistway_blk::Instant;
+use hoistway_blk::ground::Instant;
 use hoistway_engine::{Command, Ended, Segments, Started, Station, Wake};
 use rustc_hash::FxHashMap;
 

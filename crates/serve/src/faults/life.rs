@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use hoistway_blk::{Instant, Nanos, SCHEDULERS};
+use hoistway_blk::ground::{Instant, Nanos};
+use hoistway_blk::queue::SCHEDULERS;
 use hoistway_engine::faults::{Disk, FaultyTarget, Random, ToldClock};
 use hoistway_engine::{Clock as _, Config, Engine, Stepped, Worker};
 use rustls::ServerConfig;

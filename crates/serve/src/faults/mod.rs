@@ -11,7 +11,7 @@ mod world;
 
 use std::panic::catch_unwind;
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_engine::faults::{Disk, Random, ToldClock};
 
 use life::{Life, Offered};

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
-use hoistway_blk::{Instant, SECTOR_BYTES};
+use hoistway_blk::ground::{Instant, SECTOR_BYTES};
 use hoistway_engine::{Completion, TRANSFER_BYTES_MAX};
 use hoistway_vhost::{Device, Disk, Limits, Problem, QUEUES_MAX};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hoistway_blk::{Instant, SECTOR_BYTES};
+use hoistway_blk::ground::{Instant, SECTOR_BYTES};
 use hoistway_engine::{Buffers, Completion, Errno, Operation, Request as Io};
 use hoistway_vhost::{Chain, Device, Head, Range, Request, Status, Taken};
 

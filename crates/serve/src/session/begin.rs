@@ -1,6 +1,6 @@
 //! Requests that have come: each goes to the engine in as many parts as it takes.
 
-use hoistway_blk::{Instant, SECTOR_BYTES};
+use hoistway_blk::ground::{Instant, SECTOR_BYTES};
 use hoistway_engine::{Buffer, Errno, Operation, Request as Io};
 use hoistway_nbd::{Command, Extent, Refusal, Request};
 

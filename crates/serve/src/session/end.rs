@@ -1,6 +1,6 @@
 //! Requests whose parts have ended: each is answered once.
 
-use hoistway_blk::Instant;
+use hoistway_blk::ground::Instant;
 use hoistway_engine::{Buffer, Completion, Errno, Request as Io};
 use hoistway_nbd::{Command, Refusal, Request};
 

@@ -6,7 +6,7 @@ mod end;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use hoistway_blk::{Instant, Nanos};
+use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_engine::{Buffer, Completion, Errno, Handler, Request as Io};
 use hoistway_nbd::{Agreed, Command, Origin, Received, Refusal, Replies, ReplyWriter, Request, Requests, Violation};
 

@@ -6,7 +6,7 @@
 //! otherwise nobody would ever leave the CPU that takes the interrupts. Who waits stays where it waits: there is no periodic balance.
 //! `keeps_cpus` of a host profile says that nobody moves.
 
-use hoistway_blk::{CpuId, Instant};
+use hoistway_blk::ground::{CpuId, Instant};
 
 use super::{Cpu, Cpus};
 use crate::task::Task;
@@ -54,7 +54,8 @@ impl Cpus {
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::{CompletionPlace, Nanos};
+    use hoistway_blk::ground::Nanos;
+    use hoistway_blk::queue::CompletionPlace;
 
     use super::super::SLICE;
     use super::*;

@@ -4,7 +4,7 @@
 //! task is outside of a system call, else when its call returns. What is left of what it did is done when it has its CPU again.
 //! Those whom one interrupt wakes are all there before anybody is chosen.
 
-use hoistway_blk::{CpuId, Instant, Nanos};
+use hoistway_blk::ground::{CpuId, Instant, Nanos};
 
 use super::{Cpu, Cpus};
 use crate::fair::Wait;

@@ -4,7 +4,7 @@
 //! a state is the worst case, as of a CPU that has to finish falling asleep first: a wake-up takes any part of it, drawn from the
 //! seed. No published distribution is known for the processors of the built-in profiles.
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 

@@ -6,7 +6,7 @@
 //!
 //! A CPU that is awake and busy learns of it when the interrupt is over.
 
-use hoistway_blk::{Instant, Nanos};
+use hoistway_blk::ground::{Instant, Nanos};
 
 use super::Cpus;
 use crate::fair::Wait;

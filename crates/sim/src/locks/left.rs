@@ -1,6 +1,6 @@
 //! Requests that are left to whoever has a lock: in lists with locks of their own.
 
-use hoistway_blk::{CpuId, Held, Instant, Nanos, Site};
+use hoistway_blk::ground::{CpuId, Held, Instant, Nanos, Site};
 
 use super::usage::add;
 use super::{JOINED, LockMeter};

@@ -1,6 +1,7 @@
 //! What sections under locks cost on a host.
 
-use hoistway_blk::{NONE, Nanos, Registry};
+use hoistway_blk::ground::Nanos;
+use hoistway_blk::schedulers::{NONE, Registry};
 
 use crate::host::Host;
 
@@ -20,7 +21,7 @@ pub(crate) struct SectionCost {
 
 impl SectionCost {
     /// Of this scheduler. One that the profile does not know costs what it says of others, and of that the
-    /// [part](hoistway_blk::Row::section_percent) that its row says; without a scheduler there is no section.
+    /// [part](hoistway_blk::schedulers::Row::section_percent) that its row says; without a scheduler there is no section.
     pub(crate) fn of(host: &Host, schedulers: &Registry, scheduler: &str) -> SectionCost {
         let others = || {
             let others = host.sections_ns.get(OTHERS).filter(|_| scheduler != NONE.name)?;
@@ -53,7 +54,7 @@ impl SectionCost {
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::{MQ_DEADLINE, Row};
+    use hoistway_blk::schedulers::{MQ_DEADLINE, Row};
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 
 /// What all sections of a run took together, those of every disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

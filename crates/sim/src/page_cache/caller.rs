@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use hoistway_blk::{Bio, BioFlags, Cx, Instant, Local, Nanos, Op, Probe, Status, Submitted};
+use hoistway_blk::bio::{Bio, BioFlags, Op, Status};
+use hoistway_blk::caller::{Cx, Submitted};
+use hoistway_blk::ground::{Instant, Local, Nanos};
+use hoistway_blk::watch::Probe;
 use hoistway_legacy::AnyQueue;
 use hoistway_load::Process;
 

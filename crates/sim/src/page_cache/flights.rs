@@ -1,6 +1,7 @@
 //! What the page cache has under way at the disks, and which processes wait for it.
 
-use hoistway_blk::{Bio, Parts, Status};
+use hoistway_blk::bio::{Bio, Status};
+use hoistway_blk::caller::Parts;
 
 use super::pages::PageRange;
 
@@ -95,7 +96,8 @@ impl Flights {
 
 #[cfg(test)]
 mod tests {
-    use hoistway_blk::{Op, Sector};
+    use hoistway_blk::bio::Op;
+    use hoistway_blk::ground::Sector;
 
     use super::*;
 

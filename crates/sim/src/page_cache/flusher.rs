@@ -8,9 +8,9 @@
 //! Its bios come one after the other, as fast as a CPU makes them. That matters: were they there all at once, it would
 //! take all the tags that have become free since somebody else was woken for one, each time.
 
-use hoistway_blk::{
-    Bio, BioFlags, CgroupId, Cx, Env, Instant, IoContextId, IoPriority, Local, Nanos, Op, Sector, Submitted,
-};
+use hoistway_blk::bio::{Bio, BioFlags, IoPriority, Op};
+use hoistway_blk::caller::{Cx, Env, Submitted};
+use hoistway_blk::ground::{CgroupId, Instant, IoContextId, Local, Nanos, Sector};
 use hoistway_legacy::AnyQueue;
 
 use super::{PAGE_BYTES, PageCache, PageRange, Purpose, bio, sectors_of};

@@ -10,8 +10,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use hoistway_blk::{Bio, BioFlags, CgroupId, Env, Instant, IoContextId, IoPriority, Local, Op, Sector, Status};
-use hoistway_blk::{Cx, Submitted};
+use hoistway_blk::bio::{Bio, BioFlags, IoPriority, Op, Status};
+use hoistway_blk::caller::Env;
+use hoistway_blk::caller::{Cx, Submitted};
+use hoistway_blk::ground::{CgroupId, Instant, IoContextId, Local, Sector};
 use hoistway_legacy::AnyQueue;
 
 use super::pages::PageRange;

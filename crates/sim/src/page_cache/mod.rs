@@ -21,7 +21,8 @@ mod journal;
 mod pages;
 mod read_ahead;
 
-use hoistway_blk::{Bio, BioFlags, Instant, Op, Sector, Status};
+use hoistway_blk::bio::{Bio, BioFlags, Op, Status};
+use hoistway_blk::ground::{Instant, Sector};
 use hoistway_load::Load;
 use hoistway_measure::PageCacheSummary;
 

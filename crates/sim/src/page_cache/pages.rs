@@ -8,7 +8,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use hoistway_blk::Instant;
+use hoistway_blk::ground::Instant;
 
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: u64 = 4096;
@@ -254,7 +254,7 @@ fn cut(mut piece: PageRange, pages: u64, tell: &mut impl FnMut(PageRange)) -> Pa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_blk::Nanos;
+    use hoistway_blk::ground::Nanos;
     use proptest::prelude::*;
 
     fn range(first: u64, end: u64) -> PageRange {

@@ -1,6 +1,11 @@
 //! Commands that devices have completed: their interrupts, and the CPUs that the rest is done on.
 
-use hoistway_blk::{BioFlags, BlockQueue, CompletionPlace, CpuId, Local, Probe, Rq};
+use hoistway_blk::bio::BioFlags;
+use hoistway_blk::caller::BlockQueue;
+use hoistway_blk::ground::{CpuId, Local};
+use hoistway_blk::queue::CompletionPlace;
+use hoistway_blk::request::Rq;
+use hoistway_blk::watch::Probe;
 use hoistway_legacy::AnyQueue;
 
 use super::Simulation;

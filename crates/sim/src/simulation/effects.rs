@@ -1,6 +1,9 @@
 //! What calls into the block layer led to: completions and alarms of devices, bios that have ended, and effects.
 
-use hoistway_blk::{Action, BlockQueue, CpuId, Instant, Nanos, Probe, Status};
+use hoistway_blk::bio::Status;
+use hoistway_blk::caller::{Action, BlockQueue};
+use hoistway_blk::ground::{CpuId, Instant, Nanos};
+use hoistway_blk::watch::Probe;
 
 use super::actors::Around;
 use super::{Simulation, wake};

@@ -1,6 +1,7 @@
 //! The beginning and the end of tasks.
 
-use hoistway_blk::{CpuId, Nanos, Probe};
+use hoistway_blk::ground::{CpuId, Nanos};
+use hoistway_blk::watch::Probe;
 use hoistway_load::process::STEADY_SAMPLE;
 
 use super::Simulation;

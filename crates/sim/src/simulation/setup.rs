@@ -1,6 +1,10 @@
 //! A simulation before its first event: disks, and the tasks that use them.
 
-use hoistway_blk::{Caller, CgroupId, Effects, Hz, Insertion, Instant, Nanos, Probe};
+use hoistway_blk::caller::Caller;
+use hoistway_blk::drive::Effects;
+use hoistway_blk::ground::{CgroupId, Hz, Instant, Nanos};
+use hoistway_blk::policy::Insertion;
+use hoistway_blk::watch::Probe;
 use hoistway_load::process::{Flows, Phases, SteadyStates};
 
 use super::Simulation;

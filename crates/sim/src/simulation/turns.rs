@@ -3,7 +3,9 @@
 //! In real time it goes round its loop once more. Here its call was carried out at one moment and is over when somebody else
 //! comes in the middle of the time that it takes, so that its next round has an event of its own, at the end of that time.
 
-use hoistway_blk::{BlockQueue, CpuId, HctxId, Instant, Probe};
+use hoistway_blk::caller::BlockQueue;
+use hoistway_blk::ground::{CpuId, HctxId, Instant};
+use hoistway_blk::watch::Probe;
 use hoistway_legacy::AnyQueue;
 
 use super::Simulation;

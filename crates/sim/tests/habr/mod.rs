@@ -3,7 +3,7 @@
 
 mod table;
 
-use hoistway_blk::{Kernel, Nanos};
+use hoistway_blk::ground::{Kernel, Nanos};
 use table::Table;
 
 const SATA_SSD: Table = Table {

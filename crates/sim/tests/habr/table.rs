@@ -1,7 +1,7 @@
 //! The published tables (habr): simulates one of their loads without a scheduler and compares it with the row `none`,
 //! which its preset is calibrated on. Every other row is a prediction: docs/devices.md has their errors.
 
-use hoistway_blk::{Kernel, Nanos};
+use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_device::Preset;
 use hoistway_measure::{Direction, ProcessResult};
 use hoistway_sim::QueueSettings;

@@ -1,6 +1,7 @@
 //! What tests of whole runs share: a job file on devices of the default host.
 
-use hoistway_blk::{Nanos, Probe};
+use hoistway_blk::ground::Nanos;
+use hoistway_blk::watch::Probe;
 use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_observed::run_observed;

@@ -1,6 +1,6 @@
 //! Output of BCC's biosnoop: a line for each request, written when it completed. Its columns are known by the header.
 
-use hoistway_blk::IoPriority;
+use hoistway_blk::bio::IoPriority;
 use rustc_hash::FxHashMap;
 
 use super::error::{Losses, ReadError, shown};

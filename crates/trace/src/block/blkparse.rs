@@ -1,7 +1,7 @@
 //! Text as blkparse prints it by default, and as the kernel's `blk` tracer does with the option `blk_classic`, which has no
 //! sequence numbers.
 
-use hoistway_blk::IoPriority;
+use hoistway_blk::bio::IoPriority;
 
 use super::error::{Losses, ReadError, shown};
 use super::event::{Action, Event, Flags, Payload};

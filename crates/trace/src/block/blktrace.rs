@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use hoistway_blk::IoPriority;
+use hoistway_blk::bio::IoPriority;
 
 use super::error::{Losses, Place, ReadError};
 use super::event::{Action, Device, Event, Flags, Payload};

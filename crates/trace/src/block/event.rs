@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hoistway_blk::IoPriority;
+use hoistway_blk::bio::IoPriority;
 
 /// A block device's number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

@@ -4,7 +4,7 @@
 //! request, in one piece or in several. It is found by its device and first sector: a request is a chain of bios that begin
 //! where the one before ends. A bio that was split (X) is several parts, and has completed when all of them have.
 
-use hoistway_blk::IoPriority;
+use hoistway_blk::bio::IoPriority;
 use rustc_hash::FxHashMap;
 
 use super::event::{Action, Device, Event, Flags, Payload};

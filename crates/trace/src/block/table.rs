@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hoistway_blk::IoPriority;
+use hoistway_blk::bio::IoPriority;
 use rustc_hash::FxHashMap;
 
 use super::error::{Losses, ReadError, shown};

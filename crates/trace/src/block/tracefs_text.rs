@@ -3,7 +3,7 @@
 //! Lines are `TASK-PID [CPU] FLAGS TIME: EVENT: TEXT`; perf separates task and pid by blanks, and flags may be missing. Times
 //! with decimals are seconds, others are taken for nanoseconds.
 
-use hoistway_blk::{IoPriority, PriorityClass};
+use hoistway_blk::bio::{IoPriority, PriorityClass};
 
 use super::error::{Losses, ReadError};
 use super::event::{Action, Device, Event, Flags, Payload};

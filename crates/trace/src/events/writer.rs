@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hoistway_blk::{
-    Bio, BioFlags, CpuId, Edge, Event, IoContextId, Now, Op, Probe, Reason, Request, Sector, Status, Waiter,
-};
+use hoistway_blk::bio::{Bio, BioFlags, Op, Status};
+use hoistway_blk::ground::{CpuId, IoContextId, Now, Sector, Waiter};
+use hoistway_blk::request::{Edge, Request};
+use hoistway_blk::watch::{Event, Probe, Reason};
 
 use super::Header;
 

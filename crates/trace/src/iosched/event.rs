@@ -1,6 +1,7 @@
 //! The events of a recording, typed.
 
-use hoistway_blk::{CgroupId, CpuId, HctxId, Instant, Op, Sector, Tick};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{CgroupId, CpuId, HctxId, Instant, Sector, Tick};
 
 use super::bfq::BfqState;
 use super::io::{BioNumber, Io, Place, QueueName, RqNumber};

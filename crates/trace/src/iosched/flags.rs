@@ -1,6 +1,6 @@
 //! The short texts by which a recording describes a bio: operation, `rwbs`, `hint`, priority.
 
-use hoistway_blk::{BioFlags, IoPriority, Op, PriorityClass};
+use hoistway_blk::bio::{BioFlags, IoPriority, Op, PriorityClass};
 
 /// The operation of an `op` key.
 pub(super) fn op(text: &str) -> Option<Op> {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_blk::{CgroupId, HW_QUEUES_MAX, Hz, IoPriority, QUEUE_DEPTH_MAX};
+use hoistway_blk::bio::IoPriority;
+use hoistway_blk::ground::{CgroupId, Hz};
+use hoistway_blk::queue::{HW_QUEUES_MAX, QUEUE_DEPTH_MAX};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 

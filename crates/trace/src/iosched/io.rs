@@ -3,10 +3,11 @@
 use std::fmt;
 
 use super::bounds::PID_MAX;
-use hoistway_blk::{BioFlags, CgroupId, CpuId, HctxId, IoPriority, Op, Sector, Tick, is_sync};
+use hoistway_blk::bio::{BioFlags, IoPriority, Op, is_sync};
+use hoistway_blk::ground::{CgroupId, CpuId, HctxId, Sector, Tick};
 
 /// A request *instance*: unique in its recording, counted from 1. A slot that is used again gets a new number, so
-/// this is not [`hoistway_blk::RqId`]. One exception: the multi-queue flush request is a permanent object that keeps
+/// this is not [`hoistway_blk::ground::RqId`]. One exception: the multi-queue flush request is a permanent object that keeps
 /// its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RqNumber(pub u32);

@@ -1,6 +1,6 @@
 //! From a line to an event: which fields each kind has, and what they mean.
 
-use hoistway_blk::{HctxId, Instant, Sector};
+use hoistway_blk::ground::{HctxId, Instant, Sector};
 
 use super::bfq::BfqState;
 use super::bounds::{SECTOR_MAX, TIME_NS_MAX, within};

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use hoistway_blk::{CgroupId, CpuId, HctxId, IoPriority, Op, Sector, Tick};
+use hoistway_blk::bio::{IoPriority, Op};
+use hoistway_blk::ground::{CgroupId, CpuId, HctxId, Sector, Tick};
 use serde::{Deserialize, Deserializer};
 
 use super::bounds::{PID_MAX, SECTOR_MAX, SECTORS_MAX, TIME_NS_MAX, within};

@@ -1,6 +1,6 @@
 //! What the readers make of recordings.
 
-use hoistway_blk::PriorityClass;
+use hoistway_blk::bio::PriorityClass;
 use hoistway_trace::block::{Action, Event, Flags, Recording};
 
 use crate::support::{all, bytes, events, path, read};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hoistway_blk::IoPriority;
+use hoistway_blk::bio::IoPriority;
 use hoistway_trace::block::{Action, BlktraceWriter, Device, Event, Flags, Names, Payload, Recording};
 use proptest::prelude::*;
 

@@ -1,6 +1,7 @@
 //! What each kind of line becomes.
 
-use hoistway_blk::{BioFlags, CgroupId, CpuId, HctxId, Instant, IoPriority, Op, PriorityClass, Sector, Tick};
+use hoistway_blk::bio::{BioFlags, IoPriority, Op, PriorityClass};
+use hoistway_blk::ground::{CgroupId, CpuId, HctxId, Instant, Sector, Tick};
 use hoistway_trace::iosched::{
     BioNumber, Chosen, Clock, EventKind, InsertedBy, KyberDomain, LatencyKind, Mark, Place, QueueName, RqNumber,
     Survivor,

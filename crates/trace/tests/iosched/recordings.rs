@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use hoistway_blk::{HctxId, Op};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::HctxId;
 use hoistway_trace::iosched::{Clock, EventKind, InsertedBy, Mark, Trace};
 
 /// The recordings of the repository.
@@ -86,7 +87,7 @@ fn a_multi_queue_header_tells_queue_tunables_and_processes() {
     assert!(!queue.rotational && !queue.write_cache && !queue.fua && !queue.shared_tags);
     assert_eq!(header.processes.len(), 4);
     assert_eq!((header.processes[0].pid, header.processes[0].comm.as_str()), (441, "p0"));
-    assert_eq!(header.processes[0].effective_ioprio(), hoistway_blk::IoPriority::DEFAULT);
+    assert_eq!(header.processes[0].effective_ioprio(), hoistway_blk::bio::IoPriority::DEFAULT);
 }
 
 #[test]

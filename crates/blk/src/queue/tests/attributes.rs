@@ -1,7 +1,7 @@
 //! The files in sysfs: BL-48, BL-53 to BL-55, BL-94, BL-101, BL-105 to BL-109, BL-124.
 
 use super::*;
-use crate::sysfs::{AttributeError, READ_ONLY};
+use crate::sysfs::{AttributeError, READ_ONLY_ATTRIBUTES};
 
 impl Bench {
     fn show(&self, file: &str) -> String {
@@ -115,7 +115,7 @@ fn numbers_without_meaning_and_foreign_words() {
     assert_eq!(bench.store("wbt_lat_usec", "-2"), invalid);
     assert_eq!(bench.store("iosched/fifo_batch", "1"), Err(AttributeError::Unknown), "none has no tunables");
     assert_eq!(bench.queue.attribute("colour"), Err(AttributeError::Unknown));
-    for file in READ_ONLY {
+    for file in READ_ONLY_ATTRIBUTES {
         assert_eq!(bench.store(file, "1"), Err(AttributeError::ReadOnly), "{file}");
         assert!(bench.show(file).ends_with('\n'));
     }

@@ -12,7 +12,7 @@
 //! Its words are `Relaxed` but for those in `tokens` and `hctx`, where it says why: samples, hints, and what goes with a
 //! request and is put in order by its being handed over.
 //!
-//! kyber is not a [`Scheduler`](crate::Scheduler): those are single-threaded policies behind one lock, and what makes
+//! kyber is not a [`Scheduler`](crate::policy::Scheduler): those are single-threaded policies behind one lock, and what makes
 //! kyber is that it has none. It is called by many CPUs at once, with `&self`.
 
 mod config;

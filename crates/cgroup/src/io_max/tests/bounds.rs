@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use hoistway_blk::Direction;
+use hoistway_blk::bio::Direction;
 
 /// `P`, its children `A` and `B`, and a child of `A`.
 const GROUPS: [CgroupId; 4] = [P, A, B, CgroupId(4)];

@@ -1,4 +1,5 @@
-use hoistway_blk::{Op, Sector};
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::Sector;
 
 use super::*;
 use crate::flash::parameters::{CollectionParameters, StripingParameters};

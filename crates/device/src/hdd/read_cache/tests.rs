@@ -1,4 +1,4 @@
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 
 use super::*;
 use crate::preset::{Parameters, Preset};

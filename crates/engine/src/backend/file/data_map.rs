@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hoistway_blk::SECTOR_BYTES;
+use hoistway_blk::ground::SECTOR_BYTES;
 use rustix::fs::{SeekFrom, seek};
 
 use crate::backend::Extent;

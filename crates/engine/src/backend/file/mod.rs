@@ -21,7 +21,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hoistway_blk::{Limits, SECTOR_BYTES, Sector};
+use hoistway_blk::bio::Limits;
+use hoistway_blk::ground::{SECTOR_BYTES, Sector};
 use rustix::fs::{AtFlags, OFlags, SeekFrom, StatxFlags, ioctl_blkpbszget, ioctl_blksszget, seek, statx};
 
 use super::{Backend, Extent, Shape, Station, VolumeShape};

@@ -10,7 +10,8 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use hoistway_blk::{Op, SECTOR_BYTES, Sector, Status};
+use hoistway_blk::bio::{Op, Status};
+use hoistway_blk::ground::{SECTOR_BYTES, Sector};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use super::OpenError;

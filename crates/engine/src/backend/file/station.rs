@@ -6,7 +6,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hoistway_blk::{Instant, Op, SECTOR_BYTES, Sector, Status};
+use hoistway_blk::bio::{Op, Status};
+use hoistway_blk::ground::{Instant, SECTOR_BYTES, Sector};
 
 use super::data_map::DataMap;
 use crate::backend::{Command, Ended, Started, Station, VolumeShape};

@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use hoistway_blk::{IoPriority, Op, Sector};
+use hoistway_blk::bio::{IoPriority, Op};
+use hoistway_blk::ground::Sector;
 use hoistway_trace::iosched::{Event, Insert, Io, RqMerge, RqNumber};
 
 use crate::conform::score::{Mismatch, Score};

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use hoistway_blk::{Hz, Tick};
+use hoistway_blk::ground::{Hz, Tick};
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, Trace};
 
 /// A tag allocation that comes so much later than its bio means that the task has slept, ns.

@@ -1,6 +1,6 @@
 //! State lines, recorded and ours, side by side.
 
-use hoistway_blk::{BfqQueueLabel, BfqStateChange, BfqStateLine};
+use hoistway_blk::schedulers::{BfqQueueLabel, BfqStateChange, BfqStateLine};
 use hoistway_trace::iosched::{BfqState, QueueName};
 use serde_json::Value;
 
@@ -59,7 +59,7 @@ pub(super) fn recorded(state: &BfqState) -> Option<Line> {
 pub(super) fn ours(line: &BfqStateLine) -> Option<Line> {
     use BfqStateChange as Change;
     let bit = |flag: bool| u8::from(flag).to_string();
-    let pid = |context: Option<hoistway_blk::IoContextId>| match context {
+    let pid = |context: Option<hoistway_blk::ground::IoContextId>| match context {
         Some(context) => context.0.to_string(),
         None => "-1".to_owned(),
     };

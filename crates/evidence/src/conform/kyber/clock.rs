@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hoistway_blk::{Hz, Instant, Nanos, Now, Tick};
+use hoistway_blk::ground::{Hz, Instant, Nanos, Now, Tick};
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, RqNumber, Trace};
 
 use crate::conform::bench::doubts;

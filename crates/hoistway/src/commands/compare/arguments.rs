@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_experiment::KernelOption;
 use hoistway_experiment::limits::REPEATS_MAX;
 

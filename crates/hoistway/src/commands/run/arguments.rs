@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hoistway_blk::ContentionOptions;
+use hoistway_blk::policy::ContentionOptions;
 use hoistway_experiment::limits::REPEATS_MAX;
 
 use crate::commands::options::{ReplayOptions, RunOptions};

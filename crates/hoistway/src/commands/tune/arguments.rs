@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use hoistway_answer::Objective;
 use hoistway_answer::tuning::Budget;
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use hoistway_experiment::KernelOption;
 
 use crate::commands::options::{PlaceOptions, RunOptions, parse_time};

@@ -3,11 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use hoistway_blk::bio::{Bio, BioFlags, IoPriority, Op, PriorityClass};
+use hoistway_blk::ground::{CgroupId, HctxId, Instant, IoContextId, Kernel, Local, RqId, Sector};
 use hoistway_blk::kit::attributes::value_of;
-use hoistway_blk::{
-    Bio, BioFlags, CgroupId, HctxId, Instant, IoContextId, IoPriority, Kernel, LegacyHooks, Local, MayQueue, Op, Place,
-    PolicyCx, PriorityClass, RequestPool, RequestedActions, Requests, Rq, RqId, Scheduler, SchedulerEvent, Sector,
+use hoistway_blk::policy::{
+    LegacyHooks, MayQueue, Place, PolicyCx, RequestedActions, Requests, Scheduler, SchedulerEvent,
 };
+use hoistway_blk::request::{RequestPool, Rq};
 
 use super::super::context::ContextId;
 use super::super::queue::{Queue, QueueId};

@@ -2,7 +2,8 @@
 //!
 //! Rules: CFQ-46, CFQ-65 to CFQ-69.
 
-use hoistway_blk::{CgroupId, PriorityClass, Sector};
+use hoistway_blk::bio::PriorityClass;
+use hoistway_blk::ground::{CgroupId, Sector};
 
 use super::super::CfqEvent;
 use super::super::class::Class;

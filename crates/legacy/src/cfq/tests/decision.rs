@@ -2,7 +2,10 @@
 //!
 //! Rules: CFQ-34, CFQ-40 to CFQ-48, CFQ-64. Some of it no recording exercises.
 
-use hoistway_blk::{CgroupId, HctxId, PriorityClass, Reason, Scheduler};
+use hoistway_blk::bio::PriorityClass;
+use hoistway_blk::ground::{CgroupId, HctxId};
+use hoistway_blk::policy::Scheduler;
+use hoistway_blk::watch::Reason;
 
 use super::super::queue::Slice;
 use super::*;

@@ -2,7 +2,9 @@
 //!
 //! Rules: CFQ-49, CFQ-51, CFQ-53, CFQ-76.
 
-use hoistway_blk::{CgroupId, PriorityClass, Scheduler, SchedulerEvent};
+use hoistway_blk::bio::PriorityClass;
+use hoistway_blk::ground::CgroupId;
+use hoistway_blk::policy::{Scheduler, SchedulerEvent};
 
 use super::*;
 
@@ -215,7 +217,7 @@ fn dd_test(low_latency: &str) -> Vec<u64> {
     (bench.service, bench.jump, bench.transfer) = (0, 9 * MS, 4_655);
     for pid in 1..=32 {
         let start = u64::from(pid) * 5 * MS;
-        let flags = hoistway_blk::BioFlags::SYNC;
+        let flags = hoistway_blk::bio::BioFlags::SYNC;
         bench.add(Job { start, count: 20, step: 1024, sectors: 1024, flags, ..Job::new(pid, 8).asynchronous() });
     }
     bench.run_until(10_000 * MS);

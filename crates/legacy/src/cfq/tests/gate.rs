@@ -2,7 +2,10 @@
 //!
 //! Rules: CFQ-44, CFQ-49 to CFQ-54.
 
-use hoistway_blk::{HctxId, PriorityClass, Reason, Scheduler};
+use hoistway_blk::bio::PriorityClass;
+use hoistway_blk::ground::HctxId;
+use hoistway_blk::policy::Scheduler;
+use hoistway_blk::watch::Reason;
 
 use super::*;
 

@@ -2,7 +2,7 @@
 //!
 //! Rules: CFQ-27 to CFQ-32, CFQ-34.
 
-use hoistway_blk::CgroupId;
+use hoistway_blk::ground::CgroupId;
 
 use super::super::group::{CgroupVersion, Groups};
 

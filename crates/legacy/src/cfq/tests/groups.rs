@@ -2,7 +2,9 @@
 //!
 //! Rules: CFQ-27 to CFQ-35, CFQ-44 to CFQ-48, CFQ-55, CFQ-56, CFQ-58.
 
-use hoistway_blk::{CgroupId, HctxId, Reason, Scheduler, SchedulerEvent};
+use hoistway_blk::ground::{CgroupId, HctxId};
+use hoistway_blk::policy::{Scheduler, SchedulerEvent};
+use hoistway_blk::watch::Reason;
 
 use super::super::CfqEvent;
 use super::*;
@@ -123,7 +125,7 @@ fn a_group_goes_on_with_the_rest_of_its_workload_slice() {
     bench.insert(member(1, 1));
     bench.give_out();
     bench.now = 10 * MS;
-    bench.call(|policy, cx| policy.on_event(cx, SchedulerEvent::IoContextExited(hoistway_blk::IoContextId(9))));
+    bench.call(|policy, cx| policy.on_event(cx, SchedulerEvent::IoContextExited(hoistway_blk::ground::IoContextId(9))));
     bench.insert(member(1, 3));
     bench.call(|policy, cx| policy.expire_active(cx, super::super::turn::Residual::Dropped));
     let saved = bench.policy.groups[CgroupId(1)].saved.expect("a rest");
@@ -138,7 +140,7 @@ fn a_low_weight_groups_real_time_queue_does_not_beat_another_group() {
     let mut bench = Bench::new(1);
     bench.call(|policy, cx| policy.on_event(cx, SchedulerEvent::Weight { cgroup: CgroupId(2), weight: 10 }));
     bench.insert(member(1, 1));
-    bench.insert(member(2, 2).class(hoistway_blk::PriorityClass::RealTime, 0));
+    bench.insert(member(2, 2).class(hoistway_blk::bio::PriorityClass::RealTime, 0));
     assert_eq!(bench.pull().expect("a request").io_context.0, 1);
 }
 

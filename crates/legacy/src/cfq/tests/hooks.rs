@@ -2,9 +2,10 @@
 //!
 //! Rules: CFQ-3, CFQ-4, CFQ-16, CFQ-17, CFQ-46, CFQ-65, CFQ-67 to CFQ-74.
 
-use hoistway_blk::{
-    BioFlags, CgroupId, Edge, HctxId, IoContextId, LegacyHooks, MayQueue, PriorityClass, Scheduler, SchedulerEvent,
-};
+use hoistway_blk::bio::{BioFlags, PriorityClass};
+use hoistway_blk::ground::{CgroupId, HctxId, IoContextId};
+use hoistway_blk::policy::{LegacyHooks, MayQueue, Scheduler, SchedulerEvent};
+use hoistway_blk::request::Edge;
 
 use super::super::class::{Class, Priority};
 use super::super::{CfqEvent, Whereabouts};
@@ -62,7 +63,7 @@ fn a_front_merge_resorts_the_request_and_lets_it_compete_again() {
     assert_eq!(bench.call(|policy, cx| policy.front_candidate(cx, &bio)), Some(near));
     assert_eq!((bench.policy.previous(far), bench.policy.next(near)), (Some(near), Some(far)));
     let queue = bench.queue_id(1, 1);
-    bench.requests.get_mut(far).sector = hoistway_blk::Sector(10);
+    bench.requests.get_mut(far).sector = hoistway_blk::ground::Sector(10);
     bench.call(|policy, cx| policy.on_grown(cx, far, Edge::Front));
     assert_eq!(bench.policy.queue(queue).backlog.next(), Some(far));
     assert_eq!(bench.policy.next(far), Some(near));
@@ -137,10 +138,10 @@ fn another_priority_replaces_the_async_queue_at_once_and_reaches_the_sync_queue_
 #[test]
 fn an_unset_priority_is_the_one_that_was_told() {
     let mut bench = Bench::new(1);
-    let unset = Job { ioprio: hoistway_blk::IoPriority::UNSET, ..one(1, 0) };
+    let unset = Job { ioprio: hoistway_blk::bio::IoPriority::UNSET, ..one(1, 0) };
     bench.insert(unset);
     assert_eq!(bench.queue(1).priority, Priority { class: Class::BestEffort, level: 4 });
-    let nice = hoistway_blk::IoPriority::from_nice(19);
+    let nice = hoistway_blk::bio::IoPriority::from_nice(19);
     bench.call(|policy, cx| policy.on_event(cx, SchedulerEvent::Priority { io_context: IoContextId(1), ioprio: nice }));
     bench.insert(unset);
     assert_eq!(bench.queue(1).priority.level, 7);
@@ -204,7 +205,7 @@ fn a_requeued_request_leaves_the_drivers_count_until_it_is_started_again() {
     bench.call(|policy, cx| policy.on_requeued(cx, rq.id()));
     assert_eq!((bench.policy.in_driver, bench.queue(1).in_flight), (0, 1));
     bench.call(|policy, cx| policy.on_started(cx, rq.id()));
-    assert_eq!((bench.policy.in_driver, bench.policy.head), (1, hoistway_blk::Sector(1_064)));
+    assert_eq!((bench.policy.in_driver, bench.policy.head), (1, hoistway_blk::ground::Sector(1_064)));
     bench.finish(rq);
     assert_eq!((bench.policy.in_driver, bench.queue(1).in_flight), (0, 0));
 }

@@ -2,7 +2,9 @@
 //!
 //! Rules: CFQ-15, CFQ-20 to CFQ-23, CFQ-45, CFQ-47, CFQ-48, CFQ-55 to CFQ-61. Some of it no recording exercises.
 
-use hoistway_blk::{BioFlags, CgroupId, PriorityClass, Scheduler};
+use hoistway_blk::bio::{BioFlags, PriorityClass};
+use hoistway_blk::ground::CgroupId;
+use hoistway_blk::policy::Scheduler;
 
 use super::super::CfqEvent;
 use super::super::queue::Slice;
@@ -166,7 +168,7 @@ fn a_queue_is_deep_from_its_fourth_waiting_request_on() {
 }
 
 /// Process 1 is active and has two requests out, after which nothing waits; 2 has a request. The first one completes now.
-fn first_of_two(mut bench: Bench) -> (Bench, hoistway_blk::Rq) {
+fn first_of_two(mut bench: Bench) -> (Bench, hoistway_blk::request::Rq) {
     bench.insert(one(1));
     bench.insert(Job { sector: (1 << 24) + 64, ..one(1) });
     bench.insert(one(2));

@@ -4,7 +4,9 @@
 
 use proptest::prelude::*;
 
-use hoistway_blk::{BioFlags, CgroupId, HctxId, LegacyHooks, PriorityClass, RqId, Scheduler, SchedulerEvent};
+use hoistway_blk::bio::{BioFlags, PriorityClass};
+use hoistway_blk::ground::{CgroupId, HctxId, RqId};
+use hoistway_blk::policy::{LegacyHooks, Scheduler, SchedulerEvent};
 
 use super::super::Whereabouts;
 use super::super::class::TreeId;

@@ -2,7 +2,8 @@
 //!
 //! Rules: CFQ-13, CFQ-24 to CFQ-26, CFQ-40 to CFQ-43.
 
-use hoistway_blk::{BioFlags, CgroupId, PriorityClass};
+use hoistway_blk::bio::{BioFlags, PriorityClass};
+use hoistway_blk::ground::CgroupId;
 
 use super::super::class::Workload;
 use super::super::round_robin::Position;

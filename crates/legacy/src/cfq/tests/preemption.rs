@@ -2,7 +2,9 @@
 //!
 //! Rules: CFQ-62 to CFQ-64. Some of it no recording exercises.
 
-use hoistway_blk::{BioFlags, CgroupId, PriorityClass, Scheduler, SchedulerEvent};
+use hoistway_blk::bio::{BioFlags, PriorityClass};
+use hoistway_blk::ground::CgroupId;
+use hoistway_blk::policy::{Scheduler, SchedulerEvent};
 
 use super::super::CfqEvent;
 use super::super::class::{Class, Workload};

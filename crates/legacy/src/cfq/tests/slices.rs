@@ -2,7 +2,7 @@
 //!
 //! Rules: CFQ-31, CFQ-32, CFQ-34, CFQ-36 to CFQ-39, CFQ-55.
 
-use hoistway_blk::PriorityClass;
+use hoistway_blk::bio::PriorityClass;
 
 use super::super::CfqEvent;
 use super::super::queue::Slice;

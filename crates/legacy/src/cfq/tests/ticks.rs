@@ -2,7 +2,8 @@
 //!
 //! Rules: CFQ-1, CFQ-2, CFQ-31, CFQ-32, CFQ-34.
 
-use hoistway_blk::{Hz, Kernel, Scheduler};
+use hoistway_blk::ground::{Hz, Kernel};
+use hoistway_blk::policy::Scheduler;
 
 use super::super::{CfqConfig, CfqEvent};
 use super::*;
@@ -48,7 +49,7 @@ fn slices_and_the_idle_timer_count_ticks() {
 #[test]
 fn a_turn_within_one_tick_is_charged_a_whole_one() {
     let mut bench = bench(1);
-    bench.add(Job { count: 1, ..Job::new(1, 1) }.class(hoistway_blk::PriorityClass::Idle, 0));
+    bench.add(Job { count: 1, ..Job::new(1, 1) }.class(hoistway_blk::bio::PriorityClass::Idle, 0));
     bench.run_until(3 * MS);
     let charged = |event: &CfqEvent| matches!(event, CfqEvent::SliceUsed { used: 1, charge: 1, .. });
     assert!(bench.events_of(1).iter().any(charged));

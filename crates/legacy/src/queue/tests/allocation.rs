@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use hoistway_blk::MayQueue;
+use hoistway_blk::policy::MayQueue;
 
 use super::hooks::{Diary, Recorder};
 use super::*;

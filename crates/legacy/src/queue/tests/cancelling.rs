@@ -46,14 +46,14 @@ fn a_change_of_the_scheduler_ends_after_a_departure_under_every_scheduler() {
         let mut bench = full(scheduler);
         depart(&mut bench, 5);
         let mut step = bench.call(|queue, cx, _| queue.begin_switch(cx));
-        while step == hoistway_blk::Step::More && !bench.driver.in_flight.is_empty() {
+        while step == hoistway_blk::queue::Step::More && !bench.driver.in_flight.is_empty() {
             bench.complete_oldest();
             if bench.parked.contains_key(&6) {
                 depart(&mut bench, 6);
             }
             step = bench.call(|queue, cx, _| queue.poll_switch(cx));
         }
-        assert_eq!(step, hoistway_blk::Step::Done, "{scheduler}");
+        assert_eq!(step, hoistway_blk::queue::Step::Done, "{scheduler}");
         bench.call(|queue, cx, _| queue.end_switch(cx, None));
         bench.assert_empty();
     }

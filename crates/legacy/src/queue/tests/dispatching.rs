@@ -1,6 +1,7 @@
 //! LQ-16, LQ-18, LQ-19, LQ-21, LQ-22, LQ-28, NOOP-7, DL-13, DL-14: the dispatch queue, and when the elevator is asked.
 
-use hoistway_blk::{RequestPool, RqId};
+use hoistway_blk::ground::RqId;
+use hoistway_blk::request::RequestPool;
 
 use super::*;
 

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use hoistway_blk::{Choice, LegacyHooks, MayQueue, Needs, Noop, Place, Reason, Request};
+use hoistway_blk::policy::{Choice, LegacyHooks, MayQueue, Needs, Place};
+use hoistway_blk::request::Request;
+use hoistway_blk::schedulers::Noop;
+use hoistway_blk::watch::Reason;
 
 use super::*;
 

@@ -1,6 +1,7 @@
 //! LQ-17, NOOP-2 to NOOP-5, DL-6 to DL-8: merging.
 
-use hoistway_blk::{CgroupId, IoPriority, PriorityClass};
+use hoistway_blk::bio::{IoPriority, PriorityClass};
+use hoistway_blk::ground::CgroupId;
 
 use super::*;
 

@@ -13,10 +13,13 @@ mod switching;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use hoistway_blk::{
-    Action, Agenda, Answer, Bio, BioFlags, Caller, CpuId, Cx, Driver, Edge, Event, Instant, IoContextId, Local, Marks,
-    NoMeter, Op, Plug, PolicyCx, Probe, Refusal, Scheduler, Sector, Status, Submitted, Waiter,
-};
+use hoistway_blk::bio::{Bio, BioFlags, Op, Status};
+use hoistway_blk::caller::{Action, Agenda, Caller, Cx, Submitted};
+use hoistway_blk::drive::{Answer, Driver, Refusal};
+use hoistway_blk::ground::{CpuId, Instant, IoContextId, Local, NoMeter, Sector, Waiter};
+use hoistway_blk::policy::{PolicyCx, Scheduler};
+use hoistway_blk::request::{Edge, Marks, Plug};
+use hoistway_blk::watch::{Event, Probe};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! LQ-32, LQ-33: changing the scheduler.
 
-use hoistway_blk::Step;
+use hoistway_blk::queue::Step;
 
 use super::*;
 
@@ -92,7 +92,7 @@ fn the_scheduler_file_lists_legacy_types_only_and_takes_no_others() {
 
 #[test]
 fn there_is_no_write_back_throttling_and_its_file_is_unreadable_until_that_is_written() {
-    use hoistway_blk::AttributeError::{Invalid, Unknown};
+    use hoistway_blk::sysfs::AttributeError::{Invalid, Unknown};
     let bench = Bench::new("cfq");
     let (now, mut effects) = (bench.moment(), Effects::new());
     assert_eq!(bench.queue.attribute("wbt_lat_usec"), Err(Invalid));

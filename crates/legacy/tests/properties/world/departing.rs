@@ -1,6 +1,6 @@
 //! Processes that depart while they sleep, woken or not; others come in their place.
 
-use hoistway_blk::Bio;
+use hoistway_blk::bio::Bio;
 
 use super::World;
 

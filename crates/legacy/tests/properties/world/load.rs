@@ -1,6 +1,7 @@
 //! What processes of a load do.
 
-use hoistway_blk::{Bio, BioFlags, CgroupId, IoContextId, IoPriority, Op, PriorityClass, Sector};
+use hoistway_blk::bio::{Bio, BioFlags, IoPriority, Op, PriorityClass};
+use hoistway_blk::ground::{CgroupId, IoContextId, Sector};
 
 use super::World;
 use crate::support::Random;

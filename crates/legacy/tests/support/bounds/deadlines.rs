@@ -9,7 +9,10 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_blk::{DeadlineGeneration, Direction, Generation, PriorityClass, Reason, Request, RqId, Tick};
+use hoistway_blk::bio::{Direction, PriorityClass};
+use hoistway_blk::ground::{DeadlineGeneration, Generation, RqId, Tick};
+use hoistway_blk::request::Request;
+use hoistway_blk::watch::Reason;
 
 use super::{Tunable, Waiting, class_of};
 

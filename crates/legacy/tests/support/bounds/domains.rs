@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_blk::{Generation, HctxId, KyberGeneration, Op, Request, RqId, is_sync};
+use hoistway_blk::bio::{Op, is_sync};
+use hoistway_blk::ground::{Generation, HctxId, KyberGeneration, RqId};
+use hoistway_blk::request::Request;
 
 use super::Waiting;
 

@@ -15,10 +15,10 @@ mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hoistway_blk::{
-    AfterDispatchList, CpuId, Direction, Event, HctxId, IoContextId, Kernel, Marks, Now, PriorityClass, Probe, Reason,
-    Request, RqId, Tick, is_sync,
-};
+use hoistway_blk::bio::{Direction, PriorityClass, is_sync};
+use hoistway_blk::ground::{AfterDispatchList, CpuId, HctxId, IoContextId, Kernel, Now, RqId, Tick};
+use hoistway_blk::request::{Marks, Request};
+use hoistway_blk::watch::{Event, Probe, Reason};
 
 use deadlines::Deadlines;
 use domains::Domains;

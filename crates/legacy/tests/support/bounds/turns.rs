@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hoistway_blk::{Instant, IoContextId, Kernel, Nanos, Request, is_sync};
+use hoistway_blk::bio::is_sync;
+use hoistway_blk::ground::{Instant, IoContextId, Kernel, Nanos};
+use hoistway_blk::request::Request;
 
 use super::{Tunable, Waiting};
 

@@ -4,7 +4,7 @@ mod seen;
 
 use std::sync::Arc;
 
-use hoistway_blk::{Instant, Nanos};
+use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_engine::faults::{Disk, Random, ToldClock};
 use hoistway_nbd::Replies;
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 
 use super::super::client::{Answer, Ask, BLOCK};
 use super::super::life::BOUNDS;

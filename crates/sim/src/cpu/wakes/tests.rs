@@ -1,6 +1,7 @@
 //! Tasks that are woken, and the turns that they have then.
 
-use hoistway_blk::{CgroupId, CgroupPriority, CpuId, Kernel};
+use hoistway_blk::bio::CgroupPriority;
+use hoistway_blk::ground::{CgroupId, CpuId, Kernel};
 use hoistway_device::Preset;
 use hoistway_load::{Pattern, Process};
 

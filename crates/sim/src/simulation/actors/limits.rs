@@ -1,6 +1,7 @@
 //! Limits of cgroups in the event loop: what they keep, and the worker that sends it when it may go.
 
-use hoistway_blk::{CpuId, Instant, Probe};
+use hoistway_blk::ground::{CpuId, Instant};
+use hoistway_blk::watch::Probe;
 
 use super::Simulation;
 use crate::disk::Disk;

@@ -5,7 +5,9 @@ mod limits;
 mod page_cache;
 mod virtual_disks;
 
-use hoistway_blk::{Bio, Instant, Probe, Status, Waiter};
+use hoistway_blk::bio::{Bio, Status};
+use hoistway_blk::ground::{Instant, Waiter};
+use hoistway_blk::watch::Probe;
 
 use super::{Simulation, opens_plug, wake};
 use crate::cpu::Cpus;

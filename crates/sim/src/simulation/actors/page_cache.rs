@@ -1,6 +1,8 @@
 //! The page cache in the event loop: calls of processes, bios that end, and flushers.
 
-use hoistway_blk::{Bio, CpuId, Probe, Status, Waiter};
+use hoistway_blk::bio::{Bio, Status};
+use hoistway_blk::ground::{CpuId, Waiter};
+use hoistway_blk::watch::Probe;
 
 use super::{Around, Simulation, wake};
 use crate::disk::Disk;

@@ -1,6 +1,8 @@
 //! Virtual disks in the event loop: their threads run, and hear of what has ended on the host.
 
-use hoistway_blk::{Bio, CpuId, Probe, Status};
+use hoistway_blk::bio::{Bio, Status};
+use hoistway_blk::ground::CpuId;
+use hoistway_blk::watch::Probe;
 
 use super::{Around, Simulation, opens_plug};
 use crate::driver::{Backing, Machine};

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use clap::ArgMatches;
-use hoistway_blk::Nanos;
+use hoistway_blk::ground::Nanos;
 use hoistway_engine::Config;
 use hoistway_serve::{Bounds, Control, FrontEnd, GuestListener, Level, Listener, Metrics, Server, Stop, TlsFiles};
 use hoistway_serve_options::{LogLevel, ServeOptions, TlsUse};

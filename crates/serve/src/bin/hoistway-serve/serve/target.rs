@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use hoistway_blk::SECTOR_BYTES;
+use hoistway_blk::ground::SECTOR_BYTES;
 use hoistway_device::Preset;
 use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated, Target};
 use hoistway_serve::ExportSpec;
