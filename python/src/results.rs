@@ -1,6 +1,6 @@
 //! The results of a comparison, as Python holds them.
 
-use hoistway_answer::{Figure, FigureName, ResultsDocument, WeightedFigure};
+use hoistway_answer::{Analysis, Figure, FigureName, ResultsDocument, WeightedFigure};
 use hoistway_render::text::Style;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -59,23 +59,23 @@ impl Results {
     /// The table for people. `width` is that of the terminal; 0 for no limit.
     fn text(&self, wide: bool, width: u16) -> String {
         let width = (width > 0).then_some(width);
-        hoistway_render::text::table(&self.document, &Style { wide, width, ..Style::default() })
+        hoistway_render::text::table(&Analysis::of(&self.document), &Style { wide, width, ..Style::default() })
     }
 
     /// A page that needs nothing else, with charts.
     fn page(&self, py: Python<'_>) -> String {
-        py.detach(|| hoistway_render::html::html(&self.document))
+        py.detach(|| hoistway_render::html::html(&Analysis::of(&self.document)))
     }
 
     /// The same in Markdown.
     fn markdown(&self) -> String {
-        hoistway_render::text::markdown(&self.document)
+        hoistway_render::text::markdown(&Analysis::of(&self.document))
     }
 
     /// A figure by its name: for each variant its label, its mean over the repeats and half the width of the mean's interval.
     fn figure(&self, py: Python<'_>, name: &str) -> PyResult<Vec<(String, f64, Option<f64>)>> {
         let found = name.parse::<FigureName>().map_err(|error| error.to_string());
-        let found = found.and_then(|name| self.document.figure(&name).map_err(|error| error.to_string()));
+        let found = found.and_then(|name| Analysis::of(&self.document).figure(&name).map_err(|error| error.to_string()));
         let found = found.map_err(|problem| errors::argument(py, "name", &format!("figure {name}: {problem}")))?;
         Ok(found.into_iter().map(|(label, estimate)| (label, estimate.mean, estimate.half_width)).collect())
     }

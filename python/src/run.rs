@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use hoistway_answer::ResultsDocument;
+use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_experiment::{self as lab, Comparison, Ended, Field, Plan, RunObserver, TraceError};
 use hoistway_legacy::all_schedulers;
 use pyo3::exceptions::PyValueError;
@@ -122,13 +122,15 @@ impl Threads {
 
 /// The document with what is said of it.
 pub(crate) fn finished(mut document: ResultsDocument, own: &[String]) -> Result<ResultsDocument, lab::Error> {
-    let comparison = hoistway_answer::Analysis::of(&document);
+    let analysis = Analysis::of(&document);
     for focus in &document.focuses {
-        if let Err(error) = comparison.find(&focus.figure) {
+        if let Err(error) = analysis.find(&focus.figure) {
             let message = format!("{} {}: {error}", errors::keyword(Field::Focus), focus.figure);
             return Err(lab::Error { field: Field::Focus, message, place: None });
         }
     }
+    let conclusion = hoistway_render::text::conclusion(&analysis);
+    document.conclusion = conclusion;
     if !own.is_empty() {
         document.notices.push(format!(
             "{}: written in Python, so that simulating it is slow. In virtual time a decision costs what the host profile says of \
@@ -136,7 +138,6 @@ pub(crate) fn finished(mut document: ResultsDocument, own: &[String]) -> Result<
             own.join(", ")
         ));
     }
-    document.conclusion = hoistway_render::text::conclusion(&document);
     Ok(document)
 }
 

@@ -26,7 +26,7 @@ def test_there_is_a_row_for_each_figure_of_each_run(comparison: Comparison) -> N
     assert list(rows[0]) == [*KEYS, "figure", "unit", "value", "ios", "failed_processes"] == comparison.figures().column_names
     for run in comparison.document["runs"]:
         for job in run["jobs"]:
-            (reads,) = job["directions"]
+            (reads,) = job["operations"]
             mine = {
                 row["figure"]: row
                 for row in rows
@@ -50,7 +50,7 @@ def test_there_is_a_row_for_each_figure_of_each_run(comparison: Comparison) -> N
 def test_there_is_a_row_for_each_interval_of_each_run(comparison: Comparison) -> None:
     rows = dictionaries(comparison.intervals())
     run = comparison.document["runs"][1]
-    series = run["jobs"][0]["directions"][0]["series"]
+    series = run["jobs"][0]["operations"][0]["series"]
     mine = [row for row in rows if (row["scheduler"], row["repeat"], row["job"]) == ("mq-deadline", 0, "quiet")]
     assert [row["ios"] for row in mine] == series["ios"] and sum(series["ios"]) > 0
     assert [row["mean_lat_ns"] or 0 for row in mine] == series["mean_lat_ns"]
@@ -63,7 +63,7 @@ def test_there_is_a_row_for_each_io_if_they_were_logged(comparison: Comparison) 
     measured = sum(run["simulated_ios"] for run in comparison.document["runs"])
     assert 0.9 * measured < len(ios) <= measured
     quiet = ios.filter((polars.col("scheduler") == "none") & (polars.col("repeat") == 1) & (polars.col("job") == "quiet"))
-    reads = comparison.document["runs"][2]["jobs"][0]["directions"][0]
+    reads = comparison.document["runs"][2]["jobs"][0]["operations"][0]
     assert len(quiet) == reads["ios"]
     assert quiet["lat_ns"].mean() == pytest.approx(reads["lat_ns"]["mean"])
     assert (quiet["lat_ns"].max(), quiet["lat_ns"].min()) == (reads["lat_ns"]["max"], reads["lat_ns"]["min"])

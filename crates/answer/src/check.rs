@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::analysis::Analysis;
 use crate::diff::first_difference;
 use crate::document::{REVISION, ResultsDocument, Statistics};
 
@@ -44,7 +45,7 @@ impl ResultsDocument {
         }
         let Some(statistics) = &self.statistics else { return Ok(()) };
         let told = serde_json::to_value(statistics).unwrap_or_default();
-        let reckoned = serde_json::to_value(Statistics::of(self)).unwrap_or_default();
+        let reckoned = serde_json::to_value(Statistics::of(&Analysis::of(self))).unwrap_or_default();
         match first_difference("statistics", &told, &reckoned) {
             Some((field, told, reckoned)) => wrong(field, format!("is {told}, but its runs say {reckoned}")),
             None => Ok(()),

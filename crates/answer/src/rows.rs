@@ -8,8 +8,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::analysis::Sample;
-use crate::document::{DirectionSummary, Front, JobSummary, ResultsDocument, Run, SetupSummary, device_name};
+use crate::document::{Front, JobSummary, OperationSummary, ResultsDocument, Run, SetupSummary, device_name};
 use crate::figure::Figure;
 use hoistway_measure::Operation;
 
@@ -136,20 +135,18 @@ impl<'a> OperationRow<'a> {
     /// The operations of a run of which there was any: by job, in the order of tables.
     pub fn all_of(run: &'a Run) -> impl Iterator<Item = OperationRow<'a>> {
         run.jobs.iter().flat_map(|job| {
-            Operation::ALL
-                .into_iter()
-                .filter_map(move |operation| Sample::of(job, operation).map(|sample| Self::of(job, operation, &sample)))
+            job.operations.iter().filter(|summary| summary.ios > 0).map(move |summary| Self::of(job, summary))
         })
     }
 
-    fn of(job: &'a JobSummary, operation: Operation, sample: &Sample) -> Self {
-        let figures = Figure::ALL.into_iter().filter(|figure| figure.is_of(operation));
+    fn of(job: &'a JobSummary, summary: &OperationSummary) -> Self {
+        let figures = Figure::ALL.into_iter().filter(|figure| figure.is_of(summary.operation));
         OperationRow {
             job: Cow::Borrowed(&job.name),
-            operation,
-            ios: sample.ios,
+            operation: summary.operation,
+            ios: summary.ios,
             failed_processes: job.failed_processes(),
-            figures: figures.map(|figure| (figure, sample.figure(figure))).collect(),
+            figures: figures.map(|figure| (figure, summary.figure(figure))).collect(),
         }
     }
 
@@ -182,9 +179,9 @@ impl ResultsDocument {
     pub fn interval_rows(&self) -> impl Iterator<Item = IntervalRow<'_>> {
         self.runs.iter().flat_map(|run| {
             let row = RunRow::of(self, run);
-            let directions =
-                run.jobs.iter().flat_map(|job| job.directions.iter().map(move |direction| (job, direction)));
-            directions.flat_map(move |(job, direction)| intervals(&row, job, direction).collect::<Vec<_>>())
+            let operations =
+                run.jobs.iter().flat_map(|job| job.operations.iter().map(move |operation| (job, operation)));
+            operations.flat_map(move |(job, operation)| intervals(&row, job, operation).collect::<Vec<_>>())
         })
     }
 }
@@ -192,13 +189,13 @@ impl ResultsDocument {
 fn intervals<'a>(
     run: &RunRow<'a>,
     job: &'a JobSummary,
-    summary: &'a DirectionSummary,
+    summary: &'a OperationSummary,
 ) -> impl Iterator<Item = IntervalRow<'a>> {
     let series = &summary.series;
     series.ios.iter().zip(&series.mean_lat_ns).enumerate().map(move |(number, (&ios, &mean_lat_ns))| IntervalRow {
         run: run.clone(),
         job: Cow::Borrowed(&job.name),
-        operation: summary.direction.into(),
+        operation: summary.operation,
         start_seconds: number as f64 * series.interval_seconds,
         length_seconds: series.interval_seconds,
         ios,

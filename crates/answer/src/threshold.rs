@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::analysis::Analysis;
 use crate::analysis::NoSuchFigure;
-use crate::document::ResultsDocument;
 use crate::figure::Figure;
 use crate::figure_name::FigureName;
 
@@ -106,7 +106,7 @@ pub(crate) fn value(figure: Figure, text: &str) -> Result<f64, String> {
     })
 }
 
-impl ResultsDocument {
+impl Analysis<'_> {
     /// The variants under which a limit is broken, with what they have there: the mean over the repeats, of maxima the largest.
     ///
     /// # Errors

@@ -1,16 +1,16 @@
 //! Two documents side by side: what is a change, and what is not.
 
-use hoistway_answer::ResultsDocument;
 use hoistway_answer::diff::{Diff, FigureChange, Outcome};
-use hoistway_answer::document::{DirectionSummary, LatencySummary};
-use hoistway_measure::{Direction, Settling};
+use hoistway_answer::document::{LatencySummary, OperationSummary};
+use hoistway_answer::{Analysis, ResultsDocument};
+use hoistway_measure::{Operation, Settling};
 use proptest::prelude::*;
 use serde_json::json;
 
-fn summary(iops: f64) -> DirectionSummary {
+fn summary(iops: f64) -> OperationSummary {
     let ns = (1e9 / iops) as u64;
-    DirectionSummary {
-        direction: Direction::Read,
+    OperationSummary {
+        operation: Operation::Read,
         ios: 5000,
         bytes: 5000 * 4096,
         iops,
@@ -28,12 +28,11 @@ fn document(runs: &[(u64, f64)]) -> ResultsDocument {
         json!({
             "scheduler": "none", "front": "mq", "tunables": {}, "repeat": repeat, "seed": seed, "simulated_seconds": 1.0,
             "simulated_ios": 5000, "wall_seconds": 0.0, "cpu_us_per_io": null,
-            "jobs": [{"name": "a", "job": 0, "processes": 1, "directions": [summary(*iops)]}],
-            "fio": {"fio version": "fio-3.33", "jobs": []},
+            "jobs": [{"name": "a", "job": 0, "processes": 1, "operations": [summary(*iops)]}],
         })
     };
     serde_json::from_value(json!({
-        "format": "hoistway-results/1", "version": "0.1.0", "command": "", "job_file": "a.fio", "job_text": "[a]\nrw=read\n",
+        "format": "hoistway-results/2", "version": "0.1.0", "command": "", "job_file": "a.fio", "job_text": "[a]\nrw=read\n",
         "device": {"name": "null", "read_ns": 5}, "kernel": "6.18", "cpus": 1, "hw_queues": 1, "nr_requests": 2, "host": "instant",
         "seed": runs[0].0, "seeds": runs.iter().map(|(seed, _)| *seed).collect::<Vec<_>>(), "wall_seconds": 0.0,
         "simulated_ios": 30, "partial": false, "runs": runs.iter().enumerate().map(run).collect::<Vec<_>>(),
@@ -42,7 +41,7 @@ fn document(runs: &[(u64, f64)]) -> ResultsDocument {
 }
 
 fn change(before: &[(u64, f64)], after: &[(u64, f64)], figure: &str) -> FigureChange {
-    let diff = Diff::of(&document(before), &document(after));
+    let diff = Diff::of(&Analysis::of(&document(before)), &Analysis::of(&document(after)));
     diff.figures.into_iter().find(|change| change.figure.to_string() == format!("a:read:{figure}")).unwrap()
 }
 
@@ -91,7 +90,7 @@ fn inputs_are_told_by_their_place() {
     after.kernel = "7.2".to_owned();
     after.job_text = "[a]\nrw=write\n".to_owned();
     after.runs.iter_mut().for_each(|run| run.tunables = serde_json::Map::from_iter([("x".to_owned(), 1.into())]));
-    let diff = Diff::of(&before, &after);
+    let diff = Diff::of(&Analysis::of(&before), &Analysis::of(&after));
     let told: Vec<(&str, String, String)> =
         diff.inputs.iter().map(|one| (one.input.as_str(), one.before.to_string(), one.after.to_string())).collect();
     let expected = [
@@ -101,9 +100,9 @@ fn inputs_are_told_by_their_place() {
         ("none.x", "null", "1"),
     ];
     assert_eq!(told, expected.map(|(input, before, after)| (input, before.to_owned(), after.to_owned())));
-    assert!(Diff::of(&before, &before).inputs.is_empty());
+    assert!(Diff::of(&Analysis::of(&before), &Analysis::of(&before)).inputs.is_empty());
     after.runs.iter_mut().for_each(|run| run.scheduler = "kyber".to_owned());
-    let other = Diff::of(&before, &after);
+    let other = Diff::of(&Analysis::of(&before), &Analysis::of(&after));
     assert_eq!((other.only_before, other.only_after), (vec!["none".to_owned()], vec!["kyber".to_owned()]));
     assert!(other.figures.is_empty());
 }
@@ -116,7 +115,7 @@ proptest! {
     ) {
         let seeded = |values: &[f64], from: u64| -> Vec<(u64, f64)> { (from..).zip(values.iter().copied()).collect() };
         let (before, after) = (document(&seeded(&before, 0)), document(&seeded(&after, shift)));
-        let (there, back) = (Diff::of(&before, &after), Diff::of(&after, &before));
+        let (there, back) = (Diff::of(&Analysis::of(&before), &Analysis::of(&after)), Diff::of(&Analysis::of(&after), &Analysis::of(&before)));
         for (there, back) in there.figures.iter().zip(&back.figures) {
             let opposite = match there.outcome {
                 Outcome::Better => Outcome::Worse,

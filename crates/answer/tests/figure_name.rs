@@ -1,7 +1,7 @@
 //! Names of figures: read, written, and looked up in results.
 
 use hoistway_answer::document::{JobSummary, ResultsDocument};
-use hoistway_answer::{Figure, FigureName};
+use hoistway_answer::{Analysis, Figure, FigureName};
 use hoistway_measure::{Direction, Operation, ProcessResult};
 use proptest::prelude::*;
 use serde_json::json;
@@ -54,13 +54,13 @@ fn document() -> ResultsDocument {
     };
     let processes = [process(0, "log", Direction::Write, 10), process(1, "db:main", Direction::Read, 20)];
     serde_json::from_value(json!({
-        "format": "hoistway-results/1", "version": "0.1.0", "command": "", "job_file": "a.fio", "job_text": "",
+        "format": "hoistway-results/2", "version": "0.1.0", "command": "", "job_file": "a.fio", "job_text": "",
         "device": "null", "kernel": "6.18", "cpus": 1, "hw_queues": 1, "nr_requests": 2, "host": "instant", "seed": 1,
         "wall_seconds": 0.0, "simulated_ios": 30, "partial": false,
         "runs": [{
             "scheduler": "none", "front": "mq", "tunables": {}, "repeat": 0, "seed": 1, "simulated_seconds": 1.0,
             "simulated_ios": 30, "wall_seconds": 0.0, "cpu_us_per_io": null,
-            "jobs": JobSummary::from_processes(&processes), "fio": {"fio version": "fio-3.33", "jobs": []},
+            "jobs": JobSummary::from_processes(&processes),
         }],
     }))
     .unwrap()
@@ -69,7 +69,7 @@ fn document() -> ResultsDocument {
 #[test]
 fn a_figure_is_found_under_each_scheduler() {
     let document = document();
-    let of = |name: &str| document.figure(&name.parse().unwrap());
+    let of = |name: &str| Analysis::of(&document).figure(&name.parse().unwrap());
     let iops = of("\"db:main\":read:iops").unwrap();
     assert_eq!(iops.iter().map(|(label, iops)| (label.as_str(), iops.mean)).collect::<Vec<_>>(), [("none", 20.0)]);
     assert!((of("log:write:mean").unwrap()[0].1.mean - 100_000.0).abs() < 1000.0);
@@ -79,12 +79,12 @@ fn a_figure_is_found_under_each_scheduler() {
 fn a_figure_that_results_do_not_have_is_told_with_those_that_they_have() {
     let document = document();
     for name in ["log:read:p99", "logs:write:p99"] {
-        let error = document.figure(&name.parse().unwrap()).unwrap_err().to_string();
+        let error = Analysis::of(&document).figure(&name.parse().unwrap()).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{name}: no such I/O happened")), "{error}");
         assert!(error.contains("expected one of log:write, \"db:main\":read, each with one of iops,"), "{error}");
     }
     let nothing = ResultsDocument { runs: Vec::new(), ..document };
-    let error = nothing.figure(&"log:write:p99".parse().unwrap()).unwrap_err().to_string();
+    let error = Analysis::of(&nothing).figure(&"log:write:p99".parse().unwrap()).unwrap_err().to_string();
     assert!(error.contains("expected results with I/O"), "{error}");
 }
 

@@ -2,9 +2,9 @@
 
 use crate::support;
 
-use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::Statistics;
 use hoistway_answer::tuning::Tuning;
+use hoistway_answer::{Analysis, ResultsDocument};
 use serde_json::{Value, json};
 use support::{Measured, document};
 
@@ -15,7 +15,7 @@ fn whole() -> ResultsDocument {
     let mut document = document(&vec![vec![[ONCE; 2]; 2]; 2]);
     (document.revision, document.version) = (hoistway_answer::document::REVISION, env!("CARGO_PKG_VERSION").to_owned());
     document.seeds = vec![0, 1];
-    document.statistics = Some(Statistics::of(&document));
+    document.statistics = Some(Statistics::of(&Analysis::of(&document)));
     document
 }
 
@@ -37,7 +37,7 @@ fn seeds_repeats_and_statistics_are_those_of_the_runs() {
     );
     let twice = |document: &mut ResultsDocument| (document.runs[1].repeat, document.runs[1].seed) = (0, 0);
     assert_eq!(contradiction(twice).as_deref(), Some("runs[1].repeat"));
-    let edited = |document: &mut ResultsDocument| document.runs[0].jobs[0].directions[0].iops = 2000.0;
+    let edited = |document: &mut ResultsDocument| document.runs[0].jobs[0].operations[0].iops = 2000.0;
     assert!(contradiction(edited).unwrap().starts_with("statistics"));
     // What another version wrote may reckon otherwise, and says no seeds.
     let of_another = |document: &mut ResultsDocument| {
@@ -57,10 +57,11 @@ fn seeds_repeats_and_statistics_are_those_of_the_runs() {
 fn what_cannot_be_is_refused_when_it_is_read() {
     let read = |at: &str, value: Value| {
         let mut written = serde_json::to_value(whole()).unwrap();
-        *written.pointer_mut(at).unwrap_or_else(|| panic!("{at}")) = value;
+        let (parent, key) = at.rsplit_once('/').unwrap();
+        written.pointer_mut(parent).unwrap_or_else(|| panic!("{at}"))[key] = value;
         ResultsDocument::from_json(&written.to_string()).err().map(|error| error.to_string())
     };
-    let reads = |key: &str| format!("/runs/0/jobs/0/directions/0/{key}");
+    let reads = |key: &str| format!("/runs/0/jobs/0/operations/0/{key}");
     assert_eq!(read(&reads("iops"), json!(0.0)), None);
     for (key, value, named) in [
         ("iops", json!(-1.0), "iops"),
@@ -74,7 +75,7 @@ fn what_cannot_be_is_refused_when_it_is_read() {
         ("series", json!({"interval_seconds": -1.0, "ios": [1], "mean_lat_ns": [1]}), "series"),
     ] {
         let error = read(&reads(key), value.clone()).unwrap_or_else(|| panic!("{key}: {value}"));
-        assert!(error.contains(&format!("runs[0].jobs[0].directions[0].{named}")), "{error}");
+        assert!(error.contains(&format!("runs[0].jobs[0].operations[0].{named}")), "{error}");
     }
     let mut elsewhere = whole();
     elsewhere.runs[0].setup = 1;

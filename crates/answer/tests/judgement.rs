@@ -62,7 +62,7 @@ fn what_is_worse_beyond_the_noise_is_told_from_what_may_be_chance_and_from_what_
     let reads = |document: &mut ResultsDocument, repeat: u32, p99| {
         let mut runs = document.runs.iter_mut();
         let run = runs.find(|run| run.scheduler == "none" && run.repeat == repeat).unwrap();
-        run.jobs[0].directions[0].lat_ns.p99 = p99;
+        run.jobs[0].operations[0].lat_ns.p99 = p99;
     };
     reads(&mut document, 0, 30_000_000);
     reads(&mut document, 1, 1_000_000);
@@ -84,7 +84,7 @@ fn what_bulk_work_gains_counts_where_those_that_wait_lose_nothing() {
     assert_eq!(outcome([1.0, 0.95]), Outcome::NoDifference);
     let mut document = compared(&[[1.0, 0.8]]);
     for run in document.runs.iter_mut().filter(|run| run.scheduler == "none") {
-        run.jobs[0].directions[0].iops /= 1.2;
+        run.jobs[0].operations[0].iops /= 1.2;
     }
     assert_eq!(of(&verdict(&document), "none").outcome, Outcome::NoDifference);
 }
@@ -94,7 +94,7 @@ fn a_single_io_of_somebody_else_is_no_reason_to_change() {
     let with_writes = |change: fn(&mut LatencySummary)| {
         let mut document = compared(&[[1.0, 1.0]]);
         for run in document.runs.iter_mut().filter(|run| run.scheduler == "none") {
-            change(&mut run.jobs[1].directions[0].lat_ns);
+            change(&mut run.jobs[1].operations[0].lat_ns);
         }
         let verdict = verdict(&document);
         let none = of(&verdict, "none");
@@ -108,8 +108,8 @@ fn a_single_io_of_somebody_else_is_no_reason_to_change() {
 #[test]
 fn what_a_verdict_is_judged_by_is_not_told_again_but_the_same_figure_of_another_job_is() {
     let both_read = each(compared(&[[0.5, 0.5]]), |run| {
-        let reads = run.jobs[0].directions[0].direction;
-        run.jobs[1].directions[0].direction = reads;
+        let reads = run.jobs[0].operations[0].operation;
+        run.jobs[1].operations[0].operation = reads;
     });
     let verdict = verdict(&both_read);
     assert_eq!(verdict.focus[0].figure.to_string(), "reads:read:p99");
@@ -122,7 +122,7 @@ fn what_a_verdict_is_judged_by_is_not_told_again_but_the_same_figure_of_another_
 #[test]
 fn the_throughput_of_streams_is_their_bandwidth() {
     let losses = |blocks: u64| {
-        let document = each(compared(&[[0.5, 1.5]]), |run| run.jobs[1].directions[0].bytes = blocks * 5000);
+        let document = each(compared(&[[0.5, 1.5]]), |run| run.jobs[1].operations[0].bytes = blocks * 5000);
         let verdict = verdict(&document);
         told(&of(&verdict, "none").losses).into_iter().map(|(_, aspect)| aspect).collect::<Vec<_>>()
     };
@@ -141,7 +141,7 @@ fn the_throughput_of_streams_is_their_bandwidth() {
 fn jobs_that_are_alike_are_judged_by_their_median_and_the_one_that_is_worst_off_is_looked_at() {
     let alike = each(compared(&[[0.5, 0.5]]), |run| {
         let mut slow = run.jobs[0].clone();
-        slow.directions[0].lat_ns.p99 *= 3;
+        slow.operations[0].lat_ns.p99 *= 3;
         (slow.name, slow.job) = ("slow".to_owned(), 2);
         run.jobs.push(slow);
         for job in [0, 2] {
@@ -150,8 +150,8 @@ fn jobs_that_are_alike_are_judged_by_their_median_and_the_one_that_is_worst_off_
     });
     let verdict = verdict(&alike);
     assert_eq!(verdict.alike, ["reads", "slow"]);
-    let (comparison, figure) = (Analysis::of(&alike), verdict.focus[0].figure.clone());
-    let estimate = verdict.estimate(&comparison, &figure, "mq-deadline").unwrap();
+    let (analysis, figure) = (Analysis::of(&alike), verdict.focus[0].figure.clone());
+    let estimate = verdict.estimate(&analysis, &figure, "mq-deadline").unwrap();
     // In the middle of 4 ms and 12 ms.
     let mean = REPEATS.iter().sum::<f64>() / 3.0;
     assert!((estimate.mean / (8e6 * mean) - 1.0).abs() < 1e-3, "{estimate:?}");

@@ -3,6 +3,7 @@
 mod diff;
 mod document;
 mod figure_name;
+mod format1;
 mod integrity;
 mod judgement;
 mod latency_summary;

@@ -6,7 +6,7 @@ use hoistway_measure::Direction;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::{Measured, summary, verdict};
+use crate::support::{Measured, summary, syncs, verdict};
 
 /// What three repeats differ by.
 const REPEATS: [f64; 3] = [1.0, 1.004, 0.997];
@@ -65,10 +65,10 @@ fn job_of_run(number: usize, job: &Job, scheduler: usize, factor: f64) -> Value 
         (summary.ios, summary.bytes) = (ios.ios, ios.ios * 4096);
         summary
     };
-    let directions: Vec<_> = job.under[scheduler].iter().map(of).collect();
+    let operations: Vec<_> = job.under[scheduler].iter().map(of).collect();
     json!({
         "name": job.name, "job": number, "processes": 1, "alike": job.alike, "demand": job.demand,
-        "directions": directions,
+        "operations": operations,
     })
 }
 
@@ -79,13 +79,12 @@ fn compared(schedulers: &[&str], jobs: &[Job]) -> ResultsDocument {
             "scheduler": name, "front": "mq", "tunables": {}, "repeat": repeat, "seed": repeat, "simulated_seconds": 10.0,
             "simulated_ios": 10_000, "wall_seconds": 0.0, "cpu_us_per_io": null,
             "jobs": jobs.iter().enumerate().map(of_job).collect::<Vec<_>>(),
-            "fio": {"fio version": "fio-3.33", "jobs": []},
         })
     };
     let runs: Vec<Value> =
         schedulers.iter().enumerate().flat_map(|one| (0..3).map(move |repeat| run(one, repeat))).collect();
     serde_json::from_value(json!({
-        "format": "hoistway-results/1", "version": "0.1.0", "command": "", "job_file": "a.fio", "job_text": "",
+        "format": "hoistway-results/2", "version": "0.1.0", "command": "", "job_file": "a.fio", "job_text": "",
         "device": "null", "kernel": "6.18", "cpus": 1, "hw_queues": 1, "nr_requests": 2, "host": "instant", "seed": 1,
         "wall_seconds": 0.0, "simulated_ios": 30, "partial": false, "default_scheduler": "mq-deadline", "runs": runs,
     }))
@@ -115,10 +114,7 @@ fn a_write_and_its_sync_are_one_wait_and_a_write_into_memory_is_nobodys() {
     let mut document = compared(&["mq-deadline", "bfq"], &[commit, copy]);
     for run in &mut document.runs {
         let (per_second, ms) = if run.scheduler == "bfq" { (40.0, 20.0) } else { (0.4, 2500.0) };
-        let lat = json!({"min": 1, "mean": ms * 1e6, "stddev": 0.0, "p50": ms * 1e6, "p99": ms * 2e6, "p99_9": ms * 2e6, "max": ms * 3e6});
-        let lat = json!({"syncs": 2000, "syncs_per_second": per_second, "lat_ns": lat});
-        let text = lat.to_string().replace(".0,", ",").replace(".0}", "}");
-        run.jobs[0].sync = serde_json::from_str(&text).unwrap();
+        run.jobs[0].operations.push(syncs(per_second, (ms * 1e6) as u64));
     }
     let verdict = verdict(&document);
     assert_eq!((verdict.decision, verdict.recommended.as_str()), (Decision::Change, "bfq"));

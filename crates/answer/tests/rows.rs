@@ -14,14 +14,16 @@ fn run(scheduler: &str, setup: u32, repeat: u32) -> Value {
         "scheduler": scheduler, "front": "mq", "tunables": {"fifo_batch": 4, "writes_starved": 2},
         "variant": {"label": format!("{scheduler} kernel=6.12"), "settings": {"kernel": "6.12"}},
         "setup": setup, "repeat": repeat, "seed": 7 + repeat, "simulated_seconds": 1.0, "simulated_ios": 12,
-        "wall_seconds": 0.1, "cpu_us_per_io": null, "fio": {"fio version": "fio-3.33", "jobs": []},
+        "wall_seconds": 0.1, "cpu_us_per_io": null,
         "jobs": [
-            {"name": "idle", "job": 0, "processes": 1, "directions": []},
-            {"name": "db", "job": 1, "processes": 2, "failed": [{"errno": 5, "processes": 1}], "directions": [{
-                "direction": "read", "ios": 10, "bytes": 40960, "iops": 10.0, "bytes_per_second": 40960.0,
+            {"name": "idle", "job": 0, "processes": 1, "operations": []},
+            {"name": "db", "job": 1, "processes": 2, "failed": [{"errno": 5, "processes": 1}], "operations": [{
+                "operation": "read", "ios": 10, "bytes": 40960, "iops": 10.0, "bytes_per_second": 40960.0,
                 "lat_ns": latency(8),
                 "series": {"interval_seconds": 0.5, "ios": [10, 0], "mean_lat_ns": [5, 0]},
-            }], "sync": {"syncs": 2, "syncs_per_second": 2.0, "lat_ns": latency(80)}},
+            }, {
+                "operation": "sync", "ios": 2, "bytes": 0, "iops": 2.0, "bytes_per_second": 0.0, "lat_ns": latency(80),
+            }]},
         ],
     })
 }
@@ -32,7 +34,7 @@ fn document() -> ResultsDocument {
                "nr_requests": 64, "host": {"name": "server"}})
     };
     let document = json!({
-        "format": "hoistway-results/1", "version": "0.1.0", "command": "", "job_file": "a.fio", "job_text": "",
+        "format": "hoistway-results/2", "version": "0.1.0", "command": "", "job_file": "a.fio", "job_text": "",
         "device": {"name": "ssd"}, "kernel": "7.2", "cpus": 4, "hw_queues": 1, "nr_requests": 64, "host": "vm",
         "seed": 7, "wall_seconds": 0.0, "simulated_ios": 24, "partial": false,
         "setups": [setup("7.2"), setup("6.12")],

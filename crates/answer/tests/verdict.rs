@@ -6,9 +6,8 @@ use hoistway_answer::document::{Decision, Run, Verdict};
 use hoistway_answer::{Analysis, Figure, FigureName, ResultsDocument};
 use hoistway_measure::Operation;
 use proptest::prelude::*;
-use serde_json::json;
 
-use support::{Figures, Measured, NAMES, document, verdict};
+use support::{Figures, Measured, NAMES, document, syncs, verdict};
 
 fn measured() -> impl Strategy<Value = Measured> {
     // Few values, so that equal ones, and clear differences, come often.
@@ -41,10 +40,10 @@ fn figures() -> impl Strategy<Value = Figures> {
 /// Whether one variant is better than another in each figure of each job: in the mean by more than the smallest effect, and in
 /// every single repeat.
 fn is_better_at_everything(document: &ResultsDocument, one: &str, other: &str) -> bool {
-    let comparison = Analysis::of(document);
-    let find = |label: &str| comparison.variants.iter().position(|variant| variant.label == label).unwrap();
+    let analysis = Analysis::of(document);
+    let find = |label: &str| analysis.variants.iter().position(|variant| variant.label == label).unwrap();
     let (one, other) = (find(one), find(other));
-    comparison.jobs.iter().flat_map(|job| &job.operations).all(|operation| {
+    analysis.jobs.iter().flat_map(|job| &job.operations).all(|operation| {
         Figure::ALL.into_iter().all(|figure| {
             let (one, other) = (operation.row(one).unwrap(), operation.row(other).unwrap());
             one.samples().zip(other.samples()).all(|(one, other)| {
@@ -165,20 +164,18 @@ fn small_random_reads_go_before_commits_these_before_streams_and_writes_come_las
     let each = |document: &mut ResultsDocument, change: fn(&mut Run)| document.runs.iter_mut().for_each(change);
     each(&mut document, |run| {
         run.jobs[0].random = Some(false);
-        run.jobs[1].sync = serde_json::from_value(json!({
-            "syncs": 4000, "syncs_per_second": 100.0,
-            "lat_ns": {"min": 1, "mean": 1.0, "stddev": 0.0, "p50": 1, "p99": 1, "p99_9": 1, "max": 1},
-        }))
-        .unwrap();
+        run.jobs[1].operations.push(syncs(100.0, 1));
     });
     assert_eq!(focus(&document), "writes:sync:p99");
-    each(&mut document, |run| run.jobs[1].sync = None);
+    each(&mut document, |run| {
+        run.jobs[1].operations.pop();
+    });
     assert_eq!(focus(&document), "reads:read:p99", "small reads one behind the other");
-    each(&mut document, |run| run.jobs[0].directions[0].bytes *= 64);
+    each(&mut document, |run| run.jobs[0].operations[0].bytes *= 64);
     assert_eq!(focus(&document), "reads:read:bandwidth");
-    each(&mut document, |run| run.jobs[0].directions.clear());
+    each(&mut document, |run| run.jobs[0].operations.clear());
     assert_eq!(focus(&document), "writes:write:iops");
-    each(&mut document, |run| run.jobs[1].directions[0].ios = 900);
+    each(&mut document, |run| run.jobs[1].operations[0].ios = 900);
     document.focuses =
         vec![FigureName { job: "writes".into(), operation: Operation::Write, figure: Figure::Max }.into()];
     assert_eq!(focus(&document), "writes:write:max");

@@ -3,6 +3,7 @@
 use hoistway_answer::document::Run;
 use hoistway_evidence::reproduction::{Length, Table};
 use hoistway_experiment::{Alone, Comparison, Load, QueueFile};
+use hoistway_measure::Operation;
 
 /// Each for itself.
 const SINGLE: [&str; 5] = ["single-dispatcher", "try-merge", "batch-dispatch", "insertion-buckets", "pending-lists"];
@@ -37,7 +38,7 @@ fn readers(processes: u16, scheduler: &str, host: &str, techniques: &str) -> Run
 }
 
 fn iops_of(run: &Run) -> f64 {
-    run.fio.jobs.iter().map(|job| job.read.iops + job.write.iops).sum()
+    run.jobs.iter().flat_map(|job| job.transfers()).map(|transfers| transfers.iops).sum()
 }
 
 fn iops(processes: u16, scheduler: &str, host: &str, techniques: &str) -> f64 {
@@ -122,11 +123,11 @@ fn whatever_is_left_to_others_every_io_is_done_once() {
         let done = |techniques: &str| {
             let other = Comparison { queue_files: vec![file("nr_requests", "16")], ..Comparison::default() };
             let run = run_of(job(6), "intel-s3520-1600gb", (scheduler, techniques), other);
-            let ios = run.fio.jobs.iter().map(|job| (job.read.total_ios, job.write.total_ios, job.sync.total_ios));
-            (ios.collect::<Vec<_>>(), run.disks[0].stat.clone())
+            let ios = run.jobs.iter().map(|job| job.operations.iter().map(|of| (of.operation, of.ios)).collect());
+            (ios.collect::<Vec<Vec<_>>>(), run.disks[0].stat.clone())
         };
         let plain = done("none");
-        assert_eq!(plain.0.iter().map(|(reads, ..)| reads).sum::<u64>(), 6 * 200, "{scheduler}: {plain:?}");
+        assert_eq!(plain.0[0], [(Operation::Read, 6 * 200)], "{scheduler}: {plain:?}");
         for techniques in SINGLE.iter().chain(&TOGETHER) {
             let with = done(techniques);
             assert_eq!(with.0, plain.0, "{scheduler} with {techniques}: {with:?} {plain:?}");

@@ -1,5 +1,6 @@
 //! A comparison of schedulers, and a figure of it.
 
+use hoistway_answer::Analysis;
 use hoistway_experiment::{Alone, Comparison, Load};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..Comparison::default()
     }
     .run(&Alone)?;
-    for (scheduler, latency) in document.figure(&"reader:read:p99".parse()?)? {
+    for (scheduler, latency) in Analysis::of(&document).figure(&"reader:read:p99".parse()?)? {
         println!("{scheduler}: {:.1} ms", latency.mean / 1e6);
     }
     Ok(())

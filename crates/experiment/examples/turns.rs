@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use hoistway_answer::Analysis;
 use hoistway_blk::ground::{Grammar, HctxId, IoContextId, RqId, StoreError, Tunable, TunableRow, Tunables, Unit};
 use hoistway_blk::policy::{Choice, Place, PolicyCx, Scheduler};
 use hoistway_blk::schedulers::{Policy, Registry, Row};
@@ -113,7 +114,7 @@ pub fn iops(job: &str, schedulers: &[&str], quantum: u32) -> Result<Vec<(String,
         ..Comparison::default()
     }
     .run(&Workshop)?;
-    let figures = document.figure(&format!("{job}:read:iops").parse()?)?;
+    let figures = Analysis::of(&document).figure(&format!("{job}:read:iops").parse()?)?;
     Ok(figures.into_iter().map(|(label, iops)| (label, iops.mean)).collect())
 }
 

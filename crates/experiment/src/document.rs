@@ -1,9 +1,9 @@
 //! The result document of runs, in virtual or in real time.
 
-use hoistway_answer::document::{FormatTag, GuestsSummary, REVISION, Run, SetupSummary, Statistics};
+use hoistway_answer::document::{FormatTag, GuestsSummary, JobSummary, REVISION, Run, SetupSummary, Statistics};
 use hoistway_answer::verdict::{SMALLEST_EFFECT, verdicts};
-use hoistway_answer::{FigureName, ResultsDocument, WeightedFigure};
-use hoistway_measure::Direction;
+use hoistway_answer::{Analysis, FigureName, ResultsDocument, WeightedFigure};
+use hoistway_measure::Operation;
 use hoistway_sim::Fate;
 
 use crate::calibrated;
@@ -104,8 +104,10 @@ impl DocumentHead {
             statistics: None,
             runs,
         };
-        document.statistics = Some(Statistics::of(&document));
-        document.verdicts = verdicts(&document);
+        let analysis = Analysis::of(&document);
+        let (statistics, verdicts) = (Statistics::of(&analysis), verdicts(&analysis));
+        document.statistics = Some(statistics);
+        document.verdicts = verdicts;
         document
     }
 }
@@ -158,9 +160,9 @@ pub(crate) fn of(
 
 /// Of all I/Os of the first run.
 fn share_of_reads(document: &ResultsDocument) -> f64 {
-    let directions = || document.runs.iter().take(1).flat_map(|run| &run.jobs).flat_map(|job| &job.directions);
+    let transfers = || document.runs.iter().take(1).flat_map(|run| &run.jobs).flat_map(JobSummary::transfers);
     let reads: u64 =
-        directions().filter(|summary| summary.direction == Direction::Read).map(|summary| summary.ios).sum();
-    let all: u64 = directions().map(|summary| summary.ios).sum();
+        transfers().filter(|summary| summary.operation == Operation::Read).map(|summary| summary.ios).sum();
+    let all: u64 = transfers().map(|summary| summary.ios).sum();
     reads as f64 / all.max(1) as f64
 }

@@ -81,7 +81,7 @@ pub use job_facts::JobFacts;
 pub use judging::unknown_job;
 pub use kernel_option::KernelOption;
 pub use load::{LoadText, unused_logs_notice};
-pub use observer::{Controls, Ended, RunObserver, Unobserved};
+pub use observer::{Controls, Ended, FioOutputs, RunObserver, Unobserved};
 pub use outcome::RunOutcome;
 pub use plan::Plan;
 pub use repeats::seeds;

@@ -1,7 +1,10 @@
 //! Observing and cancelling runs while they are running.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 
+use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::Run;
 use hoistway_measure::DiskSummary;
 use hoistway_measure::ProcessResult;
@@ -52,10 +55,38 @@ pub struct Ended<'a> {
 }
 
 impl Ended<'_> {
-    /// fio's document of it with all latency bins (fio's json+).
+    /// What fio would have written of it; with `bins` all latency bins are in it (fio's json+).
     #[must_use]
-    pub fn fio_json_plus(&self) -> Output {
-        fio_document(self.global_options, self.processes, &self.run.disks, true)
+    pub fn fio_output(&self, bins: bool) -> Output {
+        let disk_util = self.run.disks.iter().map(DiskSummary::as_fio).collect();
+        let parameters = OutputParameters { bins, disk_util, ..OutputParameters::default() };
+        let mut output = Output::from_processes(self.global_options, self.processes, &parameters);
+        fio_options::complete(&mut output);
+        output
+    }
+}
+
+/// Keeps what fio would have written of each run: figures of single processes, which a document has only of jobs.
+#[derive(Debug, Default)]
+pub struct FioOutputs(Mutex<BTreeMap<(String, u32), Output>>);
+
+impl FioOutputs {
+    /// Those of a document's runs, in their order.
+    ///
+    /// # Panics
+    /// If one of the runs was not observed.
+    #[must_use]
+    pub fn of_runs(self, document: &ResultsDocument) -> Vec<Output> {
+        let mut outputs = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let of_run = |run: &Run| outputs.remove(&(run.variant.label.clone(), run.repeat));
+        document.runs.iter().map(of_run).collect::<Option<_>>().expect("each run was observed")
+    }
+}
+
+impl RunObserver for FioOutputs {
+    fn ended(&self, ended: &Ended<'_>) {
+        let of_run = (ended.label.to_owned(), ended.repeat);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(of_run, ended.fio_output(false));
     }
 }
 
@@ -87,18 +118,4 @@ impl Controls {
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, Control> {
         self.0.iter()
     }
-}
-
-/// What fio would have written of a run.
-pub(crate) fn fio_document(
-    global_options: &[(String, String)],
-    processes: &[ProcessResult],
-    disks: &[DiskSummary],
-    bins: bool,
-) -> Output {
-    let disk_util = disks.iter().map(DiskSummary::as_fio).collect();
-    let parameters = OutputParameters { bins, disk_util, ..OutputParameters::default() };
-    let mut output = Output::from_processes(global_options, processes, &parameters);
-    fio_options::complete(&mut output);
-    output
 }

@@ -2,11 +2,10 @@
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{
-    AlternativeFigures, AlternativeProgram, JobSummary, LatencySummary, RecordingSummary, Run,
+    AlternativeFigures, AlternativeProgram, JobSummary, OperationSummary, RecordingSummary, Run,
 };
 use hoistway_answer::verdict::recommended;
 use hoistway_blk::ground::Nanos;
-use hoistway_measure::Operation;
 use hoistway_program::Change;
 
 use crate::comparison::Comparison;
@@ -114,17 +113,15 @@ fn figures(document: &ResultsDocument) -> Vec<AlternativeFigures> {
     let of_run = |run: &Run| {
         let label = run.variant.label.clone();
         let of_job = |job: &JobSummary| {
-            let of = |operation, iops, latency: &LatencySummary| AlternativeFigures {
+            let of = |summary: &OperationSummary| AlternativeFigures {
                 label: label.clone(),
                 job: job.name.clone(),
-                operation,
-                iops,
-                mean_ns: latency.mean,
-                p99_ns: latency.p99 as f64,
+                operation: summary.operation,
+                iops: summary.iops,
+                mean_ns: summary.lat_ns.mean,
+                p99_ns: summary.lat_ns.p99 as f64,
             };
-            let directions = job.directions.iter().map(|of_it| of(of_it.direction.into(), of_it.iops, &of_it.lat_ns));
-            let syncs = job.sync.iter().map(|sync| of(Operation::Sync, sync.syncs_per_second, &sync.lat_ns));
-            directions.chain(syncs).collect::<Vec<_>>()
+            job.operations.iter().map(of).collect::<Vec<_>>()
         };
         run.jobs.iter().flat_map(of_job).collect::<Vec<_>>()
     };

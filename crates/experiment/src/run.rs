@@ -24,8 +24,20 @@ impl Comparison {
     /// # Errors
     /// The first thing that cannot be.
     pub fn run(&self, environment: &dyn CallerEnvironment) -> Result<ResultsDocument, Error> {
+        self.run_observed(environment, &Unobserved)
+    }
+
+    /// The same; the observer is notified of each run.
+    ///
+    /// # Errors
+    /// The first thing that cannot be.
+    pub fn run_observed(
+        &self,
+        environment: &dyn CallerEnvironment,
+        observer: &dyn RunObserver,
+    ) -> Result<ResultsDocument, Error> {
         let plan = Plan::of(self, environment)?;
-        plan.run(&plan.controls(), &Unobserved)
+        plan.run(&plan.controls(), observer)
     }
 }
 

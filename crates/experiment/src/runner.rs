@@ -10,7 +10,7 @@ use hoistway_sim::Fate;
 use serde_json::{Map, Value};
 
 use crate::job_facts::JobFacts;
-use crate::observer::{Ended, RunObserver, fio_document};
+use crate::observer::{Ended, RunObserver};
 use crate::outcome::RunOutcome;
 use crate::variants::number_or_text;
 
@@ -151,7 +151,6 @@ impl RunRow {
             wall_seconds,
             cpu_us_per_io: cpu_us_per_io(&processes),
             jobs,
-            fio: fio_document(&load.options, &processes, &disks, false),
             locks,
             disks,
             page_cache,

@@ -4,9 +4,9 @@
 //! prints how many verdicts name another one that is as good, keep, or mislead, whose sums stand in docs/results.md; without it the example
 //! is looked at, cut short.
 
-use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{Decision, Outcome, Verdict};
 use hoistway_answer::verdict::verdicts;
+use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_experiment::{Alone, Comparison, Load, scenarios};
 
 /// What the example is called here.
@@ -28,7 +28,7 @@ fn compared(load: &str, repeats: u32, runtime_ns: Option<u64>) -> ResultsDocumen
 }
 
 fn verdict(document: &ResultsDocument) -> Verdict {
-    let mut verdicts = verdicts(document);
+    let mut verdicts = verdicts(&Analysis::of(document));
     assert_eq!(verdicts.len(), 1);
     verdicts.remove(0)
 }

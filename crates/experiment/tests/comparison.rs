@@ -5,8 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hoistway_answer::ResultsDocument;
-use hoistway_answer::analysis::Analysis as Results;
+use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_blk::schedulers::{MQ_DEADLINE, Registry, Row};
 use hoistway_experiment::{
     Alone, CallerEnvironment, Comparison, Controls, Devices, Ended, Field, Guests, Load, Plan, RunObserver, Tunable,
@@ -100,10 +99,10 @@ fn several_kernels_are_compared_in_one_document() {
         assert!(alone.setups.is_empty(), "{kernel}");
         for (one, other) in alone.runs.iter().zip(&document.runs[2 * place..]) {
             assert_eq!((&one.scheduler, one.setup as usize), (&other.scheduler, 0));
-            assert_eq!((&one.fio, &one.jobs, other.setup as usize), (&other.fio, &other.jobs, place));
+            assert_eq!((&one.jobs, other.setup as usize), (&other.jobs, place));
         }
     }
-    let results = Results::of(&document);
+    let results = Analysis::of(&document);
     assert_eq!(results.variants.iter().map(|variant| variant.label.as_str()).collect::<Vec<_>>(), four);
     assert_eq!(results.baseline, 2);
     assert_eq!(document.statistics.unwrap().baseline, "none kernel=6.18");
@@ -128,7 +127,7 @@ fn several_devices_and_hosts_are_compared_in_one_document() {
     );
     let last = &document.setups[document.runs[3].setup as usize];
     assert_eq!((&last.device["name"], &last.host["name"]), (&"intel-s3520-1600gb".into(), &"instant".into()));
-    assert_eq!(Results::of(&document).variants.len(), 4);
+    assert_eq!(Analysis::of(&document).variants.len(), 4);
 }
 
 #[test]
@@ -154,7 +153,7 @@ impl RunObserver for Impatient<'_> {
 
     fn ended(&self, ended: &Ended<'_>) {
         assert!(ended.processes.iter().all(|process| process.log.is_some()));
-        assert_eq!(ended.fio_json_plus().jobs.len(), 2);
+        assert_eq!(ended.fio_output(true).jobs.len(), 2);
         self.seen.lock().unwrap().push(ended.label.to_owned());
         self.controls.cancel();
     }
@@ -249,14 +248,14 @@ fn a_scheduler_of_ones_own_is_compared_with_the_others_on_hosts_and_in_guests() 
     let comparison = Comparison { schedulers: wanted.clone(), tunables: tunables.to_vec(), ..small() };
     let document = comparison.run(&Workshop).unwrap();
     let [mine, theirs, none] = &document.runs[..] else { panic!("{:?}", labels(&document)) };
-    assert_eq!((&mine.scheduler[..], &mine.fio, &mine.jobs), ("mine", &theirs.fio, &theirs.jobs));
+    assert_eq!((&mine.scheduler[..], &mine.jobs), ("mine", &theirs.jobs));
     assert_ne!(mine.jobs, none.jobs);
     let all = Comparison { schedulers: Vec::new(), ..small() };
     assert_eq!(Plan::of(&all, &Workshop).unwrap().run_count(), 5);
     let guests = Guests { schedulers: wanted, ..Guests::default() };
     let document = Comparison { guests, ..small() }.run(&Workshop).unwrap();
     assert_eq!(labels(&document)[..2], ["mine-over-none", "mq-deadline-over-none"]);
-    assert_eq!(document.runs[0].fio, document.runs[1].fio);
+    assert_eq!(document.runs[0].jobs, document.runs[1].jobs);
     let error = comparison.run(&Alone).unwrap_err();
     assert_eq!((error.field, error.message.contains("mine: unknown scheduler")), (Field::Schedulers, true), "{error}");
 }
@@ -274,7 +273,7 @@ fn every_bundled_load_runs_and_has_the_figure_that_it_is_about() {
             ..Comparison::default()
         });
         assert_eq!(document.focus.as_ref(), Some(&page.focus), "{name}");
-        assert!(document.figure(&page.focus).unwrap()[0].1.mean > 0.0, "{name}");
+        assert!(Analysis::of(&document).figure(&page.focus).unwrap()[0].1.mean > 0.0, "{name}");
     }
 }
 

@@ -181,7 +181,7 @@ fn a_document_says_what_the_recording_holds_and_how_well_it_is_repeated() {
 #[test]
 fn a_replay_that_runs_faster_or_more_than_once_does_more() {
     let iops = |document: &hoistway_answer::ResultsDocument| {
-        document.runs[0].jobs.iter().flat_map(|job| &job.directions).map(|of| of.iops).sum::<f64>()
+        document.runs[0].jobs.iter().flat_map(|job| &job.operations).map(|of| of.iops).sum::<f64>()
     };
     let (once, fast, twice) = (
         compared(|_| ()).unwrap(),

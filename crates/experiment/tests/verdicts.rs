@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use hoistway_answer::document::{Decision, LatencySummary, Outcome, Run, Verdict};
 use hoistway_answer::verdict::verdicts;
-use hoistway_answer::{Analysis as Results, Figure, ResultsDocument};
+use hoistway_answer::{Analysis, Figure, ResultsDocument};
 use hoistway_blk::ground::Kernel;
 use hoistway_device::Preset;
 use hoistway_experiment::{Alone, Comparison, Guests, Load, scenarios};
@@ -79,7 +79,7 @@ fn documents() -> &'static [(String, ResultsDocument)] {
 }
 
 fn verdict(document: &ResultsDocument) -> Verdict {
-    let mut verdicts = verdicts(document);
+    let mut verdicts = verdicts(&Analysis::of(document));
     assert_eq!(verdicts.len(), 1);
     verdicts.remove(0)
 }
@@ -87,7 +87,7 @@ fn verdict(document: &ResultsDocument) -> Verdict {
 /// Who is better than whom is recommended at everything: each figure of each operation of each job, in every run, by more than the
 /// smallest effect.
 fn better_at_everything(document: &ResultsDocument) -> Vec<String> {
-    let comparison = Results::of(document);
+    let comparison = Analysis::of(document);
     let recommended = verdict(document).recommended;
     let of = comparison.variants.iter().position(|variant| variant.label == recommended).unwrap();
     let operations = || comparison.jobs.iter().flat_map(|job| &job.operations);
@@ -148,14 +148,10 @@ fn slower(document: &ResultsDocument, by: u64) -> ResultsDocument {
         }
     };
     for job in slower.runs.iter_mut().flat_map(|run| &mut run.jobs) {
-        for direction in &mut job.directions {
-            direction.iops /= by as f64;
-            direction.bytes_per_second /= by as f64;
-            latency(&mut direction.lat_ns);
-        }
-        if let Some(sync) = &mut job.sync {
-            sync.syncs_per_second /= by as f64;
-            latency(&mut sync.lat_ns);
+        for operation in &mut job.operations {
+            operation.iops /= by as f64;
+            operation.bytes_per_second /= by as f64;
+            latency(&mut operation.lat_ns);
         }
     }
     slower

@@ -4,10 +4,10 @@
 use crate::support;
 use crate::support::place;
 
-use hoistway_answer::ResultsDocument;
 use hoistway_answer::advice::{advice, check_name};
 use hoistway_answer::document::{Advice, Front, Run, RunVariant};
 use hoistway_answer::verdict::verdicts;
+use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_measure::Direction;
 use hoistway_render::text::{Style, markdown, table};
 use serde_json::{Map, Value, json};
@@ -43,9 +43,9 @@ fn keep(default: &str, worse: &str) -> ResultsDocument {
 
 /// The document with its verdicts and the advice for a device.
 fn advised(mut document: ResultsDocument, device: &str) -> ResultsDocument {
-    document.verdicts = verdicts(&document);
+    document.verdicts = verdicts(&Analysis::of(&document));
     let names: Vec<String> = Some(device.to_owned()).into_iter().filter(|name| !name.is_empty()).collect();
-    document.advice = advice(&document, &names).unwrap();
+    document.advice = advice(&Analysis::of(&document), &names).unwrap();
     document
 }
 
@@ -56,7 +56,7 @@ fn only(document: &ResultsDocument) -> &Advice {
 
 /// The text under the table.
 fn shown_text(document: &ResultsDocument) -> String {
-    let table = table(document, &Style::default());
+    let table = table(&Analysis::of(document), &Style::default());
     table.split_once("\nCommands for ").map(|(_, text)| text.to_owned()).unwrap_or_default()
 }
 
@@ -91,7 +91,7 @@ fn a_change_comes_with_the_file_to_write_a_rule_and_how_to_undo_both() {
   ENV{ID_SERIAL}=="..." for KERNEL=="sda"; udevadm info --query=property /dev/sda shows the value.
 "#;
     assert_eq!(shown_text(&document), expected);
-    assert!(markdown(&document).contains(&format!("\n```\nCommands for {expected}```\n")));
+    assert!(markdown(&Analysis::of(&document)).contains(&format!("\n```\nCommands for {expected}```\n")));
     let read = ResultsDocument::from_json(&hoistway_render::text::json(&document)).unwrap();
     assert_eq!(read.advice, document.advice);
 }
@@ -342,13 +342,16 @@ fn each_place_is_advised_by_itself() {
 fn the_table_says_where_advice_is_to_be_had_if_there_is_something_to_write() {
     let hint = "Use --advice DEVICE, such as --advice sda, to print the commands for this change.";
     let shown = |mut document: ResultsDocument| {
-        document.verdicts = verdicts(&document);
-        table(&document, &Style::default()).contains(hint)
+        document.verdicts = verdicts(&Analysis::of(&document));
+        table(&Analysis::of(&document), &Style::default()).contains(hint)
     };
     assert!(shown(two("none", "kyber")));
     assert!(!shown(keep("none", "kyber")), "nothing is to be changed");
     assert!(shown(ResultsDocument { is_real: true, ..two("none", "kyber") }));
-    assert!(!table(&advised(two("none", "kyber"), "sda"), &Style::default()).contains(hint), "it is there");
+    assert!(
+        !table(&Analysis::of(&advised(two("none", "kyber"), "sda")), &Style::default()).contains(hint),
+        "it is there"
+    );
 }
 
 #[test]

@@ -4,15 +4,15 @@ use crate::support;
 use crate::support::judged;
 use crate::support::place;
 
-use hoistway_answer::document::{JobSummary, LatencySummary, LockSummary, Run, SyncSummary};
-use hoistway_answer::{FigureName, ResultsDocument};
+use hoistway_answer::document::{JobSummary, LatencySummary, LockSummary, Run};
+use hoistway_answer::{Analysis, FigureName, ResultsDocument};
 use hoistway_measure::{Direction, Settling};
 use hoistway_render::text::{conclusion, figure_in_words};
 use serde_json::json;
 
 use judged::{job, three, told};
 use place::place;
-use support::{direction, document, run};
+use support::{direction, document, run, syncs};
 
 /// Repeats of one job of reads with these IOPS under each scheduler; latencies go with them.
 fn repeated(schedulers: &[(&str, &[f64])]) -> ResultsDocument {
@@ -28,7 +28,7 @@ fn repeated(schedulers: &[(&str, &[f64])]) -> ResultsDocument {
 #[test]
 fn a_figure_that_differs_twofold_between_repeats_is_told_with_both_ends() {
     let told = |iops: &[f64]| {
-        let sentences = conclusion(&repeated(&[("none", iops)]));
+        let sentences = conclusion(&Analysis::of(&repeated(&[("none", iops)])));
         sentences.into_iter().find(|sentence| sentence.contains("is between"))
     };
     assert_eq!(
@@ -47,7 +47,7 @@ fn whoever_is_better_beyond_the_noise_is_worth_a_change() {
         ("kyber", &[2000.0, 2020.0, 1985.0]),
         ("bfq", &[1200.0, 1190.0, 1210.0]),
     ]);
-    let sentences = conclusion(&document);
+    let sentences = conclusion(&Analysis::of(&document));
     assert!(
         sentences[0].starts_with(
             "For this load on nvme-datacenter: change from none to kyber: p99 read latency of a 4.00 ms -> 2.00 ms, -50.0% (95 %: "
@@ -129,7 +129,7 @@ fn a_better_mean_with_a_much_worse_p99_and_stalls_is_no_reason_to_change() {
         ("none", &|factor| vec![job("interactive", 0, 2e6 * factor, |_| {})]),
         ("bfq", &|factor| {
             vec![job("interactive", 0, 8e5 * factor, |summary| {
-                let latency = &mut summary.directions[0].lat_ns;
+                let latency = &mut summary.operations[0].lat_ns;
                 (latency.p99, latency.max) = (68_000_000, 8_500_000_000);
             })]
         }),
@@ -154,23 +154,22 @@ fn a_better_mean_with_a_much_worse_p99_and_stalls_is_no_reason_to_change() {
 
 #[test]
 fn what_the_recommended_one_costs_is_told_worst_first_commits_and_others_throughput_included() {
-    let syncs = |summary: &mut JobSummary, ms: f64| {
+    let with_syncs = |summary: &mut JobSummary, ms: f64| {
         let lat_ns = LatencySummary {
             mean: ms * 1e6,
             p99: (ms * 2e6) as u64,
             max: (ms * 3e6) as u64,
             ..LatencySummary::default()
         };
-        summary.sync =
-            Some(SyncSummary { syncs: 4000, syncs_per_second: 2000.0 / ms, lat_ns, distribution: Default::default() });
+        summary.operations.push(syncs(2000.0 / ms, lat_ns));
     };
     let jobs = |reads_ns: f64, backup: f64, ms: f64| {
         move |factor: f64| {
             vec![
-                job("backends", 0, reads_ns * factor, |summary| syncs(summary, ms)),
+                job("backends", 0, reads_ns * factor, |summary| with_syncs(summary, ms)),
                 job("backup", 1, 1e6, |summary| {
-                    summary.directions[0].iops *= backup * factor;
-                    summary.directions[0].bytes_per_second *= backup * factor;
+                    summary.operations[0].iops *= backup * factor;
+                    summary.operations[0].bytes_per_second *= backup * factor;
                 }),
             ]
         }
@@ -178,7 +177,7 @@ fn what_the_recommended_one_costs_is_told_worst_first_commits_and_others_through
     let document = three(&[("none", &jobs(1e6, 1.0, 1.0)), ("bfq", &jobs(2e5, 0.5, 1.3))]);
     let mut document = document;
     document.focus = "backends:read:p99".parse().ok();
-    let sentences = conclusion(&document);
+    let sentences = conclusion(&Analysis::of(&document));
     assert!(
         sentences[0].contains("change from none to bfq: p99 read latency of backends 4.01 ms -> 801 µs"),
         "{sentences:?}"
@@ -314,8 +313,8 @@ fn a_run_in_real_time_is_judged_in_the_same_words() {
 fn runs_that_had_not_settled_are_named() {
     let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
     let figure = hoistway_measure::settling::SettlingFigure::Iops;
-    document.runs[0].jobs[0].directions[0].settling = Settling::WarmUp { seconds: 2.5, figure, difference: 0.4 };
-    document.runs[2].jobs[0].directions[0].settling = Settling::Unsettled { figure, difference: -0.3 };
+    document.runs[0].jobs[0].operations[0].settling = Settling::WarmUp { seconds: 2.5, figure, difference: 0.4 };
+    document.runs[2].jobs[0].operations[0].settling = Settling::Unsettled { figure, difference: -0.3 };
     let doubt = told(&document);
     assert!(
         doubt.contains("Uncertain: a under kyber had not settled by the end (up to IOPS -30.0% at first, by MSER)"),
@@ -330,7 +329,7 @@ fn one_run_of_three_that_looks_unsettled_is_no_reason_to_doubt_and_two_are() {
     let figure = hoistway_measure::settling::SettlingFigure::Iops;
     for (repeats, is_told) in [(1, false), (2, true)] {
         for run in &mut document.runs[..repeats] {
-            run.jobs[0].directions[0].settling = Settling::Unsettled { figure, difference: -0.3 };
+            run.jobs[0].operations[0].settling = Settling::Unsettled { figure, difference: -0.3 };
         }
         assert_eq!(told(&document).contains("a under none had not settled by the end"), is_told, "{}", told(&document));
     }
@@ -338,7 +337,7 @@ fn one_run_of_three_that_looks_unsettled_is_no_reason_to_doubt_and_two_are() {
 
 #[test]
 fn nothing_is_concluded_from_nothing() {
-    assert!(conclusion(&document(Vec::new())).is_empty());
+    assert!(conclusion(&Analysis::of(&document(Vec::new()))).is_empty());
 }
 
 #[test]
@@ -381,7 +380,7 @@ fn with_locks(busy_percents: [f64; 2]) -> Vec<String> {
             ceiling_iops: Some(200_000.0 / (busy / 100.0)),
         });
     }
-    conclusion(&document)
+    conclusion(&Analysis::of(&document))
 }
 
 #[test]
@@ -406,7 +405,7 @@ fn a_mean_of_a_handful_of_ios_is_in_doubt() {
         let few = move |mean: f64| {
             move |factor: f64| {
                 vec![job("few", 0, mean * factor, |summary| {
-                    (summary.directions[0].ios, summary.directions[0].bytes) = (ios, ios * 4096);
+                    (summary.operations[0].ios, summary.operations[0].bytes) = (ios, ios * 4096);
                 })]
             }
         };

@@ -2,12 +2,12 @@
 
 use crate::support;
 
-use hoistway_answer::ResultsDocument;
-use hoistway_answer::document::{FailedProcesses, LatencySummary, Run, Statistics, SyncSummary};
+use hoistway_answer::document::{FailedProcesses, LatencySummary, Run, Statistics};
+use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_measure::{Direction, Operation};
 use hoistway_render::text::{Style, csv, markdown};
 
-use support::{direction, document, run};
+use support::{direction, document, run, syncs};
 
 fn two_repeats() -> ResultsDocument {
     let one = |name: &str, repeat, iops: f64| Run {
@@ -19,7 +19,7 @@ fn two_repeats() -> ResultsDocument {
 
 #[test]
 fn comma_separated_values_have_one_line_for_each_scheduler_job_and_direction() {
-    let text = csv(&two_repeats());
+    let text = csv(&Analysis::of(&two_repeats()));
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let headers = reader.headers().unwrap().clone();
     let lines: Vec<_> = reader.records().map(Result::unwrap).collect();
@@ -46,7 +46,7 @@ fn comma_separated_values_tell_of_processes_that_failed_even_before_any_io() {
     document.runs.push(run("bfq", vec![("a|b, \"c\"", 2, Vec::new())]));
     document.runs.push(run("mq-deadline", vec![("a|b, \"c\"", 2, Vec::new())]));
     document.runs[4].jobs[0].failed = vec![failed(95, 2)];
-    let text = csv(&document);
+    let text = csv(&Analysis::of(&document));
     let ends: Vec<_> = text.lines().map(|line| line.rsplitn(3, ',').collect::<Vec<_>>()).collect();
     let ends: Vec<_> = ends.iter().map(|parts| (parts[1], parts[0])).collect();
     assert_eq!(ends, [("failed_processes", "errnos"), ("0", ""), ("2", "5 110"), ("2", "95")], "{text}");
@@ -56,12 +56,12 @@ fn comma_separated_values_tell_of_processes_that_failed_even_before_any_io() {
 
 #[test]
 fn nothing_makes_only_the_header() {
-    assert_eq!(csv(&document(Vec::new())).lines().count(), 1);
+    assert_eq!(csv(&Analysis::of(&document(Vec::new()))).lines().count(), 1);
 }
 
 #[test]
 fn markdown_is_a_table_in_which_names_mean_nothing() {
-    let text = markdown(&two_repeats());
+    let text = markdown(&Analysis::of(&two_repeats()));
     assert!(text.contains("**a\\|b, \"c\", 2 processes**"), "{text}");
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
     assert_eq!(rows.len(), 4, "{text}");
@@ -73,10 +73,10 @@ fn markdown_is_a_table_in_which_names_mean_nothing() {
 
 #[test]
 fn the_document_says_what_is_significant() {
-    let statistics = Statistics::of(&two_repeats());
+    let statistics = Statistics::of(&Analysis::of(&two_repeats()));
     assert_eq!((statistics.repeats, statistics.baseline.as_str()), (2, "none"));
     let iops = statistics.rows[1].figures.get("iops").unwrap();
-    assert_eq!(iops.samples, [2000.0, 2012.0]);
+    assert_eq!(iops.mean, 2006.0);
     assert_eq!(iops.from_baseline.as_ref().unwrap().significant, Some(true));
     assert!(iops.best && !iops.worst);
     let max = statistics.rows[1].figures.get("lat_max_ns").unwrap();
@@ -89,20 +89,22 @@ fn syncs_are_rows_of_their_own_without_bandwidth() {
     let mut document = two_repeats();
     for run in &mut document.runs {
         let lat_ns = LatencySummary { mean: 2e6, p99: 5_000_000, max: 9_000_000, ..LatencySummary::default() };
-        run.jobs[0].sync =
-            Some(SyncSummary { syncs: 4000, syncs_per_second: 2000.0, lat_ns, distribution: Default::default() });
+        run.jobs[0].operations.push(syncs(2000.0, lat_ns));
     }
-    let text = markdown(&document);
+    let text = markdown(&Analysis::of(&document));
     let row = text.lines().find(|line| line.starts_with("| kyber | sync |")).unwrap();
     assert!(row.contains("| - | 2.00 ms") && row.contains("| 5.00 ms") && row.contains("| 9.00 ms"), "{row}");
-    assert!(hoistway_render::text::table(&document, &Style::default()).contains("sync"), "also in the table");
-    let text = csv(&document);
+    assert!(
+        hoistway_render::text::table(&Analysis::of(&document), &Style::default()).contains("sync"),
+        "also in the table"
+    );
+    let text = csv(&Analysis::of(&document));
     let [header, line] = [0, 3].map(|line| text.lines().nth(line).unwrap().split(',').collect::<Vec<_>>());
     let of = |column: &str| line[1 + header.iter().position(|name| *name == column).unwrap()];
     // A job's name with a comma takes two places.
     assert_eq!([of("direction"), of("bytes_per_second"), of("lat_p99_ns")], ["sync", "", "5000000"]);
-    let statistics = Statistics::of(&document);
-    let row = statistics.rows.iter().find(|row| row.direction == Operation::Sync).unwrap();
+    let statistics = Statistics::of(&Analysis::of(&document));
+    let row = statistics.rows.iter().find(|row| row.operation == Operation::Sync).unwrap();
     assert!(row.figures.get("lat_max_ns").is_some() && row.figures.get("bytes_per_second").is_none());
 }
 
@@ -115,4 +117,10 @@ fn a_run_is_one_line_as_soon_as_it_has_ended() {
     assert_eq!(of(&["a"]), "kyber: a read 1.25 k IOPS, p99 4.00 ms");
     assert!(of(&["a", "b", "c", "d", "e"]).ends_with("; 2 more"));
     assert_eq!(of(&[]), "kyber: no I/O");
+}
+
+#[test]
+fn a_document_of_format_1_has_the_same_figures_as_when_it_was_written() {
+    let document = ResultsDocument::from_json(include_str!("../../answer/tests/data/format1.json")).unwrap();
+    assert_eq!(csv(&Analysis::of(&document)), include_str!("../../answer/tests/data/format1.csv"));
 }

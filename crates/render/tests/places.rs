@@ -3,9 +3,9 @@
 use crate::support;
 use crate::support::place;
 
-use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{Run, RunVariant, Statistics};
 use hoistway_answer::verdict::verdicts;
+use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_measure::Direction;
 use hoistway_render::text::{Style, csv, markdown, table};
 use serde_json::{Map, json};
@@ -41,7 +41,7 @@ fn of_places(places: &Places<'_>) -> ResultsDocument {
 
 /// Rows with the one that each is compared with, and the difference of its I/Os a second in percent.
 fn compared(document: &ResultsDocument) -> Vec<(String, Option<String>, Option<i64>)> {
-    let rows = Statistics::of(document).rows.into_iter();
+    let rows = Statistics::of(&Analysis::of(document)).rows.into_iter();
     rows.map(|row| {
         let difference = row.figures.get("iops").unwrap().from_baseline.as_ref().and_then(|one| one.relative);
         (row.scheduler, row.compared_with, difference.map(|relative| (relative * 100.0).round() as i64))
@@ -62,13 +62,13 @@ fn each_row_is_compared_with_the_default_of_its_own_place() {
         ("bfq device=nvme", "none device=nvme", Some(-50)),
     ]);
     assert_eq!(compared(&two), expected);
-    for text in [table(&two, &Style::default()), markdown(&two)] {
+    for text in [table(&Analysis::of(&two), &Style::default()), markdown(&Analysis::of(&two))] {
         assert!(text.contains("its place") && !text.contains("+900%"), "{text}");
         let prose = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let shown = "vs its place: each row is compared with the row of its own kernel, device and host: bfq device=hdd and none device=nvme.";
         assert!(prose.contains(shown), "{prose}");
     }
-    let csv = csv(&two);
+    let csv = csv(&Analysis::of(&two));
     let column = csv.lines().next().unwrap().split(',').position(|name| name == "iops_vs_baseline").unwrap();
     let cells = csv.lines().skip(1).map(|line| line.split(',').nth(column).unwrap());
     let differences: Vec<Option<i64>> =
@@ -80,16 +80,16 @@ fn each_row_is_compared_with_the_default_of_its_own_place() {
 fn where_all_places_have_the_same_default_the_header_names_it() {
     let places: &Places<'_> =
         &[("hdd", "none", &[("none", 100.0), ("bfq", 200.0)]), ("nvme", "none", &[("none", 1000.0), ("bfq", 500.0)])];
-    let text = table(&of_places(places), &Style::default());
+    let text = table(&Analysis::of(&of_places(places)), &Style::default());
     assert!(text.contains("vs none: each row is compared with the row of its own kernel, device and host"), "{text}");
     let one = of_places(&places[..1]);
-    assert!(!table(&one, &Style::default()).contains("its own place"));
+    assert!(!table(&Analysis::of(&one), &Style::default()).contains("its own place"));
     assert!(compared(&one).iter().all(|(_, with, _)| with.is_none()), "with one place there is no doubt");
 }
 
 #[test]
 fn the_verdict_on_a_place_is_about_its_own_default() {
-    let verdicts = verdicts(&of_places(TWO));
+    let verdicts = verdicts(&Analysis::of(&of_places(TWO)));
     let shown: Vec<(&str, &str)> = verdicts.iter().map(|one| (&*one.reference, &*one.recommended)).collect();
     assert_eq!(shown, [("bfq device=hdd", "bfq device=hdd"), ("none device=nvme", "none device=nvme")]);
     assert!(verdicts.iter().all(|one| one.reference_is_default));
@@ -104,7 +104,7 @@ fn a_scheduler_that_was_named_is_that_of_each_place_and_a_row_that_was_named_is_
     let row = with("bfq device=hdd");
     assert_eq!(differences(&row), [Some(-50), None, Some(400), Some(150)]);
     assert!(compared(&row).iter().all(|(_, with, _)| with.is_none()));
-    assert!(!table(&row, &Style::default()).contains("its own place"));
+    assert!(!table(&Analysis::of(&row), &Style::default()).contains("its own place"));
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn compared(shapes: &[Shape]) -> ResultsDocument {
             let of = |(number, (depth, progress, latency)): (usize, &Shape)| {
                 job(["a", "b", "c"][number], number as u32, 2e6 * latency[scheduler] * repeat, |summary| {
                     summary.demand = Some(JobDemand { depth: *depth, ..JobDemand::default() });
-                    let of = &mut summary.directions[0];
+                    let of = &mut summary.operations[0];
                     of.iops = 500.0 * f64::from(*depth) * progress[scheduler] / repeat;
                     of.bytes_per_second = of.iops * 4096.0;
                 })
@@ -87,7 +87,7 @@ proptest! {
     #[test]
     fn the_first_sentence_says_what_is_recommended(shapes in prop::collection::vec(shape(), 1..4)) {
         let document = compared(&shapes);
-        let verdict = hoistway_answer::verdict::verdicts(&document).remove(0);
+        let verdict = hoistway_answer::verdict::verdicts(&Analysis::of(&document)).remove(0);
         let text = told(&document);
         let first = text.lines().next().unwrap();
         let expected = match verdict.recommended.as_str() {

@@ -3,8 +3,8 @@
 use crate::support;
 use crate::support::place;
 
-use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{FailedProcesses, Front, Run, RunVariant};
+use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_measure::Direction;
 use hoistway_render::text::{Style, conclusion, csv, json, markdown, table};
 use serde_json::{Map, Value, json};
@@ -34,7 +34,7 @@ fn assert_text(found: &str, expected: &str) {
 
 #[test]
 fn a_table_for_each_job() {
-    assert_text(&table(&two_jobs(), &PLAIN), include_str!("golden/two-jobs.txt"));
+    assert_text(&table(&Analysis::of(&two_jobs()), &PLAIN), include_str!("golden/two-jobs.txt"));
 }
 
 #[test]
@@ -48,13 +48,13 @@ fn several_places_are_told_and_their_rows_are_apart() {
     let mut document = document(vec![place("4.19", 0, 1000.0), place("6.18", 1, 2000.0)]);
     let at = |kernel: &str| place::place("nvme-datacenter", kernel, None);
     document.setups = vec![at("4.19"), at("6.18")];
-    let text = table(&document, &PLAIN);
+    let text = table(&Analysis::of(&document), &PLAIN);
     assert!(
         text.contains("nvme-datacenter, Linux 4.19, 8 CPUs, 1 hardware queue; nvme-datacenter, Linux 6.18, 8"),
         "{text}"
     );
     assert!(text.contains("none kernel=4.19 ") && text.contains("none kernel=6.18 "), "{text}");
-    let csv = csv(&document);
+    let csv = csv(&Analysis::of(&document));
     assert!(
         csv.lines().nth(1).is_some_and(|line| line.starts_with("mixed.fio,nvme-datacenter,4.19,none,mq,")),
         "{csv}"
@@ -67,23 +67,23 @@ fn several_places_are_told_and_their_rows_are_apart() {
 
 #[test]
 fn ascii_style_adds_nothing_but_ascii() {
-    let text = table(&two_jobs(), &Style { ascii: true, ..PLAIN });
+    let text = table(&Analysis::of(&two_jobs()), &Style { ascii: true, ..PLAIN });
     assert!(text.is_ascii());
     assert_text(&text, include_str!("golden/two-jobs-ascii.txt"));
 }
 
 #[test]
 fn a_usual_terminal_is_wide_enough() {
-    for line in table(&two_jobs(), &PLAIN).lines() {
+    for line in table(&Analysis::of(&two_jobs()), &PLAIN).lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }
-    let text = table(&two_jobs(), &Style { width: Some(100), ..PLAIN });
+    let text = table(&Analysis::of(&two_jobs()), &Style { width: Some(100), ..PLAIN });
     assert!(!text.contains("no room"));
 }
 
 #[test]
 fn the_first_look_leaves_out_what_most_readers_can_do_without() {
-    let text = table(&two_jobs(), &Style { wide: false, ..PLAIN });
+    let text = table(&Analysis::of(&two_jobs()), &Style { wide: false, ..PLAIN });
     assert!(!text.contains("p50") && !text.contains("p99.9"), "{text}");
     assert!(text.contains("p99") && text.contains("max") && !text.contains("no room"), "{text}");
 }
@@ -91,25 +91,28 @@ fn the_first_look_leaves_out_what_most_readers_can_do_without() {
 #[test]
 fn columns_give_way_in_a_narrow_terminal() {
     for width in [80, 60] {
-        let text = table(&two_jobs(), &Style { width: Some(width), ..PLAIN });
+        let text = table(&Analysis::of(&two_jobs()), &Style { width: Some(width), ..PLAIN });
         let (tables, _) = text.split_once("IOPS and bandwidth:").unwrap();
         // All but the line about the set-up, which may wrap.
         for line in tables.lines().skip(1) {
             assert!(line.chars().count() <= usize::from(width), "{line}");
         }
     }
-    assert_text(&table(&two_jobs(), &Style { width: Some(70), ..PLAIN }), include_str!("golden/two-jobs-70.txt"));
+    assert_text(
+        &table(&Analysis::of(&two_jobs()), &Style { width: Some(70), ..PLAIN }),
+        include_str!("golden/two-jobs-70.txt"),
+    );
 }
 
 #[test]
 fn colours_change_nothing_but_the_colour() {
-    let coloured = table(&two_jobs(), &Style { colour: true, ..PLAIN });
+    let coloured = table(&Analysis::of(&two_jobs()), &Style { colour: true, ..PLAIN });
     assert!(coloured.contains("\x1b[32m38.4 k\x1b[0m"), "{coloured}");
     assert!(coloured.contains("\x1b[31m21.1 k\x1b[0m"), "{coloured}");
     // Writes of oltp are the same under all schedulers.
     assert!(!coloured.contains("m16.5 k"), "{coloured}");
     let stripped = coloured.replace("\x1b[32m", "").replace("\x1b[31m", "").replace("\x1b[0m", "");
-    assert_text(&stripped, &table(&two_jobs(), &PLAIN));
+    assert_text(&stripped, &table(&Analysis::of(&two_jobs()), &PLAIN));
 }
 
 #[test]
@@ -117,14 +120,18 @@ fn others_are_compared_with_the_first_scheduler_or_the_one_that_was_named() {
     let mut document = two_jobs();
     document.runs.remove(0);
     let lines = |document: &ResultsDocument| -> Vec<String> {
-        table(document, &PLAIN).lines().filter(|line| line.contains(" read ")).map(str::to_owned).collect()
+        table(&Analysis::of(document), &PLAIN)
+            .lines()
+            .filter(|line| line.contains(" read "))
+            .map(str::to_owned)
+            .collect()
     };
     let from_first = lines(&document);
     assert!(!from_first[0].contains('%') && from_first[1].contains("-43.3%"), "{from_first:?}");
     document.baseline = Some("bfq".to_owned());
     let from_bfq = lines(&document);
     assert!(from_bfq[0].contains("+76.4%") && !from_bfq[1].contains('%'), "{from_bfq:?}");
-    assert!(table(&document, &PLAIN).contains(" bfq "));
+    assert!(table(&Analysis::of(&document), &PLAIN).contains(" bfq "));
 }
 
 #[test]
@@ -145,19 +152,19 @@ fn repeats_are_averaged_and_variants_numbered() {
     ]);
     document.partial = true;
     document.device = json!([{"name": "hdd"}, {"name": "ssd"}]);
-    assert_text(&table(&document, &PLAIN), include_str!("golden/repeats.txt"));
+    assert_text(&table(&Analysis::of(&document), &PLAIN), include_str!("golden/repeats.txt"));
 }
 
 #[test]
 fn documents_without_io_make_a_text_all_the_same() {
-    let empty = table(&document(Vec::new()), &PLAIN);
+    let empty = table(&Analysis::of(&document(Vec::new())), &PLAIN);
     assert_text(
         &empty,
         "mixed.fio on nvme-datacenter, Linux 6.18, 8 CPUs, 1 hardware queue, seed 42, 0 s simulated\n\n\
          There was no I/O.\n",
     );
     let idle = document(vec![run("none", vec![("a", 1, Vec::new())])]);
-    assert!(table(&idle, &PLAIN).contains("There was no I/O."));
+    assert!(table(&Analysis::of(&idle), &PLAIN).contains("There was no I/O."));
 }
 
 #[test]
@@ -165,14 +172,14 @@ fn processes_that_failed_are_named_under_the_table_and_make_the_conclusion_uncer
     let failed = |errno, processes| FailedProcesses { errno, processes };
     let mut document = two_jobs();
     let say = |document: &ResultsDocument| {
-        let markdown = markdown(document);
+        let markdown = markdown(&Analysis::of(document));
         let remark = markdown.lines().find(|line| line.starts_with("- FAILED"))?[2..].to_owned();
         // Words may go to the next line there.
-        let table = table(document, &PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
+        let table = table(&Analysis::of(document), &PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(table.contains(&format!("{remark} IOPS and bandwidth: ")), "{table}");
         Some(remark)
     };
-    let doubts = |document: &ResultsDocument| conclusion(document).join("\n");
+    let doubts = |document: &ResultsDocument| conclusion(&Analysis::of(document)).join("\n");
     assert_eq!(say(&document), None);
     assert!(!doubts(&document).contains("failed"));
 
@@ -191,7 +198,7 @@ fn processes_that_failed_are_named_under_the_table_and_make_the_conclusion_uncer
 fn processes_that_failed_before_any_io_are_named_all_the_same() {
     let mut document = document(vec![run("none", vec![("a", 2, Vec::new())])]);
     document.runs[0].jobs[0].failed = vec![FailedProcesses { errno: 95, processes: 2 }];
-    let text = table(&document, &PLAIN);
+    let text = table(&Analysis::of(&document), &PLAIN);
     assert!(text.contains(": a under none (2 of 2 processes, EOPNOTSUPP).\nThere was no I/O.\n"), "{text}");
 }
 
@@ -199,7 +206,7 @@ fn processes_that_failed_before_any_io_are_named_all_the_same() {
 fn json_reads_back() {
     let document = two_jobs();
     let text = json(&document);
-    assert!(text.starts_with("{\n  \"format\": \"hoistway-results/1\",\n") && text.ends_with("}\n"));
+    assert!(text.starts_with("{\n  \"format\": \"hoistway-results/2\",\n") && text.ends_with("}\n"));
     assert_eq!(ResultsDocument::from_json(&text).unwrap(), document);
 }
 
@@ -207,7 +214,7 @@ fn json_reads_back() {
 fn twenty_drives_of_one_kind_are_counted_in_the_header_and_not_listed() {
     let mut document = two_jobs();
     document.device = serde_json::Value::from(vec![serde_json::json!({"name": "nvme-datacenter"}); 20]);
-    let text = table(&document, &Style::default());
+    let text = table(&Analysis::of(&document), &Style::default());
     let header = text.lines().next().unwrap();
     assert!(header.contains("on 20 x nvme-datacenter, Linux 6.18") && header.len() < 100, "{header}");
 }

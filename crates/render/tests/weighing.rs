@@ -2,9 +2,9 @@
 
 use crate::support::judged;
 
-use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::JobSummary;
 use hoistway_answer::verdict::verdicts;
+use hoistway_answer::{Analysis, ResultsDocument};
 
 use judged::{job, three, told};
 
@@ -17,7 +17,7 @@ fn halved_p99(change: impl Fn(&mut JobSummary, &mut JobSummary) + 'static) -> Re
 fn p99_of(bfq: f64, change: impl Fn(&mut JobSummary, &mut JobSummary) + 'static) -> ResultsDocument {
     fn jobs(p99: f64) -> [JobSummary; 2] {
         [
-            job("reads", 0, 1e6, |summary| summary.directions[0].lat_ns.p99 = p99 as u64),
+            job("reads", 0, 1e6, |summary| summary.operations[0].lat_ns.p99 = p99 as u64),
             job("strangers", 1, 1e7, |_| {}),
         ]
     }
@@ -31,14 +31,14 @@ fn p99_of(bfq: f64, change: impl Fn(&mut JobSummary, &mut JobSummary) + 'static)
 
 #[test]
 fn a_better_p99_with_progress_that_is_worse_by_more_is_no_reason_to_change() {
-    let text = told(&halved_p99(|reads, _| reads.directions[0].iops /= 3.0));
+    let text = told(&halved_p99(|reads, _| reads.operations[0].iops /= 3.0));
     assert!(text.contains("Not bfq (-50.0%), which loses more than it gains: read IOPS of reads 1.00 k"), "{text}");
     assert!(told(&halved_p99(|_, _| {})).contains("change from none to bfq"));
 }
 
 #[test]
 fn a_longest_wait_is_told_and_does_not_weigh() {
-    let text = told(&halved_p99(|_, others| others.directions[0].lat_ns.max *= 10));
+    let text = told(&halved_p99(|_, others| others.operations[0].lat_ns.max *= 10));
     assert!(text.contains("change from none to bfq"), "{text}");
     assert!(
         text.contains(
@@ -46,7 +46,7 @@ fn a_longest_wait_is_told_and_does_not_weigh() {
         ),
         "{text}"
     );
-    let own = told(&halved_p99(|reads, _| reads.directions[0].lat_ns.max *= 10));
+    let own = told(&halved_p99(|reads, _| reads.operations[0].lat_ns.max *= 10));
     assert!(own.contains("change from none to bfq") && own.contains("largest read latency of reads in a run"), "{own}");
 }
 
@@ -55,7 +55,7 @@ fn a_longest_wait_of_ones_own_that_came_in_one_run_and_not_in_the_next_is_told_a
     let mut document = halved_p99(|_, _| {});
     // As where a read meets the drive's collection in some runs, under any scheduler.
     for (run, factor) in document.runs.iter_mut().filter(|run| run.scheduler == "bfq").zip([1.0, 20.0, 20.0]) {
-        let reads = &mut run.jobs[0].directions[0].lat_ns;
+        let reads = &mut run.jobs[0].operations[0].lat_ns;
         reads.max = (reads.max as f64 * factor) as u64;
     }
     let text = told(&document);
@@ -69,7 +69,7 @@ fn a_longest_wait_of_ones_own_that_came_in_one_run_and_not_in_the_next_is_told_a
 
 #[test]
 fn what_is_less_than_the_smallest_effect_is_no_loss() {
-    let slower = |by: f64| halved_p99(move |_, others| others.directions[0].iops /= by);
+    let slower = |by: f64| halved_p99(move |_, others| others.operations[0].iops /= by);
     assert!(
         told(&slower(1.01)).contains("Nothing else gets worse by 2 % or more beyond the noise."),
         "{}",
@@ -94,8 +94,8 @@ fn whoever_is_no_different_in_focus_and_far_better_elsewhere_is_named_with_that(
     let jobs = |iops: f64| {
         move |factor: f64| {
             let others = job("strangers", 1, 1e7, |summary| {
-                summary.directions[0].iops *= iops * factor;
-                summary.directions[0].bytes_per_second *= iops * factor;
+                summary.operations[0].iops *= iops * factor;
+                summary.operations[0].bytes_per_second *= iops * factor;
             });
             vec![job("reads", 0, 1e6 * factor, |_| {}), others]
         }
@@ -142,7 +142,7 @@ fn noisy(factors: [f64; 3], change: fn(&mut JobSummary, f64)) -> String {
 
 #[test]
 fn a_loss_on_which_runs_do_not_agree_counts_if_it_is_large_and_a_gain_never() {
-    let mean = |job: &mut JobSummary, factor: f64| job.directions[0].lat_ns.mean *= factor;
+    let mean = |job: &mut JobSummary, factor: f64| job.operations[0].lat_ns.mean *= factor;
     let text = noisy([0.9, 1.1, 1.3], mean);
     assert!(text.contains("Nothing else gets worse by 2 % or more beyond the noise."), "{text}");
     let text = noisy([0.9, 1.5, 1.9], mean);
@@ -150,16 +150,16 @@ fn a_loss_on_which_runs_do_not_agree_counts_if_it_is_large_and_a_gain_never() {
         text.contains("It costs, worst first: mean read latency of strangers") && text.contains("within the noise"),
         "{text}"
     );
-    let max = |job: &mut JobSummary, factor: f64| job.directions[0].lat_ns.max = (305e6 * factor) as u64;
+    let max = |job: &mut JobSummary, factor: f64| job.operations[0].lat_ns.max = (305e6 * factor) as u64;
     let text = noisy([0.9, 1.5, 2.5], max);
     assert!(text.contains("Nothing else gets worse by 2 % or more beyond the noise."), "{text}");
     let text = noisy([0.9, 4.0, 9.0], max);
     assert!(text.contains("It costs, worst first: largest read latency of strangers"), "{text}");
     let mut document = halved_p99(|_, _| {});
     for (run, factor) in document.runs.iter_mut().filter(|run| run.scheduler == "bfq").zip([1.0, 0.1, 0.3]) {
-        run.jobs[1].directions[0].lat_ns.mean *= factor;
+        run.jobs[1].operations[0].lat_ns.mean *= factor;
     }
-    let gains = &verdicts(&document)[0].candidates[0].gains;
+    let gains = &verdicts(&Analysis::of(&document))[0].candidates[0].gains;
     assert!(gains.iter().all(|gain| gain.job != "strangers"), "{gains:?}");
 }
 
@@ -168,7 +168,7 @@ fn a_loss_that_may_be_chance_and_would_be_more_than_a_small_gain_is_told_and_doe
     let told = |p99| {
         let mut document = p99_of(p99, |_, _| {});
         for (run, factor) in document.runs.iter_mut().filter(|run| run.scheduler == "bfq").zip([0.97, 1.15, 1.25]) {
-            run.jobs[1].directions[0].lat_ns.mean *= factor;
+            run.jobs[1].operations[0].lat_ns.mean *= factor;
         }
         told(&document)
     };
@@ -191,12 +191,12 @@ fn of_two_jobs_of_a_kind_the_one_with_more_processes_is_judged_and_then_the_one_
             let of = |name: &str, number: usize| {
                 job(name, number as u32, 1e6 * factor, |summary| {
                     summary.processes = processes[number];
-                    (summary.directions[0].ios, summary.directions[0].bytes) = (ios[number], ios[number] * 4096);
+                    (summary.operations[0].ios, summary.operations[0].bytes) = (ios[number], ios[number] * 4096);
                 })
             };
             vec![of("a", 0), of("b", 1)]
         };
-        verdicts(&three(&[("none", &jobs), ("bfq", &jobs)]))[0].focus[0].figure.to_string()
+        verdicts(&Analysis::of(&three(&[("none", &jobs), ("bfq", &jobs)])))[0].focus[0].figure.to_string()
     };
     assert_eq!(focus([1, 2], [5000, 2000]), "b:read:p99");
     assert_eq!(focus([2, 1], [2000, 5000]), "a:read:p99");
@@ -213,7 +213,7 @@ fn of_two_the_fairer_one_is_named_though_the_other_has_better_figures() {
             let by = by * factor;
             vec![job("reads", 0, 1e6 * by, |summary| {
                 summary.fairness = Some(fairness);
-                let of = &mut summary.directions[0];
+                let of = &mut summary.operations[0];
                 (of.iops, of.bytes_per_second) = (1e3 / by, 4e6 / by);
             })]
         }
@@ -230,9 +230,9 @@ fn of_two_the_fairer_one_is_named_though_the_other_has_better_figures() {
 fn of_two_that_are_as_good_the_one_that_loses_less_is_named() {
     let jobs = |p99: f64, others: f64| {
         move |factor: f64| {
-            let iops = |summary: &mut JobSummary| summary.directions[0].iops *= others;
+            let iops = |summary: &mut JobSummary| summary.operations[0].iops *= others;
             vec![
-                job("reads", 0, 1e6, |summary| summary.directions[0].lat_ns.p99 = (p99 * factor) as u64),
+                job("reads", 0, 1e6, |summary| summary.operations[0].lat_ns.p99 = (p99 * factor) as u64),
                 job("strangers", 1, 1e7, iops),
             ]
         }
@@ -257,15 +257,15 @@ fn elsewhere(change: fn(&mut JobSummary)) -> String {
 
 #[test]
 fn a_largest_latency_alone_is_no_reason_to_change() {
-    let text = elsewhere(|others| others.directions[0].lat_ns.max /= 4);
+    let text = elsewhere(|others| others.operations[0].lat_ns.max /= 4);
     assert!(text.contains("keep none") && !text.contains("Better than"), "{text}");
 }
 
 #[test]
 fn what_is_better_elsewhere_is_told_with_its_reason_first() {
     let text = elsewhere(|others| {
-        others.directions[0].lat_ns.max /= 40;
-        others.directions[0].lat_ns.p99 /= 2;
+        others.operations[0].lat_ns.max /= 40;
+        others.operations[0].lat_ns.p99 /= 2;
     });
     assert!(
         text.contains("no different in p99 read latency of reads and better at p99 read latency of strangers"),
@@ -277,7 +277,7 @@ fn what_is_better_elsewhere_is_told_with_its_reason_first() {
 fn whoever_is_no_better_by_what_is_judged_is_not_told_to_be() {
     let better = |by: u64| {
         move |factor: f64| {
-            let others = job("strangers", 1, 1e7 * factor, |others| others.directions[0].lat_ns.p99 /= by);
+            let others = job("strangers", 1, 1e7 * factor, |others| others.operations[0].lat_ns.p99 /= by);
             vec![job("reads", 0, 1e6 * factor, |_| {}), others]
         }
     };

@@ -44,7 +44,7 @@ def rows(document: dict[str, Any]) -> list[Row]:
             for name, key in KEYS.items()
             if key in found["figures"]
         }
-        return Row(found["scheduler"], found["job"], found["direction"], figures)
+        return Row(found["scheduler"], found["job"], found["operation"], figures)
 
     statistics = document["statistics"] or {"rows": []}
     return [row(found) for found in statistics["rows"]]

@@ -63,7 +63,7 @@ class Plots:
         lines: dict[str, dict[float, list[float]]] = {}
         for run in self._document["runs"]:
             of_job = (one for one in run["jobs"] if one["name"] == job)
-            for direction in (found for one in of_job for found in one["directions"] if found["direction"] == operation):
+            for direction in (found for one in of_job for found in one["operations"] if found["operation"] == operation):
                 series = direction["series"]
                 length = series["interval_seconds"]
                 points = lines.setdefault(run["variant"]["label"], {})

@@ -29,7 +29,8 @@ pub fn check_name(name: &str) -> Result<(), NoDevice> {
 ///
 /// # Errors
 /// A name that no block device has.
-pub fn advice(document: &ResultsDocument, names: &[String]) -> Result<Vec<Advice>, NoDevice> {
+pub fn advice(analysis: &Analysis<'_>, names: &[String]) -> Result<Vec<Advice>, NoDevice> {
+    let document = analysis.document;
     let mut devices: Vec<BlockDevice> = Vec::new();
     for name in names {
         let device = BlockDevice::named(name).ok_or_else(|| NoDevice(name.clone()))?;
@@ -43,8 +44,7 @@ pub fn advice(document: &ResultsDocument, names: &[String]) -> Result<Vec<Advice
     if document.partial {
         return Ok(Vec::new());
     }
-    let comparison = Analysis::of(document);
-    let of = |verdict, device| Adviser::of(document, &comparison, verdict)?.advice(device);
+    let of = |verdict, device| Adviser::of(analysis, verdict)?.advice(device);
     Ok(document
         .verdicts
         .iter()
@@ -80,9 +80,10 @@ struct Adviser<'a> {
 }
 
 impl<'a> Adviser<'a> {
-    fn of(document: &'a ResultsDocument, comparison: &Analysis<'a>, verdict: &'a Verdict) -> Option<Self> {
+    fn of(analysis: &Analysis<'a>, verdict: &'a Verdict) -> Option<Self> {
+        let document = analysis.document;
         let here = |label: &str| {
-            let mut of_label = comparison.variants.iter().filter(|variant| variant.label == label);
+            let mut of_label = analysis.variants.iter().filter(|variant| variant.label == label);
             of_label.find(|variant| variant.first().setup == verdict.setup).map(|variant| variant.first())
         };
         let (from, run) = (here(&verdict.reference)?, here(&verdict.recommended)?);
@@ -90,7 +91,7 @@ impl<'a> Adviser<'a> {
         let default = document.setups.get(verdict.setup as usize);
         let default = default.map_or(&document.default_scheduler, |setup| &setup.default_scheduler).as_deref();
         let is_compared = |default: &str| {
-            let mut here = comparison.variants.iter().map(Variant::first).filter(|run| run.setup == verdict.setup);
+            let mut here = analysis.variants.iter().map(Variant::first).filter(|run| run.setup == verdict.setup);
             here.any(|run| run.scheduler == default)
         };
         let is_asked = document.baseline.is_some() || document.guests.is_some();

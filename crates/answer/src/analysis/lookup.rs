@@ -1,7 +1,6 @@
 //! Figures by name.
 
 use super::{Analysis, Estimate, JobAnalysis, OperationAnalysis, Row};
-use crate::document::ResultsDocument;
 use crate::figure::Figure;
 use crate::figure_name::{FigureName, quoted};
 
@@ -19,34 +18,31 @@ pub struct NoSuchFigure {
     pub known: Vec<String>,
 }
 
-impl Analysis<'_> {
+impl<'a> Analysis<'a> {
     /// The job and operation that a figure is of.
     ///
     /// # Errors
     /// If no variant had such I/O; the error lists what there was.
-    pub fn find(&self, name: &FigureName) -> Result<(&JobAnalysis, &OperationAnalysis), NoSuchFigure> {
+    pub fn find(&self, name: &FigureName) -> Result<(&JobAnalysis<'a>, &OperationAnalysis<'a>), NoSuchFigure> {
         let all = || self.jobs.iter().flat_map(|job| job.operations.iter().map(move |operation| (job, operation)));
-        let is_wanted = |(job, operation): &(&JobAnalysis, &OperationAnalysis)| {
+        let is_wanted = |(job, operation): &(&JobAnalysis<'a>, &OperationAnalysis<'a>)| {
             job.name == name.job && operation.operation == name.operation && name.figure.is_of(name.operation)
         };
         all().find(is_wanted).ok_or_else(|| NoSuchFigure {
             name: name.clone(),
             known: all()
-                .map(|(job, operation)| format!("{}:{}", quoted(&job.name), operation.operation.name()))
+                .map(|(job, operation)| format!("{}:{}", quoted(job.name), operation.operation.name()))
                 .collect(),
         })
     }
-}
 
-impl ResultsDocument {
     /// A figure under each variant that has it, with the variant's label.
     ///
     /// # Errors
     /// If no variant had such I/O; the error lists what there was.
     pub fn figure(&self, name: &FigureName) -> Result<Vec<(String, Estimate)>, NoSuchFigure> {
-        let comparison = Analysis::of(self);
-        let (_, operation) = comparison.find(name)?;
-        let of = |row: &Row| (comparison.variants[row.variant].label.clone(), row.estimate(name.figure));
+        let (_, operation) = self.find(name)?;
+        let of = |row: &Row<'a>| (self.variants[row.variant].label.clone(), row.estimate(name.figure));
         Ok(operation.rows.iter().map(of).collect())
     }
 }

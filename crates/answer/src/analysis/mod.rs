@@ -8,7 +8,6 @@ mod baseline;
 mod lookup;
 mod ranking;
 mod reference;
-mod sample;
 mod statistics;
 mod variant;
 
@@ -16,7 +15,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::document::{JobDemand, JobSummary, ResultsDocument, Run};
+use crate::document::{JobDemand, JobSummary, OperationSummary, ResultsDocument, Run};
 use crate::figure::Figure;
 use hoistway_measure::Operation;
 use hoistway_measure::stats;
@@ -24,12 +23,13 @@ use hoistway_measure::stats;
 pub use lookup::NoSuchFigure;
 pub use ranking::Ranking;
 pub(crate) use reference::{of_scheduler, usual};
-pub use sample::Sample;
 pub use variant::Variant;
 
 /// All jobs of a job file under all variants.
 #[derive(Clone, Debug)]
 pub struct Analysis<'a> {
+    /// What it is of.
+    pub document: &'a ResultsDocument,
     /// What is compared, in the order of the first runs.
     pub variants: Vec<Variant<'a>>,
     /// The variant that others are compared with, in the first place: index into `variants`.
@@ -37,14 +37,14 @@ pub struct Analysis<'a> {
     /// What each variant is compared with: one of the same place, unless somebody named a row of the table.
     pub baselines: Vec<usize>,
     /// The jobs, in the order of the job file.
-    pub jobs: Vec<JobAnalysis>,
+    pub jobs: Vec<JobAnalysis<'a>>,
 }
 
 /// One job of the job file.
 #[derive(Clone, Debug)]
-pub struct JobAnalysis {
+pub struct JobAnalysis<'a> {
     /// The job's name.
-    pub name: String,
+    pub name: &'a str,
     /// Index of its section.
     pub job: u32,
     /// Number of its processes.
@@ -56,27 +56,27 @@ pub struct JobAnalysis {
     /// What it asks for, if that is known.
     pub demand: Option<JobDemand>,
     /// What it did, in the order of tables.
-    pub operations: Vec<OperationAnalysis>,
+    pub operations: Vec<OperationAnalysis<'a>>,
 }
 
 /// One operation of a job.
 #[derive(Clone, Debug)]
-pub struct OperationAnalysis {
+pub struct OperationAnalysis<'a> {
     /// Read, write, trim or sync.
     pub operation: Operation,
     /// One for each variant that had any of it, in their order.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Row<'a>>,
 }
 
 /// One operation of a job under one variant.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct Row<'a> {
     /// Index into [`Analysis::variants`].
     pub variant: usize,
     /// Modelled CPU time for each I/O of the job, of whichever kind, us: the mean over the repeats.
     pub cpu_us_per_io: Option<f64>,
     /// By number of the repeat.
-    samples: BTreeMap<u32, Sample>,
+    samples: BTreeMap<u32, &'a OperationSummary>,
 }
 
 /// The mean of a figure over the repeats.
@@ -118,15 +118,15 @@ impl Difference {
     }
 }
 
-impl Row {
+impl<'a> Row<'a> {
     /// The runs' summaries, by repeat.
-    pub fn samples(&self) -> impl ExactSizeIterator<Item = &Sample> {
-        self.samples.values()
+    pub fn samples(&self) -> impl ExactSizeIterator<Item = &'a OperationSummary> + use<'a, '_> {
+        self.samples.values().copied()
     }
 
     /// That of one repeat.
-    pub fn sample(&self, repeat: u32) -> Option<&Sample> {
-        self.samples.get(&repeat)
+    pub fn sample(&self, repeat: u32) -> Option<&'a OperationSummary> {
+        self.samples.get(&repeat).copied()
     }
 
     /// Number of I/Os in the run that had the fewest.
@@ -142,7 +142,7 @@ impl Row {
 
     /// How much more of a figure this row has than `other`, repeat by repeat. None if they share no repeat. Of maxima
     /// there is no interval: their distribution has too long a tail for one.
-    pub fn difference(&self, other: &Row, figure: Figure) -> Option<Difference> {
+    pub fn difference(&self, other: &Row<'_>, figure: Figure) -> Option<Difference> {
         let pairs = self.samples.iter().filter_map(|(repeat, sample)| {
             let other = other.samples.get(repeat)?.figure(figure);
             Some((sample.figure(figure) - other, other))
@@ -158,15 +158,15 @@ impl Row {
     }
 }
 
-impl OperationAnalysis {
+impl<'a> OperationAnalysis<'a> {
     /// What a row is compared with; None if it is that itself, or that has no such I/O.
-    pub fn baseline_of(&self, comparison: &Analysis<'_>, row: &Row) -> Option<&Row> {
-        let baseline = comparison.baselines[row.variant];
+    pub fn baseline_of(&self, analysis: &Analysis<'_>, row: &Row<'_>) -> Option<&Row<'a>> {
+        let baseline = analysis.baselines[row.variant];
         self.row(baseline).filter(|_| baseline != row.variant)
     }
 
     /// The row of a variant.
-    pub fn row(&self, variant: usize) -> Option<&Row> {
+    pub fn row(&self, variant: usize) -> Option<&Row<'a>> {
         self.rows.iter().find(|row| row.variant == variant)
     }
 
@@ -187,7 +187,7 @@ impl<'a> Analysis<'a> {
             jobs.entry(job.job).or_insert(job);
         }
         let jobs = jobs.into_values().map(|job| JobAnalysis {
-            name: job.name.clone(),
+            name: &job.name,
             job: job.job,
             processes: job.processes,
             alike: job.alike,
@@ -195,7 +195,7 @@ impl<'a> Analysis<'a> {
             demand: job.demand,
             operations: operations(job.job, &variants),
         });
-        Self { jobs: jobs.collect(), variants, baseline, baselines }
+        Self { document, jobs: jobs.collect(), variants, baseline, baselines }
     }
 
     /// The variants that others are compared with, each once: one for each place, unless somebody named a row of the table.
@@ -212,10 +212,10 @@ impl<'a> Analysis<'a> {
     }
 }
 
-fn operations(job: u32, variants: &[Variant<'_>]) -> Vec<OperationAnalysis> {
+fn operations<'a>(job: u32, variants: &[Variant<'a>]) -> Vec<OperationAnalysis<'a>> {
     let of = |operation| {
-        let row = |(variant, compared): (usize, &Variant<'_>)| {
-            let sample = |run: &&Run| Some((run.repeat, Sample::of(of_job(run, job)?, operation)?));
+        let row = |(variant, compared): (usize, &Variant<'a>)| {
+            let sample = |run: &&'a Run| Some((run.repeat, of_job(run, job)?.operation(operation)?));
             let samples: BTreeMap<_, _> = compared.runs.iter().filter_map(sample).collect();
             let cpu: Vec<f64> = compared.runs.iter().filter_map(|run| of_job(run, job)?.cpu_us_per_io).collect();
             (!samples.is_empty()).then(|| Row { variant, cpu_us_per_io: stats::mean(&cpu), samples })
@@ -223,11 +223,6 @@ fn operations(job: u32, variants: &[Variant<'_>]) -> Vec<OperationAnalysis> {
         OperationAnalysis { operation, rows: variants.iter().enumerate().filter_map(row).collect() }
     };
     Operation::ALL.into_iter().map(of).filter(|operation| !operation.rows.is_empty()).collect()
-}
-
-/// What a run has of each operation of a job.
-pub(crate) fn samples(job: &JobSummary) -> impl Iterator<Item = (Operation, Sample)> + use<'_> {
-    Operation::ALL.into_iter().filter_map(|operation| Some((operation, Sample::of(job, operation)?)))
 }
 
 fn of_job(run: &Run, job: u32) -> Option<&JobSummary> {

@@ -17,7 +17,7 @@ pub struct Ranking {
 
 impl Ranking {
     /// Ranks the rows.
-    pub(super) fn of(rows: &[Row], figure: Figure) -> Self {
+    pub(super) fn of(rows: &[Row<'_>], figure: Figure) -> Self {
         let is_repeated = rows.iter().any(|row| row.samples().len() > 1);
         if is_repeated && figure == Figure::Max {
             // Nothing says how far the largest values of several runs are noise.
@@ -57,7 +57,7 @@ enum End {
 
 /// The rows that are as extreme as `extreme`, as far as one can tell: all but those that are on its inner side beyond
 /// the noise.
-fn end(rows: &[Row], extreme: usize, figure: Figure, at: End) -> Vec<usize> {
+fn end(rows: &[Row<'_>], extreme: usize, figure: Figure, at: End) -> Vec<usize> {
     let is_repeated = rows.iter().any(|row| row.samples().len() > 1);
     let is_as_extreme = |index: &usize| {
         let Some(difference) = rows[*index].difference(&rows[extreme], figure) else { return true };

@@ -1,7 +1,7 @@
 //! The statistics of a document.
 
 use super::{Analysis, Difference, OperationAnalysis, Row};
-use crate::document::{DifferenceStatistics, FigureStatistics, ResultsDocument, RowStatistics, Statistics};
+use crate::document::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
 use crate::figure::Figure;
 use hoistway_measure::stats::CONFIDENCE;
 
@@ -11,34 +11,33 @@ const METHOD: &str = "intervals of the mean by Student's t; differences repeat b
 
 impl Statistics {
     /// The statistics of a document's runs.
-    pub fn of(document: &ResultsDocument) -> Self {
-        let comparison = Analysis::of(document);
-        let label = |variant: usize| comparison.variants.get(variant).map_or("", |variant| &variant.label).to_owned();
-        let is_by_place = comparison.distinct_baselines().len() > 1;
+    pub fn of(analysis: &Analysis<'_>) -> Self {
+        let label = |variant: usize| analysis.variants.get(variant).map_or("", |variant| &variant.label).to_owned();
+        let is_by_place = analysis.distinct_baselines().len() > 1;
         let mut rows = Vec::new();
         for (job, operation) in
-            comparison.jobs.iter().flat_map(|job| job.operations.iter().map(move |operation| (job, operation)))
+            analysis.jobs.iter().flat_map(|job| job.operations.iter().map(move |operation| (job, operation)))
         {
             rows.extend(operation.rows.iter().enumerate().map(|(index, row)| {
                 RowStatistics {
                     scheduler: label(row.variant),
-                    job: job.name.clone(),
+                    job: job.name.to_owned(),
                     job_index: job.job,
-                    direction: operation.operation,
-                    compared_with: is_by_place.then(|| label(comparison.baselines[row.variant])),
+                    operation: operation.operation,
+                    compared_with: is_by_place.then(|| label(analysis.baselines[row.variant])),
                     figures: Figure::ALL
                         .into_iter()
                         .filter(|figure| figure.is_of(operation.operation))
-                        .map(|figure| (figure.key(), figure_of(figure, index, row, operation, &comparison)))
+                        .map(|figure| (figure.key(), figure_of(figure, index, row, operation, analysis)))
                         .collect(),
                 }
             }));
         }
         Self {
-            repeats: comparison.repeats(),
+            repeats: analysis.repeats(),
             confidence: CONFIDENCE,
             method: METHOD.to_owned(),
-            baseline: label(comparison.baseline),
+            baseline: label(analysis.baseline),
             rows,
         }
     }
@@ -47,15 +46,14 @@ impl Statistics {
 fn figure_of(
     figure: Figure,
     index: usize,
-    row: &Row,
-    operation: &OperationAnalysis,
-    comparison: &Analysis<'_>,
+    row: &Row<'_>,
+    operation: &OperationAnalysis<'_>,
+    analysis: &Analysis<'_>,
 ) -> FigureStatistics {
     let estimate = row.estimate(figure);
     let ranking = operation.ranking(figure);
-    let baseline = operation.baseline_of(comparison, row);
+    let baseline = operation.baseline_of(analysis, row);
     FigureStatistics {
-        samples: row.samples().map(|sample| sample.figure(figure)).collect(),
         mean: estimate.mean,
         half_width: estimate.half_width,
         from_baseline: baseline.and_then(|baseline| row.difference(baseline, figure)).map(DifferenceStatistics::from),

@@ -27,7 +27,8 @@ impl From<Leaf> for InputChange {
 }
 
 /// All of them, in the order of the document.
-pub(super) fn changes(before: &ResultsDocument, after: &ResultsDocument) -> Vec<InputChange> {
+pub(super) fn changes(old: &Analysis<'_>, new: &Analysis<'_>) -> Vec<InputChange> {
+    let (before, after) = (old.document, new.document);
     let mut changes: Vec<InputChange> = Vec::new();
     if let Some((line, before, after)) = line(&before.job_text, &after.job_text) {
         changes.push(InputChange {
@@ -37,7 +38,7 @@ pub(super) fn changes(before: &ResultsDocument, after: &ResultsDocument) -> Vec<
         });
     }
     changes.extend(differences("", &head(before), &head(after)).into_iter().map(InputChange::from));
-    let (old, new) = (settings(before), settings(after));
+    let (old, new) = (settings(old), settings(new));
     for (label, old) in &old {
         if let Some(new) = new.get(label) {
             changes.extend(differences(label, old, new).into_iter().map(InputChange::from));
@@ -66,15 +67,14 @@ fn head(document: &ResultsDocument) -> Value {
 }
 
 /// What was set of each scheduler, by its label.
-fn settings(document: &ResultsDocument) -> BTreeMap<String, Value> {
-    let comparison = Analysis::of(document);
+fn settings(analysis: &Analysis<'_>) -> BTreeMap<String, Value> {
     let of = |run: &crate::document::Run| {
         let mut set = run.tunables.clone();
         set.extend(run.queue_files.clone());
         let as_usual = run.ran_as.iter().map(|kernel| ("ran_as".to_owned(), Value::from(kernel.as_str())));
         Value::Object(set.into_iter().chain(as_usual).collect::<Map<_, _>>())
     };
-    comparison.variants.iter().map(|variant| (variant.label.clone(), of(variant.first()))).collect()
+    analysis.variants.iter().map(|variant| (variant.label.clone(), of(variant.first()))).collect()
 }
 
 /// The first line that differs, counted from 1, in both texts.

@@ -78,14 +78,14 @@ pub enum Outcome {
 
 impl Diff {
     /// What the second document has that the first has not.
-    pub fn of(before: &ResultsDocument, after: &ResultsDocument) -> Self {
-        let (old, new) = (Analysis::of(before), Analysis::of(after));
+    pub fn of(old: &Analysis<'_>, new: &Analysis<'_>) -> Self {
+        let (before, after) = (old.document, new.document);
         let smallest = |document: &ResultsDocument| document.smallest_effect.unwrap_or(SMALLEST_EFFECT);
         let smallest_effect = smallest(before).max(smallest(after));
-        let labels = |comparison: &Analysis<'_>| -> Vec<String> {
-            comparison.variants.iter().map(|variant| variant.label.clone()).collect()
+        let labels = |analysis: &Analysis<'_>| -> Vec<String> {
+            analysis.variants.iter().map(|variant| variant.label.clone()).collect()
         };
-        let (labels_before, labels_after) = (labels(&old), labels(&new));
+        let (labels_before, labels_after) = (labels(old), labels(new));
         let only = |these: &[String], others: &[String]| {
             these.iter().filter(|label| !others.contains(label)).cloned().collect()
         };
@@ -97,13 +97,13 @@ impl Diff {
                     let beside = || {
                         let variant = labels_after.iter().position(|other| other == label)?;
                         let name =
-                            |figure| FigureName { job: job.name.clone(), operation: operation.operation, figure };
+                            |figure| FigureName { job: job.name.to_owned(), operation: operation.operation, figure };
                         let (_, operation) = new.find(&name(Figure::Iops)).ok()?;
                         operation.row(variant)
                     };
                     let Some(other) = beside() else { continue };
-                    let seeds = Seeds { before: &old, after: &new };
-                    let named = |figure| named(&job.name, operation.operation, figure);
+                    let seeds = Seeds { before: old, after: new };
+                    let named = |figure| named(job.name, operation.operation, figure);
                     figures.extend(
                         Figure::ALL
                             .into_iter()
@@ -115,7 +115,7 @@ impl Diff {
         }
         Diff {
             format: FORMAT.to_owned(),
-            inputs: inputs::changes(before, after),
+            inputs: inputs::changes(old, new),
             smallest_effect,
             only_before: only(&labels_before, &labels_after),
             only_after: only(&labels_after, &labels_before),
@@ -135,10 +135,10 @@ struct Seeds<'a> {
 }
 
 impl Seeds<'_> {
-    fn change(&self, label: &str, name: FigureName, rows: [&Row; 2], smallest_effect: f64) -> FigureChange {
+    fn change(&self, label: &str, name: FigureName, rows: [&Row<'_>; 2], smallest_effect: f64) -> FigureChange {
         let figure = name.figure;
-        let values = |comparison: &Analysis<'_>, row: &Row| -> Vec<(u64, f64)> {
-            let runs = comparison.variants[row.variant].runs.iter();
+        let values = |analysis: &Analysis<'_>, row: &Row<'_>| -> Vec<(u64, f64)> {
+            let runs = analysis.variants[row.variant].runs.iter();
             runs.filter_map(|run| Some((run.seed, row.sample(run.repeat)?.figure(figure)))).collect()
         };
         let (before, after) = (values(self.before, rows[0]), values(self.after, rows[1]));

@@ -1,6 +1,6 @@
 //! What must hold between the fields of a document: an edited or mixed-up one is refused, not misread.
 
-use super::{DirectionSummary, Excerpt, LatencyDistribution, ResultsDocument, Run};
+use super::{Excerpt, LatencyDistribution, OperationSummary, ResultsDocument, Run};
 
 /// A field and what was expected of it.
 type Problem = (String, &'static str);
@@ -23,12 +23,9 @@ fn run(document: &ResultsDocument, run: &Run) -> Result<(), Problem> {
     let places = document.setups.len().max(1);
     expect((run.setup as usize) < places, || "setup".to_owned(), "expected the number of one of `setups`")?;
     for (job, summary) in run.jobs.iter().enumerate() {
-        for (number, of) in summary.directions.iter().enumerate() {
-            let field = |name: &str| format!("jobs[{job}].directions[{number}].{name}");
-            direction(of).map_err(|(name, expected)| (field(&name), expected))?;
-        }
-        if let Some(sync) = &summary.sync {
-            expect(is_whole(&sync.distribution), || format!("jobs[{job}].sync.distribution"), DISTRIBUTION)?;
+        for (number, of) in summary.operations.iter().enumerate() {
+            let field = |name: &str| format!("jobs[{job}].operations[{number}].{name}");
+            operation(of).map_err(|(name, expected)| (field(&name), expected))?;
         }
     }
     match &run.excerpt {
@@ -45,7 +42,7 @@ fn is_whole(distribution: &LatencyDistribution) -> bool {
     percent.len() == lat_ns.len() && percent.iter().all(is_percent) && percent.is_sorted() && lat_ns.is_sorted()
 }
 
-fn direction(summary: &DirectionSummary) -> Result<(), Problem> {
+fn operation(summary: &OperationSummary) -> Result<(), Problem> {
     for (name, value) in
         [("iops", summary.iops), ("bytes_per_second", summary.bytes_per_second), ("lat_ns.mean", summary.lat_ns.mean)]
     {

@@ -6,6 +6,7 @@ mod demand;
 mod device_name;
 mod distribution;
 mod excerpt;
+mod format1;
 mod guests;
 mod locks;
 mod recording;
@@ -21,7 +22,7 @@ use serde_json::{Map, Value};
 
 use crate::figure_name::FigureName;
 use crate::focus::WeightedFigure;
-use hoistway_measure::{DiskSummary, PageCacheSummary, fio};
+use hoistway_measure::{DiskSummary, PageCacheSummary};
 
 pub use advice::{Advice, Caution, Check, Stack, UdevRule};
 pub use demand::JobDemand;
@@ -33,18 +34,16 @@ pub use locks::LockSummary;
 pub use recording::{AlternativeFigures, AlternativeProgram, RecordedStream, RecordingSummary, SelfCheck};
 pub use setup::SetupSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
-pub use summary::{
-    DirectionSummary, FailedProcesses, JobSummary, LatencySummary, SeriesSummary, SyncSummary, cpu_us_per_io,
-};
+pub use summary::{FailedProcesses, JobSummary, LatencySummary, OperationSummary, SeriesSummary, cpu_us_per_io};
 pub use variant::{RunVariant, value_text};
 pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift, Spread, Verdict};
 
 /// What [`ResultsDocument::format`] is written as. The number grows when a reader of the old form would be misled;
 /// new keys alone do not change it, as unknown keys are ignored.
-pub const FORMAT: &str = "hoistway-results/1";
+pub const FORMAT: &str = "hoistway-results/2";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 7;
+pub const REVISION: u32 = 8;
 
 /// One comparison: a job under several schedulers, and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -195,8 +194,6 @@ pub struct Run {
     /// Some of its requests, one by one, if they were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excerpt: Option<Excerpt>,
-    /// The run as fio would report it.
-    pub fio: fio::Output,
 }
 
 impl Run {
@@ -247,7 +244,7 @@ pub enum ReadError {
     NotADocument,
     /// A format that this version does not know.
     #[error(
-        "unknown result format \"{found:.60}\": this version reads \"{FORMAT}\"; use the version that wrote the file"
+        "unknown result format \"{found:.60}\": this version reads those up to \"{FORMAT}\"; use the version that wrote the file"
     )]
     UnknownFormat {
         /// The value of `format`.
@@ -307,14 +304,31 @@ impl ResultsDocument {
         };
         match header.format {
             Some(Value::String(found)) if found == FORMAT => Self::of_this_format(text),
+            Some(Value::String(found)) if found == format1::FORMAT => Self::of_format1(serde_json::from_str(text)?),
             Some(Value::String(found)) => Err(ReadError::UnknownFormat { found }),
             _ => Err(ReadError::NotADocument),
         }
     }
 
     fn of_this_format(text: &str) -> Result<Self, ReadError> {
-        let document: Self = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text))
-            .map_err(|error| ReadError::Field { field: error.path().to_string(), error: error.into_inner() })?;
+        let document = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text));
+        Self::checked(document)
+    }
+
+    fn of_format1(document: Value) -> Result<Self, ReadError> {
+        let read = Self::checked(serde_path_to_error::deserialize(format1::upgraded(document.clone())));
+        read.map_err(|error| match error {
+            ReadError::Field { field, error } => ReadError::Field { field: format1::named(&field, &document), error },
+            ReadError::Inconsistent { field, expected } => {
+                ReadError::Inconsistent { field: format1::named(&field, &document), expected }
+            }
+            other => other,
+        })
+    }
+
+    fn checked(read: Result<Self, serde_path_to_error::Error<serde_json::Error>>) -> Result<Self, ReadError> {
+        let document =
+            read.map_err(|error| ReadError::Field { field: error.path().to_string(), error: error.into_inner() })?;
         check::check(&document).map_err(|(field, expected)| ReadError::Inconsistent { field, expected })?;
         Ok(document)
     }
@@ -327,14 +341,12 @@ impl ResultsDocument {
         }
     }
 
-    /// The same without anything that depends on when and how fast it was made: wall-clock durations are 0, fio's
-    /// timestamps those of 1970. Equal inputs and seeds give equal documents then.
+    /// The same without anything that depends on how fast it was made: wall-clock durations are 0. Equal inputs and seeds give equal documents then.
     pub fn without_wall_clock(&self) -> Self {
         let mut document = self.clone();
         document.wall_seconds = 0.0;
         for run in &mut document.runs {
             run.wall_seconds = 0.0;
-            run.fio.set_timestamp_ms(0);
         }
         document
     }

@@ -30,7 +30,7 @@ pub struct RowStatistics {
     /// Index of the job's section.
     pub job_index: u32,
     /// Read, write, trim or sync.
-    pub direction: Operation,
+    pub operation: Operation,
     /// The variant that it is compared with, if not all are compared with one: that of its own place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared_with: Option<String>,
@@ -41,9 +41,7 @@ pub struct RowStatistics {
 /// One figure over the repeats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FigureStatistics {
-    /// Its value in each repeat.
-    pub samples: Vec<f64>,
-    /// Their mean; of maxima the largest.
+    /// The mean over the repeats; of maxima the largest.
     pub mean: f64,
     /// Half the width of the mean's interval; null of a single run and of maxima.
     pub half_width: Option<f64>,

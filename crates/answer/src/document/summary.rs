@@ -4,13 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::demand::JobDemand;
 use super::distribution::LatencyDistribution;
-use hoistway_measure::Direction;
+use crate::figure::Figure;
 use hoistway_measure::histogram::LatencyHistogram;
 use hoistway_measure::measurement::ProcessResult;
 use hoistway_measure::rate::per_second;
 use hoistway_measure::series::{Interval, Series};
 use hoistway_measure::settling::Settling;
 use hoistway_measure::stats;
+use hoistway_measure::{Direction, Operation};
 
 /// One job of the job file, all its processes (clones) taken together.
 ///
@@ -45,11 +46,8 @@ pub struct JobSummary {
     /// What it asks for; None in documents of versions that did not say, and of recorded loads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demand: Option<JobDemand>,
-    /// Directions in which there was I/O, in fio's order.
-    pub directions: Vec<DirectionSummary>,
-    /// Its `fsync`s, `fdatasync`s and the like; None without any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sync: Option<SyncSummary>,
+    /// What it did, in the order of tables: reads, writes, trims and syncs, each if there was any.
+    pub operations: Vec<OperationSummary>,
 }
 
 /// Processes of a job that the same error ended.
@@ -61,44 +59,30 @@ pub struct FailedProcesses {
     pub processes: u32,
 }
 
-/// One direction of a job.
+/// One operation of a job: its reads, writes or trims, or its `fsync`s, `fdatasync`s and the like (commits, to a database).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DirectionSummary {
-    /// Read, write or trim.
-    pub direction: Direction,
-    /// I/Os completed.
+pub struct OperationSummary {
+    /// Read, write, trim or sync.
+    pub operation: Operation,
+    /// How many have ended.
     pub ios: u64,
-    /// Bytes moved.
+    /// Bytes moved; 0 of syncs.
     pub bytes: u64,
-    /// I/Os per second, summed over the processes.
+    /// How many a second, summed over the processes.
     pub iops: f64,
-    /// Bandwidth, summed over the processes.
+    /// Bandwidth, summed over the processes; 0 of syncs.
     pub bytes_per_second: f64,
     /// Total latency (fio's `lat`).
     pub lat_ns: LatencySummary,
     /// The same in more points; empty in documents of versions that did not say.
     #[serde(default)]
     pub distribution: LatencyDistribution,
-    /// How it went over time.
-    #[serde(default)]
+    /// How it went over time; empty of syncs.
+    #[serde(default, skip_serializing_if = "SeriesSummary::is_empty")]
     pub series: SeriesSummary,
-    /// Whether it had settled.
+    /// Whether it had settled; unknown of syncs.
     #[serde(default)]
     pub settling: Settling,
-}
-
-/// The `fsync`s, `fdatasync`s and the like of a job: commits, to a database.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SyncSummary {
-    /// How many have ended.
-    pub syncs: u64,
-    /// How many a second, summed over the processes.
-    pub syncs_per_second: f64,
-    /// Their latency.
-    pub lat_ns: LatencySummary,
-    /// The same in more points; empty in documents of versions that did not say.
-    #[serde(default)]
-    pub distribution: LatencyDistribution,
 }
 
 /// I/Os and latencies over time: of the intervals of equal length that lie wholly in the measurement, which begins
@@ -111,6 +95,12 @@ pub struct SeriesSummary {
     pub ios: Vec<u64>,
     /// Their mean total latency, ns; 0 without any.
     pub mean_lat_ns: Vec<u64>,
+}
+
+impl SeriesSummary {
+    fn is_empty(&self) -> bool {
+        self.ios.is_empty() && self.interval_seconds == 0.0
+    }
 }
 
 /// A distribution of latencies, ns. Percentiles are midpoints of bins, so they may be off by 1/128.
@@ -156,8 +146,24 @@ impl JobSummary {
         self.failed.iter().map(|failed| failed.processes).sum()
     }
 
+    /// What it did of this operation; `None` if there was none.
+    pub fn operation(&self, operation: Operation) -> Option<&OperationSummary> {
+        self.operations.iter().find(|summary| summary.operation == operation && summary.ios > 0)
+    }
+
+    /// Its reads, writes and trims: what moves bytes.
+    pub fn transfers(&self) -> impl Iterator<Item = &OperationSummary> {
+        self.operations.iter().filter(|summary| summary.operation != Operation::Sync)
+    }
+
+    /// Its syncs; `None` without any.
+    pub fn syncs(&self) -> Option<&OperationSummary> {
+        self.operation(Operation::Sync)
+    }
+
     fn of_clones(clones: &[&ProcessResult]) -> Self {
-        let summaries = Direction::ALL.into_iter().map(|direction| DirectionSummary::of_clones(direction, clones));
+        let directions = Direction::ALL.into_iter().map(|direction| OperationSummary::of_direction(direction, clones));
+        let operations = directions.chain([OperationSummary::of_syncs(clones)]).filter(|summary| summary.ios > 0);
         Self {
             name: clones[0].name.clone(),
             job: clones[0].job,
@@ -168,8 +174,7 @@ impl JobSummary {
             random: None,
             demand: None,
             fairness: stats::jain_index(&clones.iter().map(|clone| rate_of(clone)).collect::<Vec<_>>()),
-            directions: summaries.filter(|summary| summary.ios > 0).collect(),
-            sync: SyncSummary::of_clones(clones),
+            operations: operations.collect(),
         }
     }
 }
@@ -177,22 +182,6 @@ impl JobSummary {
 /// I/Os a second of a process.
 fn rate_of(process: &ProcessResult) -> f64 {
     per_second(process.total_ios(), process.runtime_ns)
-}
-
-impl SyncSummary {
-    fn of_clones(clones: &[&ProcessResult]) -> Option<Self> {
-        let mut lat = LatencyHistogram::new();
-        clones.iter().for_each(|process| lat.merge(&process.sync.lat));
-        let syncs = clones.iter().map(|process| process.sync.total_ios).sum();
-        let syncs_per_second =
-            clones.iter().map(|process| per_second(process.sync.total_ios, process.runtime_ns)).sum();
-        (syncs > 0).then(|| Self {
-            syncs,
-            syncs_per_second,
-            lat_ns: LatencySummary::from(&lat),
-            distribution: LatencyDistribution::from(&lat),
-        })
-    }
 }
 
 impl FailedProcesses {
@@ -204,13 +193,43 @@ impl FailedProcesses {
     }
 }
 
-impl DirectionSummary {
-    fn of_clones(direction: Direction, clones: &[&ProcessResult]) -> Self {
+impl OperationSummary {
+    /// One of its figures.
+    pub fn figure(&self, figure: Figure) -> f64 {
+        let latency = &self.lat_ns;
+        match figure {
+            Figure::Iops => self.iops,
+            Figure::Bandwidth => self.bytes_per_second,
+            Figure::Mean => latency.mean,
+            Figure::P50 => latency.p50 as f64,
+            Figure::P99 => latency.p99 as f64,
+            Figure::P99_9 => latency.p99_9 as f64,
+            Figure::Max => latency.max as f64,
+        }
+    }
+
+    fn of_syncs(clones: &[&ProcessResult]) -> Self {
+        let mut lat = LatencyHistogram::new();
+        clones.iter().for_each(|process| lat.merge(&process.sync.lat));
+        Self {
+            operation: Operation::Sync,
+            ios: clones.iter().map(|process| process.sync.total_ios).sum(),
+            bytes: 0,
+            iops: clones.iter().map(|process| per_second(process.sync.total_ios, process.runtime_ns)).sum(),
+            bytes_per_second: 0.0,
+            lat_ns: LatencySummary::from(&lat),
+            distribution: LatencyDistribution::from(&lat),
+            series: SeriesSummary::default(),
+            settling: Settling::Unknown,
+        }
+    }
+
+    fn of_direction(direction: Direction, clones: &[&ProcessResult]) -> Self {
         let mut lat = LatencyHistogram::new();
         let mut series = Series::new();
         let (mut shortest_ns, mut longest_ns) = (u64::MAX, 0);
         let mut summary = Self {
-            direction,
+            operation: direction.into(),
             ios: 0,
             bytes: 0,
             iops: 0.0,

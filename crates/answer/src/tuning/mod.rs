@@ -214,10 +214,10 @@ impl Run {
     pub fn figures(&self) -> BTreeMap<FigureName, f64> {
         let mut figures = BTreeMap::new();
         for job in &self.jobs {
-            for (operation, sample) in crate::analysis::samples(job) {
-                for figure in crate::Figure::ALL.into_iter().filter(|figure| figure.is_of(operation)) {
-                    let name = FigureName { job: job.name.clone(), operation, figure };
-                    figures.entry(name).or_insert_with(|| sample.figure(figure));
+            for of in job.operations.iter().filter(|of| of.ios > 0) {
+                for figure in crate::Figure::ALL.into_iter().filter(|figure| figure.is_of(of.operation)) {
+                    let name = FigureName { job: job.name.clone(), operation: of.operation, figure };
+                    figures.entry(name).or_insert_with(|| of.figure(figure));
                 }
             }
         }

@@ -7,7 +7,7 @@ use super::score::Stake;
 use super::turn::{IOS_MIN, is_cut_off};
 use super::waiting::Role;
 use crate::analysis::Analysis;
-use crate::document::{Aspect, FocusFrom, ResultsDocument};
+use crate::document::{Aspect, FocusFrom};
 use crate::figure::Figure;
 use crate::focus::WeightedFigure;
 use hoistway_measure::Operation;
@@ -45,14 +45,11 @@ impl Part<'_> {
 }
 
 /// What was asked for, as far as the results have it; or what the load's author says; or the party that waits.
-pub(super) fn chosen<'a>(
-    document: &ResultsDocument,
-    comparison: &'a Analysis<'a>,
-    stakes: &[Stake<'a>],
-) -> Option<Focus<'a>> {
+pub(super) fn chosen<'a>(analysis: &'a Analysis<'a>, stakes: &[Stake<'a>]) -> Option<Focus<'a>> {
+    let document = analysis.document;
     let asked = document.focuses.iter().filter_map(|wanted| {
-        let (job, operation) = comparison.find(&wanted.figure).ok()?;
-        let party = Party::of(comparison, job);
+        let (job, operation) = analysis.find(&wanted.figure).ok()?;
+        let party = Party::of(analysis, job);
         Some(Part { party, operation: operation.operation, figure: wanted.figure.figure, weight: wanted.weight })
     });
     let asked: Vec<Part<'a>> = asked.collect();
@@ -60,8 +57,8 @@ pub(super) fn chosen<'a>(
         return Some(Focus { parts: asked, from: FocusFrom::Asked });
     }
     let of_load = document.focus.as_ref().and_then(|wanted| {
-        let (job, operation) = comparison.find(wanted).ok()?;
-        let mut parties = Party::all(comparison).into_iter();
+        let (job, operation) = analysis.find(wanted).ok()?;
+        let mut parties = Party::all(analysis).into_iter();
         let party = parties.find(|party| party.jobs.iter().any(|known| known.job == job.job))?;
         Some(Part { party, operation: operation.operation, figure: wanted.figure, weight: 1.0 })
     });

@@ -48,21 +48,18 @@ const NAMED_VOTES_MIN: f64 = 3.0;
 const UNCERTAIN_FACTOR: f64 = 1.25;
 
 /// The verdict on each place that the runs took place in; none if settings changed meanwhile, so that a row is of several.
-pub fn verdicts(document: &ResultsDocument) -> Vec<Verdict> {
+pub fn verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
+    let document = analysis.document;
     if !document.writes.is_empty() {
         return Vec::new();
     }
-    let comparison = Analysis::of(document);
-    let stakes = Stake::all(&comparison);
-    let Some(focus) = focus::chosen(document, &comparison, &stakes) else { return Vec::new() };
-    let mut setups: Vec<u32> = comparison.variants.iter().map(|variant| variant.first().setup).collect();
+    let stakes = Stake::all(analysis);
+    let Some(focus) = focus::chosen(analysis, &stakes) else { return Vec::new() };
+    let mut setups: Vec<u32> = analysis.variants.iter().map(|variant| variant.first().setup).collect();
     setups.dedup();
     setups.sort_unstable();
     setups.dedup();
-    setups
-        .into_iter()
-        .filter_map(|setup| Judge::of(document, &comparison, (&focus, &stakes), setup)?.verdict(setup))
-        .collect()
+    setups.into_iter().filter_map(|setup| Judge::of(analysis, (&focus, &stakes), setup)?.verdict(setup)).collect()
 }
 
 /// What a document recommends in its first place, by its label: what to change to, or to keep. None if there is nothing to choose.
@@ -78,14 +75,14 @@ pub fn recommended(document: &ResultsDocument) -> Option<&str> {
 impl Verdict {
     /// A figure that was judged, under the variant with this label: of jobs that are alike their median, as it was judged. None if the
     /// variant has nothing of it.
-    pub fn estimate(&self, comparison: &Analysis<'_>, figure: &FigureName, label: &str) -> Option<Estimate> {
-        let (job, operation) = comparison.find(figure).ok()?;
-        let variant = comparison.variants.iter().position(|variant| variant.label == label)?;
+    pub fn estimate(&self, analysis: &Analysis<'_>, figure: &FigureName, label: &str) -> Option<Estimate> {
+        let (job, operation) = analysis.find(figure).ok()?;
+        let variant = analysis.variants.iter().position(|variant| variant.label == label)?;
         if self.alike.len() < 2 {
             return Some(operation.row(variant)?.estimate(figure.figure));
         }
-        let party = Party::all(comparison).into_iter().find(|party| party.jobs.iter().any(|one| one.job == job.job))?;
-        let repeats = comparison.variants[variant].runs.iter().map(|run| run.repeat);
+        let party = Party::all(analysis).into_iter().find(|party| party.jobs.iter().any(|one| one.job == job.job))?;
+        let repeats = analysis.variants[variant].runs.iter().map(|run| run.repeat);
         let value = |repeat| party.value(Some(figure.operation), Aspect::Figure(figure.figure), variant, repeat);
         let values: Vec<f64> = repeats.filter_map(value).collect();
         (!values.is_empty()).then(|| Estimate::of(figure.figure, &values))
@@ -94,8 +91,7 @@ impl Verdict {
 
 /// Judges the variants of a place.
 struct Judge<'a> {
-    document: &'a ResultsDocument,
-    comparison: &'a Analysis<'a>,
+    analysis: &'a Analysis<'a>,
     focus: &'a Focus<'a>,
     stakes: &'a [Stake<'a>],
     /// Those that the kernel has.
@@ -109,15 +105,11 @@ struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    fn of(
-        document: &'a ResultsDocument,
-        comparison: &'a Analysis<'a>,
-        (focus, stakes): (&'a Focus<'a>, &'a [Stake<'a>]),
-        setup: u32,
-    ) -> Option<Self> {
-        let here = |index: &usize| comparison.variants[*index].first().setup == setup;
-        let mut variants: Vec<usize> = (0..comparison.variants.len()).filter(here).collect();
-        let is_of_research = |index: &usize| comparison.variants[*index].first().research.is_some();
+    fn of(analysis: &'a Analysis<'a>, (focus, stakes): (&'a Focus<'a>, &'a [Stake<'a>]), setup: u32) -> Option<Self> {
+        let document = analysis.document;
+        let here = |index: &usize| analysis.variants[*index].first().setup == setup;
+        let mut variants: Vec<usize> = (0..analysis.variants.len()).filter(here).collect();
+        let is_of_research = |index: &usize| analysis.variants[*index].first().research.is_some();
         let (mut unavailable, of_linux): (Vec<usize>, Vec<usize>) =
             variants.iter().partition(|one| is_of_research(one));
         if of_linux.is_empty() {
@@ -126,12 +118,12 @@ impl<'a> Judge<'a> {
         } else {
             variants = of_linux;
         }
-        let is_of_kernel = |index: &usize| comparison.variants[*index].first().ran_as.is_none();
+        let is_of_kernel = |index: &usize| analysis.variants[*index].first().ran_as.is_none();
         if variants.iter().any(is_of_kernel) {
             variants.retain(is_of_kernel);
         }
         let default = document.default_scheduler_of(setup);
-        let all = &comparison.variants;
+        let all = &analysis.variants;
         let like = |wanted: &Variant<'_>| {
             let knobs = wanted.first().variant.knobs();
             let is_same =
@@ -139,10 +131,10 @@ impl<'a> Judge<'a> {
             let same = variants.iter().copied().find(|index| is_same(&all[*index]));
             same.or_else(|| of_scheduler(all, &variants, wanted.scheduler()))
         };
-        let wanted = document.baseline.as_deref().map(|_| &all[comparison.baseline]);
+        let wanted = document.baseline.as_deref().map(|_| &all[analysis.baseline]);
         let reference = wanted.and_then(like).or_else(|| usual(all, &variants, default))?;
         let smallest_effect = document.smallest_effect.unwrap_or(SMALLEST_EFFECT);
-        Some(Self { document, comparison, focus, stakes, variants, unavailable, reference, default, smallest_effect })
+        Some(Self { analysis, focus, stakes, variants, unavailable, reference, default, smallest_effect })
     }
 
     fn verdict(&self, setup: u32) -> Option<Verdict> {
@@ -151,7 +143,7 @@ impl<'a> Judge<'a> {
         let mut candidates: Vec<(usize, Candidate)> =
             others.map(|variant| (variant, self.candidate(variant))).collect();
         candidates.sort_by(|a, b| self.by_balance(a, b));
-        let is_single = self.variants.iter().all(|index| self.comparison.variants[*index].runs.len() < 2);
+        let is_single = self.variants.iter().all(|index| self.analysis.variants[*index].runs.len() < 2);
         let best = self.best(&candidates);
         let decision = match best {
             _ if candidates.is_empty() => Decision::Alone,
@@ -165,7 +157,7 @@ impl<'a> Judge<'a> {
         told.extend(best);
         let spreads = self.spreads(&told);
         let alike = if first.party.jobs.len() > 1 {
-            first.party.jobs.iter().map(|job| job.name.clone()).collect()
+            first.party.jobs.iter().map(|job| job.name.to_owned()).collect()
         } else {
             Vec::new()
         };
@@ -176,7 +168,7 @@ impl<'a> Judge<'a> {
             focus_from: self.focus.from,
             smallest_effect: self.smallest_effect,
             reference: self.label(self.reference),
-            reference_is_default: self.is_default(&self.comparison.variants[self.reference]),
+            reference_is_default: self.is_default(&self.analysis.variants[self.reference]),
             decision,
             recommended: self.label(best.unwrap_or(self.reference)),
             had_a_choice: self.had_a_choice(),
@@ -193,11 +185,11 @@ impl<'a> Judge<'a> {
     }
 
     fn label(&self, variant: usize) -> String {
-        self.comparison.variants[variant].label.clone()
+        self.analysis.variants[variant].label.clone()
     }
 
     fn repeats(&self) -> impl Iterator<Item = u32> + '_ {
-        self.comparison.variants[self.reference].runs.iter().map(|run| run.repeat)
+        self.analysis.variants[self.reference].runs.iter().map(|run| run.repeat)
     }
 
     /// How much better a variant is than the reference by the focus: the mean of the figures' logarithms by their weights.
@@ -259,7 +251,7 @@ impl<'a> Judge<'a> {
         };
         let places = [self.reference, variant];
         let gained = gained.map(|gain| gain.mean.exp());
-        let moved = shifts(self.comparison, (self.focus, self.stakes), places, self.smallest_effect, gained);
+        let moved = shifts(self.analysis, (self.focus, self.stakes), places, self.smallest_effect, gained);
         Candidate {
             scheduler: self.label(variant),
             gain: gain.map(Ratio::as_change),
@@ -308,7 +300,7 @@ impl<'a> Judge<'a> {
     /// The best balance first; among equals the kernel's default, then the one with the fewest settings, then by name.
     fn by_balance(&self, (a, of_a): &(usize, Candidate), (b, of_b): &(usize, Candidate)) -> Ordering {
         let balance = |candidate: &Candidate| candidate.balance.map_or(i64::MIN, |gain| rounded(gain.factor.ln()));
-        let variant = |index: usize| &self.comparison.variants[index];
+        let variant = |index: usize| &self.analysis.variants[index];
         let rank = |index: usize| (!self.is_default(variant(index)), variant(index).first().variant.knobs().len());
         let by_rank = || rank(*a).cmp(&rank(*b)).then_with(|| of_a.scheduler.cmp(&of_b.scheduler));
         balance(of_b).cmp(&balance(of_a)).then_with(by_rank)
@@ -321,11 +313,11 @@ impl<'a> Judge<'a> {
             return false;
         }
         let mut figures = 0;
-        for job in &self.comparison.jobs {
+        for job in &self.analysis.jobs {
             for operation in &job.operations {
                 for figure in Figure::ALL.into_iter().filter(|figure| figure.is_of(operation.operation)) {
                     let (Some(one), Some(other)) = (operation.row(one), operation.row(other)) else { return false };
-                    let repeats = self.comparison.variants[other.variant].runs.iter().map(|run| run.repeat);
+                    let repeats = self.analysis.variants[other.variant].runs.iter().map(|run| run.repeat);
                     let logarithms = repeats.filter_map(|repeat| {
                         let (from, to) = (other.sample(repeat)?.figure(figure), one.sample(repeat)?.figure(figure));
                         logarithm(from, to, figure.higher_is_better())
@@ -342,7 +334,7 @@ impl<'a> Judge<'a> {
 
     /// Whether requests waited for a scheduler to choose among them, or joined others.
     fn had_a_choice(&self) -> Option<bool> {
-        let of_setup = self.variants.iter().flat_map(|variant| &self.comparison.variants[*variant].runs);
+        let of_setup = self.variants.iter().flat_map(|variant| &self.analysis.variants[*variant].runs);
         let (mut choices, mut ios) = (0, 0);
         for run in of_setup.filter(|run| run.scheduler != "none") {
             for disk in &run.disks {
@@ -350,7 +342,7 @@ impl<'a> Judge<'a> {
             }
             ios += run.simulated_ios;
         }
-        (ios > 0 && !self.document.runs.iter().all(|run| run.disks.is_empty()))
+        (ios > 0 && !self.analysis.document.runs.iter().all(|run| run.disks.is_empty()))
             .then_some(choices * IOS_PER_CHOICE >= ios)
     }
 }

@@ -9,27 +9,27 @@ use hoistway_measure::stats::jain_index;
 /// Jobs that are alike, or one.
 #[derive(Clone)]
 pub(super) struct Party<'a> {
-    comparison: &'a Analysis<'a>,
-    pub(super) jobs: Vec<&'a JobAnalysis>,
+    analysis: &'a Analysis<'a>,
+    pub(super) jobs: Vec<&'a JobAnalysis<'a>>,
 }
 
 impl<'a> Party<'a> {
     /// All parties, in the order of their first jobs.
-    pub(super) fn all(comparison: &'a Analysis<'a>) -> Vec<Self> {
+    pub(super) fn all(analysis: &'a Analysis<'a>) -> Vec<Self> {
         let mut parties: Vec<Self> = Vec::new();
-        for job in &comparison.jobs {
+        for job in &analysis.jobs {
             let is_mine = |party: &&mut Self| party.jobs[0].alike.is_some() && party.jobs[0].alike == job.alike;
             match parties.iter_mut().find(is_mine) {
                 Some(party) => party.jobs.push(job),
-                None => parties.push(Self { comparison, jobs: vec![job] }),
+                None => parties.push(Self { analysis, jobs: vec![job] }),
             }
         }
         parties
     }
 
     /// One job alone, whatever it is like.
-    pub(super) fn of(comparison: &'a Analysis<'a>, job: &'a JobAnalysis) -> Self {
-        Self { comparison, jobs: vec![job] }
+    pub(super) fn of(analysis: &'a Analysis<'a>, job: &'a JobAnalysis<'a>) -> Self {
+        Self { analysis, jobs: vec![job] }
     }
 
     /// What its jobs ask for, which is the same if they are alike.
@@ -39,7 +39,7 @@ impl<'a> Party<'a> {
 
     /// The name of its first job.
     pub(super) fn name(&self) -> &'a str {
-        &self.jobs[0].name
+        self.jobs[0].name
     }
 
     /// What any of its jobs did.
@@ -49,7 +49,7 @@ impl<'a> Party<'a> {
     }
 
     /// The rows of an operation, of each job.
-    pub(super) fn of_operation(&self, operation: Operation) -> impl Iterator<Item = &'a OperationAnalysis> {
+    pub(super) fn of_operation(&self, operation: Operation) -> impl Iterator<Item = &'a OperationAnalysis<'a>> {
         self.jobs.iter().filter_map(move |job| find(job, operation))
     }
 
@@ -78,17 +78,17 @@ impl<'a> Party<'a> {
 
     /// Jain's index among its jobs, or the processes of its only one.
     fn fairness(&self, variant: usize, repeat: u32) -> Option<f64> {
-        let run = self.comparison.variants[variant].runs.iter().find(|run| run.repeat == repeat)?;
+        let run = self.analysis.variants[variant].runs.iter().find(|run| run.repeat == repeat)?;
         let summaries = || run.jobs.iter().filter(|summary| self.jobs.iter().any(|job| job.job == summary.job));
         if self.jobs.len() == 1 {
             return summaries().next()?.fairness;
         }
-        let iops = summaries().map(|summary| summary.directions.iter().map(|direction| direction.iops).sum());
+        let iops = summaries().map(|summary| summary.transfers().map(|transfers| transfers.iops).sum());
         jain_index(&iops.collect::<Vec<f64>>())
     }
 }
 
-fn find(job: &JobAnalysis, operation: Operation) -> Option<&OperationAnalysis> {
+fn find<'a>(job: &'a JobAnalysis<'a>, operation: Operation) -> Option<&'a OperationAnalysis<'a>> {
     job.operations.iter().find(|known| known.operation == operation)
 }
 

@@ -8,7 +8,7 @@ use crate::document::{JobSummary, Run};
 
 /// A party with what counts of it.
 pub(super) struct Stake<'a> {
-    comparison: &'a Analysis<'a>,
+    analysis: &'a Analysis<'a>,
     pub(super) party: Party<'a>,
     pub(super) role: Role,
     /// Whether its 99th percentiles mean something under every variant; if not, the mean stands for the wait.
@@ -17,22 +17,22 @@ pub(super) struct Stake<'a> {
 
 impl<'a> Stake<'a> {
     /// Those of all parties that did anything, in the order of their first jobs.
-    pub(super) fn all(comparison: &'a Analysis<'a>) -> Vec<Self> {
-        let parties = Party::all(comparison);
+    pub(super) fn all(analysis: &'a Analysis<'a>) -> Vec<Self> {
+        let parties = Party::all(analysis);
         let roles = roles(&parties);
         let stakes = parties.into_iter().zip(roles);
         let stakes = stakes.filter(|(party, _)| party.operations().next().is_some());
         stakes
             .map(|(party, role)| {
-                let has_p99 = has_p99(comparison, &party);
-                Self { comparison, party, role, has_p99 }
+                let has_p99 = has_p99(analysis, &party);
+                Self { analysis, party, role, has_p99 }
             })
             .collect()
     }
 
     /// Its score in a repeat under a variant; None if the runs do not have it.
     pub(super) fn score(&self, variant: usize, repeat: u32) -> Option<f64> {
-        let run = self.comparison.variants[variant].runs.iter().find(|run| run.repeat == repeat)?;
+        let run = self.analysis.variants[variant].runs.iter().find(|run| run.repeat == repeat)?;
         let jobs: Vec<&JobSummary> = of_party(&self.party, run).collect();
         if jobs.is_empty() {
             return None;
@@ -66,7 +66,7 @@ impl<'a> Stake<'a> {
 
     /// How long a turn of its loop takes, ns: the longer of two variants.
     pub(super) fn loop_ns(&self, variants: [usize; 2]) -> f64 {
-        let runs = variants.iter().flat_map(|variant| &self.comparison.variants[*variant].runs);
+        let runs = variants.iter().flat_map(|variant| &self.analysis.variants[*variant].runs);
         let of_run = |run: &&'a Run| {
             let loops = of_party(&self.party, run).filter_map(|job| {
                 let per_second = Turn::of(job)?.per_second;
@@ -80,11 +80,11 @@ impl<'a> Stake<'a> {
 
 /// A job's operations of all kinds a second; of a limited rate what it reached of it. Nothing at all counts as half an I/O.
 fn progress_per_second(job: &JobSummary, run: &Run) -> f64 {
-    let ios: f64 = job.directions.iter().map(|direction| direction.iops).sum();
+    let ios: f64 = job.transfers().map(|transfers| transfers.iops).sum();
     let least = 0.5 / run.simulated_seconds.max(1e-9);
     match job.demand.and_then(|demand| demand.asked_iops) {
         Some(asked) => (ios.max(least) / asked).min(1.0),
-        None => (ios + job.sync.as_ref().map_or(0.0, |sync| sync.syncs_per_second)).max(least),
+        None => (ios + job.syncs().map_or(0.0, |syncs| syncs.iops)).max(least),
     }
 }
 
@@ -92,8 +92,8 @@ fn of_party<'r>(party: &Party<'_>, run: &'r Run) -> impl Iterator<Item = &'r Job
     run.jobs.iter().filter(move |summary| party.jobs.iter().any(|job| job.job == summary.job))
 }
 
-fn has_p99(comparison: &Analysis<'_>, party: &Party<'_>) -> bool {
-    let mut runs = comparison.variants.iter().flat_map(|variant| &variant.runs);
+fn has_p99(analysis: &Analysis<'_>, party: &Party<'_>) -> bool {
+    let mut runs = analysis.variants.iter().flat_map(|variant| &variant.runs);
     runs.all(|run| {
         of_party(party, run).all(|job| Turn::of(job).is_some_and(|turn| turn.count >= IOS_MIN && turn.p99_ns.is_some()))
     })

@@ -64,7 +64,7 @@ pub(super) struct Shifts {
 
 /// All changes of at least `smallest_effect`. `gain` is what the change brings in the focus, as a factor, if anything.
 pub(super) fn shifts(
-    comparison: &Analysis<'_>,
+    analysis: &Analysis<'_>,
     (focus, stakes): (&Focus<'_>, &[Stake<'_>]),
     [from, to]: [usize; 2],
     smallest_effect: f64,
@@ -80,7 +80,7 @@ pub(super) fn shifts(
             if is_focus && focus.parts.len() == 1 {
                 continue;
             }
-            let Some((shift, ratio)) = shift(comparison, party, operation, aspect, [from, to]) else { continue };
+            let Some((shift, ratio)) = shift(analysis, party, operation, aspect, [from, to]) else { continue };
             if shift.factor < 1.0 + smallest_effect
                 || is_unnoticed(&shift, loop_ns)
                 || is_hidden(party, &shift, [from, to])
@@ -156,7 +156,7 @@ fn aspects(party: &Party<'_>) -> Vec<(Option<Operation>, Aspect)> {
 }
 
 fn shift(
-    comparison: &Analysis<'_>,
+    analysis: &Analysis<'_>,
     party: &Party<'_>,
     operation: Option<Operation>,
     aspect: Aspect,
@@ -167,7 +167,7 @@ fn shift(
         Aspect::Fairness => true,
     };
     let mut pairs = Vec::new();
-    for run in &comparison.variants[from].runs {
+    for run in &analysis.variants[from].runs {
         let value = |variant| party.value(operation, aspect, variant, run.repeat);
         pairs.extend(value(from).zip(value(to)));
     }

@@ -36,13 +36,13 @@ impl Turn {
     /// A commit is its writes and their sync: the means add up, and the tail is that of the part with the longest one. Without
     /// syncs each I/O is a turn, whichever direction it has.
     pub(super) fn of(job: &JobSummary) -> Option<Self> {
-        let ios = job.directions.iter().filter(|direction| direction.ios > 0);
+        let ios = job.transfers().filter(|transfers| transfers.ios > 0);
         let parts: Vec<Part> = ios.map(|one| Part { count: one.ios, lat_ns: one.lat_ns }).collect();
-        let per_second = || job.directions.iter().map(|direction| direction.iops).sum::<f64>();
-        match job.sync.as_ref().filter(|sync| sync.syncs > 0) {
-            Some(sync) => {
-                let sync_part = Part { count: sync.syncs, lat_ns: sync.lat_ns };
-                Some(Self::of_commits(&parts, &sync_part, sync.syncs_per_second))
+        let per_second = || job.transfers().map(|transfers| transfers.iops).sum::<f64>();
+        match job.syncs() {
+            Some(syncs) => {
+                let sync_part = Part { count: syncs.ios, lat_ns: syncs.lat_ns };
+                Some(Self::of_commits(&parts, &sync_part, syncs.iops))
             }
             None if parts.is_empty() => None,
             None => Some(Self::of_ios(&parts, per_second())),

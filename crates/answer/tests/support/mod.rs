@@ -2,10 +2,10 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use hoistway_answer::ResultsDocument;
-use hoistway_answer::document::{DirectionSummary, LatencySummary, Verdict};
+use hoistway_answer::document::{LatencySummary, OperationSummary, Verdict};
 use hoistway_answer::verdict::verdicts;
-use hoistway_measure::{Direction, Settling};
+use hoistway_answer::{Analysis, ResultsDocument};
+use hoistway_measure::{Direction, Operation, Settling};
 use serde_json::json;
 
 /// What one run measured of a job: I/Os a second, and latencies, ns.
@@ -18,9 +18,17 @@ pub struct Measured {
     pub max: u64,
 }
 
-pub fn summary(measured: Measured, direction: Direction) -> DirectionSummary {
-    DirectionSummary {
-        direction,
+/// Syncs with this latency throughout.
+pub fn syncs(syncs_per_second: f64, lat_ns: u64) -> OperationSummary {
+    let measured =
+        Measured { iops: syncs_per_second, mean: lat_ns as f64, p50: lat_ns, p99: 2 * lat_ns, max: 3 * lat_ns };
+    let summary = summary(measured, Direction::Write);
+    OperationSummary { operation: Operation::Sync, bytes: 0, bytes_per_second: 0.0, ..summary }
+}
+
+pub fn summary(measured: Measured, direction: Direction) -> OperationSummary {
+    OperationSummary {
+        operation: direction.into(),
         ios: 5000,
         bytes: 5000 * 4096,
         iops: measured.iops,
@@ -46,12 +54,11 @@ pub const NAMES: [&str; 4] = ["mq-deadline", "none", "kyber", "bfq"];
 
 pub fn document(figures: &Figures) -> ResultsDocument {
     let run = |name: &str, repeat: usize, [reads, writes]: [Measured; 2]| {
-        let job = |name: &str, job: u32, summary: DirectionSummary| json!({"name": name, "job": job, "processes": 1, "directions": [summary]});
+        let job = |name: &str, job: u32, summary: OperationSummary| json!({"name": name, "job": job, "processes": 1, "operations": [summary]});
         json!({
             "scheduler": name, "front": "mq", "tunables": {}, "repeat": repeat, "seed": repeat, "simulated_seconds": 1.0,
             "simulated_ios": 10_000, "wall_seconds": 0.0, "cpu_us_per_io": null,
             "jobs": [job("reads", 0, summary(reads, Direction::Read)), job("writes", 1, summary(writes, Direction::Write))],
-            "fio": {"fio version": "fio-3.33", "jobs": []},
         })
     };
     let runs: Vec<_> = NAMES
@@ -60,7 +67,7 @@ pub fn document(figures: &Figures) -> ResultsDocument {
         .flat_map(|(name, repeats)| repeats.iter().enumerate().map(move |(repeat, of)| run(name, repeat, *of)))
         .collect();
     serde_json::from_value(json!({
-        "format": "hoistway-results/1", "version": "0.1.0", "command": "", "job_file": "a.fio", "job_text": "",
+        "format": "hoistway-results/2", "version": "0.1.0", "command": "", "job_file": "a.fio", "job_text": "",
         "device": "null", "kernel": "6.18", "cpus": 1, "hw_queues": 1, "nr_requests": 2, "host": "instant", "seed": 1,
         "wall_seconds": 0.0, "simulated_ios": 30, "partial": false, "default_scheduler": "mq-deadline", "runs": runs,
     }))
@@ -68,5 +75,5 @@ pub fn document(figures: &Figures) -> ResultsDocument {
 }
 
 pub fn verdict(document: &ResultsDocument) -> Verdict {
-    verdicts(document).remove(0)
+    verdicts(&Analysis::of(document)).remove(0)
 }

@@ -7,6 +7,7 @@ use super::runs::{Setting, Variables, hosts, load};
 use super::{Table, Unknown};
 use hoistway_experiment::Error;
 use hoistway_experiment::{Comparison, Devices, Profile, QueueFile};
+use hoistway_measure::Operation;
 
 /// A row of the published table.
 #[derive(Deserialize)]
@@ -115,7 +116,8 @@ fn rate_and_share(techniques: Option<&str>, setting: Setting) -> Result<[f64; 2]
     };
     let document = comparison.run(&Variables(&[("DEV", "/dev/nullb0".to_owned())]))?;
     let run = &document.runs[0];
-    let iops = run.fio.jobs.iter().map(|job| job.read.iops).sum::<f64>();
+    let reads = run.jobs.iter().filter_map(|job| job.operation(Operation::Read));
+    let iops = reads.map(|reads| reads.iops).sum::<f64>();
     let busy_percent = run.cpu_us_per_io.unwrap_or(0.0) * iops / 1e6 / CPUS * 100.0;
     let waited_percent = run.locks.map_or(0.0, |locks| locks.waited_percent);
     Ok([iops / 1e3, 100.0 * waited_percent / busy_percent])

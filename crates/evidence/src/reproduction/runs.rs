@@ -5,7 +5,7 @@ use hoistway_measure::fio::{DirectionStats, Job, Output};
 use super::sensitivity::Change;
 use hoistway_experiment::CallerEnvironment;
 use hoistway_experiment::Error;
-use hoistway_experiment::{Comparison, Load, Profile};
+use hoistway_experiment::{Comparison, FioOutputs, Load, Profile};
 
 /// How long runs are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,8 +71,10 @@ pub(super) fn run(
     }
     comparison.hosts = hosts(comparison.hosts, setting);
     let schedulers = schedulers.iter().map(|&name| name.to_owned()).collect();
-    let document = Comparison { schedulers, seed: setting.seed, ..comparison }.run(&Variables(variables))?;
-    Ok(document.runs.into_iter().map(|run| run.fio).collect())
+    let outputs = FioOutputs::default();
+    let comparison = Comparison { schedulers, seed: setting.seed, ..comparison };
+    let document = comparison.run_observed(&Variables(variables), &outputs)?;
+    Ok(outputs.of_runs(&document))
 }
 
 /// The host of a run, with the change if it is one of the host.

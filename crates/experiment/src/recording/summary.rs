@@ -2,7 +2,7 @@
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{JobSummary, RecordedStream, RecordingSummary, SelfCheck};
-use hoistway_measure::{Direction, Operation};
+use hoistway_measure::Operation;
 use hoistway_program::{Class, Latency, Mode, Stream};
 
 use super::Recorded;
@@ -124,13 +124,10 @@ fn measured(jobs: &[&JobSummary], operation: Operation) -> Option<(f64, f64)> {
         iops += rate;
     };
     for job in jobs {
-        for summary in &job.directions {
-            if (summary.direction == Direction::Read) == (operation == Operation::Read) {
+        for summary in &job.operations {
+            if (summary.operation == Operation::Read) == (operation == Operation::Read) {
                 add(summary.ios, summary.lat_ns.mean, summary.iops);
             }
-        }
-        if let Some(sync) = job.sync.as_ref().filter(|_| operation == Operation::Write) {
-            add(sync.syncs, sync.lat_ns.mean, sync.syncs_per_second);
         }
     }
     (ios > 0.0).then(|| (sum_ns / ios, iops / jobs.len() as f64))

@@ -9,7 +9,7 @@ mod placement;
 mod recorded;
 
 use errors::{Figure, Spread};
-use hoistway_experiment::{Alone, Comparison, Devices, Load, Profile, QueueFile, Tunable};
+use hoistway_experiment::{Alone, Comparison, Devices, FioOutputs, Load, Profile, QueueFile, Tunable};
 use hoistway_measure::Direction;
 use hoistway_measure::fio::{DirectionStats, Job};
 use recorded::{Row, Scenario, rows, scenarios};
@@ -36,6 +36,7 @@ fn simulate(scenario: &Scenario, scheduler: &str) -> Vec<Vec<Job>> {
     let file = |file: &str, text: String| QueueFile { file: file.to_owned(), text };
     let mut queue_files = vec![file("wbt_lat_usec", "0".to_owned())];
     queue_files.extend(nr_requests.map(|requests| file("nr_requests", requests.to_string())));
+    let outputs = FioOutputs::default();
     let document = Comparison {
         load: Load::Text { name: format!("{}.fio", scenario.name), text: scenario.job() },
         devices: vec![Devices { common: Some(device), ..Devices::default() }],
@@ -52,9 +53,9 @@ fn simulate(scenario: &Scenario, scheduler: &str) -> Vec<Vec<Job>> {
         repeats: SEEDS,
         ..Comparison::default()
     }
-    .run(&Alone)
+    .run_observed(&Alone, &outputs)
     .unwrap_or_else(|error| panic!("{}, {scheduler}: {error}", scenario.name));
-    document.runs.into_iter().map(|run| run.fio.jobs).collect()
+    outputs.of_runs(&document).into_iter().map(|fio| fio.jobs).collect()
 }
 
 /// What a recorded row is here: means over the clones of a job, and of these the median over seeds: under bfq one seed in ten has a

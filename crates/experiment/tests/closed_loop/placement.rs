@@ -1,6 +1,6 @@
 //! How equal processes are that are alike, over one hardware queue: beside a real kernel.
 
-use hoistway_experiment::{Alone, Comparison, Devices, Load, Profile, QueueFile};
+use hoistway_experiment::{Alone, Comparison, Devices, FioOutputs, Load, Profile, QueueFile};
 use serde::Deserialize;
 
 const SEEDS: u32 = 6;
@@ -39,6 +39,7 @@ fn ours(device: Profile, cpus: u16, is_pinned: bool, scheduler: &str) -> f64 {
         "[global]\nioengine=libaio\ndirect=1\nbs=4k\nfilename=/dev/nullb0\nsize=1g\ntime_based\nruntime=1\nrw=randread\n\
          [j]\niodepth=32\nnumjobs=4\n{pinned}"
     );
+    let outputs = FioOutputs::default();
     let document = Comparison {
         load: Load::Text { name: "four32.fio".to_owned(), text },
         devices: vec![Devices { common: Some(device), ..Devices::default() }],
@@ -49,13 +50,14 @@ fn ours(device: Profile, cpus: u16, is_pinned: bool, scheduler: &str) -> f64 {
         repeats: SEEDS,
         ..Comparison::default()
     }
-    .run(&Alone)
+    .run_observed(&Alone, &outputs)
     .unwrap_or_else(|error| panic!("{scheduler}: {error}"));
-    let shares = document.runs.iter().map(|run| {
-        let reads: Vec<f64> = run.fio.jobs.iter().map(|job| job.read.total_ios as f64).collect();
+    let runs = outputs.of_runs(&document);
+    let shares = runs.iter().map(|fio| {
+        let reads: Vec<f64> = fio.jobs.iter().map(|job| job.read.total_ios as f64).collect();
         largest_share(&reads)
     });
-    shares.sum::<f64>() / document.runs.len() as f64
+    shares.sum::<f64>() / runs.len() as f64
 }
 
 /// The recorded device: it completes where a command was sent from.

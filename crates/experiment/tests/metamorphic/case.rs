@@ -1,8 +1,8 @@
 //! Random job files and what they run on, each from a number.
 
 use hoistway_answer::document::Run;
-use hoistway_experiment::{Alone, Comparison, Devices, Load, Profile};
-use hoistway_measure::fio::{DirectionStats, Job};
+use hoistway_experiment::{Alone, Comparison, Devices, FioOutputs, Load, Profile};
+use hoistway_measure::fio::{DirectionStats, Job, Output};
 
 /// SplitMix64: small, and the same everywhere.
 pub struct Random(pub u64);
@@ -111,15 +111,16 @@ impl Case {
         format!("{scheduler} on {device}, Linux {kernel}, {cpus} CPUs:\n{}", self.job_file())
     }
 
-    pub fn run(&self, seed: u64, repeats: u32) -> Vec<Run> {
+    pub fn run(&self, seed: u64, repeats: u32) -> Vec<Simulated> {
         self.run_text(self.job_file(), seed, repeats)
     }
 
-    pub fn run_text(&self, text: String, seed: u64, repeats: u32) -> Vec<Run> {
+    pub fn run_text(&self, text: String, seed: u64, repeats: u32) -> Vec<Simulated> {
         let profile = match &self.device_text {
             Some(text) => Profile::Text { name: "null.device.toml".to_owned(), text: text.clone() },
             None => Profile::Named(self.device.to_owned()),
         };
+        let outputs = FioOutputs::default();
         let document = Comparison {
             load: Load::Text { name: "case.fio".to_owned(), text },
             devices: vec![Devices { common: Some(profile), ..Devices::default() }],
@@ -130,10 +131,17 @@ impl Case {
             repeats,
             ..Comparison::default()
         }
-        .run(&Alone)
+        .run_observed(&Alone, &outputs)
         .unwrap_or_else(|error| panic!("{error}\n{}", self.told()));
-        document.runs
+        let outputs = outputs.of_runs(&document);
+        document.runs.into_iter().zip(outputs).map(|(run, fio)| Simulated { run, fio }).collect()
     }
+}
+
+/// A run, and what fio would have written of it: figures of single processes.
+pub struct Simulated {
+    pub run: Run,
+    pub fio: Output,
 }
 
 fn section(name: &str, random: &mut Random) -> Section {
@@ -161,13 +169,13 @@ pub fn directions(job: &Job) -> [&DirectionStats; 2] {
 }
 
 /// I/Os of the processes of a section in a run.
-pub fn ios(run: &Run, section: &str) -> u64 {
+pub fn ios(run: &Simulated, section: &str) -> u64 {
     let jobs = run.fio.jobs.iter().filter(|job| job.jobname == section);
     jobs.flat_map(directions).map(|direction| direction.total_ios).sum()
 }
 
 /// The same of each process.
-pub fn ios_of_each(run: &Run) -> Vec<u64> {
+pub fn ios_of_each(run: &Simulated) -> Vec<u64> {
     let of = |job: &Job| directions(job).iter().map(|direction| direction.total_ios).sum();
     run.fio.jobs.iter().map(of).collect()
 }

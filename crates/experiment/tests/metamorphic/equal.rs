@@ -1,13 +1,11 @@
 //! Ways of saying the same that change no bit.
 
-use hoistway_answer::document::Run;
-
-use super::case::{Case, directions, ios_of_each};
+use super::case::{Case, Simulated, directions, ios_of_each};
 use super::cases;
 
 /// I/Os, bytes and latencies of each process, as they are.
-fn figures(runs: &[Run]) -> Vec<(u64, u64, String)> {
-    let of = |run: &Run| {
+fn figures(runs: &[Simulated]) -> Vec<(u64, u64, String)> {
+    let of = |run: &Simulated| {
         let jobs = run.fio.jobs.iter().flat_map(directions);
         jobs.map(|stats| (stats.total_ios, stats.io_bytes, format!("{:?}", stats.lat_ns))).collect::<Vec<_>>()
     };

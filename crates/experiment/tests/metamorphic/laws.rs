@@ -38,9 +38,9 @@ fn figures_of_a_run_agree_with_each_other() {
         }
         let summed: u64 = run.fio.jobs.iter().flat_map(directions).map(|stats| stats.total_ios).sum();
         let of_sections: u64 = case.sections.iter().map(|section| ios(run, &section.name)).sum();
-        let summaries: u64 = run.jobs.iter().flat_map(|job| &job.directions).map(|direction| direction.ios).sum();
-        if summed != of_sections || summed != summaries || summed > run.simulated_ios {
-            return Err(format!("{summed}, {of_sections}, {summaries} and {} I/Os", run.simulated_ios));
+        let summaries: u64 = run.run.jobs.iter().flat_map(|job| job.transfers()).map(|transfers| transfers.ios).sum();
+        if summed != of_sections || summed != summaries || summed > run.run.simulated_ios {
+            return Err(format!("{summed}, {of_sections}, {summaries} and {} I/Os", run.run.simulated_ios));
         }
         Ok(())
     });

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
+use hoistway_answer::Analysis;
 use hoistway_answer::diff::Diff;
 
 use crate::input::CommandLine;
@@ -49,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let after = stored::document(&environment, &arguments.after)?;
     arguments.output.iter().try_for_each(|file| environment.spare(file))?;
     let output = Output::open(arguments.output.as_deref())?;
-    let diff = Diff::of(&before, &after);
+    let diff = Diff::of(&Analysis::of(&before), &Analysis::of(&after));
     let text = match arguments.format {
         Format::Table => printable::text(&hoistway_render::text::diff(&diff, arguments.all, output.text_width())),
         Format::Markdown => printable::text(&hoistway_render::text::diff_markdown(&diff, arguments.all)),

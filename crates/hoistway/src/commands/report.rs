@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use hoistway_answer::ResultsDocument;
 use hoistway_answer::tuning::Tuning;
+use hoistway_answer::{Analysis, ResultsDocument};
 
 use crate::input::CommandLine;
 use crate::stored::{self, Stored};
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 /// The page of a comparison.
 pub(super) fn page(document: &ResultsDocument) -> Result<String> {
     let shown = printable::document(document, ResultsDocument::from_json)?;
-    Ok(hoistway_render::html::html(shown.as_ref().unwrap_or(document)))
+    Ok(hoistway_render::html::html(&Analysis::of(shown.as_ref().unwrap_or(document))))
 }
 
 /// The page of a search.

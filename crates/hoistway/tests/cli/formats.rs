@@ -151,7 +151,7 @@ fn json_has_the_statistics_of_devices_and_cgroups_that_a_kernel_would_show() {
             disk["cgroups"].as_array().unwrap().iter().map(|group| group["io_stat"].as_str().unwrap()).collect();
         assert!(groups[0].starts_with("rbytes=4194304 wbytes=2097152 rios=1024 wios=512"), "{scheduler}: {groups:?}");
         assert!(groups[1].starts_with("rbytes=4194304 wbytes=0 ") && groups[2].starts_with("rbytes=0 wbytes=2097152 "));
-        let util = document["runs"][0]["fio"]["disk_util"][0]["util"].as_f64().unwrap();
+        let util = document["runs"][0]["disks"][0]["util_percent"].as_f64().unwrap();
         assert!((50.0..=100.0).contains(&util), "{scheduler}: {util}");
     }
 }

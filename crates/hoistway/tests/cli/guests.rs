@@ -34,8 +34,9 @@ fn rows(document: &Value) -> Vec<&str> {
 
 /// Reads of each job of a run, and the mean of their latencies.
 fn reads(document: &Value, run: usize) -> Vec<(Option<u64>, Option<f64>)> {
-    let jobs = document["runs"][run]["fio"]["jobs"].as_array().unwrap().iter();
-    jobs.map(|job| (job["read"]["total_ios"].as_u64(), job["read"]["lat_ns"]["mean"].as_f64())).collect()
+    let jobs = document["runs"][run]["jobs"].as_array().unwrap().iter();
+    let reads = jobs.map(|job| &job["operations"][0]);
+    reads.map(|reads| (reads["ios"].as_u64(), reads["lat_ns"]["mean"].as_f64())).collect()
 }
 
 #[test]

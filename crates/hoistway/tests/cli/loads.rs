@@ -65,16 +65,17 @@ fn a_log_is_replayed_with_its_pauses() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("load.fio"), "[a]\ndirect=1\nread_iolog=recorded.log\nbs=8k\n").unwrap();
     fs::write(folder.path().join("recorded.log"), LOG).unwrap();
-    let mut command = hoistway();
-    command.current_dir(folder.path()).args(["compare", "load.fio", "--schedulers", "bfq,none", "--format", "json"]);
-    let document: Value = serde_json::from_str(&succeeded(&mut command)).unwrap();
-    for run in document["runs"].as_array().unwrap() {
-        let job = &run["fio"]["jobs"][0];
+    let compared = |scheduler: &str, format: &str| {
+        let arguments = ["compare", "load.fio", "--schedulers", scheduler, "--format", format];
+        serde_json::from_str::<Value>(&succeeded(hoistway().current_dir(folder.path()).args(arguments))).unwrap()
+    };
+    for scheduler in ["bfq", "none"] {
+        let job = &compared(scheduler, "fio-json")["jobs"][0];
         assert_eq!((job["read"]["total_ios"].as_u64(), job["write"]["total_ios"].as_u64()), (Some(2), Some(1)));
         let runtime = job["job_runtime"].as_u64().unwrap();
         assert!((900..1000).contains(&runtime), "{runtime}");
     }
-    let notices = document["notices"].to_string();
+    let notices = compared("none", "json")["notices"].to_string();
     assert!(notices.contains("a replay takes its I/Os from the log, as in fio: without effect are bs."), "{notices}");
 }
 
@@ -100,9 +101,9 @@ fn latencies_by_priority_are_in_the_results_as_fio_has_them() {
         prio=3\ncmdprio_percentage=50,0\ncmdprio_class=1\ncmdprio=5\n";
     fs::write(folder.path().join("load.fio"), job).unwrap();
     let mut command = hoistway();
-    command.current_dir(folder.path()).args(["compare", "load.fio", "--schedulers", "none", "--format", "json"]);
+    command.current_dir(folder.path()).args(["compare", "load.fio", "--schedulers", "none", "--format", "fio-json"]);
     let document: Value = serde_json::from_str(&succeeded(&mut command)).unwrap();
-    let job = &document["runs"][0]["fio"]["jobs"][0];
+    let job = &document["jobs"][0];
     let prios = job["read"]["prios"].as_array().unwrap();
     let shown: Vec<_> = prios.iter().map(|of| (of["prioclass"].as_u64(), of["prio"].as_u64())).collect();
     assert_eq!(shown, [(Some(1), Some(5)), (Some(2), Some(3))]);

@@ -37,7 +37,7 @@ fn schedulers(document: &Value) -> Vec<&str> {
 }
 
 fn reads(document: &Value, job: usize) -> u64 {
-    document["runs"][0]["fio"]["jobs"][job]["read"]["total_ios"].as_u64().unwrap()
+    document["runs"][0]["jobs"][job]["operations"][0]["ios"].as_u64().unwrap()
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn devices_behind_one_controller_share_its_tags() {
     };
     let (apart, shared) = (with(&[]), with(&["--shared-tags"]));
     for run in [0, 1] {
-        let latency = |document: &Value| document["runs"][run]["fio"]["jobs"][1]["read"]["lat_ns"]["mean"].clone();
+        let latency = |document: &Value| document["runs"][run]["jobs"][1]["operations"][0]["lat_ns"]["mean"].clone();
         assert_ne!(latency(&apart), latency(&shared), "32 tags for two are fewer than 32 for each");
     }
 }

@@ -141,9 +141,7 @@ fn a_recording_runs_in_real_time_as_its_program_waits() {
     let jobs = document["runs"][0]["jobs"].as_array().unwrap();
     let ios = |name: &str| {
         let job = jobs.iter().find(|job| job["name"] == name).unwrap();
-        let directions =
-            job["directions"].as_array().unwrap().iter().map(|of| of["ios"].as_u64().unwrap()).sum::<u64>();
-        directions + job["sync"]["syncs"].as_u64().unwrap_or(0)
+        job["operations"].as_array().unwrap().iter().map(|of| of["ios"].as_u64().unwrap()).sum::<u64>()
     };
     // The run ends with the first of the two that wait for each other.
     assert!((800..=896).contains(&ios("python3")) && (1300..=1453).contains(&ios("jbd2/loop0-8")), "{jobs:?}");

@@ -42,14 +42,20 @@ fn a_repeat_can_be_run_again_by_its_seed_and_the_first_is_the_run_without_repeat
 }
 
 #[test]
-fn the_document_has_samples_intervals_and_what_is_significant() {
+fn the_document_has_intervals_and_what_is_significant() {
     let document = compared(&["--repeat", "3"]);
     let statistics = &document["statistics"];
     assert_eq!((&statistics["repeats"], &statistics["baseline"]), (&3.into(), &"none".into()));
     let rows = statistics["rows"].as_array().unwrap();
     let kyber = rows.iter().find(|row| row["scheduler"] == "kyber" && row["job"] == "mixed").unwrap();
     let iops = &kyber["figures"]["iops"];
-    let samples: Vec<f64> = iops["samples"].as_array().unwrap().iter().map(|sample| sample.as_f64().unwrap()).collect();
+    let of_kyber = runs(&document).iter().filter(|run| run["scheduler"] == "kyber");
+    let sample = |run: &Value| {
+        let job = run["jobs"].as_array().unwrap().iter().find(|job| job["name"] == "mixed").unwrap();
+        let operations = job["operations"].as_array().unwrap();
+        operations.iter().find(|of| of["operation"] == kyber["operation"]).unwrap()["iops"].as_f64().unwrap()
+    };
+    let samples: Vec<f64> = of_kyber.map(sample).collect();
     assert_eq!(samples.len(), 3);
     let mean = samples.iter().sum::<f64>() / 3.0;
     assert!((iops["mean"].as_f64().unwrap() - mean).abs() < 1e-6 * mean);
@@ -111,7 +117,7 @@ fn a_beginning_unlike_the_rest_is_told_with_its_length_and_what_to_do() {
     let folder = tempdir().unwrap();
     volume_with_few_credits(folder.path());
     let document = on_few_credits(folder.path(), &[]);
-    let settling = &runs(&document)[0]["jobs"][0]["directions"][0]["settling"];
+    let settling = &runs(&document)[0]["jobs"][0]["operations"][0]["settling"];
     assert_eq!(settling["state"], "warm_up");
     let seconds = settling["seconds"].as_f64().unwrap();
     assert!((9.0..14.0).contains(&seconds), "{settling}");
@@ -119,7 +125,7 @@ fn a_beginning_unlike_the_rest_is_told_with_its_length_and_what_to_do() {
     assert!(doubts.contains("s of a under none and a under mq-deadline are unlike the rest"), "{doubts}");
     assert!(doubts.contains("leave them out with --ramp, or try a longer --runtime"), "{doubts}");
     let without = on_few_credits(folder.path(), &["--ramp", "14s", "--runtime", "20s"]);
-    assert_eq!(runs(&without)[0]["jobs"][0]["directions"][0]["settling"]["state"], "settled");
+    assert_eq!(runs(&without)[0]["jobs"][0]["operations"][0]["settling"]["state"], "settled");
     assert!(!without["conclusion"].to_string().contains("--ramp"));
 }
 
@@ -128,7 +134,7 @@ fn the_series_of_a_run_covers_it_in_few_intervals() {
     let folder = tempdir().unwrap();
     volume_with_few_credits(folder.path());
     let document = on_few_credits(folder.path(), &["--runtime", "9s"]);
-    let direction = &runs(&document)[0]["jobs"][0]["directions"][0];
+    let direction = &runs(&document)[0]["jobs"][0]["operations"][0];
     let series = &direction["series"];
     let ios: Vec<u64> = series["ios"].as_array().unwrap().iter().map(|ios| ios.as_u64().unwrap()).collect();
     assert!((64..=128).contains(&ios.len()), "{}", ios.len());

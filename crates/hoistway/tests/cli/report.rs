@@ -97,7 +97,7 @@ fn numbers_in_the_page_are_those_of_the_document() {
     let rows = list(&document["statistics"]["rows"]);
     assert_eq!(list(&seen.answer["rows"]).len(), rows.len());
     for (shown, row) in list(&seen.answer["rows"]).iter().zip(rows) {
-        assert_eq!((&shown[0], &shown[1]), (&row["scheduler"], &row["direction"]));
+        assert_eq!((&shown[0], &shown[1]), (&row["scheduler"], &row["operation"]));
         for (column, figure) in [(5, "lat_mean_ns"), (7, "lat_p50_ns"), (8, "lat_p99_ns"), (10, "lat_max_ns")] {
             let (shown, known) =
                 (ns_of(shown[column].as_str().unwrap()), row["figures"][figure]["mean"].as_f64().unwrap());
@@ -113,9 +113,9 @@ fn numbers_in_the_page_are_those_of_the_document() {
     let (latency, iops) = (of("readers: read", "latency"), of("readers: read", "iops"));
     let p99 = list(&latency[0]).iter().position(|nines| (nines.as_f64().unwrap() - 2.0).abs() < 1e-6).unwrap();
     for (number, scheduler) in schedulers.iter().enumerate() {
-        let row = rows.iter().find(|row| row["scheduler"] == **scheduler && row["direction"] == "read").unwrap();
+        let row = rows.iter().find(|row| row["scheduler"] == **scheduler && row["operation"] == "read").unwrap();
         assert_eq!(latency[number + 1][p99].as_f64(), row["figures"]["lat_p99_ns"]["mean"].as_f64());
-        let series = &document["runs"][number]["jobs"][0]["directions"][0]["series"];
+        let series = &document["runs"][number]["jobs"][0]["operations"][0]["series"];
         let seconds = series["interval_seconds"].as_f64().unwrap();
         let drawn: f64 = list(&iops[number + 1]).iter().filter_map(Value::as_f64).map(|rate| rate * seconds).sum();
         let known: u64 = list(&series["ios"]).iter().map(|ios| ios.as_u64().unwrap()).sum();
@@ -281,7 +281,7 @@ fn a_document_without_an_excerpt_says_how_one_comes_by_it() {
         run.as_object_mut().unwrap().remove("excerpt");
         // As revision 2 was.
         for job in run["jobs"].as_array_mut().unwrap() {
-            job["directions"].as_array_mut().unwrap().iter_mut().for_each(|one| {
+            job["operations"].as_array_mut().unwrap().iter_mut().for_each(|one| {
                 one.as_object_mut().unwrap().remove("distribution");
             });
         }
@@ -309,18 +309,18 @@ fn a_document_that_is_not_whole_or_was_edited_is_refused_with_the_field() {
     broken("1.json", &|one| read(one, "/format", json!("hoistway-results/9")), &["unknown result format", "1.json"]);
     broken(
         "2.json",
-        &|one| read(one, "/runs/0/jobs/0/directions/0/iops", json!("many")),
-        &["runs[0].jobs[0].directions[0].iops"],
+        &|one| read(one, "/runs/0/jobs/0/operations/0/iops", json!("many")),
+        &["runs[0].jobs[0].operations[0].iops"],
     );
     broken(
         "3.json",
-        &|one| read(one, "/runs/0/jobs/0/directions/0/iops", json!(1.0)),
-        &["statistics.rows[0].figures.iops.samples", "edited"],
+        &|one| read(one, "/runs/0/jobs/0/operations/0/iops", json!(1.0)),
+        &["statistics.rows[0].figures.iops.mean", "edited"],
     );
     broken(
         "4.json",
-        &|one| read(one, "/runs/0/jobs/0/directions/0/distribution/lat_ns", json!([1])),
-        &["runs[0].jobs[0].directions[0].distribution"],
+        &|one| read(one, "/runs/0/jobs/0/operations/0/distribution/lat_ns", json!([1])),
+        &["runs[0].jobs[0].operations[0].distribution"],
     );
     broken("5.json", &|one| one["runs"][0]["setup"] = json!(3), &["runs[0].setup"]);
     broken("6.json", &|one| read(one, "/runs/0/excerpt/devices", json!([])), &["runs[0].excerpt.requests[0]"]);

@@ -66,7 +66,7 @@ fn every_target_runs_under_every_scheduler_and_results_are_those_of_a_comparison
         let schedulers = "none,mq-deadline,kyber,bfq";
         let json = run_in(folder.path(), &["--target", target, "--scheduler", schedulers, "--format", "json"]);
         let document: Value = serde_json::from_str(&json).unwrap();
-        assert_eq!((&document["format"], &document["is_real"]), (&"hoistway-results/1".into(), &true.into()));
+        assert_eq!((&document["format"], &document["is_real"]), (&"hoistway-results/2".into(), &true.into()));
         for run in document["runs"].as_array().unwrap() {
             assert_eq!(run["simulated_ios"], 200, "{target} {}", run["scheduler"]);
         }
@@ -120,7 +120,6 @@ fn a_run_under_several_schedulers_has_a_verdict_and_is_read_like_a_comparison() 
     let disk = &document["runs"][1]["disks"][0];
     assert_eq!((&disk["file"], &disk["read_ios"]), (&"data".into(), &300.into()));
     assert!(disk["choices"].is_u64() && verdict["had_a_choice"].is_boolean(), "{disk}");
-    assert_eq!(document["runs"][1]["fio"]["disk_util"][0]["read_ios"], 300);
     let job = &document["runs"][1]["jobs"][1];
     assert_eq!((&job["demand"]["syncs"], &job["random"]), (&true.into(), &false.into()));
     // What reads comparisons reads it.

@@ -73,9 +73,9 @@ fn a_buffered_copy_freezes_the_desktop_under_none_without_wbt_and_hardly_under_b
         let runs = document["runs"].as_array().unwrap();
         let run = runs.iter().find(|run| run["scheduler"] == scheduler).unwrap();
         assert!(run["page_cache"]["written_back_bytes"].as_u64() > Some(1 << 30), "{scheduler}");
-        let jobs = run["fio"]["jobs"].as_array().unwrap();
-        let job = jobs.iter().find(|job| job["jobname"] == "interactive").unwrap();
-        job["read"]["lat_ns"]["mean"].as_f64().unwrap() / 1e6
+        let jobs = run["jobs"].as_array().unwrap();
+        let job = jobs.iter().find(|job| job["name"] == "interactive").unwrap();
+        job["operations"][0]["lat_ns"]["mean"].as_f64().unwrap() / 1e6
     };
     let [none, noop, bfq, cfq] = ["none", "noop", "bfq", "cfq"].map(|scheduler| mean_ms_of(&without, scheduler));
     // A freeze, and no standstill: tags are not handed over, but a process that waits for one gets it before long.

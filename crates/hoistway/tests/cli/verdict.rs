@@ -175,10 +175,10 @@ fn the_load_with_which_etcd_judges_disks_runs_and_tells_how_long_a_commit_takes(
     let folder = with_load("[etcd]\nfilename=/dev/sda\nrw=write\nioengine=sync\nfdatasync=1\nsize=2m\nbs=2300\n");
     let document = compared(folder.path(), &["--schedulers", "mq-deadline", "--device", "hgst-he10-8tb"]);
     let job = &document["runs"][0]["jobs"][0];
-    let (writes, commits) = (&job["directions"][0], &job["sync"]);
+    let (writes, commits) = (&job["operations"][0], &job["operations"][1]);
     assert_eq!((writes["ios"].as_u64(), writes["bytes"].as_u64()), (Some(911), Some(911 * 2300)));
     // As with fio, none follows the last write.
-    assert_eq!(commits["syncs"], 910);
+    assert_eq!(commits["ios"], 910);
     // A write ends in memory, a commit on the disk.
     assert!(writes["lat_ns"]["mean"].as_f64().unwrap() < 10e3, "{writes}");
     assert!(commits["lat_ns"]["p99"].as_f64().unwrap() > 1e6, "{commits}");

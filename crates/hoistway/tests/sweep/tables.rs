@@ -25,7 +25,7 @@ fn figures_are_those_that_a_comparison_has() {
         }
         let document: Value = serde_json::from_str(&printed(at, &arguments)).unwrap();
         for run in document["runs"].as_array().unwrap() {
-            let read = &run["jobs"][0]["directions"][0];
+            let read = &run["jobs"][0]["operations"][0];
             let seed = run["seed"].to_string();
             let of_run: Vec<_> = rows
                 .iter()

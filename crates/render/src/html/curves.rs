@@ -32,17 +32,10 @@ fn job_of(run: &Run, job: u32) -> Option<&JobSummary> {
 }
 
 fn distribution(run: &Run, job: u32, operation: Operation) -> Option<LatencyDistribution> {
-    let job = job_of(run, job)?;
-    let (known, summary) = match operation {
-        Operation::Sync => job.sync.as_ref().map(|sync| (&sync.distribution, &sync.lat_ns))?,
-        _ => job
-            .directions
-            .iter()
-            .find(|summary| Operation::from(summary.direction) == operation && summary.ios > 0)
-            .map(|summary| (&summary.distribution, &summary.lat_ns))?,
-    };
+    let summary = job_of(run, job)?.operation(operation)?;
+    let known = &summary.distribution;
     let is_whole = !known.is_empty() && known.percent.len() == known.lat_ns.len();
-    Some(if is_whole { known.clone() } else { from_summary(summary) })
+    Some(if is_whole { known.clone() } else { from_summary(&summary.lat_ns) })
 }
 
 /// Of documents that have no more than this.
@@ -55,7 +48,6 @@ fn from_summary(summary: &LatencySummary) -> LatencyDistribution {
 
 /// How an operation of a job went over time in a variant's first run; None if that is not known, as of syncs.
 pub(crate) fn over_time<'a>(variant: &Variant<'a>, job: u32, operation: Operation) -> Option<&'a SeriesSummary> {
-    let directions = &job_of(variant.first(), job)?.directions;
-    let summary = directions.iter().find(|summary| Operation::from(summary.direction) == operation)?;
+    let summary = job_of(variant.first(), job)?.operation(operation)?;
     (!summary.series.ios.is_empty() && summary.series.interval_seconds > 0.0).then_some(&summary.series)
 }

@@ -42,16 +42,16 @@ struct OverTime {
 }
 
 impl<'a> Data<'a> {
-    pub(crate) fn of(comparison: &'a Analysis<'a>) -> Self {
-        let operations = comparison.jobs.iter().flat_map(|job| {
-            job.operations.iter().map(|operation| OperationData::of(comparison, job, operation.operation))
+    pub(crate) fn of(analysis: &'a Analysis<'a>) -> Self {
+        let operations = analysis.jobs.iter().flat_map(|job| {
+            job.operations.iter().map(|operation| OperationData::of(analysis, job, operation.operation))
         });
-        let timelines = comparison.variants.iter().enumerate().filter_map(|(number, variant)| {
+        let timelines = analysis.variants.iter().enumerate().filter_map(|(number, variant)| {
             let excerpt = variant.runs.iter().find_map(|run| run.excerpt.as_ref())?;
             Some(Timeline::of(number, excerpt))
         });
         Data {
-            variants: comparison.variants.iter().map(|variant| &*variant.label).collect(),
+            variants: analysis.variants.iter().map(|variant| &*variant.label).collect(),
             operations: operations.collect(),
             timelines: timelines.collect(),
         }
@@ -59,12 +59,12 @@ impl<'a> Data<'a> {
 }
 
 impl OperationData {
-    fn of(comparison: &Analysis<'_>, job: &JobAnalysis, operation: Operation) -> Self {
-        let variants = &comparison.variants;
+    fn of(analysis: &Analysis<'_>, job: &JobAnalysis<'_>, operation: Operation) -> Self {
+        let variants = &analysis.variants;
         let series: Vec<Option<OverTime>> =
             variants.iter().map(|variant| over_time(variant, job.job, operation).map(OverTime::from)).collect();
         OperationData {
-            job: job.name.clone(),
+            job: job.name.to_owned(),
             operation: operation.name(),
             curves: variants.iter().map(|variant| Curve::of(variant, job.job, operation)).collect(),
             has_series: series.iter().any(Option::is_some),

@@ -22,9 +22,9 @@ struct Share {
 }
 
 /// The parts of all jobs.
-pub(crate) fn shares(comparison: &Analysis<'_>) -> Vec<JobShares> {
-    let of = |job: u32| comparison.variants.iter().map(move |variant| Share::of(variant, job)).collect();
-    comparison.jobs.iter().map(|job| JobShares { name: job.name.clone(), shares: of(job.job) }).collect()
+pub(crate) fn shares(analysis: &Analysis<'_>) -> Vec<JobShares> {
+    let of = |job: u32| analysis.variants.iter().map(move |variant| Share::of(variant, job)).collect();
+    analysis.jobs.iter().map(|job| JobShares { name: job.name.to_owned(), shares: of(job.job) }).collect()
 }
 
 impl Share {
@@ -33,8 +33,8 @@ impl Share {
         let bytes = |of: &dyn Fn(u32) -> bool| -> f64 {
             summaries()
                 .filter(|summary| of(summary.job))
-                .flat_map(|summary| &summary.directions)
-                .map(|direction| direction.bytes_per_second)
+                .flat_map(|summary| &summary.operations)
+                .map(|operation| operation.bytes_per_second)
                 .sum()
         };
         let all = bytes(&|_| true);

@@ -1,7 +1,6 @@
 //! The page.
 
 use crate::text::{Mark, cells, conclusion, shift_in_words};
-use hoistway_answer::ResultsDocument;
 use hoistway_answer::analysis::Analysis;
 use hoistway_answer::document::{Candidate, Decision, Outcome, Verdict};
 use hoistway_answer::verdict::verdicts;
@@ -18,16 +17,16 @@ const OPEN_CHARTS: usize = 2;
 ///
 /// # Panics
 /// Never: its template is a part of the program, and a test renders it.
-pub fn html(document: &ResultsDocument) -> String {
-    rendered("page.html", content(document))
+pub fn html(analysis: &Analysis<'_>) -> String {
+    rendered("page.html", content(analysis))
 }
 
-fn content(document: &ResultsDocument) -> Value {
-    let comparison = Analysis::of(document);
-    let data = Data::of(&comparison);
-    let (set_up, tables, remarks) = cells(document);
+fn content(analysis: &Analysis<'_>) -> Value {
+    let document = analysis.document;
+    let data = Data::of(analysis);
+    let (set_up, tables, remarks) = cells(analysis);
     let (doubts, sentences): (Vec<String>, Vec<String>) =
-        conclusion(document).into_iter().partition(|sentence| sentence.starts_with(crate::text::DOUBT));
+        conclusion(analysis).into_iter().partition(|sentence| sentence.starts_with(crate::text::DOUBT));
     let (lead, rest) = sentences.split_at(sentences.len().min(2));
     let charts: Vec<Value> = data
         .operations
@@ -40,17 +39,17 @@ fn content(document: &ResultsDocument) -> Value {
     json!({
         "version": document.version,
         "title": document.job_file,
-        "document": head(document),
+        "document": head(analysis),
         "set_up": set_up,
         "remarks": remarks,
         "lead": lead,
         "rest": rest,
         "doubts": doubts,
         "charts": charts,
-        "verdicts": verdicts(document).iter().filter(|verdict| is_certain(verdict)).map(verdict_told).collect::<Vec<_>>(),
+        "verdicts": verdicts(analysis).iter().filter(|verdict| is_certain(verdict)).map(verdict_told).collect::<Vec<_>>(),
         "tables": tables.iter().map(table).collect::<Vec<_>>(),
-        "variants": comparison.variants.iter().map(|variant| &variant.label).collect::<Vec<_>>(),
-        "shares": shares(&comparison),
+        "variants": analysis.variants.iter().map(|variant| &variant.label).collect::<Vec<_>>(),
+        "shares": shares(analysis),
         "has_timeline": !data.timelines.is_empty(),
         "data": embedded(&data),
         "styles": STYLES,
@@ -68,7 +67,8 @@ fn content(document: &ResultsDocument) -> Value {
 }
 
 /// What a reader needs to repeat it, without the figures.
-fn head(document: &ResultsDocument) -> Value {
+fn head(analysis: &Analysis<'_>) -> Value {
+    let document = analysis.document;
     let place = |kernel: &str, numbers: [u32; 3], device, host| {
         let [cpus, hw_queues, nr_requests] = numbers;
         json!({
@@ -85,8 +85,7 @@ fn head(document: &ResultsDocument) -> Value {
     if places.is_empty() {
         places.push(place(&document.kernel, first, &document.device, &document.host));
     }
-    let comparison = Analysis::of(document);
-    let tunables = comparison.variants.iter().map(|variant| match variant.setting() {
+    let tunables = analysis.variants.iter().map(|variant| match variant.setting() {
         set if set.is_empty() => format!("{}: defaults", variant.label),
         set => format!("{}: {set}", variant.label),
     });

@@ -1,6 +1,5 @@
 //! What to write where, in words and lines for a shell. What is [decided](hoistway_answer::advice) elsewhere is put into words here.
 
-use hoistway_answer::ResultsDocument;
 use hoistway_answer::analysis::Analysis;
 use hoistway_answer::document::{Advice, Caution, Decision, Stack};
 
@@ -8,16 +7,16 @@ use crate::text::words::device_name;
 use crate::text::wrap::hanging;
 
 /// All advice of a document as text, prose wrapped at `width`; empty if there is none.
-pub(crate) fn advice(document: &ResultsDocument, width: usize) -> String {
+pub(crate) fn advice(analysis: &Analysis<'_>, width: usize) -> String {
     let mut text = String::new();
-    let comparison = Analysis::of(document);
+    let document = analysis.document;
     for advice in &document.advice {
         let place = match document.setups.get(advice.setup as usize) {
             Some(setup) => format!(" ({}, Linux {})", device_name(&setup.device), setup.kernel),
             None => String::new(),
         };
         text += &format!("\n{}", hanging(&format!("Commands for {}{place}:", advice.device), width, 0, 2));
-        Page { text: &mut text, width, comparison: &comparison }.write(advice);
+        Page { text: &mut text, width, analysis }.write(advice);
     }
     text
 }
@@ -26,13 +25,13 @@ pub(crate) fn advice(document: &ResultsDocument, width: usize) -> String {
 struct Page<'a> {
     text: &'a mut String,
     width: usize,
-    comparison: &'a Analysis<'a>,
+    analysis: &'a Analysis<'a>,
 }
 
 impl Page<'_> {
     /// What is recommended, as it stands in a sentence that says where it is.
     fn words(&self, advice: &Advice) -> String {
-        let variant = self.comparison.variants.iter().find(|variant| variant.label == advice.recommended);
+        let variant = self.analysis.variants.iter().find(|variant| variant.label == advice.recommended);
         variant.map_or_else(|| advice.recommended.clone(), |variant| variant.in_words())
     }
 

@@ -1,6 +1,5 @@
 //! The comparison table as cells, for other ways to draw it.
 
-use hoistway_answer::ResultsDocument;
 use hoistway_answer::analysis::Analysis;
 use hoistway_measure::Operation;
 
@@ -33,10 +32,10 @@ pub struct LineCells {
 }
 
 /// What stands in a [`table`](crate::text::table()): a line about the set-up, the tables, and the lines beside them.
-pub fn cells(document: &ResultsDocument) -> (String, Vec<JobCells>, Vec<String>) {
-    let comparison = Analysis::of(document);
-    let jobs = comparison.jobs.iter().filter(|job| !job.operations.is_empty()).map(|job| {
-        let grid = Grid::new(&comparison, job, &Column::ALL, Spacing::Wide, false);
+pub fn cells(analysis: &Analysis<'_>) -> (String, Vec<JobCells>, Vec<String>) {
+    let document = analysis.document;
+    let jobs = analysis.jobs.iter().filter(|job| !job.operations.is_empty()).map(|job| {
+        let grid = Grid::new(analysis, job, &Column::ALL, Spacing::Wide, false);
         let lines = grid.lines.into_iter();
         JobCells {
             title: title(job),
@@ -47,6 +46,6 @@ pub fn cells(document: &ResultsDocument) -> (String, Vec<JobCells>, Vec<String>)
         }
     });
     let recording = recording_lines(document).into_iter().map(|line| line.trim_start().to_owned());
-    let remarks = recording.chain(remarks(document, &comparison, false)).collect();
+    let remarks = recording.chain(remarks(analysis, false)).collect();
     (set_up(document), jobs.collect(), remarks)
 }

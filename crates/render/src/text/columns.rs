@@ -77,7 +77,7 @@ impl Column {
     }
 
     /// What the column shows of a row.
-    pub(crate) fn cell(self, operation: Operation, row: &Row, baseline: Option<&Row>, ascii: bool) -> String {
+    pub(crate) fn cell(self, operation: Operation, row: &Row<'_>, baseline: Option<&Row<'_>>, ascii: bool) -> String {
         match self {
             Self::Of(figure) if !figure.is_of(operation) => "-".to_owned(),
             Self::Of(figure) => {

@@ -30,17 +30,16 @@ const BEHIND: [&str; 2] = ["failed_processes", "errnos"];
 /// interval of a single run, is empty. Latencies are in ns. Syncs have a line of their own and no
 /// bandwidth. Behind the figures stand the processes of the job that an error ended (in the repeat with the most) and the
 /// numbers of these errors. A job that failed before any I/O has a line without direction and figures.
-pub fn csv(document: &ResultsDocument) -> String {
-    let comparison = Analysis::of(document);
+pub fn csv(analysis: &Analysis<'_>) -> String {
     let mut records = vec![header()];
-    for job in &comparison.jobs {
+    for job in &analysis.jobs {
         for operation in &job.operations {
-            records.extend(operation.rows.iter().map(|row| record(document, &comparison, job, operation, row)));
+            records.extend(operation.rows.iter().map(|row| record(analysis, job, operation, row)));
         }
         let idle = (0..)
-            .zip(&comparison.variants)
+            .zip(&analysis.variants)
             .filter(|(variant, _)| job.operations.iter().all(|operation| operation.row(*variant).is_none()));
-        records.extend(idle.filter_map(|(_, variant)| record_of_failure(document, variant, job)));
+        records.extend(idle.filter_map(|(_, variant)| record_of_failure(analysis.document, variant, job)));
     }
     let mut writer = csv::Writer::from_writer(Vec::new());
     for record in records {
@@ -59,7 +58,7 @@ fn header() -> Vec<String> {
 }
 
 /// The columns before the direction.
-fn names(document: &ResultsDocument, variant: &Variant<'_>, job: &JobAnalysis) -> Vec<String> {
+fn names(document: &ResultsDocument, variant: &Variant<'_>, job: &JobAnalysis<'_>) -> Vec<String> {
     let block_layer = match variant.first().front {
         Front::Mq => "mq",
         Front::Legacy => "legacy",
@@ -72,21 +71,20 @@ fn names(document: &ResultsDocument, variant: &Variant<'_>, job: &JobAnalysis) -
         variant.scheduler().to_owned(),
         block_layer.to_owned(),
         variant.setting(),
-        job.name.clone(),
+        job.name.to_owned(),
         job.processes.to_string(),
     ]
 }
 
 fn record(
-    document: &ResultsDocument,
-    comparison: &Analysis<'_>,
-    job: &JobAnalysis,
-    operation: &OperationAnalysis,
-    row: &Row,
+    analysis: &Analysis<'_>,
+    job: &JobAnalysis<'_>,
+    operation: &OperationAnalysis<'_>,
+    row: &Row<'_>,
 ) -> Vec<String> {
-    let variant = &comparison.variants[row.variant];
-    let baseline = operation.baseline_of(comparison, row);
-    let mut record = names(document, variant, job);
+    let variant = &analysis.variants[row.variant];
+    let baseline = operation.baseline_of(analysis, row);
+    let mut record = names(analysis.document, variant, job);
     record.extend([
         operation.operation.name().to_owned(),
         row.samples().len().to_string(),
@@ -112,7 +110,7 @@ fn record(
 }
 
 /// The line of a job without any I/O, if it failed.
-fn record_of_failure(document: &ResultsDocument, variant: &Variant<'_>, job: &JobAnalysis) -> Option<Vec<String>> {
+fn record_of_failure(document: &ResultsDocument, variant: &Variant<'_>, job: &JobAnalysis<'_>) -> Option<Vec<String>> {
     let failed = Failed::of(job.job, variant);
     if failed.is_empty() {
         return None;

@@ -8,8 +8,8 @@ use hoistway_answer::document::FailedProcesses;
 use crate::text::words::list;
 
 /// All of them in one remark; None if there are none.
-pub(crate) fn remark(comparison: &Analysis<'_>) -> Option<String> {
-    let failed: Vec<String> = comparison.jobs.iter().filter_map(|job| of_job(job, &comparison.variants)).collect();
+pub(crate) fn remark(analysis: &Analysis<'_>) -> Option<String> {
+    let failed: Vec<String> = analysis.jobs.iter().filter_map(|job| of_job(job, &analysis.variants)).collect();
     (!failed.is_empty()).then(|| format!("FAILED, and their figures end at the error: {}.", failed.join("; ")))
 }
 
@@ -44,7 +44,7 @@ impl Failed {
 }
 
 /// `reader under none and bfq (1 to 3 of 3 processes, EIO)`: the fewest and the most in the runs that had some.
-fn of_job(job: &JobAnalysis, variants: &[Variant<'_>]) -> Option<String> {
+fn of_job(job: &JobAnalysis<'_>, variants: &[Variant<'_>]) -> Option<String> {
     let mut labels = Vec::new();
     let mut all = Failed::default();
     for variant in variants {

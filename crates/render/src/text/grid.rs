@@ -80,14 +80,14 @@ impl GridLine {
 
 impl Grid {
     pub(crate) fn new(
-        comparison: &Analysis<'_>,
-        job: &JobAnalysis,
+        analysis: &Analysis<'_>,
+        job: &JobAnalysis<'_>,
         columns: &[Column],
         spacing: Spacing,
         ascii: bool,
     ) -> Self {
-        let baseline = spacing.baseline(baseline(comparison));
-        let lines = |operation| lines(comparison, operation, columns, spacing, ascii);
+        let baseline = spacing.baseline(baseline(analysis));
+        let lines = |operation| lines(analysis, operation, columns, spacing, ascii);
         Self {
             headers: columns.iter().map(|column| column.header(baseline)).collect(),
             lines: job.operations.iter().flat_map(lines).collect(),
@@ -96,32 +96,32 @@ impl Grid {
 }
 
 /// What headers call that with which others are compared: of several places each has its own.
-pub(crate) fn baseline<'a>(comparison: &Analysis<'a>) -> &'a str {
-    let baselines = comparison.distinct_baselines();
+pub(crate) fn baseline<'a>(analysis: &Analysis<'a>) -> &'a str {
+    let baselines = analysis.distinct_baselines();
     let [first, others @ ..] = &baselines[..] else { return "" };
-    let first = &comparison.variants[*first];
+    let first = &analysis.variants[*first];
     match others {
         [] => first.name(),
-        _ if others.iter().all(|one| comparison.variants[*one].scheduler() == first.scheduler()) => first.scheduler(),
+        _ if others.iter().all(|one| analysis.variants[*one].scheduler() == first.scheduler()) => first.scheduler(),
         _ => OF_PLACE,
     }
 }
 
 fn lines(
-    comparison: &Analysis<'_>,
-    operation: &OperationAnalysis,
+    analysis: &Analysis<'_>,
+    operation: &OperationAnalysis<'_>,
     columns: &[Column],
     spacing: Spacing,
     ascii: bool,
 ) -> Vec<GridLine> {
     let line = |variant: usize| GridLine {
-        label: spacing.label(&comparison.variants[variant].label),
+        label: spacing.label(&analysis.variants[variant].label),
         operation: operation.operation,
         cells: Vec::with_capacity(columns.len()),
     };
     let mut lines: Vec<GridLine> = operation.rows.iter().map(|row| line(row.variant)).collect();
     for column in columns {
-        let cell = |row| column.cell(operation.operation, row, operation.baseline_of(comparison, row), ascii);
+        let cell = |row| column.cell(operation.operation, row, operation.baseline_of(analysis, row), ascii);
         let texts: Vec<String> = operation.rows.iter().map(cell).collect();
         let marks = column_marks(operation, *column, &texts);
         for ((line, text), mark) in lines.iter_mut().zip(texts).zip(marks) {
@@ -132,7 +132,7 @@ fn lines(
 }
 
 /// Best and worst of a column. Over repeats: beyond the noise.
-fn column_marks(operation: &OperationAnalysis, column: Column, texts: &[String]) -> Vec<Option<Mark>> {
+fn column_marks(operation: &OperationAnalysis<'_>, column: Column, texts: &[String]) -> Vec<Option<Mark>> {
     let rows = &operation.rows;
     let Some(figure) = column.judged().filter(|figure| figure.is_of(operation.operation)) else {
         return vec![None; rows.len()];

@@ -11,9 +11,9 @@ const JOBS_MAX: usize = 3;
 #[must_use]
 pub fn run_line(label: &str, run: &Run) -> String {
     let all = run.jobs.iter().filter_map(|job| {
-        let summary = job.directions.first()?;
+        let summary = job.operations.first()?;
         let (iops, p99) = (units::rate(summary.iops), units::latency(summary.lat_ns.p99 as f64, false));
-        Some(format!("{} {} {iops} IOPS, p99 {p99}", job.name, summary.direction.name()))
+        Some(format!("{} {} {iops} IOPS, p99 {p99}", job.name, summary.operation.name()))
     });
     let mut jobs: Vec<String> = all.collect();
     let more = jobs.len().saturating_sub(JOBS_MAX);

@@ -1,6 +1,6 @@
 //! The comparison table in Markdown.
 
-use hoistway_answer::ResultsDocument;
+use hoistway_answer::Analysis;
 
 use crate::text::advice::advice;
 use crate::text::cells::cells;
@@ -9,8 +9,9 @@ use crate::text::table::USUAL_WIDTH;
 
 /// The comparison in Markdown (GitHub's tables): what [`table`](crate::text::table()) shows, the best figures of each column
 /// bold, the worst in italics.
-pub fn markdown(document: &ResultsDocument) -> String {
-    let (set_up, jobs, remarks) = cells(document);
+pub fn markdown(analysis: &Analysis<'_>) -> String {
+    let document = analysis.document;
+    let (set_up, jobs, remarks) = cells(analysis);
     let mut text = format!("{}\n", escaped(&set_up));
     for job in &jobs {
         text += &format!("\n**{}**\n\n", escaped(&job.title));
@@ -35,7 +36,7 @@ pub fn markdown(document: &ResultsDocument) -> String {
     if !document.conclusion.is_empty() {
         text += &format!("\n{}\n", escaped(&document.conclusion.join(" ")));
     }
-    let advice = advice(document, USUAL_WIDTH);
+    let advice = advice(analysis, USUAL_WIDTH);
     if !advice.is_empty() {
         // Nothing in it begins a line with backticks.
         text += &format!("\n```{advice}```\n");

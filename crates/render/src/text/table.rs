@@ -39,8 +39,8 @@ const WIDTH_MIN: usize = 40;
 ///
 /// A job's processes (clones) are taken together: IOPS and bandwidth are *sums* over them, latencies are total
 /// latencies (fio's `lat`) from the merged histograms. Repeats of a run are averaged, but for the largest latency.
-pub fn table(document: &ResultsDocument, style: &Style) -> String {
-    let comparison = Analysis::of(document);
+pub fn table(analysis: &Analysis<'_>, style: &Style) -> String {
+    let document = analysis.document;
     let mut text = match style.width {
         None => set_up(document) + "\n",
         Some(width) => hanging(&set_up(document), usize::from(width).max(WIDTH_MIN), 0, 2),
@@ -50,12 +50,12 @@ pub fn table(document: &ResultsDocument, style: &Style) -> String {
         let indent = line.len() - line.trim_start().len();
         text += &hanging(line.trim_start(), prose_width, indent, indent + 4);
     }
-    for job in comparison.jobs.iter().filter(|job| !job.operations.is_empty()) {
+    for job in analysis.jobs.iter().filter(|job| !job.operations.is_empty()) {
         text += &format!("\n{}\n", title(job));
-        text += &job_table(&comparison, job, style);
+        text += &job_table(analysis, job, style);
     }
     text.push('\n');
-    for line in remarks(document, &comparison, style.ascii) {
+    for line in remarks(analysis, style.ascii) {
         text += &hanging(&line, prose_width, 0, 2);
     }
     if !document.conclusion.is_empty() {
@@ -73,11 +73,11 @@ pub fn table(document: &ResultsDocument, style: &Style) -> String {
             2,
         );
     }
-    text + &advice(document, prose_width)
+    text + &advice(analysis, prose_width)
 }
 
 /// A job and how many processes it has.
-pub(crate) fn title(job: &JobAnalysis) -> String {
+pub(crate) fn title(job: &JobAnalysis<'_>) -> String {
     let processes = if job.processes == 1 { "1 process".to_owned() } else { format!("{} processes", job.processes) };
     format!("{}, {processes}", job.name)
 }
@@ -113,16 +113,17 @@ fn simulated_time(document: &ResultsDocument) -> String {
 }
 
 /// The lines under the tables.
-pub(crate) fn remarks(document: &ResultsDocument, comparison: &Analysis<'_>, ascii: bool) -> Vec<String> {
-    let mut lines: Vec<String> = failures::remark(comparison).into_iter().collect();
-    if comparison.jobs.iter().any(|job| !job.operations.is_empty()) {
+pub(crate) fn remarks(analysis: &Analysis<'_>, ascii: bool) -> Vec<String> {
+    let document = analysis.document;
+    let mut lines: Vec<String> = failures::remark(analysis).into_iter().collect();
+    if analysis.jobs.iter().any(|job| !job.operations.is_empty()) {
         lines.push(
             "IOPS and bandwidth: sum over the job's processes. Latency: total (fio's lat), all their I/Os.".to_owned(),
         );
     } else {
         lines.push("There was no I/O.".to_owned());
     }
-    let repeats = comparison.repeats();
+    let repeats = analysis.repeats();
     if repeats > 1 {
         let sign = if ascii { "+-" } else { "±" };
         lines.push(format!(
@@ -130,16 +131,16 @@ pub(crate) fn remarks(document: &ResultsDocument, comparison: &Analysis<'_>, asc
              paired: same seed, same offered load. In brackets: within the noise."
         ));
     }
-    let baselines = comparison.distinct_baselines();
+    let baselines = analysis.distinct_baselines();
     if baselines.len() > 1 {
-        let names: Vec<String> = baselines.iter().map(|one| comparison.variants[*one].label.clone()).collect();
-        let called = baseline(comparison);
+        let names: Vec<String> = baselines.iter().map(|one| analysis.variants[*one].label.clone()).collect();
+        let called = baseline(analysis);
         lines.push(format!(
             "vs {called}: each row is compared with the row of its own kernel, device and host: {}.",
             list(&names)
         ));
     }
-    lines.extend(comparison.variants.iter().filter_map(Variant::tunables));
+    lines.extend(analysis.variants.iter().filter_map(Variant::tunables));
     if document.partial {
         lines.push("Incomplete: some runs are missing.".to_owned());
     }
@@ -148,8 +149,8 @@ pub(crate) fn remarks(document: &ResultsDocument, comparison: &Analysis<'_>, asc
 }
 
 /// The table of one job, as narrow as it must be.
-fn job_table(comparison: &Analysis<'_>, job: &JobAnalysis, style: &Style) -> String {
-    let table = JobTable { comparison, job, style };
+fn job_table(analysis: &Analysis<'_>, job: &JobAnalysis<'_>, style: &Style) -> String {
+    let table = JobTable { analysis, job, style };
     let limit = style.width.map_or(USUAL_WIDTH, usize::from);
     let columns = if style.wide { &Column::ALL[..] } else { &Column::MAIN };
     for spacing in [Spacing::Wide, Spacing::Close] {
@@ -173,8 +174,8 @@ fn job_table(comparison: &Analysis<'_>, job: &JobAnalysis, style: &Style) -> Str
 
 /// What a job's table is made from.
 struct JobTable<'a> {
-    comparison: &'a Analysis<'a>,
-    job: &'a JobAnalysis,
+    analysis: &'a Analysis<'a>,
+    job: &'a JobAnalysis<'a>,
     style: &'a Style,
 }
 
@@ -188,7 +189,7 @@ struct Narrowed {
 impl JobTable<'_> {
     fn layout(&self, columns: &[Column], spacing: Spacing) -> Layout {
         let ascii = self.style.ascii;
-        Layout::new(&Grid::new(self.comparison, self.job, columns, spacing, ascii), spacing, ascii)
+        Layout::new(&Grid::new(self.analysis, self.job, columns, spacing, ascii), spacing, ascii)
     }
 
     /// The table without as many of the dispensable columns as it takes to fit in.
@@ -208,7 +209,7 @@ impl JobTable<'_> {
     }
 
     fn text(&self, narrowed: &Narrowed) -> String {
-        let baseline = baseline(self.comparison);
+        let baseline = baseline(self.analysis);
         let called = narrowed.spacing.baseline(baseline);
         let mut notes = Vec::new();
         if called == NAMELESS && called != baseline {

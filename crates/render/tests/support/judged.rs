@@ -1,7 +1,7 @@
 //! Documents with a verdict, and its sentences.
 
-use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{JobSummary, Run};
+use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_measure::Direction;
 use hoistway_render::text::conclusion;
 
@@ -27,11 +27,11 @@ pub fn job(name: &str, job: u32, reads_mean_ns: f64, change: impl FnOnce(&mut Jo
     let mut summary = run("", vec![(name, 1, of)]).jobs.remove(0);
     summary.job = job;
     // Enough of them for a p99.
-    (summary.directions[0].ios, summary.directions[0].bytes) = (5000, 5000 * 4096);
+    (summary.operations[0].ios, summary.operations[0].bytes) = (5000, 5000 * 4096);
     change(&mut summary);
     summary
 }
 
 pub fn told(document: &ResultsDocument) -> String {
-    conclusion(document).join("\n")
+    conclusion(&Analysis::of(document)).join("\n")
 }

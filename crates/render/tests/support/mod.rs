@@ -5,16 +5,16 @@ pub mod place;
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{
-    DirectionSummary, Front, JobSummary, LatencySummary, REVISION, Run, RunVariant, SeriesSummary,
+    Front, JobSummary, LatencySummary, OperationSummary, REVISION, Run, RunVariant, SeriesSummary,
 };
-use hoistway_measure::{Direction, Settling, fio};
+use hoistway_measure::{Direction, Operation, Settling};
 use serde_json::{Map, json};
 
 /// One direction with these IOPS of 4 KiB, and a mean latency of which the rest are multiples.
-pub fn direction(direction: Direction, iops: f64, mean_ns: f64) -> DirectionSummary {
+pub fn direction(direction: Direction, iops: f64, mean_ns: f64) -> OperationSummary {
     let times = |factor: f64| (mean_ns * factor) as u64;
-    DirectionSummary {
-        direction,
+    OperationSummary {
+        operation: direction.into(),
         ios: (iops * 2.0) as u64,
         bytes: (iops * 2.0) as u64 * 4096,
         iops,
@@ -34,7 +34,22 @@ pub fn direction(direction: Direction, iops: f64, mean_ns: f64) -> DirectionSumm
     }
 }
 
-pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Run {
+/// Syncs with these latencies.
+pub fn syncs(syncs_per_second: f64, lat_ns: LatencySummary) -> OperationSummary {
+    OperationSummary {
+        operation: Operation::Sync,
+        ios: 4000,
+        bytes: 0,
+        iops: syncs_per_second,
+        bytes_per_second: 0.0,
+        lat_ns,
+        distribution: Default::default(),
+        series: SeriesSummary::default(),
+        settling: Settling::Unknown,
+    }
+}
+
+pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<OperationSummary>)>) -> Run {
     let jobs = jobs.into_iter().zip(0..);
     Run {
         scheduler: scheduler.to_owned(),
@@ -55,7 +70,7 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Ru
         locks: None,
         page_cache: None,
         jobs: jobs
-            .map(|((name, processes, directions), job)| JobSummary {
+            .map(|((name, processes, operations), job)| JobSummary {
                 name: name.to_owned(),
                 job,
                 processes,
@@ -65,12 +80,10 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<DirectionSummary>)>) -> Ru
                 random: None,
                 demand: None,
                 fairness: None,
-                directions,
-                sync: None,
+                operations,
             })
             .collect(),
         excerpt: None,
-        fio: fio::Output::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use hoistway_answer::ResultsDocument;
+use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_measure::fio;
 use hoistway_render::text::Style;
 
@@ -57,23 +57,32 @@ impl Format {
         matches!(self, Self::Table | Self::Csv | Self::Markdown)
     }
 
-    /// The document in this format. `plus` is the json+ of its only run.
+    /// Whether it is fio's document of a single run, and if so, whether with all latency bins.
+    pub(super) fn fio_bins(self) -> Option<bool> {
+        match self {
+            Self::FioJson => Some(false),
+            Self::FioJsonPlus => Some(true),
+            Self::Table | Self::Json | Self::Csv | Self::Markdown => None,
+        }
+    }
+
+    /// The document in this format. `fio` is what fio would have written of its only run.
     pub(crate) fn rendered(
         self,
         document: &ResultsDocument,
-        plus: Option<&fio::Output>,
+        fio: Option<&fio::Output>,
         wide: bool,
         to: &Output,
     ) -> Result<String> {
         let shown = self.is_text().then(|| printable::document(document, ResultsDocument::from_json)).transpose()?;
         let document = shown.as_ref().and_then(Option::as_ref).unwrap_or(document);
+        let analysis = || Analysis::of(document);
         Ok(match self {
-            Self::Table => hoistway_render::text::table(document, &Style { wide, ..to.style() }),
+            Self::Table => hoistway_render::text::table(&analysis(), &Style { wide, ..to.style() }),
             Self::Json => hoistway_render::text::json(document),
-            Self::Csv => hoistway_render::text::csv(document),
-            Self::Markdown => hoistway_render::text::markdown(document),
-            Self::FioJson => fio_text(document.runs.first().map(|run| &run.fio))?,
-            Self::FioJsonPlus => fio_text(plus)?,
+            Self::Csv => hoistway_render::text::csv(&analysis()),
+            Self::Markdown => hoistway_render::text::markdown(&analysis()),
+            Self::FioJson | Self::FioJsonPlus => fio_text(fio)?,
         })
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use hoistway_answer::{ResultsDocument, Threshold};
+use hoistway_answer::{Analysis, ResultsDocument, Threshold};
 use hoistway_experiment::Ended;
 use hoistway_measure::fio;
 use hoistway_terminal::Ending;
@@ -30,8 +30,8 @@ pub(crate) struct Outputs<'a> {
     results: Output,
     report: Option<Output>,
     logs: Option<FioLogs>,
-    /// fio's json+ of the last run.
-    json_plus: Mutex<Option<fio::Output>>,
+    /// What fio would have written of the last run.
+    fio: Mutex<Option<fio::Output>>,
 }
 
 impl<'a> Outputs<'a> {
@@ -48,7 +48,7 @@ impl<'a> Outputs<'a> {
         let results = Output::open(results)?;
         let report = options.report.as_deref().map(|file| Output::beside("--report", file, &results)).transpose()?;
         let logs = options.fio_logs.as_deref().map(FioLogs::open).transpose()?;
-        Ok(Outputs { judging, options, is_stable, results, report, logs, json_plus: Mutex::new(None) })
+        Ok(Outputs { judging, options, is_stable, results, report, logs, fio: Mutex::new(None) })
     }
 
     /// Where the results go.
@@ -58,14 +58,15 @@ impl<'a> Outputs<'a> {
 
     /// Writes the logs of a run that has ended. Returns whether to continue.
     pub(crate) fn ended(&self, ended: &Ended<'_>) -> bool {
-        if self.logs.is_none() && self.options.format != Format::FioJsonPlus {
-            return true;
+        let output = |bins| {
+            let mut output = ended.fio_output(bins);
+            output.set_timestamp_ms(if self.is_stable { 0 } else { now_ms() });
+            output
+        };
+        if let Some(bins) = self.options.format.fio_bins() {
+            *self.fio.lock().unwrap_or_else(PoisonError::into_inner) = Some(output(bins));
         }
-        let mut json = ended.fio_json_plus();
-        json.set_timestamp_ms(if self.is_stable { 0 } else { now_ms() });
-        let goes_on = self.logs.as_ref().is_none_or(|logs| logs.write(ended, &json));
-        *self.json_plus.lock().unwrap_or_else(PoisonError::into_inner) = Some(json);
-        goes_on
+        self.logs.as_ref().is_none_or(|logs| logs.write(ended, &output(true)))
     }
 
     /// Adds to the document what the options ask for, and writes everything.
@@ -74,16 +75,16 @@ impl<'a> Outputs<'a> {
             document = document.without_wall_clock();
         } else {
             (document.arguments, document.command) = crate::command_line();
-            document.runs.iter_mut().for_each(|run| run.fio.set_timestamp_ms(now_ms()));
         }
-        check_focus(&document)?;
-        let broken = broken(&document, &self.judging.fail_if)?;
-        document.conclusion = hoistway_render::text::conclusion(&document);
-        if let Some(devices) = &self.judging.advice {
-            document.advice = hoistway_answer::advice::advice(&document, devices).context("--advice")?;
-        }
-        let json_plus = self.json_plus.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let text = self.options.format.rendered(&document, json_plus.as_ref(), self.options.wide, &self.results)?;
+        let analysis = Analysis::of(&document);
+        check_focus(&analysis)?;
+        let broken = broken(&analysis, &self.judging.fail_if)?;
+        let conclusion = hoistway_render::text::conclusion(&analysis);
+        let advice = |devices: &Vec<String>| hoistway_answer::advice::advice(&analysis, devices).context("--advice");
+        let advice = self.judging.advice.as_ref().map_or(Ok(Vec::new()), advice)?;
+        (document.conclusion, document.advice) = (conclusion, advice);
+        let fio = self.fio.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let text = self.options.format.rendered(&document, fio.as_ref(), self.options.wide, &self.results)?;
         // Each is written even if another cannot be.
         let logs = self.logs.map_or(Ok(()), FioLogs::finish);
         let page = |report: Output| super::report::page(&document).and_then(|page| report.write_there(page));
@@ -105,10 +106,10 @@ impl<'a> Outputs<'a> {
 }
 
 /// A sentence for each limit that is broken.
-fn broken(document: &ResultsDocument, limits: &[Threshold]) -> Result<Vec<String>> {
+fn broken(analysis: &Analysis<'_>, limits: &[Threshold]) -> Result<Vec<String>> {
     let mut broken = Vec::new();
     for limit in limits {
-        let breaking = document.breaking(limit).with_context(|| format!("--fail-if {limit}"))?;
+        let breaking = analysis.breaking(limit).with_context(|| format!("--fail-if {limit}"))?;
         if !breaking.is_empty() {
             let shown = |(label, value): &(String, f64)| {
                 format!("{} under {label}", hoistway_render::text::figure_value(limit.figure.figure, *value))
@@ -121,10 +122,10 @@ fn broken(document: &ResultsDocument, limits: &[Threshold]) -> Result<Vec<String
 }
 
 /// Whether what was asked to be in focus was there.
-fn check_focus(document: &ResultsDocument) -> Result<()> {
-    let comparison = hoistway_answer::Analysis::of(document);
+fn check_focus(analysis: &Analysis<'_>) -> Result<()> {
+    let document = analysis.document;
     for focus in document.focuses.iter().filter(|_| !document.partial) {
-        comparison.find(&focus.figure).map(|_| ()).with_context(|| format!("--focus {}", focus.figure))?;
+        analysis.find(&focus.figure).map(|_| ()).with_context(|| format!("--focus {}", focus.figure))?;
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use hoistway_answer::analysis::Analysis;
 use crate::text::units;
 
 /// A sentence for each that was bound in every repeat.
-pub(super) fn ceilings(comparison: &Analysis<'_>) -> Vec<String> {
-    let bound = comparison.variants.iter().filter_map(|variant| {
+pub(super) fn ceilings(analysis: &Analysis<'_>) -> Vec<String> {
+    let bound = analysis.variants.iter().filter_map(|variant| {
         let bounds = variant.runs.iter().map(|run| run.locks.and_then(|locks| locks.bound_iops()));
         let bounds = bounds.collect::<Option<Vec<f64>>>().filter(|bounds| !bounds.is_empty())?;
         let mean = bounds.iter().sum::<f64>() / bounds.len() as f64;

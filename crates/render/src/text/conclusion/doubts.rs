@@ -2,7 +2,7 @@
 
 use hoistway_answer::analysis::{Analysis, Row};
 use hoistway_answer::document::Verdict;
-use hoistway_answer::{Figure, FigureName, ResultsDocument};
+use hoistway_answer::{Figure, FigureName};
 use hoistway_measure::settling::{Settling, SettlingFigure};
 
 use super::phrases::figure_in_words;
@@ -17,28 +17,29 @@ const IOS_MIN: f64 = 30.0;
 const NAMES_MAX: usize = 3;
 
 /// All doubts, as half sentences: those that follow from the data, then what else the document knows.
-pub(super) fn doubts(document: &ResultsDocument, comparison: &Analysis<'_>, verdict: &Verdict) -> Vec<String> {
+pub(super) fn doubts(analysis: &Analysis<'_>, verdict: &Verdict) -> Vec<String> {
+    let document = analysis.document;
     let mut doubts = Vec::new();
     if document.partial {
         doubts.push("it was cut short".to_owned());
     }
-    if failures::remark(comparison).is_some() {
+    if failures::remark(analysis).is_some() {
         doubts.push("processes failed (see under the table)".to_owned());
     }
-    doubts.extend(settling(comparison));
-    doubts.extend(verdict.focus.iter().filter_map(|focus| few(comparison, &focus.figure)));
+    doubts.extend(settling(analysis));
+    doubts.extend(verdict.focus.iter().filter_map(|focus| few(analysis, &focus.figure)));
     doubts.extend(document.doubts.iter().cloned());
     doubts
 }
 
 /// Runs that had not settled, or began with a warm-up: the worst of each kind.
-fn settling(comparison: &Analysis<'_>) -> Vec<String> {
+fn settling(analysis: &Analysis<'_>) -> Vec<String> {
     let mut unsettled: Vec<(String, f64, SettlingFigure)> = Vec::new();
     let mut warming: Vec<(String, f64, SettlingFigure, f64)> = Vec::new();
-    for job in &comparison.jobs {
+    for job in &analysis.jobs {
         for direction in &job.operations {
             for row in &direction.rows {
-                let name = || format!("{} under {}", job.name, comparison.variants[row.variant].label);
+                let name = || format!("{} under {}", job.name, analysis.variants[row.variant].label);
                 for settling in of_most_runs(row) {
                     match settling {
                         Settling::Unsettled { figure, difference } => unsettled.push((name(), difference, figure)),
@@ -79,7 +80,7 @@ fn settling(comparison: &Analysis<'_>) -> Vec<String> {
 
 /// How the runs of a row had settled, if most of them, or half, had not: a device that pauses now and then makes some short run
 /// look so, but what lies in the load or the device shows in every repeat.
-fn of_most_runs(row: &Row) -> impl Iterator<Item = Settling> + use<'_> {
+fn of_most_runs<'a>(row: &'a Row<'a>) -> impl Iterator<Item = Settling> + use<'a> {
     let states = || row.samples().map(|sample| sample.settling);
     let unlike = states().filter(|state| matches!(state, Settling::WarmUp { .. } | Settling::Unsettled { .. })).count();
     states().filter(move |_| 2 * unlike >= row.samples().len())
@@ -102,13 +103,13 @@ fn named<'a>(names: impl Iterator<Item = &'a String>) -> String {
 }
 
 /// A figure of too few I/Os.
-fn few(comparison: &Analysis<'_>, name: &FigureName) -> Option<String> {
+fn few(analysis: &Analysis<'_>, name: &FigureName) -> Option<String> {
     let ios_min = match name.figure {
         Figure::P99 => BEYOND_MIN / 0.01,
         Figure::P99_9 => BEYOND_MIN / 0.001,
         _ => IOS_MIN,
     };
-    let (_, operation) = comparison.find(name).ok()?;
+    let (_, operation) = analysis.find(name).ok()?;
     let fewest = operation.rows.iter().map(|row| row.ios_min()).min()?;
     let figure = figure_in_words(name);
     ((fewest as f64) < ios_min)

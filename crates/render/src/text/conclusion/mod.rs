@@ -8,7 +8,7 @@ mod phrases;
 mod sentences;
 
 use hoistway_answer::analysis::Analysis;
-use hoistway_answer::{ResultsDocument, verdict};
+use hoistway_answer::verdict;
 
 use self::sentences::Sentences;
 use super::recording;
@@ -17,19 +17,19 @@ pub(crate) use phrases::{change, change_between, may_lose_more};
 pub use phrases::{figure_in_words, shift as shift_in_words};
 
 /// The sentences; none if there was no I/O, and one if there is no verdict for what was written meanwhile. Those about doubts begin with "Uncertain: ".
-pub fn conclusion(document: &ResultsDocument) -> Vec<String> {
+pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
+    let document = analysis.document;
     if !document.writes.is_empty() {
         return vec![format!(
             "No verdict, and no advice: settings were changed while the load ran ({}), and a row has the name of what it began with.",
             document.writes.join(", ")
         )];
     }
-    let comparison = Analysis::of(document);
     if document.recording.is_some() && document.verdicts.is_empty() {
         return Vec::new();
     }
-    let verdicts = verdict::verdicts(document);
-    let words = |verdict| Sentences { document, comparison: &comparison, verdict };
+    let verdicts = verdict::verdicts(analysis);
+    let words = |verdict| Sentences { analysis, verdict };
     let mut sentences: Vec<String> = verdicts.iter().flat_map(|verdict| words(verdict).of_place()).collect();
     if let Some(verdict) = verdicts.first() {
         // The same in every place.
@@ -38,8 +38,8 @@ pub fn conclusion(document: &ResultsDocument) -> Vec<String> {
             sentences.push(format!("Side by side, {}: {}.", words(verdict).nouns(), in_short.join("; ")));
         }
         sentences.extend(words(verdict).judged_by());
-        sentences.extend(ceilings::ceilings(&comparison));
-        sentences.extend(doubts::doubts(document, &comparison, verdict).iter().map(|doubt| format!("{DOUBT}{doubt}.")));
+        sentences.extend(ceilings::ceilings(analysis));
+        sentences.extend(doubts::doubts(analysis, verdict).iter().map(|doubt| format!("{DOUBT}{doubt}.")));
     }
     let (mut before, after) = recording::sentences(document);
     before.append(&mut sentences);

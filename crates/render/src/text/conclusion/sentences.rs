@@ -2,7 +2,7 @@
 
 use hoistway_answer::analysis::{Analysis, Estimate};
 use hoistway_answer::document::{Candidate, Decision, FocusFrom, Outcome, SetupSummary, Shift, Verdict};
-use hoistway_answer::{FigureName, ResultsDocument, WeightedFigure};
+use hoistway_answer::{FigureName, WeightedFigure};
 
 use super::phrases::{change_between, figure_in_words, may_lose_more, noun, relative, shift};
 use crate::text::columns::value;
@@ -20,8 +20,7 @@ const LOSSES_OF_OTHERS_MAX: usize = 2;
 
 /// A verdict in words.
 pub(super) struct Sentences<'a> {
-    pub(super) document: &'a ResultsDocument,
-    pub(super) comparison: &'a Analysis<'a>,
+    pub(super) analysis: &'a Analysis<'a>,
     pub(super) verdict: &'a Verdict,
 }
 
@@ -130,7 +129,7 @@ impl Sentences<'_> {
 
     /// Judged figures that differ widely from repeat to repeat.
     fn spreads(&self) -> impl Iterator<Item = String> + '_ {
-        let why = if self.document.is_real {
+        let why = if self.analysis.document.is_real {
             "it differs that much from run to run"
         } else {
             "depending on timing that a simulation cannot know"
@@ -150,7 +149,7 @@ impl Sentences<'_> {
     /// One that no kernel has and that would be better.
     fn unavailable(&self) -> Option<String> {
         let candidate = self.verdict.unavailable.as_ref()?;
-        let variant = self.comparison.variants.iter().find(|variant| variant.label == candidate.scheduler)?;
+        let variant = self.analysis.variants.iter().find(|variant| variant.label == candidate.scheduler)?;
         let (name, published) = (variant.in_words(), variant.first().research.as_deref()?);
         let how = match candidate.outcome {
             Outcome::BetterElsewhere => format!("a change worth making, {}", self.better_elsewhere(candidate)),
@@ -175,11 +174,13 @@ impl Sentences<'_> {
     }
 
     fn place(&self) -> String {
-        match self.document.setups.get(self.verdict.setup as usize) {
-            Some(setup) if self.document.setups.len() > 1 => format!("On {}", place(&self.document.setups, setup)),
+        match self.analysis.document.setups.get(self.verdict.setup as usize) {
+            Some(setup) if self.analysis.document.setups.len() > 1 => {
+                format!("On {}", place(&self.analysis.document.setups, setup))
+            }
             _ => {
-                let runs = self.document.runs.iter().find(|run| run.setup == self.verdict.setup);
-                let device = runs.map_or(&self.document.device, |run| self.document.place_of(run).0);
+                let runs = self.analysis.document.runs.iter().find(|run| run.setup == self.verdict.setup);
+                let device = runs.map_or(&self.analysis.document.device, |run| self.analysis.document.place_of(run).0);
                 format!("For this load on {}", device_name(device))
             }
         }
@@ -187,15 +188,15 @@ impl Sentences<'_> {
 
     /// A variant, by its label, as it stands in a sentence that says where it is.
     fn words(&self, label: &str) -> String {
-        let variant = self.comparison.variants.iter().find(|variant| variant.label == label);
+        let variant = self.analysis.variants.iter().find(|variant| variant.label == label);
         variant.map_or_else(|| label.to_owned(), |variant| variant.in_words())
     }
 
     /// What is to be used here, and what is in focus under it: `mq-deadline 1.42 ms on hdd, Linux 6.18`.
     pub(super) fn in_short(&self) -> Option<String> {
-        let setup = self.document.setups.get(self.verdict.setup as usize)?;
+        let setup = self.analysis.document.setups.get(self.verdict.setup as usize)?;
         let recommended = &self.verdict.recommended;
-        let place = place(&self.document.setups, setup);
+        let place = place(&self.analysis.document.setups, setup);
         Some(format!("{} under {} on {place}", self.shown(recommended), self.words(recommended)))
     }
 
@@ -229,7 +230,7 @@ impl Sentences<'_> {
     }
 
     fn estimate(&self, figure: &FigureName, label: &str) -> Option<Estimate> {
-        self.verdict.estimate(self.comparison, figure, label)
+        self.verdict.estimate(self.analysis, figure, label)
     }
 
     /// The figures under a variant, with their intervals.

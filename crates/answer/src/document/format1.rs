@@ -1,0 +1,78 @@
+//! The reader of format 1: where it had a figure twice or in two shapes, its JSON becomes that of today's format.
+//!
+//! A job had `directions` and `sync`, a run had `fio`'s document, and `statistics` the values of each repeat. What is not read any
+//! more is left as it is.
+
+use serde_json::{Map, Value};
+
+/// How documents of this format begin.
+pub(super) const FORMAT: &str = "hoistway-results/1";
+
+/// The same document in today's format, as far as it is one: what is damaged stays so.
+pub(super) fn upgraded(mut document: Value) -> Value {
+    let runs = document.get_mut("runs").and_then(Value::as_array_mut);
+    let jobs = runs.into_iter().flatten().filter_map(|run| run.get_mut("jobs")?.as_array_mut()).flatten();
+    jobs.filter_map(Value::as_object_mut).for_each(job);
+    let rows = document.pointer_mut("/statistics/rows").and_then(Value::as_array_mut);
+    let rows = rows.into_iter().flatten().filter_map(Value::as_object_mut);
+    rows.for_each(|row| rename(row, "direction", "operation"));
+    document["format"] = super::FORMAT.into();
+    document
+}
+
+fn job(job: &mut Map<String, Value>) {
+    let (directions, sync) = (job.remove("directions"), job.remove("sync"));
+    let Some(Value::Array(mut operations)) = directions else {
+        // The reader says what is missing or wrong.
+        job.extend(directions.map(|directions| ("operations".to_owned(), directions)));
+        return;
+    };
+    for direction in operations.iter_mut().filter_map(Value::as_object_mut) {
+        rename(direction, "direction", "operation");
+    }
+    if let Some(mut sync) = sync.filter(|sync| !sync.is_null()) {
+        if let Value::Object(of) = &mut sync {
+            rename(of, "syncs", "ios");
+            rename(of, "syncs_per_second", "iops");
+            of.extend([("operation", "sync".into()), ("bytes", 0.into()), ("bytes_per_second", 0.0.into())].map(owned));
+        }
+        operations.push(sync);
+    }
+    job.insert("operations".to_owned(), operations.into());
+}
+
+fn rename(of: &mut Map<String, Value>, from: &str, to: &str) {
+    let value = of.remove(from);
+    of.extend(value.map(|value| (to.to_owned(), value)));
+}
+
+fn owned((key, value): (&str, Value)) -> (String, Value) {
+    (key.to_owned(), value)
+}
+
+/// The way to a field, as it is called in the document of this format: what is read has another one.
+pub(super) fn named(field: &str, document: &Value) -> String {
+    if field.starts_with("statistics.rows") {
+        return field.replace("].operation", "].direction");
+    }
+    let Some((job, rest)) = field.split_once(".operations") else { return field.to_owned() };
+    let at = |list: &str, text: &str| -> Option<usize> { text.strip_prefix(list)?.split(']').next()?.parse().ok() };
+    let number = at("[", rest);
+    let directions = || {
+        let run = at("runs[", job)?;
+        let job = at("].jobs[", &job[job.find(']')?..])?;
+        Some(document["runs"][run]["jobs"][job]["directions"].as_array()?.len())
+    };
+    let behind = rest.split_once(']').map_or("", |(_, behind)| behind);
+    match (number, directions()) {
+        (Some(number), Some(directions)) if number >= directions => {
+            let behind = match behind {
+                ".ios" => ".syncs",
+                ".iops" => ".syncs_per_second",
+                other => other,
+            };
+            format!("{job}.sync{behind}")
+        }
+        _ => format!("{job}.directions{}", rest.replace("].operation", "].direction")),
+    }
+}
