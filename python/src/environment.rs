@@ -10,7 +10,6 @@ use hoistway_experiment::{CallerEnvironment, Field};
 use hoistway_fio::LogSource;
 use hoistway_trace::block::{Columns, ReadError, Recording};
 
-use crate::errors;
 
 /// Largest file that is read at once.
 const BYTES_MAX: u64 = 64 << 20;
@@ -50,7 +49,7 @@ impl CallerEnvironment for Caller {
     }
 
     fn name(&self, field: Field) -> String {
-        errors::keyword(field).to_owned()
+        field.keyword().to_owned()
     }
 }
 

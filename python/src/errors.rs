@@ -1,12 +1,12 @@
 //! Errors of Rust as exceptions of the package.
 
-use hoistway_experiment::{self as lab, Field, TraceError};
+use hoistway_experiment::{self as lab, TraceError};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
 /// What is wrong with a comparison: `hoistway.Error`, which knows file, line and option.
 pub(crate) fn comparison(py: Python<'_>, error: &lab::Error) -> PyErr {
-    about(py, error, keyword(error.field))
+    about(py, error, error.field.keyword())
 }
 
 /// The same of what has arguments of other names.
@@ -44,55 +44,4 @@ pub(crate) fn trace(py: Python<'_>, error: &TraceError) -> PyErr {
 pub(crate) fn exception<'py>(py: Python<'py>, class: &str, arguments: impl pyo3::call::PyCallArgs<'py>) -> PyErr {
     let raised = py.import("hoistway._errors").and_then(|module| module.getattr(class)?.call1(arguments));
     raised.map_or_else(|error| error, PyErr::from_value)
-}
-
-/// The argument that a field of a comparison comes from.
-pub(crate) fn keyword(field: Field) -> &'static str {
-    match field {
-        Field::Target => "target",
-        Field::Force => "force",
-        Field::Load => "job",
-        Field::RecordedDevice
-        | Field::Columns
-        | Field::Window
-        | Field::Speed
-        | Field::Copies
-        | Field::Streams
-        | Field::Depths
-        | Field::Priorities
-        | Field::RecordedUnder
-        | Field::ScaleToFit
-        | Field::Lossy => "replay",
-        Field::Devices => "device",
-        Field::Kernels => "kernels",
-        Field::Hosts => "hosts",
-        Field::Cpus => "cpus",
-        Field::MemoryBytes => "memory_bytes",
-        Field::Journal => "journal",
-        Field::Schedulers => "schedulers",
-        Field::Elevator => "elevator",
-        Field::GuestSchedulers => "guest_schedulers",
-        Field::VirtualDisk => "virtual_disk",
-        Field::GuestWeights => "guest_weights",
-        Field::Tunables => "set",
-        Field::QueueFiles => "queue",
-        Field::HwQueues => "hw_queues",
-        Field::ReadQueues => "read_queues",
-        Field::PollQueues => "poll_queues",
-        Field::SharedTags => "shared_tags",
-        Field::Techniques => "techniques",
-        Field::Writes => "at",
-        Field::IoMax => "io_max",
-        Field::IoPrioClass => "io_prio_class",
-        Field::RuntimeNs => "runtime",
-        Field::RampNs => "ramp",
-        Field::Repeats => "repeats",
-        Field::Baseline => "baseline",
-        Field::Focus => "focus",
-        Field::SmallestEffect => "smallest_effect",
-        Field::Vary => "vary",
-        Field::Logs => "logs",
-        Field::Objective => "objective",
-        Field::Budget => "budget",
-    }
 }

@@ -35,7 +35,7 @@ pub(crate) fn run_real(
         serde_json::from_str(experiment).map_err(|error| PyValueError::new_err(format!("experiment: {error}")))?;
     let techniques = comparison.techniques.as_deref().unwrap_or("none").parse();
     let techniques = techniques.map_err(|why| {
-        let name = errors::keyword(Field::Techniques);
+        let name = Field::Techniques.keyword();
         errors::argument(py, name, &format!("{name}: {why}"))
     })?;
     let experiment = RealExperiment {

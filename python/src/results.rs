@@ -75,7 +75,8 @@ impl Results {
     /// A figure by its name: for each variant its label, its mean over the repeats and half the width of the mean's interval.
     fn figure(&self, py: Python<'_>, name: &str) -> PyResult<Vec<(String, f64, Option<f64>)>> {
         let found = name.parse::<FigureName>().map_err(|error| error.to_string());
-        let found = found.and_then(|name| Analysis::of(&self.document).figure(&name).map_err(|error| error.to_string()));
+        let found =
+            found.and_then(|name| Analysis::of(&self.document).figure(&name).map_err(|error| error.to_string()));
         let found = found.map_err(|problem| errors::argument(py, "name", &format!("figure {name}: {problem}")))?;
         Ok(found.into_iter().map(|(label, estimate)| (label, estimate.mean, estimate.half_width)).collect())
     }

@@ -125,7 +125,7 @@ pub(crate) fn finished(mut document: ResultsDocument, own: &[String]) -> Result<
     let analysis = Analysis::of(&document);
     for focus in &document.focuses {
         if let Err(error) = analysis.find(&focus.figure) {
-            let message = format!("{} {}: {error}", errors::keyword(Field::Focus), focus.figure);
+            let message = format!("{} {}: {error}", Field::Focus.keyword(), focus.figure);
             return Err(lab::Error { field: Field::Focus, message, place: None });
         }
     }

@@ -52,7 +52,7 @@ fn keyword(field: Field) -> &'static str {
         Field::Schedulers => "over",
         Field::Vary => "knobs",
         Field::Repeats => "seeds",
-        field => errors::keyword(field),
+        field => field.keyword(),
     }
 }
 

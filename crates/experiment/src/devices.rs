@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::comparison::{Devices, Profile};
 use crate::environment::{CallerEnvironment, Options};
-use crate::error::{About as _, Error, Field};
+use crate::error::{About as _, Error};
+use crate::fields::Field;
 use crate::nearest;
 
 /// The default device.

@@ -7,7 +7,8 @@ use hoistway_measure::Operation;
 use hoistway_sim::Fate;
 
 use crate::calibrated;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 use crate::guests::Chosen;
 use crate::outcome::RunOutcome;
 use crate::plan::Plan;

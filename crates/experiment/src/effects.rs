@@ -10,7 +10,7 @@ use hoistway_sim::QueueSettings;
 
 use crate::comparison::Comparison;
 use crate::environment::Options;
-use crate::error::Field;
+use crate::fields::Field;
 
 /// Options of a job that ask a scheduler for something.
 struct Ask {

@@ -11,7 +11,8 @@ use hoistway_legacy::all_schedulers;
 use hoistway_trace::block::{Columns, ReadError, Recording};
 
 use crate::comparison::{Comparison, Profile};
-use crate::error::{Error, Fault, Field};
+use crate::error::{Error, Fault};
+use crate::fields::Field;
 
 /// File access, variables and schedulers that a comparison may use.
 pub trait CallerEnvironment: Sync {

@@ -8,7 +8,8 @@ use hoistway_sim::{Guests, QueueSettings, VirtualDisk};
 
 use crate::comparison::Profile;
 use crate::environment::Options;
-use crate::error::{About as _, Error, Field};
+use crate::error::{About as _, Error};
+use crate::fields::Field;
 use crate::schedulers;
 
 /// Weights of cgroups that schedulers take.

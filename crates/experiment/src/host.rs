@@ -4,7 +4,8 @@ use hoistway_sim::Host;
 
 use crate::comparison::Profile;
 use crate::environment::Options;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 use crate::nearest;
 
 /// CPUs of a host profile that does not say how many.

@@ -5,7 +5,8 @@ use hoistway_load::Load;
 
 use crate::comparison::CgroupFile;
 use crate::environment::Options;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 
 /// An example of what may be written.
 pub const EXAMPLE: &str = "such as \"backup wbps=10485760 riops=max\"";

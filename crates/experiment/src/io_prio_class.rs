@@ -8,7 +8,8 @@ use hoistway_sim::QueueSettings;
 
 use crate::comparison::CgroupFile;
 use crate::environment::Options;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 use crate::io_max::listed;
 
 /// The settings; the last one of a group counts, as of several writes.

@@ -34,6 +34,7 @@ mod environment;
 mod equivalent_jobs;
 mod error;
 pub mod facts;
+mod fields;
 mod fio_options;
 mod guests;
 mod host;
@@ -76,7 +77,8 @@ pub use comparison::{
 pub use devices::preset;
 pub use document::DocumentHead;
 pub use environment::{Alone, CallerEnvironment};
-pub use error::{Error, Field, Place};
+pub use error::{Error, Place};
+pub use fields::Field;
 pub use job_facts::JobFacts;
 pub use judging::unknown_job;
 pub use kernel_option::KernelOption;

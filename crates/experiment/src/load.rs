@@ -12,7 +12,8 @@ use hoistway_sim::Host;
 
 use crate::comparison::{self, Comparison};
 use crate::environment::{CallerEnvironment, Options};
-use crate::error::{About as _, Error, Fault, Field};
+use crate::error::{About as _, Error, Fault};
+use crate::fields::Field;
 use crate::nearest;
 use crate::recording::{self, Recorded};
 use crate::scenarios::{self, Page};

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::comparison::{Comparison, Devices, Profile, Vary};
 use crate::environment::{CallerEnvironment, Options};
-use crate::error::{About as _, Error, Field};
+use crate::error::{About as _, Error};
+use crate::fields::Field;
 use crate::judging::unknown_job;
 use crate::kernel_option::KernelOption;
 use crate::load::{self, Load};

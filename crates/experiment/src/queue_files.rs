@@ -8,7 +8,8 @@ use hoistway_sim::QueueSettings;
 
 use crate::comparison::QueueFile;
 use crate::environment::Options;
-use crate::error::{About as _, Error, Field};
+use crate::error::{About as _, Error};
+use crate::fields::Field;
 use crate::nearest;
 use crate::schedulers::queue_under;
 

@@ -8,7 +8,8 @@ use hoistway_load::Load;
 use hoistway_sim::QueueSettings;
 
 use crate::environment::Options;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 
 /// Most hardware queues of a device.
 pub const HW_QUEUES_MAX: u16 = 2048;

@@ -10,7 +10,8 @@ use hoistway_program::Change;
 
 use crate::comparison::Comparison;
 use crate::environment::Options;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 use crate::observer::{Controls, Unobserved};
 use crate::plan::Plan;
 use crate::recording::Recorded;

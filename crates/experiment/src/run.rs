@@ -9,7 +9,8 @@ use hoistway_sim::{Control, QueueSettings, RunError, RunResult, run_with_statist
 use crate::comparison::Comparison;
 use crate::document;
 use crate::environment::CallerEnvironment;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 use crate::locks;
 use crate::observer::{Controls, RunObserver, Unobserved};
 use crate::outcome::RunOutcome;

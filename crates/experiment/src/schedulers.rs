@@ -10,7 +10,8 @@ use hoistway_legacy::{AnyQueue, default_legacy_scheduler};
 use hoistway_sim::QueueSettings;
 
 use crate::environment::Options;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 use crate::nearest;
 
 /// The entry of a list that stands for all schedulers of research, which no kernel has.

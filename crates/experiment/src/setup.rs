@@ -14,7 +14,8 @@ use serde_json::{Map, Value};
 
 use crate::comparison::{Devices, Profile, Vary};
 use crate::environment::Options;
-use crate::error::{About as _, Error, Field};
+use crate::error::{About as _, Error};
+use crate::fields::Field;
 use crate::job_facts::JobFacts;
 use crate::kernel_option::KernelOption;
 use crate::load::{self, Load};

@@ -3,7 +3,8 @@
 use hoistway_blk::ground::Nanos;
 
 use crate::environment::Options;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 
 /// Longest time that replaces one of the load's: ten years, as in job files.
 pub const TIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;

@@ -9,7 +9,8 @@ use hoistway_trace::events::{FORMAT, Header, RunHeader, Writer};
 use serde_json::{Map, Value};
 
 use crate::document;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 use crate::observer::{Controls, RunObserver};
 use crate::plan::Plan;
 

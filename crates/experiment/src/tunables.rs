@@ -11,7 +11,8 @@ use hoistway_legacy::AnyQueue;
 
 use crate::comparison::Tunable;
 use crate::environment::Options;
-use crate::error::{About as _, Error, Field};
+use crate::error::{About as _, Error};
+use crate::fields::Field;
 use crate::nearest;
 use crate::schedulers;
 

@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::comparison::{Tunable, Vary};
 use crate::environment::Options;
-use crate::error::{About as _, Error, Field};
+use crate::error::{About as _, Error};
+use crate::fields::Field;
 use crate::nearest;
 use crate::queue_files::{self, Writing};
 use crate::schedulers::queue_under;

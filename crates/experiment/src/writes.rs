@@ -12,7 +12,8 @@ use hoistway_legacy::AnyQueue;
 use hoistway_sim::{Fate, Write};
 
 use crate::environment::Options;
-use crate::error::{About as _, Error, Field};
+use crate::error::{About as _, Error};
+use crate::fields::Field;
 use crate::schedulers::queue_under;
 use crate::tunables;
 

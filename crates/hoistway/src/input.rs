@@ -107,7 +107,7 @@ impl CallerEnvironment for CommandLine {
     }
 
     fn name(&self, field: Field) -> String {
-        if self.is_real && field == Field::Schedulers { "--scheduler".to_owned() } else { option(field).to_owned() }
+        if self.is_real && field == Field::Schedulers { "--scheduler".to_owned() } else { field.option().to_owned() }
     }
 }
 
@@ -149,55 +149,4 @@ fn limited(reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// The option that a field of a comparison comes from.
-fn option(field: Field) -> &'static str {
-    match field {
-        Field::Target => "--target",
-        Field::Force => "--force",
-        Field::Load => "JOB",
-        Field::RecordedDevice => "--recorded-device",
-        Field::Columns => "--columns",
-        Field::Window => "--window",
-        Field::Speed => "--speed",
-        Field::Copies => "--copies",
-        Field::Streams => "--streams",
-        Field::Depths => "--depth",
-        Field::Priorities => "--prio",
-        Field::RecordedUnder => "--recorded-under",
-        Field::ScaleToFit => "--scale-to-fit",
-        Field::Lossy => "--lossy",
-        Field::Devices => "--device",
-        Field::Kernels => "--kernel",
-        Field::Hosts => "--host",
-        Field::Cpus => "--cpus",
-        Field::MemoryBytes => "--memory",
-        Field::Journal => "--journal",
-        Field::Schedulers => "--schedulers",
-        Field::Elevator => "--elevator",
-        Field::GuestSchedulers => "--guest-schedulers",
-        Field::VirtualDisk => "--virtual-disk",
-        Field::GuestWeights => "--guest-weight",
-        Field::Tunables => "--set",
-        Field::QueueFiles => "--queue",
-        Field::Vary => "--vary",
-        Field::HwQueues => "--hw-queues",
-        Field::ReadQueues => "--read-queues",
-        Field::PollQueues => "--poll-queues",
-        Field::SharedTags => "--shared-tags",
-        Field::Techniques => "--techniques",
-        Field::Writes => "--at",
-        Field::IoMax => "--io-max",
-        Field::IoPrioClass => "--io-prio-class",
-        Field::RuntimeNs => "--runtime",
-        Field::RampNs => "--ramp",
-        Field::Repeats => "--repeat",
-        Field::Baseline => "--baseline",
-        Field::Focus => "--focus",
-        Field::SmallestEffect => "--smallest-effect",
-        Field::Logs => "--fio-logs",
-        Field::Objective => "--objective",
-        Field::Budget => "--budget",
-    }
 }

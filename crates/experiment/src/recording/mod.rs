@@ -17,7 +17,8 @@ use hoistway_program::{Alternative, Change, Class, Kind, Options as InferOptions
 use hoistway_trace::block::Recording;
 
 use crate::environment::Options;
-use crate::error::{Error, Fault, Field};
+use crate::error::{Error, Fault};
+use crate::fields::Field;
 use crate::times;
 
 /// Share of the events whose loss makes a verdict a guess (RP33).

@@ -5,7 +5,8 @@ use hoistway_program::{Program, ReplayOptions};
 use hoistway_trace::block::{Columns, Device};
 
 use crate::environment::Options;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 use crate::nearest;
 
 const SPEED_MAX: f64 = 1e6;

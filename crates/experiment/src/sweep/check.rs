@@ -10,7 +10,8 @@ use super::axes::{Axes, Place, QUEUE};
 use super::inputs::{Read, Recorder, Shared, field_of_space};
 use super::space::{Seeds, Space};
 use crate::comparison::Comparison;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 use crate::plan::Plan;
 use crate::repeats;
 

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::comparison::Comparison;
 use crate::environment::CallerEnvironment;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 use crate::plan::Plan;
 
 /// Contents of files and values of variables. Runs have these for environment.

@@ -5,7 +5,8 @@ use hoistway_blk::drive::Effects;
 use hoistway_blk::ground::{Instant, Local, Tunable};
 use hoistway_legacy::AnyQueue;
 
-use crate::error::{About as _, Error, Field};
+use crate::error::{About as _, Error};
+use crate::fields::Field;
 use crate::schedulers::queue_under;
 use crate::setup::Setup;
 

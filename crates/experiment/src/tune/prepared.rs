@@ -8,7 +8,8 @@ use super::Search;
 use super::evaluate::Evaluator;
 use crate::comparison::{Comparison, Vary, Write};
 use crate::environment::CallerEnvironment;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 use crate::nearest;
 
 /// What runs.

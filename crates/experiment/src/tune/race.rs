@@ -14,7 +14,7 @@ use super::rounds::{self, KEPT, SEEDS_MAX, Step};
 use super::space::Space;
 use super::{Search, effects, sample};
 use crate::environment::CallerEnvironment;
-use crate::error::Field;
+use crate::fields::Field;
 use crate::repeats;
 
 /// Searches. Runs that were `known` from an earlier call are not made again; the same search finds the same, however many threads

@@ -6,7 +6,8 @@ use hoistway_blk::ground::Nanos;
 use super::Search;
 use super::evaluate::Evaluator;
 use super::space::Space;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 
 /// One of this many settings of a round goes on to the next.
 pub(super) const KEPT: usize = 3;

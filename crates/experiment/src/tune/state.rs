@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::Search;
 use super::evaluate::Evaluator;
 use crate::environment::CallerEnvironment;
-use crate::error::{About as _, Error, Field};
+use crate::error::{About as _, Error};
+use crate::fields::Field;
 use crate::sweep::VERSION;
 
 /// What [`State::format`] is written as.

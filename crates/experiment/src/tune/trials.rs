@@ -12,7 +12,8 @@ use super::ranking::Ranking;
 use super::space::Space;
 use crate::comparison::Comparison;
 use crate::environment::{CallerEnvironment, Options};
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 use crate::repeats::{self, REPEATS_MAX};
 
 /// What there is to try, and how it is judged.

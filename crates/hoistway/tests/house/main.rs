@@ -2,6 +2,7 @@
 
 mod documents;
 mod faults;
+mod fields;
 mod modules;
 mod rings;
 
