@@ -1,4 +1,4 @@
-//! What a comparison asks of whoever calls from Python: files, the environment, and which schedulers there are.
+//! What a comparison asks of its caller in Python: files, the environment, and which schedulers there are.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};

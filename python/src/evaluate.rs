@@ -1,4 +1,4 @@
-//! Figures of a search's runs: made here, or by whoever Python asks.
+//! Figures of a search's runs: made here, or by a function in Python.
 
 use hoistway_answer::tuning::Setting;
 use hoistway_experiment::tune::{Evaluate, Evaluator, Figures};

@@ -5,11 +5,11 @@ use hoistway_blk::ground::{Now, SECTOR_BYTES};
 use hoistway_blk::request::Request as BlkRequest;
 use pyo3::prelude::*;
 
-/// A request that a scheduler has been told of. Attributes of one's own may be added to it.
+/// A request that a scheduler has been given. Attributes of one's own may be added to it.
 #[pyclass(module = "hoistway", dict, weakref)]
 #[derive(Debug)]
 pub(crate) struct Request {
-    /// Counts the requests that this scheduler was told of, from 1.
+    /// Counts the requests that this scheduler was given, from 1.
     #[pyo3(get)]
     pub(crate) id: u64,
     /// Where it begins, in sectors of 512 bytes.

@@ -89,7 +89,7 @@ fn carry_out(
     traced: bool,
 ) -> Result<Done, TraceError> {
     let plan = Plan::of(comparison, caller)?;
-    // Before anybody is told how far the runs are.
+    // Before any progress is shown.
     observing.expected_ns.store(plan.expected_ns().unwrap_or(UNKNOWN), Ordering::SeqCst);
     let controls = stop.hold(plan.controls());
     if traced {

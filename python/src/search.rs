@@ -1,4 +1,4 @@
-//! Searches for the best setting: by ourselves, or one setting at a time for whoever chooses them in another way.
+//! Searches for the best setting: by ourselves, or one setting at a time for a caller that chooses them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a search asks of whoever calls from Python: fields are called as its arguments are.
+//! What a search asks of its caller in Python: fields are called as its arguments are.
 
 use std::io;
 use std::path::Path;

@@ -79,7 +79,7 @@ struct Written {
     given: HashMap<RqId, Py<Request>>,
     /// What goes before all others, such as what the driver gave back. The object need not know.
     first: VecDeque<RqId>,
-    told: u64,
+    requests_seen: u64,
 }
 
 impl Written {
@@ -94,7 +94,7 @@ impl Written {
             numbers: HashMap::new(),
             given: HashMap::new(),
             first: VecDeque::new(),
-            told: 0,
+            requests_seen: 0,
         }
     }
 
@@ -171,8 +171,8 @@ impl Scheduler for Written {
             self.first.push_front(id);
             return;
         }
-        self.told += 1;
-        let (number, request) = (self.told, Request::new(self.told, cx.rq(id), cx.now));
+        self.requests_seen += 1;
+        let (number, request) = (self.requests_seen, Request::new(self.requests_seen, cx.rq(id), cx.now));
         let kept = Python::attach(|py| Py::new(py, request));
         let Ok(request) = kept.map_err(|error| self.stop.because(error)) else {
             self.first.push_back(id);
@@ -228,7 +228,7 @@ impl Scheduler for Written {
         self.class.has_absorbed
     }
 
-    /// The object is told only of requests that it knows.
+    /// The object hears only of requests that it knows.
     fn allow_join(&self, first: RqId, _: RqId) -> bool {
         self.class.has_absorbed && self.numbers.contains_key(&first)
     }

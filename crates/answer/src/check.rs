@@ -44,10 +44,10 @@ impl ResultsDocument {
             return Ok(());
         }
         let Some(statistics) = &self.statistics else { return Ok(()) };
-        let told = serde_json::to_value(statistics).unwrap_or_default();
-        let reckoned = serde_json::to_value(Statistics::of(&Analysis::of(self))).unwrap_or_default();
-        match first_difference("statistics", &told, &reckoned) {
-            Some((field, told, reckoned)) => wrong(field, format!("is {told}, but its runs say {reckoned}")),
+        let stored = serde_json::to_value(statistics).unwrap_or_default();
+        let computed = serde_json::to_value(Statistics::of(&Analysis::of(self))).unwrap_or_default();
+        match first_difference("statistics", &stored, &computed) {
+            Some((field, stored, computed)) => wrong(field, format!("is {stored}, but its runs say {computed}")),
             None => Ok(()),
         }
     }

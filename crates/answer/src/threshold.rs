@@ -8,7 +8,7 @@ use crate::analysis::NoSuchFigure;
 use crate::figure::Figure;
 use crate::figure_name::FigureName;
 
-/// A limit on a figure, told by when it is broken.
+/// A limit on a figure: the condition that breaks it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Threshold {
     /// The figure.

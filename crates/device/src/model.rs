@@ -1,7 +1,7 @@
 //! What a device model is: it accepts commands and says when each completes.
 //!
-//! A model lives in virtual time and never asks for it: every call is told the time. It answers into a
-//! [`Schedule`], which whoever owns the clock empties after each call. No scheduler's name and no tunable of a
+//! A model lives in virtual time and never asks for it: every call gets the time. It writes its completions into a
+//! [`Schedule`], which the owner of the clock empties after each call. No scheduler's name and no tunable of a
 //! scheduler ever reaches a model.
 
 use std::collections::VecDeque;
@@ -47,7 +47,7 @@ pub struct Completion {
     pub status: Status,
 }
 
-/// What a device was told or has answered.
+/// A command that a device got, or its completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceEvent {
     /// It took a command.

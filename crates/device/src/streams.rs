@@ -2,7 +2,7 @@
 
 use hoistway_blk::ground::Sector;
 
-/// Streams that are told apart: the longest pattern of interleaved streams that is recognised.
+/// Streams that are distinguished: the longest pattern of interleaved streams that is recognised.
 pub(crate) const STREAMS: usize = 8;
 
 /// The sectors after the last [`STREAMS`] writes.

@@ -17,7 +17,7 @@ use crate::{IoPlan, LoadError, Pacer, Pattern};
 pub struct Process {
     /// Its name; clones of a job may share one.
     pub name: String,
-    /// What results repeat of it: names and values that mean something to whoever wrote the load.
+    /// What results repeat of it: names and values that mean something to the author of the load.
     pub options: Arc<[(String, String)]>,
     /// When it runs, and with whom.
     pub schedule: Schedule,

@@ -1,7 +1,7 @@
 //! What processes do: which I/Os they issue, how many at a time, when and how fast, and when they end.
 //!
 //! A [`Load`] is data: [`Process`]es and the files that they use. Everything has a default, so a program says only what is
-//! its own; [`Load::check`] says which field is wrong, and whoever runs a load asks it. When the sizes of the devices are
+//! its own; [`Load::check`] says which field is wrong; every runner of loads calls it. When the sizes of the devices are
 //! known, a process becomes a [`Generator`], which yields its I/Os one after the other.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! The cgroups of a load: who belongs where, and what schedulers are told of them (CG-1 to CG-5, CG-7, CG-8).
+//! The cgroups of a load: which process belongs to which, and what schedulers learn of them (CG-1 to CG-5, CG-7, CG-8).
 //!
 //! A job names its cgroup by a path, `a/b`; every part of it is a group. The weight of a group is what
 //! `blkio.bfq.weight` and cfq's `blkio.weight` are: bfq divides service by it, cfq time, and the other schedulers know of

@@ -23,13 +23,13 @@
 //!
 //! `wakes` says what happens when a process is woken, `moves` to which CPU it goes.
 //!
-//! An idle CPU sleeps, and wakes later (`idle_ns`, `sleep`). The block layer is told of a completion at once all the same.
+//! An idle CPU sleeps, and wakes later (`idle_ns`, `sleep`). The block layer is notified of a completion at once all the same.
 //!
 //! A hardware queue interrupts the first of its CPUs. `queue/rq_affinity` says where the work of the completion is done: if on
 //! another CPU, the interrupted one pays `redirect_ns`, and the other one `complete_ns` as if the device had interrupted it: there it
 //! has its turn among the interrupts of that CPU.
 //!
-//! A process that polls keeps its CPU until its I/O ends, gives it to whoever else wants it meanwhile, and goes on without a
+//! A process that polls keeps its CPU until its I/O ends, gives it to another that wants it meanwhile, and goes on without a
 //! wake-up; the completion costs what it costs after an interrupt.
 //!
 //! Where there are guests, these are the CPUs of the guests: interrupts of the host's device are not theirs.

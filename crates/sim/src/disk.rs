@@ -45,7 +45,7 @@ pub(crate) struct Disk {
     pub(crate) host_worker: Option<Span>,
     /// What is due on its queue.
     pub(crate) agenda: Agenda,
-    /// When whoever asks its scheduler for requests goes on with what others have left, if that is set.
+    /// When the CPU that asks its scheduler for requests continues with what others have left, if that is set.
     pub(crate) next_round: Instant,
     /// The CPUs of the workers that run its hardware queues next.
     pub(crate) runs_on: Box<[CpuId]>,

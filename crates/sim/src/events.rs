@@ -3,7 +3,7 @@
 
 use hoistway_blk::ground::Instant;
 
-/// What happens at a moment, in two words. An `enum` with fields would have to be told apart when it is packed, when it is
+/// What happens at a moment, in two words. An `enum` with fields would have to be matched when it is packed, when it is
 /// unpacked and when it is carried out, and each time the processor has to guess; four fields in a row would be passed in
 /// memory, written one by one and read as a whole, and the processor would have to wait.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -122,7 +122,7 @@ pub struct Host {
     /// How long a section under a lock of a scheduler takes, by its name, ns. A scheduler that is not named costs nothing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sections_ns: BTreeMap<String, u64>,
-    /// What a section costs whoever goes through it beside the lock, when others may have that, ns.
+    /// What a section costs the caller beside the lock, when others may have that, ns.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub beside_ns: u64,
     /// What a section takes longer if another CPU had the lock last, ns.
@@ -131,7 +131,7 @@ pub struct Host {
     /// What it takes longer for each CPU that waits for the lock before, ns.
     #[serde(default)]
     pub waiter_ns: u64,
-    /// How long a section under the lock of a list takes, in which requests are left to whoever has a scheduler's lock, ns. Nobody says:
+    /// How long a section under the lock of a list takes, in which requests are left to the holder of a scheduler's lock, ns. Nobody says:
     /// two thirds of mq-deadline's section, or of that of others: `calibrate host` measured 23 of 34 ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_ns: Option<u64>,
@@ -167,7 +167,7 @@ fn memory_bytes() -> u64 {
 }
 
 impl Host {
-    /// The profile of whoever names none.
+    /// The profile if none is named.
     pub const DEFAULT: &str = "server";
     /// The memory that a host may have, bytes: 16 MiB to 16 TiB.
     pub const MEMORY_BYTES: std::ops::RangeInclusive<u64> = 16 << 20..=16 << 40;

@@ -1,8 +1,8 @@
 //! What locks of schedulers cost: the meter at their doors.
 //!
 //! Calls follow each other in virtual time, so no lock is ever held when somebody comes. The meter knows until when each would
-//! be: whoever comes earlier spins until then, and the caller's own time moves on with every section that it goes through. So
-//! a call that takes a lock three times holds it three times for a short while, and others come between: whoever had to wait
+//! be: a caller that comes earlier spins until then, and the caller's own time moves on with every section that it goes through. So
+//! a call that takes a lock three times holds it three times for a short while, and others come between: a caller that had to wait
 //! for the first of them gets the lock from another CPU each time.
 //!
 //! ```text
@@ -11,7 +11,7 @@
 //!                     each who waits)          handover_ns                  sections_ns, beside_ns
 //! ```
 //!
-//! A section that deals with several requests takes that much for each. Where one CPU at a time asks for requests, whoever comes
+//! A section that deals with several requests takes that much for each. Where one CPU at a time asks for requests, one that comes
 //! while another one does leaves its work to that one, which looks again when it is done (`simulation/turns`).
 //!
 //! Requests can be left in lists with locks of their own. Whoever takes them in holds the scheduler's lock a section longer for each; if

@@ -66,7 +66,7 @@ pub struct VirtualDisk {
 }
 
 impl VirtualDisk {
-    /// The profile of whoever names none.
+    /// The profile if none is named.
     pub const DEFAULT: &str = "virtio-blk";
 
     /// Reads a profile. `file_name` is only for the error.

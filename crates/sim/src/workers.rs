@@ -1,4 +1,4 @@
-//! The workers of a disk: a few us after one is called it runs. The only hardware queue of a disk is run on the CPU of whoever
+//! The workers of a disk: a few us after one is called it runs. The only hardware queue of a disk is run on the CPU of the one that
 //! calls, because its work is bound to none; those of several go round the CPUs that their queue serves.
 
 use hoistway_blk::caller::{Agenda, BlockQueue, Due, Workers};
@@ -15,7 +15,7 @@ use crate::span::Span;
 pub(crate) struct DiskWorkers<'a> {
     now: Instant,
     disk: u32,
-    /// The CPU of whoever calls them, if the disk has one hardware queue.
+    /// The CPU that calls them, if the disk has one hardware queue.
     caller: Option<CpuId>,
     /// Where the runs of hardware queues will be that are set.
     runs_on: &'a mut [CpuId],
@@ -23,7 +23,7 @@ pub(crate) struct DiskWorkers<'a> {
     comes_to: CpuId,
     /// How long they take if they run on CPUs of the host below guests.
     host_worker: Option<Span>,
-    /// They need not be called: whoever asks for a run makes it.
+    /// They need not be called: the CPU that asks for a run makes it.
     are_here: bool,
     random: &'a mut Xoshiro256PlusPlus,
     cpus: &'a mut Cpus,
@@ -31,7 +31,7 @@ pub(crate) struct DiskWorkers<'a> {
 }
 
 impl Disk {
-    /// What is due on its queue, the queue, and its workers, for whoever calls them on a CPU.
+    /// What is due on its queue, the queue, and its workers, for a caller on a CPU.
     #[inline]
     pub(crate) fn at_work<'a>(
         &'a mut self,

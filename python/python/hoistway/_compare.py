@@ -103,7 +103,7 @@ def compare(
         logs: Whether every I/O is kept, for `Comparison.ios()`: 40 bytes of memory each.
         excerpts: Whether some thousand requests of each variant are recorded one by one, for `Comparison.report()`.
         threads: Runs at a time. None: as many as there are cores.
-        progress: Whether it is shown how far the runs are; or a function that is told, some times a second, the virtual seconds
+        progress: Whether it is shown how far the runs are; or a function that gets, some times a second, the virtual seconds
             that have passed in all runs together, and how many are expected (None, if nobody knows). None: shown in terminals and
             notebooks after two seconds.
 

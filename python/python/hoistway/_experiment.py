@@ -1,4 +1,4 @@
-"""What is asked for, as the plain value that is run: it can be written down as JSON, and is the same whoever asks."""
+"""What is asked for, as the plain value that is run: it can be written down as JSON, and is the same for every caller."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ ROWS_MAX = 12
 """Settings and knobs that are shown."""
 
 SHARE_MIN = 0.01
-"""Knobs that explain less are not told."""
+"""Knobs that explain less are left out."""
 
 
 class Bar(NamedTuple):
@@ -78,7 +78,7 @@ def _parts_of_search(document: dict[str, Any], names: Sequence[str]) -> Iterator
     effects = [effect for effect in document["effects"] if effect["share"] >= SHARE_MIN][:ROWS_MAX]
     if effects:
         head = ["knob", "of the variance", "best", "worst", "between them"]
-        told = [
+        mattered = [
             [
                 escape(".".join([effect["scheduler"]] * bool(effect["scheduler"]) + [effect["knob"]])),
                 f"{100 * effect['share']:.0f} %",
@@ -88,7 +88,7 @@ def _parts_of_search(document: dict[str, Any], names: Sequence[str]) -> Iterator
             ]
             for effect in effects
         ]
-        yield _lines("what mattered", head, told)
+        yield _lines("what mattered", head, mattered)
     yield from _foot(document)
 
 

@@ -28,7 +28,7 @@ class Job:
     numjobs: int = 1
     """Processes that do this."""
     filename: str = "/dev/sda"
-    """The device; several are told apart by `compare(files=...)`."""
+    """The device; several are distinguished by `compare(files=...)`."""
     rate: int | str | None = None
     """Most bytes a second of a process, or a text such as `10m` (no limit)."""
     rate_iops: int | None = None

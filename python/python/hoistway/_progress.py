@@ -1,4 +1,4 @@
-"""How far a comparison or a search is, for whoever waits."""
+"""How far a comparison or a search is."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 Tell = Callable[[float, float | None], None]
-"""Is told the virtual seconds that have passed in all runs together, and that are expected, if that is known."""
+"""Gets the virtual seconds that have passed in all runs together, and those expected, if they are known."""
 
 Counted = Callable[[int, int], None]
-"""Is told how many runs have ended, and how many there will be at least."""
+"""Gets the number of runs that have ended, and of those that there will be at least."""
 
 PATIENCE_SECONDS = 2.0
 """What is over sooner needs no progress."""
@@ -68,7 +68,7 @@ class Progress:
 
 
 def chosen(progress: bool | Callable[..., None] | None, shown: Progress) -> Callable[..., None] | None:
-    """What is to be told. None: whoever can see it, in a terminal or in a notebook."""
+    """What to show. None: progress, where it can be seen, in a terminal or in a notebook."""
     if progress is None:
         progress = sys.stderr.isatty() or "ipykernel" in sys.modules
     if isinstance(progress, bool):

@@ -14,7 +14,7 @@ class Scheduler:
     """An I/O scheduler of one's own: subclass it, and give the class to `compare(schedulers=["none", MyScheduler])`.
 
     Each run makes an object of the class, without arguments, and calls it from one thread at a time. It decides which of the
-    requests that it was told of goes next; they are `Request`s, and the same object stands for a request in all calls. What goes
+    requests that it was given goes next; they are `Request`s, and the same object stands for a request in all calls. What goes
     before all others anyway, such as a request that the driver has given back, it is not asked about.
 
     `insert` and `dispatch` are required. An exception in any of these functions ends the comparison and is raised there.

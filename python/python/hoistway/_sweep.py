@@ -26,7 +26,7 @@ TASK_RUNS_MAX = 4096
 """However short runs are: a task's figures are in memory when it comes back."""
 
 Tell = Callable[[int, int], None]
-"""Is told how many runs have ended, and how many there are."""
+"""Gets the number of runs that have ended, and of all runs."""
 
 
 class Sweep:
@@ -98,7 +98,7 @@ def sweep(
         limit: How many runs there may be.
         in_flight: Tasks that are sent and have not come back. None: two for each worker, if the executor says how many there are.
         threads: Runs at a time without an executor. None: as many as there are cores.
-        progress: Is told how many runs have ended, and how many there are.
+        progress: Gets the number of runs that have ended, and of all runs.
 
     Raises:
         Error: The space asks for what cannot be, or for more runs than `limit`.
@@ -246,7 +246,7 @@ class _Tasks:
             self.runs = max(1, min(fitting, 2 * max(self.runs, runs), TASK_RUNS_MAX))
 
     def _lost(self, points: list[int], attempt: int, error: BaseException) -> None:
-        """A worker died, whoever's fault that was."""
+        """A worker died, for any reason."""
         if attempt >= _workers.ATTEMPTS:
             raise BrokenExecutor(
                 f"the workers of {len(points)} runs died {attempt} times; what was finished is in the cache"

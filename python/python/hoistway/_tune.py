@@ -73,7 +73,7 @@ def tune(
         executor: Where runs are made, as `sweep` takes it. None: threads of this process.
         in_flight: Runs that are sent and have not come back. None: two for each worker, if the executor says how many there are.
         threads: Runs at a time without an executor. None: as many as there are cores.
-        progress: Whether it is shown how far the search is; or a function that is told how many runs have ended, and how many there
+        progress: Whether it is shown how far the search is; or a function that gets how many runs have ended, and how many there
             will be at least. None: shown in terminals and notebooks after two seconds.
 
     Raises:

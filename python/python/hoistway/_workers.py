@@ -13,7 +13,7 @@ ATTEMPTS = 4
 """What has cost so many workers their lives will cost those of others."""
 
 SOURCES: str = _hoistway.SOURCES
-"""The version with a fingerprint of the sources: whoever has another one makes other runs."""
+"""The version with a fingerprint of the sources: another one makes other runs."""
 
 ANOTHER_ONE = (
     "the executor is broken, as a worker of it died; what was finished is {kept} (a function that makes executors, as "
@@ -45,6 +45,6 @@ def in_flight(executor: Executor, wanted: int | None) -> int:
 
 
 def died(error: BaseException) -> bool:
-    """Whether a worker died, whoever's fault that was. Dask's and Ray's exceptions need not be installed here."""
+    """Whether a worker died, for any reason. Dask's and Ray's exceptions need not be installed here."""
     names = ("KilledWorker", "CommClosedError", "FutureCancelledError", "WorkerCrashedError")
     return isinstance(error, (BrokenExecutor, CancelledError, MemoryError)) or type(error).__name__ in names

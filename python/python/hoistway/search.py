@@ -1,4 +1,4 @@
-"""The space and the objective of `hoistway.tune` for whoever searches in another way: here for Optuna.
+"""The space and the objective of `hoistway.tune` for other searches: here for Optuna.
 
     >>> import optuna
     >>> from hoistway.search import Objective

@@ -1,4 +1,4 @@
-//! Who is best, who is worst, and where that cannot be told.
+//! Which rows are best and worst, and where the noise hides it.
 
 use super::Row;
 use crate::figure::Figure;

@@ -40,7 +40,7 @@ impl<'a> Variant<'a> {
         &self.first().scheduler
     }
 
-    /// The scheduler's name, with the settings by which it is told from others of this name.
+    /// The scheduler's name, with the settings that distinguish it from others of this name.
     pub fn name(&self) -> &'a str {
         named(self.first())
     }

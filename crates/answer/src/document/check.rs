@@ -64,7 +64,7 @@ fn excerpt(excerpt: &Excerpt) -> Result<(), Problem> {
         expect(
             is_chosen,
             || format!("requests[{number}].reason"),
-            "expected one of what was chosen, and only of that",
+            "expected for each chosen request, and for no other",
         )?;
     }
     for (number, answer) in excerpt.answers.iter().enumerate() {

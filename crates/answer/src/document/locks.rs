@@ -12,7 +12,7 @@ pub struct LockSummary {
     /// How often one of them was taken for an I/O; 0 in documents from before this was counted.
     #[serde(default)]
     pub taken_per_io: f64,
-    /// How often that of a list was, in which requests are left to whoever has a scheduler's. Null without such lists.
+    /// How often that of a list was, in which requests are left to the holder of a scheduler's. Null without such lists.
     #[serde(default)]
     pub lists_taken_per_io: Option<f64>,
     /// Share of the time that the scheduler's one lock was held, percent. Null with several devices, and for schedulers that

@@ -100,7 +100,7 @@ pub struct ResultsDocument {
     pub is_real: bool,
     /// Whether the comparison was cut short, so that runs are missing.
     pub partial: bool,
-    /// Warnings and remarks for whoever reads the figures, one sentence each.
+    /// Warnings and remarks about the figures, one sentence each.
     #[serde(default)]
     pub notices: Vec<String>,
     /// The scheduler that the kernel gives the devices by itself, if they have one in common.
@@ -112,7 +112,7 @@ pub struct ResultsDocument {
     /// The figure that the load is about, if its author says.
     #[serde(default)]
     pub focus: Option<FigureName>,
-    /// What the results are to be judged by, if whoever asked for them said.
+    /// The figures that the results are judged by, if any were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub focuses: Vec<WeightedFigure>,
     /// What is less, as a fraction, is no difference; null in documents of versions that did not say.
@@ -132,7 +132,7 @@ pub struct ResultsDocument {
     /// What the results mean, and what makes that uncertain: a sentence each.
     #[serde(default)]
     pub conclusion: Vec<String>,
-    /// What to write where for the verdicts, if whoever asked for them wanted to know.
+    /// The writes that apply the verdicts, if they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
     /// What the repeats say together; null in documents of versions that did not repeat.

@@ -40,7 +40,7 @@ impl Tuning {
         Ok(document)
     }
 
-    /// Whether its parts fit each other: what is told of settings is what their runs say.
+    /// Whether its parts fit each other: the figures of settings are those of their runs.
     ///
     /// # Errors
     /// The first part that does not.

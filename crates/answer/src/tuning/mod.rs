@@ -124,7 +124,7 @@ pub struct Tuning {
     pub front: Vec<Standing>,
     /// What each knob did to the figure in the first round, the most first.
     pub effects: Vec<Effect>,
-    /// Remarks for whoever reads the figures.
+    /// Remarks about the figures.
     pub notices: Vec<String>,
     /// What it means, a sentence each.
     pub conclusion: Vec<String>,
@@ -182,7 +182,7 @@ pub struct Found {
     pub reference: Standing,
     /// By what factor the best is better than that, by the objective.
     pub gain: Option<Change>,
-    /// Settings that keep the conditions and cannot be told apart from the best, beyond the noise.
+    /// Settings that keep the conditions and differ from the best by no more than the noise.
     pub undecided: Vec<Setting>,
     /// What gets worse from that to the best in the last round, beside the objective's figure, worst first. None if nothing else is
     /// known.

@@ -153,9 +153,9 @@ impl<'a> Judge<'a> {
         };
         let is_decided = matches!(decision, Decision::Change | Decision::Keep);
         let certainty = if is_decided { self.certainty(best, &candidates) } else { None };
-        let mut told = vec![self.reference];
-        told.extend(best);
-        let spreads = self.spreads(&told);
+        let mut named = vec![self.reference];
+        named.extend(best);
+        let spreads = self.spreads(&named);
         let alike = if first.party.jobs.len() > 1 {
             first.party.jobs.iter().map(|job| job.name.to_owned()).collect()
         } else {

@@ -11,10 +11,10 @@ use crate::document::{Aspect, Shift};
 use crate::figure::Figure;
 use hoistway_measure::Operation;
 
-/// A loss of this factor is told, and counts, although the repeats do not agree on it: caution is cheaper than a stall. A smaller one is told
+/// A loss of this factor is reported, and counts, although the repeats do not agree on it: caution is cheaper than a stall. A smaller one is reported
 /// if it would be more than is gained, and does not count.
 const UNCERTAIN_FACTOR: f64 = 1.25;
-/// A loss of this factor of a largest latency, which is a single I/O, is told although it may be chance, and counts if it is not.
+/// A loss of this factor of a largest latency, which is a single I/O, is reported although it may be chance, and counts if it is not.
 const LARGE_FACTOR_OF_MAX: f64 = 2.0;
 
 /// Latencies up to this one, ns, are all the same to people.
@@ -27,7 +27,7 @@ fn is_max(aspect: Aspect) -> bool {
     matches!(aspect, Aspect::Figure(Figure::Max))
 }
 
-/// Whether a loss by this factor is told although it may be chance. `gain` is what is gained for it, as a factor, if anything.
+/// Whether a loss by this factor is reported although it may be chance. `gain` is what is gained for it, as a factor, if anything.
 pub(crate) fn is_told_though_uncertain(aspect: Aspect, factor: f64, gain: Option<f64>) -> bool {
     match gain {
         _ if is_max(aspect) => factor >= LARGE_FACTOR_OF_MAX,

@@ -1,4 +1,4 @@
-//! Where requests wait for whoever is inserting already (CL-6): a bucket for each CPU, modulo their number.
+//! Where requests wait for the CPU that is inserting already (CL-6): a bucket for each CPU, modulo their number.
 //!
 //! **No request is left behind.** Who puts something in does three steps: it is in, the mark is set, then it looks whether
 //! somebody still inserts. Who inserts does them the other way round: nothing more is found, it says so, then it looks at the
@@ -43,7 +43,7 @@ impl<Sh: Sharing> Default for Buckets<Sh> {
 }
 
 impl<Sh: Sharing> Buckets<Sh> {
-    /// Leaves requests of a CPU to whoever inserts at present; `goes_on` knows of one whose call is over, and whose time is not.
+    /// Leaves requests of a CPU to the one that inserts at present; `goes_on` knows of one whose call is over, and whose time is not.
     /// Returns whether they are taken care of: if not, nobody inserted, or it is not sure that they were seen, and the caller
     /// has to insert, if only what is in the buckets.
     pub fn leave(

@@ -1,4 +1,4 @@
-//! What can be wrong with a preset, told so that it can be put right.
+//! What can be wrong with a preset, with what was expected.
 
 use std::ops::Range;
 

@@ -194,7 +194,7 @@ impl Preset {
         }
         let calibration = Calibration {
             on: format!("nothing: its numbers are not those of {}, from which it was made", original.name),
-            valid_range: "nobody has compared it with a device".to_owned(),
+            valid_range: "it has not been compared with a device".to_owned(),
             assumed: true,
             range: None,
             residuals: Vec::new(),

@@ -63,7 +63,7 @@ const ROWS: &[OptionSpec] = &[
         "0",
         Setter::Int { min: 0, max: U32_MAX, set: |s, v| s.pace.flow.sleep = Nanos::from_micros(v.unsigned_abs()) },
     )
-    .doc("How long, in us, a job that is ahead of its share sleeps; with 0 it goes on as soon as it may"),
+    .doc("How long, in us, a job that is ahead of its share sleeps; with 0 it continues as soon as it may"),
 ];
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {

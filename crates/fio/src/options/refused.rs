@@ -34,7 +34,7 @@ const ROWS: &[OptionSpec] = &[
     refused(
         "trim_percentage",
         ONLY_OFF,
-        "Trim a part of what is verified",
+        "Trim a part of the verified data",
         "fio 3.33 trims nothing without trim_backlog, and with it aborts at the first trim unless rw has trims of its own: \
          use rw=trimwrite, or rw=randtrim in a job of its own",
     ),

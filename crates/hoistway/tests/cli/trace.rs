@@ -202,7 +202,7 @@ fn reasons_are_counted_by_run_and_job() {
     let table = printed(&["why", file]);
     assert!(table.starts_with("load.fio on intel-s3520-1600gb, Linux 7.2, seed 1\n"), "{table}");
     for words in
-        ["\nnone\n  never asked for a request\n", "\nmq-deadline\n", "the batch goes on in sector order", "reader"]
+        ["\nnone\n  never asked for a request\n", "\nmq-deadline\n", "the batch continues in sector order", "reader"]
     {
         assert!(table.contains(words), "{words:?} is not in\n{table}");
     }

@@ -232,7 +232,7 @@ impl Groups {
     pub(super) fn set_parent(&mut self, cgroup: CgroupId, parent: CgroupId) {
         self.known(parent);
         let group = self.known(cgroup);
-        debug_assert!(group.active_members == 0, "a cgroup is told of before it does I/O");
+        debug_assert!(group.active_members == 0, "a cgroup is announced before it does I/O");
         if cgroup != CgroupId::ROOT {
             group.parent = Some(parent);
         }

@@ -219,7 +219,7 @@ fn zones(pattern: &Pattern, files: u64) -> Checked {
     whole_sectors(SKIP, skip_bytes)?;
     // fio counts the bytes of a zone over all files, and then moves only the file whose turn it is.
     ensure(files <= 1, ZONE, "zones in a job with several files are not supported", "use a job for each file")?;
-    let hint = "use io_size, which goes on in the zones";
+    let hint = "use io_size, which continues in the zones";
     ensure(
         pattern.volume.loops == 1,
         "plan.pattern.volume.loops",

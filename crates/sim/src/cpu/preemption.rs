@@ -32,7 +32,7 @@ impl Cpu {
         Some((now + late).since(self.free_at.max(now)))
     }
 
-    /// A task that waits in the queue is chosen once more, now: whoever has run has been put off.
+    /// A task that waits in the queue is chosen once more, now: the one that has run has been put off.
     fn chooses_again(&mut self, now: Instant) -> Option<Instant> {
         self.free_at = now.max(self.interrupts_until);
         let (task, wait) = self.waiting.next()?;

@@ -1,7 +1,7 @@
 //! What happens when a process is woken.
 //!
 //! An idle CPU wakes up for it, and chooses when it is awake: others that were woken meanwhile, often by the same interrupt, are there, too,
-//! and it is not always the first of them that has it. So whoever has reaped may take the tag again that it has just given back, before
+//! and it is not always the first of them that has it. So the process that has reaped may take the tag again that it has just given back, before
 //! the sleeper that was woken for it, and the sleeper is owed time then and goes first when they meet again.
 //!
 //! A CPU that is awake and busy learns of it when the interrupt is over.

@@ -1,4 +1,4 @@
-//! Requests that are left to whoever has a lock: in lists with locks of their own.
+//! Requests that are left to the holder of a lock: in lists with locks of their own.
 
 use hoistway_blk::ground::{CpuId, Held, Instant, Nanos, Site};
 
@@ -8,9 +8,9 @@ use super::{JOINED, LockMeter};
 /// Work that was left to others.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Left {
-    /// To whoever asked for requests, and when that one looks for more.
+    /// To the CPU that asked for requests, and when that one looks for more.
     pub(crate) asker: Option<(CpuId, Instant)>,
-    /// To whoever inserted, and what that takes.
+    /// To the CPU that inserted, and what that takes.
     pub(crate) inserter: Option<(CpuId, Nanos)>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct TakingIn {
 
 impl LockMeter {
     /// Somebody leaves requests in a list, or takes them from there. As what is done beside locks, leaving comes at the end of a call;
-    /// and whoever waits for a list's lock waits as if it had come at the beginning: those who wait for the scheduler's before do
+    /// and a CPU that waits for a list's lock waits as if it had come at the beginning: those who wait for the scheduler's before do
     /// not keep others from it.
     #[cold]
     pub(super) fn pass_list(&self, lock: &Held, site: Site) {

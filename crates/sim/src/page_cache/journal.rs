@@ -135,7 +135,7 @@ impl Journal {
         self.is_due |= self.commit.is_none();
     }
 
-    /// Commits what has been running, whoever waits for it.
+    /// Commits the running transaction, for any process that waits for it.
     fn commit_in_time(&mut self) {
         if !self.running.blocks.is_empty() {
             self.want();

@@ -95,7 +95,7 @@ impl PageCache {
         })
     }
 
-    /// A part of a bio of the cache has ended. `wake` is told of the processes that may go on because of it, and whether
+    /// A part of a bio of the cache has ended. `wake` gets the processes that may continue because of it, and whether
     /// it was dirty memory that held them up.
     pub(crate) fn bio_ended(
         &mut self,

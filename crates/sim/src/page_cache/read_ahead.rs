@@ -1,4 +1,4 @@
-//! Read-ahead: whoever reads a file from one end to the other finds the next pages in memory.
+//! Read-ahead: a process that reads a file from one end to the other finds the next pages in memory.
 //!
 //! A read that goes on where another one ended, or begins a file, is sequential. The first one has a window of at least
 //! 16 KiB read beyond what was asked for; when the reader comes into it, the next one of twice the size follows, up to

@@ -1,4 +1,4 @@
-//! One CPU at a time asks a scheduler for requests: whoever does looks for what others have left to it meanwhile.
+//! One CPU at a time asks a scheduler for requests, and looks for what others have left to it meanwhile.
 //!
 //! In real time it goes round its loop once more. Here its call was carried out at one moment and is over when somebody else
 //! comes in the middle of the time that it takes, so that its next round has an event of its own, at the end of that time.
@@ -13,7 +13,7 @@ use crate::events::{Event, Kind};
 use crate::locks::Left;
 
 impl<P: Probe> Simulation<'_, P> {
-    /// Work of a disk was left to other CPUs: who asks is told, and who inserts has taken longer.
+    /// Work of a disk was left to other CPUs: the one that asks is notified, and the one that inserts has taken longer.
     #[cold]
     pub(super) fn leave_to(&mut self, disk: u32, Left { asker, inserter }: Left) {
         let on = &mut self.disks[disk as usize];

@@ -159,7 +159,7 @@ impl Bfq {
         }
     }
 
-    /// After the estimator was told something.
+    /// After an event of the rate estimator.
     pub(super) fn note_rate_event(&mut self, event: RateEvent) {
         if event.updated {
             self.rate_updated();

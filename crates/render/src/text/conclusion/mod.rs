@@ -21,7 +21,7 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
     let document = analysis.document;
     if !document.writes.is_empty() {
         return vec![format!(
-            "No verdict, and no advice: settings were changed while the load ran ({}), and a row has the name of what it began with.",
+            "No verdict, and no advice: settings were changed while the load ran ({}), and a row is named after the scheduler that it began with.",
             document.writes.join(", ")
         )];
     }

@@ -34,30 +34,30 @@ pub(super) fn relative(factor: f64, figure: Figure) -> String {
 
 /// `-61.0% (95 %: -64.2% to -58.1%)`.
 pub(crate) fn change(change: Change, figure: Figure) -> String {
-    told(change, figure, "")
+    in_words(change, figure, "")
 }
 
 /// The same beside the two means, if these are known, and with what it is the change of if it is not theirs.
 pub(crate) fn change_between(change: Change, figure: Figure, means: Option<(f64, f64)>) -> String {
-    told(change, figure, means.map_or("", |(from, to)| of_runs(from, to, change.factor)))
+    in_words(change, figure, means.map_or("", |(from, to)| of_runs(from, to, change.factor)))
 }
 
-fn told(change: Change, figure: Figure, of_runs: &str) -> String {
+fn in_words(change: Change, figure: Figure, of_runs: &str) -> String {
     /// As much as sums may differ by in which the same stands.
     const ROUNDING: f64 = 1e-9;
-    let told = relative(change.factor, figure) + of_runs;
+    let words = relative(change.factor, figure) + of_runs;
     match (change.low, change.high) {
         (Some(low), Some(high)) => {
             let ends = if figure.higher_is_better() { [low, high] } else { [high, low] };
             let [from, to] = ends.map(|end| relative(end, figure));
             // Only an interval without any width says that the runs do not differ: a narrow one is of many that do.
             if high / low - 1.0 < ROUNDING {
-                format!("{told} in every run")
+                format!("{words} in every run")
             } else {
-                format!("{told} (95 %: {from} to {to})")
+                format!("{words} (95 %: {from} to {to})")
             }
         }
-        _ => told,
+        _ => words,
     }
 }
 
@@ -131,12 +131,12 @@ mod tests {
         assert_eq!(relative(2.0, Figure::P99), "-50.0%");
         assert_eq!(relative(0.5, Figure::P99), "+100%");
         assert_eq!(relative(1.25, Figure::Iops), "+25.0%");
-        let told = change(Change { factor: 2.0, low: Some(1.6), high: Some(2.5) }, Figure::Mean);
-        assert_eq!(told, "-50.0% (95 %: -60.0% to -37.5%)");
-        let told = change(Change { factor: 2.0, low: Some(2.0), high: Some(2.0) }, Figure::Mean);
-        assert_eq!(told, "-50.0% in every run");
-        let told = change(Change { factor: 2.0, low: Some(1.9999), high: Some(2.0001) }, Figure::Mean);
-        assert_eq!(told, "-50.0% (95 %: -50.0% to -50.0%)");
+        let words = change(Change { factor: 2.0, low: Some(1.6), high: Some(2.5) }, Figure::Mean);
+        assert_eq!(words, "-50.0% (95 %: -60.0% to -37.5%)");
+        let words = change(Change { factor: 2.0, low: Some(2.0), high: Some(2.0) }, Figure::Mean);
+        assert_eq!(words, "-50.0% in every run");
+        let words = change(Change { factor: 2.0, low: Some(1.9999), high: Some(2.0001) }, Figure::Mean);
+        assert_eq!(words, "-50.0% (95 %: -50.0% to -50.0%)");
     }
 
     #[test]
@@ -146,8 +146,8 @@ mod tests {
         // Whichever of both is the larger one.
         assert_eq!((of_runs(3.26, 1.27, 2.564), of_runs(1.27, 3.26, 2.56)), ("", ""));
         let gain = Change { factor: 4.5, low: Some(1.306), high: Some(15.5) };
-        let told = change_between(gain, Figure::Iops, Some((881.0, 4976.0)));
-        assert_eq!(told, "+350% in the geometric mean of its runs (95 %: +30.6% to +1450%)");
+        let words = change_between(gain, Figure::Iops, Some((881.0, 4976.0)));
+        assert_eq!(words, "+350% in the geometric mean of its runs (95 %: +30.6% to +1450%)");
     }
 
     #[test]

@@ -9,9 +9,9 @@ use crate::text::columns::value;
 use crate::text::units;
 use crate::text::words::{device_name, list};
 
-/// Losses that are told one by one.
+/// Losses that are listed one by one.
 const LOSSES_MAX: usize = 6;
-/// Gains of the recommended one that are told one by one.
+/// Gains of the recommended one that are listed one by one.
 const GAINS_MAX: usize = 3;
 /// A gain that is no trifle, as a factor.
 const CLEAR_GAIN: f64 = 1.1;
@@ -105,7 +105,7 @@ impl Sentences<'_> {
             }
             _ => format!("which is no different in {nouns}"),
         };
-        match told(&weighing_first(&candidate.gains), LOSSES_OF_OTHERS_MAX) {
+        match listed(&weighing_first(&candidate.gains), LOSSES_OF_OTHERS_MAX) {
             gains if gains.is_empty() => format!("{focus} and better on balance"),
             gains => format!("{focus} and better at {gains}"),
         }
@@ -124,7 +124,7 @@ impl Sentences<'_> {
             return None;
         }
         let gains: Vec<Shift> = recommended.gains.iter().filter(|gain| is_clear(gain)).cloned().collect();
-        (!gains.is_empty()).then(|| format!("It also gains, largest first: {}.", told(&gains, GAINS_MAX)))
+        (!gains.is_empty()).then(|| format!("It also gains, largest first: {}.", listed(&gains, GAINS_MAX)))
     }
 
     /// Judged figures that differ widely from repeat to repeat.
@@ -278,7 +278,7 @@ impl Sentences<'_> {
         let doubt = doubt.map_or_else(String::new, |what| {
             format!(" It may lose more in the {what} than it gains: a larger --repeat tells.")
         });
-        format!("It costs, worst first: {}.{doubt}", told(&recommended.losses, LOSSES_MAX))
+        format!("It costs, worst first: {}.{doubt}", listed(&recommended.losses, LOSSES_MAX))
     }
 
     /// What became of those that were not chosen.
@@ -314,15 +314,15 @@ impl Sentences<'_> {
         let on_balance = |candidate: &Candidate, how: &str| {
             let name = self.words(&candidate.scheduler);
             let gains: Vec<Shift> = candidate.gains.iter().filter(|gain| is_clear(gain)).cloned().collect();
-            let gains = told(&gains, LOSSES_OF_OTHERS_MAX);
-            match told(&weighing_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
+            let gains = listed(&gains, LOSSES_OF_OTHERS_MAX);
+            match listed(&weighing_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
                 losses if losses.is_empty() => format!("{name} is {how} on balance; it gains {gains}."),
                 losses => format!("{name} is {how} on balance; it gains {gains}, and loses {losses}."),
             }
         };
         sentences.extend(of(Outcome::Worse).filter(|one| has_clear_gain(one)).map(|one| on_balance(one, "worse")));
         sentences.extend(of(Outcome::Outweighed).map(|candidate| {
-            match told(&weighing_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
+            match listed(&weighing_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
                 losses if losses.is_empty() => format!("Not {}, which is not better on balance.", with_gain(candidate)),
                 losses => format!("Not {}, which loses more than it gains: {losses}.", with_gain(candidate)),
             }
@@ -376,7 +376,7 @@ fn has_clear_gain(candidate: &Candidate) -> bool {
     candidate.gains.iter().any(is_clear)
 }
 
-/// Those that a verdict rests on, before those that are only told.
+/// Those that a verdict rests on, before those that are only listed.
 fn weighing_first(shifts: &[Shift]) -> Vec<Shift> {
     let (mut first, others): (Vec<Shift>, Vec<Shift>) = shifts.iter().cloned().partition(|shift| shift.weighs);
     first.extend(others);
@@ -384,7 +384,7 @@ fn weighing_first(shifts: &[Shift]) -> Vec<Shift> {
 }
 
 /// Shifts in words, and how many more there are.
-fn told(shifts: &[Shift], max: usize) -> String {
+fn listed(shifts: &[Shift], max: usize) -> String {
     let mut words: Vec<String> = shifts.iter().take(max).map(shift).collect();
     if shifts.len() > max {
         words.push(format!("{} more", shifts.len() - max));
