@@ -155,7 +155,7 @@ fn an_unknown_format_is_named_whatever_else_is_wrong() {
     assert!(matches!(&error, ReadError::UnknownFormat { found } if found == "hoistway-results/9"));
     assert_eq!(
         error.to_string(),
-        "unknown result format \"hoistway-results/9\": this version reads \"hoistway-results/2\"; use the version that \
+        "unknown result format \"hoistway-results/9\": this version reads formats up to \"hoistway-results/2\"; use the version that \
          wrote the file"
     );
 }

@@ -244,7 +244,7 @@ pub enum ReadError {
     NotADocument,
     /// A format that this version does not know.
     #[error(
-        "unknown result format \"{found:.60}\": this version reads those up to \"{FORMAT}\"; use the version that wrote the file"
+        "unknown result format \"{found:.60}\": this version reads formats up to \"{FORMAT}\"; use the version that wrote the file"
     )]
     UnknownFormat {
         /// The value of `format`.
