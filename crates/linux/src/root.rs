@@ -1,0 +1,339 @@
+//! Files below a folder, and never outside it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
+use rustix::io::Errno;
+
+/// Links that a path may lead through, as in the kernel.
+const LINKS_MAX: usize = 40;
+
+/// Bytes of a file that are read: more than any text of the kernel or of a configuration has.
+const BYTES_MAX: u64 = 4 << 20;
+
+/// A folder that stands for `/`.
+///
+/// Paths are relative to it, with or without a leading slash, and must not contain `..`. A link is followed inside the folder: an
+/// absolute one starts at the folder again, and one that climbs above the folder is refused. No link of `/proc` is followed by magic,
+/// only by its text.
+#[derive(Debug)]
+pub struct Root {
+    folder: OwnedFd,
+}
+
+/// The folder that a path's last name is in, and that name.
+struct Parent {
+    /// Folders on the way, without the root.
+    way: Vec<OwnedFd>,
+    /// Their names.
+    names: Vec<String>,
+    /// What stands in the last of them; empty if the path ends at a folder.
+    last: String,
+}
+
+impl Root {
+    /// The folder at `path` as a root; `/` is the live system.
+    ///
+    /// # Errors
+    /// It is not a folder, or cannot be opened.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let folder = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { folder })
+    }
+
+    /// The folder at `path` as a root of its own: what lies beside it is outside.
+    ///
+    /// # Errors
+    /// It is not a folder, or leads out of this root.
+    pub fn below(&self, path: &str) -> io::Result<Self> {
+        let open = OFlags::PATH | OFlags::DIRECTORY;
+        Ok(Self { folder: self.open_at(path, open)? })
+    }
+
+    /// The text of a file, as it is; what is not UTF-8 is replaced.
+    ///
+    /// # Errors
+    /// It is not there, cannot be read, is longer than 4 MiB, or leads out of this root.
+    pub fn read(&self, path: &str) -> io::Result<String> {
+        Ok(String::from_utf8_lossy(&self.read_bytes(path)?).into_owned())
+    }
+
+    /// The bytes of a file.
+    ///
+    /// # Errors
+    /// As of [`read`](Self::read).
+    pub fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
+        // A pipe in a folder that somebody else has made must not stop the reader.
+        let file = File::from(self.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
+        let mut bytes = Vec::new();
+        file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > BYTES_MAX {
+            return Err(Errno::FBIG.into());
+        }
+        Ok(bytes)
+    }
+
+    /// Opens a file that exists, as `flags` say.
+    ///
+    /// # Errors
+    /// It is not there, may not be opened so, or leads out of this root.
+    pub fn open_file(&self, path: &str, flags: OFlags) -> io::Result<File> {
+        Ok(File::from(self.open_at(path, flags)?))
+    }
+
+    /// The names in a folder, sorted. Those that are not UTF-8 are left out: the kernel makes none.
+    ///
+    /// # Errors
+    /// It is not a folder, cannot be read, or leads out of this root.
+    pub fn names(&self, path: &str) -> io::Result<Vec<String>> {
+        let folder = self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let mut names = Vec::new();
+        for entry in Dir::read_from(folder)? {
+            let entry = entry?;
+            if let Ok(name) = entry.file_name().to_str()
+                && !matches!(name, "." | "..")
+            {
+                names.push(name.to_owned());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// The text of a link.
+    ///
+    /// # Errors
+    /// It is not a link, or what it lies in leads out of this root.
+    pub fn link(&self, path: &str) -> io::Result<String> {
+        let parent = self.parent(path)?;
+        self.link_at(&parent.way, &parent.last)
+    }
+
+    /// The path that `path` leads to through all links: below this root, without a leading slash.
+    ///
+    /// # Errors
+    /// It is not there, or leads out of this root.
+    pub fn resolved(&self, path: &str) -> io::Result<String> {
+        let (_, parent) = self.open_at_with_parent(path, OFlags::PATH)?;
+        let last = Some(parent.last).filter(|last| !last.is_empty());
+        Ok(parent.names.into_iter().chain(last).collect::<Vec<_>>().join("/"))
+    }
+
+    /// Whether there is something at this path.
+    #[must_use]
+    pub fn exists(&self, path: &str) -> bool {
+        self.open_at(path, OFlags::PATH).is_ok()
+    }
+
+    /// Makes a folder, whose parent exists.
+    ///
+    /// # Errors
+    /// Something of this name exists, it may not be made, or the path leads out of this root.
+    pub fn make_folder(&self, path: &str) -> io::Result<()> {
+        let parent = self.parent(path)?;
+        Ok(rustix::fs::mkdirat(self.top(&parent.way), &parent.last, Mode::from_raw_mode(0o755))?)
+    }
+
+    /// Removes a folder that is empty, or that the kernel empties by itself.
+    ///
+    /// # Errors
+    /// It is not there, may not be removed, or the path leads out of this root.
+    pub fn remove_folder(&self, path: &str) -> io::Result<()> {
+        let parent = self.parent(path)?;
+        Ok(rustix::fs::unlinkat(self.top(&parent.way), &parent.last, AtFlags::REMOVEDIR)?)
+    }
+
+    fn top<'a>(&'a self, way: &'a [OwnedFd]) -> &'a OwnedFd {
+        way.last().unwrap_or(&self.folder)
+    }
+
+    fn link_at(&self, way: &[OwnedFd], name: &str) -> io::Result<String> {
+        let target = rustix::fs::readlinkat(self.top(way), name, Vec::new())?;
+        target.into_string().map_err(|_| Errno::ILSEQ.into())
+    }
+
+    fn open_at(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+        Ok(self.open_at_with_parent(path, flags)?.0)
+    }
+
+    /// Opens what a path leads to, links at its end included.
+    fn open_at_with_parent(&self, path: &str, flags: OFlags) -> io::Result<(OwnedFd, Parent)> {
+        let mut walk = Walk { root: self, links: 0, parent: Parent::root() };
+        let mut path = path.to_owned();
+        refuse_climbing(&path)?;
+        loop {
+            walk.to(&path)?;
+            let last = walk.parent.last.as_str();
+            let name = if last.is_empty() { "." } else { last }.to_owned();
+            let opened = self.open_last(&walk.parent.way, &name, flags);
+            // O_PATH opens a link as itself; otherwise a link is refused.
+            if opened.is_ok() && !flags.contains(OFlags::PATH) {
+                return Ok((opened?, walk.parent));
+            }
+            match self.link_at(&walk.parent.way, &name) {
+                Ok(target) => path = walk.counted(target)?,
+                Err(_) => return Ok((opened?, walk.parent)),
+            }
+        }
+    }
+
+    fn open_last(&self, way: &[OwnedFd], name: &str, flags: OFlags) -> io::Result<OwnedFd> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+        Ok(rustix::fs::openat(self.top(way), name, flags, Mode::empty())?)
+    }
+
+    /// The folder of a path's last name, which may be a link and is not followed.
+    fn parent(&self, path: &str) -> io::Result<Parent> {
+        refuse_climbing(path)?;
+        let mut walk = Walk { root: self, links: 0, parent: Parent::root() };
+        walk.to(path)?;
+        if walk.parent.last.is_empty() { Err(Errno::INVAL.into()) } else { Ok(walk.parent) }
+    }
+}
+
+impl Parent {
+    fn root() -> Self {
+        Parent { way: Vec::new(), names: Vec::new(), last: String::new() }
+    }
+}
+
+/// A path on its way.
+struct Walk<'a> {
+    root: &'a Root,
+    links: usize,
+    parent: Parent,
+}
+
+impl Walk<'_> {
+    /// Goes on from where it is to the folder of the path's last name. That name itself is not looked at.
+    fn to(&mut self, path: &str) -> io::Result<()> {
+        if path.starts_with('/') {
+            self.parent = Parent::root();
+        }
+        self.parent.last.clear();
+        let mut rest: Vec<String> = parts(path).rev().map(str::to_owned).collect();
+        while let Some(name) = rest.pop() {
+            if name == ".." {
+                self.parent.names.pop();
+                self.parent.way.pop().ok_or(Errno::XDEV)?;
+                continue;
+            }
+            if rest.is_empty() {
+                self.parent.last = name;
+                return Ok(());
+            }
+            let open = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match rustix::fs::openat(self.root.top(&self.parent.way), &name, open, Mode::empty()) {
+                Ok(folder) => {
+                    self.parent.way.push(folder);
+                    self.parent.names.push(name);
+                }
+                Err(error @ (Errno::NOTDIR | Errno::LOOP)) => {
+                    let target = self.root.link_at(&self.parent.way, &name).map_err(|_| error)?;
+                    let target = self.counted(target)?;
+                    if target.starts_with('/') {
+                        self.parent = Parent::root();
+                    }
+                    rest.extend(parts(&target).rev().map(str::to_owned));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The target of one more link.
+    fn counted(&mut self, target: String) -> io::Result<String> {
+        self.links += 1;
+        if self.links > LINKS_MAX { Err(Errno::LOOP.into()) } else { Ok(target) }
+    }
+}
+
+/// The names of a path.
+fn parts(path: &str) -> impl DoubleEndedIterator<Item = &str> {
+    path.split('/').filter(|part| !matches!(*part, "" | "."))
+}
+
+/// `..` in a path that a caller has put together is a mistake, or an attack.
+fn refuse_climbing(path: &str) -> io::Result<()> {
+    if parts(path).any(|part| part == "..") { Err(Errno::INVAL.into()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("root");
+        std::fs::create_dir_all(place.join("a/b")).unwrap();
+        std::fs::write(folder.path().join("secret"), "secret").unwrap();
+        std::fs::write(place.join("a/b/file"), "text\n").unwrap();
+        for (link, target) in [
+            ("down", "a/b"),
+            ("absolute", "/a/b/file"),
+            ("a/up", "../a/b/file"),
+            ("out", "../secret"),
+            ("a/far-out", "../../secret"),
+            ("through", "down/../../../secret"),
+            ("ring", "ring"),
+            ("nowhere", "a/missing"),
+        ] {
+            symlink(target, place.join(link)).unwrap();
+        }
+        let root = Root::open(&place).unwrap();
+        (folder, root)
+    }
+
+    #[test]
+    fn links_are_followed_inside_the_root() {
+        let (_folder, root) = folder();
+        for path in ["a/b/file", "/a/b/file", "down/file", "absolute", "a/up", "a/./b//file"] {
+            assert_eq!(root.read(path).unwrap(), "text\n", "{path}");
+            assert_eq!(root.resolved(path).unwrap(), "a/b/file", "{path}");
+        }
+        assert_eq!(root.names("down").unwrap(), ["file"]);
+        assert_eq!(root.link("down").unwrap(), "a/b");
+        assert_eq!(root.resolved("down").unwrap(), "a/b");
+        assert_eq!(root.below("down").unwrap().read("file").unwrap(), "text\n");
+    }
+
+    #[test]
+    fn nothing_leads_out_of_the_root() {
+        let (_folder, root) = folder();
+        for path in
+            ["out", "a/far-out", "through", "../secret", "a/../../secret", "..", "ring", "nowhere", "a/b/file/x"]
+        {
+            assert!(root.read(path).is_err(), "{path}");
+            assert!(root.resolved(path).is_err(), "{path}");
+            assert!(!root.exists(path), "{path}");
+        }
+        let below = root.below("a/b").unwrap();
+        assert!(below.read("../up").is_err());
+        let a = root.below("a").unwrap();
+        assert!(a.read("up").is_err(), "its link leads out of a root that is smaller");
+    }
+
+    #[test]
+    fn folders_are_made_and_removed_below_the_root() {
+        let (_folder, root) = folder();
+        root.make_folder("a/new").unwrap();
+        assert!(root.make_folder("a/new").is_err());
+        assert!(root.make_folder("a/../../new").is_err());
+        root.remove_folder("a/new").unwrap();
+        assert!(!root.exists("a/new"));
+        assert!(root.remove_folder("").is_err());
+    }
+
+    #[test]
+    fn a_pipe_does_not_stop_a_reader() {
+        let (folder, root) = folder();
+        rustix::fs::mkfifoat(CWD, folder.path().join("root/pipe"), Mode::from_raw_mode(0o600)).unwrap();
+        assert_eq!(root.read("pipe").unwrap_or_default(), "");
+    }
+}
