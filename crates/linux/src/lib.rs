@@ -2,4 +2,4 @@
 
 mod root;
 
-pub use root::Root;
+pub use root::{Found, Root};

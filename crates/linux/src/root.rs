@@ -1,9 +1,11 @@
 //! Files below a folder, and never outside it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
 use rustix::io::Errno;
@@ -22,7 +24,23 @@ const BYTES_MAX: u64 = 4 << 20;
 #[derive(Debug)]
 pub struct Root {
     folder: OwnedFd,
+    /// Where it lies below the root that it was opened in: empty, or names that each end with a slash.
+    prefix: String,
+    log: Option<Log>,
 }
+
+/// What was found at a path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// A folder.
+    Folder,
+    /// A link, and its text.
+    Link(String),
+    /// A file, and its bytes.
+    File(Vec<u8>),
+}
+
+type Log = Arc<Mutex<BTreeMap<String, Found>>>;
 
 /// The folder that a path's last name is in, and that name.
 struct Parent {
@@ -41,7 +59,29 @@ impl Root {
     /// It is not a folder, or cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         let folder = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Self { folder })
+        Ok(Self { folder, prefix: String::new(), log: None })
+    }
+
+    /// The same, which remembers everything that is read through it, so that it can be [given](Self::found) to others.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open).
+    pub fn open_and_remember(path: &Path) -> io::Result<Self> {
+        Ok(Self { log: Some(Log::default()), ..Self::open(path)? })
+    }
+
+    /// All files, folders and links that were read, by their paths; nothing if it does not remember.
+    #[must_use]
+    pub fn found(&self) -> BTreeMap<String, Found> {
+        let log = self.log.as_ref();
+        log.map(|log| log.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
+    }
+
+    fn remember(&self, names: &[String], last: &str, found: impl FnOnce() -> Found) {
+        let Some(log) = &self.log else { return };
+        let names: Vec<&str> = names.iter().map(String::as_str).chain((!last.is_empty()).then_some(last)).collect();
+        let path = format!("{}{}", self.prefix, names.join("/"));
+        log.lock().unwrap_or_else(PoisonError::into_inner).insert(path.trim_end_matches('/').to_owned(), found());
     }
 
     /// The folder at `path` as a root of its own: what lies beside it is outside.
@@ -49,8 +89,11 @@ impl Root {
     /// # Errors
     /// It is not a folder, or leads out of this root.
     pub fn below(&self, path: &str) -> io::Result<Self> {
-        let open = OFlags::PATH | OFlags::DIRECTORY;
-        Ok(Self { folder: self.open_at(path, open)? })
+        let (folder, place) = self.open_at(path, OFlags::PATH | OFlags::DIRECTORY)?;
+        self.remember(&place.names, &place.last, || Found::Folder);
+        let names = place.names.iter().chain(Some(&place.last)).filter(|name| !name.is_empty());
+        let prefix = self.prefix.clone() + &names.map(|name| name.clone() + "/").collect::<String>();
+        Ok(Self { folder, prefix, log: self.log.clone() })
     }
 
     /// The text of a file, as it is; what is not UTF-8 is replaced.
@@ -67,12 +110,13 @@ impl Root {
     /// As of [`read`](Self::read).
     pub fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
         // A pipe in a folder that somebody else has made must not stop the reader.
-        let file = File::from(self.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
+        let (file, place) = self.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
         let mut bytes = Vec::new();
-        file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        File::from(file).take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > BYTES_MAX {
             return Err(Errno::FBIG.into());
         }
+        self.remember(&place.names, &place.last, || Found::File(bytes.clone()));
         Ok(bytes)
     }
 
@@ -81,7 +125,7 @@ impl Root {
     /// # Errors
     /// It is not there, may not be opened so, or leads out of this root.
     pub fn open_file(&self, path: &str, flags: OFlags) -> io::Result<File> {
-        Ok(File::from(self.open_at(path, flags)?))
+        Ok(File::from(self.open_at(path, flags)?.0))
     }
 
     /// The names in a folder, sorted. Those that are not UTF-8 are left out: the kernel makes none.
@@ -89,7 +133,8 @@ impl Root {
     /// # Errors
     /// It is not a folder, cannot be read, or leads out of this root.
     pub fn names(&self, path: &str) -> io::Result<Vec<String>> {
-        let folder = self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let (folder, place) = self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        self.remember(&place.names, &place.last, || Found::Folder);
         let mut names = Vec::new();
         for entry in Dir::read_from(folder)? {
             let entry = entry?;
@@ -109,7 +154,9 @@ impl Root {
     /// It is not a link, or what it lies in leads out of this root.
     pub fn link(&self, path: &str) -> io::Result<String> {
         let parent = self.parent(path)?;
-        self.link_at(&parent.way, &parent.last)
+        let target = self.link_at(&parent.way, &parent.last)?;
+        self.remember(&parent.names, &parent.last, || Found::Link(target.clone()));
+        Ok(target)
     }
 
     /// The path that `path` leads to through all links: below this root, without a leading slash.
@@ -117,15 +164,19 @@ impl Root {
     /// # Errors
     /// It is not there, or leads out of this root.
     pub fn resolved(&self, path: &str) -> io::Result<String> {
-        let (_, parent) = self.open_at_with_parent(path, OFlags::PATH)?;
+        let (_, parent) = self.open_at(path, OFlags::PATH)?;
         let last = Some(parent.last).filter(|last| !last.is_empty());
         Ok(parent.names.into_iter().chain(last).collect::<Vec<_>>().join("/"))
     }
 
-    /// Whether there is something at this path.
+    /// Whether there is a folder at this path.
     #[must_use]
-    pub fn exists(&self, path: &str) -> bool {
-        self.open_at(path, OFlags::PATH).is_ok()
+    pub fn has_folder(&self, path: &str) -> bool {
+        let opened = self.open_at(path, OFlags::PATH | OFlags::DIRECTORY);
+        opened.is_ok_and(|(_, place)| {
+            self.remember(&place.names, &place.last, || Found::Folder);
+            true
+        })
     }
 
     /// Makes a folder, whose parent exists.
@@ -155,12 +206,8 @@ impl Root {
         target.into_string().map_err(|_| Errno::ILSEQ.into())
     }
 
-    fn open_at(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
-        Ok(self.open_at_with_parent(path, flags)?.0)
-    }
-
     /// Opens what a path leads to, links at its end included.
-    fn open_at_with_parent(&self, path: &str, flags: OFlags) -> io::Result<(OwnedFd, Parent)> {
+    fn open_at(&self, path: &str, flags: OFlags) -> io::Result<(OwnedFd, Parent)> {
         let mut walk = Walk { root: self, links: 0, parent: Parent::root() };
         let mut path = path.to_owned();
         refuse_climbing(&path)?;
@@ -174,7 +221,10 @@ impl Root {
                 return Ok((opened?, walk.parent));
             }
             match self.link_at(&walk.parent.way, &name) {
-                Ok(target) => path = walk.counted(target)?,
+                Ok(target) => {
+                    self.remember(&walk.parent.names, &name, || Found::Link(target.clone()));
+                    path = walk.counted(target)?;
+                }
                 Err(_) => return Ok((opened?, walk.parent)),
             }
         }
@@ -233,6 +283,7 @@ impl Walk<'_> {
                 }
                 Err(error @ (Errno::NOTDIR | Errno::LOOP)) => {
                     let target = self.root.link_at(&self.parent.way, &name).map_err(|_| error)?;
+                    self.root.remember(&self.parent.names, &name, || Found::Link(target.clone()));
                     let target = self.counted(target)?;
                     if target.starts_with('/') {
                         self.parent = Parent::root();
@@ -311,7 +362,7 @@ mod tests {
         {
             assert!(root.read(path).is_err(), "{path}");
             assert!(root.resolved(path).is_err(), "{path}");
-            assert!(!root.exists(path), "{path}");
+            assert!(!root.has_folder(path), "{path}");
         }
         let below = root.below("a/b").unwrap();
         assert!(below.read("../up").is_err());
@@ -326,8 +377,23 @@ mod tests {
         assert!(root.make_folder("a/new").is_err());
         assert!(root.make_folder("a/../../new").is_err());
         root.remove_folder("a/new").unwrap();
-        assert!(!root.exists("a/new"));
+        assert!(!root.has_folder("a/new"));
         assert!(root.remove_folder("").is_err());
+    }
+
+    #[test]
+    fn what_was_read_is_remembered_with_the_links_that_led_there() {
+        let (folder, root) = folder();
+        root.read("absolute").unwrap();
+        assert!(root.found().is_empty(), "only a root that was asked to remembers");
+        let root = Root::open_and_remember(&folder.path().join("root")).unwrap();
+        root.below("down").unwrap().read("file").unwrap();
+        assert!(root.read("out").is_err());
+        let text = Found::File(b"text\n".to_vec());
+        let found = [("a/b", Found::Folder), ("a/b/file", text), ("down", Found::Link("a/b".to_owned()))];
+        let found = found.map(|(path, found)| (path.to_owned(), found));
+        let out = ("out".to_owned(), Found::Link("../secret".to_owned()));
+        assert_eq!(root.found(), found.into_iter().chain([out]).collect());
     }
 
     #[test]
