@@ -1,5 +1,8 @@
 //! A Linux system as data. Every path lies below a [`Root`]: the live system, or a folder with a copy of parts of one.
 
+pub mod dump;
+pub mod host;
 mod root;
+mod secrets;
 
 pub use root::{Found, Root};

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 /// Links that a path may lead through, as in the kernel.
@@ -136,16 +136,37 @@ impl Root {
         let (folder, place) = self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         self.remember(&place.names, &place.last, || Found::Folder);
         let mut names = Vec::new();
-        for entry in Dir::read_from(folder)? {
+        for entry in Dir::read_from(&folder)? {
             let entry = entry?;
             if let Ok(name) = entry.file_name().to_str()
                 && !matches!(name, "." | "..")
             {
                 names.push(name.to_owned());
+                self.remember_listed(&folder, &place, name, entry.file_type());
             }
         }
         names.sort();
         Ok(names)
+    }
+
+    /// Folders and links that were listed are part of what was read: a list says that they are there. Files are if they are read.
+    fn remember_listed(&self, folder: &OwnedFd, place: &Parent, name: &str, kind: FileType) {
+        if self.log.is_none() {
+            return;
+        }
+        let names: Vec<String> =
+            place.names.iter().chain(Some(&place.last)).filter(|name| !name.is_empty()).cloned().collect();
+        match kind {
+            FileType::Directory => self.remember(&names, name, || Found::Folder),
+            FileType::Symlink => {
+                let target =
+                    rustix::fs::readlinkat(folder, name, Vec::new()).ok().and_then(|target| target.into_string().ok());
+                if let Some(target) = target {
+                    self.remember(&names, name, || Found::Link(target));
+                }
+            }
+            _ => {}
+        }
     }
 
     /// The text of a link.

@@ -7,6 +7,7 @@ pub(crate) mod devices;
 pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod fio;
+pub(crate) mod host;
 pub(crate) mod hosts;
 pub(crate) mod man;
 pub(crate) mod merge;

@@ -1,0 +1,157 @@
+//! Archives: tar, compressed by zstd.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use ruzstd::decoding::StreamingDecoder;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use tar::{Archive, Builder, EntryType, Header};
+use tempfile::TempDir;
+
+use super::{DumpError, Entries, MARK};
+use crate::root::Found;
+
+/// Bytes that an archive may have, unpacked: a machine with thousands of disks has a tenth.
+const BYTES_MAX: u64 = 512 << 20;
+
+/// How compressed data begins.
+const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Packs entries, the mark before them.
+pub(super) fn pack(entries: &Entries) -> io::Result<Vec<u8>> {
+    let mut builder = Builder::new(Vec::new());
+    let mut append = |path: &str, found: &Found| {
+        let mut header = Header::new_gnu();
+        header.set_mtime(0);
+        match found {
+            Found::Folder => {
+                header.set_entry_type(EntryType::Directory);
+                header.set_mode(0o755);
+                header.set_size(0);
+                builder.append_data(&mut header, path, io::empty())
+            }
+            Found::Link(target) => {
+                header.set_entry_type(EntryType::Symlink);
+                header.set_mode(0o777);
+                header.set_size(0);
+                builder.append_link(&mut header, path, target)
+            }
+            Found::File(bytes) => {
+                header.set_mode(0o644);
+                header.set_size(bytes.len() as u64);
+                builder.append_data(&mut header, path, bytes.as_slice())
+            }
+        }
+    };
+    let (name, text) = MARK;
+    append(name, &Found::File(text.into()))?;
+    for (path, found) in entries.iter().filter(|(path, _)| !path.is_empty() && path.as_str() != name) {
+        append(path, found)?;
+    }
+    Ok(compress_to_vec(builder.into_inner()?.as_slice(), CompressionLevel::Fastest))
+}
+
+/// Unpacks an archive into a folder that is removed when it is dropped.
+pub(super) fn unpack(place: &Path, file: &str) -> Result<TempDir, DumpError> {
+    let unopened = |error| DumpError::Unopened { file: file.to_owned(), error };
+    let mut packed = BufReader::new(File::open(place).map_err(unopened)?);
+    let mut magic = [0; MAGIC.len()];
+    if packed.read_exact(&mut magic).is_err() || magic != MAGIC {
+        return Err(DumpError::NoDump { file: file.to_owned() });
+    }
+    let entries = read(io::Cursor::new(MAGIC).chain(packed), file)?;
+    let folder = tempfile::tempdir().map_err(unopened)?;
+    // Nothing lies below a link or outside, so each entry can be made by its path.
+    for (path, found) in &entries {
+        let place = folder.path().join(path);
+        let parent = place.parent().map_or(Ok(()), fs::create_dir_all);
+        let made = parent.and_then(|()| match found {
+            Found::Folder => fs::create_dir_all(&place),
+            Found::Link(target) => symlink(target, &place),
+            Found::File(bytes) => fs::write(&place, bytes),
+        });
+        made.map_err(unopened)?;
+    }
+    Ok(folder)
+}
+
+/// Reads all entries of an archive and checks them.
+fn read(packed: impl Read, file: &str) -> Result<Entries, DumpError> {
+    let damaged = |why: String| DumpError::Damaged { file: file.to_owned(), why };
+    let decoder = StreamingDecoder::new(packed).map_err(|error| damaged(error.to_string()))?;
+    let mut bytes = Vec::new();
+    decoder.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| damaged(error.to_string()))?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(damaged(format!("it has more than {} MiB", BYTES_MAX >> 20)));
+    }
+    let mut archive = Archive::new(bytes.as_slice());
+    let mut entries = Entries::new();
+    for entry in archive.entries().map_err(|error| damaged(error.to_string()))? {
+        let mut entry = entry.map_err(|error| damaged(error.to_string()))?;
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let refuse = |why: &str| DumpError::Unsafe { file: file.to_owned(), entry: name.clone(), why: why.to_owned() };
+        let path = plain_path(&name).map_err(|why| refuse(&why))?;
+        if path.is_empty() {
+            continue;
+        }
+        let found = match entry.header().entry_type() {
+            EntryType::Directory => Found::Folder,
+            EntryType::Regular | EntryType::Continuous => {
+                let mut bytes = Vec::new();
+                entry.read_to_end(&mut bytes).map_err(|error| damaged(error.to_string()))?;
+                Found::File(bytes)
+            }
+            EntryType::Symlink => {
+                let target = entry.link_name_bytes().unwrap_or_default();
+                let target = String::from_utf8_lossy(&target).into_owned();
+                if leads_out(&path, &target) {
+                    return Err(refuse(&format!("is a link to \"{target}\", out of the dump")));
+                }
+                Found::Link(target)
+            }
+            _ => return Err(refuse("is neither a file, a folder nor a symbolic link")),
+        };
+        entries.insert(path, found);
+    }
+    if entries.get(MARK.0) != Some(&Found::File(MARK.1.into())) {
+        return Err(DumpError::NoDump { file: file.to_owned() });
+    }
+    for path in entries.keys() {
+        let mut above = path.as_str();
+        while let Some((folder, _)) = above.rsplit_once('/') {
+            if !matches!(entries.get(folder), None | Some(Found::Folder)) {
+                let why = format!("lies below \"{folder}\", which is no folder");
+                return Err(DumpError::Unsafe { file: file.to_owned(), entry: path.clone(), why });
+            }
+            above = folder;
+        }
+    }
+    Ok(entries)
+}
+
+/// The path of an entry, if it stays within the archive.
+fn plain_path(name: &str) -> Result<String, String> {
+    if name.starts_with('/') {
+        return Err("has an absolute path".to_owned());
+    }
+    if name.contains('\0') {
+        return Err("has a zero byte in its name".to_owned());
+    }
+    let parts: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    if parts.contains(&"..") { Err("leads out of the dump".to_owned()) } else { Ok(parts.join("/")) }
+}
+
+/// Whether a link at `path` climbs above the root by its text. One that begins with a slash begins at the root.
+pub(super) fn leads_out(path: &str, target: &str) -> bool {
+    let mut depth = if target.starts_with('/') { 0 } else { path.matches('/').count() };
+    for part in target.split('/').filter(|part| !matches!(*part, "" | ".")) {
+        match (part, depth) {
+            ("..", 0) => return true,
+            ("..", _) => depth -= 1,
+            _ => depth += 1,
+        }
+    }
+    target.contains('\0') || target.is_empty()
+}

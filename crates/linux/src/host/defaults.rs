@@ -1,0 +1,60 @@
+//! What the kernel sets by itself, found out by asking the block layer of that release.
+
+use std::collections::HashMap;
+
+use hoistway_blk::{Kernel, Limits, Local, QueueConfig, default_scheduler};
+use hoistway_legacy::{AnyQueue, all_schedulers};
+
+/// What defaults depend on.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct QueueShape {
+    pub(super) scheduler: String,
+    pub(super) rotational: bool,
+    pub(super) hardware_queues: u16,
+    /// Driver tags of each hardware queue.
+    pub(super) tags: u32,
+    /// Whether all hardware queues share one space of tags.
+    pub(super) host_wide_tags: bool,
+}
+
+/// Defaults, each found out once.
+pub(super) struct Defaults {
+    kernel: Option<Kernel>,
+    queues: HashMap<QueueShape, Option<AnyQueue<Local>>>,
+}
+
+impl Defaults {
+    /// Those of a kernel; none of one that is not known.
+    pub(super) fn new(kernel: Option<Kernel>) -> Self {
+        Self { kernel, queues: HashMap::new() }
+    }
+
+    /// What a file of `queue/` shows if nobody has written to it. Nothing if that is not known.
+    pub(super) fn of(&mut self, shape: &QueueShape, file: &str) -> Option<String> {
+        let kernel = self.kernel?;
+        let queue = self
+            .queues
+            .entry(shape.clone())
+            .or_insert_with(|| AnyQueue::new(&config(kernel, shape), &shape.scheduler).ok());
+        Some(queue.as_ref()?.attribute(file).ok()?.trim().to_owned())
+    }
+
+    /// The scheduler that such a device begins with.
+    pub(super) fn scheduler(&self, shape: &QueueShape) -> Option<&'static str> {
+        Some(default_scheduler(&config(self.kernel?, shape)))
+    }
+}
+
+fn config(kernel: Kernel, shape: &QueueShape) -> QueueConfig {
+    // Defaults depend on whether there are several, not on how many.
+    let hardware_queues = shape.hardware_queues.clamp(1, 2);
+    QueueConfig {
+        cpus: hardware_queues,
+        hw_queues: hardware_queues,
+        queue_depth: shape.tags,
+        host_wide_tags: shape.host_wide_tags,
+        limits: Limits { rotational: shape.rotational, ..Limits::default() },
+        schedulers: all_schedulers(),
+        ..QueueConfig::new(kernel)
+    }
+}

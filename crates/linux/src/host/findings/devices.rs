@@ -1,0 +1,86 @@
+//! Schedulers that do not fit their devices.
+
+use super::{Finding, Rule, Severity, listed, shown_scheduler, verb, write};
+use crate::host::{Device, Host, NearestBy};
+
+/// I/Os a second above which bfq costs a device throughput: its lock is one for the whole device. Source: `docs/performance.md`, and
+/// the published figures of bfq.
+const BFQ_IOPS_MAX: u32 = 100_000;
+
+fn is_under_bfq(device: &&Device) -> bool {
+    device.active_scheduler() == Some("bfq")
+}
+
+pub(super) fn bfq_on_multipath_parts(host: &Host) -> Vec<Finding> {
+    let is_multipath = |device: &&Device| device.layer.as_deref() == Some("multipath");
+    let of = |map: &Device| {
+        let parts: Vec<&Device> = map.below.iter().filter_map(|name| host.device(name)).filter(is_under_bfq).collect();
+        (!parts.is_empty()).then(|| Finding {
+            rule: Rule::BfqOnMultipathPart,
+            severity: Severity::High,
+            devices: parts.iter().map(|part| part.name.clone()).collect(),
+            what: format!(
+                "bfq runs on {}, {} of the multipath device {}. Each sees only the requests that are sent down its own path, so \
+                 shares, idling and merges are wrong for the whole.",
+                listed(parts.iter().map(|part| part.name.as_str())),
+                verb(parts.len(), "a path", "paths"),
+                map.mapped_name.as_deref().unwrap_or(&map.name),
+            ),
+            evidence: parts.iter().map(|part| shown_scheduler(part)).collect(),
+            commands: parts.iter().map(|part| write(&part.name, "scheduler", "none")).collect(),
+        })
+    };
+    host.devices.iter().filter(is_multipath).filter_map(of).collect()
+}
+
+pub(super) fn bfq_on_fast_devices(host: &Host) -> Vec<Finding> {
+    let of = |device: &Device| {
+        let preset = device.preset.as_ref()?;
+        let per_s = preset.random_reads_per_s.filter(|&per_s| per_s > BFQ_IOPS_MAX)?;
+        let by = match preset.by {
+            NearestBy::Model => "its model",
+            NearestBy::Class => "a model of its class",
+        };
+        Some(Finding {
+            rule: Rule::BfqOnFastDevice,
+            severity: Severity::High,
+            devices: vec![device.name.clone()],
+            what: format!(
+                "bfq runs on {}, which completes about {} thousand I/Os a second. bfq has one lock for the whole device and takes the \
+                 most CPU time of all schedulers, so it limits such a device.",
+                device.name,
+                per_s / 1000
+            ),
+            evidence: vec![
+                shown_scheduler(device),
+                format!("{by}, {}: about {per_s} random reads of 4 KiB a second", preset.name),
+            ],
+            commands: vec![
+                write(&device.name, "scheduler", device.scheduler.as_ref()?.by_default.as_deref().unwrap_or("none")),
+                format!("hoistway compare LOAD --device {} --advice {}", preset.name, device.name),
+            ],
+        })
+    };
+    host.devices.iter().filter(is_under_bfq).filter_map(of).collect()
+}
+
+pub(super) fn wbt_off_under_bfq(host: &Host) -> Vec<Finding> {
+    let devices: Vec<&Device> =
+        host.devices.iter().filter(is_under_bfq).filter(|device| device.wbt_lat_us == Some(0)).collect();
+    if devices.is_empty() {
+        return Vec::new();
+    }
+    vec![Finding {
+        rule: Rule::WbtOffUnderBfq,
+        severity: Severity::Low,
+        devices: devices.iter().map(|device| device.name.clone()).collect(),
+        what: format!(
+            "Write-back throttling is off on {}: bfq switches it off while it is active. Buffered writes of one process are then \
+             held back by bfq's shares alone.",
+            listed(devices.iter().map(|device| device.name.as_str()))
+        ),
+        evidence: devices.iter().map(|device| format!("/sys/block/{}/queue/wbt_lat_usec: 0", device.name)).collect(),
+        // A value that is written by hand, also the word for the default, stays.
+        commands: devices.iter().map(|device| write(&device.name, "wbt_lat_usec", "-1")).collect(),
+    }]
+}

@@ -1,0 +1,118 @@
+//! Patterns as shells, udev and tuned have them: `*`, `?`, `[a-z]`, `[!0-9]`, alternatives apart.
+
+/// Whether the whole text fits the pattern.
+pub(crate) fn fits(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    // Where the last star stands, and what of the text it has taken: only that one has to be tried again.
+    let (mut p, mut t, mut star) = (0, 0, None);
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, t));
+                p += 1;
+                continue;
+            }
+            Some(_) => {
+                if let Some(length) = one(&pattern[p..], text[t]) {
+                    (p, t) = (p + length, t + 1);
+                    continue;
+                }
+            }
+            None => {}
+        }
+        let Some((at, taken)) = star else { return false };
+        star = Some((at, taken + 1));
+        (p, t) = (at + 1, taken + 1);
+    }
+    pattern[p..].iter().all(|&rest| rest == '*')
+}
+
+/// How many characters of the pattern fit this one character.
+fn one(pattern: &[char], character: char) -> Option<usize> {
+    match pattern {
+        ['?', ..] => Some(1),
+        ['[', set @ ..] => {
+            let is_inverted = matches!(set.first(), Some('!' | '^'));
+            let set = &set[usize::from(is_inverted)..];
+            // A bracket that stands first is one of the characters.
+            let Some(end) = set.iter().skip(1).position(|&c| c == ']').map(|end| end + 1) else {
+                return (character == '[').then_some(1);
+            };
+            let is_in = is_in_set(&set[..end], character);
+            (is_in != is_inverted).then_some(end + 2 + usize::from(is_inverted))
+        }
+        ['\\', escaped, ..] => (*escaped == character).then_some(2),
+        [same, ..] => (*same == character).then_some(1),
+        [] => None,
+    }
+}
+
+fn is_in_set(mut set: &[char], character: char) -> bool {
+    while let [first, rest @ ..] = set {
+        match rest {
+            ['-', last, rest @ ..] => {
+                if (*first..=*last).contains(&character) {
+                    return true;
+                }
+                set = rest;
+            }
+            _ => {
+                if *first == character {
+                    return true;
+                }
+                set = rest;
+            }
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::fits;
+
+    #[test]
+    fn patterns_fit_as_in_a_shell() {
+        for (pattern, text) in [
+            ("sd[a-z]", "sdb"),
+            ("sd*[!0-9]", "sda"),
+            ("nvme[0-9]*n[0-9]*", "nvme10n1"),
+            ("*", ""),
+            ("a*b*c", "aXbYbZc"),
+            ("?", "x"),
+            ("[]x]", "]"),
+            ("[^a]", "b"),
+            ("\\*", "*"),
+            ("[a-cx]", "x"),
+            ("[", "["),
+        ] {
+            assert!(fits(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [
+            ("sd[a-z]", "sdaa"),
+            ("sd*[!0-9]", "sda1"),
+            ("", "a"),
+            ("?", ""),
+            ("[a-c]", "d"),
+            ("\\*", "a"),
+            ("[!a]", "a"),
+        ] {
+            assert!(!fits(pattern, text), "{pattern} {text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_pattern_is_decided_and_every_plain_text_fits_itself(
+            pattern in "[ab*?\\[\\]!^\\\\-]{0,12}", text in "[ab\\]-]{0,24}", plain in "[a-z0-9._-]{0,12}",
+        ) {
+            fits(&pattern, &text);
+            prop_assert!(fits(&plain, &plain));
+            let with_star = format!("{plain}*");
+            let longer = format!("{}{}", plain, text);
+            prop_assert!(fits(&with_star, &longer));
+        }
+    }
+}

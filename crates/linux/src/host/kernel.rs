@@ -1,0 +1,42 @@
+//! The kernel, and the parameters of its command line that concern block I/O.
+
+use hoistway_blk::Kernel;
+use serde::Serialize;
+
+use crate::root::Root;
+
+/// The kernel of a host.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct KernelFacts {
+    /// What `uname -r` prints.
+    pub release: String,
+    /// The parameters of its command line that concern block I/O, as they stand there. Others are not read out: they may be secrets.
+    pub parameters: Vec<String>,
+}
+
+/// How parameters begin that concern block I/O.
+const PARAMETERS: [&str; 9] =
+    ["elevator=", "scsi_mod.", "dm_mod.", "nvme.", "nvme_core.", "virtio_blk.", "loop.", "null_blk.", "cgroup_no_v1="];
+
+impl KernelFacts {
+    pub(super) fn read(root: &Root) -> Option<Self> {
+        let release = root.read("proc/sys/kernel/osrelease").ok()?.trim().to_owned();
+        let line = root.read("proc/cmdline").unwrap_or_default();
+        Some(Self { release, parameters: parameters(&line).map(str::to_owned).collect() })
+    }
+
+    /// The release whose block layer it has, as far as it is known.
+    pub(super) fn block_layer(&self) -> Option<Kernel> {
+        self.release.parse().ok()
+    }
+
+    /// The value of `elevator=`.
+    pub(super) fn elevator(&self) -> Option<&str> {
+        self.parameters.iter().rev().find_map(|parameter| parameter.strip_prefix("elevator="))
+    }
+}
+
+/// Of a command line, what concerns block I/O.
+pub(crate) fn parameters(line: &str) -> impl Iterator<Item = &str> {
+    line.split_whitespace().filter(|parameter| PARAMETERS.iter().any(|begin| parameter.starts_with(begin)))
+}

@@ -1,0 +1,198 @@
+//! What a host's block layer looks like, and what is wrong with it.
+//!
+//! [`Host::read`] reads it below a [`Root`]; everything in it is data that serialises as the JSON document `hoistway-host/1`.
+
+mod cgroups;
+mod class;
+mod defaults;
+mod device;
+mod findings;
+mod glob;
+mod kernel;
+mod mounts;
+mod nearest;
+mod order;
+mod priorities;
+mod queue;
+mod setting;
+mod stack;
+mod tuned;
+mod udev;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+pub use cgroups::{CgroupSetting, Cgroups, Hierarchy};
+pub use class::Class;
+pub use device::{Device, Partition};
+pub use findings::{Finding, Rule, Severity};
+pub use kernel::KernelFacts;
+pub(crate) use kernel::parameters as kernel_parameters;
+pub use nearest::{NearestBy, NearestPreset};
+pub use priorities::{PRIORITIES_FILE, TaskPriority, live_priorities};
+pub use queue::{Hardware, SchedulerFacts, TunableFact};
+pub use setting::{Certainty, Setting};
+
+use crate::root::Root;
+
+/// The name of the document, with its version: a field may be added within a version, none is removed or changes its meaning.
+pub const FORMAT: &str = "hoistway-host/1";
+
+/// A host.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Host {
+    /// [`FORMAT`].
+    pub format: &'static str,
+    /// The kernel and what it was booted with.
+    pub kernel: KernelFacts,
+    /// The block devices, those that lie on others after them.
+    pub devices: Vec<Device>,
+    /// How cgroups reach block I/O.
+    pub cgroups: Cgroups,
+    /// Tasks with an I/O priority of their own.
+    pub priorities: Vec<TaskPriority>,
+    /// What udev rules and tuned profiles set in `queue/`, in the order in which they write.
+    pub settings: Vec<Setting>,
+    /// What is wrong, worst first.
+    pub findings: Vec<Finding>,
+    /// What could not be read although it is there.
+    pub unreadable: Vec<String>,
+}
+
+/// Why there is no host to look at.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The root has no sysfs.
+    #[error("{0}: has no sys/block (expected sysfs mounted on /sys, or the folder or archive of a dump)")]
+    NoSysfs(String),
+    /// The root has no kernel version.
+    #[error(
+        "{0}: has no proc/sys/kernel/osrelease (expected procfs mounted on /proc, or the folder or archive of a dump)"
+    )]
+    NoProcfs(String),
+    /// There is no such device.
+    #[error("{name}: no such block device (expected {expected})")]
+    NoDevice {
+        /// As it was named.
+        name: String,
+        /// Those that there are.
+        expected: String,
+    },
+}
+
+impl Host {
+    /// Reads the host below `root`, which errors call `name`. `priorities` are those of its tasks: [`live_priorities`], or `None` for
+    /// those that a dump holds.
+    ///
+    /// A device that vanishes meanwhile is left out, and a file that cannot be read is missing and is named in
+    /// [`unreadable`](Self::unreadable).
+    ///
+    /// # Errors
+    /// There is neither sysfs nor procfs.
+    pub fn read(root: &Root, name: &str, priorities: Option<Vec<TaskPriority>>) -> Result<Host, HostError> {
+        let kernel = KernelFacts::read(root).ok_or_else(|| HostError::NoProcfs(name.to_owned()))?;
+        let names = root.names("sys/block").map_err(|_| HostError::NoSysfs(name.to_owned()))?;
+        let mounts = mounts::Mounts::read(root);
+        let mut unreadable = Unreadable::default();
+        let mut defaults = defaults::Defaults::new(kernel.block_layer());
+        let mut devices: Vec<Device> =
+            names.iter().filter_map(|name| Device::read(root, name, &mounts, &mut defaults, &mut unreadable)).collect();
+        order::sort(&mut devices);
+        let cgroups = Cgroups::read(root, &mounts, &mut unreadable);
+        let priorities = priorities.unwrap_or_else(|| priorities::from_dump(root));
+        let mut settings = udev::settings(root, &devices, &mut unreadable);
+        settings.extend(tuned::settings(root, &devices));
+        let mut host = Host {
+            format: FORMAT,
+            kernel,
+            devices,
+            cgroups,
+            priorities,
+            settings,
+            findings: Vec::new(),
+            unreadable: unreadable.lines(),
+        };
+        host.findings = findings::find(&host);
+        Ok(host)
+    }
+
+    /// The device of this name.
+    #[must_use]
+    pub fn device(&self, name: &str) -> Option<&Device> {
+        self.devices.iter().find(|device| device.name == name)
+    }
+
+    /// Leaves only these devices, what they lie on, and the findings about them or about the whole host. They are named as in
+    /// `/sys/block` or `/dev`, by a partition, or by a mapped name.
+    ///
+    /// # Errors
+    /// One of them does not exist.
+    pub fn keep(&mut self, names: &[String]) -> Result<(), HostError> {
+        let mut kept: Vec<String> = Vec::new();
+        for name in names {
+            let device = self.devices.iter().find(|device| device.is_called(name));
+            let device = device.ok_or_else(|| HostError::NoDevice { name: name.clone(), expected: self.known() })?;
+            kept.push(device.name.clone());
+        }
+        let mut next = 0;
+        while let Some(name) = kept.get(next) {
+            let below = self.device(name).map(|device| device.below.clone()).unwrap_or_default();
+            for name in below {
+                if !kept.contains(&name) {
+                    kept.push(name);
+                }
+            }
+            next += 1;
+        }
+        self.devices.retain(|device| kept.contains(&device.name));
+        self.settings.retain(|setting| kept.contains(&setting.device));
+        self.findings.retain(|found| found.devices.is_empty() || found.devices.iter().any(|name| kept.contains(name)));
+        Ok(())
+    }
+
+    fn known(&self) -> String {
+        const SHOWN_MAX: usize = 12;
+        let names: Vec<&str> = self.devices.iter().take(SHOWN_MAX).map(|device| device.name.as_str()).collect();
+        match (names.len(), self.devices.len()) {
+            (0, _) => "none: there are no block devices".to_owned(),
+            (shown, all) if shown < all => format!("one of {} and {} others", names.join(", "), all - shown),
+            _ => format!("one of {}", names.join(", ")),
+        }
+    }
+}
+
+/// Files that are there and that could not be read, by what the system said.
+#[derive(Debug, Default)]
+pub(crate) struct Unreadable {
+    files: BTreeMap<String, Vec<String>>,
+}
+
+impl Unreadable {
+    /// The text of a file at `path` in `folder`, without white space around it. Nothing if it is not there; what is there and may not
+    /// be read is remembered under the name `place/path`.
+    pub(crate) fn read(&mut self, folder: &Root, place: &str, path: &str) -> Option<String> {
+        match folder.read(path) {
+            Ok(text) => Some(text.trim().to_owned()),
+            Err(error) => {
+                // Files of a device that cannot do something say so by an error of another kind.
+                if error.kind() == std::io::ErrorKind::PermissionDenied {
+                    self.files.entry(error.to_string()).or_default().push(format!("/{place}/{path}"));
+                }
+                None
+            }
+        }
+    }
+
+    fn lines(self) -> Vec<String> {
+        const NAMED_MAX: usize = 3;
+        let line = |(why, files): (String, Vec<String>)| {
+            let named = files.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+            match files.len().saturating_sub(NAMED_MAX) {
+                0 => format!("{named}: {why}"),
+                others => format!("{named} and {others} others: {why}"),
+            }
+        };
+        self.files.into_iter().map(line).collect()
+    }
+}

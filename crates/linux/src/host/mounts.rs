@@ -1,0 +1,60 @@
+//! What is mounted, from `/proc/self/mountinfo`.
+
+use crate::root::Root;
+
+/// A mount.
+#[derive(Debug)]
+struct Mount {
+    /// Numbers of its device, `8:1`.
+    device: String,
+    /// Where it is mounted.
+    point: String,
+    /// Kind of file system.
+    kind: String,
+    /// Options of the file system itself.
+    options: String,
+}
+
+/// All mounts, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Mounts(Vec<Mount>);
+
+impl Mounts {
+    pub(crate) fn read(root: &Root) -> Self {
+        let text = root.read("proc/self/mountinfo").unwrap_or_default();
+        Mounts(text.lines().filter_map(mount).collect())
+    }
+
+    /// Where the last file system of this kind is mounted whose options hold this one.
+    pub(crate) fn point_of(&self, kind: &str, option: Option<&str>) -> Option<&str> {
+        let has = |mount: &&Mount| option.is_none_or(|option| mount.options.split(',').any(|of| of == option));
+        let fits = self.0.iter().rev().filter(|mount| mount.kind == kind).find(has);
+        fits.map(|mount| mount.point.as_str())
+    }
+
+    /// Numbers of the device that holds the file at this path.
+    pub(crate) fn device_of(&self, path: &str) -> Option<&str> {
+        let holds = |point: &str| {
+            point == "/" || path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        // Of those at one place, the last one hides the others.
+        let holding = self.0.iter().filter(|mount| holds(&mount.point));
+        holding.max_by_key(|mount| mount.point.len()).map(|mount| mount.device.as_str())
+    }
+}
+
+fn mount(line: &str) -> Option<Mount> {
+    let (first, last) = line.split_once(" - ")?;
+    let mut first = first.split(' ').skip(2);
+    let (device, point) = (first.next()?, first.nth(1)?);
+    let mut last = last.split(' ');
+    let (kind, options) = (last.next()?, last.nth(1).unwrap_or_default());
+    Some(Mount { device: device.to_owned(), point: plain(point), kind: kind.to_owned(), options: options.to_owned() })
+}
+
+/// A path without the octal numbers that stand for blanks.
+fn plain(path: &str) -> String {
+    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
+        .iter()
+        .fold(path.to_owned(), |path, (octal, character)| path.replace(octal, character))
+}

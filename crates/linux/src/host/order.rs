@@ -1,0 +1,76 @@
+//! The order of devices: what others lie on comes first.
+
+use std::collections::HashMap;
+
+use super::class::Class;
+use super::device::Device;
+
+/// Names disks instead of partitions in what lies on what, and puts devices behind those that they lie on.
+pub(super) fn sort(devices: &mut Vec<Device>) {
+    let mut disks: HashMap<String, String> = HashMap::new();
+    for device in devices.iter() {
+        disks.extend(device.partitions.iter().map(|partition| (partition.name.clone(), device.name.clone())));
+    }
+    let mut above: HashMap<String, Vec<String>> = HashMap::new();
+    let paths: Vec<(String, String)> =
+        devices.iter().filter_map(|device| Some((nvme_head(&device.name)?, device.name.clone()))).collect();
+    for device in devices.iter_mut() {
+        let of_it = paths.iter().filter(|(head, _)| *head == device.name).map(|(_, path)| path.clone());
+        device.below.extend(of_it);
+        for name in &mut device.below {
+            if let Some(disk) = disks.get(name) {
+                name.clone_from(disk);
+            }
+        }
+        device.below.sort();
+        device.below.dedup();
+        for name in &device.below {
+            above.entry(name.clone()).or_default().push(device.name.clone());
+        }
+    }
+    for device in devices.iter_mut() {
+        device.above = above.remove(&device.name).unwrap_or_default();
+    }
+    let mut keyed: Vec<(usize, Device)> = depths(devices).into_iter().zip(devices.drain(..)).collect();
+    keyed.sort_by(|(depth, one), (other_depth, other)| {
+        let natural = |device: &Device| (device.name.len(), device.name.clone());
+        let key = |depth: &usize, device: &Device| (*depth, device.class == Class::Stacked);
+        (key(depth, one), kind(one), natural(one)).cmp(&(key(other_depth, other), kind(other), natural(other)))
+    });
+    devices.extend(keyed.into_iter().map(|(_, device)| device));
+}
+
+/// The beginning of a name, before its letters and numbers count.
+fn kind(device: &Device) -> &str {
+    let end = device.name.find(|c: char| c.is_ascii_digit()).unwrap_or(device.name.len());
+    &device.name[..end.min(4)]
+}
+
+/// Layers below each device. A ring, which no kernel has and a dump may, ends somewhere.
+fn depths(devices: &[Device]) -> Vec<usize> {
+    const LAYERS_MAX: usize = 16;
+    let places: HashMap<&str, usize> =
+        devices.iter().enumerate().map(|(at, device)| (device.name.as_str(), at)).collect();
+    let mut depths = vec![0; devices.len()];
+    for _ in 0..LAYERS_MAX {
+        let of = |device: &Device| {
+            let below = device.below.iter().filter_map(|name| places.get(name.as_str()));
+            below.map(|&at| 1 + depths[at]).max().unwrap_or(0)
+        };
+        let next: Vec<usize> = devices.iter().map(of).collect();
+        if next == depths {
+            break;
+        }
+        depths = next;
+    }
+    depths
+}
+
+/// The device that a path of an NVMe drive with several paths belongs to: `nvme0n1` of `nvme0c1n1`.
+fn nvme_head(path: &str) -> Option<String> {
+    let (subsystem, rest) = path.strip_prefix("nvme")?.split_once('c')?;
+    let (controller, namespace) = rest.split_once('n')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+    let is_path = [subsystem, controller, namespace].into_iter().all(is_number);
+    is_path.then(|| format!("nvme{subsystem}n{namespace}"))
+}

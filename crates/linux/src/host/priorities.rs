@@ -1,0 +1,153 @@
+//! Tasks with an I/O priority that somebody has given them.
+//!
+//! procfs does not show I/O priorities, and the system call for them is out of reach without `unsafe`: the program `ionice` of
+//! util-linux is asked. A dump holds its answer in a file of its own.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde::Serialize;
+
+use crate::root::Root;
+
+/// Where a dump holds them: a line for each, `PID CLASS LEVEL NAME`.
+pub const PRIORITIES_FILE: &str = "hoistway/priorities";
+
+/// A task and its I/O priority.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct TaskPriority {
+    /// Its process.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// `realtime`, `best-effort` or `idle`.
+    pub class: String,
+    /// Its level in the class, 0 to 7; 0 is first. Idle has none.
+    pub level: Option<u8>,
+}
+
+impl TaskPriority {
+    /// As a line of [`PRIORITIES_FILE`].
+    pub(crate) fn line(&self) -> String {
+        let level = self.level.map_or_else(|| "-".to_owned(), |level| level.to_string());
+        format!("{} {} {level} {}\n", self.pid, self.class, self.name.replace('\n', " "))
+    }
+
+    fn from_line(line: &str) -> Option<Self> {
+        let mut parts = line.splitn(4, ' ');
+        let (pid, class, level) = (parts.next()?.parse().ok()?, parts.next()?.to_owned(), parts.next()?);
+        Some(Self { pid, class, level: level.parse().ok(), name: parts.next()?.to_owned() })
+    }
+}
+
+/// Those that a dump holds.
+pub(super) fn from_dump(root: &Root) -> Vec<TaskPriority> {
+    let text = root.read(PRIORITIES_FILE).unwrap_or_default();
+    text.lines().filter_map(TaskPriority::from_line).collect()
+}
+
+/// Those of the live system's processes that have an I/O priority other than the one that follows from their nice value. None if
+/// there is no `ionice`.
+#[must_use]
+pub fn live_priorities() -> Vec<TaskPriority> {
+    let Ok(root) = Root::open(Path::new("/")) else { return Vec::new() };
+    let names = root.names("proc").unwrap_or_default();
+    let has_program = |pid: &u32| root.read(&format!("proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
+    let pids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).filter(has_program).collect();
+    let mut found = Vec::new();
+    for batch in pids.chunks(BATCH) {
+        let mut rest = batch;
+        while !rest.is_empty() {
+            let Some(lines) = ionice(rest) else { return found };
+            let shown = lines.len().min(rest.len());
+            found.extend(rest.iter().zip(&lines).filter_map(|(&pid, line)| task(&root, pid, line)));
+            // It stops at a process that has ended meanwhile.
+            rest = rest.get(shown + 1..).unwrap_or_default();
+        }
+    }
+    found
+}
+
+/// Processes that `ionice` is asked for at once.
+const BATCH: usize = 512;
+
+/// The lines that `ionice` prints for these processes, as many as it could.
+fn ionice(pids: &[u32]) -> Option<Vec<String>> {
+    let pids = pids.iter().map(u32::to_string);
+    let mut command = Command::new("ionice");
+    command.arg("-p").args(pids).env("LC_ALL", "C").stdin(Stdio::null());
+    let output = command.output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+}
+
+fn task(root: &Root, pid: u32, line: &str) -> Option<TaskPriority> {
+    let (class, level) = priority(line)?;
+    let stat = root.read(&format!("proc/{pid}/stat")).ok()?;
+    if (class, level) == by_nice(&stat)? {
+        return None;
+    }
+    let name = root.read(&format!("proc/{pid}/comm")).ok()?.trim().to_owned();
+    Some(TaskPriority { pid, name, class: class.to_owned(), level })
+}
+
+/// What a line of `ionice` says: `best-effort: prio 4`, `idle`. Nothing if the task has no priority of its own.
+fn priority(line: &str) -> Option<(&'static str, Option<u8>)> {
+    let (class, level) = line.trim().split_once(": prio ").unwrap_or((line.trim(), ""));
+    match class {
+        "realtime" => Some(("realtime", level.parse().ok())),
+        "best-effort" => Some(("best-effort", level.parse().ok())),
+        "idle" => Some(("idle", None)),
+        _ => None,
+    }
+}
+
+/// What a task has that nobody has given an I/O priority, by its line in `/proc/PID/stat`: kernels since 5.18 show it.
+fn by_nice(stat: &str) -> Option<(&'static str, Option<u8>)> {
+    const SCHED_FIFO_AND_RR: [&str; 2] = ["1", "2"];
+    const SCHED_IDLE: &str = "5";
+    // The name in brackets may hold anything; the state is the third field.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let nice: i64 = fields.get(19 - 3)?.parse().ok()?;
+    let policy = *fields.get(41 - 3)?;
+    let level = u8::try_from((nice + 20) / 5).ok();
+    Some(match policy {
+        policy if SCHED_FIFO_AND_RR.contains(&policy) => ("realtime", level),
+        SCHED_IDLE => ("idle", None),
+        _ => ("best-effort", level),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_priority_that_follows_from_nice_is_nobodys_choice() {
+        let stat = |nice: i32, policy: u32| {
+            format!(
+                "7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 {nice} 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 {policy} 0"
+            )
+        };
+        assert_eq!(by_nice(&stat(0, 0)), Some(("best-effort", Some(4))));
+        assert_eq!(by_nice(&stat(19, 0)), Some(("best-effort", Some(7))));
+        assert_eq!(by_nice(&stat(-20, 0)), Some(("best-effort", Some(0))));
+        assert_eq!(by_nice(&stat(0, 5)), Some(("idle", None)));
+        assert_eq!(by_nice("nonsense"), None);
+        assert_eq!(priority("best-effort: prio 6"), Some(("best-effort", Some(6))));
+        assert_eq!(priority("idle"), Some(("idle", None)));
+        assert_eq!(priority("none: prio 0"), None);
+    }
+
+    #[test]
+    fn a_line_of_a_dump_is_read_back() {
+        let tasks = [("two words", Some(2)), ("x", None)].map(|(name, level)| TaskPriority {
+            pid: 17,
+            name: name.to_owned(),
+            class: "realtime".to_owned(),
+            level,
+        });
+        for task in tasks {
+            assert_eq!(TaskPriority::from_line(task.line().trim_end()), Some(task));
+        }
+    }
+}

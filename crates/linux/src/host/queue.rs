@@ -1,0 +1,134 @@
+//! The queue of a device: its hardware queues, scheduler, and the files that can be written.
+
+use hoistway_blk::{QUEUE_DEPTH_MAX, WRITABLE_ATTRIBUTES};
+use hoistway_legacy::{LEGACY_SCHEDULERS, all_schedulers};
+use serde::Serialize;
+
+use super::Unreadable;
+use super::class::Class;
+use super::defaults::{Defaults, QueueShape};
+use crate::root::Root;
+
+/// What the hardware, or its driver, can do at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Hardware {
+    /// Hardware queues.
+    pub queues: u16,
+    /// Requests that one of them takes; several may share them.
+    pub depth: u32,
+}
+
+/// The scheduler of a device.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct SchedulerFacts {
+    /// The one in force.
+    pub active: String,
+    /// All that can be written now, in the order of `queue/scheduler`. More may be in modules that are not loaded.
+    pub available: Vec<String>,
+    /// The one that the kernel gives such a device by itself, if that is known.
+    #[serde(rename = "default")]
+    pub by_default: Option<String>,
+}
+
+/// A file of `queue/` that can be written.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct TunableFact {
+    /// Its name there, such as `nr_requests` or `iosched/read_expire`.
+    pub file: String,
+    /// What it shows.
+    pub value: String,
+    /// What it shows if nobody has written to it, if that is known.
+    #[serde(rename = "default")]
+    pub by_default: Option<String>,
+    /// Whether these two differ.
+    pub changed: bool,
+}
+
+/// What is known of a queue.
+pub(super) struct QueueFacts {
+    pub(super) hardware: Option<Hardware>,
+    pub(super) scheduler: Option<SchedulerFacts>,
+    pub(super) tunables: Vec<TunableFact>,
+}
+
+/// Files whose default the driver decides, so that nobody can say whether they were changed.
+const OF_DRIVER: [&str; 6] =
+    ["rotational", "write_cache", "max_sectors_kb", "discard_max_bytes", "io_timeout", "rq_affinity"];
+
+/// Reads `queue/`, `mq/` and the driver's depth of the device in `folder`.
+pub(super) fn read(
+    folder: &Root,
+    (name, place): (&str, &str),
+    class: Class,
+    defaults: &mut Defaults,
+    unreadable: &mut Unreadable,
+) -> QueueFacts {
+    let hardware = hardware(folder, place, unreadable);
+    let Ok(queue) = folder.below("queue") else {
+        return QueueFacts { hardware, scheduler: None, tunables: Vec::new() };
+    };
+    let place = format!("{place}/queue");
+    let scheduler = unreadable.read(&queue, &place, "scheduler").and_then(|text| scheduler(&text));
+    let is_rotational = queue.read("rotational").is_ok_and(|text| text.trim() == "1");
+    let is_legacy = scheduler.as_ref().is_some_and(|found| LEGACY_SCHEDULERS.contains(&found.active.as_str()));
+    let shape = scheduler.as_ref().filter(|_| hardware.is_some() || is_legacy).map(|scheduler| QueueShape {
+        scheduler: scheduler.active.clone(),
+        rotational: is_rotational,
+        hardware_queues: hardware.map_or(1, |hardware| hardware.queues),
+        tags: hardware.map_or(1, |hardware| hardware.depth).clamp(1, QUEUE_DEPTH_MAX),
+        // Host adapters with several hardware queues share their tags among them.
+        host_wide_tags: matches!(class, Class::Hdd | Class::Ssd),
+    });
+    let mut files: Vec<String> =
+        WRITABLE_ATTRIBUTES.iter().filter(|&&file| file != "scheduler").map(|&file| file.to_owned()).collect();
+    files.extend(queue.names("iosched").unwrap_or_default().into_iter().map(|file| format!("iosched/{file}")));
+    let tunables = files.into_iter().filter_map(|file| {
+        let value = unreadable.read(&queue, &place, &file)?;
+        let shape = shape.as_ref().filter(|_| !OF_DRIVER.contains(&file.as_str()));
+        let by_default = shape.and_then(|shape| defaults.of(shape, &file));
+        let changed = by_default.as_ref().is_some_and(|by_default| *by_default != value);
+        Some(TunableFact { file, value, by_default, changed })
+    });
+    let tunables = tunables.collect();
+    let scheduler = scheduler.map(|scheduler| {
+        let shape = shape.filter(|_| class.takes_usual_default(name));
+        let by_default = shape.and_then(|shape| defaults.scheduler(&shape)).filter(|_| !is_legacy);
+        SchedulerFacts { by_default: by_default.map(str::to_owned), ..scheduler }
+    });
+    QueueFacts { hardware, scheduler, tunables }
+}
+
+/// The hardware queues, which only devices of the multi-queue layer with requests have.
+fn hardware(folder: &Root, place: &str, unreadable: &mut Unreadable) -> Option<Hardware> {
+    let queues = folder.names("mq").ok()?;
+    let queues: Vec<&String> = queues.iter().filter(|name| name.parse::<u32>().is_ok()).collect();
+    let first = queues.first()?;
+    let tags: u32 = unreadable.read(folder, place, &format!("mq/{first}/nr_tags"))?.parse().ok()?;
+    let of_lun = folder.read("device/queue_depth").ok().and_then(|text| text.trim().parse().ok());
+    // A disk behind a host adapter may take fewer than the adapter.
+    let depth = of_lun.map_or(tags, |of_lun: u32| of_lun.min(tags)).max(1);
+    Some(Hardware { queues: u16::try_from(queues.len()).unwrap_or(u16::MAX), depth })
+}
+
+/// What `queue/scheduler` says.
+fn scheduler(text: &str) -> Option<SchedulerFacts> {
+    let mut available: Vec<String> = Vec::new();
+    let mut active = None;
+    for word in text.split_whitespace() {
+        let name = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
+        if name.is_some() {
+            active = name.map(str::to_owned);
+        }
+        available.push(name.unwrap_or(word).to_owned());
+    }
+    // Without requests there is nothing to choose from, and no brackets.
+    let active = active.or_else(|| (available == ["none"]).then(|| "none".to_owned()))?;
+    Some(SchedulerFacts { active, available, by_default: None })
+}
+
+/// The name that the kernel shows after this text was written to `queue/scheduler`.
+pub(super) fn written_scheduler(text: &str) -> String {
+    let known = all_schedulers();
+    let meant = known.rows().iter().find(|row| row.name == text || row.aliases.contains(&text));
+    meant.map_or_else(|| text.to_owned(), |row| row.name.to_owned())
+}

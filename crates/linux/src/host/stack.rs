@@ -1,0 +1,45 @@
+//! What lies on what.
+
+use super::class::Class;
+use super::mounts::Mounts;
+use crate::root::Root;
+
+/// The mapped name of a device, and what it does to those below.
+pub(super) fn layer(folder: &Root, class: Class) -> (Option<String>, Option<String>) {
+    let text = |file: &str| folder.read(file).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    if class == Class::Loop {
+        return (None, text("loop/backing_file").map(|_| "file".to_owned()));
+    }
+    if let Some(level) = text("md/level") {
+        return (None, Some(level));
+    }
+    let mapped = text("dm/name");
+    let kind = mapped.as_ref().map(|_| kind_of_mapped(&text("dm/uuid").unwrap_or_default()));
+    (mapped, kind)
+}
+
+/// What the beginning of its UUID says of a mapped device: the tools that make them agree on that.
+fn kind_of_mapped(uuid: &str) -> String {
+    let (kind, rest) = uuid.split_once('-').unwrap_or((uuid, ""));
+    match kind {
+        "CRYPT" => "crypt",
+        "LVM" => "lvm",
+        "mpath" => "multipath",
+        part if part.starts_with("part") && rest.starts_with("mpath") => "partition",
+        "stratis" => "stratis",
+        _ => "mapped",
+    }
+    .to_owned()
+}
+
+/// The devices that this one lies on, as they are named in its own folder: the files of partitions are replaced when all devices are known.
+pub(super) fn below(root: &Root, folder: &Root, mounts: &Mounts) -> Vec<String> {
+    let slaves = folder.names("slaves").unwrap_or_default();
+    if !slaves.is_empty() {
+        return slaves;
+    }
+    let backing = folder.read("loop/backing_file").ok();
+    let number = backing.as_deref().and_then(|file| mounts.device_of(file.trim()));
+    let path = number.and_then(|number| root.resolved(&format!("sys/dev/block/{number}")).ok());
+    path.and_then(|path| path.rsplit('/').next().map(str::to_owned)).into_iter().collect()
+}

@@ -1,0 +1,184 @@
+//! A host's block devices and what is wrong there, as text.
+
+use hoistway_linux::host::{CgroupSetting, Device, Finding, Hierarchy, Host, SchedulerFacts, Severity};
+
+use crate::text::{aligned, hanging, wrapped};
+
+/// The table of devices, the settings beside it, and the findings with what to run. Prose is broken at `width` characters; every tunable is
+/// listed if `with_tunables`, else those that were changed.
+#[must_use]
+pub fn host(host: &Host, width: usize, with_tunables: bool) -> String {
+    let mut text = format!("Linux {}\n\n", host.kernel.release);
+    let (shown, empty): (Vec<&Device>, Vec<&Device>) =
+        host.devices.iter().partition(|device| with_tunables || !device.is_empty());
+    text += &table(&shown);
+    if shown.iter().any(|device| mark(device.scheduler.as_ref()) == "*") {
+        text += "* not the scheduler that the kernel gives such a device by itself\n";
+    }
+    if !empty.is_empty() {
+        let names: Vec<&str> = empty.iter().map(|device| device.name.as_str()).collect();
+        text += &hanging(&format!("Without a medium, not shown: {}.", names.join(", ")), width, 0, 2);
+    }
+    for device in &shown {
+        text += &tunables(device, with_tunables, width);
+    }
+    text.push('\n');
+    text += &cgroups(host, width);
+    for line in &host.unreadable {
+        text += &hanging(&format!("Not read: {line}. Run as root to see it."), width, 0, 2);
+    }
+    text.push('\n');
+    if host.findings.is_empty() {
+        return text + "Nothing found.\n";
+    }
+    let findings: Vec<String> =
+        host.findings.iter().enumerate().map(|(place, found)| finding(place + 1, found, width)).collect();
+    text + &findings.join("\n")
+}
+
+fn table(devices: &[&Device]) -> String {
+    const HEADERS: [&str; 9] =
+        ["device", "on", "class", "size", "queues", "scheduler", "write cache", "wbt", "nearest model"];
+    let mut rows = vec![HEADERS.map(str::to_owned)];
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    for device in devices {
+        let name = match &device.mapped_name {
+            Some(mapped) => format!("{} ({mapped})", device.name),
+            None => device.name.clone(),
+        };
+        let queues = device.hardware.map(|hardware| format!("{} x {}", hardware.queues, hardware.depth));
+        let scheduler = device.scheduler.as_ref().filter(|_| device.hardware.is_some());
+        let scheduler = scheduler.map(|scheduler| format!("{}{}", scheduler.active, mark(Some(scheduler))));
+        let cache = device.write_cache.as_ref().map(|cache| cache.trim_start_matches("write ").to_owned());
+        let wbt = device.wbt_lat_us.map(|us| match us {
+            0 => "off".to_owned(),
+            us if us % 1000 == 0 => format!("{} ms", us / 1000),
+            us => format!("{us} us"),
+        });
+        rows.push([
+            name,
+            on(device),
+            device.class.name().to_owned(),
+            size(device.size_bytes),
+            or_dash(queues),
+            or_dash(scheduler),
+            or_dash(cache),
+            or_dash(wbt),
+            or_dash(device.preset.as_ref().map(|preset| preset.name.clone())),
+        ]);
+    }
+    aligned(&rows)
+}
+
+/// What a device lies on, and what it does to that.
+fn on(device: &Device) -> String {
+    let below = device.below.join(", ");
+    match (&device.layer, below.is_empty()) {
+        (Some(layer), true) => layer.clone(),
+        (Some(layer), false) => format!("{layer}: {below}"),
+        (None, true) => "-".to_owned(),
+        (None, false) => below,
+    }
+}
+
+/// The mark of a scheduler that somebody has chosen.
+fn mark(scheduler: Option<&SchedulerFacts>) -> &'static str {
+    let is_other =
+        |scheduler: &SchedulerFacts| scheduler.by_default.as_ref().is_some_and(|default| *default != scheduler.active);
+    if scheduler.is_some_and(is_other) { "*" } else { "" }
+}
+
+/// Bytes in powers of a thousand, as on the labels of disks.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1e3;
+        unit += 1;
+    }
+    let digits = usize::from(unit > 0 && value < 9.95);
+    format!("{value:.digits$} {}", UNITS[unit])
+}
+
+/// The tunables of a device that were changed, or all.
+fn tunables(device: &Device, all: bool, width: usize) -> String {
+    let shown: Vec<String> = device
+        .tunables
+        .iter()
+        .filter(|tunable| all || tunable.changed)
+        .map(|tunable| match (&tunable.by_default, tunable.changed) {
+            (Some(default), true) => format!("{} {} (default {default})", tunable.file, tunable.value),
+            _ => format!("{} {}", tunable.file, tunable.value),
+        })
+        .collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let label = if all { "Tunables" } else { "Changed" };
+    hanging(&format!("{label} of {}: {}.", device.name, shown.join(", ")), width, 0, 2)
+}
+
+fn cgroups(host: &Host, width: usize) -> String {
+    const SHOWN_MAX: usize = 8;
+    let on = host.cgroups.mounted_on.as_deref().unwrap_or_default();
+    let begin = match host.cgroups.hierarchy {
+        Hierarchy::V2 => format!("Cgroups: version 2 on {on} controls block I/O"),
+        Hierarchy::V1 => format!("Cgroups: version 1 on {on} controls block I/O"),
+        Hierarchy::Hybrid => {
+            format!("Cgroups: version 1 on {on} controls block I/O, version 2 is mounted without it")
+        }
+        Hierarchy::WithoutIo => format!("Cgroups: version 2 on {on}, its io controller is not there"),
+        Hierarchy::None => "Cgroups: none are mounted".to_owned(),
+    };
+    let name = |number: &str| {
+        let device = host.devices.iter().find(|device| device.number == number);
+        device.map_or_else(|| number.to_owned(), |device| device.name.clone())
+    };
+    let shown = |setting: &CgroupSetting| {
+        let device = setting.device.as_ref().map(|number| format!(" for {}", name(number))).unwrap_or_default();
+        format!("{} of {}{device}: {}", setting.file, setting.cgroup, setting.value)
+    };
+    let settings = &host.cgroups.settings;
+    let mut lines: Vec<String> = settings.iter().take(SHOWN_MAX).map(shown).collect();
+    if settings.len() > SHOWN_MAX {
+        lines.push(format!("{} others", settings.len() - SHOWN_MAX));
+    }
+    let set =
+        if lines.is_empty() { ", and nothing is set.".to_owned() } else { format!("; set: {}.", lines.join("; ")) };
+    hanging(&(begin + &set), width, 0, 2)
+}
+
+fn finding(number: usize, finding: &Finding, width: usize) -> String {
+    let severity = match finding.severity {
+        Severity::High => "high",
+        Severity::Medium => "medium",
+        Severity::Low => "low",
+    };
+    let mut text = hanging(&format!("{number}. {severity}: {}", finding.what), width, 0, 3);
+    for line in &finding.evidence {
+        text += &hanging(line, width, 3, 5);
+    }
+    text += &wrapped("Run:", width, 3);
+    // A command is copied: it is never broken.
+    text + &finding.commands.iter().map(|command| format!("     {command}\n")).collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_have_two_or_three_digits() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (512, "512 B"),
+            (4096, "4.1 kB"),
+            (999_600_000, "1.0 GB"),
+            (8_001_563_222_016, "8.0 TB"),
+            (u64::MAX, "18447 PB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+    }
+}
