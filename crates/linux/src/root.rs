@@ -16,6 +16,9 @@ const LINKS_MAX: usize = 40;
 /// Bytes of a file that are read: more than any text of the kernel or of a configuration has.
 const BYTES_MAX: u64 = 4 << 20;
 
+/// Room of the first read.
+const READ_BYTES: usize = 16 << 10;
+
 /// A folder that stands for `/`.
 ///
 /// Paths are relative to it, with or without a leading slash, and must not contain `..`. A link is followed inside the folder: an
@@ -111,7 +114,8 @@ impl Root {
     pub fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
         // A pipe in a folder that somebody else has made must not stop the reader.
         let (file, place) = self.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
-        let mut bytes = Vec::new();
+        // Some files of the kernel give what the first read has room for, and then their end.
+        let mut bytes = Vec::with_capacity(READ_BYTES);
         File::from(file).take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > BYTES_MAX {
             return Err(Errno::FBIG.into());

@@ -285,3 +285,42 @@ fn a_ring_of_devices_ends() {
     std::os::unix::fs::symlink("../../dm-1", place).unwrap();
     assert_eq!(host_of(folder.path()).devices.len(), 5);
 }
+
+/// All files below a folder.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            match entry.file_type().unwrap() {
+                kind if kind.is_dir() => folders.push(entry.path()),
+                kind if kind.is_file() => files.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(16))]
+
+    /// Whatever files hold, also those of a dump that somebody else has made, a host is read, or refused.
+    #[test]
+    fn no_content_of_a_file_makes_it_panic(
+        fixture in 0..FIXTURES.len(),
+        changes in proptest::collection::vec((proptest::prelude::any::<proptest::sample::Index>(), "(-?[0-9]{1,24}|[ \\[\\]{}\"=!a-z0-9:,\n*?|/.-]{0,40}|\\PC{0,20})"), 1..8),
+    ) {
+        let folder = folder_of(FIXTURES[fixture]);
+        let files = files_below(folder.path());
+        for (index, text) in changes {
+            fs::write(index.get(&files), text).unwrap();
+        }
+        let system = System::open(Some(folder.path()), true).unwrap();
+        if let Ok(host) = system.host() {
+            json(&host);
+            system.dump(&host, false).unwrap();
+        }
+    }
+}

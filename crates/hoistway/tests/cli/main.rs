@@ -15,6 +15,9 @@ mod fio_readers;
 mod fio_run;
 mod formats;
 mod guests;
+mod host;
+#[path = "../../../linux/tests/support/mod.rs"]
+mod host_tree;
 mod interrupts;
 mod loads;
 mod overwriting;

@@ -123,7 +123,7 @@ impl Host {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// Leaves only these devices, what they lie on, and the findings about them or about the whole host. They are named as in
+    /// Leaves only these devices, what they lie on, and the settings and findings about them or about the whole host. They are named as in
     /// `/sys/block` or `/dev`, by a partition, or by a mapped name.
     ///
     /// # Errors
@@ -147,6 +147,8 @@ impl Host {
         }
         self.devices.retain(|device| kept.contains(&device.name));
         self.settings.retain(|setting| kept.contains(&setting.device));
+        let numbers: Vec<&String> = self.devices.iter().map(|device| &device.number).collect();
+        self.cgroups.settings.retain(|setting| setting.device.as_ref().is_none_or(|number| numbers.contains(&number)));
         self.findings.retain(|found| found.devices.is_empty() || found.devices.iter().any(|name| kept.contains(name)));
         Ok(())
     }

@@ -19,9 +19,7 @@ pub fn host(host: &Host, width: usize, with_tunables: bool) -> String {
         let names: Vec<&str> = empty.iter().map(|device| device.name.as_str()).collect();
         text += &hanging(&format!("Without a medium, not shown: {}.", names.join(", ")), width, 0, 2);
     }
-    for device in &shown {
-        text += &tunables(device, with_tunables, width);
-    }
+    text += &tunables(&shown, with_tunables, width);
     text.push('\n');
     text += &cgroups(host, width);
     for line in &host.unreadable {
@@ -101,22 +99,31 @@ fn size(bytes: u64) -> String {
     format!("{value:.digits$} {}", UNITS[unit])
 }
 
-/// The tunables of a device that were changed, or all.
-fn tunables(device: &Device, all: bool, width: usize) -> String {
-    let shown: Vec<String> = device
-        .tunables
-        .iter()
-        .filter(|tunable| all || tunable.changed)
-        .map(|tunable| match (&tunable.by_default, tunable.changed) {
-            (Some(default), true) => format!("{} {} (default {default})", tunable.file, tunable.value),
-            _ => format!("{} {}", tunable.file, tunable.value),
-        })
-        .collect();
-    if shown.is_empty() {
-        return String::new();
+/// The tunables that were changed, or all: a line for all devices that have the same.
+fn tunables(devices: &[&Device], all: bool, width: usize) -> String {
+    let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
+    for device in devices {
+        let shown: Vec<String> = device
+            .tunables
+            .iter()
+            .filter(|tunable| all || tunable.changed)
+            .map(|tunable| match (&tunable.by_default, tunable.changed) {
+                (Some(default), true) => format!("{} {} (default {default})", tunable.file, tunable.value),
+                _ => format!("{} {}", tunable.file, tunable.value),
+            })
+            .collect();
+        let shown = shown.join(", ");
+        match lines.iter_mut().find(|(known, _)| *known == shown) {
+            _ if shown.is_empty() => {}
+            Some((_, names)) => names.push(&device.name),
+            None => lines.push((shown, vec![&device.name])),
+        }
     }
     let label = if all { "Tunables" } else { "Changed" };
-    hanging(&format!("{label} of {}: {}.", device.name, shown.join(", ")), width, 0, 2)
+    let line = |(shown, names): &(String, Vec<&str>)| {
+        hanging(&format!("{label} of {}: {shown}.", names.join(", ")), width, 0, 2)
+    };
+    lines.iter().map(line).collect()
 }
 
 fn cgroups(host: &Host, width: usize) -> String {
