@@ -68,7 +68,15 @@ impl Plan<'_> {
     /// # Errors
     /// The first run that cannot begin.
     pub fn run(&self, controls: &Controls, observer: &dyn RunObserver) -> Result<ResultsDocument, Error> {
-        let mut document = self.run_only(controls, observer)?;
+        self.with_recording(self.run_only(controls, observer)?, controls)
+    }
+
+    /// Adds what a recording leaves open, if the load is one.
+    pub(crate) fn with_recording(
+        &self,
+        mut document: ResultsDocument,
+        controls: &Controls,
+    ) -> Result<ResultsDocument, Error> {
         if let Some(recorded) = &self.load.recorded {
             if recorded.is_too_lossy() {
                 document.verdicts.clear();

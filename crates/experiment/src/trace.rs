@@ -5,14 +5,17 @@ use std::sync::atomic::Ordering;
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::value_text;
-use hoistway_trace::events::{FORMAT, Header, RunHeader, Writer};
+use hoistway_observed::Observer;
+use hoistway_sim::Control;
+use hoistway_trace::events::{BlktraceProbe, FORMAT, Header, RunHeader, Writer};
 use serde_json::{Map, Value};
 
 use crate::document;
 use crate::error::Error;
 use crate::fields::Field;
 use crate::observer::{Controls, RunObserver};
-use crate::plan::Plan;
+use crate::outcome::RunOutcome;
+use crate::plan::{Plan, Planned};
 
 /// Why runs with their events come to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -43,21 +46,55 @@ impl Plan<'_> {
         }
         let begin = observer.seconds();
         let mut writer = Writer::new(sink, &self.header())?;
-        let mut outcomes = Vec::with_capacity(self.runs.len());
-        for (number, (planned, control)) in (0..).zip(self.runs.iter().zip(controls.iter())) {
-            if control.cancelled.load(Ordering::Relaxed) {
-                outcomes.push(None);
-                continue;
-            }
+        let outcomes = self.one_by_one(controls, |number, planned, control| {
             writer.begin_run(number, &control.cancelled);
             let outcome = self.seen(planned, control, observer, Some(&mut writer))?;
             let reached_ns = control.reached_ns.load(Ordering::Relaxed);
             writer.end_run(reached_ns, outcome.run.simulated_ios, outcome.is_partial)?;
-            outcomes.push(Some(outcome));
-        }
+            Ok(outcome)
+        })?;
         let is_partial = outcomes.iter().any(|outcome| outcome.as_ref().is_none_or(|outcome| outcome.is_partial));
         let sink = writer.finish(is_partial)?;
-        Ok((document::of(self, outcomes, observer.seconds() - begin)?, sink))
+        let document = document::of(self, outcomes, observer.seconds() - begin)?;
+        Ok((self.with_recording(document, controls)?, sink))
+    }
+
+    /// Does the same, but writes what blktrace would have recorded. `open` makes the files of a run: its label, its repeat, and how
+    /// many CPUs it has, each of which has a file.
+    ///
+    /// # Errors
+    /// The first run that cannot begin, and whatever the files say.
+    pub fn traced_by_blktrace<W: Write>(
+        &self,
+        mut open: impl FnMut(&str, u32, u16) -> io::Result<Vec<W>>,
+        controls: &Controls,
+        observer: &dyn RunObserver,
+    ) -> Result<ResultsDocument, TraceError> {
+        let begin = observer.seconds();
+        let outcomes = self.one_by_one(controls, |_, planned, control| {
+            let files = open(&planned.variant.label, planned.repeat, self.setups[planned.setup].queue.cpus)?;
+            let processes = self.processes(planned.setup);
+            let jobs = processes.iter().map(|process| process.job.as_str());
+            let mut probe = BlktraceProbe::new(files, jobs, &control.cancelled);
+            let outcome = self.seen(planned, control, observer, Some(&mut probe as &mut dyn Observer))?;
+            probe.finish()?;
+            Ok(outcome)
+        })?;
+        let document = document::of(self, outcomes, observer.seconds() - begin)?;
+        Ok(self.with_recording(document, controls)?)
+    }
+
+    /// Does one run after the other. Those that were cancelled before they began have no outcome.
+    fn one_by_one<'c>(
+        &self,
+        controls: &'c Controls,
+        mut one: impl FnMut(u32, &Planned, &'c Control) -> Result<RunOutcome, TraceError>,
+    ) -> Result<Vec<Option<RunOutcome>>, TraceError> {
+        let runs = (0..).zip(self.runs.iter().zip(controls.iter()));
+        let outcome = |(number, (planned, control)): (u32, (&Planned, &'c Control))| {
+            if control.cancelled.load(Ordering::Relaxed) { Ok(None) } else { one(number, planned, control).map(Some) }
+        };
+        runs.map(outcome).collect()
     }
 
     /// The first line.

@@ -2,6 +2,7 @@
 
 mod commands;
 mod input;
+mod numbered_files;
 mod progress;
 mod stored;
 mod trace_file;

@@ -1,7 +1,7 @@
-//! `--trace`: runs whose every event is written to a file.
+//! `--trace`: runs whose every event is written to a file, or to the files of a recording.
 
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use flate2::Compression;
@@ -11,13 +11,20 @@ use hoistway_experiment::{Controls, Plan, RunObserver, TraceError};
 
 use hoistway_terminal::output::{Output, Stream, cannot_be_written};
 
+use crate::numbered_files::{NumberedFiles, name_of_label};
+
 /// Bytes on their way to the file.
 const BUFFER_BYTES: usize = 1 << 18;
 /// Warn when the file exceeds this many bytes.
 const HUGE_BYTES: u64 = 256 << 20;
 
 /// Where the events go.
-pub(crate) struct TraceFile(Stream);
+pub(crate) enum TraceFile {
+    /// All runs into one file of JSON lines.
+    Lines(Stream),
+    /// Each run into files of blktrace, named after this one.
+    Blktrace(PathBuf),
+}
 
 /// Compressed or not, by the name of the file.
 enum Sink {
@@ -60,30 +67,71 @@ impl Write for Sink {
 impl TraceFile {
     /// Checks that `file` can be written and is not where the `results` go.
     pub(crate) fn open(file: &Path, results: &Output) -> Result<TraceFile> {
-        Ok(TraceFile(Output::beside("--trace", file, results)?.stream()?))
+        if file.extension().is_some_and(|extension| extension == "blktrace") {
+            // Only a trial: the files of the runs are opened when they begin.
+            Output::open(Some(file))?;
+            return Ok(TraceFile::Blktrace(file.to_owned()));
+        }
+        Ok(TraceFile::Lines(Output::beside("--trace", file, results)?.stream()?))
     }
 
-    /// Carries the runs of a plan out and writes all events. The file is in its place only if every one of them is in it,
-    /// but for those of runs that the user cut short: these are marked.
+    /// Carries the runs of a plan out and writes all events. Files are in their places only if every event is in them,
+    /// but for those of runs that the user cut short: these are marked, if the format has a mark.
     pub(crate) fn run(
         self,
         plan: &Plan<'_>,
         controls: &Controls,
         observer: &dyn RunObserver,
     ) -> Result<ResultsDocument> {
-        let name = self.0.name().to_owned();
-        let failed = |error: io::Error| anyhow!("{}: {error}", cannot_be_written(&name));
-        let is_gzip = name.extension().is_some_and(|extension| extension == "gz");
-        let buffer = BufWriter::with_capacity(BUFFER_BYTES, self.0);
-        let sink = if is_gzip { Sink::Gzip(GzEncoder::new(buffer, Compression::fast())) } else { Sink::Plain(buffer) };
-        let (document, sink) = plan.traced(sink, controls, observer).map_err(|error| match error {
-            TraceError::Runs(error) => error.into(),
-            TraceError::Write(error) => failed(error),
-        })?;
-        let bytes = sink.finish().map_err(failed)?.finish()?;
-        if bytes >= HUGE_BYTES {
-            warn(&name, &format!("{} MiB were written", bytes >> 20));
+        match self {
+            TraceFile::Lines(stream) => write_lines(stream, plan, controls, observer),
+            TraceFile::Blktrace(name) => write_blktrace(&name, plan, controls, observer),
         }
-        Ok(document)
     }
+}
+
+fn failed(error: TraceError, name: &Path) -> anyhow::Error {
+    match error {
+        TraceError::Runs(error) => error.into(),
+        TraceError::Write(error) => anyhow!("{}: {error}", cannot_be_written(name)),
+    }
+}
+
+fn write_lines(
+    stream: Stream,
+    plan: &Plan<'_>,
+    controls: &Controls,
+    observer: &dyn RunObserver,
+) -> Result<ResultsDocument> {
+    let name = stream.name().to_owned();
+    let is_gzip = name.extension().is_some_and(|extension| extension == "gz");
+    let buffer = BufWriter::with_capacity(BUFFER_BYTES, stream);
+    let sink = if is_gzip { Sink::Gzip(GzEncoder::new(buffer, Compression::fast())) } else { Sink::Plain(buffer) };
+    let (document, sink) = plan.traced(sink, controls, observer).map_err(|error| failed(error, &name))?;
+    let stream = sink.finish().map_err(|error| failed(error.into(), &name))?;
+    let bytes = stream.finish()?;
+    if bytes >= HUGE_BYTES {
+        warn(&name, &format!("{} MiB were written", bytes >> 20));
+    }
+    Ok(document)
+}
+
+/// `NAME.blktrace` is written as `NAME.LABEL.blktrace.0` and so on: a set of files for each run.
+fn write_blktrace(
+    name: &Path,
+    plan: &Plan<'_>,
+    controls: &Controls,
+    observer: &dyn RunObserver,
+) -> Result<ResultsDocument> {
+    let mut sets = Vec::new();
+    let open = |label: &str, repeat: u32, cpus: u16| {
+        let again = if repeat > 0 { format!(".repeat-{}", repeat + 1) } else { String::new() };
+        let mut files = NumberedFiles::new(&name.with_extension(format!("{}{again}.blktrace", name_of_label(label))));
+        let opened = (0..cpus).map(|_| files.next()).collect::<Result<Vec<_>>>().map_err(io::Error::other);
+        sets.push(files);
+        opened
+    };
+    let document = plan.traced_by_blktrace(open, controls, observer).map_err(|error| failed(error, name))?;
+    sets.into_iter().try_for_each(NumberedFiles::finish)?;
+    Ok(document)
 }

@@ -26,6 +26,7 @@ mod programs;
 mod pty;
 mod queues;
 mod recordings;
+mod recordings_out;
 mod refusals;
 mod repeats;
 mod report;

@@ -54,7 +54,7 @@ fn what_is_no_recording_is_refused() {
     refused(
         Path::new(folder.path()),
         &["trace", "convert", "picture.png", "-o", "x.csv"],
-        &["-o x.csv: an unknown ending (expected NAME.blktrace or NAME.jsonl)"],
+        &["-o x.csv: an unknown ending (expected NAME.blktrace, NAME.iolog, NAME.perfetto-trace or NAME.jsonl)"],
     );
 }
 

@@ -2,14 +2,17 @@
 //!
 //! The first line says what was run ([`Header`]), the last one that nothing is missing. Between them each line is an
 //! event with the kernel's name for it (BL-131, BL-132), or a `dispatch`: what the scheduler was asked, and what it
-//! answered, with its reason. `docs/trace.md` describes every field.
+//! answered, with its reason. `docs/trace.md` describes every field. [`BlktraceProbe`] writes the same events, but for those of the
+//! scheduler, as blktrace does.
 
+mod blktrace;
 mod reader;
 mod writer;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use blktrace::BlktraceProbe;
 pub use reader::{Line, ReadError, Reader};
 pub use writer::Writer;
 

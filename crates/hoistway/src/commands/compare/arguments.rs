@@ -93,7 +93,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) outputs: OutputOptions,
     /// Also write every event of the runs, and why each request was chosen, as JSON lines (docs/trace.md), compressed if the
-    /// name ends in .gz. Each I/O takes about 1 KiB: use a short --runtime. Disables parallel runs.
+    /// name ends in .gz. Each I/O takes about 1 KiB: use a short --runtime. NAME.blktrace instead writes what blktrace would
+    /// have recorded, for blkparse and btt: NAME.SCHEDULER.blktrace.0 and so on. Disables parallel runs.
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<PathBuf>,
 }

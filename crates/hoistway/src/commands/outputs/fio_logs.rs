@@ -19,6 +19,7 @@ use hoistway_measure::ProcessResult;
 use hoistway_measure::fio::{LogKind, Output, write_histograms};
 
 use super::format::fio_text;
+use crate::numbered_files::name_of_label;
 
 /// Folder of log files under construction.
 pub(super) struct FioLogs {
@@ -55,7 +56,7 @@ impl FioLogs {
     /// Writes what a run measured. The first failure is kept for [`finish`](Self::finish).
     /// Returns whether to continue.
     pub(super) fn write(&self, ended: &Ended<'_>, json: &Output) -> bool {
-        let mut folder = self.beside.join(folder_name(ended.label));
+        let mut folder = self.beside.join(name_of_label(ended.label));
         if ended.repeat > 0 {
             folder.push(format!("repeat-{}", ended.repeat + 1));
         }
@@ -106,11 +107,6 @@ fn write_log(file: &Path, write: impl Fn(&mut dyn io::Write) -> io::Result<()>) 
     let mut out = BufWriter::new(fs::File::create(file)?);
     write(&mut out)?;
     out.flush()
-}
-
-/// The name of a variant as a folder's: names of devices and hosts may be anything.
-fn folder_name(label: &str) -> String {
-    label.chars().map(|c| if c.is_alphanumeric() || "._-+=".contains(c) { c } else { '_' }).collect()
 }
 
 /// The name of a job as (part of) a file's: jobs may be called anything.

@@ -1,97 +1,140 @@
 //! `hoistway trace convert`: a recording in another format.
 
-use std::fs::{self, File};
+mod iologs;
+
 use std::io::{self, BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
-use hoistway_trace::block::{BlktraceWriter, Event, Payload, Recording};
+use hoistway_trace::block::{
+    Action, BlktraceWriter, ChromeWriter, Event, Flights, IologVersion, Payload, ReadError, Recording, Step,
+};
 
-use hoistway_terminal::output::{Output, cannot_be_written};
+use hoistway_terminal::output::Output;
 
-/// Writes a recording in another format: that of blktrace for blkparse and btt, or JSON with a line for each event.
+use super::source::Source;
+use crate::numbered_files::NumberedFiles;
+
+/// Writes a recording in another format.
 ///
-/// The ending of the output says which. NAME.blktrace is written as NAME.blktrace.0 and so on, a file for each CPU.
+/// The ending of the output says which:
+///   NAME.blktrace         blktrace's records for blkparse and btt: NAME.blktrace.0 and so on, a file for each CPU
+///   NAME.iolog            I/O logs of fio: NAME.iolog.0 and so on, one for each stream, and NAME.iolog.fio, which replays them
+///   NAME.perfetto-trace   I/Os below their tasks, for ui.perfetto.dev (Chrome's JSON)
+///   NAME.jsonl            a line for each event
 ///
 /// Examples:
 ///   hoistway trace convert trace.txt.gz -o trace.blktrace
-///   hoistway trace convert trace.blktrace.0 -o trace.jsonl
+///   hoistway trace convert trace.blktrace.0 -o trace.iolog
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ConvertArguments {
-    /// The recording; - for standard input.
-    recording: PathBuf,
-    /// NAME.blktrace or NAME.jsonl.
+    #[command(flatten)]
+    source: Source,
+    /// NAME.blktrace, NAME.iolog, NAME.perfetto-trace or NAME.jsonl.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Version of I/O logs: 3 has times in microseconds; 2, for old fio, in milliseconds. [default: 3]
+    #[arg(long, value_name = "2|3", value_parser = version)]
+    iolog_version: Option<IologVersion>,
 }
 
 /// CPUs that a set may have files for.
 const CPUS_MAX: u32 = 4096;
 
-pub(crate) fn convert(arguments: &ConvertArguments) -> Result<()> {
-    let output = &arguments.output;
-    match output.extension().and_then(|ending| ending.to_str()) {
-        Some("jsonl") => to_json(arguments),
-        Some("blktrace") => {
-            let mut parts = Vec::new();
-            let written = to_blktrace(arguments, &mut parts);
-            let renamed =
-                written.and_then(|()| parts.iter().try_for_each(|(part, place)| Ok(fs::rename(part, place)?)));
-            if renamed.is_err() {
-                // Nothing half-written stays behind.
-                parts.iter().for_each(|(part, _)| drop(fs::remove_file(part)));
-            }
-            renamed
-        }
-        _ => bail!("-o {}: an unknown ending (expected NAME.blktrace or NAME.jsonl)", output.display()),
+fn version(text: &str) -> Result<IologVersion, String> {
+    match text {
+        "2" => Ok(IologVersion::V2),
+        "3" => Ok(IologVersion::V3),
+        _ => Err("expected 2 or 3".to_owned()),
     }
 }
 
-/// A file that is not complete, and its place.
-type Part = (PathBuf, PathBuf);
-
-fn open(output: &Path, parts: &mut Vec<Part>) -> io::Result<BufWriter<File>> {
-    let with = |ending: String| {
-        let mut name = output.as_os_str().to_owned();
-        name.push(ending);
-        PathBuf::from(name)
-    };
-    let cpu = parts.len();
-    let (part, place) = (with(format!(".{cpu}.part")), with(format!(".{cpu}")));
-    let file = File::create(&part)?;
-    parts.push((part, place));
-    Ok(BufWriter::new(file))
+pub(crate) fn convert(arguments: &ConvertArguments) -> Result<()> {
+    let output = &arguments.output;
+    let ending = output.extension().and_then(|ending| ending.to_str());
+    ensure!(
+        arguments.iolog_version.is_none() || ending == Some("iolog"),
+        "--iolog-version: -o {} is no I/O log (expected NAME.iolog)",
+        output.display()
+    );
+    match ending {
+        Some("jsonl") => to_json(arguments),
+        Some("blktrace") => to_blktrace(arguments),
+        Some("iolog") => iologs::write(&arguments.source, output, arguments.iolog_version.unwrap_or_default()),
+        Some("perfetto-trace") => to_chrome(arguments),
+        _ => bail!(
+            "-o {}: an unknown ending (expected NAME.blktrace, NAME.iolog, NAME.perfetto-trace or NAME.jsonl)",
+            output.display()
+        ),
+    }
 }
 
-fn opened(output: &Path, parts: &mut Vec<Part>) -> Result<BufWriter<File>> {
-    open(output, parts).with_context(|| cannot_be_written(output))
-}
-
-fn to_blktrace(arguments: &ConvertArguments, parts: &mut Vec<Part>) -> Result<()> {
-    let mut recording = Recording::open(&arguments.recording)?;
-    let mut writer = BlktraceWriter::new(vec![opened(&arguments.output, parts)?]);
+/// Events of the device that was asked for, or of all.
+fn next(recording: &mut Recording, source: &Source) -> Result<Option<Event>, ReadError> {
     while let Some(event) = recording.next_event()? {
+        if source.major_minor.is_none_or(|device| event.device == device) {
+            return Ok(Some(event));
+        }
+    }
+    Ok(None)
+}
+
+fn to_blktrace(arguments: &ConvertArguments) -> Result<()> {
+    let mut recording = arguments.source.open()?;
+    let mut files = NumberedFiles::new(&arguments.output);
+    let mut writer = BlktraceWriter::new(vec![files.next()?]);
+    while let Some(event) = next(&mut recording, &arguments.source)? {
         ensure!(event.cpu < CPUS_MAX, "an event of CPU {} (expected less than {CPUS_MAX})", event.cpu);
         // blkparse stops at the first number that is missing: CPUs between have empty files.
         while writer.cpus() <= event.cpu as usize {
-            writer.add(opened(&arguments.output, parts)?);
+            writer.add(files.next()?);
         }
         writer.write(&event, recording.names())?;
     }
     writer.finish()?;
-    Ok(())
+    files.finish()
 }
 
 fn to_json(arguments: &ConvertArguments) -> Result<()> {
-    let mut recording = Recording::open(&arguments.recording)?;
+    let mut recording = arguments.source.open()?;
     let mut out = BufWriter::new(Output::open(Some(&arguments.output))?.stream()?);
-    while let Some(event) = recording.next_event()? {
+    while let Some(event) = next(&mut recording, &arguments.source)? {
         let line = json(&event, recording.names().get(event.pid));
         out.write_all(format!("{line}\n").as_bytes())?;
     }
     out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?;
+    Ok(())
+}
+
+/// Events that decide whether a recording has submissions, or begins with requests.
+const LOOKAHEAD: usize = 4096;
+
+fn to_chrome(arguments: &ConvertArguments) -> Result<()> {
+    let mut recording = arguments.source.open()?;
+    let mut writer = ChromeWriter::new(BufWriter::new(Output::open(Some(&arguments.output))?.stream()?))?;
+    let mut first = Vec::with_capacity(LOOKAHEAD);
+    while first.len() < LOOKAHEAD
+        && let Some(event) = next(&mut recording, &arguments.source)?
+    {
+        first.push(event);
+    }
+    let mut flights = Flights::new(!first.iter().any(|event| event.action == Action::Queue));
+    let begin_ns = first.first().map_or(0, |event| event.time_ns);
+    let mut written = Ok(());
+    let mut first = first.into_iter();
+    while let Some(event) =
+        first.next().map_or_else(|| next(&mut recording, &arguments.source), |event| Ok(Some(event)))?
+    {
+        flights.take(&event, &mut |step, flight| {
+            if step == Step::Completed && written.is_ok() {
+                written = writer.write(flight, begin_ns, event.time_ns, recording.names());
+            }
+        });
+    }
+    written?;
+    writer.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?;
     Ok(())
 }
 

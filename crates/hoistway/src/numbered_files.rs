@@ -1,0 +1,74 @@
+//! Files that belong together, `NAME.0`, `NAME.1` and so on: all of them are in their places, or none.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use hoistway_terminal::output::cannot_be_written;
+
+/// A file that is not complete, and its place.
+type Part = (PathBuf, PathBuf);
+
+/// Files `NAME.0`, `NAME.1` and so on. Those that are not [finished](Self::finish) leave nothing behind.
+#[derive(Debug)]
+pub(crate) struct NumberedFiles {
+    name: PathBuf,
+    parts: Vec<Part>,
+    count: usize,
+}
+
+impl NumberedFiles {
+    /// None yet, of this name.
+    pub(crate) fn new(name: &Path) -> NumberedFiles {
+        NumberedFiles { name: name.to_owned(), parts: Vec::new(), count: 0 }
+    }
+
+    /// Opens the next one.
+    pub(crate) fn next(&mut self) -> Result<BufWriter<File>> {
+        let number = self.count;
+        self.count += 1;
+        self.open(&format!(".{number}"))
+    }
+
+    /// Opens one with this ending.
+    pub(crate) fn open(&mut self, ending: &str) -> Result<BufWriter<File>> {
+        let with = |ending: &str| {
+            let mut name = self.name.as_os_str().to_owned();
+            name.push(ending);
+            PathBuf::from(name)
+        };
+        let (part, place) = (with(&format!("{ending}.part")), with(ending));
+        let file = File::create(&part).with_context(|| cannot_be_written(&self.name))?;
+        self.parts.push((part, place));
+        Ok(BufWriter::new(file))
+    }
+
+    /// The place of one with this number.
+    pub(crate) fn place(&self, number: usize) -> &Path {
+        &self.parts[number].1
+    }
+
+    /// Puts all of them into their places.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        let parts = std::mem::take(&mut self.parts);
+        for (number, (part, place)) in parts.iter().enumerate() {
+            if let Err(error) = fs::rename(part, place) {
+                self.parts = parts[number..].to_vec();
+                return Err(error).with_context(|| cannot_be_written(place));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for NumberedFiles {
+    fn drop(&mut self) {
+        self.parts.iter().for_each(|(part, _)| drop(fs::remove_file(part)));
+    }
+}
+
+/// The label of a run as part of the name of a file or folder: names of devices and hosts may be anything.
+pub(crate) fn name_of_label(label: &str) -> String {
+    label.chars().map(|c| if c.is_alphanumeric() || "._-+=".contains(c) { c } else { '_' }).collect()
+}

@@ -1,0 +1,91 @@
+//! I/Os as a trace in Chrome's JSON, which ui.perfetto.dev and chrome://tracing show: a slice for each I/O, below its task, with
+//! the time before the driver and the time at the device within it.
+
+use std::io::{self, Write};
+
+use rustc_hash::FxHashSet;
+
+use super::event::Flags;
+use super::flights::Flight;
+use super::names::Names;
+
+/// The trace, written I/O by I/O as they complete.
+#[derive(Debug)]
+pub struct ChromeWriter<W> {
+    out: W,
+    named: FxHashSet<u32>,
+    ios: u64,
+    is_first: bool,
+}
+
+impl<W: Write> ChromeWriter<W> {
+    /// Begins the trace.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn new(mut out: W) -> io::Result<ChromeWriter<W>> {
+        out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
+        Ok(ChromeWriter { out, named: FxHashSet::default(), ios: 0, is_first: true })
+    }
+
+    /// Adds an I/O that completed at `end_ns`. Times count from `begin_ns`, all in nanoseconds.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&mut self, flight: &Flight, begin_ns: u64, end_ns: u64, names: &Names) -> io::Result<()> {
+        let pid = flight.pid;
+        if self.named.insert(pid) {
+            let name = names.get(pid).map_or_else(|| format!("task {pid}"), str::to_owned);
+            let name = serde_json::Value::from(name);
+            self.line(format_args!(
+                "\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{pid},\"args\":{{\"name\":{name}}}"
+            ))?;
+        }
+        self.ios += 1;
+        let operation = match flight.flags {
+            flags if flags.has(Flags::DISCARD) => "discard",
+            _ if flight.bytes == 0 => "flush",
+            flags if flags.has(Flags::WRITE) => "write",
+            _ => "read",
+        };
+        let (rwbs, sector, bytes, device) = (flight.flags.letters(), flight.sector, flight.bytes, flight.device);
+        let arguments = format!(
+            ",\"args\":{{\"device\":\"{device}\",\"rwbs\":\"{rwbs}\",\"sector\":{sector},\"bytes\":{bytes},\"merged\":{}}}",
+            flight.is_merged
+        );
+        let queue_ns = flight.queue_ns.saturating_sub(begin_ns);
+        let end_ns = end_ns.saturating_sub(begin_ns);
+        let issue_ns = flight.issue_ns.map(|ns| ns.saturating_sub(begin_ns)).filter(|ns| *ns > queue_ns);
+        self.slice('b', operation, pid, queue_ns, &arguments)?;
+        if let Some(issue_ns) = issue_ns {
+            self.slice('b', "queued", pid, queue_ns, "")?;
+            self.slice('e', "queued", pid, issue_ns, "")?;
+            self.slice('b', "device", pid, issue_ns, "")?;
+            self.slice('e', "device", pid, end_ns, "")?;
+        }
+        self.slice('e', operation, pid, end_ns, "")
+    }
+
+    /// The beginning (`b`) or the end (`e`) of a part of the last I/O.
+    fn slice(&mut self, phase: char, name: &str, pid: u32, time_ns: u64, more: &str) -> io::Result<()> {
+        let (us, rest_ns, id) = (time_ns / 1000, time_ns % 1000, self.ios);
+        self.line(format_args!(
+            "\"ph\":\"{phase}\",\"cat\":\"block\",\"id\":{id},\"name\":\"{name}\",\"pid\":{pid},\"tid\":{pid},\"ts\":{us}.{rest_ns:03}{more}"
+        ))
+    }
+
+    fn line(&mut self, fields: std::fmt::Arguments<'_>) -> io::Result<()> {
+        let separator = if std::mem::take(&mut self.is_first) { "" } else { ",\n" };
+        write!(self.out, "{separator}{{{fields}}}")
+    }
+
+    /// Ends the trace and returns what it was written to.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.write_all(b"\n]}\n")?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}

@@ -1,0 +1,162 @@
+//! A simulated run as a recording of blktrace, which blkparse and btt read.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hoistway_blk::bio::{Bio, BioFlags, IoPriority, Op, Status};
+use hoistway_blk::ground::{CpuId, IoContextId, Now, RqId, Waiter};
+use hoistway_blk::request::{Edge, Marks, Request};
+use hoistway_blk::watch::{Event as Seen, Probe};
+
+use crate::block::{Action, BlktraceWriter, Device, Event, Flags, Names, Payload};
+
+/// btt takes some drivers for remappers of others; it knows this one as that of disks.
+const MAJOR: u16 = 8;
+/// Numbers of a disk and its partitions.
+const MINORS_OF_DISK: u32 = 16;
+
+/// A probe that writes a record for each event that blktrace knows: one file for each CPU, the task of a process numbered from 1.
+///
+/// A probe cannot fail: the first error is kept, nothing is written after it, and the run is stopped.
+#[derive(Debug)]
+pub struct BlktraceProbe<'a, W> {
+    writer: BlktraceWriter<W>,
+    names: Names,
+    stop: &'a AtomicBool,
+    device: u32,
+    submitter: Option<Waiter>,
+    /// Time and CPU of the last record.
+    last: (u64, u32),
+    /// The request that ended at the driver last.
+    completed: Option<RqId>,
+    error: Option<io::Error>,
+}
+
+impl<'a, W: Write> BlktraceProbe<'a, W> {
+    /// For a run whose CPUs have these files, and whose processes are of these jobs. `stop` is set if they cannot be written.
+    #[must_use]
+    pub fn new<'j>(files: Vec<W>, jobs: impl Iterator<Item = &'j str>, stop: &'a AtomicBool) -> BlktraceProbe<'a, W> {
+        let mut names = Names::default();
+        (1..).zip(jobs).for_each(|(pid, job)| names.learn(pid, job.as_bytes()));
+        let (writer, last) = (BlktraceWriter::new(files), (0, 0));
+        BlktraceProbe { writer, names, stop, device: 0, submitter: None, last, completed: None, error: None }
+    }
+
+    /// Writes what is held back, and returns the files.
+    ///
+    /// # Errors
+    /// If something could not be written.
+    pub fn finish(self) -> io::Result<Vec<W>> {
+        self.error.map_or_else(|| self.writer.finish(), Err)
+    }
+
+    /// The record of something without an I/O.
+    fn blank(&self, action: Action) -> Event {
+        Event {
+            time_ns: 0,
+            sector: 0,
+            bytes: 0,
+            pid: self.submitter.map_or(0, |submitter| submitter.0.saturating_add(1)),
+            device: Device { major: MAJOR, minor: self.device * MINORS_OF_DISK },
+            cpu: 0,
+            error: 0,
+            action,
+            flags: Flags::default(),
+            priority: IoPriority::UNSET,
+            cgroup: 0,
+            payload: Payload::None,
+        }
+    }
+
+    fn bio(&self, action: Action, bio: &Bio) -> Event {
+        let (sector, bytes, pid) = (bio.sector.0, bio.sectors.saturating_mul(512), pid(bio.io_context));
+        Event { sector, bytes, pid, flags: flags(bio.op, bio.flags), ..self.blank(action) }
+    }
+
+    fn request(&self, action: Action, rq: &Request) -> Event {
+        let (sector, bytes, pid) = (rq.sector.0, rq.sectors.saturating_mul(512), pid(rq.io_context));
+        Event { sector, bytes, pid, flags: flags(rq.op, rq.flags), ..self.blank(action) }
+    }
+
+    /// Nobody's task runs when an I/O ends.
+    fn end(event: Event, status: Status) -> Event {
+        let error = u16::try_from(status.errno().unsigned_abs()).unwrap_or(u16::MAX);
+        Event { pid: 0, error, ..event }
+    }
+}
+
+/// I/O contexts are numbered as tasks: 0 is nobody's.
+fn pid(context: IoContextId) -> u32 {
+    context.0
+}
+
+fn flags(op: Op, flags: BioFlags) -> Flags {
+    let operation = match op {
+        Op::Read => Flags::READ,
+        Op::Write | Op::WriteZeroes => Flags::WRITE,
+        Op::Flush => Flags::FLUSH,
+        Op::Discard => Flags::WRITE | Flags::DISCARD,
+    };
+    let pairs = [
+        (BioFlags::PREFLUSH, Flags::FLUSH),
+        (BioFlags::FUA, Flags::FUA),
+        (BioFlags::SYNC, Flags::SYNC),
+        (BioFlags::META, Flags::META),
+        (BioFlags::RAHEAD, Flags::AHEAD),
+    ];
+    let has = pairs.into_iter().filter(|(flag, _)| flags.contains(*flag));
+    has.fold(operation, |all, (_, flag)| all | flag)
+}
+
+impl<W: Write> Probe for BlktraceProbe<'_, W> {
+    fn enter(&mut self, device: u32, submitter: Option<Waiter>) {
+        self.device = device;
+        self.submitter = submitter;
+    }
+
+    fn event(&mut self, now: Now, cpu: CpuId, event: Seen<'_>) {
+        let record = match event {
+            Seen::Queue(bio) => self.bio(Action::Queue, bio),
+            Seen::Merge(Edge::Back, bio) => self.bio(Action::BackMerge, bio),
+            Seen::Merge(Edge::Front, bio) => self.bio(Action::FrontMerge, bio),
+            Seen::Split(front) => Event { payload: Payload::Rest(front.end().0), ..self.bio(Action::Split, front) },
+            Seen::Plug => self.blank(Action::Plug),
+            Seen::Unplug { count, explicit } => {
+                let action = if explicit { Action::Unplug } else { Action::UnplugScheduled };
+                Event { payload: Payload::Requests(count as u64), ..self.blank(action) }
+            }
+            Seen::GetRq(rq) => self.request(Action::GetRequest, rq),
+            Seen::Insert(rq) => self.request(Action::Insert, rq),
+            Seen::Issue(rq) => self.request(Action::Issue, rq),
+            Seen::Requeue(rq) => self.request(Action::Requeue, rq),
+            Seen::Complete(rq, status) => {
+                self.completed = Some(rq.id());
+                Self::end(self.request(Action::Complete, rq), status)
+            }
+            Seen::End(rq) => {
+                // The last step of a flush sequence has a record of its own, without length.
+                let is_silent = rq.sectors == 0 && self.completed != Some(rq.id());
+                if rq.marks.contains(Marks::FLUSH_COMMAND) || !(rq.marks.contains(Marks::IN_SEQUENCE) || is_silent) {
+                    return;
+                }
+                let end = Self::end(self.request(Action::Complete, rq), Status::Ok);
+                Event { bytes: 0, flags: end.flags.without(Flags::FLUSH | Flags::FUA), ..end }
+            }
+            Seen::BioComplete(bio, status) => Self::end(self.bio(Action::Complete, bio), status),
+            // blktrace has no record of them: of absorbed requests the bios complete with the other's.
+            Seen::Absorbed(_) | Seen::Dispatch { .. } => return,
+        };
+        if self.error.is_some() {
+            return;
+        }
+        let cpu = cpu.0;
+        // Files are merged by time alone: what happened at one time on several CPUs keeps its order by a nanosecond more.
+        let (last_ns, last_cpu) = self.last;
+        let time_ns = now.at.0.max(last_ns + u64::from(cpu != last_cpu));
+        self.last = (time_ns, cpu);
+        if let Err(error) = self.writer.write(&Event { time_ns, cpu, ..record }, &self.names) {
+            self.error = Some(error);
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
