@@ -103,7 +103,7 @@ impl Load {
                     own(name, replay_of(path))
                 } else if is_no_job_file(&text) {
                     let problem = format!(
-                        "{name}: neither a fio job file (it has no [section]) nor a recording in a known format (expected blktrace records, text of \
+                        "{name}: neither a fio job file (it has no [section]) nor a recording in a known format (expected blktrace or vSCSI records, text of \
                          blkparse, ftrace, trace-cmd, perf or biosnoop, an I/O log of fio, or a table with {})",
                         options.given(Field::Columns, "COLUMNS")
                     );

@@ -29,7 +29,7 @@ enum Command {
 /// Prints what a recording holds: mix, sizes, depth over time, streams, latencies by device and task, losses.
 ///
 /// Reads blktrace's files (any member of the set, the folder, or a merged stream), text of blkparse, ftrace, trace-cmd, perf and
-/// biosnoop, and tables, plain or compressed.
+/// biosnoop, records of vSCSI, and tables, plain or compressed.
 /// The times between events have btt's names and definitions.
 ///
 /// Examples:

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::table::{self, Columns};
-use super::{biosnoop, blkparse, blktrace, tracefs_text};
+use super::{biosnoop, blkparse, blktrace, tracefs_text, vscsi};
 
 /// Bytes of the beginning that decide.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
@@ -19,6 +19,8 @@ pub enum Format {
     TracefsText,
     /// Output of BCC's biosnoop.
     Biosnoop,
+    /// Records of virtual SCSI disks.
+    Vscsi,
     /// A table with a line for each I/O.
     Table(Box<Columns>),
 }
@@ -30,6 +32,7 @@ impl fmt::Display for Format {
             Format::Blkparse => f.write_str("blkparse text"),
             Format::TracefsText => f.write_str("block events of ftrace, trace-cmd or perf"),
             Format::Biosnoop => f.write_str("output of biosnoop"),
+            Format::Vscsi => f.write_str("records of vSCSI"),
             Format::Table(columns) => write!(f, "a table with columns as in {columns}"),
         }
     }
@@ -50,6 +53,9 @@ pub fn candidates(head: &[u8]) -> Vec<Candidate> {
     let found = |format, why: &str| Candidate { format, why: why.to_owned() };
     if blktrace::is_recording(head) {
         return vec![found(Format::Blktrace, "the magic number of blktrace")];
+    }
+    if vscsi::layout_of(head).is_some() {
+        return vec![found(Format::Vscsi, "records with versions, commands and times of vSCSI")];
     }
     // The last line may be cut off.
     let is_line = |test: fn(&[u8]) -> bool| lines(head).find(|line| test(line)).is_some();

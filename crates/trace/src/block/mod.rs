@@ -21,6 +21,7 @@ mod table;
 mod tail;
 mod text;
 mod tracefs_text;
+mod vscsi;
 mod writer;
 
 pub use chrome::ChromeWriter;

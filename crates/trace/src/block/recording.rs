@@ -13,9 +13,10 @@ use super::names::Names;
 use super::set::Set;
 use super::table::{Columns, Table};
 use super::tracefs_text::TracefsText;
+use super::vscsi::Vscsi;
 
 /// Formats in words, for messages.
-const FORMATS: &str = "blktrace records, text of blkparse, ftrace, trace-cmd, perf or biosnoop, or a table of a public set, plain or compressed";
+const FORMATS: &str = "blktrace or vSCSI records, text of blkparse, ftrace, trace-cmd, perf or biosnoop, or a table of a public set, plain or compressed";
 
 #[derive(Debug)]
 enum Reader {
@@ -23,6 +24,7 @@ enum Reader {
     Blkparse(Blkparse),
     TracefsText(TracefsText),
     Biosnoop(Biosnoop),
+    Vscsi(Vscsi),
     Table(Box<Table>),
 }
 
@@ -142,6 +144,7 @@ impl Recording {
             Format::Blkparse => Reader::Blkparse(Blkparse::new(input)),
             Format::TracefsText => Reader::TracefsText(TracefsText::new(input)),
             Format::Biosnoop => Reader::Biosnoop(Biosnoop::new(input)),
+            Format::Vscsi => Reader::Vscsi(Vscsi::new(input)?),
             Format::Table(columns) => Reader::Table(Box::new(Table::new(input, (**columns).clone()))),
         };
         Ok(Recording { reader, format, why, files: 1, names: Names::default(), losses: Losses::default() })
@@ -158,6 +161,7 @@ impl Recording {
             Reader::Blkparse(reader) => reader.next(&mut self.names, &mut self.losses),
             Reader::TracefsText(reader) => reader.next(&mut self.names, &mut self.losses),
             Reader::Biosnoop(reader) => reader.next(&mut self.names, &mut self.losses),
+            Reader::Vscsi(reader) => reader.next(&mut self.losses),
             Reader::Table(reader) => reader.next(&mut self.losses),
         }
     }

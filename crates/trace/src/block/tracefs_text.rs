@@ -142,8 +142,9 @@ fn parse(line: &[u8]) -> Option<Option<(Event, &[u8])>> {
 
 /// `(CDB) SECTOR + SECTORS PRIORITY [NAME OR ERROR]`, on older kernels without the priority.
 fn request(event: &mut Event, text: &[u8], has_error: bool) -> Option<()> {
+    let text = text.strip_prefix(b"(")?;
     let command = memchr::memchr(b')', text)?;
-    if !text[1..command].trim_ascii().is_empty() {
+    if !text[..command].trim_ascii().is_empty() {
         event.flags |= Flags::PASSTHROUGH;
     }
     let mut words = Words::new(&text[command + 1..]);

@@ -6,4 +6,5 @@ mod readers;
 mod refusals;
 mod support;
 mod tables;
+mod vscsi;
 mod written;

@@ -1,6 +1,17 @@
 //! What is no recording, or a bad one.
 
+use proptest::prelude::*;
+
 use crate::support::{bytes, read};
+
+const TEXTS: [&str; 6] = [
+    "ftrace-6.1.txt.gz",
+    "ftrace-6.18.txt.gz",
+    "linux-6.1.blkparse.txt.gz",
+    "perf-script.txt.gz",
+    "synthetic.blkparse.txt.gz",
+    "trace-cmd-report.txt.gz",
+];
 
 fn refused(bytes: &[u8]) -> String {
     read(bytes).expect_err("this is no recording").to_string()
@@ -23,6 +34,36 @@ fn every_beginning_of_a_recording_is_read_or_refused() {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Detection looks at the first lines, so a letter there may make another format of it, too.
+    #[test]
+    fn text_with_other_letters_is_read_or_refused(
+        which in 0usize..TEXTS.len(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(b"()[]<>,+-.:#= 09aNF\n".to_vec())), 1..8),
+    ) {
+        let mut text = bytes(TEXTS[which]);
+        text.truncate(20_000);
+        for (place, letter) in changes {
+            let place = place.index(text.len());
+            text[place] = letter;
+        }
+        if let Err(error) = read(&text) {
+            prop_assert_eq!(error.to_string().lines().count(), 1, "{}", error);
+        }
+    }
+}
+
+#[test]
+fn a_request_of_ftrace_without_its_command_is_no_event() {
+    let line = |command: &str| {
+        format!("fio-1 [000] ..... 1.000000: block_rq_issue: 8,0 R 4096 {command} 8 + 8 be,0,4 [fio]\n")
+    };
+    let all = format!("{}{}{}", line("()"), line(")"), line(")("));
+    assert_eq!(read(all.as_bytes()).unwrap().0.len(), 1);
+}
+
 #[test]
 fn a_record_that_is_cut_off_is_counted() {
     let whole = bytes("smp.merged.bin.gz");
@@ -33,7 +74,7 @@ fn a_record_that_is_cut_off_is_counted() {
 fn what_is_no_recording_is_refused_with_what_was_expected() {
     assert_eq!(
         refused(b"hello\n"),
-        "test: this is no recording of block I/O (expected blktrace records, text of blkparse, ftrace, trace-cmd, perf or biosnoop, or a table of a public set, plain or compressed)"
+        "test: this is no recording of block I/O (expected blktrace or vSCSI records, text of blkparse, ftrace, trace-cmd, perf or biosnoop, or a table of a public set, plain or compressed)"
     );
     assert!(refused(b"").starts_with("test: the file is empty (expected "));
 }
