@@ -142,7 +142,7 @@ pub(crate) fn of(
         notices: plan.notices.clone(),
         logs_option: options.name(Field::Logs),
         baseline: comparison.baseline.clone(),
-        focus: plan.load.page.as_ref().map(|page| page.focus.clone()),
+        focus: plan.load.focus(),
         focuses: comparison.focus.clone(),
         smallest_effect: comparison.smallest_effect,
         writes: written.iter().map(writes::in_words).collect(),

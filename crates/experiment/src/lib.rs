@@ -51,6 +51,7 @@ mod outcome;
 mod plan;
 mod queue_files;
 mod queues;
+mod rates;
 mod readings;
 mod recorder;
 mod recording;

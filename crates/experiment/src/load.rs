@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use hoistway_answer::FigureName;
 use hoistway_blk::ground::Nanos;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_load::{LogSettings, Process};
 use hoistway_program::Change;
 use hoistway_sim::Host;
+use hoistway_trace::summary;
 
 use crate::comparison::{self, Comparison};
 use crate::environment::{CallerEnvironment, Options};
 use crate::error::{About as _, Error, Fault};
 use crate::fields::Field;
 use crate::nearest;
+use crate::rates::Rates;
 use crate::recording::{self, Recorded};
 use crate::scenarios::{self, Page};
 use crate::times::time;
@@ -51,6 +54,8 @@ pub(crate) struct Load {
     pub(crate) text: String,
     /// The recording that it is, if it is one.
     pub(crate) recorded: Option<Arc<Recorded>>,
+    /// The summary that it was made of, if it was.
+    pub(crate) rates: Option<Rates>,
     /// What is otherwise than the recording suggests.
     pub(crate) changes: Vec<Change>,
     /// What is said of it, if it is a bundled scenario.
@@ -65,7 +70,14 @@ impl Load {
 
     /// What runs.
     pub(crate) fn read(options: &Options<'_>) -> Result<Load, Error> {
-        let own = |name: String, text: String| Load { name, text, recorded: None, changes: Vec::new(), page: None };
+        let own = |name: String, text: String| Load {
+            name,
+            text,
+            recorded: None,
+            rates: None,
+            changes: Vec::new(),
+            page: None,
+        };
         let load = match &options.comparison.load {
             comparison::Load::Example => own(EXAMPLE.0.to_owned(), EXAMPLE.1.to_owned()),
             comparison::Load::Text { name, text } => own(name.clone(), text.clone()),
@@ -99,12 +111,16 @@ impl Load {
                     String::new()
                 };
                 let text = options.environment.text(path, &format!("a fio job file{others}")).about(Field::Load)?;
-                if text.starts_with(IO_LOG) {
+                if let Some(found) = summary::recognise(&text) {
+                    let summary = found.map_err(|error| Error::new(Field::Load, format!("{name}: {error}")))?;
+                    let rates = Rates::of(options, &name, summary)?;
+                    Load { rates: Some(rates.clone()), ..own(name, rates.job_text()) }
+                } else if text.starts_with(IO_LOG) {
                     own(name, replay_of(path))
                 } else if is_no_job_file(&text) {
                     let problem = format!(
                         "{name}: neither a fio job file (it has no [section]) nor a recording in a known format (expected blktrace or vSCSI records, text of \
-                         blkparse, ftrace, trace-cmd, perf or biosnoop, an I/O log of fio, or a table with {})",
+                         blkparse, ftrace, trace-cmd, perf or biosnoop, an I/O log of fio, output of iostat -x, or a table with {})",
                         options.given(Field::Columns, "COLUMNS")
                     );
                     return Err(Error::new(Field::Load, problem));
@@ -119,6 +135,12 @@ impl Load {
             return Err(Error::new(Field::Load, format_args!("{}: {problem}", load.name)));
         }
         Ok(load)
+    }
+
+    /// The figure that it is judged by, if it is not for its jobs to say.
+    pub(crate) fn focus(&self) -> Option<FigureName> {
+        let of_page = self.page.as_ref().map(|page| page.focus.clone());
+        of_page.or_else(|| self.rates.as_ref().and_then(Rates::focus))
     }
 
     /// The host that costs are taken from, if none was named: the gaps of a recording hold the CPU time of its machine already.
@@ -139,6 +161,7 @@ impl Load {
         };
         let parsed = JobFile::parse(&self.text, &self.name, &environment);
         let mut file = parsed.map_err(|error| Fault::from(error).of(Field::Load))?;
+        file.notices.extend(self.rates.iter().flat_map(Rates::notices));
         let ramp = time(options, Field::RampNs, options.comparison.ramp_ns)?;
         for process in &mut file.load.processes {
             process.schedule.ramp = ramp.unwrap_or(process.schedule.ramp);

@@ -71,12 +71,15 @@ impl Plan<'_> {
         self.with_recording(self.run_only(controls, observer)?, controls)
     }
 
-    /// Adds what a recording leaves open, if the load is one.
+    /// Adds what a recording leaves open, or how well the model fits a summary, if the load is one.
     pub(crate) fn with_recording(
         &self,
         mut document: ResultsDocument,
         controls: &Controls,
     ) -> Result<ResultsDocument, Error> {
+        if let Some(rates) = self.load.rates.as_ref().filter(|_| !document.partial) {
+            rates.check(&mut document);
+        }
         if let Some(recorded) = &self.load.recorded {
             if recorded.is_too_lossy() {
                 document.verdicts.clear();

@@ -133,6 +133,52 @@ fn options_of_a_replay_are_refused_with_what_was_expected() {
     refused(folder.path(), &["compare", "two.csv", "--columns", columns], &["several devices", "--recorded-device"]);
 }
 
+const IOSTAT: &str = "Device  r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s wrqm/s %wrqm w_await wareq-sz f/s f_await aqu-sz %util\n\
+                      sda  100.00 1600.00 0 0 44.00 16.00 60.00 3840.00 0 0 60.00 64.00 2.00 30.00 9.00 99.0\n\
+                      sdb  1.00 4.00 0 0 5.00 4.00 0 0 0 0 0 0 0 0 0.1 1.0\n";
+
+#[test]
+fn what_iostat_prints_is_a_load_of_rates_and_a_check_of_the_model() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("sda.txt"), IOSTAT).unwrap();
+    let arguments = ["compare", "sda.txt", "--device", "sata-ssd", "--format", "json", "--repeat", "1"];
+    let text = succeeded(hoistway().current_dir(folder.path()).args(arguments));
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let run = &document["runs"][0];
+    for (job, rate) in [("reads", 100.0), ("writes", 60.0)] {
+        let jobs = run["jobs"].as_array().unwrap();
+        let its = jobs.iter().find(|its| its["name"] == job).unwrap();
+        let iops = its["directions"][0]["iops"].as_f64().unwrap();
+        assert!((iops / rate - 1.0).abs() < 0.1, "{job}: {iops}");
+    }
+    assert_eq!(document["focus"], "reads:read:mean");
+    let said = |field: &str, words: &str| {
+        let all = document[field].as_array().unwrap();
+        assert!(all.iter().any(|one| one.as_str().unwrap().contains(words)), "no {words:?} in {all:?}");
+    };
+    said("notices", "sda has 100 reads a second of 16.0 KiB, 44.00 ms each");
+    said("notices", "Less busy disks are left out: sdb.");
+    said("notices", "blktrace -d /dev/sda -w 30 -o sda; hoistway compare sda.blktrace.0");
+    said("doubts", "reads took 44.00 ms on sda, ");
+}
+
+#[test]
+fn what_other_tools_print_is_refused_with_what_it_lacks() {
+    let folder = tempdir().unwrap();
+    for (text, words) in [
+        ("best-effort: prio 4\n", "output of ionice: it has a priority, but no I/Os (expected a recording"),
+        ("Device tps kB_read/s kB_wrtn/s\nsda 1 2 3\n", "iostat without -x"),
+        ("   8  0 sda 100 0 1600 500 10 0 80 20 0 44 502\n", "line 1: this is /proc/diskstats without the time"),
+        ("Device r/s rkB/s r_await\nsda 0.00 0.00 0.00\n", "no disk with I/O"),
+        ("Device r/s rkB/s r_await\nsda x 0.00 0.00\n", "line 2: \"x\" is no figure of iostat"),
+    ] {
+        fs::write(folder.path().join("x"), text).unwrap();
+        refused(folder.path(), &["compare", "./x"], &[words]);
+    }
+    fs::write(folder.path().join("sda.txt"), IOSTAT).unwrap();
+    refused(folder.path(), &["compare", "sda.txt", "--speed", "2"], &["options of a replay need a recording"]);
+}
+
 #[test]
 fn a_recording_runs_in_real_time_as_its_program_waits() {
     let recording = "sqlite-commits.blktrace.0.gz";

@@ -1,0 +1,138 @@
+//! What a tool printed about a disk as a load of rates, and the disk's latencies beside those of the model.
+
+use std::fmt::Write as _;
+
+use hoistway_answer::{FigureName, ResultsDocument};
+use hoistway_trace::summary::{Disk, Flow, Summary};
+
+use crate::environment::Options;
+use crate::error::{Error, Field};
+
+/// I/Os that a run should have, if it does not take too long.
+const IOS: f64 = 100_000.0;
+const SECONDS_MIN: f64 = 1.0;
+const SECONDS_MAX: f64 = 30.0;
+/// Fewer I/Os a second are left out.
+const RATE_MIN: f64 = 0.5;
+/// Sizes are rounded to it.
+const BLOCK_BYTES: f64 = 4096.0;
+/// A model whose mean is off by more does not fit.
+const OFF_MAX: f64 = 0.2;
+
+/// A summary and the disk of it that is simulated.
+#[derive(Clone, Debug)]
+pub(crate) struct Rates {
+    summary: Summary,
+    disk: Disk,
+}
+
+impl Rates {
+    /// Takes the busiest disk.
+    pub(crate) fn of(options: &Options<'_>, name: &str, summary: Summary) -> Result<Rates, Error> {
+        let busiest = summary.disks.first().filter(|disk| flows(disk).next().is_some()).cloned();
+        let Some(disk) = busiest else {
+            let problem = format!("{name}: {} shows no disk with I/O (expected one)", summary.tool);
+            return Err(Error::new(Field::Load, problem));
+        };
+        if !options.comparison.replay.is_default() {
+            let problem =
+                format!("{name}: options of a replay need a recording (expected one instead of {})", summary.tool);
+            return Err(Error::new(Field::Load, problem));
+        }
+        Ok(Rates { summary, disk })
+    }
+
+    /// The job file of its load: every direction comes at random times and places, whatever completes.
+    pub(crate) fn job_text(&self) -> String {
+        let seconds = (IOS / self.disk.per_second()).clamp(SECONDS_MIN, SECONDS_MAX).round();
+        let mut text = format!(
+            "[global]\nfilename=/dev/{}\ndirect=1\nioengine=libaio\niodepth=64\nrate_process=poisson\ntime_based\nruntime={seconds}\n",
+            self.disk.name
+        );
+        for (job, mode, flow) in flows(&self.disk) {
+            let (bytes, rate) = (rounded(flow.bytes), flow.per_second.round().max(1.0));
+            let _ = write!(text, "[{job}]\nrw={mode}\nbs={bytes}\nrate_iops={rate}\n");
+            if job == "writes" && self.disk.flushes_per_second >= RATE_MIN {
+                let every = (flow.per_second / self.disk.flushes_per_second).round().max(1.0);
+                let _ = writeln!(text, "fsync={every}");
+            }
+        }
+        text
+    }
+
+    /// What schedulers are judged by: rates are given, so it is a latency.
+    pub(crate) fn focus(&self) -> Option<FigureName> {
+        let name = match flows(&self.disk).next()? {
+            ("reads", ..) => "reads:read:mean",
+            ("writes", ..) => "writes:write:mean",
+            _ => "discards:trim:mean",
+        };
+        name.parse().ok()
+    }
+
+    /// Where the load is from, and what it cannot be.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        let (name, tool, over) = (&self.disk.name, self.summary.tool, &self.summary.over);
+        let words = flows(&self.disk).map(|(job, _, flow)| {
+            format!(
+                "{:.0} {job} a second of {:.1} KiB, {:.2} ms each",
+                flow.per_second,
+                flow.bytes / 1024.0,
+                flow.await_ms
+            )
+        });
+        let mut made =
+            format!("The load is made of {tool} ({over}): {name} has {}.", words.collect::<Vec<_>>().join(", "));
+        let others: Vec<&str> = self.summary.disks.iter().skip(1).map(|disk| &*disk.name).collect();
+        if !others.is_empty() {
+            let _ = write!(made, " Less busy disks are left out: {}.", others.join(", "));
+        }
+        let lacks = format!(
+            "Averages show no bursts, no sequences, no sizes beside the mean, and not who waits for whom: I/Os come at random times and \
+             places. A recording shows them: blktrace -d /dev/{name} -w 30 -o {name}; hoistway compare {name}.blktrace.0"
+        );
+        vec![made, lacks]
+    }
+
+    /// Says how long I/Os took on the disk and on its model under the scheduler that it has by default.
+    pub(crate) fn check(&self, document: &mut ResultsDocument) {
+        let default = document.default_scheduler.as_deref();
+        let of_default = document.runs.iter().find(|run| Some(&*run.variant.label) == default);
+        let Some(run) = of_default.or(document.runs.first()) else { return };
+        let mut said = Vec::new();
+        for (job, _, flow) in flows(&self.disk).filter(|(.., flow)| flow.await_ms > 0.0) {
+            let directions =
+                run.jobs.iter().filter(|summary| summary.name == job).flat_map(|summary| &summary.directions);
+            let Some(mean_ns) = directions.filter(|of| of.ios > 0).map(|of| of.lat_ns.mean).next() else { continue };
+            let (observed_ms, model_ms) = (flow.await_ms, mean_ns / 1e6);
+            let is_off = (model_ms / observed_ms - 1.0).abs() > OFF_MAX;
+            said.push((is_off, format!("{job} took {observed_ms:.2} ms on {}, {model_ms:.2} ms here", self.disk.name)));
+        }
+        let label = run.variant.label.clone();
+        if said.iter().any(|(is_off, _)| *is_off) {
+            let all: Vec<String> = said.into_iter().map(|(_, text)| text).collect();
+            document.doubts.push(format!(
+                "{} under {label}: choose a model with --device that fits, or calibrate one",
+                all.join(", ")
+            ));
+        } else if !said.is_empty() {
+            let all: Vec<String> = said.into_iter().map(|(_, text)| text).collect();
+            document.notices.push(format!("The model fits: {} under {label}.", all.join(", ")));
+        }
+    }
+}
+
+/// Jobs with their mode, of the directions that have I/Os.
+fn flows(disk: &Disk) -> impl Iterator<Item = (&'static str, &'static str, Flow)> {
+    let all = [
+        ("reads", "randread", disk.reads),
+        ("writes", "randwrite", disk.writes),
+        ("discards", "randtrim", disk.discards),
+    ];
+    all.into_iter().filter(|(.., flow)| flow.per_second >= RATE_MIN && flow.bytes > 0.0)
+}
+
+/// Whole blocks.
+fn rounded(bytes: f64) -> u64 {
+    ((bytes / BLOCK_BYTES).round().max(1.0) * BLOCK_BYTES) as u64
+}

@@ -1,0 +1,105 @@
+//! Two snapshots of `/proc/diskstats`, each behind a line with the time in seconds.
+
+use super::{Disk, Flow, Summary, Unusable};
+
+const EXPECTED: &str = "two snapshots, each behind its time: (date +%s.%N; cat /proc/diskstats; sleep 60; date +%s.%N; cat \
+                        /proc/diskstats)";
+
+/// The counters of a disk: reads, writes, discards as I/Os, sectors and milliseconds; and flushes.
+struct Counters {
+    name: String,
+    flows: [[u64; 3]; 3],
+    flushes: u64,
+}
+
+/// `MAJOR MINOR NAME` and 11, 15 or 17 counters.
+fn counters(line: &str) -> Option<Counters> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    if !matches!(words.len(), 14 | 18 | 20) {
+        return None;
+    }
+    let number = |at: usize| words.get(at).map_or(Some(0), |word| word.parse::<u64>().ok());
+    (number(0)?, number(1)?);
+    let all: Vec<u64> = (3..20).map(number).collect::<Option<_>>()?;
+    let flow = |first: usize| [all[first], all[first + 2], all[first + 3]];
+    Some(Counters { name: words[2].to_owned(), flows: [flow(0), flow(4), flow(11)], flushes: all[15] })
+}
+
+pub(super) fn recognise(text: &str) -> Option<Result<Summary, Unusable>> {
+    let is_any =
+        text.lines().take(50).filter(|line| !line.trim().is_empty()).take(3).any(|line| counters(line).is_some());
+    is_any.then(|| read(text))
+}
+
+fn read(text: &str) -> Result<Summary, Unusable> {
+    let mut snapshots: Vec<(f64, Vec<Counters>)> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        let wrong =
+            |message: &str| Unusable { line: Some(number), message: message.to_owned(), expected: EXPECTED.to_owned() };
+        if let Some(seconds) = line.trim().parse::<f64>().ok().filter(|seconds| seconds.is_finite()) {
+            snapshots.push((seconds, Vec::new()));
+            continue;
+        }
+        let Some(disk) = counters(line) else { return Err(wrong("this is no line of /proc/diskstats")) };
+        let Some((_, disks)) = snapshots.last_mut() else {
+            return Err(wrong("this is /proc/diskstats without the time of the snapshot"));
+        };
+        disks.push(disk);
+    }
+    let (Some((from, before)), Some((to, after)), true) = (snapshots.first(), snapshots.last(), snapshots.len() > 1)
+    else {
+        return Err(Unusable::new(
+            "this is one snapshot of /proc/diskstats: counters since the machine started",
+            EXPECTED,
+        ));
+    };
+    let seconds = to - from;
+    if seconds <= 0.0 {
+        return Err(Unusable::new(format!("the snapshots are {seconds} s apart"), "a later one behind an earlier one"));
+    }
+    let of = |after: &Counters| {
+        let before = before.iter().find(|before| before.name == after.name)?;
+        // Counters wrap.
+        let difference = |one: u64, other: u64| one.wrapping_sub(other) as f64;
+        let [reads, writes, discards] = [0, 1, 2].map(|which| {
+            let [ios, sectors, ms] =
+                [0, 1, 2].map(|part| difference(after.flows[which][part], before.flows[which][part]));
+            let mean = |sum: f64| if ios > 0.0 { sum / ios } else { 0.0 };
+            Flow { per_second: ios / seconds, bytes: mean(sectors * 512.0), await_ms: mean(ms) }
+        });
+        let flushes_per_second = difference(after.flushes, before.flushes) / seconds;
+        Some(Disk { name: after.name.clone(), reads, writes, discards, flushes_per_second })
+    };
+    let disks = after.iter().filter_map(of).collect();
+    Ok(Summary::new("/proc/diskstats", format!("{seconds:.0} s between the snapshots"), disks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Flow, recognise};
+
+    const FIRST: &str = "   8       0 sda 100 0 1600 500 10 0 80 20 0 44 502 0 0 0 0 0 0\n";
+    const SECOND: &str = "   8       0 sda 300 0 4800 1500 10 0 80 20 0 44 502 0 0 0 0 20 0\n";
+
+    #[test]
+    fn two_snapshots_with_their_times_are_rates() {
+        let summary = recognise(&format!("1000.5\n{FIRST}\n1010.5\n{SECOND}")).unwrap().unwrap();
+        let disk = &summary.disks[0];
+        assert_eq!(disk.reads, Flow { per_second: 20.0, bytes: 8192.0, await_ms: 5.0 });
+        assert_eq!((disk.writes.per_second, disk.flushes_per_second), (0.0, 2.0));
+        assert_eq!(summary.over, "10 s between the snapshots");
+    }
+
+    #[test]
+    fn snapshots_without_times_are_refused_with_how_to_make_them() {
+        for (text, words) in [
+            (format!("{FIRST}{SECOND}"), "line 1: this is /proc/diskstats without the time"),
+            (format!("1000\n{FIRST}"), "one snapshot"),
+            (format!("1000\n{FIRST}1000\n{SECOND}"), "0 s apart"),
+            (format!("1000\n{FIRST}1001\n{SECOND}x\n"), "line 5: this is no line of /proc/diskstats"),
+        ] {
+            let error = recognise(&text).unwrap().unwrap_err().to_string();
+            assert!(error.starts_with(words) || error.contains(words), "{error}");
+        }
+    }
+}

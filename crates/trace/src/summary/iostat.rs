@@ -1,0 +1,282 @@
+//! `iostat -x`, as text and as JSON.
+
+use serde::Deserialize;
+
+use super::{Disk, RECORD, Summary, Unusable};
+
+/// A field of iostat, by the names that its versions gave it.
+#[derive(Clone, Copy)]
+enum Field {
+    Reads,
+    Writes,
+    Discards,
+    Flushes,
+    /// Bytes a second, with the unit.
+    ReadBytes(f64),
+    WriteBytes(f64),
+    DiscardBytes(f64),
+    ReadAwait,
+    WriteAwait,
+    DiscardAwait,
+    /// Of reads and writes alike, in old versions.
+    Await,
+}
+
+fn field(name: &str) -> Option<Field> {
+    const SECTOR: f64 = 512.0;
+    const KIB: f64 = 1024.0;
+    const MIB: f64 = 1_048_576.0;
+    Some(match name {
+        "r/s" => Field::Reads,
+        "w/s" => Field::Writes,
+        "d/s" => Field::Discards,
+        "f/s" => Field::Flushes,
+        "rsec/s" => Field::ReadBytes(SECTOR),
+        "rkB/s" => Field::ReadBytes(KIB),
+        "rMB/s" => Field::ReadBytes(MIB),
+        "wsec/s" => Field::WriteBytes(SECTOR),
+        "wkB/s" => Field::WriteBytes(KIB),
+        "wMB/s" => Field::WriteBytes(MIB),
+        "dsec/s" => Field::DiscardBytes(SECTOR),
+        "dkB/s" => Field::DiscardBytes(KIB),
+        "dMB/s" => Field::DiscardBytes(MIB),
+        "r_await" => Field::ReadAwait,
+        "w_await" => Field::WriteAwait,
+        "d_await" => Field::DiscardAwait,
+        "await" => Field::Await,
+        _ => return None,
+    })
+}
+
+/// Sums of a disk over the reports: bytes a second, and milliseconds a second that I/Os took.
+#[derive(Default)]
+struct Sums {
+    name: String,
+    /// Reads, writes and discards: I/Os, bytes, and milliseconds of all.
+    flows: [[f64; 3]; 3],
+    flushes: f64,
+}
+
+impl Sums {
+    fn add(&mut self, values: impl Iterator<Item = (Field, f64)>) {
+        let (mut rates, mut bytes, mut awaits) = ([0.0; 3], [0.0; 3], [0.0; 3]);
+        for (field, value) in values {
+            match field {
+                Field::Reads => rates[0] = value,
+                Field::Writes => rates[1] = value,
+                Field::Discards => rates[2] = value,
+                Field::Flushes => self.flushes += value,
+                Field::ReadBytes(unit) => bytes[0] = value * unit,
+                Field::WriteBytes(unit) => bytes[1] = value * unit,
+                Field::DiscardBytes(unit) => bytes[2] = value * unit,
+                Field::ReadAwait => awaits[0] = value,
+                Field::WriteAwait => awaits[1] = value,
+                Field::DiscardAwait => awaits[2] = value,
+                Field::Await => awaits = awaits.map(|own| if own == 0.0 { value } else { own }),
+            }
+        }
+        for (number, flow) in self.flows.iter_mut().enumerate() {
+            flow[0] += rates[number];
+            flow[1] += bytes[number];
+            flow[2] += rates[number] * awaits[number];
+        }
+    }
+
+    fn disk(self, reports: f64) -> Disk {
+        let [reads, writes, discards] = self.flows.map(|[ios, bytes, ms]| super::Flow {
+            per_second: ios / reports,
+            bytes: if ios > 0.0 { bytes / ios } else { 0.0 },
+            await_ms: if ios > 0.0 { ms / ios } else { 0.0 },
+        });
+        Disk { name: self.name, reads, writes, discards, flushes_per_second: self.flushes / reports }
+    }
+}
+
+/// Reports, each with the values of its disks.
+type Reports = Vec<Vec<(String, Vec<(Field, f64)>)>>;
+
+fn summary(mut reports: Reports) -> Summary {
+    // The first is the mean since the machine started, unless -y left it out, which does not show.
+    let over = if reports.len() > 1 {
+        reports.remove(0);
+        format!("{} reports, without the first", reports.len())
+    } else {
+        "one report, which without -y is the mean since the machine started".to_owned()
+    };
+    let count = reports.len() as f64;
+    let mut all: Vec<Sums> = Vec::new();
+    for (name, values) in reports.into_iter().flatten() {
+        let at = all.iter().position(|sums| sums.name == name).unwrap_or_else(|| {
+            all.push(Sums { name, ..Sums::default() });
+            all.len() - 1
+        });
+        all[at].add(values.into_iter());
+    }
+    Summary::new("iostat -x", over, all.into_iter().map(|sums| sums.disk(count)).collect())
+}
+
+pub(super) fn recognise(text: &str) -> Option<Result<Summary, Unusable>> {
+    if text.trim_start().starts_with('{') {
+        return text.contains("\"sysstat\"").then(|| json(text));
+    }
+    let is_head = |line: &str| {
+        let mut words = line.split_whitespace();
+        words.next().is_some_and(|word| matches!(word, "Device" | "Device:")) && words.any(|word| word.contains("/s"))
+    };
+    text.lines().any(is_head).then(|| from_text(text, is_head))
+}
+
+fn without_directions() -> Unusable {
+    Unusable::new(
+        "this is output of iostat without -x: it has no rates of reads and writes",
+        "that of iostat -x -y 10 6",
+    )
+}
+
+fn from_text(text: &str, is_head: impl Fn(&str) -> bool) -> Result<Summary, Unusable> {
+    let mut reports: Reports = Vec::new();
+    let mut columns: Option<Vec<Option<Field>>> = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        if is_head(line) {
+            let found: Vec<Option<Field>> = line.split_whitespace().skip(1).map(field).collect();
+            if !found.iter().flatten().any(|field| matches!(field, Field::Reads)) {
+                return Err(without_directions());
+            }
+            columns = Some(found);
+            reports.push(Vec::new());
+            continue;
+        }
+        let mut words = line.split_whitespace();
+        let (Some(name), Some(fields)) = (words.next(), &columns) else {
+            columns = None;
+            continue;
+        };
+        let mut values = Vec::new();
+        let mut seen = 0;
+        for (word, field) in words.zip(fields) {
+            // Some languages write decimals with a comma.
+            let value = word.replace(',', ".").parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
+            let Some(value) = value else {
+                let message = format!("{word:?} is no figure of iostat");
+                return Err(Unusable {
+                    line: Some(number),
+                    message,
+                    expected: "a number that is not negative".to_owned(),
+                });
+            };
+            values.extend(field.map(|field| (field, value)));
+            seen += 1;
+        }
+        if seen < fields.len() {
+            let (message, expected) = (format!("{seen} figures"), format!("the {} of the line above", fields.len()));
+            return Err(Unusable { line: Some(number), message, expected });
+        }
+        if let Some(report) = reports.last_mut() {
+            report.push((name.to_owned(), values));
+        }
+    }
+    Ok(summary(reports))
+}
+
+#[derive(Deserialize)]
+struct Document {
+    sysstat: Sysstat,
+}
+
+#[derive(Deserialize)]
+struct Sysstat {
+    hosts: Vec<Host>,
+}
+
+#[derive(Deserialize)]
+struct Host {
+    statistics: Vec<Statistics>,
+}
+
+#[derive(Deserialize)]
+struct Statistics {
+    #[serde(default)]
+    disk: Vec<serde_json::Map<String, serde_json::Value>>,
+}
+
+fn json(text: &str) -> Result<Summary, Unusable> {
+    let document: Document = serde_json::from_str(text).map_err(|error| Unusable {
+        line: Some(error.line()),
+        message: format!("this is no JSON of iostat: {error}"),
+        expected: "output of iostat -x -o JSON".to_owned(),
+    })?;
+    let statistics = document.sysstat.hosts.into_iter().flat_map(|host| host.statistics);
+    let mut reports: Reports = Vec::new();
+    for report in statistics.filter(|report| !report.disk.is_empty()) {
+        let mut disks = Vec::new();
+        for values in report.disk {
+            let name = values.get("disk_device").and_then(|name| name.as_str()).unwrap_or_default().to_owned();
+            let known = values.iter().filter_map(|(key, value)| Some((field(key)?, value.as_f64()?.max(0.0))));
+            let known: Vec<_> = known.collect();
+            if !known.iter().any(|(field, _)| matches!(field, Field::Reads)) {
+                return Err(without_directions());
+            }
+            disks.push((name, known));
+        }
+        reports.push(disks);
+    }
+    if reports.is_empty() {
+        Err(Unusable::new("this JSON of iostat has no disks", RECORD))
+    } else {
+        Ok(summary(reports))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Flow, recognise};
+
+    const HEAD: &str = "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz     d/s     dkB/s   drqm/s  %drqm d_await dareq-sz     f/s f_await  aqu-sz  %util";
+
+    fn row(name: &str, reads: f64, writes: f64) -> String {
+        format!(
+            "{name} {reads:.2} {:.2} 0.00 0.00 5.00 8.00 {writes:.2} {:.2} 3.37 22.37 1.50 64.00 0 0 0 0 0 0 2.00 0.50 0.02 0.15\n",
+            reads * 8.0,
+            writes * 64.0
+        )
+    }
+
+    #[test]
+    fn means_leave_out_the_first_of_several_reports() {
+        let report = |reads| format!("\navg-cpu: %user\n 6.84\n\n{HEAD}\n{}", row("sda", reads, 10.0));
+        let summary = recognise(&(report(999.0) + &report(10.0) + &report(30.0))).unwrap().unwrap();
+        assert_eq!(summary.over, "2 reports, without the first");
+        let [disk] = &summary.disks[..] else { panic!("{summary:?}") };
+        assert_eq!(disk.reads, Flow { per_second: 20.0, bytes: 8192.0, await_ms: 5.0 });
+        assert_eq!(disk.writes, Flow { per_second: 10.0, bytes: 65_536.0, await_ms: 1.5 });
+        assert_eq!(disk.flushes_per_second, 2.0);
+        let alone = recognise(&report(40.0).replace('.', ",")).unwrap().unwrap();
+        assert_eq!(alone.disks[0].reads.per_second, 40.0);
+        assert!(alone.over.starts_with("one report"));
+    }
+
+    #[test]
+    fn old_versions_and_json_have_the_same_fields_by_other_names() {
+        let old = "Device:  rrqm/s wrqm/s r/s w/s rMB/s wMB/s avgrq-sz avgqu-sz await svctm %util\n\
+                   sda 0.0 0.0 100.0 50.0 1.0 2.0 40.0 1.0 7.5 1.0 90.0\n";
+        let disk = recognise(old).unwrap().unwrap().disks.remove(0);
+        assert_eq!(disk.reads, Flow { per_second: 100.0, bytes: 10_485.76, await_ms: 7.5 });
+        let json = r#"{"sysstat": {"hosts": [{"statistics": [{"disk": [
+            {"disk_device": "sda", "r/s": 100.0, "rkB/s": 1024.0, "w/s": 0.0, "r_await": 7.5}]}]}]}}"#;
+        assert_eq!(recognise(json).unwrap().unwrap().disks[0].reads, disk.reads);
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_with_its_line() {
+        let cut = format!("{HEAD}\nsda 1.0 2.0\n");
+        assert_eq!(
+            recognise(&cut).unwrap().unwrap_err().to_string(),
+            "line 2: 2 figures (expected the 22 of the line above)"
+        );
+        let odd = format!("{HEAD}\n{}", row("sda", 1.0, 1.0).replacen("5.00", "-5", 1));
+        assert!(recognise(&odd).unwrap().unwrap_err().to_string().starts_with("line 2: \"-5\" is no figure"));
+        let plain = "Device             tps    kB_read/s    kB_wrtn/s\nsda 1 2 3\n";
+        assert!(recognise(plain).unwrap().unwrap_err().to_string().contains("without -x"));
+        assert!(recognise("{\"sysstat\": {}}").unwrap().unwrap_err().to_string().starts_with("line 1: "));
+    }
+}

@@ -1,0 +1,188 @@
+//! What tools print about disks without their I/Os: rates, sizes and latencies, from which a load of rates can be made.
+//!
+//! [`recognise`] goes by the content. Some outputs lack what a load needs; then it says so.
+
+mod diskstats;
+mod iostat;
+
+use std::fmt;
+
+/// I/Os of one direction, on average.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Flow {
+    /// I/Os a second.
+    pub per_second: f64,
+    /// Mean size, in bytes.
+    pub bytes: f64,
+    /// Mean time from the allocation of a request to its end, in milliseconds, if there were any.
+    pub await_ms: f64,
+}
+
+/// A disk, on average.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Disk {
+    /// Its name in `/dev`.
+    pub name: String,
+    /// Reads.
+    pub reads: Flow,
+    /// Writes.
+    pub writes: Flow,
+    /// Discards.
+    pub discards: Flow,
+    /// Flushes a second.
+    pub flushes_per_second: f64,
+}
+
+impl Disk {
+    /// I/Os a second.
+    #[must_use]
+    pub fn per_second(&self) -> f64 {
+        self.reads.per_second + self.writes.per_second + self.discards.per_second
+    }
+
+    /// Whether its I/Os appear again on disks below it.
+    fn is_stacked(&self) -> bool {
+        let number = |prefix: &str| {
+            let rest = self.name.strip_prefix(prefix);
+            rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|letter| letter.is_ascii_digit()))
+        };
+        number("dm-") || number("md")
+    }
+
+    fn is_partition_of(&self, other: &Disk) -> bool {
+        let Some(rest) = self.name.strip_prefix(&other.name) else { return false };
+        let is_numbered = other.name.ends_with(|letter: char| letter.is_ascii_digit());
+        let rest = if is_numbered { rest.strip_prefix('p').unwrap_or("") } else { rest };
+        !rest.is_empty() && rest.bytes().all(|letter| letter.is_ascii_digit())
+    }
+}
+
+/// What a tool printed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Summary {
+    /// The tool, in words.
+    pub tool: &'static str,
+    /// Over which time its figures are means, in words.
+    pub over: String,
+    /// Disks with I/O, without partitions and disks that lie on others; the busiest comes first.
+    pub disks: Vec<Disk>,
+}
+
+impl Summary {
+    fn new(tool: &'static str, over: String, all: Vec<Disk>) -> Summary {
+        let is_wanted = |disk: &&Disk| {
+            let is_part = all.iter().any(|other| disk.is_partition_of(other));
+            disk.per_second() > 0.0 && !is_part && !disk.is_stacked()
+        };
+        let mut disks: Vec<Disk> = all.iter().filter(is_wanted).cloned().collect();
+        disks.sort_by(|one, other| other.per_second().total_cmp(&one.per_second()));
+        Summary { tool, over, disks }
+    }
+}
+
+/// Why no load can be made of an output that was recognised.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unusable {
+    /// The line, from 1, if it is about one.
+    pub line: Option<usize>,
+    /// What is wrong or lacks.
+    pub message: String,
+    /// What was expected instead.
+    pub expected: String,
+}
+
+impl Unusable {
+    fn new(message: impl Into<String>, expected: impl Into<String>) -> Unusable {
+        Unusable { line: None, message: message.into(), expected: expected.into() }
+    }
+}
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        write!(f, "{} (expected {})", self.message, self.expected)
+    }
+}
+
+/// How to record what summaries lack.
+pub const RECORD: &str = "a recording, as of blktrace -d /dev/DISK -w 30 -o NAME";
+
+/// The summary that a text is; none if it is no output of such a tool.
+///
+/// # Errors
+/// If it is one, but a load cannot be made of it.
+#[must_use]
+pub fn recognise(text: &str) -> Option<Result<Summary, Unusable>> {
+    if let Some(found) = iostat::recognise(text).or_else(|| diskstats::recognise(text)) {
+        return Some(found);
+    }
+    let has_words = |words: &[&str]| {
+        text.lines().take(200).any(|line| words.iter().all(|word| line.split_whitespace().any(|other| other == *word)))
+    };
+    let lacks = |tool: &str, what: &str| Some(Err(Unusable::new(format!("this is output of {tool}: {what}"), RECORD)));
+    match () {
+        () if has_words(&["PID", "kB_rd/s", "kB_wr/s"]) => {
+            lacks("pidstat -d", "it has bytes of each task, but neither sizes nor latencies of I/Os")
+        }
+        () if text.lines().any(|line| is_histogram_head(line)) => {
+            lacks("biolatency", "it has latencies, but neither rates nor sizes of I/Os")
+        }
+        () if text.lines().next().is_some_and(is_priority) => lacks("ionice", "it has a priority, but no I/Os"),
+        () if text.lines().next().is_some_and(is_head_of_ps) => lacks("ps", "it has tasks, but no I/Os"),
+        () => None,
+    }
+}
+
+/// `usecs : count distribution`.
+fn is_histogram_head(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let has_unit = words.next().is_some_and(|word| ["usecs", "msecs", "nsecs"].contains(&word));
+    has_unit && words.eq([":", "count", "distribution"])
+}
+
+fn is_head_of_ps(line: &str) -> bool {
+    let words = || line.split_whitespace();
+    words().any(|word| word == "PID") && words().next_back().is_some_and(|word| ["CMD", "COMMAND"].contains(&word))
+}
+
+fn is_priority(line: &str) -> bool {
+    let class = line.split(':').next().unwrap_or_default().trim();
+    let has_level = line.contains(": prio ");
+    matches!(class, "realtime" | "best-effort" | "none" | "unknown") && has_level || line.trim() == "idle"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_and_stacked_disks_are_left_out() {
+        let disk = |name: &str, per_second: f64| Disk {
+            name: name.to_owned(),
+            reads: Flow { per_second, ..Flow::default() },
+            ..Disk::default()
+        };
+        let names = ["sda", "sda1", "nvme0n1", "nvme0n1p2", "dm-0", "md127", "sdb", "loop10"];
+        let all = names.iter().enumerate().map(|(number, name)| disk(name, number as f64)).collect();
+        let summary = Summary::new("x", String::new(), all);
+        let names: Vec<&str> = summary.disks.iter().map(|disk| &*disk.name).collect();
+        assert_eq!(names, ["loop10", "sdb", "nvme0n1"], "sda has no I/O");
+    }
+
+    #[test]
+    fn outputs_without_rates_are_refused_with_what_they_lack() {
+        for (text, word) in [
+            ("     usecs               : count     distribution\n  0 -> 1 : 0 |  |\n", "biolatency"),
+            ("12:00:00 UID PID kB_rd/s kB_wr/s kB_ccwr/s iodelay Command\n", "pidstat -d"),
+            ("best-effort: prio 4\n", "ionice"),
+            ("  PID TTY          TIME CMD\n    1 ?        00:00:01 init\n", "ps"),
+        ] {
+            let refused = recognise(text).unwrap().unwrap_err().to_string();
+            assert!(refused.contains(word) && refused.contains("expected a recording"), "{refused}");
+        }
+        assert_eq!(recognise("[a]\nfilename=/dev/sda\n"), None);
+        assert_eq!(recognise(""), None);
+    }
+}
