@@ -8,7 +8,7 @@ use hoistway_trace::block::{
 };
 use rustc_hash::FxHashMap;
 
-use crate::log::{Entry, Kind, Log, Writer};
+use crate::log::{Busiest, Entry, Kind, Log, Writer};
 
 /// Events that decide whether a recording has submissions, or begins with requests (RP29).
 const LOOKAHEAD: usize = 4096;
@@ -50,6 +50,33 @@ pub(crate) struct Gathered {
     pub(crate) first_ns: u64,
     pub(crate) last_ns: u64,
     pub(crate) unfinished: u64,
+}
+
+impl Gathered {
+    /// Leaves only the busiest stretch of so many I/Os of a device, if there are more. Returns its times and the I/Os of all.
+    pub(crate) fn keep_busiest(&mut self, device: Device, ios: usize) -> io::Result<Option<Busiest>> {
+        let tasks = &self.tasks;
+        let Some(busiest) = self.log.busiest(ios, |task| tasks[task as usize].device == device)? else {
+            return Ok(None);
+        };
+        self.log.keep(busiest.from_ns, busiest.to_ns);
+        (self.first_ns, self.last_ns) = (busiest.from_ns, busiest.to_ns);
+        self.tasks.iter_mut().for_each(|task| task.ios = 0);
+        let (tasks, mut unfinished) = (&mut self.tasks, 0);
+        self.log.each(|entry| {
+            match entry.kind {
+                Kind::Queued => {
+                    tasks[entry.task as usize].ios += 1;
+                    unfinished += 1;
+                }
+                Kind::Completed | Kind::GivenUp => unfinished -= 1,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        self.unfinished = unfinished;
+        Ok(Some(busiest))
+    }
 }
 
 struct Gathering {
@@ -106,7 +133,7 @@ impl Gathering {
             Step::Queued => (Kind::Queued, flight.sector),
             Step::Submitted { blocked_ns } => (Kind::Submitted, blocked_ns),
             Step::Completed => (Kind::Completed, now_ns - flight.queue_ns),
-            Step::GivenUp => (Kind::GivenUp, 0),
+            Step::GivenUp => (Kind::GivenUp, now_ns.saturating_sub(flight.queue_ns)),
             Step::Inserted | Step::Issued | Step::Transferred => return,
         };
         self.add(Entry {

@@ -35,12 +35,27 @@ pub struct Options {
     pub intervals: bool,
     /// The part of the recording that counts, from and to since its first event, in nanoseconds; none for all of it.
     pub window_ns: Option<(u64, u64)>,
+    /// I/Os at most: of a recording with more the busiest stretch of so many counts.
+    pub ios_max: Option<usize>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { device: None, ios_min: 20, intervals: false, window_ns: None }
+        Options { device: None, ios_min: 20, intervals: false, window_ns: None, ios_max: None }
     }
+}
+
+/// The busiest part of a recording, since its first event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stretch {
+    /// Its begin, in nanoseconds.
+    pub from_ns: u64,
+    /// Its end, in nanoseconds.
+    pub to_ns: u64,
+    /// I/Os of the whole recording.
+    pub all_ios: u64,
+    /// Time from the first event of the whole recording to its last, in nanoseconds.
+    pub all_ns: u64,
 }
 
 /// A program that made a recording.
@@ -52,6 +67,8 @@ pub struct Program {
     pub others: Vec<Device>,
     /// Time from the first event to the last, in nanoseconds.
     pub span_ns: u64,
+    /// The part of the recording that counts, if it has more I/Os than were wanted.
+    pub stretch: Option<Stretch>,
     /// Streams, those with most I/Os first, `others` last.
     pub streams: Vec<Stream>,
     /// Other programs that the recording allows.
@@ -89,10 +106,13 @@ impl Program {
         let intervals = options.intervals.then(Intervals::default);
         let mut gathered = gather::gather(recording, file, intervals, options.window_ns)?;
         let device = choose(&gathered, file, options)?;
-        let sorted = sort(&gathered, device, options.ios_min);
         let cannot = |error: io::Error| {
             ReadError::file(file, format!("the temporary file cannot be used: {error}"), "room for temporary files")
         };
+        let (begin_ns, all_ns) = (gathered.first_ns, gathered.last_ns - gathered.first_ns);
+        let busiest =
+            options.ios_max.map(|ios| gathered.keep_busiest(device, ios)).transpose().map_err(cannot)?.flatten();
+        let sorted = sort(&gathered, device, options.ios_min);
         let mut found = Found::new(&gathered, &sorted);
         let log = &mut gathered.log;
         let span_ns = gathered.last_ns - gathered.first_ns;
@@ -120,6 +140,12 @@ impl Program {
             device,
             others: gathered.devices.iter().map(|(other, _)| *other).filter(|other| *other != device).collect(),
             span_ns,
+            stretch: busiest.map(|busiest| Stretch {
+                from_ns: busiest.from_ns - begin_ns,
+                to_ns: busiest.to_ns - begin_ns,
+                all_ios: busiest.all_ios,
+                all_ns,
+            }),
             streams: found.streams,
             alternatives,
             counts: gathered.counts,

@@ -25,7 +25,7 @@ mod waits;
 pub use alternatives::{Alternative, Change};
 pub use class::{Class, Evidence};
 pub use describe::{Description, Size, Table, Times};
-pub use infer::{NAME_DEVICE, Options, Program};
+pub use infer::{NAME_DEVICE, Options, Program, Stretch};
 pub use replay::{Mode, ReplayOptions};
 pub use steps::{Plug, Step, Steps};
 pub use stream::{Kind, Latency, Stream, Wait};

@@ -1,7 +1,9 @@
 //! The recording as short entries in the order of time, in a temporary file.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::FileExt as _;
 
 /// What an entry is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,8 +33,8 @@ pub(crate) struct Entry {
     pub(crate) kind: Kind,
     /// Time of the recording's clock.
     pub(crate) time_ns: u64,
-    /// Of an I/O its first sector; of a submission's end how long it was blocked, of a completion how long it took, both in
-    /// nanoseconds.
+    /// Of an I/O its first sector; of a submission's end how long it was blocked, of a completion and of a lost one the time since it
+    /// was submitted, in nanoseconds.
     pub(crate) value: u64,
     pub(crate) bytes: u32,
     /// The task's number.
@@ -89,26 +91,148 @@ impl Writer {
     }
 
     pub(crate) fn finish(self) -> io::Result<Log> {
-        Ok(Log(self.0.into_inner().map_err(io::IntoInnerError::into_error)?))
+        Ok(Log { file: self.0.into_inner().map_err(io::IntoInnerError::into_error)?, window_ns: None })
     }
 }
 
 /// A log that can be read as often as wanted.
 #[derive(Debug)]
-pub(crate) struct Log(File);
+pub(crate) struct Log {
+    file: File,
+    /// The times that are shown, of the recording's clock; none for all.
+    window_ns: Option<(u64, u64)>,
+}
 
 impl Log {
+    /// Shows from now on only I/Os that are submitted between two times, and what happens to them until the second one.
+    pub(crate) fn keep(&mut self, from_ns: u64, to_ns: u64) {
+        self.window_ns = Some((from_ns, to_ns));
+    }
+
     /// Shows every entry, in the order of time.
     pub(crate) fn each(&mut self, mut show: impl FnMut(&Entry) -> io::Result<()>) -> io::Result<()> {
-        self.0.seek(SeekFrom::Start(0))?;
-        let mut reader = BufReader::with_capacity(BUFFER_BYTES, &self.0);
+        let (from_ns, to_ns) = self.window_ns.unwrap_or((0, u64::MAX));
+        let first = if from_ns == 0 { 0 } else { self.first_at(from_ns)? };
+        self.file.seek(SeekFrom::Start(first * BYTES as u64))?;
+        let mut reader = BufReader::with_capacity(BUFFER_BYTES, &self.file);
         let mut bytes = [0; BYTES];
         loop {
             match reader.read_exact(&mut bytes) {
-                Ok(()) => show(&Entry::from_bytes(&bytes))?,
+                Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
                 Err(error) => return Err(error),
             }
+            let entry = Entry::from_bytes(&bytes);
+            if entry.time_ns > to_ns {
+                return Ok(());
+            }
+            if entry.submitted_ns() >= from_ns {
+                show(&entry)?;
+            }
         }
+    }
+
+    /// The number of the first entry at a time or after it.
+    fn first_at(&self, time_ns: u64) -> io::Result<u64> {
+        let (mut low, mut high) = (0, self.file.metadata()?.len() / BYTES as u64);
+        let mut bytes = [0; BYTES];
+        while low < high {
+            let middle = low + (high - low) / 2;
+            self.file.read_exact_at(&mut bytes, middle * BYTES as u64)?;
+            if Entry::from_bytes(&bytes).time_ns < time_ns { low = middle + 1 } else { high = middle }
+        }
+        Ok(low)
+    }
+
+    /// The shortest time in which so many I/Os of some tasks were submitted one after the other, and how many there are in all; none
+    /// if there are no more.
+    pub(crate) fn busiest(&mut self, ios: usize, is_counted: impl Fn(u32) -> bool) -> io::Result<Option<Busiest>> {
+        let mut times: VecDeque<u64> = VecDeque::new();
+        let (mut count, mut best): (u64, Option<(u64, u64)>) = (0, None);
+        self.each(|entry| {
+            if entry.kind != Kind::Queued || !is_counted(entry.task) {
+                return Ok(());
+            }
+            count += 1;
+            times.push_back(entry.time_ns);
+            if times.len() > ios {
+                times.pop_front();
+            }
+            if times.len() == ios {
+                let (from_ns, to_ns) = (times[0], entry.time_ns);
+                if best.is_none_or(|(from, to)| to_ns - from_ns < to - from) {
+                    best = Some((from_ns, to_ns));
+                }
+            }
+            Ok(())
+        })?;
+        let is_more = count > ios as u64;
+        Ok(best.filter(|_| is_more).map(|(from_ns, to_ns)| Busiest { from_ns, to_ns, all_ios: count }))
+    }
+}
+
+/// The busiest stretch of a log, in times of the recording's clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Busiest {
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+    /// I/Os of the log.
+    pub(crate) all_ios: u64,
+}
+
+impl Entry {
+    /// When the I/O that it is about was submitted; of a plug when it happened.
+    const fn submitted_ns(&self) -> u64 {
+        match self.kind {
+            Kind::Submitted | Kind::Completed | Kind::GivenUp => self.time_ns.saturating_sub(self.value),
+            Kind::Queued | Kind::Plug | Kind::Unplug | Kind::UnplugScheduled => self.time_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(times: &[(Kind, u64, u64)]) -> Log {
+        let mut writer = Writer::new().unwrap();
+        for &(kind, time_ns, value) in times {
+            writer.add(Entry { kind, time_ns, value, bytes: 0, task: 0, flags: 0, priority: 0 }).unwrap();
+        }
+        writer.finish().unwrap()
+    }
+
+    #[test]
+    fn the_busiest_stretch_is_the_shortest_with_so_many_ios() {
+        let queued = |time_ns: &u64| (Kind::Queued, *time_ns, 0);
+        let mut log = log(&[0, 10, 20, 100, 101, 103, 200].iter().map(queued).collect::<Vec<_>>());
+        let busiest = Busiest { from_ns: 100, to_ns: 103, all_ios: 7 };
+        assert_eq!(log.busiest(3, |_| true).unwrap(), Some(busiest));
+        assert_eq!(log.busiest(7, |_| true).unwrap(), None);
+        assert_eq!(log.busiest(3, |task| task > 0).unwrap(), None);
+    }
+
+    #[test]
+    fn what_began_before_the_kept_time_is_left_out_to_its_end() {
+        let all = [
+            (Kind::Queued, 10, 0),
+            (Kind::Queued, 50, 0),
+            (Kind::Submitted, 51, 1),
+            (Kind::Completed, 60, 50),
+            (Kind::Completed, 70, 20),
+            (Kind::Queued, 80, 0),
+            (Kind::GivenUp, 90, 85),
+            (Kind::Completed, 101, 21),
+        ];
+        let mut log = log(&all);
+        log.keep(50, 100);
+        let mut seen = Vec::new();
+        log.each(|entry| {
+            seen.push((entry.kind, entry.time_ns));
+            Ok(())
+        })
+        .unwrap();
+        let expected = [(Kind::Queued, 50), (Kind::Submitted, 51), (Kind::Completed, 70), (Kind::Queued, 80)];
+        assert_eq!(seen, expected);
     }
 }

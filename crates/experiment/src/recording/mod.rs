@@ -13,7 +13,9 @@ use hoistway_blk::bio::PriorityClass;
 use hoistway_device::Preset;
 use hoistway_fio::JobFile;
 use hoistway_load::Load;
-use hoistway_program::{Alternative, Change, Class, Kind, Options as InferOptions, Program, ReplayOptions, Stream};
+use hoistway_program::{
+    Alternative, Change, Class, Kind, Options as InferOptions, Program, ReplayOptions, Stream, Stretch,
+};
 use hoistway_trace::block::Recording;
 
 use crate::environment::Options;
@@ -23,6 +25,8 @@ use crate::times;
 
 /// Share of the events whose loss makes a verdict a guess (RP33).
 const LOST_SHARE_MAX: f64 = 0.01;
+/// I/Os of a recording that are replayed, if no part of it was named.
+const IOS_MAX: usize = 1_000_000;
 /// Share of a stream's latency from which its pauses count as thinking.
 const THINKING_SHARE: f64 = 0.1;
 
@@ -49,6 +53,8 @@ impl Recorded {
             device: options::device(options)?,
             intervals: true,
             window_ns: options::window(options)?,
+            // What is asked for is not cut.
+            ios_max: wanted.window_ns.is_none().then_some(IOS_MAX),
             ..InferOptions::default()
         };
         let program = Program::infer(&mut recording, name, &infer).map_err(|mut error| {
@@ -155,7 +161,8 @@ impl Recorded {
 
     /// Remarks about the recording, a sentence each.
     pub(crate) fn notices(&self, options: &Options<'_>) -> Vec<String> {
-        let mut notices = self.program.notes();
+        let mut notices: Vec<String> = self.program.stretch.iter().map(|stretch| in_words(stretch, options)).collect();
+        notices.extend(self.program.notes());
         let lost = self.lost_share();
         if lost > LOST_SHARE_MAX && !self.lossy {
             notices.push(format!(
@@ -176,6 +183,20 @@ impl Recorded {
         let lost = self.program.losses.lost_events + self.program.counts.given_up;
         lost as f64 / (self.program.counts.queued.max(1) + lost) as f64
     }
+}
+
+/// Which part is replayed, and how to replay all of it.
+fn in_words(stretch: &Stretch, options: &Options<'_>) -> String {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let all = format_args!("0s..{}s", stretch.all_ns / 1_000_000_000 + 1).to_string();
+    format!(
+        "The recording has {} I/Os in {:.1} s: its busiest stretch of {IOS_MAX} is replayed, {:.3} s to {:.3} s ({} replays all of it).",
+        stretch.all_ios,
+        seconds(stretch.all_ns),
+        seconds(stretch.from_ns),
+        seconds(stretch.to_ns),
+        options.given(Field::Window, all)
+    )
 }
 
 /// Whether a stream pauses between its I/Os.

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use hoistway_program::{Class, Options, Program};
+use hoistway_program::{Class, Options, Program, Stretch};
 use hoistway_trace::block::{Device, Input, Recording};
 
 fn inferred(text: &str, device: Option<Device>) -> Result<Program, String> {
@@ -29,6 +29,40 @@ fn with_response_times_a_loop_is_seen_to_be_closed() {
     let stream = &program.streams[0];
     assert_eq!((stream.class, stream.evidence.depth_max, stream.ios), (Class::Closed, 1, 100));
     assert!(stream.think_ns.unwrap().abs_diff(10_000) < 700, "{:?}", stream.think_ns);
+}
+
+/// A slow loop, a fast one and a slow one again: 300 I/Os each, 1 ms, 110 us and 1 ms apart.
+fn phases() -> impl Iterator<Item = (u64, String)> {
+    let time_us = |io: u64| match io {
+        0..300 => io * 1000,
+        300..600 => 300_000 + (io - 300) * 110,
+        _ => 333_000 + (io - 600) * 1000,
+    };
+    (0..900).map(move |io| {
+        let time = 128_166_372_000_000_000 + time_us(io) * 10;
+        (io, format!("{time},host,0,Read,{},4096,1000\n", io * 8192))
+    })
+}
+
+#[test]
+fn of_a_long_recording_the_busiest_stretch_is_kept_as_if_it_were_all() {
+    let infer = |text: String, ios_max: Option<usize>| {
+        let input = Input::new("test", Box::new(Cursor::new(text))).unwrap();
+        let options = Options { ios_max, ios_min: 1, ..Options::default() };
+        Program::infer(&mut Recording::read(input).unwrap(), "test", &options).unwrap()
+    };
+    let whole: String = phases().map(|(_, line)| line).collect();
+    let fast: String = phases().filter(|(io, _)| (300..600).contains(io)).map(|(_, line)| line).collect();
+    let (kept, alone) = (infer(whole.clone(), Some(300)), infer(fast, None));
+    let stretch = Stretch { from_ns: 300_000_000, to_ns: 332_890_000, all_ios: 900, all_ns: 632_100_000 };
+    assert_eq!((kept.stretch, alone.stretch), (Some(stretch), None));
+    assert_eq!((kept.streams[0].ios, kept.streams[0].class), (300, Class::Closed));
+    // The last I/O completes after the stretch.
+    assert_eq!((kept.unfinished, kept.span_ns), (1, 32_890_000));
+    let steps = |program: &Program| program.steps(0).map(Result::unwrap).collect::<Vec<_>>();
+    assert_eq!(steps(&kept), steps(&alone));
+    let all = infer(whole, Some(900));
+    assert_eq!((all.stretch, all.streams[0].ios), (None, 900));
 }
 
 #[test]
