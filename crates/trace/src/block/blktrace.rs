@@ -25,7 +25,7 @@ pub(crate) const NOTIFY_PROCESS: u16 = 0;
 /// Notify: time of day.
 pub(crate) const NOTIFY_TIMESTAMP: u16 = 1;
 /// Notify: a message.
-const NOTIFY_MESSAGE: u16 = 2;
+pub(crate) const NOTIFY_MESSAGE: u16 = 2;
 /// Bytes of a header of version 7.
 pub(crate) const HEADER_BYTES: usize = 48;
 const HEADER_BYTES_MAX: usize = 64;

@@ -169,7 +169,7 @@ impl Flags {
 
     /// An event without data has no direction "read": blktrace sets that bit on everything that is no write.
     #[must_use]
-    pub(crate) const fn of_bytes(self, bytes: u32) -> Flags {
+    pub const fn of_bytes(self, bytes: u32) -> Flags {
         if bytes == 0 { self.without(Flags::READ) } else { self }
     }
 
@@ -296,6 +296,25 @@ pub struct Event {
 }
 
 impl Event {
+    /// An event of a kind, with nothing else set.
+    #[must_use]
+    pub const fn new(action: Action) -> Event {
+        Event {
+            time_ns: 0,
+            sector: 0,
+            bytes: 0,
+            pid: 0,
+            device: Device { major: 0, minor: 0 },
+            cpu: 0,
+            error: 0,
+            action,
+            flags: Flags(0),
+            priority: IoPriority::UNSET,
+            cgroup: 0,
+            payload: Payload::None,
+        }
+    }
+
     /// The sector behind the last.
     #[must_use]
     pub const fn end(&self) -> u64 {

@@ -35,4 +35,4 @@ pub use iolog::{IologAction, IologVersion, IologWriter};
 pub use names::Names;
 pub use recording::Recording;
 pub use table::Columns;
-pub use writer::BlktraceWriter;
+pub use writer::{BlktraceWriter, CpuFile};

@@ -1,11 +1,12 @@
 //! Events as blktrace's files, version 7, in little endian: what blkparse and btt read.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
-use super::blktrace::{HEADER_BYTES, MAGIC, NOTIFY, NOTIFY_PROCESS};
-use super::event::{Action, Event, Flags, Payload};
+use super::blktrace::{HEADER_BYTES, MAGIC, NOTIFY, NOTIFY_MESSAGE, NOTIFY_PROCESS, NOTIFY_TIMESTAMP};
+use super::event::{Action, Device, Event, Flags, Payload};
 use super::names::Names;
 
 /// Bytes of a process name's record.
@@ -13,12 +14,86 @@ const NAME_BYTES: usize = 16;
 /// Category of request events.
 const FS: u16 = 0x0100;
 
-/// The files of a recording, one for each CPU. The format has no priorities, and blkparse rejects events with cgroups: both are
-/// left out.
+/// The file of one CPU. The format has no priorities, and blkparse rejects events with cgroups: both are left out.
+#[derive(Debug)]
+pub struct CpuFile<W> {
+    file: W,
+    cpu: u32,
+    device: Device,
+    /// Number of the last event.
+    sequence: u32,
+}
+
+impl<W: Write> CpuFile<W> {
+    /// The file of a CPU. `device` stands in records that are about no event.
+    pub fn new(file: W, cpu: u32, device: Device) -> CpuFile<W> {
+        CpuFile { file, cpu, device, sequence: 0 }
+    }
+
+    /// Writes an event of this CPU behind the others.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let (payload, length) = payload(event);
+        let action = u32::from(category(event)) << 16 | event.action as u32;
+        self.file.write_all(&header(event, action, self.sequence, length))?;
+        self.file.write_all(&payload[..length])
+    }
+
+    /// Writes the name of a task, which stands before its first event.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn name(&mut self, time_ns: u64, pid: u32, name: &[u8]) -> io::Result<()> {
+        let mut payload = [0; NAME_BYTES];
+        // The last byte ends the name.
+        let length = name.len().min(NAME_BYTES - 1);
+        payload[..length].copy_from_slice(&name[..length]);
+        self.note(NOTIFY_PROCESS, time_ns, pid, &payload)
+    }
+
+    /// Writes the time of day that belongs to a time of the recording's clock.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn time_of_day(&mut self, time_ns: u64, since_epoch: Duration) -> io::Result<()> {
+        let mut payload = [0; 8];
+        payload[..4].copy_from_slice(&(since_epoch.as_secs() as u32).to_le_bytes());
+        payload[4..].copy_from_slice(&since_epoch.subsec_nanos().to_le_bytes());
+        self.note(NOTIFY_TIMESTAMP, time_ns, 0, &payload)
+    }
+
+    /// Writes that events were lost here: in a message, and as a gap of the sequence numbers.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn lost(&mut self, time_ns: u64, events: u64) -> io::Result<()> {
+        // Readers take a larger step for one back.
+        let step = events.min(1 << 30) as u32;
+        self.sequence = self.sequence.wrapping_add(step);
+        self.note(NOTIFY_MESSAGE, time_ns, 0, format!("{events} events lost").as_bytes())
+    }
+
+    /// The file itself.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.file
+    }
+
+    fn note(&mut self, code: u16, time_ns: u64, pid: u32, payload: &[u8]) -> io::Result<()> {
+        let (cpu, device) = (self.cpu, self.device);
+        let note = Event { time_ns, pid, cpu, device, ..Event::new(Action::Queue) };
+        let action = u32::from(NOTIFY) << 16 | u32::from(code);
+        self.file.write_all(&header(&note, action, 0, payload.len()))?;
+        self.file.write_all(payload)
+    }
+}
+
+/// The files of a recording, one for each CPU, with the events of all of them in the order of time.
 #[derive(Debug)]
 pub struct BlktraceWriter<W> {
-    /// The file of each CPU and the number of its last event.
-    files: Vec<(W, u32)>,
+    files: Vec<CpuFile<W>>,
     named: FxHashSet<u32>,
 }
 
@@ -26,8 +101,9 @@ impl<W: Write> BlktraceWriter<W> {
     /// For CPUs from 0 on, each with its file.
     #[must_use]
     pub fn new(files: Vec<W>) -> BlktraceWriter<W> {
-        let files = files.into_iter().map(|file| (file, 0)).collect();
-        BlktraceWriter { files, named: FxHashSet::default() }
+        let mut writer = BlktraceWriter { files: Vec::new(), named: FxHashSet::default() };
+        files.into_iter().for_each(|file| writer.add(file));
+        writer
     }
 
     /// CPUs that have files.
@@ -38,7 +114,7 @@ impl<W: Write> BlktraceWriter<W> {
 
     /// Adds the file of the next CPU.
     pub fn add(&mut self, file: W) {
-        self.files.push((file, 0));
+        self.files.push(CpuFile::new(file, self.files.len() as u32, Device::default()));
     }
 
     /// Writes an event behind those of its CPU; before it the name of its task, if it is the first of that task.
@@ -46,24 +122,14 @@ impl<W: Write> BlktraceWriter<W> {
     /// # Errors
     /// If it cannot be written, or its CPU has no file.
     pub fn write(&mut self, event: &Event, names: &Names) -> io::Result<()> {
-        let Some((file, sequence)) = self.files.get_mut(event.cpu as usize) else {
+        let Some(file) = self.files.get_mut(event.cpu as usize) else {
             return Err(io::Error::other(format!("there is no file for CPU {}", event.cpu)));
         };
         if let Some(name) = names.get(event.pid).filter(|_| self.named.insert(event.pid)) {
-            let mut payload = [0; NAME_BYTES];
-            // The last byte ends the name.
-            let length = name.len().min(NAME_BYTES - 1);
-            payload[..length].copy_from_slice(&name.as_bytes()[..length]);
-            let action = u32::from(NOTIFY) << 16 | u32::from(NOTIFY_PROCESS);
-            let note = Event { sector: 0, bytes: 0, error: 0, ..*event };
-            file.write_all(&header(&note, action, 0, NAME_BYTES))?;
-            file.write_all(&payload)?;
+            file.device = event.device;
+            file.name(event.time_ns, event.pid, name.as_bytes())?;
         }
-        *sequence += 1;
-        let (payload, length) = payload(event);
-        let action = u32::from(category(event)) << 16 | event.action as u32;
-        file.write_all(&header(event, action, *sequence, length))?;
-        file.write_all(&payload[..length])
+        file.event(event)
     }
 
     /// Writes what is held back, and returns the files.
@@ -71,7 +137,7 @@ impl<W: Write> BlktraceWriter<W> {
     /// # Errors
     /// If that cannot be written.
     pub fn finish(self) -> io::Result<Vec<W>> {
-        let flushed = self.files.into_iter().map(|(mut file, _)| file.flush().map(|()| file));
+        let flushed = self.files.into_iter().map(|CpuFile { mut file, .. }| file.flush().map(|()| file));
         flushed.collect()
     }
 }

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use hoistway_blk::bio::IoPriority;
-use hoistway_trace::block::{Action, BlktraceWriter, Device, Event, Flags, Names, Payload, Recording};
+use hoistway_trace::block::{Action, BlktraceWriter, CpuFile, Device, Event, Flags, Names, Payload, Recording};
 use proptest::prelude::*;
 
-use crate::support::{all, path};
+use crate::support::{all, path, read};
 
 const CPUS: u32 = 3;
 
@@ -85,4 +85,22 @@ fn a_real_recording_is_the_same_after_it_was_written_and_read() {
     let folder = tempfile::tempdir().unwrap();
     write(&events, recording.names(), folder.path());
     assert_eq!(all(Recording::open(folder.path()).unwrap()).unwrap().0, events);
+}
+
+#[test]
+fn lost_events_are_read_as_lost() {
+    let device = Device { major: 8, minor: 16 };
+    let event = |time_ns| Event { time_ns, device, pid: 7, cpu: 1, ..Event::new(Action::Queue) };
+    let mut file = CpuFile::new(Vec::new(), 1, device);
+    file.time_of_day(5, std::time::Duration::new(1_700_000_000, 5)).unwrap();
+    file.name(6, 7, b"a name that is too long").unwrap();
+    file.event(&event(6)).unwrap();
+    file.lost(6, 40).unwrap();
+    file.event(&event(8)).unwrap();
+    // No gap is so large that it looks like a step back.
+    file.lost(8, u64::MAX).unwrap();
+    file.event(&event(9)).unwrap();
+    let (events, losses) = read(file.get_mut()).unwrap();
+    assert_eq!(events.iter().map(|event| event.time_ns).collect::<Vec<_>>(), [6, 8, 9]);
+    assert_eq!((losses.lost_events, losses.messages, losses.unknown_actions), (40 + (1 << 30), 2, 0));
 }
