@@ -2,6 +2,7 @@
 
 pub mod dump;
 pub mod host;
+pub mod record;
 mod root;
 mod secrets;
 

@@ -14,6 +14,7 @@ pub(crate) mod merge;
 pub(crate) mod options;
 pub(crate) mod outputs;
 pub(crate) mod programs;
+pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod scenarios;

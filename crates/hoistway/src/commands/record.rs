@@ -1,0 +1,189 @@
+//! `hoistway record`: the I/O of a device, as a recording.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use hoistway_blk::ground::Nanos;
+use hoistway_engine::parse_size;
+use hoistway_linux::Root;
+use hoistway_linux::record::{End, Options, Progress, Recorder, Recording, Summary};
+use hoistway_terminal::output::Output;
+use hoistway_terminal::{Ending, printable};
+use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
+
+use crate::commands::options::parse_time;
+
+/// Record the I/O of a block device, for `hoistway compare` and for blkparse and btt.
+///
+/// Writes NAME.blktrace.N, a file for each CPU, and NAME.host.json with what they lack: the queue, the scheduler and its
+/// tunables, priorities and cgroups of the tasks, mounts. `hoistway compare NAME.blktrace.0` uses both. An older recording of
+/// this name is replaced.
+///
+/// Needs root, and tracefs; works on kernels that are locked down for integrity. The recording ends after --for, at --max, on
+/// Ctrl-C or SIGTERM, when the disk is full, or when COMMAND ends, whichever comes first. COMMAND is not killed.
+///
+/// Exit status: 0 if there is a recording, however it ended; 1 if COMMAND failed; 2 if nothing could be recorded, or the
+/// recording broke off.
+///
+/// Examples:
+///   sudo hoistway record nvme0n1 --for 30s -o incident
+///   sudo hoistway record /dev/sda --max 1G -o night
+///   sudo hoistway record sda -o build -- make -j8
+///   hoistway compare incident.blktrace.0
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// The block device, as nvme0n1, /dev/sda or /dev/disk/by-id/...; of a partition the whole disk is recorded.
+    device: String,
+    /// Record for this time: 30s, 5m, 2h. [default: until it is ended]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
+    time: Option<Nanos>,
+    /// The name of the recording: NAME.blktrace.N and NAME.host.json are written.
+    #[arg(short, long, value_name = "NAME")]
+    output: PathBuf,
+    /// End when the files have this size, such as 1G. What the buffers hold then is written, too.
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    max: Option<u64>,
+    /// The buffer of each CPU in the kernel. [default: 16M, or less if all of them were more than 1/32 of the memory]
+    #[arg(long, value_name = "SIZE", value_parser = parse_buffer)]
+    buffer: Option<u64>,
+    /// Run this command, and record until it ends.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    parse_size(text).ok().filter(|bytes| *bytes > 0).ok_or_else(|| "expected a size, such as 1G".to_owned())
+}
+
+fn parse_buffer(text: &str) -> Result<u64, String> {
+    const BYTES: std::ops::RangeInclusive<u64> = 64 << 10..=4 << 30;
+    let expected = || "expected a size from 64K to 4G, such as 16M".to_owned();
+    parse_size(text).ok().filter(|bytes| BYTES.contains(bytes)).ok_or_else(expected)
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let root = Root::open(Path::new("/")).context("/: cannot be opened")?;
+    let options = Options {
+        name: arguments.output.clone(),
+        time: arguments.time.map(|time| Duration::from_nanos(time.0)),
+        bytes_max: arguments.max,
+        buffer_bytes: arguments.buffer,
+    };
+    let device = on_root(&arguments.device)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).context("cannot install a handler for Ctrl-C")?;
+    let recorder = Recorder::prepare(&root, &device, options)?;
+    recorder.warnings().iter().for_each(|warning| say(warning));
+    let recording = recorder.start()?;
+    let mut command = start(&arguments.command)?;
+    let bar = bar(&recording, arguments);
+    let mut status = None;
+    let mut watch = |progress: &Progress| {
+        show(&bar, progress);
+        if let Some(child) = &mut command {
+            status = child.try_wait().ok().flatten();
+        }
+        status.is_some() || interrupted.load(Ordering::Relaxed)
+    };
+    let summary = recording.run(&mut watch)?;
+    bar.finish_and_clear();
+    summary.warnings.iter().for_each(|warning| say(warning));
+    if let (None, Some(child)) = (status, &command) {
+        say(&format!("{} is still running (process {}).", arguments.command[0].display(), child.id()));
+    }
+    Output::open(None)?.write(text(&summary, arguments))?;
+    ending(&summary, status, arguments)
+}
+
+fn ending(summary: &Summary, status: Option<ExitStatus>, arguments: &Arguments) -> Result<Ending> {
+    if let End::Failed(problem) = &summary.end {
+        bail!("{}: {problem} (what was recorded before is kept)", arguments.output.display());
+    }
+    match status {
+        Some(status) if !status.success() => {
+            say(&format!("{} ended with {status}.", arguments.command[0].display()));
+            Ok(Ending::JobFailed)
+        }
+        _ => Ok(Ending::Done),
+    }
+}
+
+/// The path of a device from the root; a bare name stays one.
+fn on_root(device: &str) -> Result<String> {
+    if !device.contains('/') {
+        return Ok(device.to_owned());
+    }
+    let path = std::fs::canonicalize(device).with_context(|| format!("{device}: no such device"))?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
+fn start(command: &[OsString]) -> Result<Option<Child>> {
+    let Some((program, arguments)) = command.split_first() else { return Ok(None) };
+    let started = Command::new(program).args(arguments).spawn();
+    started.map(Some).with_context(|| format!("{}: cannot be started (expected a command)", program.display()))
+}
+
+/// Says something on standard error.
+fn say(sentence: &str) {
+    let _ = writeln!(std::io::stderr(), "hoistway: {}", printable::text(sentence));
+}
+
+/// The line that shows how far it is, on a terminal only.
+fn bar(recording: &Recording<'_>, arguments: &Arguments) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let until = match (arguments.time, &arguments.command[..]) {
+        (Some(time), _) => format!(" of {} s", time.0 as f64 / 1e9),
+        (None, []) => ", Ctrl-C ends it".to_owned(),
+        (None, [program, ..]) => format!(", until {} ends", program.display()),
+    };
+    let name = printable::text(&recording.target().name);
+    let template = format!("{{spinner}} recording {name}: {{elapsed}}{}  {{msg}}", until.replace(['{', '}'], "?"));
+    let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_spinner());
+    ProgressBar::new_spinner().with_style(style)
+}
+
+fn show(bar: &ProgressBar, progress: &Progress) {
+    for warning in &progress.warnings {
+        bar.suspend(|| say(warning));
+    }
+    let rate = progress.ios as f64 / progress.elapsed.as_secs_f64().max(1e-3);
+    let (ios, bytes) = (HumanCount(progress.ios), HumanBytes(progress.bytes));
+    bar.set_message(format!("{ios} I/Os, {rate:.0} a second, {bytes}, {} events lost", progress.lost));
+    bar.tick();
+}
+
+fn text(summary: &Summary, arguments: &Arguments) -> String {
+    let device = &summary.host.device;
+    let (ios, events, bytes) = (HumanCount(summary.ios), HumanCount(summary.events), HumanBytes(summary.bytes));
+    let seconds = summary.time.as_secs_f64();
+    let mut text = format!("Recorded {} for {seconds:.1} s: {ios} I/Os, {events} events, {bytes}", device.name);
+    let _ = match summary.end {
+        End::Full => writeln!(text, "; then there was no room for more."),
+        End::Size => writeln!(text, ", as --max asks."),
+        _ => writeln!(text, "."),
+    };
+    let (cpu_us, cpu_s) = (summary.cpu_us_per_io(), summary.cpu_time.as_secs_f64());
+    let _ = writeln!(text, "Cost: {cpu_us:.2} us of CPU time an I/O ({cpu_s:.2} s); {} events lost.", summary.lost);
+    if summary.lost > 0 {
+        let _ = writeln!(text, "To lose none, use a larger --buffer, or fewer programs beside the recording.");
+    }
+    let name = arguments.output.display();
+    if summary.ios == 0 {
+        let _ = writeln!(text, "No task did I/O on {} meanwhile.", device.name);
+    } else {
+        let _ = writeln!(text, "Next: hoistway compare {name}.blktrace.0");
+    }
+    text.lines().map(|line| printable::text(line) + "\n").collect()
+}

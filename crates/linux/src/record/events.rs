@@ -1,0 +1,227 @@
+//! From the records of the running kernel to block events, by its descriptions of them.
+
+use hoistway_blk::bio::IoPriority;
+use hoistway_trace::block::{Action, Device, Event, Flags, Payload};
+
+use super::format::{Field, Format};
+
+/// Bytes of a task's name in a record.
+const NAME_BYTES: usize = 16;
+/// Bytes of a record that name its kind.
+const ID_BYTES: usize = 2;
+
+/// An event that is recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Kind {
+    /// Its folder in `events/block`.
+    pub(crate) name: &'static str,
+    action: Action,
+    /// Whether a recording without it is of no use.
+    pub(crate) is_needed: bool,
+}
+
+const fn kind(name: &'static str, action: Action, is_needed: bool) -> Kind {
+    Kind { name, action, is_needed }
+}
+
+/// The events of a recording. `block_rq_merge` is not among them: a request that is merged into another is in the completion of
+/// that, and readers take a merge for one of a bio.
+pub(crate) const KINDS: [Kind; 13] = [
+    kind("block_bio_queue", Action::Queue, true),
+    kind("block_getrq", Action::GetRequest, true),
+    kind("block_bio_backmerge", Action::BackMerge, false),
+    kind("block_bio_frontmerge", Action::FrontMerge, false),
+    kind("block_rq_insert", Action::Insert, false),
+    kind("block_rq_issue", Action::Issue, true),
+    kind("block_rq_requeue", Action::Requeue, false),
+    kind("block_rq_complete", Action::Complete, true),
+    // Of devices without requests, such as those of the device mapper: others do not have it.
+    kind("block_bio_complete", Action::Complete, false),
+    kind("block_split", Action::Split, false),
+    kind("block_bio_remap", Action::Remap, false),
+    kind("block_plug", Action::Plug, false),
+    kind("block_unplug", Action::Unplug, false),
+];
+
+impl Kind {
+    /// Whether its records name the device, so that the kernel can filter them.
+    pub(crate) fn has_device(self) -> bool {
+        !matches!(self.action, Action::Plug | Action::Unplug)
+    }
+}
+
+/// Where the fields of an event are.
+#[derive(Clone, Debug)]
+struct Layout {
+    action: Action,
+    pid: usize,
+    sector: Option<usize>,
+    sectors: Option<usize>,
+    bytes: Option<usize>,
+    error: Option<usize>,
+    priority: Option<usize>,
+    flags: Option<Field>,
+    task: Option<usize>,
+    command: Option<usize>,
+    rest_sector: Option<usize>,
+    old_device: Option<usize>,
+    old_sector: Option<usize>,
+    requests: Option<usize>,
+}
+
+impl Layout {
+    /// An error names the field that is missing.
+    fn of(kind: Kind, format: &Format) -> Result<Layout, &'static str> {
+        let at = |name: &str, bytes: usize| {
+            format.field(name).filter(|field| field.bytes == bytes).map(|field| field.offset)
+        };
+        let is_bio = kind.name.starts_with("block_bio") || matches!(kind.action, Action::GetRequest | Action::Split);
+        let layout = Layout {
+            action: kind.action,
+            pid: at("common_pid", 4).ok_or("common_pid")?,
+            sector: at("sector", 8),
+            sectors: at("nr_sector", 4),
+            bytes: at("bytes", 4),
+            error: at("error", 4).or_else(|| at("errors", 4)),
+            priority: at("ioprio", 2),
+            flags: format.field("rwbs"),
+            task: at("comm", NAME_BYTES),
+            command: at("cmd", 4).filter(|_| !is_bio),
+            rest_sector: at("new_sector", 8),
+            old_device: at("old_dev", 4),
+            old_sector: at("old_sector", 8),
+            requests: at("nr_rq", 4),
+        };
+        let has_device = kind.has_device();
+        let is_missing = [
+            ("sector", has_device && layout.sector.is_none()),
+            ("nr_sector", has_device && kind.action != Action::Split && layout.sectors.is_none()),
+            ("rwbs", has_device && layout.flags.is_none()),
+            ("comm", matches!(kind.action, Action::Queue | Action::Plug) && layout.task.is_none()),
+            ("error", kind.action == Action::Complete && layout.error.is_none()),
+            ("new_sector", kind.action == Action::Split && layout.rest_sector.is_none()),
+            ("old_dev", kind.action == Action::Remap && layout.old_device.is_none()),
+            ("old_sector", kind.action == Action::Remap && layout.old_sector.is_none()),
+            ("nr_rq", kind.action == Action::Unplug && layout.requests.is_none()),
+        ];
+        is_missing.into_iter().find(|(_, is_missing)| *is_missing).map_or(Ok(layout), |(name, _)| Err(name))
+    }
+}
+
+/// An event, and the name of the task in whose context it happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Decoded<'a> {
+    pub(crate) event: Event,
+    /// Up to the first NUL.
+    pub(crate) task: Option<&'a [u8; NAME_BYTES]>,
+}
+
+/// The descriptions of all events that are recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct Decoder {
+    device: Device,
+    layouts: Vec<Layout>,
+    /// By the number of the event: the index of its layout and one more, or 0.
+    by_id: Vec<u8>,
+}
+
+impl Decoder {
+    /// For the events of a device.
+    pub(crate) fn new(device: Device) -> Decoder {
+        Decoder { device, layouts: Vec::new(), by_id: Vec::new() }
+    }
+
+    /// Adds an event.
+    ///
+    /// # Errors
+    /// The name of the field that its description lacks.
+    pub(crate) fn add(&mut self, kind: Kind, format: &Format) -> Result<(), &'static str> {
+        self.layouts.push(Layout::of(kind, format)?);
+        let id = usize::from(format.id);
+        if self.by_id.len() <= id {
+            self.by_id.resize(id + 1, 0);
+        }
+        self.by_id[id] = self.layouts.len() as u8;
+        Ok(())
+    }
+
+    /// The event of a record; none if it is of another kind, or shorter than its description says.
+    #[inline]
+    pub(crate) fn decode<'a>(&self, data: &'a [u8], time_ns: u64, cpu: u32) -> Option<Decoded<'a>> {
+        let id = u16::from_le_bytes(*data.first_chunk::<ID_BYTES>()?);
+        let index = usize::from(*self.by_id.get(usize::from(id))?).checked_sub(1)?;
+        let layout = &self.layouts[index];
+        let sector = match layout.sector {
+            Some(at) => number(data, at)?,
+            None => 0,
+        };
+        let mut event = Event {
+            time_ns,
+            cpu,
+            pid: word(data, layout.pid)?,
+            device: self.device,
+            sector,
+            ..Event::new(layout.action)
+        };
+        if let Some(at) = layout.sectors {
+            event.bytes = word(data, at)?.saturating_mul(512);
+        }
+        if let Some(at) = layout.bytes {
+            event.bytes = word(data, at)?;
+        }
+        if let Some(at) = layout.error {
+            let error = i32::from_le_bytes(*data.get(at..)?.first_chunk()?);
+            event.error = error.unsigned_abs().min(u32::from(u16::MAX)) as u16;
+        }
+        if let Some(at) = layout.priority {
+            event.priority = IoPriority(u16::from_le_bytes(*data.get(at..)?.first_chunk()?));
+        }
+        match layout.action {
+            Action::Split => {
+                let rest = number(data, layout.rest_sector?)?;
+                event.payload = Payload::Rest(rest);
+                event.bytes = u32::try_from(rest.saturating_sub(sector).saturating_mul(512)).unwrap_or(u32::MAX);
+            }
+            Action::Remap => {
+                let device = Device::from_number(word(data, layout.old_device?)?);
+                event.payload = Payload::From { device, sector: number(data, layout.old_sector?)? };
+            }
+            Action::Unplug => event.payload = Payload::Requests(u64::from(word(data, layout.requests?)?)),
+            _ => {}
+        }
+        if let Some(field) = layout.flags {
+            event.flags = flags(data.get(field.offset..field.offset + field.bytes)?).of_bytes(event.bytes);
+        }
+        if layout.command.is_some_and(|at| has_command(data, at)) {
+            event.flags |= Flags::PASSTHROUGH;
+        }
+        let task = match layout.task {
+            Some(at) => Some(data.get(at..)?.first_chunk()?),
+            None => None,
+        };
+        Some(Decoded { event, task })
+    }
+}
+
+/// Letters up to the first NUL.
+fn flags(letters: &[u8]) -> Flags {
+    let end = letters.iter().position(|letter| *letter == 0).unwrap_or(letters.len());
+    Flags::from_letters(&letters[..end])
+}
+
+/// Whether there is text where a field says that its text is: the offset in the lower half of a word, the length in the upper.
+fn has_command(data: &[u8], at: usize) -> bool {
+    let place = word(data, at).unwrap_or(0);
+    let (offset, bytes) = ((place & 0xffff) as usize, place >> 16);
+    bytes > 1 && data.get(offset).is_some_and(|letter| *letter != 0)
+}
+
+#[inline]
+fn word(data: &[u8], at: usize) -> Option<u32> {
+    data.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+#[inline]
+fn number(data: &[u8], at: usize) -> Option<u64> {
+    data.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+}

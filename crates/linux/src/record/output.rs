@@ -1,0 +1,223 @@
+//! The files of a recording.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use hoistway_trace::block::{CpuFile, Device};
+
+use super::error::RecordError;
+use super::sidecar::{ENDING, RecordedHost};
+
+/// Bytes that are held back before they are written.
+const BUFFER_BYTES: usize = 256 << 10;
+/// Bytes of a record without its payload, and where it says how long that is.
+const HEADER_BYTES: usize = 48;
+const PAYLOAD_BYTES_AT: usize = 46;
+
+/// `NAME.blktrace.N`, or another file beside it.
+pub(crate) fn named(name: &Path, ending: &str) -> PathBuf {
+    let mut path = name.as_os_str().to_owned();
+    path.push(ending);
+    PathBuf::from(path)
+}
+
+/// Removes the files of an older recording of this name: a CPU that had one then may have none now.
+///
+/// # Errors
+/// If the folder cannot be read, or one of them cannot be removed.
+pub(crate) fn remove_older(name: &Path) -> io::Result<()> {
+    let folder = name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Some(file) = name.file_name() else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let mut prefix = file.as_encoded_bytes().to_vec();
+    prefix.extend_from_slice(b".blktrace.");
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let found = entry.file_name();
+        let cpu = found.as_encoded_bytes().strip_prefix(&prefix[..]);
+        if cpu.is_some_and(|cpu| !cpu.is_empty() && cpu.iter().all(u8::is_ascii_digit)) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// A file of records. It is written in large pieces, and after a failure it ends with a whole record.
+#[derive(Debug)]
+pub(crate) struct RecordFile {
+    file: File,
+    buffer: Vec<u8>,
+    /// Bytes in the file.
+    bytes: u64,
+}
+
+impl RecordFile {
+    pub(crate) fn create(path: &Path) -> io::Result<RecordFile> {
+        Ok(RecordFile { file: File::create(path)?, buffer: Vec::with_capacity(2 * BUFFER_BYTES), bytes: 0 })
+    }
+
+    /// Writes what is held back if it is much, or in any case.
+    pub(crate) fn write_out(&mut self, in_any_case: bool) -> io::Result<()> {
+        if !in_any_case && self.buffer.len() < BUFFER_BYTES {
+            return Ok(());
+        }
+        let written = self.write_all_or_less();
+        self.buffer.clear();
+        written
+    }
+
+    fn write_all_or_less(&mut self) -> io::Result<()> {
+        let mut at = 0;
+        while at < self.buffer.len() {
+            match self.file.write(&self.buffer[at..]) {
+                Ok(bytes) if bytes > 0 => at += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => {
+                    self.bytes += whole_records(&self.buffer, at) as u64;
+                    self.file.set_len(self.bytes)?;
+                    return Err(result.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into()));
+                }
+            }
+        }
+        self.bytes += at as u64;
+        Ok(())
+    }
+
+    /// Bytes of the file and of what is held back.
+    pub(crate) fn len(&self) -> u64 {
+        self.bytes + self.buffer.len() as u64
+    }
+}
+
+impl Write for RecordFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.write_out(true)
+    }
+}
+
+/// Bytes of the records that lie before `end` as a whole.
+fn whole_records(records: &[u8], end: usize) -> usize {
+    let mut at = 0;
+    loop {
+        let Some(length) = records.get(at + PAYLOAD_BYTES_AT..).and_then(|bytes| bytes.first_chunk()) else {
+            return at;
+        };
+        let next = at + HEADER_BYTES + usize::from(u16::from_le_bytes(*length));
+        if next > end {
+            return at;
+        }
+        at = next;
+    }
+}
+
+/// The files of a recording.
+pub(crate) struct Files {
+    /// Those of the CPUs that are online.
+    pub(crate) of_cpus: Vec<CpuFile<RecordFile>>,
+    /// All of them.
+    pub(crate) paths: Vec<PathBuf>,
+    /// What they do not say of the machine.
+    pub(crate) host: PathBuf,
+}
+
+impl Files {
+    pub(crate) fn create(name: &Path, host: &RecordedHost, cpus: &[u32], device: Device) -> Result<Files, RecordError> {
+        let mut files = Files { of_cpus: Vec::new(), paths: Vec::new(), host: named(name, ENDING) };
+        let made = files.make(name, host, cpus, device);
+        made.map_err(|error| {
+            // Nothing half-written stays behind.
+            files.paths.iter().chain([&files.host]).for_each(|path| drop(fs::remove_file(path)));
+            RecordError::io(name.display().to_string(), &error, "a name in a folder that may be written to")
+        })?;
+        Ok(files)
+    }
+
+    fn make(&mut self, name: &Path, host: &RecordedHost, cpus: &[u32], device: Device) -> io::Result<()> {
+        remove_older(name)?;
+        write_host(&self.host, host)?;
+        // blkparse stops at the first number that is missing: CPUs that are off have empty files.
+        for cpu in 0..=cpus.last().copied().unwrap_or(0) {
+            let path = named(name, &format!(".blktrace.{cpu}"));
+            let file = RecordFile::create(&path)?;
+            self.paths.push(path);
+            if cpus.contains(&cpu) {
+                self.of_cpus.push(CpuFile::new(file, cpu, device));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the file beside its place, and renames it.
+pub(crate) fn write_host(path: &Path, host: &RecordedHost) -> io::Result<()> {
+    let beside = named(path, ".part");
+    let text = serde_json::to_string_pretty(host).map_err(io::Error::other)? + "\n";
+    let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
+    written.inspect_err(|_| drop(fs::remove_file(&beside)))
+}
+
+/// Refuses a name whose files cannot be made, before anything is done.
+pub(crate) fn check_place(name: &Path) -> Result<(), RecordError> {
+    let refuse = |problem: &str| {
+        let expected = "NAME in a folder that exists and may be written to: the files are NAME.blktrace.N";
+        Err(RecordError::new(name.display().to_string(), problem, expected))
+    };
+    let text = name.as_os_str().as_encoded_bytes();
+    if name.file_name().is_none() || text.ends_with(b"/") || text.ends_with(b"/.") {
+        return refuse("this is no name of a recording");
+    }
+    let trial = named(name, &format!(".{}.part", std::process::id()));
+    match fs::write(&trial, b"").and_then(|()| fs::remove_file(&trial)) {
+        Ok(()) => Ok(()),
+        Err(error) => refuse(&error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hoistway_trace::block::{Action, Event};
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_finished_ends_with_a_whole_record() {
+        let mut file = CpuFile::new(Vec::new(), 0, Device::default());
+        file.event(&Event::new(Action::Queue)).unwrap();
+        file.name(1, 2, b"task").unwrap();
+        file.event(&Event::new(Action::Complete)).unwrap();
+        let records = std::mem::take(file.get_mut());
+        assert_eq!(records.len(), 48 + 64 + 48);
+        for (end, whole) in [(0, 0), (47, 0), (48, 48), (111, 48), (112, 112), (159, 112), (160, 160)] {
+            assert_eq!(whole_records(&records, end), whole, "{end}");
+        }
+    }
+
+    #[test]
+    fn an_older_recording_is_removed_as_a_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        for file in ["x.blktrace.0", "x.blktrace.17", "x.blktrace.txt", "x.blktrace.", "xx.blktrace.0", "x"] {
+            fs::write(folder.path().join(file), "").unwrap();
+        }
+        remove_older(&folder.path().join("x")).unwrap();
+        let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["x", "x.blktrace.", "x.blktrace.txt", "xx.blktrace.0"]);
+    }
+
+    #[test]
+    fn a_name_without_a_folder_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["missing/x", "", ".", "x/"] {
+            let error = check_place(&folder.path().join(name)).err().map(|error| error.to_string());
+            let is_refused = error.is_some_and(|error| error.contains("expected NAME in a folder"));
+            assert!(is_refused || name.is_empty() || name == ".", "{name}");
+        }
+        assert_eq!(check_place(&folder.path().join("x")), Ok(()));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

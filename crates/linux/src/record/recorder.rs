@@ -1,0 +1,298 @@
+//! From the device to the files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use hoistway_trace::block::Device;
+use rustix::time::ClockId;
+
+use super::error::RecordError;
+use super::events::Decoder;
+use super::format::PageLayout;
+use super::options::{End, Options, Progress, failed, worse};
+use super::output::{Files, check_place, write_host};
+use super::reader::{Reader, Reports, Seen};
+use super::sidecar::{RecordedHost, memory_bytes};
+use super::target::Target;
+use super::tasks;
+use super::tracefs::{self, Instance};
+use super::watch::{Watching, monotonic_ns};
+use crate::root::Root;
+
+/// Bytes of the buffer of a CPU.
+const BUFFER_BYTES: u64 = 16 << 20;
+const BUFFER_BYTES_MIN: u64 = 1 << 20;
+/// Part of the memory that all buffers take at most.
+const MEMORY_SHARE: u64 = 32;
+/// What was recorded.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Why it ended.
+    pub end: End,
+    /// Its length.
+    pub time: Duration,
+    /// I/Os that tasks queued.
+    pub ios: u64,
+    /// Events in the files.
+    pub events: u64,
+    /// Bytes of the files.
+    pub bytes: u64,
+    /// Events that were lost because a buffer was full.
+    pub lost: u64,
+    /// CPU time that reading and writing took. What the kernel takes to note an event in the task that does I/O is not in it.
+    pub cpu_time: Duration,
+    /// The files, by CPU.
+    pub files: Vec<PathBuf>,
+    /// What the files do not say of the machine.
+    pub host: RecordedHost,
+    /// What has to be said of the recording: a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// A recording that has not begun: everything that can be refused was checked.
+#[derive(Debug)]
+pub struct Recorder<'a> {
+    root: &'a Root,
+    target: Target,
+    options: Options,
+    warnings: Vec<String>,
+    cpus: Vec<u32>,
+    pages: PageLayout,
+    decoder: Decoder,
+    host: RecordedHost,
+    instance: Instance<'a>,
+}
+
+impl<'a> Recorder<'a> {
+    /// Checks device, rights and place, and makes an instance of the tracer. One that a killed recording has left is removed.
+    ///
+    /// # Errors
+    /// What is missing, and how to get it.
+    pub fn prepare(root: &'a Root, device: &str, options: Options) -> Result<Recorder<'a>, RecordError> {
+        if cfg!(target_endian = "big") {
+            return Err(RecordError::new(device, "this machine is big-endian", "a little-endian machine"));
+        }
+        let target = Target::find(root, device)?;
+        let place = tracefs::find(root)?;
+        check_place(&options.name)?;
+        let cpus = online(root);
+        let mut warnings = about(root, &target, &options.name);
+        for instance in tracefs::remove_left_over(root, place) {
+            warnings.push(format!("Removed the tracer instance {instance} of a recording that was killed."));
+        }
+        let instance = Instance::make(root, place, buffer_bytes(root, &options, cpus.len()) >> 10)?;
+        let pages = instance.page_layout(place)?;
+        let decoder = instance.choose(Decoder::new(target.number), target.number.number())?;
+        let host = RecordedHost::of(root, &target, cpus.len() as u32);
+        Ok(Recorder { root, target, options, warnings, cpus, pages, decoder, host, instance })
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// What has to be said before: a sentence each.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Begins to record, into the buffers alone: they last for seconds.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn start(self) -> Result<Recording<'a>, RecordError> {
+        let (start_ns, since_epoch) =
+            (monotonic_ns(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
+        self.instance.record(true)?;
+        Ok(Recording { recorder: self, begun: Instant::now(), start_ns, since_epoch })
+    }
+}
+
+/// A recording that has begun. It ends, and leaves nothing behind, if it is dropped.
+#[derive(Debug)]
+pub struct Recording<'a> {
+    recorder: Recorder<'a>,
+    begun: Instant,
+    start_ns: u64,
+    since_epoch: Duration,
+}
+
+impl Recording<'_> {
+    /// The device.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.recorder.target
+    }
+
+    /// Writes what is recorded until it ends. An older recording of this name is replaced. `watch` is called some times a second,
+    /// and ends the recording if it returns true.
+    ///
+    /// # Errors
+    /// If the files cannot be made, or the kernel refuses to stop. A failure while it runs is an [`End`]: what was recorded
+    /// before is kept.
+    pub fn run(self, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<Summary, RecordError> {
+        let Recording { recorder, begun, start_ns, since_epoch } = self;
+        let Recorder { root, target, options, cpus, instance, .. } = &recorder;
+        let cpu_time = process_cpu_time();
+        let files = Files::create(&options.name, &recorder.host, cpus, target.number)?;
+        let reports =
+            Reports { seen: cpus.iter().map(|_| Mutex::new(Seen::default())).collect(), ..Reports::default() };
+        let mut readers = Vec::new();
+        for ((place, &cpu), mut file) in cpus.iter().enumerate().zip(files.of_cpus) {
+            let noted = file.time_of_day(start_ns, since_epoch);
+            noted
+                .map_err(|error| RecordError::io(options.name.display().to_string(), &error, "room for a recording"))?;
+            let (pipe, pages) = (instance.pages(cpu)?, recorder.pages);
+            let (decoder, reports) = (&recorder.decoder, &reports);
+            readers.push(Reader { cpu, place, pipe, pages, decoder, file, reports, start_ns });
+        }
+        let scheduler = recorder.host.scheduler.as_deref();
+        let mut watching = Watching::new(root, target, scheduler, options, &reports, (begun, start_ns));
+        let mut time = Duration::ZERO;
+        let end = read(readers, &reports, &mut |is_failed| {
+            let end = watching.until_end(is_failed, watch);
+            time = begun.elapsed();
+            instance.record(false).map_or_else(|error| End::Failed(error.to_string()), |()| end)
+        });
+        watching.look_at_tasks();
+        let (tasks, _) = watching.seen();
+        let recorded = watching.tasks.recorded(&tasks);
+        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        let torn = count(&reports.torn_pages);
+        let mut summary = Summary {
+            end,
+            time,
+            ios: count(&reports.ios),
+            events: count(&reports.events),
+            bytes: count(&reports.bytes),
+            lost: count(&reports.lost).max(instance.lost()),
+            cpu_time: process_cpu_time().saturating_sub(cpu_time),
+            files: files.paths,
+            host: RecordedHost {
+                begun_s: since_epoch.as_secs(),
+                seconds: time.as_secs_f64(),
+                cgroups: tasks::cgroups(root, &recorded),
+                tasks: recorded,
+                ..recorder.host.clone()
+            },
+            warnings: Vec::new(),
+        };
+        summary.host.ios = summary.ios;
+        summary.host.lost = summary.lost;
+        summary.host.cpu_us_per_io = summary.cpu_us_per_io();
+        if torn > 0 {
+            let count = format!("{torn} pages of the ring buffer were not as the kernel describes them");
+            summary.warnings.push(format!("{count}: what was behind the fault in each is missing."));
+        }
+        if let Err(error) = write_host(&files.host, &summary.host) {
+            let host = files.host.display();
+            summary.warnings.push(format!("{host}: {error}; it has the settings of the queue, and no tasks."));
+        }
+        Ok(summary)
+    }
+}
+
+impl Summary {
+    /// CPU time of the recorder for an I/O, microseconds.
+    #[must_use]
+    pub fn cpu_us_per_io(&self) -> f64 {
+        self.cpu_time.as_secs_f64() * 1e6 / self.ios.max(1) as f64
+    }
+}
+
+/// Runs the readers until `watch` returns, and what the buffers hold then. Returns the end that says most.
+fn read(readers: Vec<Reader<'_>>, reports: &Reports, watch: &mut dyn FnMut(&dyn Fn() -> bool) -> End) -> End {
+    let is_failed = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for reader in readers {
+            let (name, is_failed) = (format!("cpu{}", reader.cpu), &is_failed);
+            let run = move || reader.run().inspect_err(|_| is_failed.store(true, Ordering::Relaxed));
+            threads.push(thread::Builder::new().name(name).spawn_scoped(scope, run));
+        }
+        let has_none = threads.iter().any(Result::is_err);
+        let end = watch(&|| has_none || is_failed.load(Ordering::Relaxed));
+        reports.is_over.store(true, Ordering::Release);
+        let failures = threads.into_iter().filter_map(|thread| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked"))).err(),
+            Err(error) => Some(error),
+        });
+        failures.map(|error| failed(&error)).fold(end, worse)
+    })
+}
+
+/// What has to be said of the device before it is recorded.
+fn about(root: &Root, target: &Target, name: &Path) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(partition) = &target.partition {
+        warnings.push(format!("{partition} is a partition: all I/O of its disk {} is recorded.", target.name));
+    }
+    if target.has_no_requests && !target.lies_on.is_empty() {
+        let below = target.lies_on.join(", ");
+        warnings.push(format!("{} has no requests and no scheduler: record what it lies on, {below}.", target.name));
+    }
+    let folder = name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let device = rustix::fs::stat(folder).ok().map(|stat| {
+        let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
+        Device { major: major as u16, minor }
+    });
+    if device.is_some_and(|device| target.is_below(root, device)) {
+        warnings.push(format!("{} lies on {}: writing the recording is recorded, too.", folder.display(), target.name));
+    }
+    warnings
+}
+
+fn buffer_bytes(root: &Root, options: &Options, cpus: usize) -> u64 {
+    let share = memory_bytes(root) / MEMORY_SHARE / cpus.max(1) as u64;
+    options.buffer_bytes.unwrap_or(BUFFER_BYTES.min(share.max(BUFFER_BYTES_MIN)))
+}
+
+/// CPUs that are online, by the kernel's list such as `0-3,8`.
+fn online(root: &Root) -> Vec<u32> {
+    let text = root.read("sys/devices/system/cpu/online").unwrap_or_default();
+    let mut cpus: Vec<u32> = text
+        .trim()
+        .split(',')
+        .filter_map(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?)
+        })
+        .flatten()
+        .collect();
+    if cpus.is_empty() {
+        cpus = (0..thread::available_parallelism().map_or(1, usize::from) as u32).collect();
+    }
+    cpus
+}
+
+fn process_cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn cpus_are_those_of_the_list() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sys/devices/system/cpu");
+        fs::create_dir_all(&path).unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        assert!(!online(&root).is_empty(), "there is one at least");
+        for (text, cpus) in [("0\n", &[0][..]), ("0-3,8\n", &[0, 1, 2, 3, 8]), ("2,5-6", &[2, 5, 6])] {
+            fs::write(path.join("online"), text).unwrap();
+            assert_eq!(online(&root), cpus);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The device that is recorded.
+
+use hoistway_trace::block::Device;
+use rustix::fs::{FileType, OFlags};
+
+use super::error::RecordError;
+use crate::root::Root;
+
+/// A whole disk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    /// Its name in `/sys/block`.
+    pub name: String,
+    /// Its number.
+    pub number: Device,
+    /// The partition that was named, if it was one.
+    pub partition: Option<String>,
+    /// What it lies on, if it passes its I/O on without requests of its own.
+    pub lies_on: Vec<String>,
+    /// Whether it has no requests: then it has no scheduler.
+    pub has_no_requests: bool,
+}
+
+const EXPECTED: &str = "a block device, such as nvme0n1 or /dev/sda";
+
+impl Target {
+    /// The disk that a name, or the path of a device, stands for.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn find(root: &Root, wanted: &str) -> Result<Target, RecordError> {
+        let folder = folder(root, wanted)?;
+        let refuse = |problem: &str| RecordError::new(wanted, problem, EXPECTED);
+        let (above, name) = folder.rsplit_once('/').ok_or_else(|| refuse("sysfs does not list it"))?;
+        let is_partition = root.exists(&format!("{folder}/partition"));
+        let (disk, partition) = if is_partition { (above, Some(name.to_owned())) } else { (&*folder, None) };
+        let name = disk.rsplit('/').next().unwrap_or(disk).to_owned();
+        let number = number(root, disk).ok_or_else(|| refuse("sysfs does not have its number"))?;
+        let lies_on = root.names(&format!("{disk}/slaves")).unwrap_or_default();
+        let has_no_requests = !root.exists(&format!("{disk}/mq"));
+        Ok(Target { name, number, partition, lies_on, has_no_requests })
+    }
+
+    /// Whether the device with this number is the disk, a partition of it, or lies on it.
+    #[must_use]
+    pub fn is_below(&self, root: &Root, number: Device) -> bool {
+        let Ok(folder) = root.resolved(&format!("sys/dev/block/{}:{}", number.major, number.minor)) else {
+            return false;
+        };
+        self.carries(root, &folder, 0)
+    }
+
+    fn carries(&self, root: &Root, folder: &str, depth: u32) -> bool {
+        const DEPTH_MAX: u32 = 16;
+        if folder.split('/').any(|name| name == self.name) {
+            return true;
+        }
+        let below = root.names(&format!("{folder}/slaves")).unwrap_or_default();
+        depth < DEPTH_MAX
+            && below.iter().any(|name| {
+                let folder = root.resolved(&format!("{folder}/slaves/{name}"));
+                folder.is_ok_and(|folder| self.carries(root, &folder, depth + 1))
+            })
+    }
+}
+
+/// The folder of a device in sysfs.
+fn folder(root: &Root, wanted: &str) -> Result<String, RecordError> {
+    let refuse = |problem: String, expected: String| RecordError::new(wanted, problem, expected);
+    if !wanted.contains('/')
+        && let Ok(folder) = root.resolved(&format!("sys/class/block/{wanted}"))
+    {
+        return Ok(folder);
+    }
+    let path = if wanted.contains('/') { wanted.to_owned() } else { format!("dev/{wanted}") };
+    let file = root.open_file(&path, OFlags::PATH).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            let known = root.names("sys/block").unwrap_or_default();
+            refuse("no such device".to_owned(), format!("one of {}", known.join(", ")))
+        }
+        _ => refuse(error.to_string(), EXPECTED.to_owned()),
+    })?;
+    let stat = rustix::fs::fstat(&file).map_err(|error| refuse(error.to_string(), EXPECTED.to_owned()))?;
+    let sysfs = |number: u64| {
+        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+        root.resolved(&format!("sys/dev/block/{major}:{minor}"))
+    };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::BlockDevice => {
+            sysfs(stat.st_rdev).map_err(|_| refuse("sysfs does not list it".to_owned(), EXPECTED.to_owned()))
+        }
+        _ => {
+            let name = |folder: String| folder.rsplit('/').next().map(str::to_owned);
+            let expected = match sysfs(stat.st_dev).ok().and_then(name) {
+                Some(device) => format!("the block device that it lies on, {device}"),
+                None => EXPECTED.to_owned(),
+            };
+            Err(refuse("this is no block device".to_owned(), expected))
+        }
+    }
+}
+
+/// The number in a device's file `dev`, such as `8:0`.
+fn number(root: &Root, folder: &str) -> Option<Device> {
+    let text = root.read(&format!("{folder}/dev")).ok()?;
+    Device::parse(&text.trim().replace(':', ","))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn root() -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = |path: &str, name: &str, number: &str| {
+            let place = folder.path().join("sys/devices").join(path);
+            fs::create_dir_all(&place).unwrap();
+            fs::write(place.join("dev"), format!("{number}\n")).unwrap();
+            for (links, link) in [("class/block", name), ("dev/block", number)] {
+                let links = folder.path().join("sys").join(links);
+                fs::create_dir_all(&links).unwrap();
+                symlink(format!("../../devices/{path}"), links.join(link)).unwrap();
+            }
+            place
+        };
+        fs::create_dir(disk("pci/block/sda", "sda", "8:0").join("mq")).unwrap();
+        fs::write(disk("pci/block/sda/sda2", "sda2", "8:2").join("partition"), "2\n").unwrap();
+        let mapper = disk("virtual/block/dm-0", "dm-0", "254:0");
+        fs::create_dir(mapper.join("slaves")).unwrap();
+        symlink("../../../../pci/block/sda/sda2", mapper.join("slaves/sda2")).unwrap();
+        disk("virtual/block/loop0", "loop0", "7:0");
+        fs::create_dir(folder.path().join("dev")).unwrap();
+        fs::write(folder.path().join("dev/file"), "").unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        (folder, root)
+    }
+
+    #[test]
+    fn a_partition_stands_for_its_disk() {
+        let (_folder, root) = root();
+        let disk = Target::find(&root, "sda").unwrap();
+        assert_eq!((&*disk.name, disk.number, disk.has_no_requests), ("sda", Device { major: 8, minor: 0 }, false));
+        let partition = Target::find(&root, "sda2").unwrap();
+        assert_eq!(partition, Target { partition: Some("sda2".to_owned()), ..disk });
+    }
+
+    #[test]
+    fn a_device_without_requests_names_what_it_lies_on() {
+        let (_folder, root) = root();
+        let mapper = Target::find(&root, "dm-0").unwrap();
+        assert!(mapper.has_no_requests && mapper.lies_on == ["sda2"]);
+    }
+
+    #[test]
+    fn what_lies_on_a_disk_is_known() {
+        let (_folder, root) = root();
+        let disk = Target::find(&root, "sda").unwrap();
+        let is_below = |major, minor| disk.is_below(&root, Device { major, minor });
+        assert!(is_below(8, 0) && is_below(8, 2) && is_below(254, 0));
+        assert!(!is_below(7, 0) && !is_below(9, 9));
+    }
+
+    #[test]
+    fn what_is_no_device_is_refused() {
+        let (_folder, root) = root();
+        for (wanted, problem) in [("sdz", "no such device"), ("/dev/file", "no block device"), ("../sda", "sda")] {
+            let error = Target::find(&root, wanted).unwrap_err().to_string();
+            assert!(error.contains(problem) && error.contains("expected"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What `/proc` says of the tasks that were seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hoistway_blk::bio::{IoPriority, PriorityClass};
+use rustc_hash::FxHashMap;
+
+use super::reader::Task;
+use super::sidecar::{RecordedTask, files};
+use crate::root::Root;
+
+/// Tasks that are looked at. More are not those of one problem.
+const TASKS_MAX: usize = 1 << 14;
+
+/// What a task is besides its I/O.
+#[derive(Clone, Debug, Default)]
+struct Facts {
+    nice: Option<i32>,
+    policy: Option<u32>,
+    cgroup: Option<String>,
+}
+
+/// Tasks, each looked at when it is first seen: it may end at any moment.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks {
+    facts: FxHashMap<u32, Facts>,
+}
+
+impl Tasks {
+    /// Looks at a task if it is new.
+    pub(crate) fn look_at(&mut self, root: &Root, pid: u32) {
+        if self.facts.len() < TASKS_MAX && !self.facts.contains_key(&pid) {
+            self.facts.insert(pid, Facts::of(root, pid));
+        }
+    }
+
+    /// The tasks, by their pids.
+    pub(crate) fn recorded(&self, seen: &FxHashMap<u32, Task>) -> Vec<RecordedTask> {
+        let mut tasks: Vec<RecordedTask> = seen
+            .iter()
+            .filter(|(_, task)| task.submissions.ios > 0)
+            .map(|(&pid, task)| {
+                let Facts { nice, policy, cgroup } = self.facts.get(&pid).cloned().unwrap_or_default();
+                RecordedTask {
+                    pid,
+                    name: name(&task.name),
+                    ios: task.submissions.ios,
+                    io_priority: in_words(task.priority),
+                    nice,
+                    policy,
+                    cgroup,
+                }
+            })
+            .collect();
+        tasks.sort_by_key(|task| task.pid);
+        tasks
+    }
+}
+
+/// A name that is padded with NUL.
+pub(crate) fn name(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|letter| *letter == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// Class and level.
+fn in_words(priority: IoPriority) -> Option<String> {
+    // A class that is not set comes with any level.
+    let class = match priority.0 >> 13 {
+        1 => PriorityClass::RealTime,
+        2 => PriorityClass::BestEffort,
+        3 => PriorityClass::Idle,
+        _ => return None,
+    };
+    let level = priority.0 & 7;
+    Some(match class {
+        PriorityClass::RealTime => format!("rt:{level}"),
+        PriorityClass::BestEffort => format!("be:{level}"),
+        _ => "idle".to_owned(),
+    })
+}
+
+impl Facts {
+    fn of(root: &Root, pid: u32) -> Facts {
+        let stat = root.read(&format!("proc/{pid}/stat")).unwrap_or_default();
+        // The name may hold anything: what counts is behind its last bracket, and begins with the third field.
+        let fields: Vec<&str> = stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
+        let field = |number: usize| fields.get(number - 3);
+        Facts {
+            nice: field(19).and_then(|text| text.parse().ok()),
+            policy: field(41).and_then(|text| text.parse().ok()),
+            cgroup: root.read(&format!("proc/{pid}/cgroup")).ok().and_then(|text| cgroup(&text).map(str::to_owned)),
+        }
+    }
+}
+
+/// The path of the cgroup for I/O: that of `blkio` where version 1 has it, else that of version 2.
+fn cgroup(text: &str) -> Option<&str> {
+    let lines = || text.lines().filter_map(|line| line.split_once(':').and_then(|(_, rest)| rest.split_once(':')));
+    let of_blkio = lines().find(|(controllers, _)| controllers.split(',').any(|name| name == "blkio"));
+    of_blkio.or_else(|| lines().find(|(controllers, _)| controllers.is_empty())).map(|(_, path)| path)
+}
+
+/// Where the hierarchy of cgroups for I/O may be mounted.
+const HIERARCHIES: [&str; 3] = ["sys/fs/cgroup/blkio", "sys/fs/cgroup/unified", "sys/fs/cgroup"];
+
+/// Weights and limits of the cgroups of these tasks, and of those above them.
+pub(crate) fn cgroups(root: &Root, tasks: &[RecordedTask]) -> BTreeMap<String, BTreeMap<String, String>> {
+    let mut paths = BTreeSet::new();
+    for path in tasks.iter().filter_map(|task| task.cgroup.as_deref()) {
+        let ends = path.char_indices().filter(|(at, letter)| *letter == '/' && *at > 0).map(|(at, _)| at);
+        paths.extend(ends.chain([path.len()]).map(|end| &path[..end]));
+    }
+    let is_setting = |name: &str| {
+        let of_version_2 = ["io.weight", "io.bfq.weight", "io.max", "io.latency", "io.prio.class"].contains(&name);
+        let of_version_1 = name.starts_with("blkio.") && (name.contains("weight") || name.ends_with("_device"));
+        of_version_2 || of_version_1
+    };
+    let settings = |path: &str| {
+        let found = HIERARCHIES.iter().map(|hierarchy| files(root, &format!("{hierarchy}{path}"), is_setting));
+        found.into_iter().find(|found| !found.is_empty())
+    };
+    paths.into_iter().filter_map(|path| Some((path.to_owned(), settings(path)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn priorities_are_a_class_with_a_level() {
+        for (number, words) in
+            [(0, None), (4, None), (0x2004, Some("rt:4")), (0x4000, Some("be:0")), (0x6007, Some("idle"))]
+        {
+            assert_eq!(in_words(IoPriority(number)).as_deref(), words, "{number:#x}");
+        }
+    }
+
+    #[test]
+    fn the_cgroup_for_io_is_that_of_blkio_or_of_version_2() {
+        assert_eq!(cgroup("0::/user.slice/a\n"), Some("/user.slice/a"));
+        assert_eq!(cgroup("4:cpu,cpuacct:/c\n3:blkio:/b\n0::/a\n"), Some("/b"));
+        assert_eq!(cgroup("4:cpu,cpuacct:/c\n"), None);
+    }
+
+    #[test]
+    fn a_task_has_its_facts_and_its_cgroups_their_weights() {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            (
+                "proc/7/stat",
+                "7 (a) b) S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 5 1 0 100 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 0 0 3 0 0",
+            ),
+            ("proc/7/cgroup", "0::/a/b\n"),
+            ("sys/fs/cgroup/a/io.weight", "default 200\n"),
+            ("sys/fs/cgroup/a/memory.max", "max\n"),
+            ("sys/fs/cgroup/a/b/io.max", "8:0 rbps=1000\n"),
+        ] {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let root = Root::open(folder.path()).unwrap();
+        let facts = Facts::of(&root, 7);
+        assert_eq!((facts.nice, facts.policy, facts.cgroup.as_deref()), (Some(5), Some(3), Some("/a/b")));
+        assert!(Facts::of(&root, 8).nice.is_none(), "it has ended");
+        let task = RecordedTask { cgroup: facts.cgroup, ..RecordedTask::default() };
+        let found = cgroups(&root, &[task]);
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["/a", "/a/b"]);
+        assert_eq!(found["/a"], [("io.weight".to_owned(), "default 200".to_owned())].into());
+    }
+}

@@ -1,0 +1,302 @@
+//! An instance of the kernel's tracer, which is there as long as its value is.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+
+use rustix::fs::OFlags;
+
+use super::error::RecordError;
+use super::events::{Decoder, KINDS, Kind};
+use super::format::{Format, PageLayout};
+use crate::root::Root;
+
+/// Where tracefs may be.
+const PLACES: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
+/// What instances of recordings are called, before the number of the process.
+const PREFIX: &str = "hoistway-";
+/// Share of a buffer that wakes its reader, in percent.
+const WAKE_PERCENT: &str = "25";
+
+const LOCKDOWN: &str = "sys/kernel/security/lockdown";
+
+/// Where tracefs is mounted.
+///
+/// # Errors
+/// If it is not, may not be used, or the kernel has no block events.
+pub(crate) fn find(root: &Root) -> Result<&'static str, RecordError> {
+    let lockdown = root.read(LOCKDOWN).unwrap_or_default();
+    if lockdown.contains("[confidentiality]") {
+        let expected =
+            "lock-down \"integrity\" or none: lockdown= on the kernel's command line, Secure Boot in the firmware";
+        return Err(RecordError::new(
+            format!("/{LOCKDOWN}"),
+            "the kernel is locked down for confidentiality",
+            expected,
+        ));
+    }
+    for place in PLACES {
+        match root.names(&format!("{place}/events")) {
+            Ok(_) => return check_events(root, place),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(no_rights(place)),
+            Err(_) => {}
+        }
+    }
+    let [place, _] = PLACES;
+    match root.names(place) {
+        Ok(_) => {
+            let expected = format!("it mounted: mount -t tracefs tracefs /{place}");
+            Err(RecordError::new(format!("/{place}"), "tracefs is not mounted", expected))
+        }
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(no_rights(place)),
+        Err(_) => {
+            let expected = "a kernel with CONFIG_EVENT_TRACING, or a container that sees /sys of its host";
+            Err(RecordError::new(format!("/{place}"), "the kernel has no tracefs", expected))
+        }
+    }
+}
+
+fn check_events(root: &Root, place: &'static str) -> Result<&'static str, RecordError> {
+    let has = |kind: &Kind| root.exists(&format!("{place}/events/block/{}", kind.name));
+    let missing: Vec<_> = KINDS.iter().filter(|kind| kind.is_needed && !has(kind)).map(|kind| kind.name).collect();
+    if missing.is_empty() {
+        return Ok(place);
+    }
+    let problem = format!("the kernel has no events {}", missing.join(", "));
+    Err(RecordError::new(format!("/{place}/events/block"), problem, "a kernel with CONFIG_BLK_DEV_IO_TRACE"))
+}
+
+fn no_rights(place: &str) -> RecordError {
+    let expected = "root (sudo hoistway record ...), or a user that may read and write tracefs: \
+                    mount -o remount,mode=770,gid=GROUP on it, and CAP_PERFMON";
+    RecordError::new(format!("/{place}"), "permission denied", expected)
+}
+
+/// The number of the process that an instance is of.
+fn maker(instance: &str) -> Option<u32> {
+    instance.strip_prefix(PREFIX)?.parse().ok()
+}
+
+/// Removes instances whose processes are gone, with what they still record. Returns their names.
+pub(crate) fn remove_left_over(root: &Root, place: &str) -> Vec<String> {
+    let instances = root.names(&format!("{place}/instances")).unwrap_or_default();
+    let is_left_over = |instance: &String| {
+        maker(instance).is_some_and(|pid| {
+            // A number of a process is used again. A recording that runs is busy, and the kernel does not remove it.
+            pid == std::process::id()
+                || root.read(&format!("proc/{pid}/comm")).map_or(true, |name| name.trim() != "hoistway")
+        })
+    };
+    let left_over = instances.into_iter().filter(is_left_over);
+    left_over.filter(|instance| root.remove_folder(&format!("{place}/instances/{instance}")).is_ok()).collect()
+}
+
+/// An instance of the tracer with buffers of its own. It is removed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Instance<'a> {
+    root: &'a Root,
+    folder: String,
+}
+
+impl<'a> Instance<'a> {
+    /// Makes an instance that records nothing yet.
+    ///
+    /// # Errors
+    /// If it may not be made, or the memory does not suffice.
+    pub(crate) fn make(root: &'a Root, place: &str, buffer_kib: u64) -> Result<Instance<'a>, RecordError> {
+        let folder = format!("{place}/instances/{PREFIX}{}", std::process::id());
+        root.make_folder(&folder).map_err(|error| match error.kind() {
+            ErrorKind::PermissionDenied => no_rights(place),
+            ErrorKind::AlreadyExists => {
+                RecordError::new(format!("/{folder}"), "this process records already", "one recording at a time")
+            }
+            _ => {
+                RecordError::io(format!("/{folder}"), &error, "a kernel with instances of the tracer, and free memory")
+            }
+        })?;
+        let instance = Instance { root, folder };
+        instance.write("tracing_on", "0")?;
+        instance.write("trace_clock", "mono")?;
+        instance.write("buffer_size_kb", &buffer_kib.to_string()).map_err(|error| RecordError {
+            expected: "free memory for the buffer of each CPU: a smaller --buffer".to_owned(),
+            ..error
+        })?;
+        // What older kernels lack costs time, and no more.
+        let _ = instance.write("buffer_percent", WAKE_PERCENT);
+        let _ = instance.write("options/record-cmd", "0");
+        Ok(instance)
+    }
+
+    /// Chooses the events of a device. Returns what their records mean.
+    ///
+    /// # Errors
+    /// If the kernel does not take one, or describes it in a way that is not known.
+    pub(crate) fn choose(&self, mut decoder: Decoder, device: u32) -> Result<Decoder, RecordError> {
+        for kind in KINDS {
+            let event = format!("events/block/{}", kind.name);
+            if !self.root.exists(&format!("{}/{event}", self.folder)) {
+                continue;
+            }
+            let place = format!("/{}/{event}/format", self.folder);
+            let text = self.read(&format!("{event}/format"))?;
+            let expected = "the description of an event, as Linux 4.19 to 7.3 have it";
+            let Some(format) = Format::parse(&text) else {
+                return Err(RecordError::new(place, "this describes no event", expected));
+            };
+            let lacks =
+                |field| RecordError::new(place, format!("the field {field} is missing or has another size"), expected);
+            decoder.add(kind, &format).map_err(lacks)?;
+            if kind.has_device() {
+                self.write(&format!("{event}/filter"), &format!("dev == {device}"))?;
+            }
+            self.write(&format!("{event}/enable"), "1")?;
+        }
+        Ok(decoder)
+    }
+
+    /// How its pages are laid out.
+    ///
+    /// # Errors
+    /// If the kernel describes them in a way that is not known.
+    pub(crate) fn page_layout(&self, place: &str) -> Result<PageLayout, RecordError> {
+        let file = format!("{place}/events/header_page");
+        let expected = "pages as Linux 4.19 to 7.3 have them";
+        let text = self.root.read(&file).map_err(|error| RecordError::io(format!("/{file}"), &error, expected))?;
+        PageLayout::parse(&text)
+            .ok_or_else(|| RecordError::new(format!("/{file}"), "this describes no page that is known", expected))
+    }
+
+    /// The pages of a CPU's buffer: reading takes them away, and does not wait.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub(crate) fn pages(&self, cpu: u32) -> Result<File, RecordError> {
+        let file = format!("{}/per_cpu/cpu{cpu}/trace_pipe_raw", self.folder);
+        self.root.open_file(&file, OFlags::RDONLY | OFlags::NONBLOCK).map_err(|error| {
+            RecordError::io(format!("/{file}"), &error, "a buffer that may be read, as Linux has since 2.6.31")
+        })
+    }
+
+    /// Starts or stops recording.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub(crate) fn record(&self, is_on: bool) -> Result<(), RecordError> {
+        self.write("tracing_on", if is_on { "1" } else { "0" })
+    }
+
+    /// Events that its buffers have lost, by the kernel's own count.
+    pub(crate) fn lost(&self) -> u64 {
+        let cpus = self.root.names(&format!("{}/per_cpu", self.folder)).unwrap_or_default();
+        cpus.iter().map(|cpu| lost(&self.read(&format!("per_cpu/{cpu}/stats")).unwrap_or_default())).sum()
+    }
+
+    fn read(&self, file: &str) -> Result<String, RecordError> {
+        let path = format!("{}/{file}", self.folder);
+        self.root.read(&path).map_err(|error| RecordError::io(format!("/{path}"), &error, "a file that can be read"))
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<(), RecordError> {
+        let path = format!("{}/{file}", self.folder);
+        let write = || -> io::Result<()> { self.root.open_file(&path, OFlags::WRONLY)?.write_all(text.as_bytes()) };
+        write().map_err(|error| {
+            RecordError::io(format!("/{path}"), &error, format!("a kernel that takes \"{text}\" there"))
+        })
+    }
+}
+
+impl Drop for Instance<'_> {
+    fn drop(&mut self) {
+        // If that fails, the next recording removes it.
+        let _ = self.root.remove_folder(&self.folder);
+    }
+}
+
+/// Events that were overwritten or dropped, by the file `stats` of a CPU.
+fn lost(stats: &str) -> u64 {
+    let counts = stats.lines().filter_map(|line| line.split_once(": "));
+    let lost = counts.filter(|(name, _)| matches!(*name, "overrun" | "commit overrun" | "dropped events"));
+    lost.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A root with these folders and files.
+    fn root(entries: &[(&str, Option<&str>)]) -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in entries {
+            let path = folder.path().join(path);
+            match text {
+                Some(text) => {
+                    fs::create_dir_all(path.parent().unwrap()).unwrap();
+                    fs::write(path, text).unwrap();
+                }
+                None => fs::create_dir_all(path).unwrap(),
+            }
+        }
+        let root = Root::open(folder.path()).unwrap();
+        (folder, root)
+    }
+
+    fn refusal(entries: &[(&str, Option<&str>)]) -> String {
+        let (_folder, root) = root(entries);
+        find(&root).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_remedy() {
+        for (entries, words) in [
+            (&[("proc", None)][..], ["no tracefs", "CONFIG_EVENT_TRACING"]),
+            (&[("sys/kernel/tracing", None)], ["not mounted", "mount -t tracefs tracefs /sys/kernel/tracing"]),
+            (
+                &[("sys/kernel/tracing/events", None), (LOCKDOWN, Some("none integrity [confidentiality]\n"))],
+                ["locked down for confidentiality", "integrity"],
+            ),
+            (
+                &[
+                    ("sys/kernel/tracing/events/block/block_bio_queue", None),
+                    ("sys/kernel/tracing/events/block/block_rq_issue", None),
+                ],
+                ["no events block_getrq, block_rq_complete", "CONFIG_BLK_DEV_IO_TRACE"],
+            ),
+        ] {
+            let refused = refusal(entries);
+            assert!(words.iter().all(|word| refused.contains(word)), "{refused}");
+        }
+    }
+
+    #[test]
+    fn tracefs_may_be_in_debugfs() {
+        let needed = KINDS.iter().filter(|kind| kind.is_needed);
+        let paths: Vec<_> = needed.map(|kind| format!("sys/kernel/debug/tracing/events/block/{}", kind.name)).collect();
+        let mut entries: Vec<_> = paths.iter().map(|path| (path.as_str(), None)).collect();
+        entries.push((LOCKDOWN, Some("none [integrity] confidentiality\n")));
+        let (_folder, root) = root(&entries);
+        assert_eq!(find(&root), Ok(PLACES[1]));
+    }
+
+    #[test]
+    fn instances_of_processes_that_are_gone_are_removed() {
+        let (_folder, root) = root(&[
+            ("t/instances/hoistway-1", None),
+            ("t/instances/hoistway-2", None),
+            ("t/instances/hoistway-3", None),
+            ("t/instances/hoistway-x", None),
+            ("t/instances/other-1", None),
+            ("proc/2/comm", Some("hoistway\n")),
+            ("proc/3/comm", Some("bash\n")),
+        ]);
+        assert_eq!(remove_left_over(&root, "t"), ["hoistway-1", "hoistway-3"]);
+        assert_eq!(root.names("t/instances").unwrap(), ["hoistway-2", "hoistway-x", "other-1"]);
+    }
+
+    #[test]
+    fn every_way_to_lose_an_event_counts() {
+        let stats =
+            "entries: 531\noverrun: 6209\ncommit overrun: 3\nbytes: 34368\nnow ts: 24708.332332\ndropped events: 20\n";
+        assert_eq!((lost(stats), lost("")), (6232, 0));
+    }
+}
