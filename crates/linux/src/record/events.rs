@@ -225,3 +225,96 @@ fn word(data: &[u8], at: usize) -> Option<u32> {
 fn number(data: &[u8], at: usize) -> Option<u64> {
     data.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use hoistway_trace::block::{Input, Recording};
+    use proptest::prelude::*;
+
+    use super::super::format::PageLayout;
+    use super::super::page::Page;
+    use super::*;
+
+    const FORMATS: &str = include_str!("../../tests/pages/formats.txt");
+    const LOOP: Device = Device { major: 7, minor: 0 };
+
+    fn format(kind: Kind) -> &'static str {
+        let name = format!("name: {}\n", kind.name);
+        let begin = FORMATS.find(&name).unwrap();
+        let end = FORMATS[begin + 1..].find("name: ").map_or(FORMATS.len(), |end| begin + 1 + end);
+        &FORMATS[begin..end]
+    }
+
+    fn decoder() -> Decoder {
+        let mut decoder = Decoder::new(LOOP);
+        for kind in KINDS {
+            decoder.add(kind, &Format::parse(format(kind)).unwrap()).unwrap();
+        }
+        decoder
+    }
+
+    fn pages() -> PageLayout {
+        PageLayout::parse(include_str!("../../tests/pages/header_page.txt")).unwrap()
+    }
+
+    /// The events of a page beside those of the kernel's own text.
+    fn check(page: &[u8], text: &'static str) -> u64 {
+        let decoder = decoder();
+        let mut page = Page::new(page, &pages()).unwrap();
+        let mut recording = Recording::read(Input::new("text", Box::new(text.as_bytes())).unwrap()).unwrap();
+        for entry in page.by_ref() {
+            let Decoded { event, task } = decoder.decode(entry.data, entry.time_ns, 1).unwrap();
+            let expected = recording.next_event().unwrap().unwrap();
+            assert!(event.time_ns.abs_diff(expected.time_ns) <= 1000, "{event:?} {expected:?}");
+            // Plugs have no device in the text.
+            assert_eq!(event, Event { time_ns: event.time_ns, device: LOOP, ..expected });
+            if let Some(task) = task.filter(|_| !matches!(event.action, Action::Complete)) {
+                let end = task.iter().position(|letter| *letter == 0).unwrap();
+                assert_eq!(recording.names().get(event.pid), Some(str::from_utf8(&task[..end]).unwrap()));
+            }
+        }
+        assert!(!page.is_torn && recording.next_event().unwrap().is_none());
+        page.lost
+    }
+
+    #[test]
+    fn recorded_pages_are_what_the_kernel_prints_of_them() {
+        let lost = check(include_bytes!("../../tests/pages/gaps.page"), include_str!("../../tests/pages/gaps.txt"));
+        assert_eq!(lost, 0);
+        let lost = check(include_bytes!("../../tests/pages/loss.page"), include_str!("../../tests/pages/loss.txt"));
+        assert_eq!(lost, 882, "as the kernel counted");
+    }
+
+    #[test]
+    fn a_description_without_a_field_is_refused_with_its_name() {
+        for (kind, field) in [(KINDS[0], "sector"), (KINDS[0], "comm"), (KINDS[7], "error"), (KINDS[12], "nr_rq")] {
+            let without =
+                format(kind).replace(&format!(" {field};"), " other;").replace(&format!(" {field}["), " other[");
+            let refused = Decoder::new(LOOP).add(kind, &Format::parse(&without).unwrap());
+            assert_eq!(refused, Err(field));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn records_of_any_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..80), kind in 0..KINDS.len()) {
+            let decoder = decoder();
+            let mut bytes = bytes;
+            if let Some(id) = bytes.get_mut(..2) {
+                id.copy_from_slice(&Format::parse(format(KINDS[kind])).unwrap().id.to_le_bytes());
+            }
+            if let Some(decoded) = decoder.decode(&bytes, 0, 0) {
+                prop_assert_eq!(decoded.event.action, KINDS[kind].action);
+            }
+        }
+
+        #[test]
+        fn a_recorded_page_with_other_bytes_does_not_panic(changes in prop::collection::vec((0usize..4096, any::<u8>()), 0..20)) {
+            let mut page = include_bytes!("../../tests/pages/loss.page").to_vec();
+            changes.into_iter().for_each(|(at, byte)| page[at] = byte);
+            let decoder = decoder();
+            let events = Page::new(&page, &pages()).unwrap().filter_map(|entry| decoder.decode(entry.data, entry.time_ns, 0));
+            prop_assert!(events.count() <= 4096 / 8);
+        }
+    }
+}

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use hoistway_trace::block::{CpuFile, Device};
+use rustix::fs::Access;
 
 use super::error::RecordError;
 use super::sidecar::{ENDING, RecordedHost};
@@ -22,16 +23,20 @@ pub(crate) fn named(name: &Path, ending: &str) -> PathBuf {
     PathBuf::from(path)
 }
 
+/// The folder that a recording of this name is in.
+pub(crate) fn folder(name: &Path) -> &Path {
+    name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Removes the files of an older recording of this name: a CPU that had one then may have none now.
 ///
 /// # Errors
 /// If the folder cannot be read, or one of them cannot be removed.
 pub(crate) fn remove_older(name: &Path) -> io::Result<()> {
-    let folder = name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Some(file) = name.file_name() else { return Err(io::ErrorKind::InvalidInput.into()) };
     let mut prefix = file.as_encoded_bytes().to_vec();
     prefix.extend_from_slice(b".blktrace.");
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(folder(name))? {
         let entry = entry?;
         let found = entry.file_name();
         let cpu = found.as_encoded_bytes().strip_prefix(&prefix[..]);
@@ -171,11 +176,8 @@ pub(crate) fn check_place(name: &Path) -> Result<(), RecordError> {
     if name.file_name().is_none() || text.ends_with(b"/") || text.ends_with(b"/.") {
         return refuse("this is no name of a recording");
     }
-    let trial = named(name, &format!(".{}.part", std::process::id()));
-    match fs::write(&trial, b"").and_then(|()| fs::remove_file(&trial)) {
-        Ok(()) => Ok(()),
-        Err(error) => refuse(&error.to_string()),
-    }
+    let access = rustix::fs::access(folder(name), Access::WRITE_OK | Access::EXEC_OK);
+    access.or_else(|error| refuse(&std::io::Error::from(error).to_string()))
 }
 
 #[cfg(test)]

@@ -67,6 +67,12 @@ impl Submissions {
         self.queued.add(time_ns, bytes);
     }
 
+    /// The last I/O was refused, and is none.
+    pub(crate) fn give_back(&mut self, time_ns: u64, bytes: u32) {
+        self.ios = self.ios.saturating_sub(1);
+        self.taken.add(time_ns, bytes);
+    }
+
     /// Takes in what another CPU saw of the task.
     pub(crate) fn merge(&mut self, other: &Submissions) {
         if other.ios > 0 {

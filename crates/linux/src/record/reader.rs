@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hoistway_blk::bio::IoPriority;
-use hoistway_trace::block::{Action, CpuFile};
+use hoistway_trace::block::{Action, CpuFile, Event};
 use rustc_hash::FxHashMap;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -17,6 +17,8 @@ use super::output::RecordFile;
 use super::page::Page;
 use super::pressure::{Moments, Submissions};
 
+/// Error of a bio that would have to wait.
+const EAGAIN: u16 = 11;
 /// Between two looks at a buffer that does not fill.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Between two reports of what was seen.
@@ -110,6 +112,7 @@ impl Reader<'_> {
 #[derive(Default)]
 struct Counted {
     ios: u64,
+    given_back: u64,
     events: u64,
     bytes: u64,
     lost: u64,
@@ -192,7 +195,7 @@ impl Run<'_> {
         event.time_ns = self.last_ns;
         let since_ns = event.time_ns - self.reader.start_ns;
         if event.action == Action::Complete {
-            self.seen.completed.add(since_ns, event.bytes);
+            self.complete(&event, since_ns);
         } else if let Some(name) = name {
             let task = self.seen.tasks.entry(event.pid).or_insert_with(|| Task {
                 name: [0; 16],
@@ -227,13 +230,26 @@ impl Run<'_> {
         self.reader.file.event(&event)
     }
 
+    fn complete(&mut self, event: &Event, since_ns: u64) {
+        self.seen.completed.add(since_ns, event.bytes);
+        // A bio that must not wait, and would have to, is given back to its task, which has a worker queue it again.
+        if event.error == EAGAIN
+            && let Some(task) = self.seen.tasks.get_mut(&event.pid)
+        {
+            task.submissions.give_back(since_ns, event.bytes);
+            self.counted.given_back += 1;
+        }
+    }
+
     fn report(&mut self) {
         let reports = self.reader.reports;
         let bytes = self.reader.file.get_mut().len();
-        let Counted { ios, events, lost, torn_pages, bytes: before, .. } = std::mem::take(&mut self.counted);
+        let Counted { ios, given_back, events, lost, torn_pages, bytes: before, .. } =
+            std::mem::take(&mut self.counted);
         self.counted.bytes = bytes;
         for (total, more) in [
-            (&reports.ios, ios),
+            // What was given back was queued on the same CPU, perhaps before the last report.
+            (&reports.ios, ios.wrapping_sub(given_back)),
             (&reports.events, events),
             // After a failed write the file may be shorter than what was held back.
             (&reports.bytes, bytes.wrapping_sub(before)),

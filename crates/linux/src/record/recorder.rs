@@ -14,7 +14,7 @@ use super::error::RecordError;
 use super::events::Decoder;
 use super::format::PageLayout;
 use super::options::{End, Options, Progress, failed, worse};
-use super::output::{Files, check_place, write_host};
+use super::output::{self, Files, check_place, write_host};
 use super::reader::{Reader, Reports, Seen};
 use super::sidecar::{RecordedHost, memory_bytes};
 use super::target::Target;
@@ -141,17 +141,16 @@ impl Recording<'_> {
         let Recording { recorder, begun, start_ns, since_epoch } = self;
         let Recorder { root, target, options, cpus, instance, .. } = &recorder;
         let cpu_time = process_cpu_time();
+        let pipes = cpus.iter().map(|cpu| instance.pages(*cpu)).collect::<Result<Vec<_>, _>>()?;
         let files = Files::create(&options.name, &recorder.host, cpus, target.number)?;
-        let reports =
-            Reports { seen: cpus.iter().map(|_| Mutex::new(Seen::default())).collect(), ..Reports::default() };
+        let seen = cpus.iter().map(|_| Mutex::new(Seen::default())).collect();
+        let reports = Reports { seen, ..Reports::default() };
         let mut readers = Vec::new();
-        for ((place, &cpu), mut file) in cpus.iter().enumerate().zip(files.of_cpus) {
-            let noted = file.time_of_day(start_ns, since_epoch);
-            noted
-                .map_err(|error| RecordError::io(options.name.display().to_string(), &error, "room for a recording"))?;
-            let (pipe, pages) = (instance.pages(cpu)?, recorder.pages);
-            let (decoder, reports) = (&recorder.decoder, &reports);
-            readers.push(Reader { cpu, place, pipe, pages, decoder, file, reports, start_ns });
+        for (place, (pipe, mut file)) in pipes.into_iter().zip(files.of_cpus).enumerate() {
+            file.time_of_day(start_ns, since_epoch)
+                .map_err(|error| RecordError::io(options.name.display().to_string(), &error, "free memory"))?;
+            let (cpu, pages, decoder) = (cpus[place], recorder.pages, &recorder.decoder);
+            readers.push(Reader { cpu, place, pipe, pages, decoder, file, reports: &reports, start_ns });
         }
         let scheduler = recorder.host.scheduler.as_deref();
         let mut watching = Watching::new(root, target, scheduler, options, &reports, (begun, start_ns));
@@ -238,7 +237,7 @@ fn about(root: &Root, target: &Target, name: &Path) -> Vec<String> {
         let below = target.lies_on.join(", ");
         warnings.push(format!("{} has no requests and no scheduler: record what it lies on, {below}.", target.name));
     }
-    let folder = name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = output::folder(name);
     let device = rustix::fs::stat(folder).ok().map(|stat| {
         let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
         Device { major: major as u16, minor }

@@ -117,7 +117,11 @@ pub(crate) fn cgroups(root: &Root, tasks: &[RecordedTask]) -> BTreeMap<String, B
         of_version_2 || of_version_1
     };
     let settings = |path: &str| {
-        let found = HIERARCHIES.iter().map(|hierarchy| files(root, &format!("{hierarchy}{path}"), is_setting));
+        let found = HIERARCHIES.iter().map(|hierarchy| {
+            let mut found = files(root, &format!("{hierarchy}{path}"), is_setting);
+            found.retain(|_, text| !text.is_empty());
+            found
+        });
         found.into_iter().find(|found| !found.is_empty())
     };
     paths.into_iter().filter_map(|path| Some((path.to_owned(), settings(path)?))).collect()

@@ -108,8 +108,7 @@ impl<'a> Watching<'a> {
         self.checked = Instant::now();
         let now_ns = monotonic_ns() - self.start_ns;
         let (tasks, completed) = self.seen();
-        let submissions: FxHashMap<u32, Submissions> =
-            tasks.iter().map(|(pid, task)| (*pid, task.submissions)).collect();
+        let submissions = streams(&tasks);
         let mut warnings = Vec::new();
         for blocked in pressure::blocked(&submissions, &completed, now_ns) {
             let name = tasks.get(&blocked.pid).map(|task| tasks::name(&task.name)).unwrap_or_default();
@@ -120,6 +119,18 @@ impl<'a> Watching<'a> {
         }
         warnings
     }
+}
+
+/// Tasks by pid, with the workers of io_uring as part of the task that their name tells (RP3).
+fn streams(tasks: &FxHashMap<u32, Task>) -> FxHashMap<u32, Submissions> {
+    let mut streams: FxHashMap<u32, Submissions> = FxHashMap::default();
+    for (pid, task) in tasks {
+        let name = tasks::name(&task.name);
+        let parent = name.strip_prefix("iou-wrk-").or_else(|| name.strip_prefix("iou-sqp-"));
+        let parent = parent.and_then(|pid| pid.parse().ok()).filter(|pid| tasks.contains_key(pid));
+        streams.entry(parent.unwrap_or(*pid)).or_default().merge(&task.submissions);
+    }
+    streams
 }
 
 /// What to record instead of a task that is blocked.

@@ -1,0 +1,49 @@
+//! A recording that is killed leaves nothing that the next one does not remove.
+
+use std::fs;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::ends::Load;
+use crate::support::{Bench, has, succeeded};
+
+/// How often, if `HOISTWAY_KILLS` does not say.
+const KILLS: u32 = 20;
+/// The first moments of a recording are those in which it changes most.
+const MOMENTS_MS: u64 = 400;
+
+#[test]
+fn what_a_killed_recording_leaves_is_removed_by_the_next() {
+    let Some(bench) = Bench::new().filter(|_| has("fio")) else { return };
+    let _load = Load::on(&bench);
+    let kills = std::env::var("HOISTWAY_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
+    let mut random = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
+    let mut left = 0;
+    for _ in 0..kills {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let after = Duration::from_micros(random % (MOMENTS_MS * 1000));
+        let mut child = bench.record().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        thread::sleep(after);
+        kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+        child.wait().unwrap();
+        left += Bench::instances().len();
+        if bench.path("x.blktrace.0").exists() {
+            // What was written until then can be read.
+            let (_, losses, _) = bench.events();
+            assert!(losses.unknown_actions == 0, "killed after {after:?}: {losses:?}");
+        }
+    }
+    assert!(left > 0, "no kill came while an instance was there");
+    let (_, said) = succeeded(bench.record().args(["--for", "100ms"]));
+    assert!(said.contains("of a recording that was killed"), "{said}");
+    assert_eq!(Bench::instances(), [""; 0]);
+    let names = fs::read_dir(bench.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+    names.retain(|name| name.starts_with('x') && !name.starts_with("x.blktrace."));
+    assert_eq!(names, ["x.host.json"]);
+}

@@ -1,0 +1,8 @@
+//! `hoistway record` on a loop device, beside the tools that it has to agree with. What needs rights that are missing is skipped,
+//! and says so.
+
+mod ends;
+mod killed;
+mod peers;
+mod refusals;
+mod support;
