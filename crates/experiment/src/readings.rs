@@ -8,13 +8,15 @@ use hoistway_answer::verdict::recommended;
 use hoistway_blk::ground::Nanos;
 use hoistway_program::Change;
 
-use crate::comparison::Comparison;
+use crate::comparison::{Comparison, Tunable};
 use crate::environment::Options;
 use crate::error::Error;
 use crate::fields::Field;
 use crate::observer::{Controls, Unobserved};
 use crate::plan::Plan;
-use crate::recording::Recorded;
+use crate::recording::{self, Recorded};
+use crate::schedulers::queue_under;
+use crate::tunables;
 
 /// Repeats of an alternative at most: it is to say whether the recommendation is the same.
 const REPEATS_MAX: u32 = 3;
@@ -33,9 +35,13 @@ impl Plan<'_> {
             None => (document.default_scheduler.clone(), true),
         };
         if let Some(own) = &own {
-            let has_run = document.runs.iter().any(|run| run.variant.label == *own);
-            summary.self_check =
-                if has_run { recorded.self_check(document, own) } else { recorded.self_check(&self.under(own)?, own) };
+            // Where the settings of its queue are known, its own run has those.
+            let has_run = recorded.host.is_none() && document.runs.iter().any(|run| run.variant.label == *own);
+            summary.self_check = if has_run {
+                recorded.self_check(document, own)
+            } else {
+                recorded.self_check(&self.under(own, recorded)?, own)
+            };
         }
         (summary.recorded_under, summary.is_guess) = (own, is_guess);
         for alternative in recorded.alternatives() {
@@ -60,8 +66,8 @@ impl Plan<'_> {
         Ok(summary)
     }
 
-    /// One run under the recording's own scheduler, without what was asked for the others.
-    fn under(&self, scheduler: &str) -> Result<ResultsDocument, Error> {
+    /// One run under the recording's own scheduler with its own settings, without what was asked for the others.
+    fn under(&self, scheduler: &str, recorded: &Recorded) -> Result<ResultsDocument, Error> {
         let mut comparison = Comparison {
             schedulers: vec![scheduler.to_owned()],
             repeats: 1,
@@ -71,7 +77,22 @@ impl Plan<'_> {
             ..self.options.comparison.clone()
         };
         comparison.tunables.retain(|tunable| tunable.scheduler == scheduler);
-        self.again(comparison, &[])
+        // Settings that were recorded under another name of the scheduler are not its own.
+        let host = recorded.host.as_ref().filter(|host| host.scheduler.as_deref() == Some(scheduler));
+        let Some(host) = host else { return self.again(comparison, &[]) };
+        let mut as_recorded = comparison.clone();
+        as_recorded.queue_files = recording::queue_files(host, &comparison.queue_files);
+        let is_possible = |tunable: &Tunable| self.is_possible(tunable);
+        as_recorded.tunables.extend(recording::tunables(host, scheduler, &comparison.tunables, is_possible));
+        // A device model may have fewer tags than the device had.
+        self.again(as_recorded, &[]).or_else(|_| self.again(comparison, &[]))
+    }
+
+    /// Whether the scheduler has the tunable, and takes its value: other kernels have other ones.
+    fn is_possible(&self, tunable: &Tunable) -> bool {
+        let config = self.setups.first().map(|setup| &setup.config);
+        let queue = config.and_then(|config| queue_under(&tunable.scheduler, config).ok());
+        queue.is_some_and(|queue| tunables::set(&self.options, Field::Tunables, &queue, tunable).is_ok())
     }
 
     /// Runs a comparison of the program with changes.

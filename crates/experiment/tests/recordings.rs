@@ -130,9 +130,15 @@ fn a_stream_waits_for_another_and_goes_on_when_that_has_ended() {
     assert_eq!(longest, Some(15_000 + 198 * 9000));
 }
 
-struct One(&'static str);
+/// A recording, and what lies beside it.
+struct One(&'static str, Option<&'static str>);
 
 impl CallerEnvironment for One {
+    fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        let beside = self.1.filter(|_| path == Path::new("incident.host.json"));
+        beside.map(|text| text.as_bytes().to_vec()).ok_or_else(|| std::io::ErrorKind::NotFound.into())
+    }
+
     fn recording(&self, _: &Path, _: Option<&Columns>) -> Result<Option<Recording>, ReadError> {
         Ok(Some(recording(self.0)))
     }
@@ -140,6 +146,14 @@ impl CallerEnvironment for One {
 
 /// A comparison of a recording with `replay`.
 fn compared(change: impl FnOnce(&mut Replay)) -> Result<hoistway_answer::ResultsDocument, String> {
+    compared_beside(None, change)
+}
+
+/// The same of one with something beside it.
+fn compared_beside(
+    beside: Option<&'static str>,
+    change: impl FnOnce(&mut Replay),
+) -> Result<hoistway_answer::ResultsDocument, String> {
     let mut rows = Vec::new();
     for at in 0..200 {
         let start = at * 3000;
@@ -150,7 +164,7 @@ fn compared(change: impl FnOnce(&mut Replay)) -> Result<hoistway_answer::Results
     }
     let text: &'static str = Box::leak(blkparse(&rows).into_boxed_str());
     let mut comparison = Comparison {
-        load: Load::File("incident.txt".into()),
+        load: Load::File("incident.blktrace.0".into()),
         schedulers: vec!["none".to_owned(), "mq-deadline".to_owned()],
         ..Comparison::default()
     };
@@ -159,7 +173,7 @@ fn compared(change: impl FnOnce(&mut Replay)) -> Result<hoistway_answer::Results
         common: Some(hoistway_experiment::Profile::Text { name: "device".to_owned(), text: device(4, 1000) }),
         ..Default::default()
     }];
-    comparison.run(&One(text)).map_err(|error| error.to_string())
+    comparison.run(&One(text, beside)).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -176,6 +190,35 @@ fn a_document_says_what_the_recording_holds_and_how_well_it_is_repeated() {
     let again: hoistway_answer::ResultsDocument =
         serde_json::from_str(&serde_json::to_string(&document).unwrap()).unwrap();
     assert_eq!(again.recording, document.recording);
+}
+
+#[test]
+fn the_host_beside_a_recording_says_what_it_was_recorded_under() {
+    const HOST: &str = r#"{"format": "hoistway-recording-host/1", "device": {"number": "8,0"}, "scheduler": "bfq",
+        "queue": {"nr_requests": "64"}, "tunables": {"slice_idle": "0", "of_another_kernel": "7"},
+        "tasks": [{"pid": 1, "name": "task1"}, {"pid": 2, "name": "task2", "io_priority": "PRIORITY"}]}"#;
+    let with = |from: &str, to: &str, change: fn(&mut Replay)| {
+        let host: &str = Box::leak(HOST.replace(from, to).into_boxed_str());
+        *compared_beside(Some(host), change).unwrap().recording.unwrap()
+    };
+    let plain = with("PRIORITY", "be:4", |_| ());
+    assert_eq!((plain.recorded_under.as_deref(), plain.is_guess), (Some("bfq"), false));
+    let own = |recording: &hoistway_answer::document::RecordingSummary| recording.self_check.clone();
+    let differs = |from: &str, to: &str| own(&with(from, to, |_| ())) != own(&plain);
+    assert!(differs("PRIORITY", "idle"), "priorities of tasks count");
+    assert!(differs("\"slice_idle\": \"0\"", "\"slice_idle\": \"8\""), "tunables count");
+    let asked = with("PRIORITY", "be:4", |replay| replay.recorded_under = Some("kyber".to_owned()));
+    assert_eq!(asked.recorded_under.as_deref(), Some("kyber"));
+    let without = *compared(|_| ()).unwrap().recording.unwrap();
+    assert_eq!(with("8,0", "8,16", |_| ()), without, "that is about another device");
+    let none = |_: &mut Replay| ();
+    for wrong in ["{", "{}", r#"{"format": "other/1"}"#] {
+        let error = compared_beside(Some(wrong), none).unwrap_err();
+        assert!(
+            error.contains("incident.host.json: ") && error.contains("expected what `hoistway record` writes"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

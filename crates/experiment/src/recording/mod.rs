@@ -1,9 +1,11 @@
 //! A recording of block I/O as the load of a comparison.
 
 mod device;
+mod host;
 mod options;
 mod summary;
 
+pub(crate) use host::{queue_files, tunables};
 pub(crate) use options::columns;
 
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use hoistway_answer::document::JobDemand;
 use hoistway_blk::bio::PriorityClass;
 use hoistway_device::Preset;
 use hoistway_fio::JobFile;
+use hoistway_linux::record::RecordedHost;
 use hoistway_load::Load;
 use hoistway_program::{
     Alternative, Change, Class, Kind, Options as InferOptions, Program, ReplayOptions, Stream, Stretch,
@@ -43,6 +46,8 @@ pub(crate) struct Recorded {
     lossy: bool,
     /// The scheduler that it was recorded under, as far as that is known.
     pub(crate) recorded_under: Option<String>,
+    /// The host that it was recorded on, if that lies beside it.
+    pub(crate) host: Option<RecordedHost>,
 }
 
 impl Recorded {
@@ -63,8 +68,15 @@ impl Recorded {
             }
             Fault::from(error).of(Field::Load)
         })?;
-        let replay = options::replay(options, &program)?;
-        let recorded_under = wanted.recorded_under.clone().or_else(|| program.recorded_under.map(str::to_owned));
+        let mut replay = options::replay(options, &program)?;
+        let host = host::beside(options, name, &program)?;
+        let is_asked_for = |name: &str| wanted.priorities.contains_key(name);
+        let recorded = host.iter().flat_map(|host| host::priorities(host, &program));
+        replay.priorities.extend(recorded.filter(|(name, _)| !is_asked_for(name)));
+        let known = options.environment.schedulers();
+        let of_host = host.as_ref().and_then(|host| host.scheduler.clone()).filter(|name| known.find(name).is_some());
+        let shown = || program.recorded_under.map(str::to_owned);
+        let recorded_under = wanted.recorded_under.clone().or(of_host).or_else(shown);
         Ok(Arc::new(Recorded {
             format: recording.format().to_string(),
             program,
@@ -72,6 +84,7 @@ impl Recorded {
             scale_to_fit: wanted.scale_to_fit,
             lossy: wanted.lossy,
             recorded_under,
+            host,
         }))
     }
 

@@ -95,7 +95,7 @@ pub(super) fn replay(options: &Options<'_>, program: &Program) -> Result<ReplayO
 }
 
 /// A class with a level: `rt:4`, `be:0`, `idle`.
-fn priority(text: &str) -> Option<IoPriority> {
+pub(super) fn priority(text: &str) -> Option<IoPriority> {
     let (class, level) = text.split_once(':').unwrap_or((text, "4"));
     let class = match class {
         "rt" | "realtime" => PriorityClass::RealTime,
