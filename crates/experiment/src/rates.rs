@@ -6,7 +6,8 @@ use hoistway_answer::{FigureName, ResultsDocument};
 use hoistway_trace::summary::{Disk, Flow, Summary};
 
 use crate::environment::Options;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 
 /// I/Os that a run should have, if it does not take too long.
 const IOS: f64 = 100_000.0;
@@ -102,7 +103,7 @@ impl Rates {
         let mut said = Vec::new();
         for (job, _, flow) in flows(&self.disk).filter(|(.., flow)| flow.await_ms > 0.0) {
             let directions =
-                run.jobs.iter().filter(|summary| summary.name == job).flat_map(|summary| &summary.directions);
+                run.jobs.iter().filter(|summary| summary.name == job).flat_map(|summary| summary.transfers());
             let Some(mean_ns) = directions.filter(|of| of.ios > 0).map(|of| of.lat_ns.mean).next() else { continue };
             let (observed_ms, model_ms) = (flow.await_ms, mean_ns / 1e6);
             let is_off = (model_ms / observed_ms - 1.0).abs() > OFF_MAX;

@@ -204,6 +204,12 @@ impl Root {
         })
     }
 
+    /// Whether there is something at this path.
+    #[must_use]
+    pub fn exists(&self, path: &str) -> bool {
+        self.open_at(path, OFlags::PATH).is_ok()
+    }
+
     /// Makes a folder, whose parent exists.
     ///
     /// # Errors

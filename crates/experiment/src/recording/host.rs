@@ -10,7 +10,8 @@ use hoistway_program::Program;
 use super::options::priority;
 use crate::comparison::{QueueFile, Tunable};
 use crate::environment::Options;
-use crate::error::{Error, Field};
+use crate::error::Error;
+use crate::fields::Field;
 
 /// The host of a recording with this name; none if nothing lies beside it, or that is about another device.
 pub(super) fn beside(options: &Options<'_>, name: &str, program: &Program) -> Result<Option<RecordedHost>, Error> {

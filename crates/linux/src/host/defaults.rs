@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use hoistway_blk::{Kernel, Limits, Local, QueueConfig, default_scheduler};
+use hoistway_blk::bio::Limits;
+use hoistway_blk::ground::{Kernel, Local};
+use hoistway_blk::queue::{QueueConfig, default_scheduler};
 use hoistway_legacy::{AnyQueue, all_schedulers};
 
 /// What defaults depend on.

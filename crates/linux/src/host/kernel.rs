@@ -1,6 +1,6 @@
 //! The kernel, and the parameters of its command line that concern block I/O.
 
-use hoistway_blk::Kernel;
+use hoistway_blk::ground::Kernel;
 use serde::Serialize;
 
 use crate::root::Root;

@@ -1,6 +1,7 @@
 //! The queue of a device: its hardware queues, scheduler, and the files that can be written.
 
-use hoistway_blk::{QUEUE_DEPTH_MAX, WRITABLE_ATTRIBUTES};
+use hoistway_blk::queue::QUEUE_DEPTH_MAX;
+use hoistway_blk::sysfs::WRITABLE_ATTRIBUTES;
 use hoistway_legacy::{LEGACY_SCHEDULERS, all_schedulers};
 use serde::Serialize;
 

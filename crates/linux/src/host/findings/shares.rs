@@ -1,6 +1,6 @@
 //! Weights and priorities that nothing honours. Source of the rules: `docs/rules/cgroup.md`, CG-1, CG-2, CG-7, CG-8.
 
-use hoistway_blk::Priorities;
+use hoistway_blk::schedulers::Priorities;
 use hoistway_legacy::all_schedulers;
 
 use super::{Finding, Rule, Severity, disks, listed, shown_scheduler, verb, write};
