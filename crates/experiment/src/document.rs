@@ -6,12 +6,12 @@ use hoistway_answer::{Analysis, FigureName, ResultsDocument, WeightedFigure};
 use hoistway_measure::Operation;
 use hoistway_sim::Fate;
 
-use crate::calibrated;
 use crate::error::Error;
 use crate::fields::Field;
 use crate::guests::Chosen;
 use crate::outcome::RunOutcome;
 use crate::plan::Plan;
+use crate::{behind, calibrated, stacked};
 use crate::{repeats, writes};
 
 /// What the document of an experiment holds beside its runs.
@@ -152,7 +152,9 @@ pub(crate) fn of(
     document.notices.extend(not_done);
     let reads = share_of_reads(&document);
     for setup in &plan.setups {
-        let found = calibrated::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), reads);
+        let mut found = calibrated::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), reads);
+        found.extend(behind::doubts(&setup.workload, &document.runs));
+        found.extend(stacked::doubt(&setup.workload, setup.guests.is_some()));
         let new = found.into_iter().filter(|doubt| !document.doubts.contains(doubt)).collect::<Vec<_>>();
         document.doubts.extend(new);
     }

@@ -24,7 +24,47 @@ impl FromStr for KernelOption {
     type Err = String;
 
     fn from_str(words: &str) -> Result<Self, String> {
-        Ok(KernelOption { kernel: words.parse()?, words: words.to_owned() })
+        let kernel: Kernel = words.parse()?;
+        let kernel = Vendor::of(words).and_then(|vendor| vendor.simulated_as).unwrap_or(kernel);
+        Ok(KernelOption { kernel, words: words.to_owned() })
+    }
+}
+
+/// Who built a kernel, as far as its release says: it has changes of its own then, and fixes of newer releases.
+struct Vendor {
+    name: &'static str,
+    /// The release that its block layer is nearest to, if that is not the one in its name.
+    simulated_as: Option<Kernel>,
+    /// What is known to be different, as the rest of a sentence.
+    known: &'static str,
+}
+
+/// Marks in what `uname -r` prints, and the vendors that put them there. The first that fits counts.
+const VENDORS: [(&str, &str); 14] = [
+    (".el8uek", "Oracle's UEK"),
+    (".el9uek", "Oracle's UEK"),
+    ("uek.", "Oracle's UEK"),
+    (".el8", "RHEL 8"),
+    (".el9", "RHEL 9"),
+    (".el10", "RHEL 10"),
+    (".amzn", "Amazon Linux"),
+    ("-generic", "Ubuntu"),
+    ("-lowlatency", "Ubuntu"),
+    ("-aws", "Ubuntu for AWS"),
+    ("-azure", "Ubuntu for Azure"),
+    ("-gcp", "Ubuntu for Google Cloud"),
+    ("-default", "SUSE"),
+    ("-oem", "Ubuntu"),
+];
+
+impl Vendor {
+    fn of(words: &str) -> Option<Vendor> {
+        let (_, name) = VENDORS.into_iter().find(|(mark, _)| words.contains(mark))?;
+        // Red Hat took the single queue out of its 4.18, as Linux 5.0 did.
+        let is_rhel_8 = name == "RHEL 8" && words.starts_with("4.18.");
+        let simulated_as = is_rhel_8.then(|| Kernel::series(5, 0));
+        let known = if is_rhel_8 { ", which has no legacy queue and no cfq any more, as Linux 5.0" } else { "" };
+        Some(Vendor { name, simulated_as, known })
     }
 }
 
@@ -35,10 +75,23 @@ impl fmt::Display for KernelOption {
 }
 
 impl KernelOption {
-    /// The release that is simulated, if it is not the one that was named.
+    /// The release that is simulated, if it is not the one that was named, and what that leaves out.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         let like = example(self.kernel);
+        if let Some(Vendor { name, known, .. }) = Vendor::of(&self.words) {
+            return Some(format!(
+                "Linux {self} is a kernel of {name}{known}: it is simulated as {}, without the vendor's changes and backports.",
+                self.kernel
+            ));
+        }
+        let newest = Kernel::EXAMPLES[Kernel::EXAMPLES.len() - 1];
+        if self.kernel.is_from(NEWEST_SERIES.0, NEWEST_SERIES.1 + 1) {
+            return Some(format!(
+                "Linux {self} is newer than every release that is known here (up to {}.{}): it is simulated as {newest}, and may differ.",
+                NEWEST_SERIES.0, NEWEST_SERIES.1
+            ));
+        }
         match like {
             Some(example) if example.to_string() == self.words => None,
             Some(example) => Some(format!(
@@ -49,6 +102,9 @@ impl KernelOption {
         }
     }
 }
+
+/// The newest series whose block layer was compared with recordings.
+const NEWEST_SERIES: (u16, u16) = (7, 3);
 
 /// The named release that is the same in all that is modelled, the newest if there are several.
 fn example(kernel: Kernel) -> Option<Kernel> {
@@ -68,9 +124,37 @@ mod tests {
         }
         assert!(notice("6.12.107").unwrap().starts_with("Linux 6.12.107 is simulated as 6.12:"));
         assert!(notice("6.1.0-25-amd64").unwrap().starts_with("Linux 6.1.0-25-amd64 is simulated as 6.1:"));
-        assert!(notice("9.4").unwrap().starts_with("Linux 9.4 is simulated as 7.2:"));
+        assert!(notice("7.3").unwrap().starts_with("Linux 7.3 is simulated as 7.2:"));
+        for words in ["7.4", "8.5", "9.4"] {
+            let notice = notice(words).unwrap();
+            assert!(
+                notice
+                    .starts_with(&format!("Linux {words} is newer than every release that is known here (up to 7.3):"))
+            );
+        }
         assert_eq!(notice("5.17"), None, "it is what it is");
-        assert_eq!(notice("5.17.0-1-generic").unwrap(), "Linux 5.17.0-1-generic is simulated as 5.17.");
+        assert_eq!(notice("5.17.0-1-amd64").unwrap(), "Linux 5.17.0-1-amd64 is simulated as 5.17.");
+    }
+
+    #[test]
+    fn a_vendors_kernel_is_never_called_the_same() {
+        for (words, vendor, like) in [
+            ("4.18.0-553.el8_10.x86_64", "RHEL 8", "5.0"),
+            ("5.14.0-503.11.1.el9_5.x86_64", "RHEL 9", "5.14"),
+            ("5.15.0-1052-aws", "Ubuntu for AWS", "5.15"),
+            ("5.15.0-91-generic", "Ubuntu", "5.15"),
+            ("6.1.112-122.189.amzn2023.x86_64", "Amazon Linux", "6.1.112"),
+            ("5.14.21-150500.55.52-default", "SUSE", "5.14.21"),
+            ("5.15.0-205.149.5.1.el8uek.x86_64", "Oracle's UEK", "5.15"),
+        ] {
+            let option: KernelOption = words.parse().unwrap();
+            let notice = option.notice().unwrap();
+            assert!(notice.starts_with(&format!("Linux {words} is a kernel of {vendor}")), "{notice}");
+            assert!(notice.contains(&format!("simulated as {like},")) && !notice.contains("same"), "{notice}");
+        }
+        let rhel_8: KernelOption = "4.18.0-553.el8_10.x86_64".parse().unwrap();
+        assert!(rhel_8.kernel.is_from(5, 0), "the legacy queue is gone");
+        assert!(!"4.18.0-25-amd64".parse::<KernelOption>().unwrap().kernel.is_from(5, 0));
     }
 
     #[test]

@@ -23,6 +23,7 @@
 //! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `variants`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`, `times`: a
 //! field or two each), `effects`, `stable_merge` and `calibrated` (notices about it), `run` (with `locks`), `recording` and `readings` (a recording as a load, and what it leaves open) and `trace` (reported to `observer`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
 
+mod behind;
 mod calibrated;
 mod comparison;
 mod contexts;
@@ -62,6 +63,7 @@ pub mod scenarios;
 mod schedulers;
 mod setup;
 mod stable_merge;
+mod stacked;
 pub mod store;
 pub mod sweep;
 pub mod texts;

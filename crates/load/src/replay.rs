@@ -150,6 +150,8 @@ pub struct Summary {
     pub sizes: Option<(u32, u32)>,
     /// Whether there are pauses.
     pub has_pauses: bool,
+    /// When the last I/O is due, if none is late, ns after the start; of a recorded program, whose I/Os wait for others, nothing is known.
+    pub last_due_ns: u64,
     /// Whether something is written or trimmed.
     pub modifies: bool,
     /// Whether there are flushes.
@@ -176,6 +178,11 @@ impl Summary {
         }
         self.ios += 1;
         self.has_pauses |= *pause != Pause::After(Nanos::ZERO);
+        self.last_due_ns = match pause {
+            Pause::After(gap) => self.last_due_ns.saturating_add(gap.0),
+            Pause::Until(at) => self.last_due_ns.max(at.0),
+            Pause::Program(_) => 0,
+        };
         self.modifies |= matches!(io.op, Op::Write | Op::Discard);
         self.flushes |= io.op == Op::Flush;
         self.follows += u64::from(self.last_end == Some(io.offset_bytes));

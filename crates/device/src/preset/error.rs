@@ -32,9 +32,14 @@ pub enum PresetError {
     /// No built-in preset has this name.
     #[error(
         "there is no built-in device `{name}`; expected one of {}, one of {coarse} SSDs by model (see `hoistway devices`), \
-         a class of devices ({}), or a preset file",
+         a class of devices ({}), or a preset file{}",
         known.join(", "),
-        super::names::classes().map(|(class, _)| class).collect::<Vec<_>>().join(", ")
+        super::names::classes().map(|(class, _)| class).collect::<Vec<_>>().join(", "),
+        if super::names::is_cloud_volume(name) {
+            "; the nearest is cloud-volume: print it with `hoistway devices cloud-volume --toml` and set the limits of your volume"
+        } else {
+            ""
+        }
     )]
     NoSuchPreset {
         /// The name that was asked for.

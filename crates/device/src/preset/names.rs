@@ -17,8 +17,9 @@ pub(super) fn classes() -> impl Iterator<Item = (&'static str, &'static str)> {
     CLASSES.into_iter()
 }
 
-/// The preset that is meant: of `known` the one of this name, or that of a class, or the only one that contains this name if case and
-/// whatever is no letter or digit are left out: `Samsung 980 PRO`.
+/// The preset that is meant: of `known` the one of this name, or that of a class, or the only one that has this name in it, from the
+/// beginning of one of its words to the end of one, if case and all but letters and digits are left out: `Samsung 980 PRO`. A part of a
+/// word means nothing: `gp3` is a cloud volume and not the drive SHGP31.
 pub(super) fn meant(name: &str, known: &[&'static str]) -> Option<&'static str> {
     let class = || CLASSES.into_iter().find(|(class, _)| class.eq_ignore_ascii_case(name)).map(|(_, preset)| preset);
     let exact = known.iter().copied().find(|known| *known == name).or_else(class);
@@ -30,9 +31,30 @@ pub(super) fn meant(name: &str, known: &[&'static str]) -> Option<&'static str> 
     };
     // Less would be found in too much.
     let wanted = Some(plain(name)).filter(|wanted| wanted.len() >= 3)?;
-    let mut like = known.iter().copied().filter(|known| plain(known).contains(&wanted));
+    let mut like = known.iter().copied().filter(|known| has_words(known, &wanted));
     let first = like.next()?;
     like.next().is_none().then_some(first)
+}
+
+/// Whether whole words of a name, written together, are this.
+fn has_words(name: &str, wanted: &str) -> bool {
+    let words: Vec<String> =
+        name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
+    (0..words.len()).any(|first| {
+        let mut joined = String::new();
+        words[first..].iter().any(|word| {
+            joined += word;
+            joined == wanted
+        })
+    })
+}
+
+/// Whether a name is that of a kind of cloud volume: a limit on rates, and no drive.
+pub(super) fn is_cloud_volume(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let premium = name.strip_prefix('p').is_some_and(|rest| matches!(rest.parse(), Ok(1_u8..=80)));
+    let kinds = ["gp2", "gp3", "io1", "io2", "st1", "sc1", "pd-ssd", "pd-balanced", "pd-standard", "pd-extreme"];
+    premium || kinds.contains(&name.as_str()) || name.starts_with("hyperdisk")
 }
 
 #[cfg(test)]
@@ -54,6 +76,28 @@ mod tests {
             assert_eq!(of(name), Some(device));
         }
         assert_eq!([of("intel"), of("980pro"), of(""), of("ssd"), of("sd")], [None; 5], "several, or none");
+        assert_eq!(
+            [of("gp3"), of("p30"), of("p300"), of("80pro1tb")],
+            [None, None, Some("Patriot_M.2_P300_1024GB"), None]
+        );
+        for name in ["gp2", "gp3", "io2", "P30", "pd-ssd", "pd-balanced"] {
+            assert!(is_cloud_volume(name) && of(name).is_none(), "{name}");
+        }
+        assert!(!is_cloud_volume("p300") && !is_cloud_volume("hdd"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_part_of_a_word_means_no_device(preset in 0..14_usize, from in 0..6_usize, length in 3..8_usize) {
+            let known: Vec<&str> = Preset::builtin_names().collect();
+            let name = known[preset % known.len()];
+            let word = name.split(|c: char| !c.is_alphanumeric()).max_by_key(|word| word.len()).unwrap();
+            let part: String = word.chars().skip(from + 1).take(length).collect();
+            // A part that is a word of some name, or a class, means that one.
+            let is_word = known.iter().any(|known| has_words(known, &part.to_lowercase()));
+            let is_class = CLASSES.iter().any(|(class, _)| *class == part);
+            proptest::prop_assert!(is_word || is_class || meant(&part, &known).is_none(), "{part}");
+        }
         assert!(classes().all(|(class, preset)| Preset::builtin(class).unwrap().name == preset));
     }
 }
