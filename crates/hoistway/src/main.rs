@@ -25,6 +25,7 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    Apply(commands::apply::Arguments),
     Calibrate(Box<commands::calibrate::Arguments>),
     Compare(Box<commands::compare::Arguments>),
     Completions(commands::completions::Arguments),
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     let ending = match cli.command {
+        Command::Apply(arguments) => commands::apply::run(&arguments),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -210,6 +210,58 @@ impl Root {
         self.open_at(path, OFlags::PATH).is_ok()
     }
 
+    /// Writes to a file that exists, in one call, as files of the kernel expect it.
+    ///
+    /// # Errors
+    /// It is not there, the kernel refuses the text, or the path leads out of this root.
+    pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
+        let (file, _) = self.open_at(path, OFlags::WRONLY | OFlags::TRUNC)?;
+        let written = rustix::io::write(&file, text.as_bytes())?;
+        if written == text.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+    }
+
+    /// Makes a file, or replaces it, so that it has the old or the new content also after a loss of power. One process at a time may do so.
+    ///
+    /// # Errors
+    /// It cannot be written, or the path leads out of this root.
+    pub fn replace(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        let parent = self.parent(path)?;
+        let folder = self.top(&parent.way);
+        let beside = part(&parent.last);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::openat(folder, &beside, flags, Mode::from_raw_mode(0o644))?);
+        let written = file.write_all(bytes).and_then(|()| file.sync_all());
+        let renamed = written.and_then(|()| Ok(rustix::fs::renameat(folder, &beside, folder, &parent.last)?));
+        if renamed.is_err() {
+            let _ = rustix::fs::unlinkat(folder, &beside, AtFlags::empty());
+        }
+        renamed?;
+        self.sync_folder(&parent)
+    }
+
+    /// Removes what a process that was killed within [`replace`](Self::replace) has left beside a file.
+    pub fn remove_part(&self, path: &str) {
+        if let Ok(parent) = self.parent(path) {
+            let _ = rustix::fs::unlinkat(self.top(&parent.way), part(&parent.last), AtFlags::empty());
+        }
+    }
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// It is not there, may not be removed, or the path leads out of this root.
+    pub fn remove(&self, path: &str) -> io::Result<()> {
+        let parent = self.parent(path)?;
+        rustix::fs::unlinkat(self.top(&parent.way), &parent.last, AtFlags::empty())?;
+        self.sync_folder(&parent)
+    }
+
+    fn sync_folder(&self, parent: &Parent) -> io::Result<()> {
+        let open = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(self.top(&parent.way), ".", open, Mode::empty())?;
+        Ok(rustix::fs::fsync(&folder)?)
+    }
+
     /// Makes a folder, whose parent exists.
     ///
     /// # Errors
@@ -334,6 +386,11 @@ impl Walk<'_> {
     }
 }
 
+/// Where a file is written before it has its name.
+fn part(name: &str) -> String {
+    format!(".{name}.part")
+}
+
 /// The names of a path.
 fn parts(path: &str) -> impl DoubleEndedIterator<Item = &str> {
     path.split('/').filter(|part| !matches!(*part, "" | "."))
@@ -425,6 +482,30 @@ mod tests {
         let found = found.map(|(path, found)| (path.to_owned(), found));
         let out = ("out".to_owned(), Found::Link("../secret".to_owned()));
         assert_eq!(root.found(), found.into_iter().chain([out]).collect());
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_never_outside() {
+        let (folder, root) = folder();
+        root.replace("a/new", b"one").unwrap();
+        root.replace("a/new", b"two").unwrap();
+        assert_eq!(root.read("a/new").unwrap(), "two");
+        root.write("a/new", "x").unwrap();
+        assert_eq!(root.read("a/new").unwrap(), "x");
+        root.remove("a/new").unwrap();
+        assert!(root.read("a/new").is_err());
+        assert!(root.write("a/missing", "x").is_err(), "it makes no file");
+        assert!(
+            root.write("out", "x").is_err()
+                && root.replace("../secret", b"x").is_err()
+                && root.remove("../secret").is_err()
+        );
+        // A link is replaced, and not what it leads to.
+        root.replace("out", b"mine").unwrap();
+        assert_eq!(std::fs::read_to_string(folder.path().join("secret")).unwrap(), "secret");
+        std::fs::write(folder.path().join("root/.a.part"), "left").unwrap();
+        root.remove_part("a");
+        assert!(root.read(".a.part").is_err());
     }
 
     #[test]

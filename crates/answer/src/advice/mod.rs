@@ -65,6 +65,64 @@ fn named_by_load(document: &ResultsDocument) -> Vec<BlockDevice> {
     devices
 }
 
+/// What a document recommends, as files of `queue/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recommended {
+    /// The label of the scheduler with its settings.
+    pub label: String,
+    /// Whether that is a change.
+    pub is_change: bool,
+    /// Files below `queue/` and their contents, in the order in which they are to be written: the scheduler first.
+    pub files: Vec<(String, String)>,
+}
+
+/// Why nothing can be written for a document.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum NoRecommendation {
+    /// It was cut short.
+    #[error("was interrupted, and has no verdict (expected a whole comparison)")]
+    Partial,
+    /// There are none, or several.
+    #[error("has {0} verdicts (expected one: a comparison of schedulers on one device, host and kernel)")]
+    Verdicts(usize),
+    /// There is nothing to choose from.
+    #[error("compares too little for a verdict (expected several schedulers or settings, and several runs of each)")]
+    TooLittle,
+    /// It is about virtual disks.
+    #[error("is about guests, whose disks are set in the guests (expected a comparison without guests)")]
+    Guests,
+    /// No kernel has the scheduler.
+    #[error("recommends {0}, which that kernel does not have (expected a scheduler of Linux)")]
+    NotInKernel(String),
+}
+
+/// What the only verdict of a document sets.
+///
+/// # Errors
+/// There is none, or it cannot be written to a device of this system.
+pub fn recommended(document: &ResultsDocument) -> Result<Recommended, NoRecommendation> {
+    if document.partial {
+        return Err(NoRecommendation::Partial);
+    }
+    let [verdict] = document.verdicts.as_slice() else {
+        return Err(NoRecommendation::Verdicts(document.verdicts.len()));
+    };
+    if document.guests.is_some() {
+        return Err(NoRecommendation::Guests);
+    }
+    let comparison = Analysis::of(document);
+    let adviser = Adviser::of(document, &comparison, verdict).ok_or(NoRecommendation::TooLittle)?;
+    if matches!(verdict.decision, Decision::Alone | Decision::OneRun) {
+        return Err(NoRecommendation::TooLittle);
+    }
+    let Settings { scheduler, files, .. } = adviser.to;
+    if adviser.run.ran_as.is_some() || adviser.run.research.is_some() {
+        return Err(NoRecommendation::NotInKernel(scheduler));
+    }
+    let files = std::iter::once(("scheduler".to_owned(), scheduler)).chain(files).collect();
+    Ok(Recommended { label: verdict.recommended.clone(), is_change: verdict.decision == Decision::Change, files })
+}
+
 /// Whoever advises what to do about a verdict.
 struct Adviser<'a> {
     verdict: &'a Verdict,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
 use crate::host_tree::tree;
-use crate::support::{hoistway, printed, succeeded};
+use crate::support::{complaint, hoistway, printed, succeeded};
 
 fn fixture(name: &str) -> TempDir {
     let file = format!("{}/../linux/tests/fixtures/{name}.tree", env!("CARGO_MANIFEST_DIR"));
@@ -15,13 +15,6 @@ fn fixture(name: &str) -> TempDir {
 
 fn path(folder: &TempDir) -> &str {
     folder.path().to_str().unwrap()
-}
-
-/// What it says on standard error, ended with status 2.
-fn complaint(arguments: &[&str]) -> String {
-    let output = hoistway().args(arguments).output().unwrap();
-    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]), "{arguments:?}");
-    String::from_utf8(output.stderr).unwrap()
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The binary from outside: what it prints, what it writes, what it refuses, and how it ends.
 
 mod advice;
+mod apply;
 mod browser;
 mod calibrate;
 mod compare;
@@ -20,6 +21,8 @@ mod host;
 mod host_tree;
 mod interrupts;
 mod loads;
+#[path = "../../../linux/tests/support/loop_device.rs"]
+mod loop_device;
 mod overwriting;
 mod printable;
 mod programs;

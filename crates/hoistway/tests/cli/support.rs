@@ -39,6 +39,13 @@ pub(crate) fn ended_with(status: i32, command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// What it says on standard error, ended with status 2.
+pub(crate) fn complaint(arguments: &[&str]) -> String {
+    let output = hoistway().args(arguments).output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
 /// The JSON document without anything that depends on when, how fast and by which command line it was made.
 pub(crate) fn repeatable(json: &str) -> Value {
     fn scrub(value: &mut Value) {

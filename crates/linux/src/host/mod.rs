@@ -31,6 +31,7 @@ pub use kernel::KernelFacts;
 pub(crate) use kernel::parameters as kernel_parameters;
 pub use nearest::{NearestBy, NearestPreset};
 pub use priorities::{PRIORITIES_FILE, TaskPriority, live_priorities};
+pub(crate) use queue::written_scheduler;
 pub use queue::{Hardware, SchedulerFacts, TunableFact};
 pub use setting::{Certainty, Setting};
 
@@ -123,6 +124,15 @@ impl Host {
         self.devices.iter().find(|device| device.name == name)
     }
 
+    /// The device that a user means by its name, that of a partition, or its mapped name, with or without the folder.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn device_called(&self, name: &str) -> Result<&Device, HostError> {
+        let device = self.devices.iter().find(|device| device.is_called(name));
+        device.ok_or_else(|| HostError::NoDevice { name: name.to_owned(), expected: self.known() })
+    }
+
     /// Leaves only these devices, what they lie on, and the settings and findings about them or about the whole host. They are named as in
     /// `/sys/block` or `/dev`, by a partition, or by a mapped name.
     ///
@@ -131,9 +141,7 @@ impl Host {
     pub fn keep(&mut self, names: &[String]) -> Result<(), HostError> {
         let mut kept: Vec<String> = Vec::new();
         for name in names {
-            let device = self.devices.iter().find(|device| device.is_called(name));
-            let device = device.ok_or_else(|| HostError::NoDevice { name: name.clone(), expected: self.known() })?;
-            kept.push(device.name.clone());
+            kept.push(self.device_called(name)?.name.clone());
         }
         let mut next = 0;
         while let Some(name) = kept.get(next) {

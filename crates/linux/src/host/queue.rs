@@ -128,7 +128,7 @@ fn scheduler(text: &str) -> Option<SchedulerFacts> {
 }
 
 /// The name that the kernel shows after this text was written to `queue/scheduler`.
-pub(super) fn written_scheduler(text: &str) -> String {
+pub(crate) fn written_scheduler(text: &str) -> String {
     let known = all_schedulers();
     let meant = known.rows().iter().find(|row| row.name == text || row.aliases.contains(&text));
     meant.map_or_else(|| text.to_owned(), |row| row.name.to_owned())

@@ -1,0 +1,210 @@
+//! `hoistway apply`: writes what a comparison recommends, and undoes it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use clap::{Args, ValueEnum};
+use hoistway_answer::advice::recommended;
+use hoistway_linux::Root;
+use hoistway_linux::apply::{Applier, Persist, Plan, Restored, is_setuid};
+use hoistway_linux::dump::System;
+
+use crate::input::CommandLine;
+use crate::stored;
+use hoistway_terminal::output::Output;
+use hoistway_terminal::{Ending, printable};
+
+/// Set devices as the verdict of a comparison recommends, and undo it.
+///
+/// Without --yes nothing is written: the plan is printed. What is written stands in a journal first, each value is read back, and one that
+/// does not take rolls back all. What a killed run left half-done is rolled back by the next. Only devices that are named are touched.
+/// docs/apply.md explains the details.
+///
+/// Examples:
+///   hoistway compare my-load.fio --format json -o result.json
+///   hoistway apply result.json --device sda
+///   hoistway apply result.json --device sda --persist udev --yes
+///   hoistway apply --status
+///   hoistway apply --undo
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// The document of hoistway compare --format json; - for standard input.
+    #[arg(required_unless_present_any = ["undo", "status"], conflicts_with_all = ["undo", "status"])]
+    result: Option<PathBuf>,
+    /// The device to set, as in /sys/block; give it several times for several. With --undo the device to restore, or all.
+    #[arg(long, value_name = "DEVICE")]
+    device: Vec<String>,
+    /// Write, instead of printing what would be written.
+    #[arg(long, conflicts_with_all = ["undo", "status"])]
+    yes: bool,
+    /// What makes the change last beyond the next boot.
+    #[arg(long, value_enum, default_value_t, conflicts_with_all = ["undo", "status"])]
+    persist: PersistOption,
+    /// Let the rule match the device by its name, which may be another's after the next boot, instead of its serial number.
+    #[arg(long, conflicts_with_all = ["undo", "status"])]
+    by_name: bool,
+    /// Restore what was before, the last change first. What somebody else has changed since is left.
+    #[arg(long, conflicts_with = "status")]
+    undo: bool,
+    /// List what is applied, and whether it is still so.
+    #[arg(long)]
+    status: bool,
+    /// The folder of the journal.
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/hoistway")]
+    journal: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+enum PersistOption {
+    /// Nothing: the change is gone after the next boot.
+    #[default]
+    None,
+    /// A udev rule, /etc/udev/rules.d/90-hoistway-DEVICE.rules.
+    Udev,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    ensure!(!is_setuid(), "hoistway apply: runs setuid (expected to be run by root itself)");
+    let root = Root::open(Path::new("/")).context("/")?;
+    let text = if arguments.undo {
+        undone(arguments, &root)?
+    } else if arguments.status {
+        status(arguments, &root)?
+    } else {
+        apply(arguments, &root)?
+    };
+    Output::open(None)?.write(printable::text(&text))?;
+    Ok(Ending::Done)
+}
+
+fn apply(arguments: &Arguments, root: &Root) -> Result<String> {
+    let file = arguments.result.as_ref().ok_or_else(|| anyhow!("expected a document of hoistway compare"))?;
+    ensure!(!arguments.device.is_empty(), "--device: expected the name of the device to set, as in /sys/block");
+    let persist = match (arguments.persist, arguments.by_name) {
+        (PersistOption::None, false) => Persist::No,
+        (PersistOption::None, true) => {
+            return Err(anyhow!("--by-name: is for a rule (expected --persist udev with it)"));
+        }
+        (PersistOption::Udev, false) => Persist::Udev,
+        (PersistOption::Udev, true) => Persist::UdevByName,
+    };
+    let document = stored::document(&CommandLine::default(), file)?;
+    let recommended = recommended(&document).with_context(|| file.display().to_string())?;
+    if !recommended.is_change {
+        return Ok(format!("The verdict keeps {}: nothing is worth a change.\n", recommended.label));
+    }
+    if !arguments.yes {
+        let plans = plans(arguments, root, &recommended.files, persist)?;
+        let text: String = plans.iter().map(planned).collect();
+        return Ok(text + "Nothing was written. Add --yes to write it.\n");
+    }
+    let applier = Applier::open(root, root, &arguments.journal)?;
+    // A plan is made for a machine that is as somebody wanted it, not half-changed.
+    let mut text = restored(&applier.recover()?);
+    for plan in plans(arguments, root, &recommended.files, persist)? {
+        if plan.is_done() {
+            text += &format!("{}: is so already\n", plan.device);
+            continue;
+        }
+        for written in applier.apply(&plan)? {
+            let shown = if written.shown == written.value {
+                String::new()
+            } else {
+                format!(", which the kernel made {}", written.shown)
+            };
+            text += &format!("/sys/block/{}/queue/{}: set to {}{shown}\n", written.device, written.file, written.value);
+        }
+        text += &plan.rule.iter().map(|rule| format!("/{}: made\n", rule.path)).collect::<String>();
+        text += &overruled(&plan);
+    }
+    Ok(text)
+}
+
+fn plans(arguments: &Arguments, root: &Root, files: &[(String, String)], persist: Persist) -> Result<Vec<Plan>> {
+    let system = System::open(None, false)?;
+    let host = system.host()?;
+    let mut plans: Vec<Plan> = Vec::new();
+    for name in &arguments.device {
+        let device = host.device_called(name)?;
+        if plans.iter().all(|plan| plan.device != device.name) {
+            plans.push(Plan::make(root, &host, device, files, persist)?);
+        }
+    }
+    Ok(plans)
+}
+
+fn planned(plan: &Plan) -> String {
+    let mut text = format!("{}:\n", plan.device);
+    for write in &plan.writes {
+        text += &format!("  /sys/block/{}/queue/{}: {} -> {}\n", plan.device, write.file, write.before, write.value);
+    }
+    if let Some(rule) = &plan.rule {
+        text += &format!("  /{}:\n", rule.path);
+        text += &rule.content.lines().map(|line| format!("    {line}\n")).collect::<String>();
+    }
+    text + &overruled(plan)
+}
+
+fn overruled(plan: &Plan) -> String {
+    plan.overruled_by.iter().map(|by| format!("  might be overruled by {by}\n")).collect()
+}
+
+fn undone(arguments: &Arguments, root: &Root) -> Result<String> {
+    let applier = Applier::open(root, root, &arguments.journal)?;
+    let mut all = Vec::new();
+    if arguments.device.is_empty() {
+        all = applier.undo(None)?;
+    }
+    for name in &arguments.device {
+        let name = name.strip_prefix("/dev/").unwrap_or(name);
+        let of_device = applier.undo(Some(name))?;
+        ensure!(!of_device.is_empty(), "{name}: nothing is applied to it (expected a device that --status lists)");
+        all.extend(of_device);
+    }
+    if all.is_empty() {
+        return Ok("Nothing is applied.\n".to_owned());
+    }
+    Ok(restored(&all))
+}
+
+fn restored(all: &[Restored]) -> String {
+    let mut text = String::new();
+    for restored in all {
+        if restored.was_half_done {
+            text += &format!("{}: rolled back what a run that was killed had left half-done\n", restored.device);
+        }
+        if restored.files.is_empty() && restored.kept.is_empty() {
+            text += &format!("{}: is as before\n", restored.device);
+        }
+        text += &restored.files.iter().map(|(file, value)| format!("{file}: back to {value}\n")).collect::<String>();
+        text += &restored
+            .kept
+            .iter()
+            .map(|kept| format!("{}: left as it is, {}\n", kept.file, kept.why))
+            .collect::<String>();
+    }
+    text
+}
+
+fn status(arguments: &Arguments, root: &Root) -> Result<String> {
+    if !arguments.journal.is_dir() {
+        return Ok("Nothing is applied.\n".to_owned());
+    }
+    let mut text = String::new();
+    for applied in Applier::open(root, root, &arguments.journal)?.status()? {
+        let state = if applied.is_half_done {
+            "left half-done by a run that was killed: --undo rolls it back"
+        } else if applied.is_in_force {
+            "in force"
+        } else {
+            "changed by somebody else since, or the machine was booted"
+        };
+        text += &format!("{}: {state}\n", applied.device);
+        for (file, before, after) in &applied.files {
+            text += &format!("  queue/{file}: {before} -> {after}\n");
+        }
+        text += &applied.rule.iter().map(|rule| format!("  {rule}\n")).collect::<String>();
+    }
+    Ok(if text.is_empty() { "Nothing is applied.\n".to_owned() } else { text })
+}

@@ -1,0 +1,128 @@
+//! Back to what was before.
+
+use super::journal::{Journal, State};
+use super::snapshot::{Snapshot, shown};
+use crate::root::Root;
+
+/// Something that was left as it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Kept {
+    /// The file.
+    pub file: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What was restored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Restored {
+    /// The device.
+    pub device: String,
+    /// Whether it had been left half-done by a run that was killed.
+    pub was_half_done: bool,
+    /// Files that were written, and their values.
+    pub files: Vec<(String, String)>,
+    /// What was left as it is.
+    pub kept: Vec<Kept>,
+}
+
+/// Of a journal, what is still as it was left by us and has to be restored, as one that is half-done: so it can be finished whenever it is
+/// interrupted. Besides, what somebody else has changed.
+pub(super) fn claim(system: &Root, etc: &Root, journal: &Journal) -> (Journal, Vec<Kept>) {
+    let (mut ours, mut kept) = (journal.clone(), Vec::new());
+    let (device, before, after) = (&journal.device, &journal.before, &journal.after);
+    let is_half_done = journal.state == State::HalfDone;
+    ours.state = State::HalfDone;
+    if let Some(made) = &journal.made {
+        let now = etc.read(&made.path).ok();
+        if now != made.before && now.as_ref() != Some(&made.content) {
+            kept.push(Kept { file: format!("/{}", made.path), why: "somebody else has changed it".to_owned() });
+            ours.made = None;
+        }
+    }
+    let now = Snapshot::of(system, device);
+    let by_other = |file: &str| {
+        let why = format!("somebody else has set it to {}", now.value(file).unwrap_or("-"));
+        Kept { file: path(device, file), why }
+    };
+    let written = journal.entries.iter().find(|entry| entry.file == "scheduler").map(|entry| entry.value.as_str());
+    let is_scheduler_ours =
+        now.scheduler == before.scheduler || written.is_some_and(|name| now.value("scheduler") == Some(name));
+    if !is_scheduler_ours && now.scheduler.is_some() {
+        kept.push(by_other("scheduler"));
+        ours.before.scheduler = None;
+    }
+    ours.before.files.retain(|(file, value)| {
+        // A scheduler's own files go with it.
+        let is_of_scheduler = file.starts_with("iosched/");
+        if is_of_scheduler && !is_scheduler_ours {
+            return false;
+        }
+        if is_half_done || (is_of_scheduler && after.scheduler != before.scheduler) {
+            return true;
+        }
+        // What the change did not touch is not restored either.
+        let (value, after, now) = (Some(value.as_str()), after.value(file), now.value(file));
+        if value == after || now == value {
+            return false;
+        }
+        if now != after {
+            kept.push(by_other(file));
+        }
+        now == after
+    });
+    (ours, kept)
+}
+
+/// Restores what a journal that was [claimed](claim) says. Whatever is restored already is not touched.
+pub(super) fn restore(system: &Root, etc: &Root, journal: &Journal, restored: &mut Restored) {
+    rule(etc, journal, restored);
+    let (device, before) = (&journal.device, &journal.before);
+    if !system.has_folder(&format!("sys/block/{device}")) {
+        let file = format!("/sys/block/{device}");
+        restored.kept.push(Kept { file, why: "the device is no longer there".to_owned() });
+        return;
+    }
+    let is_other = |file: &str, value: &str| shown(system, device, file).is_some_and(|shown| shown != value);
+    if let Some(scheduler) = before.scheduler.as_deref().filter(|name| is_other("scheduler", name)) {
+        write(system, device, "scheduler", scheduler, restored);
+    }
+    let is_back = before.scheduler.is_none() || shown(system, device, "scheduler") == before.scheduler;
+    for (file, value) in &before.files {
+        if (is_back || !file.starts_with("iosched/")) && is_other(file, value) {
+            write(system, device, file, value, restored);
+        }
+    }
+}
+
+/// The rule first: what restores the files must not be undone by it.
+fn rule(etc: &Root, journal: &Journal, restored: &mut Restored) {
+    if let Some(made) = &journal.made {
+        etc.remove_part(&made.path);
+    }
+    let Some(made) = journal.made.as_ref().filter(|made| etc.read(&made.path).ok() != made.before) else { return };
+    let file = format!("/{}", made.path);
+    let (done, how) = match &made.before {
+        Some(before) => (etc.replace(&made.path, before.as_bytes()), "as before"),
+        None => (etc.remove(&made.path), "removed"),
+    };
+    match done {
+        Ok(()) => restored.files.push((file, how.to_owned())),
+        Err(error) => restored.kept.push(Kept { file, why: error.to_string() }),
+    }
+}
+
+fn path(device: &str, file: &str) -> String {
+    format!("/sys/block/{device}/queue/{file}")
+}
+
+fn write(system: &Root, device: &str, file: &str, value: &str, restored: &mut Restored) {
+    let place = path(device, file);
+    match system.write(&place, value) {
+        Ok(()) if shown(system, device, file).as_deref() == Some(value) => {
+            restored.files.push((place, value.to_owned()))
+        }
+        Ok(()) => restored.kept.push(Kept { file: place, why: format!("\"{value}\" did not take") }),
+        Err(error) => restored.kept.push(Kept { file: place, why: format!("the kernel refuses \"{value}\": {error}") }),
+    }
+}

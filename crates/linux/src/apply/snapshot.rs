@@ -1,0 +1,47 @@
+//! Everything in `queue/` that a change of the scheduler changes besides.
+
+use serde::{Deserialize, Serialize};
+
+use crate::root::Root;
+
+/// Files beside those of `iosched/` that depend on the scheduler or that comparisons set.
+const FILES: [&str; 7] =
+    ["nr_requests", "async_depth", "wbt_lat_usec", "nomerges", "rq_affinity", "max_sectors_kb", "io_timeout"];
+
+/// The scheduler, and what the files show, in the order in which they are to be written.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Snapshot {
+    pub(crate) scheduler: Option<String>,
+    pub(crate) files: Vec<(String, String)>,
+}
+
+impl Snapshot {
+    pub(crate) fn of(system: &Root, device: &str) -> Self {
+        let names = system.names(&format!("sys/block/{device}/queue/iosched")).unwrap_or_default();
+        let of_scheduler = names.into_iter().map(|name| format!("iosched/{name}"));
+        let files = FILES.into_iter().map(str::to_owned).chain(of_scheduler);
+        Self {
+            scheduler: shown(system, device, "scheduler"),
+            files: files.filter_map(|file| Some((file.clone(), shown(system, device, &file)?))).collect(),
+        }
+    }
+
+    pub(crate) fn value(&self, file: &str) -> Option<&str> {
+        match file {
+            "scheduler" => self.scheduler.as_deref(),
+            file => self.files.iter().find(|(name, _)| name == file).map(|(_, value)| value.as_str()),
+        }
+    }
+}
+
+/// What a file of `queue/` shows; of `scheduler`, the one in brackets.
+pub(crate) fn shown(system: &Root, device: &str, file: &str) -> Option<String> {
+    let text = system.read(&format!("sys/block/{device}/queue/{file}")).ok()?;
+    match file {
+        "scheduler" => {
+            text.split_whitespace().find_map(|name| Some(name.strip_prefix('[')?.strip_suffix(']')?.to_owned()))
+        }
+        _ => Some(text.trim().to_owned()),
+    }
+}

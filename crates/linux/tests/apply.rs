@@ -1,0 +1,199 @@
+//! Changes of real loop devices, and back. What needs root and `losetup` is skipped, saying so, without them.
+
+#[path = "support/loop_device.rs"]
+mod loop_device;
+mod support;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use hoistway_linux::Root;
+use hoistway_linux::apply::{Applier, ApplyError, Persist, Plan, PlanError, Restored};
+use hoistway_linux::dump::System;
+use loop_device::Loop;
+use support::tree;
+use tempfile::tempdir;
+
+fn live() -> Root {
+    Root::open(Path::new("/")).unwrap()
+}
+
+fn plan(device: &str, files: &[(&str, &str)], persist: Persist) -> Result<Plan, PlanError> {
+    let host = System::open(None, false).unwrap().host().unwrap();
+    let files: Vec<_> = files.iter().map(|(file, value)| ((*file).to_owned(), (*value).to_owned())).collect();
+    Plan::make(&live(), &host, host.device(device).unwrap(), &files, persist)
+}
+
+fn kept(restored: &[Restored]) -> Vec<String> {
+    restored.iter().flat_map(|restored| restored.kept.iter().map(|kept| kept.file.clone())).collect()
+}
+
+/// Settings of each scheduler that are not its defaults.
+const SETTINGS: [&[(&str, &str)]; 4] = [
+    &[("scheduler", "none"), ("nr_requests", "64")],
+    &[("scheduler", "mq-deadline"), ("nr_requests", "96"), ("iosched/read_expire", "100"), ("iosched/fifo_batch", "4")],
+    &[("scheduler", "kyber"), ("iosched/read_lat_nsec", "1000000")],
+    &[("scheduler", "bfq"), ("wbt_lat_usec", "5000"), ("iosched/slice_idle", "0"), ("iosched/low_latency", "0")],
+];
+
+#[test]
+fn every_scheduler_and_its_tunables_are_applied_over_every_other_and_undone() {
+    let Some(device) = Loop::new() else { return };
+    let (system, folder) = (live(), tempdir().unwrap());
+    for from in SETTINGS {
+        for (file, value) in from {
+            device.set(file, value);
+        }
+        let before = device.state();
+        for to in SETTINGS {
+            let applier = Applier::open(&system, &system, folder.path()).unwrap();
+            let plan = plan(&device.name, to, Persist::No).unwrap();
+            let written = applier.apply(&plan).unwrap();
+            assert_eq!(written.len(), to.len());
+            for (file, value) in &to[1..] {
+                assert_eq!(device.shown(file), *value, "{file}");
+            }
+            assert!(device.shown("scheduler").contains(&format!("[{}]", to[0].1)));
+            let status = applier.status().unwrap();
+            assert!(status.len() == 1 && status[0].is_in_force && !status[0].is_half_done, "{status:?}");
+            assert!(kept(&applier.undo(None).unwrap()).is_empty());
+            assert_eq!(device.state(), before, "{from:?} -> {to:?}");
+            assert!(applier.status().unwrap().is_empty());
+        }
+    }
+}
+
+#[test]
+fn changes_are_undone_in_reverse_order_and_what_somebody_else_has_changed_is_left() {
+    let Some(device) = Loop::new() else { return };
+    let (system, folder) = (live(), tempdir().unwrap());
+    let before = device.state();
+    let applier = Applier::open(&system, &system, folder.path()).unwrap();
+    for to in [SETTINGS[1], SETTINGS[3], SETTINGS[3]] {
+        applier.apply(&plan(&device.name, to, Persist::No).unwrap()).unwrap();
+    }
+    assert!(kept(&applier.undo(Some("another")).unwrap()).is_empty());
+    assert_eq!(applier.status().unwrap().len(), 3);
+    assert!(kept(&applier.undo(Some(&device.name)).unwrap()).is_empty());
+    assert_eq!(device.state(), before);
+
+    applier.apply(&plan(&device.name, SETTINGS[1], Persist::No).unwrap()).unwrap();
+    device.set("nr_requests", "33");
+    assert!(!applier.status().unwrap()[0].is_in_force);
+    assert_eq!(kept(&applier.undo(None).unwrap()), [device.file("nr_requests")]);
+    assert!(device.shown("scheduler").contains("[none]"));
+
+    applier.apply(&plan(&device.name, SETTINGS[1], Persist::No).unwrap()).unwrap();
+    device.set("scheduler", "kyber");
+    assert!(kept(&applier.undo(None).unwrap()).contains(&device.file("scheduler")));
+    assert!(device.shown("scheduler").contains("[kyber]"), "that was somebody else's choice");
+}
+
+#[test]
+fn a_value_that_is_refused_rolls_back_all_and_one_that_is_cut_is_reported() {
+    let Some(device) = Loop::new() else { return };
+    let (system, folder) = (live(), tempdir().unwrap());
+    let before = device.state();
+    let applier = Applier::open(&system, &system, folder.path()).unwrap();
+    for bad in [("iosched/read_expire", "soon"), ("iosched/nothing", "1"), ("io_timeout", "0")] {
+        let plan =
+            plan(&device.name, &[("scheduler", "mq-deadline"), ("nr_requests", "96"), bad], Persist::No).unwrap();
+        let error = applier.apply(&plan).unwrap_err();
+        assert!(matches!(&error, ApplyError::NotTaken { back, .. } if back == "everything was rolled back"), "{error}");
+        assert_eq!(device.state(), before, "{bad:?}");
+        assert!(applier.status().unwrap().is_empty());
+    }
+    let plan = plan(&device.name, &[("scheduler", "mq-deadline"), ("nr_requests", "1")], Persist::No).unwrap();
+    let written = applier.apply(&plan).unwrap();
+    assert_eq!((written[1].value.as_str(), written[1].shown.as_str()), ("1", "4"));
+    applier.undo(None).unwrap();
+    assert_eq!(device.state(), before);
+}
+
+#[test]
+fn a_rule_is_made_and_removed_and_one_that_was_edited_is_left() {
+    let Some(device) = Loop::new() else { return };
+    let (system, folder, place) = (live(), tempdir().unwrap(), tempdir().unwrap());
+    let rule = place.path().join(format!("etc/udev/rules.d/90-hoistway-{}.rules", device.name));
+    fs::create_dir_all(rule.parent().unwrap()).unwrap();
+    let etc = Root::open(place.path()).unwrap();
+    let applier = Applier::open(&system, &etc, folder.path()).unwrap();
+    assert!(matches!(plan(&device.name, SETTINGS[1], Persist::Udev), Err(PlanError::NoSerial(_))));
+    let plan = plan(&device.name, SETTINGS[1], Persist::UdevByName).unwrap();
+    applier.apply(&plan).unwrap();
+    let text = fs::read_to_string(&rule).unwrap();
+    let line = format!("KERNEL==\"{}\", ATTR{{queue/scheduler}}=\"mq-deadline\"", device.name);
+    assert!(text.contains(&line) && text.find("queue/scheduler") < text.find("queue/iosched"), "{text}");
+    applier.undo(None).unwrap();
+    assert!(!rule.exists());
+    fs::write(&rule, "# mine\n").unwrap();
+    applier.apply(&plan).unwrap();
+    applier.undo(None).unwrap();
+    assert_eq!(fs::read_to_string(&rule).unwrap(), "# mine\n");
+    applier.apply(&plan).unwrap();
+    fs::write(&rule, "# edited\n").unwrap();
+    assert_eq!(kept(&applier.undo(None).unwrap()), [format!("/etc/udev/rules.d/90-hoistway-{}.rules", device.name)]);
+    // A folder that cannot be written to: nothing is applied.
+    let before = device.state();
+    fs::remove_dir_all(place.path().join("etc")).unwrap();
+    assert!(matches!(applier.apply(&plan), Err(ApplyError::NotTaken { .. })));
+    assert_eq!(device.state(), before);
+}
+
+#[test]
+fn a_journal_that_is_damaged_or_leads_elsewhere_is_refused_and_nothing_is_written() {
+    let (folder, system) = (tempdir().unwrap(), live());
+    let applier = Applier::open(&system, &system, folder.path()).unwrap();
+    let journal = |device: &str, file: &str| {
+        format!(
+            r#"{{"format":"hoistway-journal/1","state":"half-done","device":"{device}","entries":[],"before":{{"scheduler":null,"files":[["{file}","1"]]}},"after":{{"scheduler":null,"files":[]}},"made":null}}"#
+        )
+    };
+    let whole = journal("no-such-device", "nr_requests");
+    let cut = &whole[..whole.len() / 2];
+    for text in [
+        cut,
+        "",
+        &journal("../../x", "a"),
+        &journal("sda", "../../x"),
+        &journal("sda", "/etc/x"),
+        &whole.replace("journal/1", "journal/9"),
+    ] {
+        fs::write(folder.path().join("00000001.json"), text).unwrap();
+        for result in [applier.undo(None).map(|_| ()), applier.recover().map(|_| ()), applier.status().map(|_| ())] {
+            assert!(matches!(result, Err(ApplyError::NoJournal { .. })), "{text}");
+        }
+    }
+    fs::write(folder.path().join("00000001.json"), &whole).unwrap();
+    assert_eq!(kept(&applier.recover().unwrap()), ["/sys/block/no-such-device"]);
+    assert!(matches!(Applier::open(&system, &system, folder.path()), Err(ApplyError::Busy(_))));
+}
+
+#[test]
+fn only_disks_with_requests_and_plain_values_are_planned_and_rules_match_by_serial_number() {
+    let folder =
+        tree(&fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/desktop.tree")).unwrap());
+    symlink("nowhere", folder.path().join("etc/link")).unwrap();
+    let system = System::open(Some(folder.path()), false).unwrap();
+    let host = system.host().unwrap();
+    let plan = |device: &str, file: &str, value: &str| {
+        let files = [(file.to_owned(), value.to_owned())];
+        Plan::make(&system.root, &host, host.device(device).unwrap(), &files, Persist::Udev)
+    };
+    let rule = plan("nvme0n1", "scheduler", "none").unwrap();
+    assert!(rule.rule.unwrap().content.contains("ENV{ID_WWN}==\"eui.S3CR3T\", ATTR{queue/scheduler}=\"none\""));
+    assert!(rule.overruled_by.is_empty(), "60-io.rules comes before");
+    assert!(matches!(plan("dm-0", "scheduler", "bfq"), Err(PlanError::NoQueue(..))));
+    assert!(matches!(plan("nvme0n1", "scheduler", "cfq"), Err(PlanError::NoScheduler { .. })));
+    for (file, value) in [
+        ("../x", "1"),
+        ("iosched/../../x", "1"),
+        ("a/b", "1"),
+        ("nr_requests", "1\"; rm"),
+        ("nr_requests", "$x"),
+        ("nr_requests", ""),
+    ] {
+        assert!(matches!(plan("nvme0n1", file, value), Err(PlanError::NoFile(_))), "{file}={value}");
+    }
+}

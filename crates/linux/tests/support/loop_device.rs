@@ -1,0 +1,75 @@
+//! Loop devices for tests that change real ones.
+
+use std::fs;
+use std::process::Command;
+
+use tempfile::{TempDir, tempdir};
+
+/// A loop device of its own, which is detached at the end.
+pub struct Loop {
+    pub name: String,
+    _image: TempDir,
+}
+
+impl Loop {
+    /// One with the kernel's defaults; nothing, and a word why, where there can be none.
+    pub fn new() -> Option<Self> {
+        let image = tempdir().unwrap();
+        let file = image.path().join("image");
+        fs::File::create(&file).unwrap().set_len(8 << 20).unwrap();
+        let output = Command::new("losetup").args(["--find", "--show"]).arg(&file).output();
+        let made = output.ok().filter(|output| output.status.success());
+        let Some(made) = made else {
+            eprintln!("skipped: losetup makes no loop device here (it takes root and a free one)");
+            return None;
+        };
+        let name = String::from_utf8(made.stdout).unwrap().trim().trim_start_matches("/dev/").to_owned();
+        let device = Self { name, _image: image };
+        if !fs::read_to_string(device.file("scheduler")).unwrap().contains("bfq") {
+            eprintln!("skipped: this kernel has no bfq");
+            return None;
+        }
+        device.reset();
+        Some(device)
+    }
+
+    /// A device keeps what was set until it is set again, whatever file it is.
+    fn reset(&self) {
+        for scheduler in ["kyber", "none"] {
+            self.set("scheduler", scheduler);
+        }
+        self.set("wbt_lat_usec", "-1");
+    }
+
+    /// The path of a file of its queue.
+    pub fn file(&self, file: &str) -> String {
+        format!("/sys/block/{}/queue/{file}", self.name)
+    }
+
+    /// Writes a file of its queue.
+    pub fn set(&self, file: &str, value: &str) {
+        fs::write(self.file(file), value).unwrap();
+    }
+
+    /// What a file of its queue shows.
+    pub fn shown(&self, file: &str) -> String {
+        fs::read_to_string(self.file(file)).unwrap().trim().to_owned()
+    }
+
+    /// Everything that a change of the scheduler changes.
+    pub fn state(&self) -> Vec<(String, String)> {
+        let names = fs::read_dir(self.file("iosched")).into_iter().flatten();
+        let names = names.map(|entry| format!("iosched/{}", entry.unwrap().file_name().to_str().unwrap()));
+        let mut files: Vec<String> =
+            ["scheduler", "nr_requests", "wbt_lat_usec"].map(str::to_owned).into_iter().chain(names).collect();
+        files.sort();
+        files.into_iter().map(|file| (file.clone(), self.shown(&file))).collect()
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        self.reset();
+        let _ = Command::new("losetup").args(["--detach", &format!("/dev/{}", self.name)]).status();
+    }
+}
