@@ -1,12 +1,13 @@
 //! `hoistway host`: this machine's block devices, and what is wrong with their settings.
 
+mod table;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
 use hoistway_linux::dump::System;
 use hoistway_linux::host::Host;
-use hoistway_render::text;
 
 use hoistway_terminal::output::{Format, Output};
 use hoistway_terminal::{Ending, files, printable};
@@ -59,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         Format::Json => serde_json::to_string_pretty(&host).context("the document")? + "\n",
         // Names in a dump may hold anything.
         Format::Table => {
-            let text = text::host(&host, output.text_width(), !arguments.devices.is_empty());
+            let text = table::text(&host, output.text_width(), !arguments.devices.is_empty());
             text.lines().map(|line| printable::text(line) + "\n").collect()
         }
     };

@@ -1,13 +1,11 @@
-//! A host's block devices and what is wrong there, as text.
+//! A host's block devices and what is wrong there, for people.
 
 use hoistway_linux::host::{CgroupSetting, Device, Finding, Hierarchy, Host, SchedulerFacts, Severity};
-
-use crate::text::{aligned, hanging, wrapped};
+use hoistway_render::text::{aligned, hanging, wrapped};
 
 /// The table of devices, the settings beside it, and the findings with what to run. Prose is broken at `width` characters; every tunable is
 /// listed if `with_tunables`, else those that were changed.
-#[must_use]
-pub fn host(host: &Host, width: usize, with_tunables: bool) -> String {
+pub(super) fn text(host: &Host, width: usize, with_tunables: bool) -> String {
     let mut text = format!("Linux {}\n\n", host.kernel.release);
     let (shown, empty): (Vec<&Device>, Vec<&Device>) =
         host.devices.iter().partition(|device| with_tunables || !device.is_empty());
