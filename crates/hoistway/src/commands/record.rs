@@ -98,6 +98,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let summary = recording.run(&mut watch)?;
     bar.finish_and_clear();
     summary.warnings.iter().for_each(|warning| say(warning));
+    // Ctrl-C on a terminal ends the command, too.
+    if interrupted.load(Ordering::Relaxed) && status.is_none() {
+        status = command.as_mut().and_then(ended_soon);
+    }
     if let (None, Some(child)) = (status, &command) {
         say(&format!("{} is still running (process {}).", arguments.command[0].display(), child.id()));
     }
@@ -131,6 +135,14 @@ fn start(command: &[OsString]) -> Result<Option<Child>> {
     let Some((program, arguments)) = command.split_first() else { return Ok(None) };
     let started = Command::new(program).args(arguments).spawn();
     started.map(Some).with_context(|| format!("{}: cannot be started (expected a command)", program.display()))
+}
+
+/// How a command ends within a second, if it does.
+fn ended_soon(child: &mut Child) -> Option<ExitStatus> {
+    (0..20).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        child.try_wait().ok().flatten()
+    })
 }
 
 /// Says something on standard error.

@@ -22,5 +22,5 @@ mod watch;
 pub use error::RecordError;
 pub use options::{End, Options, Progress};
 pub use recorder::{Recorder, Recording, Summary};
-pub use sidecar::{ENDING, FORMAT, Mount, RecordedDevice, RecordedHost, RecordedTask};
+pub use sidecar::{ENDING, Mount, RecordedDevice, RecordedHost, RecordedTask};
 pub use target::Target;

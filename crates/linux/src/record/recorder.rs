@@ -28,6 +28,7 @@ const BUFFER_BYTES: u64 = 16 << 20;
 const BUFFER_BYTES_MIN: u64 = 1 << 20;
 /// Part of the memory that all buffers take at most.
 const MEMORY_SHARE: u64 = 32;
+
 /// What was recorded.
 #[derive(Clone, Debug)]
 pub struct Summary {
@@ -89,12 +90,6 @@ impl<'a> Recorder<'a> {
         let decoder = instance.choose(Decoder::new(target.number), target.number.number())?;
         let host = RecordedHost::of(root, &target, cpus.len() as u32);
         Ok(Recorder { root, target, options, warnings, cpus, pages, decoder, host, instance })
-    }
-
-    /// The device.
-    #[must_use]
-    pub fn target(&self) -> &Target {
-        &self.target
     }
 
     /// What has to be said before: a sentence each.

@@ -8,7 +8,7 @@ use super::target::Target;
 use crate::root::Root;
 
 /// What the file says that it is.
-pub const FORMAT: &str = "hoistway-recording-host/1";
+const FORMAT: &str = "hoistway-recording-host/1";
 /// The end of its name, behind that of the recording.
 pub const ENDING: &str = ".host.json";
 
@@ -16,7 +16,7 @@ pub const ENDING: &str = ".host.json";
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedHost {
-    /// [`FORMAT`].
+    /// `hoistway-recording-host/1`.
     pub format: String,
     /// Release of the kernel.
     pub kernel: String,
@@ -103,8 +103,7 @@ pub struct Mount {
 
 impl RecordedHost {
     /// What is known of the host before anything is recorded.
-    #[must_use]
-    pub fn of(root: &Root, target: &Target, cpus: u32) -> RecordedHost {
+    pub(crate) fn of(root: &Root, target: &Target, cpus: u32) -> RecordedHost {
         let disk = format!("sys/block/{}", target.name);
         let text = |path: &str| root.read(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         let scheduler = text(&format!("{disk}/queue/scheduler")).and_then(|text| active(&text).map(str::to_owned));

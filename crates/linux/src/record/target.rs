@@ -28,7 +28,7 @@ impl Target {
     ///
     /// # Errors
     /// If there is no such device.
-    pub fn find(root: &Root, wanted: &str) -> Result<Target, RecordError> {
+    pub(crate) fn find(root: &Root, wanted: &str) -> Result<Target, RecordError> {
         let folder = folder(root, wanted)?;
         let refuse = |problem: &str| RecordError::new(wanted, problem, EXPECTED);
         let (above, name) = folder.rsplit_once('/').ok_or_else(|| refuse("sysfs does not list it"))?;
@@ -42,8 +42,7 @@ impl Target {
     }
 
     /// Whether the device with this number is the disk, a partition of it, or lies on it.
-    #[must_use]
-    pub fn is_below(&self, root: &Root, number: Device) -> bool {
+    pub(crate) fn is_below(&self, root: &Root, number: Device) -> bool {
         let Ok(folder) = root.resolved(&format!("sys/dev/block/{}:{}", number.major, number.minor)) else {
             return false;
         };
