@@ -227,7 +227,7 @@ fn number(data: &[u8], at: usize) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use hoistway_trace::block::{Input, Recording};
     use proptest::prelude::*;
 
@@ -245,7 +245,8 @@ mod tests {
         &FORMATS[begin..end]
     }
 
-    fn decoder() -> Decoder {
+    /// For the events of the pages that were recorded.
+    pub(crate) fn decoder() -> Decoder {
         let mut decoder = Decoder::new(LOOP);
         for kind in KINDS {
             decoder.add(kind, &Format::parse(format(kind)).unwrap()).unwrap();
@@ -253,7 +254,8 @@ mod tests {
         decoder
     }
 
-    fn pages() -> PageLayout {
+    /// The layout of these pages.
+    pub(crate) fn pages() -> PageLayout {
         PageLayout::parse(include_str!("../../tests/pages/header_page.txt")).unwrap()
     }
 

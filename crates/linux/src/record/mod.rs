@@ -4,6 +4,7 @@
 //! [`Recording::run`] writes what comes, until the end, as blktrace's files with a [`RecordedHost`] beside them. The instance is
 //! removed in every case; if the process is killed, by the next recording.
 
+mod clock;
 mod error;
 mod events;
 mod format;

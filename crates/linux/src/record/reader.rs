@@ -1,9 +1,10 @@
 //! One CPU's ring buffer, read and written as records until the end.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hoistway_blk::bio::IoPriority;
@@ -11,6 +12,7 @@ use hoistway_trace::block::{Action, CpuFile, Event};
 use rustc_hash::FxHashMap;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use super::clock::monotonic_ns;
 use super::events::{Decoded, Decoder};
 use super::format::PageLayout;
 use super::output::RecordFile;
@@ -19,6 +21,8 @@ use super::pressure::{Moments, Submissions};
 
 /// Error of a bio that would have to wait.
 const EAGAIN: u16 = 11;
+/// Nice value of readers.
+const NICE: i32 = -10;
 /// Between two looks at a buffer that does not fill.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Between two reports of what was seen.
@@ -27,6 +31,9 @@ const REPORT: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(20);
 /// Pages that a buffer has to have for the reader to come back at once.
 const PAGES_MIN: usize = 16;
+/// Between two moments at which sums are kept, and how many are.
+const CUT_NS: u64 = 1_000_000_000;
+const CUTS_MAX: usize = 8;
 /// Pages between two reports while a buffer does not get empty.
 const PAGES_MAX: usize = 1024;
 
@@ -53,12 +60,23 @@ impl Task {
     }
 }
 
-/// What a CPU's events add up to.
+/// What a CPU's events before a moment add up to. Readers are not equally far: sums of several CPUs are of one moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cut {
+    /// The moment, since the beginning.
+    pub(crate) at_ns: u64,
+    /// By pid.
+    pub(crate) tasks: FxHashMap<u32, Task>,
+    pub(crate) completed: Moments,
+}
+
+/// What a CPU has seen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     /// By pid.
     pub(crate) tasks: FxHashMap<u32, Task>,
-    pub(crate) completed: Moments,
+    /// At full seconds, the last ones.
+    pub(crate) cuts: VecDeque<Cut>,
 }
 
 /// What the readers report.
@@ -98,9 +116,13 @@ impl Reader<'_> {
     /// # Errors
     /// If the buffer cannot be read or the file cannot be written. What was written before ends with a whole record.
     pub(crate) fn run(self) -> io::Result<()> {
+        // A reader that waits long for a CPU loses events. Without the right to it, it does.
+        let _ = rustix::process::setpriority_process(None, NICE);
         let start_ns = self.start_ns;
         let page = vec![0; self.pages.bytes];
-        let mut run = Run { reader: self, seen: Seen::default(), last_ns: start_ns, counted: Counted::default() };
+        // Its moment is that of the next cut.
+        let seen = Cut { at_ns: CUT_NS, ..Cut::default() };
+        let mut run = Run { reader: self, seen, last_ns: start_ns, counted: Counted::default() };
         let ended = run.until_over(page);
         // What was held back before a failure is written as far as it can be.
         let written = run.reader.file.get_mut().write_out(true);
@@ -122,7 +144,7 @@ struct Counted {
 
 struct Run<'a> {
     reader: Reader<'a>,
-    seen: Seen,
+    seen: Cut,
     /// Time of the last event.
     last_ns: u64,
     /// Since the last report.
@@ -138,7 +160,7 @@ impl Run<'_> {
             let _ = rustix::event::poll(&mut polled, Some(&LOOK));
             // Looked at before the buffer: everything that it holds afterwards is read.
             let is_over = self.reader.reports.is_over.load(Ordering::Acquire);
-            let mut pages = 0;
+            let (mut pages, now_ns) = (0, monotonic_ns());
             while self.read(&mut page)? {
                 pages += 1;
                 if pages % PAGES_MAX == 0 {
@@ -148,6 +170,7 @@ impl Run<'_> {
             if is_over {
                 return Ok(());
             }
+            self.cut_before(now_ns.saturating_sub(self.reader.start_ns));
             if self.counted.has_new_task || reported.elapsed() > REPORT {
                 reported = Instant::now();
                 self.report();
@@ -194,6 +217,9 @@ impl Run<'_> {
         self.last_ns = self.last_ns.max(event.time_ns);
         event.time_ns = self.last_ns;
         let since_ns = event.time_ns - self.reader.start_ns;
+        if since_ns >= self.seen.at_ns {
+            self.cut_before(since_ns);
+        }
         if event.action == Action::Complete {
             self.complete(&event, since_ns);
         } else if let Some(name) = name {
@@ -258,8 +284,96 @@ impl Run<'_> {
         ] {
             total.fetch_add(more, Ordering::Relaxed);
         }
-        let mut seen = reports.seen[self.reader.place].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        seen.tasks.clone_from(&self.seen.tasks);
-        seen.completed = self.seen.completed;
+        self.reported().tasks.clone_from(&self.seen.tasks);
+    }
+
+    /// Keeps the sums of the moments before this one.
+    #[cold]
+    fn cut_before(&mut self, since_ns: u64) {
+        while self.seen.at_ns <= since_ns {
+            // All sums of a pause are the same: those of its last seconds suffice.
+            let first_ns = since_ns.saturating_sub(CUTS_MAX as u64 * CUT_NS) / CUT_NS * CUT_NS;
+            self.seen.at_ns = self.seen.at_ns.max(first_ns);
+            let mut reported = self.reported();
+            if reported.cuts.len() == CUTS_MAX {
+                reported.cuts.pop_front();
+            }
+            reported.cuts.push_back(self.seen.clone());
+            drop(reported);
+            self.seen.at_ns += CUT_NS;
+        }
+    }
+
+    fn reported(&self) -> MutexGuard<'_, Seen> {
+        self.reader.reports.seen[self.reader.place].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hoistway_trace::block::{Device, Recording};
+
+    use super::super::events::tests::{decoder, pages};
+    use super::*;
+
+    /// What a buffer with these pages is written as, and what is reported of it.
+    fn written(content: &[u8]) -> (Vec<Event>, Recording, Reports) {
+        let folder = tempfile::tempdir().unwrap();
+        let (buffer, records) = (folder.path().join("buffer"), folder.path().join("x.blktrace.0"));
+        std::fs::write(&buffer, content).unwrap();
+        let reports = Reports { is_over: true.into(), seen: vec![Mutex::default()], ..Reports::default() };
+        let (decoder, device) = (decoder(), Device { major: 7, minor: 0 });
+        let file = CpuFile::new(RecordFile::create(&records).unwrap(), 0, device);
+        let (pipe, pages, reports_of_it) = (File::open(&buffer).unwrap(), pages(), &reports);
+        let reader =
+            Reader { cpu: 0, place: 0, pipe, pages, decoder: &decoder, file, reports: reports_of_it, start_ns: 0 };
+        reader.run().unwrap();
+        let mut recording = Recording::open(&records).unwrap();
+        let mut events = Vec::new();
+        while let Some(event) = recording.next_event().unwrap() {
+            events.push(event);
+        }
+        (events, recording, reports)
+    }
+
+    #[test]
+    fn a_buffer_is_written_with_its_names_and_losses() {
+        let gaps: &[u8] = include_bytes!("../../tests/pages/gaps.page");
+        let loss = include_bytes!("../../tests/pages/loss.page");
+        let (events, recording, reports) = written(&[gaps, loss].concat());
+        let of = |action: Action| events.iter().filter(|event| event.action == action).count() as u64;
+        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        assert_eq!((count(&reports.lost), recording.losses().lost_events), (882, 882));
+        assert_eq!((count(&reports.ios), count(&reports.events)), (of(Action::Queue), events.len() as u64));
+        assert!(of(Action::Queue) > 10 && recording.names().all().iter().any(|(_, name)| *name == "fio"));
+        assert!(events.iter().filter(|event| event.action == Action::Unplug).all(|event| event.pid != 0));
+        assert_eq!(count(&reports.torn_pages), 0);
+        let seen = reports.seen[0].lock().unwrap();
+        let ios: u64 = seen.tasks.values().map(|task| task.submissions.ios).sum();
+        assert_eq!(ios, of(Action::Queue));
+    }
+
+    #[test]
+    fn plugs_without_a_request_for_the_device_are_left_out() {
+        let (events, ..) = written(include_bytes!("../../tests/pages/gaps.page"));
+        let mut has_request = false;
+        for event in &events {
+            match event.action {
+                Action::GetRequest => has_request = true,
+                Action::Plug => assert!(has_request),
+                Action::Unplug => assert!(std::mem::take(&mut has_request)),
+                _ => {}
+            }
+        }
+        let count = |action: Action| events.iter().filter(|event| event.action == action).count();
+        assert!(count(Action::Plug) > 0 && count(Action::Plug) == count(Action::Unplug));
+    }
+
+    #[test]
+    fn a_page_that_is_torn_is_counted() {
+        let mut page = include_bytes!("../../tests/pages/gaps.page").to_vec();
+        page[9] = 0xff;
+        let (events, _, reports) = written(&page);
+        assert!(!events.is_empty() && reports.torn_pages.load(Ordering::Relaxed) == 1);
     }
 }

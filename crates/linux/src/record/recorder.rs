@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hoistway_trace::block::Device;
-use rustix::time::ClockId;
 
+use super::clock::{monotonic_ns, process_cpu_time};
 use super::error::RecordError;
 use super::events::Decoder;
 use super::format::PageLayout;
@@ -20,7 +20,7 @@ use super::sidecar::{RecordedHost, memory_bytes};
 use super::target::Target;
 use super::tasks;
 use super::tracefs::{self, Instance};
-use super::watch::{Watching, monotonic_ns};
+use super::watch::Watching;
 use crate::root::Root;
 
 /// Bytes of the buffer of a CPU.
@@ -148,7 +148,7 @@ impl Recording<'_> {
             readers.push(Reader { cpu, place, pipe, pages, decoder, file, reports: &reports, start_ns });
         }
         let scheduler = recorder.host.scheduler.as_deref();
-        let mut watching = Watching::new(root, target, scheduler, options, &reports, (begun, start_ns));
+        let mut watching = Watching::new(root, target, scheduler, options, &reports, begun);
         let mut time = Duration::ZERO;
         let end = read(readers, &reports, &mut |is_failed| {
             let end = watching.until_end(is_failed, watch);
@@ -156,7 +156,7 @@ impl Recording<'_> {
             instance.record(false).map_or_else(|error| End::Failed(error.to_string()), |()| end)
         });
         watching.look_at_tasks();
-        let (tasks, _) = watching.seen();
+        let tasks = watching.seen();
         let recorded = watching.tasks.recorded(&tasks);
         let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
         let torn = count(&reports.torn_pages);
@@ -264,11 +264,6 @@ fn online(root: &Root) -> Vec<u32> {
         cpus = (0..thread::available_parallelism().map_or(1, usize::from) as u32).collect();
     }
     cpus
-}
-
-fn process_cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 #[cfg(test)]

@@ -1,24 +1,21 @@
 //! What is looked at while the readers read: the time, the size, and the tasks.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
-use rustix::time::ClockId;
 
 use super::options::{End, Options, Progress};
-use super::pressure::{self, Moments, Submissions};
-use super::reader::{Reports, Task};
+use super::pressure::{self, Submissions};
+use super::reader::{Cut, Reports, Seen, Task};
 use super::target::Target;
 use super::tasks::{self, Tasks};
 use crate::root::Root;
 
 /// Between two looks at the time and the size.
 const LOOK: Duration = Duration::from_millis(50);
-/// Between two looks at the tasks that are blocked.
-const CHECK: Duration = Duration::from_secs(1);
 
 /// The thread that looks at time, size and tasks while others read.
 pub(crate) struct Watching<'a> {
@@ -26,12 +23,11 @@ pub(crate) struct Watching<'a> {
     target: &'a Target,
     options: &'a Options,
     begun: Instant,
-    start_ns: u64,
     reports: &'a Reports,
     scheduler: Option<&'a str>,
     pub(crate) tasks: Tasks,
-    /// When it was last looked whether tasks are blocked.
-    checked: Instant,
+    /// Until when it was looked whether tasks are blocked.
+    checked_ns: u64,
     /// Tasks that were warned of, by name.
     named: Vec<String>,
 }
@@ -43,10 +39,10 @@ impl<'a> Watching<'a> {
         scheduler: Option<&'a str>,
         options: &'a Options,
         reports: &'a Reports,
-        (begun, start_ns): (Instant, u64),
+        begun: Instant,
     ) -> Watching<'a> {
         let (tasks, named) = (Tasks::default(), Vec::new());
-        Watching { root, target, options, begun, start_ns, reports, scheduler, tasks, checked: begun, named }
+        Watching { root, target, options, begun, reports, scheduler, tasks, checked_ns: 0, named }
     }
 
     pub(crate) fn until_end(&mut self, is_failed: &dyn Fn() -> bool, watch: &mut dyn FnMut(&Progress) -> bool) -> End {
@@ -86,31 +82,25 @@ impl<'a> Watching<'a> {
         }
     }
 
-    /// What all CPUs have seen.
-    pub(crate) fn seen(&self) -> (FxHashMap<u32, Task>, Moments) {
-        let (mut tasks, mut completed): (FxHashMap<u32, Task>, Moments) = Default::default();
+    /// The tasks that all CPUs have seen.
+    pub(crate) fn seen(&self) -> FxHashMap<u32, Task> {
+        let mut tasks = FxHashMap::default();
         for seen in &self.reports.seen {
-            let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            completed.merge(&seen.completed);
-            for (pid, task) in &seen.tasks {
-                tasks.entry(*pid).and_modify(|known| known.merge(task)).or_insert(*task);
-            }
+            add(&mut tasks, &seen.lock().unwrap_or_else(PoisonError::into_inner).tasks);
         }
-        (tasks, completed)
+        tasks
     }
 
     /// Sentences about tasks that were not blocked before, as far as it was looked.
     fn check(&mut self) -> Vec<String> {
         // Without all events nobody knows who waits for what.
-        if self.checked.elapsed() < CHECK || self.reports.lost.load(Ordering::Relaxed) > 0 {
+        if self.reports.lost.load(Ordering::Relaxed) > 0 {
             return Vec::new();
         }
-        self.checked = Instant::now();
-        let now_ns = monotonic_ns() - self.start_ns;
-        let (tasks, completed) = self.seen();
-        let submissions = streams(&tasks);
+        let Some(Cut { at_ns, tasks, completed }) = cut(&self.reports.seen, self.checked_ns) else { return Vec::new() };
+        self.checked_ns = at_ns;
         let mut warnings = Vec::new();
-        for blocked in pressure::blocked(&submissions, &completed, now_ns) {
+        for blocked in pressure::blocked(&streams(&tasks), &completed, at_ns) {
             let name = tasks.get(&blocked.pid).map(|task| tasks::name(&task.name)).unwrap_or_default();
             if !self.named.contains(&name) {
                 warnings.push(warning(&name, blocked, self.target, self.scheduler));
@@ -118,6 +108,29 @@ impl<'a> Watching<'a> {
             }
         }
         warnings
+    }
+}
+
+/// What all CPUs had seen at the last moment that all of them have reached, if that is after another one.
+fn cut(seen: &[Mutex<Seen>], after_ns: u64) -> Option<Cut> {
+    let all: Vec<_> = seen.iter().map(|seen| seen.lock().unwrap_or_else(PoisonError::into_inner)).collect();
+    let at_ns = all.iter().map(|seen| seen.cuts.back().map_or(0, |cut| cut.at_ns)).min()?;
+    if at_ns <= after_ns {
+        return None;
+    }
+    let mut sum = Cut { at_ns, ..Cut::default() };
+    for seen in &all {
+        let cut = seen.cuts.iter().find(|cut| cut.at_ns == at_ns)?;
+        add(&mut sum.tasks, &cut.tasks);
+        sum.completed.merge(&cut.completed);
+    }
+    Some(sum)
+}
+
+/// Takes in what one more CPU has seen.
+fn add(tasks: &mut FxHashMap<u32, Task>, more: &FxHashMap<u32, Task>) {
+    for (pid, task) in more {
+        tasks.entry(*pid).and_modify(|known| known.merge(task)).or_insert(*task);
     }
 }
 
@@ -149,8 +162,31 @@ fn warning(name: &str, blocked: pressure::Blocked, target: &Target, scheduler: O
     )
 }
 
-/// Time of the clock that events have.
-pub(crate) fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+#[cfg(test)]
+mod tests {
+    use super::super::pressure::Moments;
+    use super::*;
+
+    /// A CPU that is so many seconds far, and has seen one completed sector in each.
+    fn cpu(seconds: u64) -> Mutex<Seen> {
+        let mut seen = Seen::default();
+        let mut cut = Cut::default();
+        for second in 1..=seconds {
+            cut.completed.add(second, 512);
+            cut.at_ns = second * 1_000_000_000;
+            seen.cuts.push_back(cut.clone());
+        }
+        Mutex::new(seen)
+    }
+
+    #[test]
+    fn cpus_are_compared_at_the_moment_that_all_have_reached() {
+        let seen = [cpu(3), cpu(2)];
+        let sum = cut(&seen, 0).unwrap();
+        let mut two = Moments::default();
+        [1, 1, 2, 2].into_iter().for_each(|second| two.add(second, 512));
+        assert_eq!((sum.at_ns, sum.completed), (2_000_000_000, two));
+        assert!(cut(&seen, 2_000_000_000).is_none(), "that was looked at");
+        assert!(cut(&[cpu(3), cpu(0)], 0).is_none() && cut(&[], 0).is_none());
+    }
 }
