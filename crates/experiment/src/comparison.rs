@@ -171,6 +171,9 @@ pub struct Replay {
     pub depths: BTreeMap<String, u32>,
     /// I/O priorities of streams, by name: a class and a level, such as `rt:4`.
     pub priorities: BTreeMap<String, String>,
+    /// I/O weights of the recording's cgroups, by their ids.
+    #[serde(default)]
+    pub cgroup_weights: BTreeMap<u64, u32>,
     /// The part that is replayed, from and to, since the first event.
     pub window_ns: Option<(u64, u64)>,
     /// The streams that run, by name; none: all.
@@ -195,6 +198,7 @@ impl Default for Replay {
             copies: 1,
             depths: BTreeMap::new(),
             priorities: BTreeMap::new(),
+            cgroup_weights: BTreeMap::new(),
             window_ns: None,
             streams: Vec::new(),
             recorded_under: None,

@@ -54,6 +54,7 @@ fields! {
     Streams,         "replay.streams",        "--streams",          "replay";
     Depths,          "replay.depths",         "--depth",            "replay";
     Priorities,      "replay.priorities",     "--prio",             "replay";
+    CgroupWeights,   "replay.cgroup_weights", "--cgroup",           "replay";
     RecordedUnder,   "replay.recorded_under", "--recorded-under",   "replay";
     ScaleToFit,      "replay.scale_to_fit",   "--scale-to-fit",     "replay";
     Lossy,           "replay.lossy",          "--lossy",            "replay";

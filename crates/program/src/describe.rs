@@ -354,6 +354,9 @@ fn evidence(stream: &Stream) -> String {
     if let Some(think_ns) = stream.think_ns {
         let _ = write!(text, ", thinks {} (median)", time(think_ns as f64));
     }
+    if let Some(id) = stream.cgroup {
+        let _ = write!(text, ", cgroup {id}");
+    }
     if let Some(depth) = stream.hidden_depth {
         let _ = write!(text, ", depth at least {depth}: the queue was full");
     }

@@ -24,6 +24,8 @@ pub(crate) struct Task {
     pub(crate) ios: u64,
     /// The priority of its requests (RP27).
     pub(crate) priority: IoPriority,
+    /// Id of the cgroup of its I/Os; 0 if unknown (RP28).
+    pub(crate) cgroup: u64,
 }
 
 /// Requests and bios of a device.
@@ -107,6 +109,7 @@ impl Gathering {
                     is_async_write,
                     ios: 0,
                     priority: IoPriority::UNSET,
+                    cgroup: 0,
                 });
                 self.numbers.insert(key, number);
                 number
@@ -128,6 +131,9 @@ impl Gathering {
         let task = &mut self.tasks[self.of_flight[id] as usize];
         if task.priority == IoPriority::UNSET {
             task.priority = flight.priority;
+        }
+        if task.cgroup == 0 {
+            task.cgroup = flight.cgroup;
         }
         let (kind, value) = match step {
             Step::Queued => (Kind::Queued, flight.sector),

@@ -237,8 +237,14 @@ struct Found {
 
 impl Found {
     fn new(gathered: &Gathered, sorted: &Sorted) -> Found {
-        let streams: Vec<Stream> =
+        let mut streams: Vec<Stream> =
             sorted.streams.iter().map(|(name, pid, kind, tasks)| blank(name, *pid, *kind, *tasks)).collect();
+        for (task, stream) in gathered.tasks.iter().zip(&sorted.of_task) {
+            // Most tasks of a stream are of one group: the first that is known counts.
+            if let Some(stream) = stream.map(|stream| &mut streams[stream]).filter(|_| task.cgroup != 0) {
+                stream.cgroup.get_or_insert(task.cgroup);
+            }
+        }
         let count = streams.len();
         Found {
             activities: vec![Activity::default(); count],
@@ -421,6 +427,7 @@ fn blank(name: &str, pid: Option<u32>, kind: Kind, tasks: u64) -> Stream {
         name: name.to_owned(),
         pid,
         tasks,
+        cgroup: None,
         kind,
         ios: 0,
         reads: (0, 0),

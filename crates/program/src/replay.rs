@@ -48,6 +48,8 @@ pub struct ReplayOptions {
     pub depths: Vec<(String, u32)>,
     /// Priorities of streams, by name.
     pub priorities: Vec<(String, IoPriority)>,
+    /// Weights of cgroups, by id (RP28).
+    pub cgroup_weights: Vec<(u64, u32)>,
     /// The names of the streams that run; none: all.
     pub streams: Vec<String>,
     /// What is otherwise than the recording suggests.
@@ -68,6 +70,7 @@ impl Default for ReplayOptions {
             copies: 1,
             depths: Vec::new(),
             priorities: Vec::new(),
+            cgroup_weights: Vec::new(),
             streams: Vec::new(),
             changes: Vec::new(),
             queue_depth: 0,
@@ -189,6 +192,11 @@ impl Program {
         let mut process = Process::new(&of.name, file, Pattern::default());
         process.issue = Issue::asynchronous(depth);
         process.standing.io_priority = named(&options.priorities, &of.name);
+        if let Some(id) = of.cgroup {
+            process.standing.cgroup = Some(format!("/{id}"));
+            let weight = options.cgroup_weights.iter().find(|(other, _)| *other == id);
+            process.standing.cgroup_weight = weight.map(|(_, weight)| *weight);
+        }
         process.schedule.ramp = Nanos((self.span_ns as f64 * EDGE_SHARE / options.speed) as u64);
         // Tasks with few I/Os end nothing.
         let is_active_at_the_end =

@@ -76,6 +76,9 @@ pub struct Stream {
     pub pid: Option<u32>,
     /// Tasks in it.
     pub tasks: u64,
+    /// Id of the cgroup that its I/Os are charged to, if the recording has it (RP28).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<u64>,
     /// What kind of task.
     pub kind: Kind,
     /// I/Os.

@@ -176,6 +176,15 @@ impl Recorded {
     pub(crate) fn notices(&self, options: &Options<'_>) -> Vec<String> {
         let mut notices: Vec<String> = self.program.stretch.iter().map(|stretch| in_words(stretch, options)).collect();
         notices.extend(self.program.notes());
+        let cgroups = options::cgroups(&self.program).len();
+        let schedulers = &options.comparison.schedulers;
+        let has_bfq = schedulers.is_empty() || schedulers.iter().any(|name| name == "bfq");
+        if cgroups > 1 && has_bfq && self.replay.cgroup_weights.is_empty() {
+            let given = options.given(Field::CgroupWeights, "ID=weight:N");
+            notices.push(format!(
+                "The I/Os are of {cgroups} cgroups, whose weights a recording does not show: bfq treats them alike ({given} sets one)."
+            ));
+        }
         let lost = self.lost_share();
         if lost > LOST_SHARE_MAX && !self.lossy {
             notices.push(format!(

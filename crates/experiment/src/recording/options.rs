@@ -1,5 +1,7 @@
 //! What is asked of a replay, checked against the program that is replayed.
 
+use std::collections::BTreeSet;
+
 use hoistway_blk::bio::{IoPriority, PriorityClass};
 use hoistway_program::{Program, ReplayOptions};
 use hoistway_trace::block::{Columns, Device};
@@ -63,6 +65,26 @@ pub(super) fn replay(options: &Options<'_>, program: &Program) -> Result<ReplayO
     if let Some((name, depth)) = wanted.depths.iter().find(|(_, depth)| **depth == 0 || **depth > 65_536) {
         return Err(options.refuse(Field::Depths, format_args!("{name}={depth}"), "expected a depth of 1 to 65536"));
     }
+    for (id, weight) in &wanted.cgroup_weights {
+        let given = format!("{id}=weight:{weight}");
+        if !(1..=1000).contains(weight) {
+            return Err(options.refuse(Field::CgroupWeights, given, "expected a weight of 1 to 1000"));
+        }
+        let known = cgroups(program);
+        if !known.contains(id) {
+            let known: Vec<String> = known.iter().map(u64::to_string).collect();
+            let expected = if known.is_empty() {
+                "a recording with cgroups".to_owned()
+            } else {
+                format!("one of {}", known.join(", "))
+            };
+            return Err(options.refuse(
+                Field::CgroupWeights,
+                given,
+                format!("no cgroup of that id (expected {expected})"),
+            ));
+        }
+    }
     let mut priorities = Vec::new();
     for (name, text) in &wanted.priorities {
         let Some(priority) = priority(text) else {
@@ -89,9 +111,15 @@ pub(super) fn replay(options: &Options<'_>, program: &Program) -> Result<ReplayO
         copies: wanted.copies,
         depths: wanted.depths.iter().map(|(name, depth)| (name.clone(), *depth)).collect(),
         priorities,
+        cgroup_weights: wanted.cgroup_weights.iter().map(|(id, weight)| (*id, *weight)).collect(),
         streams: wanted.streams.clone(),
         ..ReplayOptions::default()
     })
+}
+
+/// Ids of the cgroups of a recording.
+pub(super) fn cgroups(program: &Program) -> BTreeSet<u64> {
+    program.streams.iter().filter_map(|stream| stream.cgroup).collect()
 }
 
 /// A class with a level: `rt:4`, `be:0`, `idle`.

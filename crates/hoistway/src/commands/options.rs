@@ -28,6 +28,9 @@ pub(crate) struct ReplayOptions {
     /// Set the I/O priority of a stream: rt:0 to rt:7, be:0 to be:7, idle. May be given several times.
     #[arg(long, value_name = "STREAM=CLASS:LEVEL")]
     pub(crate) prio: Vec<String>,
+    /// Set the I/O weight, 1 to 1000, of one of the recording's cgroups. May be given several times.
+    #[arg(long, value_name = "ID=weight:N")]
+    pub(crate) cgroup: Vec<String>,
     /// Replay only this part of the recording: 10s..40s since its first event.
     #[arg(long, value_name = "FROM..TO")]
     pub(crate) window: Option<String>,

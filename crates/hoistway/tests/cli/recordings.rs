@@ -1,6 +1,7 @@
 //! `hoistway trace`: recordings of block I/O are described and converted.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 
 use serde_json::Value;
@@ -177,6 +178,81 @@ fn what_other_tools_print_is_refused_with_what_it_lacks() {
     }
     fs::write(folder.path().join("sda.txt"), IOSTAT).unwrap();
     refused(folder.path(), &["compare", "sda.txt", "--speed", "2"], &["options of a replay need a recording"]);
+}
+
+/// Records of blktrace as the kernel writes them with the option `blk_cgroup`: journal threads are in group 7, all others in 4711.
+fn with_cgroups(name: &str) -> Vec<u8> {
+    const HEADER_BYTES: usize = 48;
+    let mut records = Vec::new();
+    flate2::read::MultiGzDecoder::new(fs::File::open(format!("{DATA}/{name}")).unwrap())
+        .read_to_end(&mut records)
+        .unwrap();
+    let word = |bytes: &[u8], at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().unwrap());
+    let (mut rest, mut changed) = (&records[..], Vec::new());
+    while rest.len() >= HEADER_BYTES {
+        let length = HEADER_BYTES + usize::from(u16::from_le_bytes([rest[46], rest[47]]));
+        let (record, behind) = rest.split_at(length);
+        let (mut header, payload) = (record[..HEADER_BYTES].to_vec(), &record[HEADER_BYTES..]);
+        let (action, pid) = (word(record, 28), word(record, 32));
+        let is_note = action & 0x0400_0000 != 0;
+        if !is_note {
+            header[28..32].copy_from_slice(&(action | 0x100).to_le_bytes());
+            header[46..48].copy_from_slice(&(payload.len() as u16 + 8).to_le_bytes());
+        }
+        changed.extend(header);
+        if !is_note {
+            changed.extend(if pid == 1027 { 7u64 } else { 4711 }.to_le_bytes());
+        }
+        changed.extend(payload);
+        rest = behind;
+    }
+    changed
+}
+
+#[test]
+fn cgroups_of_a_recording_get_weights() {
+    let folder = tempdir().unwrap();
+    for cpu in 0..2 {
+        let records = with_cgroups(&format!("sqlite-commits.blktrace.{cpu}.gz"));
+        fs::write(folder.path().join(format!("x.blktrace.{cpu}")), records).unwrap();
+    }
+    let run = |arguments: &[&str]| {
+        let text = succeeded(hoistway().current_dir(folder.path()).args(arguments));
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    let described = run(&["trace", "info", "x.blktrace.0", "--format", "json"]);
+    let groups: Vec<(&str, u64)> = described["streams"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|stream| (stream["name"].as_str().unwrap(), stream["cgroup"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(groups, [("jbd2/loop0-8", 7), ("python3", 4711), ("others", 4711)]);
+    let compare = |more: &[&str]| {
+        let arguments =
+            ["compare", "x.blktrace.0", "--schedulers", "bfq", "--repeat", "1", "--as", "fast", "--format", "json"];
+        run(&[&arguments[..], more].concat())
+    };
+    let says_so = |document: &Value| {
+        let notices = document["notices"].as_array().unwrap();
+        notices
+            .iter()
+            .any(|notice| notice.as_str().unwrap().contains("of 2 cgroups, whose weights a recording does not show"))
+    };
+    let device = ["--device", "hdd"];
+    let (equal, unequal) = (
+        compare(&device),
+        compare(&[&device[..], &["--cgroup", "7=weight:1000", "--cgroup", "4711=weight:1"]].concat()),
+    );
+    assert!(says_so(&equal) && !says_so(&unequal));
+    assert_ne!(equal["runs"][0]["jobs"], unequal["runs"][0]["jobs"]);
+    for (weight, words) in [
+        ("4711", "--cgroup 4711: expected ID=weight:N"),
+        ("4711=weight:0", "--cgroup 4711=weight:0: expected a weight of 1 to 1000"),
+        ("9=weight:100", "--cgroup 9=weight:100: no cgroup of that id (expected one of 7, 4711)"),
+    ] {
+        refused(folder.path(), &["compare", "x.blktrace.0", "--cgroup", weight], &[words]);
+    }
 }
 
 #[test]

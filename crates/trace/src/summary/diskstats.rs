@@ -19,7 +19,7 @@ fn counters(line: &str) -> Option<Counters> {
         return None;
     }
     let number = |at: usize| words.get(at).map_or(Some(0), |word| word.parse::<u64>().ok());
-    (number(0)?, number(1)?);
+    number(0).and(number(1))?;
     let all: Vec<u64> = (3..20).map(number).collect::<Option<_>>()?;
     let flow = |first: usize| [all[first], all[first + 2], all[first + 3]];
     Some(Counters { name: words[2].to_owned(), flows: [flow(0), flow(4), flow(11)], flushes: all[15] })

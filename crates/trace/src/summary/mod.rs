@@ -126,7 +126,7 @@ pub fn recognise(text: &str) -> Option<Result<Summary, Unusable>> {
         () if has_words(&["PID", "kB_rd/s", "kB_wr/s"]) => {
             lacks("pidstat -d", "it has bytes of each task, but neither sizes nor latencies of I/Os")
         }
-        () if text.lines().any(|line| is_histogram_head(line)) => {
+        () if text.lines().any(is_histogram_head) => {
             lacks("biolatency", "it has latencies, but neither rates nor sizes of I/Os")
         }
         () if text.lines().next().is_some_and(is_priority) => lacks("ionice", "it has a priority, but no I/Os"),

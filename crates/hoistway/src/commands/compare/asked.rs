@@ -104,6 +104,13 @@ pub(crate) fn replay(options: &ReplayOptions) -> Result<Replay> {
         copies: options.copies.unwrap_or(default.copies),
         depths: depths.collect::<Result<_>>()?,
         priorities: named("--prio", &options.prio, "STREAM=CLASS:LEVEL, such as backup=idle")?.into_iter().collect(),
+        cgroup_weights: each(&options.cgroup, |text| {
+            let parts =
+                text.split_once("=weight:").and_then(|(id, weight)| Some((id.parse().ok()?, weight.parse().ok()?)));
+            parts.with_context(|| format!("--cgroup {text}: expected ID=weight:N, such as 4711=weight:200"))
+        })?
+        .into_iter()
+        .collect(),
         window_ns: options.window.as_deref().map(window).transpose()?,
         streams: options.streams.clone(),
         recorded_under: options.recorded_under.clone(),
