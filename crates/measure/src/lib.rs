@@ -15,6 +15,7 @@ pub mod series;
 pub mod settling;
 pub mod stats;
 mod steady_state;
+mod units;
 
 pub use direction::Direction;
 pub use disk::{CgroupIoSummary, DiskIos, DiskSummary, DiskTimes};
@@ -30,3 +31,4 @@ pub use page_cache::PageCacheSummary;
 pub use samples::{SAMPLE_INTERVAL_NS, SampleStats};
 pub use series::Series;
 pub use settling::Settling;
+pub use units::size_in_words;

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use hoistway_measure::size_in_words;
 use hoistway_trace::block::{Interval, Recording, Spreads};
 use serde::Serialize;
 
@@ -180,15 +181,6 @@ fn time(ns: f64) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
-fn size(bytes: f64) -> String {
-    let (value, unit) = match bytes {
-        bytes if bytes >= 1_048_576.0 => (bytes / 1_048_576.0, "MiB"),
-        bytes if bytes >= 1024.0 => (bytes / 1024.0, "KiB"),
-        bytes => (bytes, "B"),
-    };
-    if value.fract() == 0.0 { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
-}
-
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
@@ -227,7 +219,7 @@ impl fmt::Display for Description {
         let sizes: Vec<String> = self
             .sizes
             .iter()
-            .map(|of| format!("{} {:.1} %", size(of.bytes as f64), percent(of.ios, self.ios)))
+            .map(|of| format!("{} {:.1} %", size_in_words(of.bytes as f64), percent(of.ios, self.ios)))
             .collect();
         writeln!(f, "\nsizes up to: {}", sizes.join(", "))?;
         self.write_timeline(f)?;
@@ -268,7 +260,7 @@ impl Description {
                 stream.reads.0.to_string(),
                 stream.writes.0.to_string(),
                 (stream.flushes + stream.durable_writes).to_string(),
-                size(bytes as f64 / with_data.max(1) as f64),
+                size_in_words(bytes as f64 / with_data.max(1) as f64),
                 format!("{:.0} %", percent(stream.sequential, stream.ios)),
                 stream.evidence.depth_max.to_string(),
                 class(stream.class).to_owned(),
@@ -381,8 +373,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_sizes_have_three_digits_and_a_unit() {
+    fn times_have_three_digits_and_a_unit() {
         assert_eq!([0.0, 999.0, 1234.0, 45_678.0, 2.5e9].map(time), ["0 ns", "999 ns", "1.23 us", "45.7 us", "2.50 s"]);
-        assert_eq!([512.0, 4096.0, 1536.0, 2_097_152.0].map(size), ["512 B", "4 KiB", "1.5 KiB", "2 MiB"]);
     }
 }

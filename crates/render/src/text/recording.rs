@@ -2,6 +2,7 @@
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{AlternativeProgram, RecordedStream, RecordingSummary, SelfCheck};
+use hoistway_measure::size_in_words;
 
 use super::units;
 
@@ -65,22 +66,13 @@ fn thousands(count: u64) -> String {
     text
 }
 
-fn size(bytes: f64) -> String {
-    let (value, unit) = match bytes {
-        bytes if bytes >= 1_048_576.0 => (bytes / 1_048_576.0, "MiB"),
-        bytes if bytes >= 1024.0 => (bytes / 1024.0, "KiB"),
-        bytes => (bytes, "B"),
-    };
-    if value.fract() == 0.0 { format!("{value:.0} {unit}") } else { format!("{value:.1} {unit}") }
-}
-
 fn label(stream: &RecordedStream) -> String {
     if stream.tasks > 1 { format!("{} x {}", stream.name, stream.tasks) } else { stream.name.clone() }
 }
 
 fn in_words(stream: &RecordedStream) -> String {
     let mut parts = vec![format!("{} I/Os", thousands(stream.ios))];
-    let size = size(stream.mean_bytes);
+    let size = size_in_words(stream.mean_bytes);
     match (stream.reads, stream.writes) {
         (0, 0) => {}
         (_, 0) => parts.push(format!("reads of {size}")),
