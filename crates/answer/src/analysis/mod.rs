@@ -6,6 +6,7 @@
 
 mod baseline;
 mod lookup;
+mod ranges;
 mod ranking;
 mod reference;
 mod statistics;
@@ -21,6 +22,7 @@ use hoistway_measure::Operation;
 use hoistway_measure::stats;
 
 pub use lookup::NoSuchFigure;
+pub use ranges::Range;
 pub use ranking::Ranking;
 pub(crate) use reference::{of_scheduler, usual};
 pub use variant::Variant;
@@ -77,6 +79,8 @@ pub struct Row<'a> {
     pub cpu_us_per_io: Option<f64>,
     /// By number of the repeat.
     samples: BTreeMap<u32, &'a OperationSummary>,
+    /// Figures of other readings of a recording.
+    ranges: Vec<Range>,
 }
 
 /// The mean of a figure over the repeats.
@@ -195,7 +199,9 @@ impl<'a> Analysis<'a> {
             demand: job.demand,
             operations: operations(job.job, &variants),
         });
-        Self { document, jobs: jobs.collect(), variants, baseline, baselines }
+        let mut jobs: Vec<JobAnalysis<'a>> = jobs.collect();
+        ranges::add(document, &variants, &mut jobs);
+        Self { document, jobs, variants, baseline, baselines }
     }
 
     /// The variants that others are compared with, each once: one for each place, unless somebody named a row of the table.
@@ -218,7 +224,12 @@ fn operations<'a>(job: u32, variants: &[Variant<'a>]) -> Vec<OperationAnalysis<'
             let sample = |run: &&'a Run| Some((run.repeat, of_job(run, job)?.operation(operation)?));
             let samples: BTreeMap<_, _> = compared.runs.iter().filter_map(sample).collect();
             let cpu: Vec<f64> = compared.runs.iter().filter_map(|run| of_job(run, job)?.cpu_us_per_io).collect();
-            (!samples.is_empty()).then(|| Row { variant, cpu_us_per_io: stats::mean(&cpu), samples })
+            (!samples.is_empty()).then(|| Row {
+                variant,
+                cpu_us_per_io: stats::mean(&cpu),
+                samples,
+                ranges: Vec::new(),
+            })
         };
         OperationAnalysis { operation, rows: variants.iter().enumerate().filter_map(row).collect() }
     };

@@ -255,6 +255,50 @@ fn cgroups_of_a_recording_get_weights() {
     }
 }
 
+/// blkparse's text of a task that always wants to submit, on a queue with two tags whose I/Os take 1 ms each.
+fn with_hidden_depth() -> String {
+    let mut lines = Vec::new();
+    for io in 0..400u64 {
+        // A tag is free every 500 us, and the next I/O is wanted as soon as the one before has its tag.
+        let taken_us = io * 500;
+        let queue_us = taken_us.saturating_sub(499);
+        let events = [("C", taken_us + 1000, 0), ("Q", queue_us, 1), ("G", taken_us, 2), ("D", taken_us, 3)];
+        for (action, time_us, order) in events {
+            let tail = if action == "C" { "[0]" } else { "[reader]" };
+            let (seconds, rest, sector) = (time_us / 1_000_000, time_us % 1_000_000, io * 7919 % 5000 * 1000);
+            lines.push((
+                time_us,
+                order,
+                format!("  8,0 0 1 {seconds}.{rest:06}000 7 {action} R {sector} + 8 {tail}\n"),
+            ));
+        }
+    }
+    lines.sort();
+    lines.into_iter().map(|(.., line)| line).collect()
+}
+
+#[test]
+fn figures_have_the_range_of_the_other_readings_of_a_recording() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("x.txt"), with_hidden_depth()).unwrap();
+    let compare = |more: &[&str]| {
+        let arguments =
+            ["compare", "x.txt", "--device", "sata-ssd", "--schedulers", "none", "--ramp", "0", "--repeat", "2"];
+        succeeded(hoistway().current_dir(folder.path()).args(arguments).args(more))
+    };
+    let text = compare(&[]);
+    assert!(
+        text.contains("wants more than") && text.contains("its values over the other reading of the recording"),
+        "{text}"
+    );
+    let line = text.lines().find(|line| line.starts_with("none") && line.contains("read")).unwrap();
+    assert!(line.matches(" to ").count() >= 2, "{line}");
+    // With its depth nothing is left open.
+    let text = compare(&["--as", "timed"]);
+    let line = text.lines().find(|line| line.starts_with("none") && line.contains("read")).unwrap();
+    assert!(!line.contains(" to "), "{line}");
+}
+
 #[test]
 fn a_recording_runs_in_real_time_as_its_program_waits() {
     let recording = "sqlite-commits.blktrace.0.gz";

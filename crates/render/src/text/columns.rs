@@ -1,7 +1,7 @@
 //! The columns of figures in a comparison table.
 
 use hoistway_answer::Figure;
-use hoistway_answer::analysis::Row;
+use hoistway_answer::analysis::{Range, Row};
 use hoistway_answer::verdict::is_cut_off;
 use hoistway_measure::Operation;
 
@@ -85,6 +85,9 @@ impl Column {
                 let value = value(figure, estimate.mean, ascii);
                 // That of the bandwidth is that of the IOPS.
                 let has_interval = figure != Figure::Bandwidth && estimate.mean > 0.0;
+                if let Some(range) = row.range(figure) {
+                    return format!("{value} ({})", from_to(figure, range, ascii));
+                }
                 match estimate.half_width.filter(|_| has_interval && !is_at_least(figure, estimate.mean)) {
                     Some(half_width) => format!("{value} {}", units::spread(half_width / estimate.mean, ascii)),
                     None => value,
@@ -109,6 +112,15 @@ impl Column {
             Self::Of(figure) => Some(figure),
             Self::Versus(_) => None,
         }
+    }
+}
+
+/// Both ends of a range, with one unit if it is that of both.
+fn from_to(figure: Figure, range: Range, ascii: bool) -> String {
+    let (from, to) = (value(figure, range.from, ascii), value(figure, range.to, ascii));
+    match (from.rsplit_once(' '), to.rsplit_once(' ')) {
+        (Some((number, unit)), Some((_, of_other))) if unit == of_other => format!("{number} to {to}"),
+        _ => format!("{from} to {to}"),
     }
 }
 

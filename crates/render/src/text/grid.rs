@@ -35,11 +35,11 @@ impl Spacing {
         }
     }
 
-    /// A figure with its spread.
+    /// A figure with its spread or range.
     fn cell(self, text: String) -> String {
         // The unit stands before it, behind a blank, too.
-        let spread =
-            text.rfind(' ').filter(|at| text[at + 1..].starts_with(['±', '+'])).filter(|_| self == Self::Stacked);
+        let spread = text.match_indices(' ').map(|(at, _)| at).find(|at| text[at + 1..].starts_with(['±', '+', '(']));
+        let spread = spread.filter(|_| self == Self::Stacked);
         spread.map_or_else(|| text.clone(), |at| format!("{}\n{}", &text[..at], &text[at + 1..]))
     }
 }

@@ -1,7 +1,8 @@
 //! A recording of block I/O that was the load, in a few lines: what it holds, and how well its replay repeats it.
 
-use hoistway_answer::ResultsDocument;
+use hoistway_answer::analysis::{Analysis, Row};
 use hoistway_answer::document::{AlternativeProgram, RecordedStream, RecordingSummary, SelfCheck};
+use hoistway_answer::{Figure, ResultsDocument};
 use hoistway_measure::size_in_words;
 
 use super::units;
@@ -23,6 +24,7 @@ pub fn recording_lines(document: &ResultsDocument) -> Vec<String> {
         lines.push(format!("  and {left} more streams"));
     }
     lines.extend(self_check(recording));
+    lines.extend(ranges(document, recording));
     lines
 }
 
@@ -96,6 +98,17 @@ fn in_words(stream: &RecordedStream) -> String {
         parts.push(format!("waits for {}", stream.waits_for.join(" and ")));
     }
     parts.join(", ")
+}
+
+/// What stands in brackets behind figures, if anything does.
+fn ranges(document: &ResultsDocument, recording: &RecordingSummary) -> Option<String> {
+    let figures = [Figure::Iops, Figure::Mean, Figure::P99];
+    let has_one = |row: &Row| figures.iter().any(|figure| row.range(*figure).is_some());
+    let analysis = Analysis::of(document);
+    let mut rows = analysis.jobs.iter().flat_map(|job| &job.operations).flat_map(|operation| &operation.rows);
+    let count = recording.alternatives.len();
+    let readings = if count == 1 { "the other reading".to_owned() } else { format!("the {count} other readings") };
+    rows.any(has_one).then(|| format!("in brackets behind a figure: its values over {readings} of the recording"))
 }
 
 /// How well the replay under the recording's own scheduler repeats it, in a line.

@@ -1,0 +1,59 @@
+//! How far figures go over the other readings of a recording (RP23).
+
+use hoistway_measure::Operation;
+
+use super::{JobAnalysis, Row, Variant};
+use crate::document::ResultsDocument;
+use crate::figure::Figure;
+
+/// Less is no difference.
+const DIFFERENCE_MIN: f64 = 0.02;
+
+/// From the smallest to the largest value of a figure.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Range {
+    pub(super) figure: Figure,
+    /// The smallest.
+    pub from: f64,
+    /// The largest.
+    pub to: f64,
+}
+
+impl Row {
+    /// The values that a figure has if the recording is read otherwise, its own value included; none if they differ by no more than
+    /// its repeats, or 2 %.
+    pub fn range(&self, figure: Figure) -> Option<Range> {
+        let estimate = self.estimate(figure);
+        let noise = estimate.half_width.unwrap_or(0.0).max(estimate.mean * DIFFERENCE_MIN);
+        let range = self.ranges.iter().find(|range| range.figure == figure)?;
+        let is_wide = range.from < estimate.mean - noise || range.to > estimate.mean + noise;
+        is_wide.then_some(Range { from: range.from.min(estimate.mean), to: range.to.max(estimate.mean), ..*range })
+    }
+}
+
+/// Takes the figures of other readings into the rows that they belong to.
+pub(super) fn add(document: &ResultsDocument, variants: &[Variant<'_>], jobs: &mut [JobAnalysis]) {
+    let Some(recording) = document.recording.as_deref() else { return };
+    for figures in recording.alternatives.iter().flat_map(|alternative| &alternative.figures) {
+        let job = jobs.iter_mut().find(|job| job.name == figures.job);
+        let Some(row) = job.and_then(|job| row(job, figures.operation, variants, &figures.label)) else { continue };
+        for (figure, value) in
+            [(Figure::Iops, figures.iops), (Figure::Mean, figures.mean_ns), (Figure::P99, figures.p99_ns)]
+        {
+            match row.ranges.iter_mut().find(|range| range.figure == figure) {
+                Some(range) => (range.from, range.to) = (range.from.min(value), range.to.max(value)),
+                None => row.ranges.push(Range { figure, from: value, to: value }),
+            }
+        }
+    }
+}
+
+fn row<'j>(
+    job: &'j mut JobAnalysis,
+    operation: Operation,
+    variants: &[Variant<'_>],
+    label: &str,
+) -> Option<&'j mut Row> {
+    let of = job.operations.iter_mut().find(|of| of.operation == operation)?;
+    of.rows.iter_mut().find(|row| variants[row.variant].label == label)
+}
