@@ -1,6 +1,6 @@
 //! What a handshake ended with.
 
-/// How requests are answered.
+/// The form of replies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Replies {
     /// One header, and the data if it is a READ that went well.
@@ -12,7 +12,7 @@ pub enum Replies {
 }
 
 impl Replies {
-    /// Whether answers come in chunks.
+    /// Whether replies come in chunks.
     #[must_use]
     pub const fn are_chunks(self) -> bool {
         !matches!(self, Replies::Simple)
@@ -24,7 +24,7 @@ impl Replies {
 pub struct Agreed {
     /// The export, by its position among the server's.
     pub export: usize,
-    /// How requests are answered.
+    /// The form of replies.
     pub replies: Replies,
     /// Whether `BLOCK_STATUS` may ask for `base:allocation`.
     pub allocation: bool,

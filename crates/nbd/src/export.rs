@@ -2,7 +2,7 @@
 
 use crate::wire::transmission_flag as flag;
 
-/// A disk that clients can ask for by name. The first one of a server answers to the empty name, too.
+/// A disk that clients can ask for by name. The empty name also selects the first one of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Export {
     /// Its name; at most [`STRING_BYTES_MAX`](crate::wire::STRING_BYTES_MAX) bytes.
@@ -23,7 +23,7 @@ pub struct Export {
     pub block_bytes_min: u32,
     /// Requests of multiples of this are fast, in bytes; a power of two.
     pub block_bytes_preferred: u32,
-    /// Most data in a request or in an answer, in bytes.
+    /// Most data in a request or in a reply, in bytes.
     pub payload_bytes_max: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The handshake, fixed newstyle: the client sends options, the server answers each, until one of them chooses an export.
+//! The handshake, fixed newstyle: the client sends options, the server replies to each, until one of them chooses an export.
 
 use crate::agreed::{Agreed, Replies};
 use crate::export::{Export, named};
@@ -11,13 +11,13 @@ use crate::wire::{
 
 /// Longest data of an option that is looked at. The longest sensible one has a name and some queries.
 pub const OPTION_BYTES_MAX: u32 = 64 << 10;
-/// Longest data of an option that is read and dropped; whoever announces more is not worth the reading.
+/// Longest data of an option that is read and dropped; a client that announces more is disconnected.
 pub const DROPPED_BYTES_MAX: u32 = 1 << 20;
-/// Answers that are given at once are not many more bytes: whoever asks for more has to take these first. A single answer is as long as it is.
+/// Replies at a time have about this many bytes: further options wait until the client has taken them. A single reply may be longer.
 pub const ANSWERS_BYTES_MAX: usize = 16 << 10;
 /// Magic, option, length.
 const OPTION_HEADER_BYTES: usize = 16;
-/// What follows the answer to EXPORT_NAME unless both sides agreed to leave it out.
+/// What follows the reply to EXPORT_NAME unless both sides agreed to leave it out.
 const ZEROES: [u8; 124] = [0; 124];
 
 /// What a server makes of STARTTLS.
@@ -27,7 +27,7 @@ pub enum Tls {
     Off,
     /// Who wants can have it.
     Offered,
-    /// Nothing else is answered before it.
+    /// Other options are refused before it.
     Required,
     /// It has been started.
     Started,
@@ -36,14 +36,14 @@ pub enum Tls {
 /// How a handshake stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// More bytes are needed or, if some were taken, the answers have to go out before what is left is handed in again.
+    /// More bytes are needed or, if some were taken, the replies have to be sent before the rest is handed in again.
     Unfinished,
     /// Everything is agreed. What follows are requests.
     Transmission(Agreed),
-    /// The answers go out, then TLS begins, and then a new [`Handshake`] goes on inside it
+    /// The replies are sent, then TLS begins, and then a new [`Handshake`] goes on inside it
     /// ([`Handshake::within_tls`]).
     StartTls,
-    /// The answers go out, then the connection is closed.
+    /// The replies are sent, then the connection is closed.
     Closed(Departure),
 }
 
@@ -52,13 +52,13 @@ pub enum Progress {
 pub enum Departure {
     /// The client said so.
     Aborted,
-    /// The client has flags that nobody knows.
+    /// The client has unknown flags.
     UnknownClientFlags(u32),
     /// Where an option should begin is something else.
     NotAnOption(u64),
     /// An option with so much data that it is not even dropped.
     OversizedOption(u32),
-    /// EXPORT_NAME, which has no way to answer an error, with no name of ours.
+    /// EXPORT_NAME, which has no error reply, with an unknown name.
     UnknownExport,
     /// EXPORT_NAME before TLS, which it has to follow.
     TlsRequired,
@@ -114,8 +114,8 @@ impl Handshake {
         Handshake { tls: Tls::Started, replies: Replies::Simple, allocation_of: None, to_drop_bytes: 0, ..self }
     }
 
-    /// Takes what has come, and answers how many bytes of it are done with; the caller keeps the others and hands them in
-    /// again with more behind them. It never asks for more than [`OPTION_BYTES_MAX`] and a header at once. Answers go to
+    /// Takes received bytes, and returns how many of them were consumed; the caller keeps the others and hands them in
+    /// again with more behind them. It never asks for more than [`OPTION_BYTES_MAX`] and a header at once. Replies go to
     /// `out`; when they are [`ANSWERS_BYTES_MAX`] it takes no more.
     pub fn receive(&mut self, input: &[u8], exports: &[Export], out: &mut Vec<u8>) -> (usize, Progress) {
         let (mut rest, answers_max) = (input, out.len() + ANSWERS_BYTES_MAX);
@@ -159,7 +159,7 @@ impl Handshake {
         }
         let data = fields.bytes(length as usize)?;
         *rest = fields.0;
-        Some(self.answer(code, data, exports, out))
+        Some(self.reply_to(code, data, exports, out))
     }
 
     fn take_client_flags(&mut self, flags: u32) -> Progress {
@@ -172,7 +172,7 @@ impl Handshake {
         Progress::Unfinished
     }
 
-    fn answer(&mut self, code: u32, data: &[u8], exports: &[Export], out: &mut Vec<u8>) -> Progress {
+    fn reply_to(&mut self, code: u32, data: &[u8], exports: &[Export], out: &mut Vec<u8>) -> Progress {
         if self.tls == Tls::Required {
             match code {
                 option::EXPORT_NAME => return Progress::Closed(Departure::TlsRequired),
@@ -184,7 +184,7 @@ impl Handshake {
             }
         }
         match code {
-            option::EXPORT_NAME => return self.choose_without_answers(data, exports, out),
+            option::EXPORT_NAME => return self.export_name(data, exports, out),
             option::ABORT => {
                 acknowledge(out, code);
                 return Progress::Closed(Departure::Aborted);
@@ -207,7 +207,7 @@ impl Handshake {
     }
 
     /// EXPORT_NAME.
-    fn choose_without_answers(&self, data: &[u8], exports: &[Export], out: &mut Vec<u8>) -> Progress {
+    fn export_name(&self, data: &[u8], exports: &[Export], out: &mut Vec<u8>) -> Progress {
         let Some((index, export)) = bare_name(data).ok().and_then(|name| named(exports, name)) else {
             return Progress::Closed(Departure::UnknownExport);
         };

@@ -16,7 +16,7 @@ pub enum Refusal {
     Invalid = 22,
     /// No space left, or beyond the end.
     NoSpace = 28,
-    /// Too large for one answer.
+    /// Too large for one reply.
     Overflow = 75,
     /// Not possible in the way that was asked for.
     NotSupported = 95,

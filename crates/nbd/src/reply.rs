@@ -1,4 +1,4 @@
-//! Answers to requests. Data is not copied here: a header is written, and the caller sends the data behind it.
+//! Replies to requests. Data is not copied here: a header is written, and the caller sends the data behind it.
 
 use crate::agreed::Replies;
 use crate::fields::Put as _;
@@ -10,7 +10,7 @@ use crate::wire::{
 
 /// The longest header before data, in bytes: an extended chunk with its offset.
 pub const REPLY_HEADER_BYTES_MAX: usize = 40;
-/// Most extents in one answer.
+/// Most extents in one reply.
 pub const EXTENTS_MAX: usize = 1 << 16;
 
 /// A stretch of an export.
@@ -24,7 +24,7 @@ pub struct Extent {
     pub zero: bool,
 }
 
-/// Writes the answers of one connection.
+/// Writes the replies of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplyWriter(Replies);
 
@@ -76,7 +76,7 @@ impl ReplyWriter {
         out.put_u32(length);
     }
 
-    /// The answer to BLOCK_STATUS: extents from the front of the range on. Those beyond it are cut off, those that are
+    /// The reply to BLOCK_STATUS: extents from the front of the range on. Those beyond it are cut off, those that are
     /// alike become one, and if only one is wanted it is the first.
     pub fn block_status(
         self,
@@ -158,7 +158,7 @@ fn tidy(extents: impl IntoIterator<Item = Extent>, length: u64, longest: u64, mo
         }
     }
     if tidied.is_empty() {
-        // "Allocated data" is always true enough, and an answer has to have something.
+        // A reply has at least one extent, and "allocated data" is always allowed.
         tidied.push((length.min(longest), 0));
     }
     tidied

@@ -19,21 +19,21 @@ pub enum Command {
     },
     /// The data follows the header.
     Write {
-        /// Durable before it is answered.
+        /// Durable before the reply.
         fua: bool,
     },
-    /// What was answered before becomes durable.
+    /// Writes that completed before become durable.
     Flush,
     /// The data is not needed any more.
     Trim {
-        /// Durable before it is answered.
+        /// Durable before the reply.
         fua: bool,
     },
     /// The data will be needed soon.
     Cache,
     /// Zeroes.
     WriteZeroes {
-        /// Durable before it is answered.
+        /// Durable before the reply.
         fua: bool,
         /// The blocks stay allocated.
         no_hole: bool,
@@ -60,7 +60,7 @@ pub struct Request {
     pub length: u64,
 }
 
-/// What an answer repeats of its request.
+/// What a reply repeats of its request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Origin {
     /// The client's name for it.
@@ -72,28 +72,28 @@ pub struct Origin {
 }
 
 impl Request {
-    /// What its answer repeats of it.
+    /// What its reply repeats of it.
     #[must_use]
     pub const fn origin(&self) -> Origin {
         Origin { cookie: self.cookie, offset: self.offset, is_read: matches!(self.command, Command::Read { .. }) }
     }
 }
 
-/// What the header of a request came to.
+/// The result of reading a header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Received {
     /// Something to do.
     Request(Request),
-    /// Something to refuse, as soon as so many bytes that follow have been dropped.
+    /// A request to refuse, once its data has been dropped.
     Refused {
-        /// What the answer repeats of it.
+        /// What the reply repeats of it.
         origin: Origin,
         /// Why.
         refusal: Refusal,
         /// Bytes of its data.
         payload_bytes: u64,
     },
-    /// The client leaves: what is under way is finished, and nothing more is answered.
+    /// The client disconnects: in-flight requests complete, and no more are taken.
     Disconnect,
     /// Nothing that follows could be understood: the connection is closed.
     Violation(Violation),

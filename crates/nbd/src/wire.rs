@@ -4,7 +4,7 @@
 pub const GREETING_MAGIC: u64 = u64::from_be_bytes(*b"NBDMAGIC");
 /// Before the server's handshake flags, and before every option: `IHAVEOPT`.
 pub const OPTION_MAGIC: u64 = u64::from_be_bytes(*b"IHAVEOPT");
-/// Before every answer to an option.
+/// Before every reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 /// Before a request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
@@ -19,9 +19,9 @@ pub const EXTENDED_CHUNK_MAGIC: u32 = 0x6e8a_278c;
 
 /// Flags of the handshake; server and client use the same bits.
 pub mod handshake_flag {
-    /// Fixed newstyle: options are answered.
+    /// Fixed newstyle: options have replies.
     pub const FIXED_NEWSTYLE: u16 = 1 << 0;
-    /// The 124 zero bytes after the answer to `EXPORT_NAME` are left out.
+    /// The 124 zero bytes after the reply to `EXPORT_NAME` are left out.
     pub const NO_ZEROES: u16 = 1 << 1;
 }
 
@@ -49,9 +49,9 @@ pub mod option {
     pub const EXTENDED_HEADERS: u32 = 11;
 }
 
-/// Types of answers to options. Those with the highest bit are errors, and their data is text for people.
+/// Types of replies to options. Those with the highest bit are errors, and their data is text for people.
 pub mod option_reply {
-    /// Done; the last answer to an option.
+    /// Done; the last reply to an option.
     pub const ACK: u32 = 1;
     /// An export.
     pub const SERVER: u32 = 2;
@@ -104,7 +104,7 @@ pub mod transmission_flag {
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
     /// The flag DF is understood; only with replies in chunks.
     pub const SEND_DF: u16 = 1 << 7;
-    /// A flush on one connection covers what was answered on any, and all see the same data.
+    /// A flush on one connection covers writes completed on any, and all see the same data.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
     /// CACHE is understood.
     pub const SEND_CACHE: u16 = 1 << 10;
@@ -118,9 +118,9 @@ pub mod command {
     pub const READ: u16 = 0;
     /// Writes; the data follows the header.
     pub const WRITE: u16 = 1;
-    /// The client leaves; no answer.
+    /// The client disconnects; no reply.
     pub const DISCONNECT: u16 = 2;
-    /// Makes durable what was answered.
+    /// Makes completed writes durable.
     pub const FLUSH: u16 = 3;
     /// The data is not needed any more.
     pub const TRIM: u16 = 4;
@@ -134,13 +134,13 @@ pub mod command {
 
 /// Flags of requests.
 pub mod command_flag {
-    /// Durable before it is answered.
+    /// Durable before the reply.
     pub const FUA: u16 = 1 << 0;
     /// `WRITE_ZEROES` leaves no hole.
     pub const NO_HOLE: u16 = 1 << 1;
-    /// READ is answered in one chunk.
+    /// The reply to READ is one chunk.
     pub const DF: u16 = 1 << 2;
-    /// `BLOCK_STATUS` is answered with one extent.
+    /// The reply to `BLOCK_STATUS` has one extent.
     pub const REQ_ONE: u16 = 1 << 3;
     /// `WRITE_ZEROES` fails at once if it would be no faster than a write.
     pub const FAST_ZERO: u16 = 1 << 4;
@@ -169,7 +169,7 @@ pub mod chunk {
 
 /// The metadata context that says what is allocated.
 pub const BASE_ALLOCATION: &str = "base:allocation";
-/// The number under which [`BASE_ALLOCATION`] is answered.
+/// The number of [`BASE_ALLOCATION`] in replies.
 pub const BASE_ALLOCATION_ID: u32 = 1;
 
 /// Flags of an extent of [`BASE_ALLOCATION`].
