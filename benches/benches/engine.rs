@@ -15,7 +15,7 @@ use hoistway_blk::ground::Instant;
 use hoistway_blk::queue::SCHEDULERS;
 use hoistway_engine::{
     Backend, Buffer, Completion, Config, Context, Engine, FileSpec, Files, Memory, Null, Request, Resident, Turn,
-    answers,
+    completions,
 };
 
 const BLOCK: usize = 4096;
@@ -163,7 +163,7 @@ fn techniques() {
 fn clients() {
     for depth in [1, 32] {
         let engine = Engine::start(&Config::default(), Null::new(1 << 30)).unwrap();
-        let (handler, answers) = answers();
+        let (handler, completions) = completions();
         let client = engine.volume().client(Context::default(), depth, handler);
         let mut figures = Vec::new();
         for _ in 0..ROUNDS {
@@ -172,13 +172,13 @@ fn clients() {
             requests.extend((0..depth).map(|_| Request::read(0, Buffer::zeroed(BLOCK), 0)));
             while begin.elapsed() < ROUND {
                 client.submit_all(&mut requests).unwrap();
-                assert!(answers.wait(&mut ended));
+                assert!(completions.wait(&mut ended));
                 ios += ended.len() as u32;
                 requests.extend(ended.drain(..).map(|answer| Request::read(0, answer.buffer, 0)));
             }
             let spent = [begin.elapsed().as_nanos() as f64, cpu_time_ns() - cpu_ns];
             figures.push(spent.map(|ns| ns / f64::from(ios)));
-            while client.unanswered() > 0 && answers.wait(&mut ended) {}
+            while client.unanswered() > 0 && completions.wait(&mut ended) {}
         }
         told(&format!("null none, a client of depth {depth}"), &figures);
     }

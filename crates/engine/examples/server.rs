@@ -1,15 +1,17 @@
 //! A block store for two clients, one of which must not suffer from the other: an editor that saves one page after the other, and a
-//! backup that writes as much at once as it may. Both share a file under bfq, by weight; meanwhile somebody changes a tunable.
+//! backup that writes as much at once as it may. Both share a file under bfq, by weight; meanwhile a tunable changes.
 use std::{env, fs, thread};
 
-use hoistway_engine::{Answers, Buffer, Client, Config, Context, Engine, FileSpec, Files, Operation, Request, answers};
+use hoistway_engine::{
+    Buffer, Client, Completions, Config, Context, Engine, FileSpec, Files, Operation, Request, completions,
+};
 
 /// Pages of each client, and their length.
 const PAGES: u64 = 200;
 const PAGE: u64 = 4096;
 
-/// Writes all pages, so many at a time, and makes each durable.
-fn save(client: &Client, answers: &Answers, depth: u64, content: u8) {
+/// Writes all pages, `depth` at a time, and makes each durable.
+fn save(client: &Client, completions: &Completions, depth: u64, content: u8) {
     let (mut next, mut saved, mut ended) = (0, 0, Vec::new());
     let mut buffers: Vec<_> = (0..depth).map(|_| Buffer::from(&[content; PAGE as usize][..])).collect();
     while saved < PAGES {
@@ -20,11 +22,11 @@ fn save(client: &Client, answers: &Answers, depth: u64, content: u8) {
             client.submit(Request { operation, ..Request::write(next * PAGE, buffer, next) }).expect("there is room");
             next += 1;
         }
-        answers.wait(&mut ended);
-        for answer in ended.drain(..) {
-            answer.result.expect("the page is on the disk");
+        completions.wait(&mut ended);
+        for completion in ended.drain(..) {
+            completion.result.expect("the page is on the disk");
             saved += 1;
-            buffers.push(answer.buffer);
+            buffers.push(completion.buffer);
         }
     }
 }
@@ -41,9 +43,9 @@ pub fn main() {
         for (index, (weight, depth)) in [(500, 1), (100, 32)].into_iter().enumerate() {
             let half = index as u64 * PAGES * PAGE..(index as u64 + 1) * PAGES * PAGE;
             let context = Context { group: engine.add_group(weight).unwrap(), ..Context::default() };
-            let (handler, answers) = answers();
+            let (handler, completions) = completions();
             let client = engine.volume().part(half).unwrap().client(context, depth, handler);
-            clients.spawn(move || save(&client, &answers, u64::from(depth), index as u8 + 1));
+            clients.spawn(move || save(&client, &completions, u64::from(depth), index as u8 + 1));
         }
         engine.set_attribute("iosched/low_latency", "0").unwrap();
     });

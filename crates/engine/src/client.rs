@@ -8,14 +8,14 @@ use crate::request::{Errno, Request};
 use crate::worker::{Message, Shared};
 
 /// A client: one process, connection or virtual disk, as schedulers see it. Its requests go to its worker in order, and its
-/// [`Handler`](crate::Handler) is told of their ends on that worker's thread.
+/// [`Handler`](crate::Handler) gets their completions on that worker's thread.
 ///
-/// Dropping it is its departure: what the queue has not seen is forgotten, what is under way ends, and nobody is told of
-/// either. The handler is dropped when all has ended.
+/// Dropping it discards requests that the queue has not seen; in-flight ones end without a completion. The handler is dropped
+/// when all have ended.
 pub struct Client {
     shared: Arc<Shared>,
     worker: usize,
-    seat: u32,
+    number: u32,
     depth: u32,
     unanswered: Arc<AtomicU32>,
 }
@@ -30,25 +30,25 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// The client has as many requests unanswered as it may have (EAGAIN): the next answer makes room.
+    /// The client has as many requests unanswered as it may have (EAGAIN): the next completion makes room.
     pub const AGAIN: Errno = Errno(11);
 }
 
 impl Client {
-    pub(crate) fn new(shared: Arc<Shared>, worker: usize, seat: u32, depth: u32, unanswered: Arc<AtomicU32>) -> Self {
-        Client { shared, worker, seat, depth, unanswered }
+    pub(crate) fn new(shared: Arc<Shared>, worker: usize, number: u32, depth: u32, unanswered: Arc<AtomicU32>) -> Self {
+        Client { shared, worker, number, depth, unanswered }
     }
 
-    /// Submits a request, which will be answered exactly once.
+    /// Submits a request, which completes exactly once.
     ///
     /// # Errors
-    /// If there is no room, or no engine any more: the request is given back, and is not answered in any other way. This is
+    /// If there is no room, or no engine any more: the request is given back, and does not complete. This is
     /// the back-pressure of the engine, which holds [`depth`](Self::depth) requests of a client and no more.
     pub fn submit(&self, request: Request) -> Result<(), Refused> {
         if self.take_room(1) == 0 {
             return Err(Refused { request, why: Refused::AGAIN });
         }
-        let message = Message::Submit { seat: self.seat, request };
+        let message = Message::Submit { client: self.number, request };
         match self.shared.mailboxes[self.worker].send_one(message) {
             Err(Message::Submit { request, .. }) => {
                 self.unanswered.fetch_sub(1, Relaxed);
@@ -59,15 +59,15 @@ impl Client {
     }
 
     /// Submits requests together, which wakes the worker once and lets neighbours among them merge. Takes from the front of
-    /// `requests` what there is room for, and answers whether that was all.
+    /// `requests` what there is room for, and returns whether that was all.
     ///
     /// # Errors
     /// If there is no engine any more ([`Errno::SHUTDOWN`]); then none was taken.
     pub fn submit_all(&self, requests: &mut Vec<Request>) -> Result<bool, Errno> {
         let taken = self.take_room(requests.len() as u32);
-        let seat = self.seat;
+        let client = self.number;
         let leave = |messages: &mut Vec<Message>| {
-            messages.extend(requests.drain(..taken as usize).map(|request| Message::Submit { seat, request }));
+            messages.extend(requests.drain(..taken as usize).map(|request| Message::Submit { client, request }));
         };
         if self.shared.mailboxes[self.worker].send_with(leave) {
             return Ok(requests.is_empty());
@@ -76,7 +76,7 @@ impl Client {
         Err(Errno::SHUTDOWN)
     }
 
-    /// Takes room for so many requests at most. Answers for how many.
+    /// Takes room for at most `wanted` requests. Returns for how many.
     fn take_room(&self, wanted: u32) -> u32 {
         let mut taken = 0;
         let grow = |unanswered| {
@@ -87,15 +87,15 @@ impl Client {
         taken
     }
 
-    /// Wants a request back. If it is not yet on its way, its answer is [`Errno::CANCELED`]; else it is what it would have
-    /// been. Of several with the same token one is meant.
+    /// Cancels a request. If the queue has not seen it yet it completes with [`Errno::CANCELED`], else as usual. Of several with
+    /// the same token one is canceled.
     pub fn cancel(&self, token: u64) {
-        let _ = self.shared.mailboxes[self.worker].send_one(Message::Cancel { seat: self.seat, token });
+        let _ = self.shared.mailboxes[self.worker].send_one(Message::Cancel { client: self.number, token });
     }
 
     /// Priority and group of what it submits from now on.
     pub fn set_context(&self, context: Context) {
-        let _ = self.shared.mailboxes[self.worker].send_one(Message::Context { seat: self.seat, context });
+        let _ = self.shared.mailboxes[self.worker].send_one(Message::Context { client: self.number, context });
     }
 
     /// How many requests it may have unanswered.
@@ -113,6 +113,6 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        let _ = self.shared.mailboxes[self.worker].send_one(Message::Detach { seat: self.seat });
+        let _ = self.shared.mailboxes[self.worker].send_one(Message::Detach { client: self.number });
     }
 }

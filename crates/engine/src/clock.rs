@@ -1,4 +1,4 @@
-//! The time, as whoever runs the engine tells it.
+//! The clock of an engine.
 
 use std::time;
 

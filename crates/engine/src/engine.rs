@@ -24,14 +24,14 @@ use crate::memory::Buffer;
 use crate::request::Errno;
 use crate::resident::Resident;
 use crate::slots::Slots;
-use crate::worker::{Change, DiskCounters, Member, Message, Reply, Shared, Sink, Worker, news_of_group, waiter};
+use crate::worker::{Change, DiskCounters, Member, Message, Reply, Shared, Sink, Worker, events_of_group, waiter};
 
 const WORKERS_MAX: usize = 256;
 /// Of a group, as the weight file of bfq has it.
 const WEIGHTS: std::ops::RangeInclusive<u16> = 1..=1000;
 
-/// A block layer at work: a queue with its scheduler over a target, and the threads that drive it. All of it can be used
-/// from any thread. Dropping it [stops](Self::stop) it.
+/// A running block layer: a queue with its scheduler over a target, and the threads that drive it. It can be used from any
+/// thread. Dropping it [stops](Self::stop) it.
 pub struct Engine {
     shared: Arc<Shared>,
     backend: Arc<dyn Backend>,
@@ -56,8 +56,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The same by another clock, and without threads: the caller [runs](Worker::run) the workers, or lets one after the other
-    /// do a [step](Worker::step). That goes on until they are home, which takes dropping the engine.
+    /// The same by another clock, and without threads: the caller [runs](Worker::run) the workers, or has one after the other
+    /// do a [step](Worker::step), until all have [stopped](crate::Stepped::Stopped), which takes dropping the engine.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -103,7 +103,7 @@ impl Engine {
             statistics: config.keeps_statistics.then(|| Arc::new(DiskCounters::new(workers))),
             timer_ns: AtomicU64::new(Instant::NEVER.0),
             quiet: AtomicUsize::new(0),
-            seats: (0..workers).map(|_| Mutex::default()).collect(),
+            client_numbers: (0..workers).map(|_| Mutex::default()).collect(),
             io_contexts: AtomicU32::new(1),
             groups_made: AtomicU32::new(0),
             groups: Mutex::default(),
@@ -136,7 +136,7 @@ impl Engine {
         self.shared.mailboxes.len()
     }
 
-    /// Number of hardware queues: as many as workers, if the target has so many.
+    /// Number of hardware queues: as many as workers, or as the target has if those are fewer.
     #[must_use]
     pub fn hw_queues(&self) -> u16 {
         self.shared.queue.hw_queues()
@@ -165,8 +165,7 @@ impl Engine {
         self.shared.queue.attribute(file)
     }
 
-    /// What the kernel's files of a disk with this name would show now of its target, of which so much time has passed. None unless
-    /// the engine [keeps statistics](Config::keeps_statistics).
+    /// What the kernel's files of a disk with this name would show now, `passed` after the start. None unless the engine [keeps statistics](Config::keeps_statistics).
     #[must_use]
     pub fn disk_summary(&self, file: &str, passed: Nanos) -> Option<DiskSummary> {
         let now = (self.shared.hz, self.shared.now());
@@ -179,8 +178,8 @@ impl Engine {
         self.shared.queue.tunables()
     }
 
-    /// Writes such a file, and waits until it holds: another scheduler or number of requests when everything that is under
-    /// way has ended, while clients submit and wait. Not to be called by handlers and residents.
+    /// Writes such a file, and waits until the value takes effect. Another scheduler or number of requests takes effect once all
+    /// in-flight requests have completed; new ones wait meanwhile. Not to be called by handlers and residents.
     ///
     /// # Errors
     /// If the kernel would refuse the text; then nothing has changed.
@@ -188,7 +187,7 @@ impl Engine {
         self.ask_to_set(file, text)?.wait()
     }
 
-    /// The same, but waits for nothing: whether the text is refused then is not told.
+    /// The same without waiting. Whether the kernel would refuse the text is not reported.
     ///
     /// # Errors
     /// If there is no such file, or no engine any more.
@@ -213,7 +212,7 @@ impl Engine {
         check_weight(weight)?;
         let group = CgroupId(self.shared.groups_made.fetch_add(1, Relaxed) + 1);
         self.groups().push((group, weight));
-        news_of_group(group, weight).into_iter().for_each(|news| self.tell(news));
+        events_of_group(group, weight).into_iter().for_each(|event| self.notify_scheduler(event));
         Ok(Group(group))
     }
 
@@ -224,30 +223,30 @@ impl Engine {
     pub fn set_weight(&self, Group(cgroup): Group, weight: u16) -> Result<(), ConfigError> {
         check_weight(weight)?;
         self.groups().iter_mut().filter(|(id, _)| *id == cgroup).for_each(|group| group.1 = weight);
-        self.tell(SchedulerEvent::Weight { cgroup, weight });
+        self.notify_scheduler(SchedulerEvent::Weight { cgroup, weight });
         Ok(())
     }
 
     /// Forgets a group. Its clients should have gone: what one of them still did would count as that of a new group.
     pub fn remove_group(&self, Group(cgroup): Group) {
         self.groups().retain(|(id, _)| *id != cgroup);
-        self.tell(SchedulerEvent::CgroupRemoved(cgroup));
+        self.notify_scheduler(SchedulerEvent::CgroupRemoved(cgroup));
     }
 
     fn groups(&self) -> std::sync::MutexGuard<'_, Vec<(CgroupId, u16)>> {
         self.shared.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, news: SchedulerEvent) {
-        // An engine that has stopped has nobody to be fair to.
-        let _ = self.shared.mailboxes[0].send_one(Message::Tell(news));
+    fn notify_scheduler(&self, event: SchedulerEvent) {
+        // A stopped engine has no scheduler any more.
+        let _ = self.shared.mailboxes[0].send_one(Message::Event(event));
     }
 
     /// Stops the workers and waits until their threads have ended: in-flight requests complete as usual, requests that the queue
     /// has not seen yet end with [`Errno::SHUTDOWN`], and so do later ones. Stopping it twice is no error. Dropping the engine closes
     /// the target.
     pub fn stop(&self) {
-        self.tell_all_to_stop();
+        self.begin_to_stop();
         let threads = std::mem::take(&mut *self.threads());
         let own = std::thread::current().id();
         // A worker that drops the last reference to its engine cannot wait for itself.
@@ -269,10 +268,10 @@ impl Engine {
         at: Option<usize>,
     ) -> (usize, u32, Arc<AtomicU32>) {
         let worker = at.unwrap_or_else(|| self.next_worker.fetch_add(1, Relaxed)) % self.workers();
-        let seat = self.shared.seats[worker].lock().unwrap_or_else(PoisonError::into_inner).take();
+        let client = self.shared.client_numbers[worker].lock().unwrap_or_else(PoisonError::into_inner).take();
         let unanswered: Arc<AtomicU32> = Arc::default();
         let member = Member {
-            submitter: Submitter::new(&self.shared.queue, waiter(worker, seat)),
+            submitter: Submitter::new(&self.shared.queue, waiter(worker, client)),
             context,
             io_context: IoContextId(self.shared.io_contexts.fetch_add(1, Relaxed)),
             volume: volume.clone(),
@@ -286,16 +285,16 @@ impl Engine {
             unanswered: Arc::clone(&unanswered),
             has_departed: false,
             is_listed: false,
-            has_news: false,
+            has_completions: false,
         };
-        let _ = self.shared.mailboxes[worker].send_one(Message::Attach { seat, member: Box::new(member) });
-        (worker, seat, unanswered)
+        let _ = self.shared.mailboxes[worker].send_one(Message::Attach { client, member: Box::new(member) });
+        (worker, client, unanswered)
     }
 }
 
 impl Engine {
-    /// Has all workers end what is under way and go home.
-    pub(crate) fn tell_all_to_stop(&self) {
+    /// Makes all workers complete in-flight requests and stop.
+    pub(crate) fn begin_to_stop(&self) {
         for mailbox in &self.shared.mailboxes {
             let _ = mailbox.send_one(Message::Stop);
         }
@@ -346,7 +345,7 @@ impl Volume<'_> {
         self.shape.sectors * SECTOR_BYTES
     }
 
-    /// What offsets and lengths must be multiples of, in bytes. Others are answered with [`Errno::INVAL`]: the engine never
+    /// What offsets and lengths must be multiples of, in bytes. Others fail with [`Errno::INVAL`]: the engine never
     /// reads to complete a write.
     #[must_use]
     pub fn block_bytes(&self) -> u32 {
@@ -371,7 +370,7 @@ impl Volume<'_> {
         self.shape.read_only
     }
 
-    /// The same, but nobody can write through it.
+    /// The same, but read-only.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.shape.read_only = true;
@@ -400,7 +399,7 @@ impl Volume<'_> {
     }
 
     /// What of a range of bytes is data and what are holes, in order and without gaps: all of it, or the first `most` parts, one at
-    /// least. It is asked on this thread, and may take a while. What is being written meanwhile may be told either way.
+    /// least. It searches on this thread, and may take a while. Blocks that are being written may be either.
     ///
     /// # Errors
     /// If the range is no part of the volume, or the target cannot be asked.
@@ -424,7 +423,7 @@ impl Volume<'_> {
         self.client_at(None, context, depth, handler)
     }
 
-    /// The same, at the worker of this number, modulo how many there are: for whoever is on its thread already.
+    /// The same, at the worker of this number, modulo how many there are: for a caller on its thread.
     #[must_use]
     pub fn client_on(&self, worker: usize, context: Context, depth: u32, handler: impl Handler + 'static) -> Client {
         self.client_at(Some(worker), context, depth, handler)
@@ -432,8 +431,8 @@ impl Volume<'_> {
 
     fn client_at(&self, at: Option<usize>, context: Context, depth: u32, handler: impl Handler + 'static) -> Client {
         let sink = Sink::Handler(Box::new(handler));
-        let (worker, seat, unanswered) = self.engine.attach(&self.shape, context, sink, at);
-        Client::new(Arc::clone(&self.engine.shared), worker, seat, depth.max(1), unanswered)
+        let (worker, client, unanswered) = self.engine.attach(&self.shape, context, sink, at);
+        Client::new(Arc::clone(&self.engine.shared), worker, client, depth.max(1), unanswered)
     }
 
     /// A client that lives on a worker's thread: that of this number, modulo how many there are. Its first turn comes at

@@ -1,10 +1,10 @@
-//! Who is told of completions: a closure on the worker's thread, or another thread that waits for [`Answers`].
+//! What completions go to: a closure on the worker's thread, or another thread that waits for [`Completions`].
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::request::Completion;
 
-/// Takes the answers to a client's requests, on the thread of its worker, where other clients wait meanwhile: it must be
+/// Takes the completions of a client's requests, on the thread of its worker, where other clients wait meanwhile: it must be
 /// short and must not sleep. Closures are handlers.
 pub trait Handler: Send {
     /// Takes them, all that have come since the last call. What is left in `batch` is dropped.
@@ -17,65 +17,65 @@ impl<F: FnMut(&mut Vec<Completion>) + Send> Handler for F {
     }
 }
 
-/// A handler that leaves answers for another thread, and where that one finds them.
+/// A handler that passes completions to another thread, and where that one gets them.
 #[must_use]
-pub fn answers() -> (AnswersHandler, Answers) {
-    let shelf: Arc<Shelf> = Arc::default();
-    (AnswersHandler(Arc::clone(&shelf)), Answers(shelf))
+pub fn completions() -> (CompletionsHandler, Completions) {
+    let shared: Arc<Shared> = Arc::default();
+    (CompletionsHandler(Arc::clone(&shared)), Completions(shared))
 }
 
-/// The end of [`answers`] that the engine has.
-pub struct AnswersHandler(Arc<Shelf>);
+/// The engine's end of [`completions`].
+pub struct CompletionsHandler(Arc<Shared>);
 
-/// The end of [`answers`] that waits.
-pub struct Answers(Arc<Shelf>);
+/// The other thread's end of [`completions`].
+pub struct Completions(Arc<Shared>);
 
 #[derive(Default)]
-struct Shelf {
+struct Shared {
     inside: Mutex<Inside>,
-    bell: Condvar,
+    arrived: Condvar,
 }
 
 #[derive(Default)]
 struct Inside {
-    answers: Vec<Completion>,
+    completions: Vec<Completion>,
     is_closed: bool,
 }
 
-impl Shelf {
+impl Shared {
     fn lock(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Handler for AnswersHandler {
+impl Handler for CompletionsHandler {
     fn completed(&mut self, batch: &mut Vec<Completion>) {
-        self.0.lock().answers.append(batch);
-        self.0.bell.notify_one();
+        self.0.lock().completions.append(batch);
+        self.0.arrived.notify_one();
     }
 }
 
-impl Drop for AnswersHandler {
+impl Drop for CompletionsHandler {
     fn drop(&mut self) {
         self.0.lock().is_closed = true;
-        self.0.bell.notify_all();
+        self.0.arrived.notify_all();
     }
 }
 
-impl Answers {
-    /// Takes what there is, into the end of `into`.
+impl Completions {
+    /// Takes those that are there, into the end of `into`.
     pub fn take(&self, into: &mut Vec<Completion>) {
-        into.append(&mut self.0.lock().answers);
+        into.append(&mut self.0.lock().completions);
     }
 
-    /// Waits until there is something, and takes it. Answers whether there was: else none will come, because the client was
-    /// dropped or the engine stopped.
+    /// Waits until there are any, and takes them. Returns false if none will come, because the client was dropped or the engine
+    /// stopped.
     pub fn wait(&self, into: &mut Vec<Completion>) -> bool {
         let inside = self.0.lock();
-        let wait = self.0.bell.wait_while(inside, |inside| inside.answers.is_empty() && !inside.is_closed);
+        let wait = self.0.arrived.wait_while(inside, |inside| inside.completions.is_empty() && !inside.is_closed);
         let mut inside = wait.unwrap_or_else(PoisonError::into_inner);
-        let any = !inside.answers.is_empty();
-        into.append(&mut inside.answers);
+        let any = !inside.completions.is_empty();
+        into.append(&mut inside.completions);
         any
     }
 }

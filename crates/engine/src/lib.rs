@@ -1,42 +1,42 @@
 //! The block layer in real time: the same schedulers that the simulator runs, over memory, files, disks and simulated devices.
 //!
-//! An [`Engine`] is a queue with a scheduler, over a target (a [`Backend`]), driven by worker threads. Whoever wants to read and
-//! write becomes a [`Client`] of one of its [volumes](Volume), with an I/O [`Context`] that schedulers know it by:
+//! An [`Engine`] is a queue with a scheduler, over a target (a [`Backend`]), driven by worker threads. Readers and
+//! writers are [`Client`]s of its [volumes](Volume), each with an I/O [`Context`] that schedulers know it by:
 //!
 //! ```
-//! use hoistway_engine::{Buffer, Config, Context, Engine, Memory, Request, answers};
+//! use hoistway_engine::{Buffer, Config, Context, Engine, Memory, Request, completions};
 //!
 //! let config = Config { scheduler: "bfq".into(), ..Config::default() };
 //! let engine = Engine::start(&config, Memory::new(1 << 20))?;
-//! let (handler, answers) = answers();
+//! let (handler, completions) = completions();
 //! let client = engine.volume().client(Context::default(), 128, handler);
 //! client.submit(Request::write(4096, Buffer::from(&[7; 4096][..]), 1)).unwrap();
 //!
 //! let mut ended = Vec::new();
-//! assert!(answers.wait(&mut ended));
+//! assert!(completions.wait(&mut ended));
 //! assert_eq!((ended[0].token, ended[0].result), (1, Ok(())));
 //! # Ok::<(), hoistway_engine::StartError>(())
 //! ```
 //!
 //! # What it promises
-//! - Each request gets exactly one answer, with an errno if it failed ([`Errno`]), unless its client departs before.
-//! - A [`Buffer`] belongs to the engine until its request is answered: no client, however it ends, can pull it away from
-//!   under a device.
-//! - Memory is bounded: a client has at most its depth of requests unanswered, and more are [`Refused`], not queued.
-//! - What was answered after a flush, or as a durable write, is on stable storage if the target has any.
+//! - Each request completes exactly once, with an errno if it failed ([`Errno`]), unless its client is dropped before.
+//! - A [`Buffer`] belongs to the engine until its request completes: no client, however it ends, can take it away from a
+//!   device.
+//! - Memory is bounded: a client has at most its depth of requests in flight, and more are [`Refused`], not queued.
+//! - Writes that completed before a flush, and durable writes, are on stable storage if the target has any.
 //! - Requests are made of whole [blocks](Volume::block_bytes). The engine refuses others, and never reads to complete a write.
 //! - Scheduler, tunables, number of requests, weights and priorities change while clients submit.
 //!
 //! # What it does not do
-//! - A command that a target keeps for ever is waited for: nothing takes it back.
-//! - Limits by rate (`io.max`) are the caller's matter.
+//! - It does not time out: a command that a target never ends is waited for.
+//! - It does not limit rates (`io.max`); the caller may.
 //! - Only buffers of [`Buffers`] can be registered with the ring ([`Files::with_fixed_buffers`]), and only requests that were merged with no
 //!   other use that.
 //!
 //! # How it works
 //! Clients belong to a worker, in turn. Their requests come through its mailbox, in batches, and go through the block layer on
 //! its thread; so do those of a [`Resident`], which lives there and needs no mailbox. Whichever worker the scheduler hands a
-//! request to carries it out on its own station, and sends the end of it to the client's worker. A worker without work looks for more
+//! request to carries it out on its own station, and sends the end of it to the client's worker. A worker without work busy-polls
 //! for a moment ([`Config::spin`]) and then sleeps until a command ends, a message comes, or a timer of the scheduler is due.
 //!
 //! [`job`] runs the processes of a load as residents.
@@ -70,7 +70,7 @@ pub use clock::{Clock, MonotonicClock};
 pub use config::{Config, StartError};
 pub use context::{Context, Group};
 pub use engine::{Buffers, Engine, Volume};
-pub use handler::{Answers, AnswersHandler, Handler, answers};
+pub use handler::{Completions, CompletionsHandler, Handler, completions};
 pub use memory::{BUFFER_ALIGN, Buffer, RawSegment, Segments};
 pub use request::{Completion, Errno, Operation, Request, TRANSFER_BYTES_MAX};
 pub use resident::{Resident, Turn};

@@ -1,4 +1,4 @@
-//! Messages to a worker: any thread leaves them in batches, the worker takes them all at once, and is woken only if it sleeps.
+//! Messages to a worker: any thread sends them in batches, the worker takes them all at once, and is woken only if it sleeps.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use crate::wake::Wake;
 pub struct Mailbox<T> {
     inside: Mutex<Inside<T>>,
     /// Whether there may be messages: a hint for a worker that looks often. `Relaxed`, because the lock decides.
-    has_mail: AtomicBool,
+    has_messages: AtomicBool,
     waker: Arc<dyn Wake>,
 }
 
@@ -17,7 +17,7 @@ struct Inside<T> {
     messages: Vec<T>,
     /// Whether the worker sleeps, or is about to.
     sleeps: bool,
-    /// Whether nobody is going to take what is left here.
+    /// Whether messages are no longer taken.
     is_closed: bool,
 }
 
@@ -25,42 +25,42 @@ impl<T> Mailbox<T> {
     /// An empty one of a worker that is woken by this.
     pub fn new(waker: Arc<dyn Wake>) -> Self {
         let inside = Inside { messages: Vec::new(), sleeps: false, is_closed: false };
-        Mailbox { inside: Mutex::new(inside), has_mail: AtomicBool::new(false), waker }
+        Mailbox { inside: Mutex::new(inside), has_messages: AtomicBool::new(false), waker }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside<T>> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves messages, and answers whether the worker will see them. If not they are still there.
+    /// Sends messages, and returns whether the worker will see them. If not they stay in `batch`.
     pub fn send(&self, batch: &mut Vec<T>) -> bool {
         self.send_with(|messages| messages.append(batch))
     }
 
-    /// Has messages left by `leave`, and answers whether the worker will see them. If not it was not called.
+    /// Has `leave` add messages, and returns whether the worker will see them. If not it was not called.
     pub fn send_with(&self, leave: impl FnOnce(&mut Vec<T>)) -> bool {
         let mut inside = self.lock();
         if inside.is_closed {
             return false;
         }
         leave(&mut inside.messages);
-        self.ring_the_bell(inside);
+        self.notify(inside);
         true
     }
 
-    /// Leaves one message, or gives it back if nobody will see it.
+    /// Sends one message, or gives it back if the worker has stopped.
     pub fn send_one(&self, message: T) -> Result<(), T> {
         let mut inside = self.lock();
         if inside.is_closed {
             return Err(message);
         }
         inside.messages.push(message);
-        self.ring_the_bell(inside);
+        self.notify(inside);
         Ok(())
     }
 
-    fn ring_the_bell(&self, mut inside: MutexGuard<'_, Inside<T>>) {
-        self.has_mail.store(true, Relaxed);
+    fn notify(&self, mut inside: MutexGuard<'_, Inside<T>>) {
+        self.has_messages.store(true, Relaxed);
         let sleeps = std::mem::take(&mut inside.sleeps);
         // Woken up, it wants the lock.
         drop(inside);
@@ -73,22 +73,22 @@ impl<T> Mailbox<T> {
     #[inline]
     pub fn take(&self, into: &mut Vec<T>) {
         debug_assert!(into.is_empty(), "what was taken before has been dealt with");
-        if self.has_mail.load(Relaxed) {
+        if self.has_messages.load(Relaxed) {
             let mut inside = self.lock();
             std::mem::swap(&mut inside.messages, into);
-            self.has_mail.store(false, Relaxed);
+            self.has_messages.store(false, Relaxed);
         }
     }
 
-    /// The worker is about to sleep. Answers whether it may: there is no mail, and whoever leaves some wakes it.
+    /// The worker is about to sleep. Returns whether it may: there are no messages, and a new one will wake it.
     pub fn may_sleep(&self) -> bool {
         let mut inside = self.lock();
         inside.sleeps = inside.messages.is_empty();
         inside.sleeps
     }
 
-    /// It does not sleep any longer.
-    pub fn is_up(&self) {
+    /// The worker is awake again.
+    pub fn woke_up(&self) {
         self.lock().sleeps = false;
     }
 
@@ -97,7 +97,7 @@ impl<T> Mailbox<T> {
         self.waker.wake();
     }
 
-    /// Nobody takes messages any more; answers those that are left.
+    /// Messages are no longer taken; returns those that are left.
     pub fn close(&self) -> Vec<T> {
         let mut inside = self.lock();
         inside.is_closed = true;

@@ -20,8 +20,8 @@ pub const BUFFER_ALIGN: usize = 4096;
 /// Buffers from this length on are mappings of their own: an allocator would clear all of their memory, and so take it, at once.
 const MAPPED_BYTES: usize = if cfg!(miri) { usize::MAX } else { 1 << 20 };
 
-/// The data of a request. It moves into the engine with the request and comes back with its completion, so nobody can
-/// touch it while a device does, even if its client departs.
+/// The data of a request. It moves into the engine with the request and comes back with its completion, so only the device
+/// touches it meanwhile, even if its client is dropped.
 pub struct Buffer {
     start: NonNull<u8>,
     len: usize,
@@ -181,14 +181,14 @@ impl<'a> Segments<'a> {
     /// The data of a request whose buffers the engine owns.
     ///
     /// # Safety
-    /// All of it stays allocated and nobody else touches it until the command has been answered.
+    /// All of it stays allocated and nothing else touches it until the command has ended.
     #[inline]
     pub(crate) unsafe fn new(raw: &'a [RawSegment]) -> Self {
         Segments { raw, _lent: PhantomData }
     }
 
-    /// Where the pieces lie. They stay there, and nobody else touches them, until the command has been answered: that is
-    /// what a ring builds on, which goes on with them after the call.
+    /// Where the pieces lie. They stay there, and nothing else touches them, until the command has ended: a ring relies on
+    /// that, because it uses them after the call.
     #[inline]
     #[must_use]
     pub fn raw(&self) -> &'a [RawSegment] {
@@ -200,7 +200,7 @@ impl<'a> Segments<'a> {
     pub fn for_each(&mut self, mut body: impl FnMut(u64, &mut [u8])) {
         let mut before = 0;
         for segment in self.raw {
-            // SAFETY: whoever made this promised so, and it is lent exclusively.
+            // SAFETY: the caller of `new` promised so, and it is lent exclusively.
             body(before, unsafe { std::slice::from_raw_parts_mut(segment.start, segment.len) });
             before += segment.len as u64;
         }

@@ -1,4 +1,4 @@
-//! What a client asks for, and what it is answered.
+//! Requests of clients, and their completions.
 
 use std::fmt;
 use std::io;
@@ -17,12 +17,12 @@ pub enum Operation {
     Read,
     /// Writes the buffer.
     Write {
-        /// Answered only when the data is on stable storage (FUA).
+        /// Completes only when the data is on stable storage (FUA).
         durable: bool,
     },
-    /// Makes durable whatever write was answered before this was submitted.
+    /// Makes all writes durable that completed before this was submitted.
     Flush,
-    /// The content is no longer needed; afterwards it may read as anything, of ours zeroes or what was there.
+    /// The content is no longer needed; afterwards it reads as zeroes or as before.
     Discard {
         /// How much, in bytes.
         bytes: u64,
@@ -103,7 +103,7 @@ impl Request {
     }
 }
 
-/// The answer to a request: each gets exactly one, in no particular order, unless its client departs before.
+/// The completion of a request: each has exactly one, in no particular order, unless its client is dropped before.
 #[derive(Debug)]
 pub struct Completion {
     /// The request's.
@@ -114,12 +114,12 @@ pub struct Completion {
     pub buffer: Buffer,
 }
 
-/// Why a request failed: a number as system calls answer it.
+/// Why a request failed: a number as system calls return it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Errno(pub i32);
 
 impl Errno {
-    /// Whoever asks may not write (a read-only volume).
+    /// The volume is read-only.
     pub const PERM: Errno = Errno(1);
     /// The device failed.
     pub const IO: Errno = Errno(5);

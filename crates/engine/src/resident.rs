@@ -1,5 +1,4 @@
-//! Code that lives on a worker's thread: what it submits and what it is answered passes through no mailbox, and nobody has to
-//! be woken.
+//! Code that lives on a worker's thread: its requests and completions pass through no mailbox, and no thread has to be woken.
 
 use hoistway_blk::ground::Instant;
 
@@ -10,13 +9,13 @@ use crate::request::{Completion, Request};
 pub enum Turn {
     /// When requests of it have ended, or at this moment if none has by then; [`Instant::NEVER`] for only the first.
     By(Instant),
-    /// Never: it departs. What it has under way ends without its being told.
+    /// Never: it departs. Its in-flight requests end without a completion.
     Leaves,
 }
 
 /// A client on the thread of its worker. Other clients wait while it has its turn.
 pub trait Resident: Send {
-    /// Its turn. `ended` are the answers that have come since the last one; what is left there is dropped. What it puts into
+    /// Its turn. `ended` are the completions since the last one; what is left there is dropped. What it puts into
     /// `requests` is submitted together, in order.
     fn turn(&mut self, now: Instant, ended: &mut Vec<Completion>, requests: &mut Vec<Request>) -> Turn;
 }

@@ -1,5 +1,4 @@
-//! Where the data of each request lies that is under way: a worker that carries a command out may have got it from a client
-//! of another.
+//! Where the data of each in-flight request lies: a worker may carry out a command of another worker's client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -13,7 +12,7 @@ use crate::memory::RawSegment;
 const MAY_UNMAP: u32 = 1;
 const FAST_ONLY: u32 = 2;
 
-/// A request under way. Its words are `Relaxed`: the request passes from worker to worker under the locks of the queue,
+/// An in-flight request. Its words are `Relaxed`: the request passes from worker to worker under the locks of the queue,
 /// which put them in order.
 #[derive(Default)]
 struct Slot {
@@ -32,7 +31,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// So many for each worker.
+    /// This many for each worker.
     pub fn new(workers: usize, of_worker: u32) -> Self {
         // Each worker's begin at a multiple of a power of two: to divide takes longer than to shift.
         let bits = of_worker.next_power_of_two().trailing_zeros();

@@ -16,9 +16,9 @@ pub enum Target {
     File(PathBuf),
     /// `blk:PATH`: a block device.
     Block(PathBuf),
-    /// `mem:SIZE`: memory of so many bytes.
+    /// `mem:SIZE`: memory of this many bytes.
     Memory(u64),
-    /// `null:` or `null:SIZE`: a device of so many bytes that stores nothing.
+    /// `null:` or `null:SIZE`: a device of this many bytes that stores nothing.
     Null(u64),
     /// `sim:PRESET`: a simulated device, by the name of its preset or the path of its file.
     Simulated(String),

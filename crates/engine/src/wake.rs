@@ -9,29 +9,29 @@ pub trait Wake: Send + Sync {
     fn wake(&self);
 }
 
-/// A place to sleep for whoever waits for nothing but other threads and the time.
+/// Where a worker sleeps that waits for nothing but other threads and the time.
 #[derive(Default)]
 pub struct Parker {
     is_woken: Mutex<bool>,
-    bell: Condvar,
+    woken: Condvar,
     instead: OnceLock<Arc<dyn Wake>>,
 }
 
 impl Parker {
-    /// Nobody sleeps here any longer: whoever wakes this wakes that. Only the first call of it counts.
+    /// From now on waking this wakes `waker`. Only the first call counts.
     pub fn wake_instead(&self, waker: Arc<dyn Wake>) {
         let _ = self.instead.set(waker);
     }
 
-    /// Sleeps until somebody wakes it, but no longer than `most`.
+    /// Sleeps until it is woken, but no longer than `most`.
     pub fn park(&self, most: Option<Duration>) {
         let is_woken = self.is_woken.lock().unwrap_or_else(PoisonError::into_inner);
         let mut is_woken = match most {
             Some(most) => {
-                let slept = self.bell.wait_timeout_while(is_woken, most, |is_woken| !*is_woken);
+                let slept = self.woken.wait_timeout_while(is_woken, most, |is_woken| !*is_woken);
                 slept.unwrap_or_else(PoisonError::into_inner).0
             }
-            None => self.bell.wait_while(is_woken, |is_woken| !*is_woken).unwrap_or_else(PoisonError::into_inner),
+            None => self.woken.wait_while(is_woken, |is_woken| !*is_woken).unwrap_or_else(PoisonError::into_inner),
         };
         *is_woken = false;
     }
@@ -43,6 +43,6 @@ impl Wake for Parker {
             return instead.wake();
         }
         *self.is_woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.bell.notify_one();
+        self.woken.notify_one();
     }
 }

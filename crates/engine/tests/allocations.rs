@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use hoistway_blk::queue::SCHEDULERS;
-use hoistway_engine::{Backend, Buffer, Config, Context, Engine, FileSpec, Files, Memory, Request, answers};
+use hoistway_engine::{Backend, Buffer, Config, Context, Engine, FileSpec, Files, Memory, Request, completions};
 
 struct Counting;
 
@@ -30,12 +30,12 @@ static COUNTING: Counting = Counting;
 
 const DEPTH: u32 = 32;
 
-/// Allocations of so many requests of a client, from its hand and back, after as many to warm up.
+/// Allocations of this many requests of a client, from its hand and back, after as many to warm up.
 fn allocations(scheduler: &str, backend: impl Backend + 'static, ios: usize) -> u64 {
     let config = Config { scheduler: scheduler.into(), queue_depth: Some(8), ..Config::default() };
     let engine = Engine::start(&config, backend).unwrap();
     let volume = engine.volume();
-    let (handler, answers) = answers();
+    let (handler, completions) = completions();
     let client = volume.client(Context::default(), DEPTH, handler);
     let blocks = volume.bytes() / 4096;
     let (mut state, mut ended) = (1u64, Vec::with_capacity(DEPTH as usize));
@@ -45,14 +45,14 @@ fn allocations(scheduler: &str, backend: impl Backend + 'static, ios: usize) -> 
     let mut done = 0;
     while done < 2 * ios {
         client.submit_all(&mut requests).unwrap();
-        answers.wait(&mut ended);
+        completions.wait(&mut ended);
         done += ended.len();
-        for answer in ended.drain(..) {
+        for completion in ended.drain(..) {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let offset = (state >> 33) % blocks * 4096;
             let write = state >> 63 == 0;
             let make = if write { Request::write } else { Request::read };
-            requests.push(make(offset, answer.buffer, answer.token));
+            requests.push(make(offset, completion.buffer, completion.token));
         }
         if done < ios {
             before = ALLOCATIONS.load(Relaxed);

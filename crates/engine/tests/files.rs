@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use hoistway_engine::{
-    Buffer, Completion, Config, Context, Engine, Errno, FileSpec, Files, Operation, Request, Volume, answers,
+    Buffer, Completion, Config, Context, Engine, Errno, FileSpec, Files, Operation, Request, Volume, completions,
 };
 use tempfile::NamedTempFile;
 
@@ -21,13 +21,13 @@ fn over(files: &[&NamedTempFile]) -> Engine {
     Engine::start(&Config::default(), Files::open(&specs).unwrap()).unwrap()
 }
 
-/// Submits one request and waits for its answer.
+/// Submits one request and waits for its completion.
 fn ask(volume: &Volume<'_>, request: Request) -> Completion {
-    let (handler, answers) = answers();
+    let (handler, completions) = completions();
     let client = volume.client(Context::default(), 1, handler);
     client.submit(request).unwrap();
     let mut ended = Vec::new();
-    assert!(answers.wait(&mut ended));
+    assert!(completions.wait(&mut ended));
     ended.pop().unwrap()
 }
 
@@ -51,7 +51,7 @@ fn holes_are_told_where_nothing_was_written_and_where_something_was_discarded() 
     assert_eq!(extents(&volume), [(MIB, true), (2 * MIB, false), (MIB, true)]);
     assert_eq!(ask(&volume, Request::discard(2 * MIB, MIB, 0)).result, Ok(()));
     assert_eq!(extents(&volume), [(MIB, true), (MIB, false), (2 * MIB, true)]);
-    // Not all of it, if somebody wants to know less.
+    // Not all of it, if less is asked for.
     for most in 0..=3 {
         let some = volume.extents(0..4 * MIB, most).unwrap();
         assert!((most.clamp(1, 3)..=most + 2).contains(&some.len()), "{most}: {some:?}");
@@ -164,7 +164,7 @@ fn data_is_the_same_whether_the_ring_knows_a_buffer_or_not() {
     assert!(ask(&volume, Request::read(6 * MIB, buffers.zeroed(4096), 0)).buffer.iter().all(|&byte| byte == 0));
 }
 
-/// Where it is forbidden, threads do the same; the other tests of this file would not tell which they have tried.
+/// Where io_uring is forbidden, threads do the same; the other tests of this file do not show which was used.
 #[test]
 fn io_uring_is_used_where_the_system_has_it() {
     let is_allowed = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").is_ok_and(|text| text.trim() == "0");

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use hoistway_engine::{
-    Answers, Backend, Buffer, Client, Completion, Config, Context, Engine, FileSpec, Files, Memory, Operation, Request,
-    answers,
+    Backend, Buffer, Client, Completion, Completions, Config, Context, Engine, FileSpec, Files, Memory, Operation,
+    Request, completions,
 };
 
 const BLOCK: u64 = 4096;
@@ -29,28 +29,28 @@ impl Random {
 /// A client, what its part of the disk must hold, and which blocks are being touched.
 struct Peer {
     client: Client,
-    answers: Answers,
+    completions: Completions,
     random: Random,
     blocks: Vec<u8>,
-    /// Blocks of requests under way, by token, and what a read of them must find.
+    /// Blocks of in-flight requests, by token, and what a read of them must find.
     under_way: Vec<Option<(u64, u64)>>,
     busy: Vec<bool>,
-    answered: u64,
+    completed: u64,
 }
 
 impl Peer {
     fn new(engine: &Engine, index: u64, seed: u64) -> Peer {
         let start = index * BLOCKS * BLOCK;
         let part = engine.volume().part(start..start + BLOCKS * BLOCK).unwrap();
-        let (handler, answers) = answers();
+        let (handler, completions) = completions();
         Peer {
             client: part.client(Context::default(), DEPTH, handler),
-            answers,
+            completions,
             random: Random(seed + (index + 1) * 0x9E37_79B9),
             blocks: vec![0; BLOCKS as usize],
             under_way: (0..DEPTH).map(|_| None).collect(),
             busy: vec![false; BLOCKS as usize],
-            answered: 0,
+            completed: 0,
         }
     }
 
@@ -98,7 +98,7 @@ impl Peer {
     fn check(&mut self, completion: &Completion) {
         let Completion { token, result, buffer } = completion;
         assert_eq!(*result, Ok(()));
-        let (first, count) = self.under_way[*token as usize].take().expect("each request is answered once");
+        let (first, count) = self.under_way[*token as usize].take().expect("each request is completed once");
         for block in first..first + count {
             self.busy[block as usize] = false;
             let within = ((block - first) * BLOCK) as usize;
@@ -108,13 +108,13 @@ impl Peer {
                 assert!(read.iter().all(|&byte| byte == wanted), "block {block} is not {wanted}");
             }
         }
-        self.answered += 1;
+        self.completed += 1;
     }
 
-    /// Keeps it busy with so many requests.
+    /// Keeps it busy with this many requests.
     fn work(&mut self, requests: u64) {
         let (mut submitted, mut ended) = (0, Vec::new());
-        while self.answered < requests {
+        while self.completed < requests {
             let mut batch = Vec::new();
             for _ in 0..1 + self.random.below(8) {
                 if submitted < requests
@@ -124,9 +124,9 @@ impl Peer {
                     submitted += 1;
                 }
             }
-            assert_eq!(self.client.submit_all(&mut batch), Ok(true), "there is room for what is not answered");
-            if self.client.unanswered() > 0 || self.answered < submitted {
-                assert!(self.answers.wait(&mut ended));
+            assert_eq!(self.client.submit_all(&mut batch), Ok(true), "there is room for what is not completed");
+            if self.client.unanswered() > 0 || self.completed < submitted {
+                assert!(self.completions.wait(&mut ended));
                 ended.drain(..).for_each(|completion| self.check(&completion));
             }
         }
@@ -134,7 +134,7 @@ impl Peer {
     }
 }
 
-/// Clients on threads of their own, and somebody who writes files of the queue all the while.
+/// Clients on threads of their own, and a thread that keeps writing files of the queue.
 fn beside_the_model(
     (scheduler, workers, requests): (&str, usize, u64),
     backend: impl Backend + 'static,

@@ -1,7 +1,7 @@
 //! Simulated devices in real time.
 
 use hoistway_device::Preset;
-use hoistway_engine::{Buffer, Config, Context, Engine, Operation, Request, Simulated, answers};
+use hoistway_engine::{Buffer, Config, Context, Engine, Operation, Request, Simulated, completions};
 
 /// Every preset holds what is written to it, under every scheduler, and takes at least as long as its model does.
 #[test]
@@ -11,7 +11,7 @@ fn a_simulated_device_keeps_what_is_written_and_takes_its_time() {
             let config = Config { workers: 2, scheduler: scheduler.into(), ..Config::default() };
             let engine = Engine::start(&config, Simulated::new(Preset::builtin(preset).unwrap().build(1))).unwrap();
             let volume = engine.volume();
-            let (handler, answers) = answers();
+            let (handler, completions) = completions();
             let clients = [volume.client(Context::default(), 64, handler)];
             let start = engine.now();
             for index in 0..16 {
@@ -20,37 +20,40 @@ fn a_simulated_device_keeps_what_is_written_and_takes_its_time() {
             }
             let mut ended = Vec::new();
             while ended.len() < 16 {
-                assert!(answers.wait(&mut ended));
+                assert!(completions.wait(&mut ended));
             }
-            assert!(ended.iter().all(|answer| answer.result == Ok(())), "{preset} {scheduler}");
+            assert!(ended.iter().all(|completion| completion.result == Ok(())), "{preset} {scheduler}");
             ended.clear();
             for index in 0..16 {
                 let at = index * (volume.bytes() / 16) / 4096 * 4096;
                 clients[0].submit(Request::read(at, Buffer::zeroed(4096), index)).unwrap();
             }
             while ended.len() < 16 {
-                assert!(answers.wait(&mut ended));
+                assert!(completions.wait(&mut ended));
             }
-            for answer in &ended {
-                assert!(answer.buffer.iter().all(|&byte| u64::from(byte) == answer.token + 1), "{preset} {scheduler}");
+            for completion in &ended {
+                assert!(
+                    completion.buffer.iter().all(|&byte| u64::from(byte) == completion.token + 1),
+                    "{preset} {scheduler}"
+                );
             }
-            // None of these answers 32 commands in the time of one seek or of one read of flash.
+            // None of these ends 32 commands in the time of one seek or of one read of flash.
             assert!(engine.now().since(start).0 > 50_000, "{preset} {scheduler}");
         }
     }
 }
 
-/// Carries requests out one after the other; what reads answered.
+/// Carries requests out one after the other; what reads returned.
 fn carry_out(engine: &Engine, requests: Vec<Request>) -> Vec<Buffer> {
-    let (handler, answers) = answers();
+    let (handler, completions) = completions();
     let client = engine.volume().client(Context::default(), 1, handler);
     let mut ended = Vec::new();
     for request in requests {
         client.submit(request).unwrap();
-        assert!(answers.wait(&mut ended));
+        assert!(completions.wait(&mut ended));
     }
-    assert!(ended.iter().all(|answer| answer.result == Ok(())), "{ended:?}");
-    ended.into_iter().map(|answer| answer.buffer).collect()
+    assert!(ended.iter().all(|completion| completion.result == Ok(())), "{ended:?}");
+    ended.into_iter().map(|completion| completion.buffer).collect()
 }
 
 #[test]

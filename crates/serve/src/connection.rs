@@ -4,7 +4,7 @@
 //! ended, [advance](NbdConnection::advance) it as far as possible: replies go out, requests come in, and new requests are
 //! submitted together, so that neighbours can merge.
 //!
-//! **Back-pressure.** A connection that has as many requests unanswered as it may, or holds as many bytes, stops receiving. Then
+//! **Back-pressure.** A connection that has as many requests in_flight as it may, or holds as many bytes, stops receiving. Then
 //! the client's socket fills, and the client waits: a client that never reads its replies costs at most its bounds.
 
 use std::io;
@@ -146,7 +146,7 @@ impl NbdConnection {
     fn leave(&mut self, now: Instant) {
         let leaving = Phase::Leaving(now + FAREWELL_MAX);
         if let Phase::Transmission(session) = std::mem::replace(&mut self.phase, leaving) {
-            self.site.say(format_args!("{}: disconnected after {} requests", self.name, session.answered));
+            self.site.say(format_args!("{}: disconnected after {} requests", self.name, session.completed));
             let is_withdrawn = session.served.is_withdrawn();
             drop(session);
             if is_withdrawn {

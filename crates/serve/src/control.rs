@@ -24,7 +24,7 @@ use crate::timed_stream::TimedStream;
 
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
-/// Longest answer that is read, in bytes: a hundred thousand exports.
+/// Longest reply that is read, in bytes: a hundred thousand exports.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 /// Timeout for receiving a request, and for sending the reply.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -103,17 +103,17 @@ pub struct ExportState {
     pub limits: String,
     /// Clients at present.
     pub connections: u64,
-    /// Reads that were answered without an error.
+    /// Reads that completed without an error.
     pub reads: u64,
     /// Bytes of those.
     pub read_bytes: u64,
-    /// Writes that were answered without an error.
+    /// Writes that completed without an error.
     pub writes: u64,
     /// Bytes of those.
     pub written_bytes: u64,
-    /// Other requests that were answered without an error.
+    /// Other requests that completed without an error.
     pub others: u64,
-    /// Requests that were answered with one.
+    /// Requests that completed with one.
     pub errors: u64,
     /// Requests at present.
     pub in_flight: u64,
@@ -322,10 +322,10 @@ fn converse(site: &Mutex<&Site>, stream: &UnixStream, stop: &Stop, reload: Reloa
     TimedStream::new(stream, TIMEOUT, Some(stop)).write_all(text.as_bytes())
 }
 
-/// Asks a server, and waits so long at most for all of its answer.
+/// Asks a server, and waits at most this long for all of its reply.
 ///
 /// # Errors
-/// If there is none, or it does not answer in time.
+/// If there is none, or it does not reply in time.
 pub fn ask(path: &Path, ask: &Ask, timeout: Duration) -> io::Result<Answer> {
     let until = Instant::now() + timeout;
     let stream = loop {

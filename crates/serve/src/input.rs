@@ -39,7 +39,7 @@ impl Input {
         &self.memory[self.start..self.end]
     }
 
-    /// So much of it is done with.
+    /// The first `count` bytes have been handled.
     pub fn forget(&mut self, count: usize) {
         self.start += count;
         debug_assert!(self.start <= self.end, "only what is there");

@@ -96,7 +96,7 @@ impl Latencies {
         self.bins.iter().map(|&(_, count)| count).sum()
     }
 
-    /// How many took at most so long.
+    /// How many took at most this long.
     #[must_use]
     pub fn below(&self, ns: u64) -> u64 {
         self.bins.iter().take_while(|&&(bound, _)| bound <= ns).map(|&(_, count)| count).sum()

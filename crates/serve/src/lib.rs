@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! socket -> connection -> session -> throttle -> engine's client -> scheduler -> target
-//!                 answers <- outbox <- session <-
+//!                 replies <- outbox <- session <-
 //! ```
 //!
 //! All of that happens on the thread of one worker, which waits for sockets where it waits for its commands ([`EventLoop`]), so

@@ -17,7 +17,7 @@ use crate::timed_stream::TimedStream;
 const REQUEST_BYTES_MAX: u64 = 8 << 10;
 /// Timeout for receiving a request, and for sending the reply.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// What the answer is, as Prometheus names it.
+/// The content type of Prometheus' text format.
 const CONTENT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A place where figures are asked for.
@@ -63,7 +63,7 @@ fn answer(site: &Site, stream: &TcpStream, stop: &Stop) -> io::Result<()> {
     let mut reader = BufReader::new(asks.take(REQUEST_BYTES_MAX));
     let mut first = String::new();
     reader.read_line(&mut first)?;
-    // All of it is read: to close what has not been would take the answer back.
+    // All of it is read: closing with unread data would reset the connection and lose the reply.
     let mut line = String::new();
     while reader.read_line(&mut line)? > 0 && line.trim_end() != "" {
         line.clear();
@@ -91,17 +91,17 @@ fn answer(site: &Site, stream: &TcpStream, stop: &Stop) -> io::Result<()> {
 type Figure = (&'static str, &'static str, &'static str, fn(&ExportState) -> Vec<(&'static str, u64)>);
 
 const FIGURES: [Figure; 9] = [
-    ("requests_total", "Requests answered without an error.", "counter", |it| {
+    ("requests_total", "Requests completed without an error.", "counter", |it| {
         vec![
             (",operation=\"read\"", it.reads),
             (",operation=\"write\"", it.writes),
             (",operation=\"other\"", it.others),
         ]
     }),
-    ("bytes_total", "Bytes of requests answered without an error.", "counter", |it| {
+    ("bytes_total", "Bytes of requests completed without an error.", "counter", |it| {
         vec![(",operation=\"read\"", it.read_bytes), (",operation=\"write\"", it.written_bytes)]
     }),
-    ("errors_total", "Requests answered with an error.", "counter", |it| vec![("", it.errors)]),
+    ("errors_total", "Requests completed with an error.", "counter", |it| vec![("", it.errors)]),
     ("in_flight", "In-flight requests.", "gauge", |it| vec![("", it.in_flight)]),
     ("held_back", "In-flight requests that the limits of the export hold back.", "gauge", |it| {
         vec![("", it.held_back)]

@@ -118,7 +118,7 @@ impl Outbox {
             }
         }
         self.first_gone = match self.pieces.front_mut() {
-            // It may never be sent whole: what is answered meanwhile is added to it.
+            // It may never be sent whole: later replies are added to it.
             Some(Piece::Header(len)) => {
                 *len -= sent;
                 self.headers_gone += sent;

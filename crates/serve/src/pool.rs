@@ -7,7 +7,7 @@ const BUFFERS: usize = 160;
 /// Most bytes of all that are kept.
 const BYTES: usize = 8 << 20;
 
-/// Buffers of requests that have been answered.
+/// Buffers of completed requests.
 pub struct Pool {
     source: Buffers,
     buffers: Vec<Buffer>,

@@ -95,7 +95,7 @@ impl Counts {
         if is_ok { &self.others } else { &self.errors }.fetch_add(1, Relaxed);
     }
 
-    /// The connection of so many in-flight requests has ended.
+    /// A connection with this many in-flight requests has ended.
     pub fn abandoned(&self, requests: u64) {
         self.in_flight.fetch_sub(requests, Relaxed);
     }
@@ -184,7 +184,7 @@ impl Served {
 pub struct Bounds {
     /// Connections at a time.
     pub connections: usize,
-    /// Requests of a connection that have not been answered; 1 to 65535.
+    /// In-flight requests of a connection; 1 to 65535.
     pub in_flight: u32,
     /// Bytes of requests and replies that a connection may hold. One request is always accepted, however long.
     pub held_bytes: usize,

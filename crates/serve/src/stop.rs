@@ -44,7 +44,7 @@ impl Stop {
         Stop::wait(Some(self), listener, PollFlags::IN, None);
     }
 
-    /// Waits until it is stopped, something can be done at `descriptor`, or so much time has passed.
+    /// Waits until it is stopped, something can be done at `descriptor`, or `most` has passed.
     pub(crate) fn wait(stop: Option<&Stop>, descriptor: BorrowedFd<'_>, what: PollFlags, most: Option<&Timespec>) {
         let watched = PollFd::from_borrowed_fd(descriptor, what);
         let _ = match stop {

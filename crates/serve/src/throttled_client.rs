@@ -71,7 +71,7 @@ impl ThrottledClient {
                 self.allowed.append(&mut self.batch);
             }
         }
-        // Requests that the engine has no room for stay until others have ended. If the engine has stopped, nobody waits for them.
+        // Requests that the engine has no room for stay until others have ended. If the engine has stopped, they are dropped with the connection.
         if !self.allowed.is_empty() {
             let _ = self.client.submit_all(&mut self.allowed);
         }

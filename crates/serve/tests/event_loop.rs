@@ -66,7 +66,7 @@ fn echoes(far: &mut UnixStream) -> bool {
 }
 
 #[test]
-fn a_panic_is_the_end_of_one_visitor_only() {
+fn a_panic_ends_one_connection_only() {
     let (_engine, inboxes) = engine(1);
     let (mut calm, mut wild) = (enter(&inboxes, Instant::NEVER), enter(&inboxes, Instant::NEVER));
     assert!(echoes(&mut calm) && echoes(&mut wild));
@@ -92,7 +92,7 @@ fn who_leaves_is_not_counted_any_more_and_workers_have_as_many_as_each_other() {
 }
 
 #[test]
-fn a_visitor_is_attended_to_at_its_moment_though_nothing_happens() {
+fn a_connection_runs_when_its_time_has_come_though_nothing_happens() {
     let (engine, inboxes) = engine(1);
     let moment = engine.now() + Nanos::from_millis(30);
     let mut far = enter(&inboxes, moment);
@@ -112,7 +112,7 @@ struct Called {
 }
 
 impl Called {
-    /// Answers how often it has been attended to.
+    /// Returns how often it has been attended to.
     fn enter(inboxes: &Inboxes, times: u32) -> Arc<AtomicU32> {
         let (stream, _) = UnixStream::pair().unwrap();
         let attended = Arc::<AtomicU32>::default();
@@ -139,7 +139,7 @@ impl Connection for Called {
 }
 
 #[test]
-fn a_visitor_that_has_itself_called_again_and_again_keeps_nobody_else_waiting() {
+fn a_connection_that_keeps_notifying_itself_does_not_starve_others() {
     let (_engine, inboxes) = engine(1);
     let mut calm = enter(&inboxes, Instant::NEVER);
     assert!(echoes(&mut calm));
@@ -176,7 +176,7 @@ impl Connection for Restless {
 }
 
 #[test]
-fn a_visitor_that_is_never_content_keeps_nobody_else_waiting() {
+fn a_connection_that_always_has_work_does_not_starve_others() {
     let (_engine, inboxes) = engine(1);
     let (near, _far) = UnixStream::pair().unwrap();
     inboxes.add(0, |_| Arc::new(Mutex::new(Restless(near))));
@@ -210,7 +210,7 @@ impl Connection for Listening {
 }
 
 #[test]
-fn a_visitor_is_attended_to_whenever_its_bell_rings_though_nobody_quietens_it() {
+fn a_connection_runs_whenever_its_eventfd_is_signaled_though_it_is_not_drained() {
     let (_engine, inboxes) = engine(1);
     let (near, _far) = UnixStream::pair().unwrap();
     let event_fd = Arc::new(rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap());
@@ -268,7 +268,7 @@ impl Connection for Peeked {
 }
 
 #[test]
-fn a_visitor_that_is_peeked_at_has_to_be_called_only_if_its_worker_sleeps_and_nothing_is_overlooked() {
+fn a_polled_connection_needs_signals_only_while_its_worker_sleeps_and_nothing_is_missed() {
     for most in [Duration::ZERO, Duration::from_micros(50), Duration::from_millis(5)] {
         let (_engine, inboxes) = engine_busy_polling(1, most);
         let (near, _far) = UnixStream::pair().unwrap();

@@ -28,7 +28,7 @@ fn what_was_written_before_an_answered_fsync_survives_a_kill() {
     let folder = server.killed();
     fio.wait().unwrap();
 
-    // The first 500 writes were answered, and at least 492 of them before an fsync that was: the same seed names them.
+    // The first 500 writes were completed, and at least 492 of them before an fsync that was: the same seed names them.
     let server = Running::start_in(folder, &arguments);
     let uri = format!("--uri={}", server.uri(""));
     let read = ["--verify_only", "--verify_state_save=0", "--io_size=1968k"];

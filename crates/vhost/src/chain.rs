@@ -30,7 +30,7 @@ pub struct Chain {
     is_out_of_order: bool,
 }
 
-/// Why a chain cannot be walked to its end, so that nobody knows where its status would go.
+/// Why a chain cannot be walked to its end, so that the place of its status is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Malformed {
     /// An index that is beyond its table.
@@ -186,7 +186,7 @@ impl Chain {
         last.address.checked_add(u64::from(last.len) - 1)
     }
 
-    /// Fills `into` from what the driver has written, behind the first `skip` bytes. Answers whether all of it was there.
+    /// Fills `into` from what the driver has written, behind the first `skip` bytes. Returns whether all of it was there.
     #[must_use]
     pub fn gather(&self, space: &impl Space, skip: u64, into: &mut [u8]) -> bool {
         let mut done = 0;
@@ -203,7 +203,7 @@ impl Chain {
         done == into.len()
     }
 
-    /// Writes `from` where the driver wants something written. Answers whether all of it could be.
+    /// Writes `from` to the writable descriptors. Returns whether all of it could be written.
     #[must_use]
     pub fn scatter(&self, space: &impl Space, from: &[u8]) -> bool {
         let mut done = 0;

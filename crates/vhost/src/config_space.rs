@@ -1,6 +1,6 @@
 //! What a driver reads of its disk.
 
-/// Most pieces of data in a request: what drivers are told.
+/// Most pieces of data in a request, as announced to drivers.
 pub const SEGMENTS_MAX: u32 = 126;
 /// Most ranges in one discard or write-zeroes.
 pub(crate) const DISCARD_SEGMENTS_MAX: u32 = 32;

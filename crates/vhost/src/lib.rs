@@ -1,16 +1,16 @@
-//! vhost-user-blk, as the server speaks it: how a guest's driver shares its memory and its rings with us, and what it asks
-//! for there. No I/O, no threads, no clock: whoever serves the disk carries requests out and calls again.
+//! vhost-user-blk, the server's side: how a guest's driver shares its memory and its rings with the server, and its requests
+//! there. No I/O, no threads, no clock: the server carries requests out and calls again.
 //!
 //! ```text
 //! messages -> Device: Features, Memory, Ring, Record
-//! ring -> Chain -> Request -> whoever carries it out -> Device::finish -> ring
+//! ring -> Chain -> Request -> server -> Device::finish -> ring
 //! ```
 //!
-//! # Whom it trusts
-//! Nobody. All that lies in shared memory may be anything, and may change while it is read: what is looked at is copied
-//! first, once, and the copy is checked. A driver that breaks its ring has that ring [stopped](Broken). Nothing is allocated
-//! by a number that a guest chose. One thing nobody can be kept from: a front end that makes the file shorter behind its memory
-//! or behind the record of what is in flight, or a full file system under it, ends whoever reads there, which is us (SIGBUS).
+//! # Trust
+//! Shared memory may hold anything, and may change while it is read: it is copied once, and the copy is checked. A driver that
+//! breaks its ring has that ring [stopped](Broken). No allocation has a size that a guest chose. One thing cannot be prevented: a
+//! front end that shrinks the file behind its memory or behind the in-flight record, or a full file system under it, kills the
+//! server when that reads there (SIGBUS).
 //!
 //! # What it does not do
 //! Packed rings, migration while running (no log of dirty pages), zones, secure erase, a capacity that changes.

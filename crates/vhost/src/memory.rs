@@ -14,10 +14,10 @@ pub(crate) const REGIONS_MAX: usize = 32;
 
 /// Bytes at guest-physical addresses.
 pub trait Space {
-    /// Fills `into` from `address` on. Answers whether all of it exists; if not, what `into` holds is anything.
+    /// Fills `into` from `address` on. Returns whether all of it exists; if not, `into` may hold anything.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
 
-    /// Writes `from` at `address`. Answers whether all of that exists; if not, what does exist may have been written.
+    /// Writes `from` at `address`. Returns whether all of that exists; if not, the part that exists may have been written.
     fn write(&self, address: u64, from: &[u8]) -> bool;
 }
 
@@ -110,7 +110,7 @@ impl Memory {
     }
 }
 
-/// Maps a part of a file, all of which exists: whoever reads behind the end of one is killed.
+/// Maps a part of a file, all of which exists: a read behind the end of a file kills the process.
 pub(crate) fn map_file(file: File, offset: u64, bytes: u64) -> Result<MmapRegion, String> {
     let metadata = file.metadata().map_err(|error| error.to_string())?;
     let has_all = offset.checked_add(bytes).is_some_and(|end| end <= metadata.len());
@@ -136,7 +136,7 @@ impl Memory {
         self.slice(address, 2)?.load(0, order).ok().map(u16::from_le)
     }
 
-    /// Writes a word of a ring. Answers whether it is in memory.
+    /// Writes a word of a ring. Returns whether it is in memory.
     #[inline]
     pub(crate) fn store(&self, address: u64, value: u16, order: Ordering) -> bool {
         self.slice(address, 2).is_some_and(|slice| slice.store(value.to_le(), 0, order).is_ok())

@@ -1,8 +1,8 @@
 //! The record of what is in flight: shared memory that outlives us, in which a successor finds which requests were taken and
-//! not answered. By the layout of the vhost-user protocol for split rings; behind it, in 64 bytes of our own, whether the
+//! not completed. By the layout of the vhost-user protocol for split rings; behind it, in 64 bytes of Hoistway, whether the
 //! driver had chosen to write through, because front ends do not repeat that.
 //!
-//! It is anybody's to write: what is read from it is checked as what a guest writes is.
+//! The front end may write it: what is read from it is checked like what a guest writes.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -71,7 +71,7 @@ pub struct Record {
 /// What was in flight in a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recovered {
-    /// The heads that were taken and not answered, in the order in which they were taken.
+    /// The heads that were taken and not returned, in the order in which they were taken.
     pub heads: Vec<u16>,
     /// The number of the next one that is taken.
     pub counter: u64,
@@ -86,7 +86,7 @@ fn bytes(queues: u16, size: u16) -> usize {
 }
 
 impl Record {
-    /// A new one, in which nothing is in flight, for so many queues of so many entries. Answers its file, and its length.
+    /// A new one, in which nothing is in flight, for these queues and entries of each. Returns its file, and its length.
     ///
     /// # Errors
     /// If there are no such queues, or the system refuses.
@@ -95,7 +95,7 @@ impl Record {
         let make = || -> rustix::io::Result<File> {
             let file = memfd_create("hoistway-in-flight", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
             ftruncate(&file, len as u64)?;
-            // So that nobody can take it away from under us.
+            // So that the front end cannot shrink it while it is mapped.
             fcntl_add_seals(file.as_fd(), SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
             Ok(file.into())
         };
@@ -160,7 +160,7 @@ impl Record {
         self.set(at, 1_u8);
     }
 
-    /// A head is about to be given back: what [`given_back`](Self::given_back) does not come to, whoever recovers this makes up
+    /// A head is about to be given back: what [`given_back`](Self::given_back) does not come to, the server that recovers this makes up
     /// for.
     #[inline]
     pub fn gives_back(&self, queue: u16, head: u16) {
@@ -175,7 +175,7 @@ impl Record {
     }
 
     /// Finds what was in flight. `used_idx` is that of the ring: what had been given back there is not in flight, even if
-    /// whoever kept this did not come to note it.
+    /// the server that kept this did not come to note it.
     #[must_use]
     pub fn recover(&self, queue: u16, used_idx: u16) -> Recovered {
         let noted = self.queue_get(queue, USED_IDX_AT);

@@ -1,4 +1,4 @@
-//! What a chain asks for: read once, checked, and from then on our own.
+//! The request of a chain: copied once, then checked.
 
 use virtio_bindings::bindings::virtio_blk as blk;
 
@@ -18,7 +18,7 @@ pub enum Status {
     Ok = 0,
     /// It failed, for whatever reason: there is no finer one.
     IoError = 1,
-    /// We know no such request.
+    /// Unknown request.
     Unsupported = 2,
 }
 
@@ -33,7 +33,7 @@ pub struct Range {
     pub may_unmap: bool,
 }
 
-/// A request that can be carried out: its range exists, and so may whoever asks.
+/// A request that can be carried out: its range exists, and the disk allows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
     /// Fill what the driver wants written, but for the status.
@@ -50,7 +50,7 @@ pub enum Request {
         /// How much; more than 0.
         bytes: u32,
     },
-    /// Make durable what has been answered.
+    /// Make completed writes durable.
     Flush,
     /// The disk's id is asked for.
     Id,
@@ -63,8 +63,8 @@ pub enum Request {
 /// What of a chain is no request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It is answered with this.
-    Answer(Status),
+    /// It completes with this status.
+    Complete(Status),
     /// There is no place for a status: the head is given back, and that is all.
     NoStatus,
 }
@@ -76,14 +76,14 @@ pub struct Limits {
     pub data_bytes_max: u32,
 }
 
-const REFUSED: Verdict = Verdict::Answer(Status::IoError);
+const REFUSED: Verdict = Verdict::Complete(Status::IoError);
 
 /// Makes a request of a chain.
 ///
 /// # Errors
-/// What to answer instead.
+/// How to complete the request instead.
 pub fn parse(chain: &Chain, space: &impl Space, disk: &Disk, limits: Limits) -> Result<Request, Verdict> {
-    // Written once before anything is done: a status that cannot be told is no reason to have written the disk.
+    // Written first: without a place for the status the disk is not written.
     let status_at = chain.status_address().ok_or(Verdict::NoStatus)?;
     if !space.write(status_at, &[Status::IoError as u8]) {
         return Err(Verdict::NoStatus);
@@ -121,7 +121,7 @@ pub fn parse(chain: &Chain, space: &impl Space, disk: &Disk, limits: Limits) -> 
             let flags = blk::VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP;
             ranges(chain, space, disk, sent, ZERO_SECTORS_MAX, flags).map(Request::WriteZeroes)
         }
-        _ => Err(Verdict::Answer(Status::Unsupported)),
+        _ => Err(Verdict::Complete(Status::Unsupported)),
     }
 }
 
@@ -151,7 +151,7 @@ fn ranges(
             |part: std::ops::Range<usize>| bytes[part].iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte));
         let (sector, sectors, flags) = (number(0..8), number(8..12) as u32, number(12..16) as u32);
         if flags & !flags_known != 0 {
-            return Err(Verdict::Answer(Status::Unsupported));
+            return Err(Verdict::Complete(Status::Unsupported));
         }
         let blocks = u64::from(disk.block_bytes) / SECTOR_BYTES;
         let is_whole = sector.is_multiple_of(blocks) && u64::from(sectors).is_multiple_of(blocks);
@@ -163,7 +163,7 @@ fn ranges(
     text.chunks_exact(RANGE_BYTES as usize).map(range).collect()
 }
 
-/// The disk's id, as much as the driver has room for. Answers how much that was; `None` if the room does not exist.
+/// The disk's id, as much as the driver has room for. Returns how much that was; `None` if the room does not exist.
 pub(crate) fn write_id(chain: &Chain, space: &impl Space, disk: &Disk) -> Option<u32> {
     let bytes = (ID_BYTES as u64).min(chain.writable_bytes() - 1) as usize;
     chain.scatter(space, &disk.id[..bytes]).then_some(bytes as u32)

@@ -15,7 +15,7 @@ use crate::memory::{Memory, Space as _};
 use crate::record::{QUEUE_SIZE_MAX, Record};
 
 // Of both rings, in bytes from where they begin: the index, and the entries. Those of one are heads, of the other heads and
-// lengths; behind the entries is the index from which on the other side wants to be told.
+// lengths; behind the entries is the index from which on the other side wants a notification.
 const INDEX_AT: u64 = 2;
 const ENTRIES_AT: u64 = 4;
 const AVAILABLE_BYTES: u64 = 2;
@@ -41,7 +41,7 @@ pub enum Broken {
     /// A head that is beyond the table.
     #[error("a request begins beyond the ring's descriptors")]
     Head,
-    /// A head that is under way.
+    /// A head that is in flight.
     #[error("a request has been made available twice")]
     Twice,
     /// The ring itself cannot be read or written any more.
@@ -49,16 +49,16 @@ pub enum Broken {
     Memory,
 }
 
-/// A ring, from what the front end says of it to what is under way in it.
+/// A ring: its configuration by the front end, and its in-flight requests.
 pub struct Ring {
     index: u16,
     queue: Queue,
     addresses: Option<Addresses>,
-    /// What rings when there is something; watched by whoever serves.
+    /// The eventfd that the driver signals for new requests; the server watches it.
     pub(crate) kick: Option<File>,
-    /// What is rung when something has been given back.
+    /// The eventfd to signal when requests have been returned.
     pub(crate) call: Option<File>,
-    /// What is rung when the ring is broken.
+    /// The eventfd to signal when the ring is broken.
     pub(crate) error: Option<File>,
     pub(crate) is_enabled: bool,
     /// Whether where it lies and where it goes on have been settled.
@@ -68,15 +68,15 @@ pub struct Ring {
     is_broken: bool,
     /// The index of what is available, as it was read last: what lies before it need not be asked for again.
     seen: u16,
-    /// By head: whether it is under way.
+    /// By head: whether it is in flight.
     taken: Box<[bool]>,
     in_flight: u32,
-    /// What a predecessor of ours had taken.
+    /// Requests that a previous server had taken.
     again: VecDeque<u16>,
-    /// How many have been taken, for the record.
+    /// Requests taken so far, for the record.
     counter: u64,
-    /// How many have been given back since the driver was last told.
-    news: u16,
+    /// How many have been returned since the driver was last notified.
+    unnotified: u16,
 }
 
 impl Ring {
@@ -97,7 +97,7 @@ impl Ring {
             in_flight: 0,
             again: VecDeque::new(),
             counter: 0,
-            news: 0,
+            unnotified: 0,
         }
     }
 
@@ -107,15 +107,15 @@ impl Ring {
         self.is_running && (self.is_enabled || !self.heeds_enabling)
     }
 
-    /// Requests that have been taken and not given back.
+    /// Requests that have been taken and not returned.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    // --- what the front end says ---
+    // --- configuration by the front end ---
 
-    /// Answers whether there may be one of so many entries, now.
+    /// Returns whether the ring may have this many entries, now.
     pub(crate) fn set_size(&mut self, size: u32) -> bool {
         !self.is_running && u16::try_from(size).is_ok_and(|size| self.queue.try_set_size(size).is_ok())
     }
@@ -125,7 +125,7 @@ impl Ring {
         self.relocate(memory);
     }
 
-    /// Answers whether that can be said now.
+    /// Returns whether it can be set now.
     pub(crate) fn set_base(&mut self, base: u16) -> bool {
         if !self.is_running {
             self.queue.set_next_avail(base);
@@ -164,7 +164,7 @@ impl Ring {
         record.filter(|record| record.is_of(self.index, self.queue.size()))
     }
 
-    /// Finds its parts in memory. Answers whether they are there.
+    /// Finds its parts in memory. Returns whether they are there.
     fn locate(&mut self, memory: &Memory) -> bool {
         let Some(addresses) = self.addresses else { return false };
         let parts = [addresses.descriptors, addresses.available, addresses.used].map(|user| memory.guest_address(user));
@@ -187,10 +187,10 @@ impl Ring {
         }
     }
 
-    /// No more is taken. Where it would go on, once everything has been given back, is what the front end is told.
+    /// No more requests are taken. Returns where it would continue once all have been returned, for the front end.
     pub(crate) fn stop(&mut self) -> u16 {
         self.is_running = false;
-        // What a predecessor took and we did not is not lost: it is in the record.
+        // What a previous server took and this one did not is not lost: it is in the record.
         self.queue.next_avail()
     }
 
@@ -253,7 +253,7 @@ impl Ring {
         chain.walk(memory, self.queue.desc_table(), self.queue.size(), head, features.indirect())
     }
 
-    /// Gives a head back; so many bytes have been written for it.
+    /// Returns a head to the driver, with the number of bytes written for it.
     pub(crate) fn give_back(
         &mut self,
         memory: &Memory,
@@ -287,17 +287,17 @@ impl Ring {
         if let Some(record) = record {
             record.given_back(self.index, head, self.queue.next_used());
         }
-        self.news = self.news.saturating_add(1);
+        self.unnotified = self.unnotified.saturating_add(1);
         Ok(())
     }
 
-    /// A head is no longer under way, though it has not been given back.
+    /// A head is no longer in flight, though it has not been returned.
     pub(crate) fn forget(&mut self, head: u16) {
         self.taken[usize::from(head)] = false;
         self.in_flight -= 1;
     }
 
-    /// What is made available from now on need not be announced.
+    /// The driver need not kick from now on.
     pub(crate) fn be_quiet(&mut self, memory: &Memory) {
         let _ = self.queue.disable_notification(memory.map());
     }
@@ -314,25 +314,25 @@ impl Ring {
         Some(index.wrapping_sub(self.queue.next_avail()))
     }
 
-    /// What is made available from now on has to be announced. Answers whether something is there already.
+    /// The driver has to kick from now on. Returns whether requests are there already.
     pub(crate) fn listen(&mut self, memory: &Memory) -> bool {
         self.is_running() && self.queue.enable_notification(memory.map()).unwrap_or(false)
     }
 
-    /// Tells the driver what has been given back since it was last told, if it wants to know.
-    pub(crate) fn tell(&mut self, memory: &Memory) {
-        let news = std::mem::take(&mut self.news);
-        if news > 0
-            && self.wants_to_know(memory, news)
+    /// Notifies the driver of what has been returned since the last notification, if it wants one.
+    pub(crate) fn notify_driver(&mut self, memory: &Memory) {
+        let unnotified = std::mem::take(&mut self.unnotified);
+        if unnotified > 0
+            && self.wants_notification(memory, unnotified)
             && let Some(call) = &self.call
         {
-            ring_bell(call);
+            signal(call);
         }
     }
 
-    /// Whether the driver wants to know of the newest ones that have been given back: it has said from which on.
-    fn wants_to_know(&self, memory: &Memory, newest: u16) -> bool {
-        // What has been given back is there for whoever says that it wants to know and then looks again.
+    /// Whether the driver wants a notification of the newest ones that were returned: it has set from which index on.
+    fn wants_notification(&self, memory: &Memory, newest: u16) -> bool {
+        // A driver that asks for notifications and then looks again has to see what was returned.
         fence(SeqCst);
         let next = self.queue.next_used();
         let event_at = entry(self.queue.avail_ring(), AVAILABLE_BYTES, self.queue.size());
@@ -340,11 +340,11 @@ impl Ring {
         event.is_none_or(|event| next.wrapping_sub(event).wrapping_sub(1) < newest)
     }
 
-    /// The driver has broken it: it is stopped until it is started anew. Answers whether that is news.
+    /// The driver has broken it: it is stopped until it is started anew. Returns whether it was not broken before.
     pub(crate) fn break_down(&mut self) -> bool {
         self.is_running = false;
         if let Some(error) = &self.error {
-            ring_bell(error);
+            signal(error);
         }
         !std::mem::replace(&mut self.is_broken, true)
     }
@@ -359,12 +359,12 @@ fn new_queue() -> Queue {
     Queue::new(QUEUE_SIZE_MAX).expect("the size is a power of two")
 }
 
-/// Bells do not make us wait: one that takes no more rings. That is looked at first, since a bell is shared with who gave it, and who
-/// gave it may have made it one that waits.
-fn ring_bell(bell: &File) {
-    let mut watched = [PollFd::new(bell, PollFlags::OUT)];
+/// Signals an eventfd without blocking. It is polled first, since the front end shares it and may have made it blocking; a full one is
+/// signaled already.
+fn signal(event_fd: &File) {
+    let mut watched = [PollFd::new(event_fd, PollFlags::OUT)];
     if poll(&mut watched, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
-        let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+        let _ = rustix::io::write(event_fd, &1_u64.to_ne_bytes());
     }
 }
 
@@ -378,17 +378,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bell_that_waits_does_not_make_us_wait() {
-        let bell = File::from(eventfd(0, EventfdFlags::empty()).unwrap());
-        ring_bell(&bell);
-        let mut rings = [0; 8];
-        rustix::io::read(&bell, &mut rings).unwrap();
-        assert_eq!(u64::from_ne_bytes(rings), 1);
+    fn a_blocking_eventfd_does_not_block_the_server() {
+        let event_fd = File::from(eventfd(0, EventfdFlags::empty()).unwrap());
+        signal(&event_fd);
+        let mut count = [0; 8];
+        rustix::io::read(&event_fd, &mut count).unwrap();
+        assert_eq!(u64::from_ne_bytes(count), 1);
         // It takes no more.
-        rustix::io::write(&bell, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+        rustix::io::write(&event_fd, &(u64::MAX - 1).to_ne_bytes()).unwrap();
         let (sender, rung) = channel();
         std::thread::spawn(move || {
-            ring_bell(&bell);
+            signal(&event_fd);
             let _ = sender.send(());
         });
         assert!(rung.recv_timeout(Duration::from_secs(60)).is_ok());

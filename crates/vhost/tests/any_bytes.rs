@@ -99,7 +99,7 @@ proptest! {
                     let status = chain.status_address();
                     prop_assert!(status.is_none_or(|at| !space.write(at, &[0])));
                 }
-                Err(Verdict::Answer(_)) => prop_assert!(chain.writable_bytes() > 0),
+                Err(Verdict::Complete(_)) => prop_assert!(chain.writable_bytes() > 0),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A target in memory: what was written takes space, nothing else does.
+//! A target in memory: only written blocks take space.
 
 use std::io;
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// So many bytes, rounded down to whole sectors.
+    /// This many bytes, rounded down to whole sectors.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         let sectors = bytes / SECTOR_BYTES;

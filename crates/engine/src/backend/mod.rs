@@ -43,7 +43,7 @@ pub trait Backend: Send + Sync {
     }
 
     /// Which parts of a range of sectors hold data and which are holes that read as zeroes, in order and without gaps: all of them,
-    /// or the first `most`, one at least. May be slow, each of them the more: it is the caller's thread that waits.
+    /// or the first `most`, one at least. Each may take a while, on the caller's thread.
     ///
     /// # Errors
     /// If the target cannot be asked.
@@ -130,9 +130,9 @@ pub struct Zeroing {
 pub enum Started {
     /// It has ended.
     Done(Status),
-    /// It is under way, and [`Station::reap`] will tell of its end.
+    /// It is in flight; [`Station::reap`] will report its end.
     Queued,
-    /// There is no room. One of the commands under way at this target makes some when it ends.
+    /// There is no room until an in-flight command of this target ends.
     Full,
 }
 
@@ -150,15 +150,15 @@ pub trait Station: Send {
     /// Starts a command. Its data stays where it is until the command has ended.
     fn start(&mut self, now: Instant, command: &Command, data: Segments<'_>) -> Started;
 
-    /// Lets what was started go, and takes what has ended. Never sleeps.
+    /// Submits what was started, and takes what has ended. Never sleeps.
     fn reap(&mut self, now: Instant, ended: &mut Vec<Ended>);
 
-    /// When it has to be called again even if nobody wakes it: for targets that are told the time.
+    /// When it has to be called again even if nothing wakes it: for targets that follow the clock of the engine.
     fn next_at(&self) -> Option<Instant> {
         None
     }
 
-    /// Sleeps until a command ends, until somebody wakes the station, or for so long.
+    /// Sleeps until a command ends, the station is woken, or `most` has passed.
     fn sleep(&mut self, most: Option<Duration>);
 
     /// What becomes readable whenever a command ends, for a station around this one that sleeps by its own means; `None` if

@@ -19,7 +19,7 @@ pub struct Null {
 }
 
 impl Null {
-    /// Of so many sectors.
+    /// Of this many sectors.
     #[must_use]
     pub fn new(sectors: u64) -> Self {
         let limits = Limits { capacity: Sector(sectors), max_write_zeroes_sectors: u32::MAX >> 9, ..Limits::default() };

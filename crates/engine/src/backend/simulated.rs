@@ -40,7 +40,7 @@ enum Content {
 struct Model {
     device: Box<dyn Device>,
     schedule: Schedule,
-    /// The last moment that the device was told: workers look at the clock before they come here, and may come in another
+    /// The last time that the device was given: workers read the clock before they come here, and may come in another
     /// order.
     now: Instant,
     /// What is at the device, by its tag there.
@@ -182,7 +182,7 @@ fn lock(model: &Mutex<Model>) -> MutexGuard<'_, Model> {
 }
 
 impl Model {
-    /// The device is told a moment: this one, or a later one that it has been told already.
+    /// The time that the device is given: this one, or the last one if that is later.
     fn at(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);
         self.now
@@ -214,7 +214,7 @@ impl Model {
 impl Station for SimulatedStation {
     fn start(&mut self, now: Instant, command: &Command, data: Segments<'_>) -> Started {
         let tag = u32::from(command.queue) * self.stride + command.tag;
-        let told = device::Command {
+        let device_command = device::Command {
             tag,
             queue: command.queue,
             op: command.op,
@@ -226,14 +226,14 @@ impl Station for SimulatedStation {
         let model = &mut *guard;
         let now = model.at(now);
         // What it refuses now, it takes after one of its completions.
-        if model.device.submit(now, told, &mut model.schedule).is_err() {
+        if model.device.submit(now, device_command, &mut model.schedule).is_err() {
             return Started::Full;
         }
         let ended = Ended { id: command.id, status: Status::Ok };
         model.at_device[tag as usize] = AtDevice { worker: self.worker, ended, failed: None };
         model.take_announced(self.worker);
         drop(guard);
-        // When within its time a command touches the content is nobody's business.
+        // A command may touch the content at any time until it ends.
         match self.content.as_deref() {
             Some(Content::Memory(bytes)) => carry_out(bytes, command, data),
             Some(Content::File(file)) => {

@@ -23,7 +23,7 @@ pub struct SparseBytes {
 }
 
 impl SparseBytes {
-    /// So many zeroes.
+    /// This many zeroes.
     pub fn new(bytes: u64) -> Self {
         SparseBytes { regions: (0..bytes.div_ceil(CHUNK * REGION)).map(|_| OnceLock::new()).collect(), bytes }
     }
@@ -61,7 +61,7 @@ impl SparseBytes {
         });
     }
 
-    /// What of a range is there: all of it, or the first `most` parts, one at least.
+    /// Data and holes of a range: all of it, or the first `most` parts, one at least.
     pub fn extents(&self, from: Sector, to: Sector, most: usize) -> Vec<Extent> {
         let mut extents: Vec<Extent> = Vec::new();
         let mut at = from.0;
@@ -87,7 +87,7 @@ impl SparseBytes {
 
     /// The same, but perhaps not for regions in which nothing was ever written.
     fn each_of(&self, (at, bytes): (u64, u64), only_there: bool, mut body: impl FnMut(&mut Chunk, usize, usize)) {
-        debug_assert!(at + bytes <= self.bytes, "whoever asks has looked at the capacity");
+        debug_assert!(at + bytes <= self.bytes, "the range lies within the capacity");
         let (mut at, end) = (at, at + bytes);
         while at < end {
             if only_there && !self.has_region(at / CHUNK) {
@@ -129,8 +129,8 @@ mod tests {
         bytes.read(2 * CHUNK - 4, &mut read);
         assert_eq!(read, [0, 1, 2, 3, 4, 5, 0]);
         let extents = bytes.extents(Sector(8), Sector(4 * CHUNK_SECTORS), usize::MAX);
-        let told: Vec<_> = extents.iter().map(|extent| (extent.sectors, extent.is_hole)).collect();
-        assert_eq!(told, [(CHUNK_SECTORS - 8, true), (2 * CHUNK_SECTORS, false), (CHUNK_SECTORS, true)]);
+        let found: Vec<_> = extents.iter().map(|extent| (extent.sectors, extent.is_hole)).collect();
+        assert_eq!(found, [(CHUNK_SECTORS - 8, true), (2 * CHUNK_SECTORS, false), (CHUNK_SECTORS, true)]);
     }
 
     #[test]

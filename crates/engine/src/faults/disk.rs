@@ -23,7 +23,7 @@ pub(super) struct Content {
     /// Of each sector the change that is stable: it never becomes an older one.
     stable_at: Vec<u64>,
     changes: u64,
-    /// Whether nobody reaches it.
+    /// Whether it is pulled out.
     pub is_gone: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) type Unstable = (usize, u64, Vec<u8>);
 const SECTOR: usize = SECTOR_BYTES as usize;
 
 impl Disk {
-    /// So many sectors of zeroes.
+    /// This many sectors of zeroes.
     #[must_use]
     pub fn new(sectors: u64) -> Self {
         Disk::of(vec![0; sectors as usize * SECTOR])
@@ -57,7 +57,7 @@ impl Disk {
         self.lock().bytes.len() as u64
     }
 
-    /// It is pulled out: from now on everything errs, what is under way, too.
+    /// It is pulled out: from now on everything errs, in-flight jobs too.
     pub fn vanish(&self) {
         self.lock().is_gone = true;
     }

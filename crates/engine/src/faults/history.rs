@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use hoistway_blk::ground::Nanos;
 use hoistway_blk::queue::SCHEDULERS;
 
-use super::{Disk, FaultyTarget, Random, ToldClock};
+use super::{Disk, FaultyTarget, ManualClock, Random};
 use crate::client::Client;
 use crate::config::Config;
 use crate::context::Context;
@@ -24,13 +24,13 @@ const CLIENTS: usize = 5;
 /// What a client knows of its part of the disk: each block holds one of the fills that may be there.
 struct Peer {
     client: Option<Client>,
-    answers: Arc<Mutex<Vec<Completion>>>,
+    completions: Arc<Mutex<Vec<Completion>>>,
     next_token: u64,
     /// By token: first block, blocks, and what they hold if it goes well.
     under_way: BTreeMap<u64, (u64, u64, Option<u8>)>,
     /// What each block may hold: more than one value after an error.
     may_hold: Vec<Vec<u8>>,
-    answered: u64,
+    completed: u64,
 }
 
 /// Blocks of each client.
@@ -39,7 +39,7 @@ const OWN: u64 = BLOCKS / CLIENTS as u64;
 struct World {
     engine: Engine,
     workers: Vec<Worker>,
-    clock: ToldClock,
+    clock: ManualClock,
     random: Random,
     disk: Disk,
     /// The disk has been pulled out.
@@ -56,16 +56,16 @@ impl World {
             requests_per_worker: 6,
             ..Config::default()
         };
-        let (clock, disk) = (ToldClock::default(), Disk::new(BLOCKS));
+        let (clock, disk) = (ManualClock::default(), Disk::new(BLOCKS));
         let target = FaultyTarget::new(disk.clone(), seed, 0..0);
         let (engine, workers) = Engine::prepare(&config, target, clock.clone()).unwrap();
         let peer = |_| Peer {
             client: None,
-            answers: Arc::default(),
+            completions: Arc::default(),
             next_token: 0,
             under_way: BTreeMap::new(),
             may_hold: vec![vec![0]; OWN as usize],
-            answered: 0,
+            completed: 0,
         };
         World { engine, workers, clock, random, disk, is_gone: false, peers: (0..CLIENTS).map(peer).collect() }
     }
@@ -74,13 +74,13 @@ impl World {
         let start = index as u64 * OWN * BLOCK as u64;
         let part = self.engine.volume().part(start..start + OWN * BLOCK as u64).unwrap();
         let peer = &mut self.peers[index];
-        peer.answers = Arc::default();
-        let answers = Arc::clone(&peer.answers);
-        let told = move |batch: &mut Vec<Completion>| answers.lock().unwrap().append(batch);
-        peer.client = Some(part.client(Context::default(), 12, told));
+        peer.completions = Arc::default();
+        let completions = Arc::clone(&peer.completions);
+        let handler = move |batch: &mut Vec<Completion>| completions.lock().unwrap().append(batch);
+        peer.client = Some(part.client(Context::default(), 12, handler));
     }
 
-    /// Somebody does something.
+    /// One random action.
     fn act(&mut self) {
         let index = self.random.below(CLIENTS as u64) as usize;
         if self.peers[index].client.is_none() {
@@ -110,7 +110,7 @@ impl World {
         }
     }
 
-    /// A client goes, with I/O under way: what that did, nobody knows.
+    /// A client disconnects with I/O in flight, whose outcome is unknown.
     fn depart(&mut self, index: usize) {
         let peer = &mut self.peers[index];
         peer.client = None;
@@ -119,7 +119,7 @@ impl World {
                 peer.may_hold[first as usize..(first + count) as usize].iter_mut().for_each(|block| block.push(fill));
             }
         }
-        // It may still be under way when the next client comes, who must not meet it: it waits, as a server would.
+        // It may still be in flight when the next client comes, which must not see it: it waits, as a server would.
         for _ in 0..20_000 {
             self.step();
         }
@@ -165,15 +165,15 @@ impl World {
     fn step(&mut self) -> Option<usize> {
         let worker = self.random.below(self.workers.len() as u64) as usize;
         self.clock.pass(Nanos(1 + self.random.below(20_000)));
-        (self.workers[worker].step() == Stepped::Home).then_some(worker)
+        (self.workers[worker].step() == Stepped::Stopped).then_some(worker)
     }
 
     fn check(&mut self) {
         for peer in &mut self.peers {
-            for completion in peer.answers.lock().unwrap().drain(..) {
+            for completion in peer.completions.lock().unwrap().drain(..) {
                 let place = peer.under_way.remove(&completion.token);
-                let (first, count, fill) = place.expect("a request is answered once, and only if there is one");
-                peer.answered += 1;
+                let (first, count, fill) = place.expect("a request completes once");
+                peer.completed += 1;
                 for block in first..first + count {
                     let may_hold = &mut peer.may_hold[block as usize];
                     match (completion.result, fill) {
@@ -195,7 +195,7 @@ impl World {
     }
 }
 
-/// One history, by its seed. Answers how many requests were answered.
+/// One history, by its seed. Returns how many requests were completed.
 fn history(seed: u64) -> u64 {
     let mut world = World::new(seed);
     for _ in 0..6000 {
@@ -205,7 +205,7 @@ fn history(seed: u64) -> u64 {
         world.step();
         world.check();
     }
-    // All is answered in the end, whatever went wrong.
+    // In the end every request has completed, whatever went wrong.
     for _ in 0..60_000 {
         world.step();
         world.check();
@@ -217,31 +217,31 @@ fn history(seed: u64) -> u64 {
         assert!(peer.under_way.is_empty(), "client {index} waits for {:?}", peer.under_way);
         assert!(peer.client.as_ref().is_none_or(|client| client.unanswered() == 0));
     }
-    let answered = world.peers.iter().map(|peer| peer.answered).sum();
-    world.engine.tell_all_to_stop();
+    let completed = world.peers.iter().map(|peer| peer.completed).sum();
+    world.engine.begin_to_stop();
     for _ in 0..200_000 {
         if let Some(worker) = world.step() {
             drop(world.workers.swap_remove(worker));
         }
         if world.workers.is_empty() {
-            return answered;
+            return completed;
         }
     }
-    panic!("{} workers did not go home", world.workers.len());
+    panic!("{} workers did not stop", world.workers.len());
 }
 
 #[test]
-fn whatever_goes_wrong_each_request_is_answered_once_and_data_is_what_was_written() {
+fn whatever_goes_wrong_each_request_is_completed_once_and_data_is_what_was_written() {
     let seeds = std::env::var("HOISTWAY_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
     let first = std::env::var("HOISTWAY_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     for seed in first..first + seeds {
-        let answered = std::panic::catch_unwind(|| history(seed));
-        let answered = answered.unwrap_or_else(|_| panic!("HOISTWAY_SEED={seed} HOISTWAY_SEEDS=1 fails again"));
-        assert!(answered > 200, "seed {seed}: {answered} answers are no history");
+        let completed = std::panic::catch_unwind(|| history(seed));
+        let completed = completed.unwrap_or_else(|_| panic!("HOISTWAY_SEED={seed} HOISTWAY_SEEDS=1 fails again"));
+        assert!(completed > 200, "seed {seed}: {completed} completions are too few");
     }
 }
 
-/// Time that is told is time: nothing here reads a clock.
+/// Time is virtual: nothing here reads a clock.
 #[test]
 fn the_same_seed_is_the_same_history() {
     assert_eq!(history(7), history(7));

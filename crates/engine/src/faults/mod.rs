@@ -1,6 +1,6 @@
 //! What can go wrong below the engine, by a seed: a disk in memory whose ring errs, transfers short, refuses and stalls, that is
-//! pulled out and comes back, and that loses what was not made durable when its power goes. For tests that run the whole in one thread and in virtual time; compiled
-//! with the feature `faults` only.
+//! pulled out and comes back, and that loses what was not made durable in a power cut. For tests that run everything in one thread
+//! and in virtual time; compiled with the feature `faults` only.
 
 mod disk;
 #[cfg(test)]
@@ -23,18 +23,18 @@ use crate::backend::{Backend, DataMap, Extent, FileStation, Shape, Station, Volu
 use crate::clock::Clock;
 use ring::FaultyRing;
 
-/// The time, as a test tells it. Clones are the same clock.
+/// A clock that a test moves. Clones are the same clock.
 #[derive(Clone, Default, Debug)]
-pub struct ToldClock(Arc<AtomicU64>);
+pub struct ManualClock(Arc<AtomicU64>);
 
-impl ToldClock {
-    /// So much later.
+impl ManualClock {
+    /// Moves it forward.
     pub fn pass(&self, time: Nanos) {
         self.0.fetch_add(time.0, Relaxed);
     }
 }
 
-impl Clock for ToldClock {
+impl Clock for ManualClock {
     fn now(&self) -> Instant {
         Instant(self.0.load(Relaxed))
     }
@@ -79,7 +79,7 @@ impl Backend for FaultyTarget {
         Ok(Box::new(FileStation::new(ring, self.shape.volumes.clone().into(), maps)))
     }
 
-    /// As of a file that has just been written by somebody who leaves holes wherever there are zeroes.
+    /// As of a file that has just been written by a program that leaves holes wherever there are zeroes.
     fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
         let pieces = self.disk.pieces(range.start.0 as usize..range.end.0 as usize);
         let pieces = pieces.ok_or_else(|| io::Error::other("the disk is gone"))?;

@@ -38,7 +38,7 @@ struct UnderWay {
 /// What is left to be done of a job.
 enum Rest {
     /// It is done, or has failed.
-    Answer(i32),
+    Result(i32),
     /// All of it.
     Job { at: u64, what: Call },
     /// These sectors become durable.
@@ -65,7 +65,7 @@ impl FaultyRing {
         FaultyRing { disk, random, sound, under_way: Vec::new(), parker: Arc::default() }
     }
 
-    /// Does a job, or the beginning of one. Answers as the system would.
+    /// Does a job, or the beginning of one. Returns what the system would.
     fn carry_out(&mut self, at: u64, what: &Call) -> i32 {
         let (content, at) = (&mut *self.disk.lock(), at as usize);
         let (list, is_write) = match what {
@@ -127,16 +127,16 @@ impl Ring for FaultyRing {
             What::Write(list, is_durable) => Ok(Call::Write(list.to_vec(), is_durable)),
             What::Punch(bytes) if !self.random.one_in(30) => Ok(Call::Punch(bytes)),
             // This file system cannot zero without writing, and sometimes not punch either.
-            What::Punch(_) | What::Zero(_) => Err(Rest::Answer(EOPNOTSUPP)),
+            What::Punch(_) | What::Zero(_) => Err(Rest::Result(EOPNOTSUPP)),
             What::Sync => Err(Rest::Sync(self.disk.lock().unstable())),
         };
         let (bytes, is_sync) = (what.as_ref().map_or(0, Call::bytes), matches!(what, Err(Rest::Sync(_))));
         let fault = if self.disk.lock().is_gone { Some(ENODEV) } else { self.fault(at, bytes, is_sync) };
         let rest = match (fault, what) {
-            (Some(errno), _) => Rest::Answer(errno),
+            (Some(errno), _) => Rest::Result(errno),
             (None, Err(rest)) => rest,
             // Some are done as they come, and some just before they come back.
-            (None, Ok(what)) if self.random.one_in(2) => Rest::Answer(self.carry_out(at, &what)),
+            (None, Ok(what)) if self.random.one_in(2) => Rest::Result(self.carry_out(at, &what)),
             (None, Ok(what)) => Rest::Job { at, what },
         };
         // Now and then one stalls for long.
@@ -154,8 +154,8 @@ impl Ring for FaultyRing {
                 continue;
             }
             let UnderWay { tag, rest, .. } = self.under_way.remove(at);
-            let answer = match rest {
-                Rest::Answer(answer) => answer,
+            let result = match rest {
+                Rest::Result(result) => result,
                 _ if self.disk.lock().is_gone => ENODEV,
                 Rest::Job { at, what } => self.carry_out(at, &what),
                 Rest::Sync(sectors) => {
@@ -163,12 +163,12 @@ impl Ring for FaultyRing {
                     0
                 }
             };
-            results.push((tag, answer));
+            results.push((tag, result));
         }
     }
 
     fn sleep(&mut self, _: Option<Duration>) {
-        unreachable!("nobody sleeps in one thread");
+        unreachable!("a single thread does not sleep");
     }
 
     fn waker(&self) -> Arc<dyn Wake> {

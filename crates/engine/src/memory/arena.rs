@@ -30,7 +30,7 @@ fn rounded(len: usize) -> usize {
 }
 
 impl Arena {
-    /// One of so many bytes.
+    /// One of this many bytes.
     pub fn new(bytes: usize) -> Arc<Arena> {
         debug_assert!(bytes < 1 << CLASSES);
         Arc::new(Arena { memory: Buffer::zeroed(bytes), parts: Mutex::default() })

@@ -34,15 +34,15 @@ pub enum What<'a> {
     Write(&'a [RawSegment], bool),
     /// `fdatasync`.
     Sync,
-    /// Gives the space of so many bytes up, which read as zeroes then (`FALLOC_FL_PUNCH_HOLE`).
+    /// Deallocates this many bytes, which read as zeroes then (`FALLOC_FL_PUNCH_HOLE`).
     Punch(u64),
-    /// Zeroes so many bytes without writing them, and keeps their space (`FALLOC_FL_ZERO_RANGE`).
+    /// Zeroes this many bytes without writing them, and keeps their space (`FALLOC_FL_ZERO_RANGE`).
     Zero(u64),
 }
 
 /// A ring: io_uring, or what stands in for it.
 pub trait Ring: Send {
-    /// Takes a job, and answers whether there was room for it. It comes back from [`reap`](Self::reap) with its tag.
+    /// Takes a job, and returns whether there was room for it. It comes back from [`reap`](Self::reap) with its tag.
     ///
     /// # Safety
     /// The list of segments stays where it is, and what they name stays allocated and untouched by others, until the job
@@ -50,11 +50,11 @@ pub trait Ring: Send {
     #[allow(unsafe_code)]
     unsafe fn push(&mut self, tag: u64, job: Job<'_>) -> bool;
 
-    /// Lets jobs go that were pushed, and takes those that have come back, with what the system call answered: a number of
+    /// Submits pushed jobs, and takes those that have ended, with what the system call returned: a number of
     /// bytes, or a negative errno. Never sleeps.
     fn reap(&mut self, results: &mut Vec<(u64, i32)>);
 
-    /// Sleeps until a job comes back, until somebody wakes it, or for so long.
+    /// Sleeps until a job ends, it is woken, or `most` has passed.
     fn sleep(&mut self, most: Option<Duration>);
 
     /// What becomes readable whenever a job comes back, if no other thread brings it.

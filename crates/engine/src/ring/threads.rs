@@ -27,7 +27,7 @@ pub struct ThreadRing {
 struct Shared {
     files: Vec<File>,
     jobs: Mutex<Jobs>,
-    bell: Condvar,
+    pushed: Condvar,
     results: Mutex<Vec<(u64, i32)>>,
     parker: Arc<Parker>,
 }
@@ -68,7 +68,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ThreadRing {
-    /// One for so many jobs at a time, over these files.
+    /// One for this many jobs at a time, over these files.
     ///
     /// # Errors
     /// If a file cannot be had twice, or a thread not be started.
@@ -76,7 +76,7 @@ impl ThreadRing {
         let shared = Arc::new(Shared {
             files: files.iter().map(|file| file.try_clone()).collect::<Result<_, _>>()?,
             jobs: Mutex::default(),
-            bell: Condvar::new(),
+            pushed: Condvar::new(),
             results: Mutex::default(),
             parker: Arc::default(),
         });
@@ -94,7 +94,7 @@ impl Shared {
     fn work(&self) {
         loop {
             let jobs = lock(&self.jobs);
-            let wait = self.bell.wait_while(jobs, |jobs| jobs.waiting.is_empty() && !jobs.is_over);
+            let wait = self.pushed.wait_while(jobs, |jobs| jobs.waiting.is_empty() && !jobs.is_over);
             let Some(job) = wait.unwrap_or_else(PoisonError::into_inner).waiting.pop_front() else { return };
             let result = self.carry_out(&job).map_or_else(|errno| -errno.raw_os_error(), |bytes| bytes as i32);
             lock(&self.results).push((job.tag, result));
@@ -151,7 +151,7 @@ impl Ring for ThreadRing {
             What::Zero(bytes) => Call::Zero(bytes),
         };
         lock(&self.shared.jobs).waiting.push_back(Posted { tag, file, at, what });
-        self.shared.bell.notify_one();
+        self.shared.pushed.notify_one();
         true
     }
 
@@ -175,7 +175,7 @@ impl Ring for ThreadRing {
 impl Drop for ThreadRing {
     fn drop(&mut self) {
         lock(&self.shared.jobs).is_over = true;
-        self.shared.bell.notify_all();
+        self.shared.pushed.notify_all();
         for thread in self.threads.drain(..) {
             // One that panicked has said so.
             let _ = thread.join();

@@ -17,7 +17,7 @@ use crate::memory::{Arena, RawSegment};
 use crate::wake::Wake;
 
 /// Of the request that watches for wake-ups; jobs have smaller tags.
-const BELL: u64 = u64::MAX;
+const WAKE_TAG: u64 = u64::MAX;
 const RWF_DSYNC: u32 = 2;
 const FALLOC_KEEP_SIZE: i32 = 1;
 const FALLOC_PUNCH_HOLE: i32 = 2;
@@ -27,8 +27,8 @@ const POLL_IN: u32 = 1;
 /// A ring of the kernel.
 pub struct Uring {
     ring: IoUring,
-    bell: Arc<Bell>,
-    /// Whether the bell is being watched.
+    wake_fd: Arc<WakeFd>,
+    /// Whether the eventfd is being watched.
     is_watched: bool,
     /// A ring belongs to the thread that enables it, which is the first that uses it.
     is_enabled: bool,
@@ -36,33 +36,33 @@ pub struct Uring {
     fixed: Range<usize>,
     /// Keeps that memory.
     _arena: Option<Arc<Arena>>,
-    /// Rung by the kernel whenever a job comes back, for whoever sleeps elsewhere.
-    results_bell: Option<OwnedFd>,
+    /// Signaled by the kernel whenever a job ends, for a worker that sleeps elsewhere.
+    results_fd: Option<OwnedFd>,
 }
 
-struct Bell(OwnedFd);
+struct WakeFd(OwnedFd);
 
-impl Wake for Bell {
+impl Wake for WakeFd {
     fn wake(&self) {
-        // It can only fail by being full, and then it has been rung.
+        // It can only fail because the counter is full, and then it is signaled.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 }
 
-impl Bell {
-    /// Forgets how often it was rung. Only after the watch has ended: whoever rings before the next one begins is heard then.
-    fn silence(&self) {
+impl WakeFd {
+    /// Resets the counter. Only after the watch has ended: a signal before the next watch is seen by that.
+    fn drain(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 }
 
 impl Uring {
-    /// One for so many jobs at a time, over these files.
+    /// One for this many jobs at a time, over these files.
     ///
     /// # Errors
     /// If the system has no io_uring or does not allow it (`ENOSYS`, `EPERM`), or lacks what it needs.
     pub fn new(jobs: u32, files: &[&File]) -> io::Result<Uring> {
-        // The bell takes a place, too.
+        // The watch of the eventfd takes an entry, too.
         let entries = (jobs + 1).next_power_of_two();
         let newest = IoUring::builder()
             .setup_clamp()
@@ -88,22 +88,22 @@ impl Uring {
         if !fds.is_empty() {
             ring.submitter().register_files(&fds)?;
         }
-        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        let wake_fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         Ok(Uring {
             ring,
-            bell: Arc::new(Bell(bell)),
+            wake_fd: Arc::new(WakeFd(wake_fd)),
             is_watched: false,
             is_enabled,
             fixed: 0..0,
             _arena: None,
-            results_bell: None,
+            results_fd: None,
         })
     }
 
     /// Registers memory: what is read and written there costs less.
     ///
     /// # Errors
-    /// If the system does not allow so much memory to be locked (`ENOMEM`: `ulimit -l`), or lacks this.
+    /// If the system does not allow this much memory to be locked (`ENOMEM`: `ulimit -l`), or lacks this.
     pub(crate) fn register(&mut self, memory: &Arc<Arena>) -> io::Result<()> {
         let addresses = memory.addresses();
         let start = std::ptr::with_exposed_provenance_mut(addresses.start);
@@ -122,11 +122,11 @@ impl Uring {
 
     fn push_entry(&mut self, entry: &squeue::Entry) -> bool {
         // SAFETY: what the entry points to stays valid until it completes: of jobs `push` is promised so, and the watch on
-        // the bell points to nothing.
+        // the eventfd points to nothing.
         if unsafe { self.ring.submission().push(entry) }.is_ok() {
             return true;
         }
-        // The kernel takes what is there, and then there is room.
+        // The kernel takes all entries, and then there is room.
         self.submit();
         // SAFETY: as above.
         unsafe { self.ring.submission().push(entry) }.is_ok()
@@ -190,9 +190,9 @@ impl Ring for Uring {
             self.submit();
         }
         for entry in self.ring.completion() {
-            if entry.user_data() == BELL {
+            if entry.user_data() == WAKE_TAG {
                 self.is_watched = false;
-                self.bell.silence();
+                self.wake_fd.drain();
             } else {
                 results.push((entry.user_data(), entry.result()));
             }
@@ -202,11 +202,11 @@ impl Ring for Uring {
     fn sleep(&mut self, most: Option<Duration>) {
         self.enable();
         if !self.is_watched {
-            let watch = opcode::PollAdd::new(io_uring::types::Fd(self.bell.0.as_raw_fd()), POLL_IN).build();
-            self.is_watched = self.push_entry(&watch.user_data(BELL));
+            let watch = opcode::PollAdd::new(io_uring::types::Fd(self.wake_fd.0.as_raw_fd()), POLL_IN).build();
+            self.is_watched = self.push_entry(&watch.user_data(WAKE_TAG));
         }
         let time = most.map(Timespec::from);
-        // Time out, a signal: whatever ended it, the caller looks around.
+        // After a timeout or a signal, too, the caller looks around.
         let _ = match &time {
             Some(time) => self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(time)),
             None => self.ring.submit_and_wait(1),
@@ -214,15 +214,15 @@ impl Ring for Uring {
     }
 
     fn descriptor(&mut self) -> io::Result<Option<BorrowedFd<'_>>> {
-        if self.results_bell.is_none() {
-            let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-            self.ring.submitter().register_eventfd(bell.as_raw_fd())?;
-            self.results_bell = Some(bell);
+        if self.results_fd.is_none() {
+            let event_fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+            self.ring.submitter().register_eventfd(event_fd.as_raw_fd())?;
+            self.results_fd = Some(event_fd);
         }
-        Ok(self.results_bell.as_ref().map(AsFd::as_fd))
+        Ok(self.results_fd.as_ref().map(AsFd::as_fd))
     }
 
     fn waker(&self) -> Arc<dyn Wake> {
-        Arc::clone(&self.bell) as Arc<dyn Wake>
+        Arc::clone(&self.wake_fd) as Arc<dyn Wake>
     }
 }

@@ -34,21 +34,21 @@ impl Changes {
         if self.is_frozen { now + LOOK_AGAIN } else { Instant::NEVER }
     }
 
-    /// Goes as far as it can. Answers whether anything was done.
+    /// Goes as far as it can. Returns whether anything was done.
     pub fn step(&mut self, shared: &Shared, calls: &mut QueueCalls) -> bool {
         let mut any = false;
         while let Some(change) = self.waiting.front() {
-            let answer = if self.is_frozen {
+            let result = if self.is_frozen {
                 if !shared.queue.is_drained() {
                     return any;
                 }
-                let answer = calls.set_attribute(shared, &change.file, &change.text);
+                let result = calls.set_attribute(shared, &change.file, &change.text);
                 if change.file == "scheduler" {
-                    shared.news_of_groups().into_iter().for_each(|news| calls.tell(shared, news));
+                    shared.events_of_groups().into_iter().for_each(|event| calls.notify_scheduler(shared, event));
                 }
                 calls.unfreeze(shared);
                 self.is_frozen = false;
-                answer
+                result
             } else if matches!(change.file.as_str(), "scheduler" | "nr_requests" | "async_depth") {
                 match shared.queue.would_change(&change.file, &change.text) {
                     Ok(true) => {
@@ -64,7 +64,7 @@ impl Changes {
                 calls.set_attribute(shared, &change.file, &change.text)
             };
             if let Some(change) = self.waiting.pop_front() {
-                change.reply.give(answer);
+                change.reply.give(result);
             }
             any = true;
         }

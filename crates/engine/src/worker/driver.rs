@@ -36,7 +36,7 @@ impl StationDriver {
         }
     }
 
-    /// Takes a request out of flight whose command has ended; `None` if no such command is under way.
+    /// Takes a request out of flight whose command has ended; `None` if no such command is in flight.
     #[inline]
     pub fn take(&mut self, id: u32) -> Option<Rq> {
         let rq = self.in_flight.get_mut(id as usize)?.take();
@@ -82,7 +82,7 @@ impl Driver for StationDriver {
                 self.count += 1;
                 Answer::Queued
             }
-            // What makes room may be under way at another worker, whose completion restarts another hardware queue.
+            // The command that makes room may be in flight at another worker, whose completion restarts another hardware queue.
             Started::Full => Answer::Refused(rq, Refusal::Busy),
         }
     }
@@ -92,6 +92,6 @@ impl Driver for StationDriver {
 #[allow(unsafe_code)]
 fn lend(segments: &[RawSegment]) -> Segments<'_> {
     // SAFETY: they are pieces of buffers that lie with the worker of their request from its submission until the last bio of
-    // it has ended, which is after the command has been answered; meanwhile nobody has a reference to their content.
+    // it has ended, which is after the command has ended; meanwhile there is no reference to their content.
     unsafe { Segments::new(segments) }
 }

@@ -15,13 +15,13 @@ use crate::handler::Handler;
 use crate::request::{Completion, Errno, Operation, Request, TRANSFER_BYTES_MAX};
 use crate::resident::Resident;
 
-/// Who is told of completions.
+/// What completions go to.
 pub enum Sink {
     Handler(Box<dyn Handler>),
     Resident(Box<dyn Resident>),
 }
 
-/// A client at its worker. It submits one bio after the other, as a process does.
+/// A client at its worker. It submits one bio at a time, as a process does.
 pub struct Member {
     pub submitter: Submitter<Queue<Threads>>,
     pub context: Context,
@@ -30,24 +30,24 @@ pub struct Member {
     pub volume: VolumeShape,
     /// Sectors of a logical block.
     pub block: u32,
-    /// What it has submitted and the queue has not seen.
+    /// Requests that the queue has not seen.
     pub backlog: VecDeque<Request>,
-    /// The slot of the request that its submitter has in hand.
+    /// The slot of the request that its submitter waits with.
     pub in_hand: Option<u32>,
     /// Slots that it has.
     pub in_flight: u32,
-    /// Answers that it has not been told.
+    /// Completions that it has not been given.
     pub done: Vec<Completion>,
     /// When it wants its turn, if it is a resident.
     pub turn_at: Instant,
     pub sink: Sink,
-    /// What the client counts as submitted and not answered; nobody asks a resident.
+    /// Requests submitted and not completed; not used for residents.
     pub unanswered: Arc<AtomicU32>,
     pub has_departed: bool,
     /// Whether it is on the worker's list of those with something to submit.
     pub is_listed: bool,
-    /// Whether it is on the worker's list of those with something to be told.
-    pub has_news: bool,
+    /// Whether it is on the worker's list of those with completions.
+    pub has_completions: bool,
 }
 
 impl Member {
@@ -61,7 +61,7 @@ impl Member {
         let mut zeroing = Zeroing::default();
         let (op, flags) = match request.operation {
             Operation::Read => (Op::Read, BioFlags::NONE),
-            // As direct I/O of a process: somebody waits, and more follows.
+            // As direct I/O of a process: it waits, and submits more.
             Operation::Write { durable: false } => (Op::Write, BioFlags::SYNC.with(BioFlags::IDLE)),
             Operation::Write { durable: true } => (Op::Write, BioFlags::SYNC.with(BioFlags::IDLE).with(BioFlags::FUA)),
             Operation::Flush => (Op::Write, BioFlags::PREFLUSH),
@@ -107,24 +107,24 @@ impl Member {
         }
     }
 
-    /// Whether it has gone and left nothing behind.
+    /// Whether it has departed and nothing of it is left.
     pub fn is_done(&self) -> bool {
         self.has_departed && self.in_flight == 0 && !self.submitter.is_parked()
     }
 
-    /// One of its requests has been answered.
-    pub fn answer(&mut self, completion: Completion) {
+    /// One of its requests has completed.
+    pub fn complete(&mut self, completion: Completion) {
         if !self.has_departed {
             self.done.push(completion);
         }
     }
 
-    /// Tells a handler what there is to tell.
-    pub fn tell(&mut self) {
+    /// Gives a handler its completions.
+    pub fn notify(&mut self) {
         if let Sink::Handler(handler) = &mut self.sink {
-            let answers = self.done.len() as u32;
-            // Counted before they are told: whoever is told may submit as many again.
-            self.unanswered.fetch_sub(answers, Release);
+            let completions = self.done.len() as u32;
+            // Counted first: the handler may submit as many again.
+            self.unanswered.fetch_sub(completions, Release);
             handler.completed(&mut self.done);
             self.done.clear();
         }

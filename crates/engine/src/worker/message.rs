@@ -1,4 +1,4 @@
-//! What workers are told, by clients, by the engine and by each other.
+//! Messages to workers, from clients, from the engine and from each other.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -12,53 +12,53 @@ use crate::request::Request;
 
 /// A message to a worker.
 pub enum Message {
-    /// A client has come, and this is its seat.
-    Attach { seat: u32, member: Box<Member> },
+    /// A new client.
+    Attach { client: u32, member: Box<Member> },
     /// A client submits.
-    Submit { seat: u32, request: Request },
-    /// A client would have a request back.
-    Cancel { seat: u32, token: u64 },
-    /// A client is somebody else from now on.
-    Context { seat: u32, context: Context },
-    /// A client has gone.
-    Detach { seat: u32 },
-    /// Another worker freed what a client here sleeps for.
-    Wake { seat: u32 },
+    Submit { client: u32, request: Request },
+    /// A client cancels a request.
+    Cancel { client: u32, token: u64 },
+    /// A client changes its I/O context.
+    Context { client: u32, context: Context },
+    /// A client was dropped.
+    Detach { client: u32 },
+    /// Another worker freed what the submitter of a client waits for.
+    Wake { client: u32 },
     /// Another worker carried a part of a request out that came from here.
     Ended { slot: u32, sectors: u32, status: Status },
-    /// The scheduler is to be told something.
-    Tell(SchedulerEvent),
+    /// An event for the scheduler.
+    Event(SchedulerEvent),
     /// A file of the queue is to be written.
     Change(Change),
-    /// Everything that is under way ends, nothing new begins, and then the worker goes home.
+    /// In-flight requests complete, new ones are refused, and then the worker stops.
     Stop,
 }
 
-/// A file that is to be written, and who waits for that.
+/// A file that is to be written, and where the result goes.
 pub struct Change {
     pub file: String,
     pub text: String,
     pub reply: Arc<Reply>,
 }
 
-/// Where somebody waits for the end of a change.
+/// The result of a change, and where a caller waits for it.
 #[derive(Default)]
 pub struct Reply {
-    answer: Mutex<Option<Result<(), AttributeError>>>,
-    bell: Condvar,
+    result: Mutex<Option<Result<(), AttributeError>>>,
+    is_set: Condvar,
 }
 
 impl Reply {
-    /// The end.
-    pub fn give(&self, answer: Result<(), AttributeError>) {
-        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
-        self.bell.notify_all();
+    /// Sets it.
+    pub fn give(&self, result: Result<(), AttributeError>) {
+        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        self.is_set.notify_all();
     }
 
     /// Waits for it.
     pub fn wait(&self) -> Result<(), AttributeError> {
-        let answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
-        let wait = self.bell.wait_while(answer, |answer| answer.is_none());
+        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = self.is_set.wait_while(result, |result| result.is_none());
         wait.unwrap_or_else(PoisonError::into_inner).take().unwrap_or(Ok(()))
     }
 }

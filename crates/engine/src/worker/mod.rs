@@ -4,16 +4,16 @@
 //! mailbox -> members -> queue -> driver -> station
 //!    other workers' mailboxes <- parts that ended, wake-ups
 //!                      members <- parts that ended, wake-ups
-//!      handlers and residents  <- answers
+//!      handlers and residents  <- completions
 //! ```
 //!
-//! All of a request that is not the queue's own lies with the worker of its client: slot, buffer, what is left of it. Another
-//! worker that carries a part of it out reads where the data lies, and sends a message when that has ended.
+//! What the queue does not know of a request is kept by the worker of its client: slot, buffer, sectors left. Another worker that
+//! carries out a part of it reads where the data lies, and sends a message when that has ended.
 
 mod changes;
 mod disk_counters;
 mod driver;
-mod flights;
+mod in_flight;
 mod member;
 mod message;
 mod queue_calls;
@@ -23,7 +23,7 @@ pub use disk_counters::DiskCounters;
 pub use driver::StationDriver;
 pub use member::{Member, Sink};
 pub use message::{Change, Message, Reply};
-pub use shared::{Shared, news_of_group, waiter};
+pub use shared::{Shared, events_of_group, waiter};
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::{Arc, PoisonError};
@@ -38,7 +38,7 @@ use crate::context::Context;
 use crate::request::{Completion, Errno, Request};
 use crate::resident::Turn;
 use changes::Changes;
-use flights::Flights;
+use in_flight::InFlight;
 use queue_calls::QueueCalls;
 use shared::place;
 
@@ -48,21 +48,21 @@ pub struct Worker {
     index: usize,
     calls: QueueCalls,
     members: Vec<Option<Box<Member>>>,
-    flights: Flights,
-    /// Seats of members that have something to submit.
+    in_flight: InFlight,
+    /// Members that have something to submit.
     to_submit: Vec<u32>,
-    /// Seats of members that wait for a slot, in the order in which they came.
+    /// Members that wait for a slot, first come first.
     starved: Vec<u32>,
-    /// Seats of members that have something to be told.
-    to_tell: Vec<u32>,
-    /// Seats of residents.
+    /// Members that have completions.
+    to_notify: Vec<u32>,
+    /// Residents.
     residents: Vec<u32>,
     changes: Changes,
-    /// For each worker, what it is to be told.
+    /// Messages to each worker.
     outbox: Vec<Vec<Message>>,
     is_stopping: bool,
     is_quiet: bool,
-    /// How long it looks for something to do before it sleeps.
+    /// How long it busy-polls before it sleeps.
     spin: Nanos,
     /// When it last had something to do.
     busy_at: Instant,
@@ -70,7 +70,7 @@ pub struct Worker {
     inbox: Vec<Message>,
     ended: Vec<Ended>,
     requests: Vec<Request>,
-    seats: Vec<u32>,
+    clients: Vec<u32>,
 }
 
 /// What a step of a worker came to.
@@ -81,7 +81,7 @@ pub enum Stepped {
     /// There was nothing to do, and there will be at this moment unless something else happens.
     Idle(Instant),
     /// The engine was stopped, and everything has ended.
-    Home,
+    Stopped,
 }
 
 impl Worker {
@@ -97,10 +97,10 @@ impl Worker {
             index,
             calls: QueueCalls::new(&shared, index, driver),
             members: Vec::new(),
-            flights: Flights::new(shared.slots.of(index)),
+            in_flight: InFlight::new(shared.slots.of(index)),
             to_submit: Vec::new(),
             starved: Vec::new(),
-            to_tell: Vec::new(),
+            to_notify: Vec::new(),
             residents: Vec::new(),
             changes: Changes::default(),
             outbox: shared.mailboxes.iter().map(|_| Vec::new()).collect(),
@@ -111,7 +111,7 @@ impl Worker {
             inbox: Vec::new(),
             ended: Vec::new(),
             requests: Vec::new(),
-            seats: Vec::new(),
+            clients: Vec::new(),
             shared,
         }
     }
@@ -121,13 +121,13 @@ impl Worker {
         loop {
             match self.step() {
                 Stepped::Worked => {}
-                Stepped::Home => return,
+                Stepped::Stopped => return,
                 Stepped::Idle(until) => self.idle(until),
             }
         }
     }
 
-    /// Nothing to do: looks on for a while, then sleeps.
+    /// Nothing to do: busy-polls for a while, then sleeps.
     fn idle(&mut self, until: Instant) {
         let now = self.shared.clock.now();
         if now.since(self.busy_at) < self.spin {
@@ -135,12 +135,12 @@ impl Worker {
         } else if until > now && self.shared.mailboxes[self.index].may_sleep() {
             let most = (until != Instant::NEVER).then(|| Duration::from_nanos(until.since(now).0));
             self.calls.driver.station.sleep(most);
-            self.shared.mailboxes[self.index].is_up();
+            self.shared.mailboxes[self.index].woke_up();
         }
     }
 
     /// Does what there is to do now, and never sleeps. A whole engine can be run by calling this for one worker after the other, in
-    /// one thread, until all are home.
+    /// one thread, until all have stopped.
     pub fn step(&mut self) -> Stepped {
         let now = self.shared.now();
         self.calls.now = now;
@@ -151,21 +151,21 @@ impl Worker {
         self.settle();
         worked |= self.give_turns();
         self.settle();
-        worked |= self.tell_handlers();
+        worked |= self.notify_handlers();
         self.send_messages();
         if worked {
             self.busy_at = now.at;
             return Stepped::Worked;
         }
-        if self.is_stopping && self.goes_home() {
-            return Stepped::Home;
+        if self.is_stopping && self.may_stop() {
+            return Stepped::Stopped;
         }
         Stepped::Idle(self.next_at())
     }
 
     fn next_at(&self) -> Instant {
         let station = self.calls.driver.station.next_at().unwrap_or(Instant::NEVER);
-        let turns = self.residents.iter().filter_map(|&seat| self.members[seat as usize].as_ref());
+        let turns = self.residents.iter().filter_map(|&client| self.members[client as usize].as_ref());
         let turn = turns.map(|member| member.turn_at).min().unwrap_or(Instant::NEVER);
         self.calls.next_at().min(station).min(turn).min(self.changes.look_again(self.calls.now.at))
     }
@@ -185,25 +185,25 @@ impl Worker {
 
     fn take_message(&mut self, message: Message) {
         match message {
-            Message::Submit { seat, request: Request { token, buffer, .. } } if self.is_stopping => {
-                self.answer(seat, Completion { token, result: Err(Errno::SHUTDOWN), buffer });
+            Message::Submit { client, request: Request { token, buffer, .. } } if self.is_stopping => {
+                self.complete(client, Completion { token, result: Err(Errno::SHUTDOWN), buffer });
             }
-            Message::Submit { seat, request } => {
-                if let Some(member) = self.members[seat as usize].as_mut() {
+            Message::Submit { client, request } => {
+                if let Some(member) = self.members[client as usize].as_mut() {
                     member.backlog.push_back(request);
-                    self.list(seat);
+                    self.list(client);
                 }
             }
             Message::Ended { slot, sectors, status } => {
                 let (_, local) = self.shared.slots.place(slot);
                 self.part_ended(local, sectors, Errno::of(status));
             }
-            Message::Wake { seat } => self.list(seat),
-            Message::Attach { seat, member } => self.attach(seat, member),
-            Message::Detach { seat } => self.detach(seat),
-            Message::Cancel { seat, token } => self.cancel(seat, token),
-            Message::Context { seat, context } => self.set_context(seat, context),
-            Message::Tell(news) => self.calls.tell(&self.shared, news),
+            Message::Wake { client } => self.list(client),
+            Message::Attach { client, member } => self.attach(client, member),
+            Message::Detach { client } => self.detach(client),
+            Message::Cancel { client, token } => self.cancel(client, token),
+            Message::Context { client, context } => self.set_context(client, context),
+            Message::Event(event) => self.calls.notify_scheduler(&self.shared, event),
             Message::Change(change) => self.changes.add(change),
             Message::Stop => self.stop(),
         }
@@ -212,7 +212,7 @@ impl Worker {
     fn send_messages(&mut self) {
         for (worker, batch) in self.outbox.iter_mut().enumerate() {
             if !batch.is_empty() && !self.shared.mailboxes[worker].send(batch) {
-                // It has gone home: nothing of it was under way any more, so these are wake-ups that mean nothing.
+                // It has stopped, without in-flight requests: these are wake-ups that have no effect.
                 batch.clear();
             }
         }
@@ -220,88 +220,88 @@ impl Worker {
 
     // --- members ---
 
-    fn attach(&mut self, seat: u32, member: Box<Member>) {
-        if self.members.len() <= seat as usize {
-            self.members.resize_with(seat as usize + 1, || None);
+    fn attach(&mut self, client: u32, member: Box<Member>) {
+        if self.members.len() <= client as usize {
+            self.members.resize_with(client as usize + 1, || None);
         }
         if matches!(member.sink, Sink::Resident(_)) {
-            self.residents.push(seat);
+            self.residents.push(client);
         }
-        self.members[seat as usize] = Some(member);
+        self.members[client as usize] = Some(member);
         if self.is_stopping {
-            self.detach(seat);
+            self.detach(client);
         }
     }
 
-    /// A client has gone: what the queue has not seen is forgotten, and the rest ends without anybody being told.
-    fn detach(&mut self, seat: u32) {
-        let Some(member) = self.members[seat as usize].as_mut() else { return };
+    /// A client was dropped: requests that the queue has not seen are discarded, and the others end without a completion.
+    fn detach(&mut self, client: u32) {
+        let Some(member) = self.members[client as usize].as_mut() else { return };
         member.has_departed = true;
         member.backlog.clear();
         member.done.clear();
-        self.residents.retain(|&other| other != seat);
-        self.take_back_in_hand(seat, Errno::CANCELED);
-        self.leave_if_done(seat);
+        self.residents.retain(|&other| other != client);
+        self.take_back_in_hand(client, Errno::CANCELED);
+        self.leave_if_done(client);
     }
 
-    fn leave_if_done(&mut self, seat: u32) {
-        let Some(member) = self.members[seat as usize].take_if(|member| member.is_done()) else { return };
-        self.calls.tell(&self.shared, SchedulerEvent::IoContextExited(member.io_context));
-        self.starved.retain(|&other| other != seat);
-        self.to_submit.retain(|&other| other != seat);
-        self.to_tell.retain(|&other| other != seat);
-        self.shared.seats[self.index].lock().unwrap_or_else(PoisonError::into_inner).give_back(seat);
+    fn leave_if_done(&mut self, client: u32) {
+        let Some(member) = self.members[client as usize].take_if(|member| member.is_done()) else { return };
+        self.calls.notify_scheduler(&self.shared, SchedulerEvent::IoContextExited(member.io_context));
+        self.starved.retain(|&other| other != client);
+        self.to_submit.retain(|&other| other != client);
+        self.to_notify.retain(|&other| other != client);
+        self.shared.client_numbers[self.index].lock().unwrap_or_else(PoisonError::into_inner).give_back(client);
     }
 
-    /// Gives a request back that is not on its way yet. One that is will be answered as usual.
-    fn cancel(&mut self, seat: u32, token: u64) {
-        let Some(member) = self.members[seat as usize].as_mut() else { return };
+    /// Gives a request back that the queue has not seen. Others complete as usual.
+    fn cancel(&mut self, client: u32, token: u64) {
+        let Some(member) = self.members[client as usize].as_mut() else { return };
         if let Some(at) = member.backlog.iter().position(|request| request.token == token) {
             let Some(request) = member.backlog.remove(at) else { return };
-            self.answer(seat, Completion { token, result: Err(Errno::CANCELED), buffer: request.buffer });
-        } else if member.in_hand.is_some_and(|slot| self.flights.token(slot as usize) == token) {
-            self.take_back_in_hand(seat, Errno::CANCELED);
-            self.list(seat);
+            self.complete(client, Completion { token, result: Err(Errno::CANCELED), buffer: request.buffer });
+        } else if member.in_hand.is_some_and(|slot| self.in_flight.token(slot as usize) == token) {
+            self.take_back_in_hand(client, Errno::CANCELED);
+            self.list(client);
         }
     }
 
-    /// Takes back what a member's submitter sleeps with, as far as no request has been made of it.
-    fn take_back_in_hand(&mut self, seat: u32, errno: Errno) {
-        let Some(member) = self.members[seat as usize].as_mut() else { return };
+    /// Takes back the bio that a member's submitter waits with, as far as no request has been made of it.
+    fn take_back_in_hand(&mut self, client: u32, errno: Errno) {
+        let Some(member) = self.members[client as usize].as_mut() else { return };
         let Some(slot) = member.in_hand.take() else { return };
         if let Some(rest) = self.calls.cancel(&self.shared, &mut member.submitter) {
             self.part_ended(slot as usize, rest.sectors, Err(errno));
         }
     }
 
-    fn set_context(&mut self, seat: u32, context: Context) {
-        let Some(member) = self.members[seat as usize].as_mut() else { return };
+    fn set_context(&mut self, client: u32, context: Context) {
+        let Some(member) = self.members[client as usize].as_mut() else { return };
         let (before, io_context) = (std::mem::replace(&mut member.context, context), member.io_context);
         if before.ioprio != context.ioprio {
-            self.calls.tell(&self.shared, SchedulerEvent::Priority { io_context, ioprio: context.ioprio });
+            self.calls.notify_scheduler(&self.shared, SchedulerEvent::Priority { io_context, ioprio: context.ioprio });
         }
         if before.group != context.group {
-            self.calls.tell(&self.shared, SchedulerEvent::Moved { io_context, cgroup: context.group.0 });
+            self.calls.notify_scheduler(&self.shared, SchedulerEvent::Moved { io_context, cgroup: context.group.0 });
         }
     }
 
     /// A member may have something to submit.
     #[inline]
-    fn list(&mut self, seat: u32) {
-        if let Some(member) = self.members.get_mut(seat as usize).and_then(Option::as_mut)
+    fn list(&mut self, client: u32) {
+        if let Some(member) = self.members.get_mut(client as usize).and_then(Option::as_mut)
             && !std::mem::replace(&mut member.is_listed, true)
         {
-            self.to_submit.push(seat);
+            self.to_submit.push(client);
         }
     }
 
     // --- submitting ---
 
-    /// Submits what can be submitted, and deals with what comes of it, until nothing does.
+    /// Submits what can be submitted, and handles the effects, until there are none.
     fn settle(&mut self) {
         loop {
-            while let Some(seat) = self.to_submit.pop() {
-                self.submit(seat);
+            while let Some(client) = self.to_submit.pop() {
+                self.submit(client);
             }
             self.calls.carry_out(&self.shared);
             if !self.take_ended() {
@@ -311,8 +311,8 @@ impl Worker {
     }
 
     /// Submits what a member has, until its submitter sleeps.
-    fn submit(&mut self, seat: u32) {
-        let Some(member) = self.members[seat as usize].as_mut() else { return };
+    fn submit(&mut self, client: u32) {
+        let Some(member) = self.members[client as usize].as_mut() else { return };
         member.is_listed = false;
         if member.submitter.is_parked() {
             self.calls.go_on(&self.shared, &mut member.submitter);
@@ -326,39 +326,39 @@ impl Worker {
         if is_batch {
             member.submitter.plug();
         }
-        while let Some(member) = self.members[seat as usize].as_mut()
+        while let Some(member) = self.members[client as usize].as_mut()
             && !member.backlog.is_empty()
         {
-            if self.flights.is_full() {
-                if !self.starved.contains(&seat) {
-                    self.starved.push(seat);
+            if self.in_flight.is_full() {
+                if !self.starved.contains(&client) {
+                    self.starved.push(client);
                 }
                 break;
             }
             let Some(request) = member.backlog.pop_front() else { break };
-            if self.submit_one(seat, request) {
+            if self.submit_one(client, request) {
                 break;
             }
         }
-        if is_batch && let Some(member) = self.members[seat as usize].as_mut() {
+        if is_batch && let Some(member) = self.members[client as usize].as_mut() {
             self.calls.unplug(&self.shared, &mut member.submitter);
         }
     }
 
-    /// Submits a request. Answers whether the member sleeps with it.
+    /// Submits a request. Returns whether the submitter has to wait with it.
     #[inline]
-    fn submit_one(&mut self, seat: u32, mut request: Request) -> bool {
-        let Some(member) = self.members[seat as usize].as_mut() else { return false };
+    fn submit_one(&mut self, client: u32, mut request: Request) -> bool {
+        let Some(member) = self.members[client as usize].as_mut() else { return false };
         let (mut bio, zeroing) = match member.bio(&request) {
             Ok(bio) => bio,
             Err(errno) => {
                 let completion = Completion { token: request.token, result: Err(errno), buffer: request.buffer };
-                self.answer(seat, completion);
+                self.complete(client, completion);
                 return false;
             }
         };
         let address = request.buffer.address();
-        let local = self.flights.begin(seat, request.token, request.buffer, &bio);
+        let local = self.in_flight.begin(client, request.token, request.buffer, &bio);
         let slot = self.shared.slots.of(self.index).start + local as u32;
         self.shared.slots.set(slot, address, bio.sector.0, zeroing);
         bio.owner = u64::from(slot);
@@ -381,7 +381,7 @@ impl Worker {
         any
     }
 
-    /// Deals with parts that calls into the queue have ended, and with submitters that they woke. Answers if there were any.
+    /// Handles parts that calls into the queue have ended, and submitters that they woke. Returns whether there were any.
     fn take_ended(&mut self) -> bool {
         let any = !self.calls.ended.is_empty() || !self.calls.woken.is_empty();
         let mut ended = std::mem::take(&mut self.calls.ended);
@@ -397,8 +397,8 @@ impl Worker {
         self.calls.ended = ended;
         while let Some(waiter) = self.calls.woken.pop() {
             match place(waiter) {
-                (worker, seat) if worker == self.index => self.list(seat),
-                (worker, seat) => self.outbox[worker].push(Message::Wake { seat }),
+                (worker, client) if worker == self.index => self.list(client),
+                (worker, client) => self.outbox[worker].push(Message::Wake { client }),
             }
         }
         any
@@ -407,13 +407,13 @@ impl Worker {
     /// A part of a request has ended, and perhaps all of it.
     #[inline]
     fn part_ended(&mut self, local: usize, sectors: u32, result: Result<(), Errno>) {
-        let Some((seat, completion)) = self.flights.part_ended(local, sectors, result) else { return };
-        if let Some(member) = self.members[seat as usize].as_mut() {
+        let Some((client, completion)) = self.in_flight.part_ended(local, sectors, result) else { return };
+        if let Some(member) = self.members[client as usize].as_mut() {
             member.in_flight -= 1;
             let is_leaving = member.has_departed;
-            self.answer(seat, completion);
+            self.complete(client, completion);
             if is_leaving {
-                self.leave_if_done(seat);
+                self.leave_if_done(client);
             }
         }
         if !self.starved.is_empty() {
@@ -424,32 +424,33 @@ impl Worker {
     /// There is a slot again.
     #[cold]
     fn feed_a_starved_one(&mut self) {
-        let has_backlog = |&seat: &u32| self.members[seat as usize].as_ref().is_some_and(|it| !it.backlog.is_empty());
+        let has_backlog =
+            |&client: &u32| self.members[client as usize].as_ref().is_some_and(|it| !it.backlog.is_empty());
         let first = self.starved.iter().position(has_backlog);
         // Those before it have nothing to submit any more.
         self.starved.drain(..first.unwrap_or(self.starved.len()));
         if first.is_some() {
-            let seat = self.starved.remove(0);
-            self.list(seat);
+            let client = self.starved.remove(0);
+            self.list(client);
         }
     }
 
     #[inline]
-    fn answer(&mut self, seat: u32, completion: Completion) {
-        if let Some(member) = self.members[seat as usize].as_mut() {
-            member.answer(completion);
-            if !std::mem::replace(&mut member.has_news, true) {
-                self.to_tell.push(seat);
+    fn complete(&mut self, client: u32, completion: Completion) {
+        if let Some(member) = self.members[client as usize].as_mut() {
+            member.complete(completion);
+            if !std::mem::replace(&mut member.has_completions, true) {
+                self.to_notify.push(client);
             }
         }
     }
 
-    fn tell_handlers(&mut self) -> bool {
-        let any = !self.to_tell.is_empty();
-        while let Some(seat) = self.to_tell.pop() {
-            if let Some(member) = self.members[seat as usize].as_mut() {
-                member.has_news = false;
-                member.tell();
+    fn notify_handlers(&mut self) -> bool {
+        let any = !self.to_notify.is_empty();
+        while let Some(client) = self.to_notify.pop() {
+            if let Some(member) = self.members[client as usize].as_mut() {
+                member.has_completions = false;
+                member.notify();
             }
         }
         any
@@ -459,22 +460,22 @@ impl Worker {
 
     /// Gives each resident its turn for which something has ended or whose time has come.
     fn give_turns(&mut self) -> bool {
-        let mut seats = std::mem::take(&mut self.seats);
+        let mut clients = std::mem::take(&mut self.clients);
         let now = self.calls.now.at;
-        seats.extend(self.residents.iter().copied().filter(|&seat| {
-            let member = self.members[seat as usize].as_ref();
+        clients.extend(self.residents.iter().copied().filter(|&client| {
+            let member = self.members[client as usize].as_ref();
             member.is_some_and(|member| member.turn_at <= now || !member.done.is_empty())
         }));
-        let any = !seats.is_empty();
-        for seat in seats.drain(..) {
-            self.give_turn(seat);
+        let any = !clients.is_empty();
+        for client in clients.drain(..) {
+            self.give_turn(client);
         }
-        self.seats = seats;
+        self.clients = clients;
         any
     }
 
-    fn give_turn(&mut self, seat: u32) {
-        let Some(member) = self.members[seat as usize].as_mut() else { return };
+    fn give_turn(&mut self, client: u32) {
+        let Some(member) = self.members[client as usize].as_mut() else { return };
         let Sink::Resident(resident) = &mut member.sink else { return };
         let turn = resident.turn(self.calls.now.at, &mut member.done, &mut self.requests);
         member.done.clear();
@@ -483,10 +484,10 @@ impl Worker {
             Turn::By(at) => {
                 member.turn_at = at;
                 if !member.backlog.is_empty() {
-                    self.list(seat);
+                    self.list(client);
                 }
             }
-            Turn::Leaves => self.detach(seat),
+            Turn::Leaves => self.detach(client),
         }
     }
 
@@ -494,22 +495,22 @@ impl Worker {
 
     fn stop(&mut self) {
         self.is_stopping = true;
-        for seat in 0..self.members.len() as u32 {
-            let Some(member) = self.members[seat as usize].as_mut() else { continue };
+        for client in 0..self.members.len() as u32 {
+            let Some(member) = self.members[client as usize].as_mut() else { continue };
             let backlog: Vec<Request> = member.backlog.drain(..).collect();
             for Request { token, buffer, .. } in backlog {
-                self.answer(seat, Completion { token, result: Err(Errno::SHUTDOWN), buffer });
+                self.complete(client, Completion { token, result: Err(Errno::SHUTDOWN), buffer });
             }
-            self.take_back_in_hand(seat, Errno::SHUTDOWN);
-            if self.residents.contains(&seat) {
-                self.detach(seat);
+            self.take_back_in_hand(client, Errno::SHUTDOWN);
+            if self.residents.contains(&client) {
+                self.detach(client);
             }
         }
     }
 
-    /// Whether it is time to go: nothing is under way on any worker, so nobody is going to need this one.
-    fn goes_home(&mut self) -> bool {
-        let has_nothing = self.flights.is_empty() && self.calls.driver.count == 0 && self.changes.is_empty();
+    /// Whether the worker may stop: nothing is in flight on any worker.
+    fn may_stop(&mut self) -> bool {
+        let has_nothing = self.in_flight.is_empty() && self.calls.driver.count == 0 && self.changes.is_empty();
         if has_nothing && !std::mem::replace(&mut self.is_quiet, true) {
             let quiet = self.shared.quiet.fetch_add(1, AcqRel) + 1;
             if quiet == self.shared.mailboxes.len() {
@@ -523,17 +524,17 @@ impl Worker {
         all_are
     }
 
-    /// Requests that came after the end are answered, too.
+    /// Requests that came after the end complete, too.
     fn refuse_what_is_left(&mut self) {
         for message in self.shared.mailboxes[self.index].close() {
             match message {
-                Message::Submit { seat, request: Request { token, buffer, .. } } => {
-                    self.answer(seat, Completion { token, result: Err(Errno::SHUTDOWN), buffer });
+                Message::Submit { client, request: Request { token, buffer, .. } } => {
+                    self.complete(client, Completion { token, result: Err(Errno::SHUTDOWN), buffer });
                 }
                 Message::Change(change) => change.reply.give(Err(AttributeError::Busy)),
                 _ => {}
             }
         }
-        self.tell_handlers();
+        self.notify_handlers();
     }
 }

@@ -35,7 +35,7 @@ pub struct QueueCalls {
     probe: WorkerProbe,
 }
 
-/// This worker comes at once when it is called, and tells all others when it sets the scheduler's timer.
+/// This worker runs at once when it is called; the timer of the scheduler is set for all workers.
 struct AtOnce<'a> {
     now: Instant,
     shared: &'a Shared,
@@ -104,8 +104,8 @@ impl QueueCalls {
         }
     }
 
-    pub fn tell(&mut self, shared: &Shared, news: SchedulerEvent) {
-        shared.queue.notify(self.now, &mut self.caller.effects, news);
+    pub fn notify_scheduler(&mut self, shared: &Shared, event: SchedulerEvent) {
+        shared.queue.notify(self.now, &mut self.caller.effects, event);
     }
 
     pub fn freeze(&mut self, shared: &Shared) {
@@ -125,7 +125,7 @@ impl QueueCalls {
         self.agenda.next_at().unwrap_or(Instant::NEVER)
     }
 
-    /// Carries out what is due by now and all that comes of it. Answers whether anything was.
+    /// Carries out what is due by now and all that results from it. Returns whether anything was due.
     pub fn carry_out_due(&mut self, shared: &Shared) -> bool {
         if self.next_at() > self.now.at {
             return false;

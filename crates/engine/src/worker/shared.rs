@@ -13,8 +13,8 @@ use crate::clock::Clock;
 use crate::mailbox::Mailbox;
 use crate::slots::Slots;
 
-/// Workers that a [`Waiter`] can name, and seats of each.
-const SEAT_BITS: u32 = 24;
+/// Bits of a [`Waiter`] that are the number of a client at its worker; the others are the worker.
+const CLIENT_BITS: u32 = 24;
 
 /// The common things.
 pub struct Shared {
@@ -24,30 +24,29 @@ pub struct Shared {
     pub clock: Box<dyn Clock>,
     pub hz: Hz,
     pub statistics: Option<Arc<DiskCounters>>,
-    /// When the scheduler's timer is due, as whoever asked last for it said, ns. Whoever's setting it was looks there when
-    /// the moment has come; a later setting elsewhere has replaced it. `Relaxed`: too early or too late by the time that
-    /// another thread needs to see it, a timer is as good.
+    /// When the scheduler's timer is due, ns, as it was set last. The worker that set it checks here when the time has come,
+    /// because another one may have replaced it. `Relaxed`: a timer may be late by the time that the store takes to be seen.
     pub timer_ns: AtomicU64,
-    /// Workers that were stopped and have nothing under way.
+    /// Stopping workers without in-flight requests.
     pub quiet: AtomicUsize,
-    /// Seats of each worker that nobody sits on, and how many there are in all.
-    pub seats: Vec<Mutex<Seats>>,
+    /// Of each worker, the numbers of its clients.
+    pub client_numbers: Vec<Mutex<ClientNumbers>>,
     /// I/O contexts so far.
     pub io_contexts: AtomicU32,
     /// Groups that were ever made: a number is not used twice.
     pub groups_made: AtomicU32,
-    /// Groups and their weights: a scheduler that is new is told of them.
+    /// Groups and their weights, for a new scheduler.
     pub groups: Mutex<Vec<(CgroupId, u16)>>,
 }
 
-/// The seats of a worker's clients.
+/// The numbers of a worker's clients: those that are free, and how many there are.
 #[derive(Default)]
-pub struct Seats {
+pub struct ClientNumbers {
     free: Vec<u32>,
     made: u32,
 }
 
-impl Seats {
+impl ClientNumbers {
     pub fn take(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.made += 1;
@@ -55,8 +54,8 @@ impl Seats {
         })
     }
 
-    pub fn give_back(&mut self, seat: u32) {
-        self.free.push(seat);
+    pub fn give_back(&mut self, client: u32) {
+        self.free.push(client);
     }
 }
 
@@ -71,26 +70,26 @@ impl Shared {
         set <= now.0 && self.timer_ns.compare_exchange(set, Instant::NEVER.0, Relaxed, Relaxed).is_ok()
     }
 
-    /// What a new scheduler has to be told.
-    pub fn news_of_groups(&self) -> Vec<SchedulerEvent> {
+    /// Events that introduce all groups to a new scheduler.
+    pub fn events_of_groups(&self) -> Vec<SchedulerEvent> {
         let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
-        groups.iter().flat_map(|&(cgroup, weight)| news_of_group(cgroup, weight)).collect()
+        groups.iter().flat_map(|&(cgroup, weight)| events_of_group(cgroup, weight)).collect()
     }
 }
 
-/// A group that schedulers do not know.
-pub fn news_of_group(cgroup: CgroupId, weight: u16) -> [SchedulerEvent; 2] {
+/// Events that introduce a group to a scheduler.
+pub fn events_of_group(cgroup: CgroupId, weight: u16) -> [SchedulerEvent; 2] {
     [SchedulerEvent::CgroupAdded { cgroup, parent: CgroupId::ROOT }, SchedulerEvent::Weight { cgroup, weight }]
 }
 
-/// The name of whoever sits there to the queue.
-pub fn waiter(worker: usize, seat: u32) -> Waiter {
-    Waiter((worker as u32) << SEAT_BITS | seat)
+/// What the queue calls a client.
+pub fn waiter(worker: usize, client: u32) -> Waiter {
+    Waiter((worker as u32) << CLIENT_BITS | client)
 }
 
-/// Where a waiter sits.
+/// The worker of a waiter, and its number there.
 pub fn place(Waiter(waiter): Waiter) -> (usize, u32) {
-    ((waiter >> SEAT_BITS) as usize, waiter & ((1 << SEAT_BITS) - 1))
+    ((waiter >> CLIENT_BITS) as usize, waiter & ((1 << CLIENT_BITS) - 1))
 }
 
 /// The CPU of a worker.

@@ -78,7 +78,7 @@ impl Inboxes {
         &self.0.inboxes[worker]
     }
 
-    /// So many connections of a worker have been dropped.
+    /// This many connections of a worker have been dropped.
     pub(super) fn dropped(&self, worker: usize, connections: usize) {
         self.of(worker).connections.fetch_sub(connections, SeqCst);
         if self.connections() == 0 {

@@ -66,7 +66,7 @@ impl EventLoopStation {
         poller.add(event_fd.descriptor.as_fd(), EVENT_FD, Watched::UntilTaken)?;
         inside.wake_instead(Arc::clone(event_fd) as Arc<dyn Wake>);
         if let Some(descriptor) = inside.descriptor()? {
-            // Edge-triggered, so that nobody has to drain it.
+            // Edge-triggered, so that it need not be drained.
             poller.add(descriptor, INSIDE, Watched::EachTime)?;
         }
         Ok(EventLoopStation {

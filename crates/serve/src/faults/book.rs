@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     fill: u8,
-    /// When it was told of.
+    /// When it was reported.
     at: u64,
     /// It was there then, and nothing that came before is.
     is_sure: bool,
@@ -13,14 +13,14 @@ struct Entry {
 /// The blocks of a disk. Each is filled with one byte, over and over.
 #[derive(Debug)]
 pub struct Book {
-    /// Of each block what it may hold after a power cut, in the order in which it was told.
+    /// What each block may hold after a power cut, in the order of the reports.
     blocks: Vec<Vec<Entry>>,
-    /// Changes of which nobody was told the end: they may come at any time.
+    /// Changes whose outcome is unknown: they may take effect at any time.
     ghosts: Vec<(u64, u64, u8)>,
 }
 
 impl Book {
-    /// Of so many blocks of zeroes, durably so.
+    /// Of this many blocks of durable zeroes.
     pub fn new(blocks: u64) -> Self {
         Book { blocks: vec![vec![Entry { fill: 0, at: 0, is_sure: true }]; blocks as usize], ghosts: Vec::new() }
     }
@@ -33,7 +33,7 @@ impl Book {
         &mut self.blocks[first as usize..(first + count) as usize]
     }
 
-    /// A change was answered well: it is there, and perhaps durable.
+    /// A change has completed: it is there, and perhaps durable.
     pub fn changed(&mut self, (first, count): (u64, u64), fill: u8, at: u64, is_durable: bool) {
         for block in self.each(first, count) {
             if is_durable {
@@ -48,12 +48,12 @@ impl Book {
         self.each(first, count).iter_mut().for_each(|block| block.push(Entry { fill, at, is_sure: false }));
     }
 
-    /// Nobody is told how a change ends.
+    /// The outcome of a change stays unknown.
     pub fn haunted(&mut self, (first, count): (u64, u64), fill: u8) {
         self.ghosts.push((first, count, fill));
     }
 
-    /// A flush was answered well that was asked for then.
+    /// A flush has completed that was submitted then.
     pub fn flushed(&mut self, asked_at: u64) {
         for block in &mut self.blocks {
             if let Some(last) = block.iter().rposition(|entry| entry.is_sure && entry.at < asked_at) {
@@ -62,7 +62,7 @@ impl Book {
         }
     }
 
-    /// Whatever was under way has ended.
+    /// All in-flight changes have ended.
     pub fn settled(&mut self, at: u64) {
         for (first, count, fill) in std::mem::take(&mut self.ghosts) {
             self.may_have_changed((first, count), fill, at);

@@ -136,10 +136,10 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 impl Asked {
-    /// Takes pieces of a block status: lengths and flags, each of so many bytes. They are whole blocks, without gaps from the front on, all of
+    /// Takes pieces of a block status: lengths and flags of this size each. They are whole blocks, without gaps from the front on, all of
     /// what was asked for unless one was wanted, and a hole reads as zeroes.
     fn take_status(&mut self, pieces: &[u8], size: usize) {
-        let Ask::Status { place: (first, count), one } = self.ask else { panic!("nobody asked for {:?}", self.ask) };
+        let Ask::Status { place: (first, count), one } = self.ask else { panic!("not asked for: {:?}", self.ask) };
         assert!(self.status.is_empty() && !pieces.is_empty() && pieces.len().is_multiple_of(2 * size));
         let mut at = first;
         for piece in pieces.chunks(2 * size) {
@@ -232,7 +232,7 @@ impl Client {
         self.asked.insert(self.last_cookie, asked);
     }
 
-    /// Requests that the server may have, whose end this client will not be told.
+    /// Requests that the server may have, whose outcome this client will not see.
     pub fn abandoned(&self) -> impl Iterator<Item = Ask> {
         self.asked.values().filter(|asked| asked.end <= self.sent).map(|asked| asked.ask)
     }
@@ -245,7 +245,7 @@ impl Client {
         self.sent += sent as u64;
     }
 
-    /// Receives something, and takes what answers are in it.
+    /// Receives something, and takes the replies in it.
     pub fn receive(&mut self, random: &mut Random, answers: &mut Vec<Answer>) {
         let some = if random.one_in(4) { 1 + random.below(40) as usize } else { usize::MAX };
         self.far.receive(some, &mut self.received);
@@ -256,7 +256,7 @@ impl Client {
         self.received.drain(..used);
     }
 
-    /// Takes what comes next, and answers how many bytes that was, if it is there.
+    /// Takes what comes next, and returns how many bytes that was, if it is there.
     fn take(&mut self, from: usize, answers: &mut Vec<Answer>) -> Option<usize> {
         match self.phase {
             Phase::Greeting => {
@@ -295,7 +295,7 @@ impl Client {
                     option::SET_META_CONTEXT => kind == option_reply::ACK || kind == option_reply::META_CONTEXT,
                     _ => kind == option_reply::ACK,
                 };
-                assert!(is_right, "{which} is answered with {kind:#x}");
+                assert!(is_right, "{which} has a reply of kind {kind:#x}");
                 if which == option::GO && kind == option_reply::ACK {
                     self.phase = Phase::Transmission;
                 }
@@ -336,7 +336,7 @@ impl Client {
         if magic == wire::SIMPLE_REPLY_MAGIC {
             let header = bytes.get(..16)?;
             let (error, cookie) = (number(&header[4..8]) as u32, number(&header[8..16]));
-            let asked = self.asked.get_mut(&cookie).expect("a request is answered once, and only if there is one");
+            let asked = self.asked.get_mut(&cookie).expect("a request has one reply");
             let len = if error == 0 { asked.data.len() } else { 0 };
             assert!(len == 0 || !self.replies.are_chunks(), "data comes in chunks");
             let data = bytes.get(16..16 + len)?;
@@ -355,7 +355,7 @@ impl Client {
         let cookie = number(&header[8..16]);
         let len = number(if is_extended { &header[24..32] } else { &header[16..20] }) as usize;
         let payload = bytes.get(size..size + len)?;
-        let asked = self.asked.get_mut(&cookie).expect("a request is answered once, and only if there is one");
+        let asked = self.asked.get_mut(&cookie).expect("a request has one reply");
         let within = |payload: &[u8], first: u64| (number(&payload[..8]) - first * BLOCK) as usize;
         match kind {
             chunk::NONE => assert!(asked.data.is_empty()),

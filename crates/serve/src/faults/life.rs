@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_blk::queue::SCHEDULERS;
-use hoistway_engine::faults::{Disk, FaultyTarget, Random, ToldClock};
+use hoistway_engine::faults::{Disk, FaultyTarget, ManualClock, Random};
 use hoistway_engine::{Clock as _, Config, Engine, Stepped, Worker};
 use rustls::ServerConfig;
 
@@ -28,8 +28,8 @@ pub struct Life {
     pub site: Arc<Site>,
     workers: Vec<Worker>,
     streams: Streams,
-    clock: ToldClock,
-    /// Whether the log has told of a bug.
+    clock: ManualClock,
+    /// Whether the log has reported a bug.
     has_bug: Arc<AtomicBool>,
     /// Steps of workers so far.
     pub steps: u64,
@@ -57,7 +57,7 @@ impl Life {
     pub fn begin(
         disk: &Disk,
         exports: &[Offered],
-        clock: &ToldClock,
+        clock: &ManualClock,
         tls: &Arc<ServerConfig>,
         random: &mut Random,
     ) -> Life {
@@ -98,7 +98,7 @@ impl Life {
         self.site.offer_these(&placed).unwrap();
     }
 
-    /// Somebody connects.
+    /// A client connects.
     pub fn connect(&self, random: &mut Random) -> Far {
         let room = 1 + random.below(16 << 10) as usize;
         let (near, far) = self.streams.pair(room, Random::new(random.below(1 << 32)));
@@ -113,7 +113,7 @@ impl Life {
         self.clock.pass(Nanos(passes));
         self.steps += 1;
         let worker = random.below(self.workers.len() as u64) as usize;
-        assert!(self.workers[worker].step() != Stepped::Home, "nobody has stopped it");
+        assert!(self.workers[worker].step() != Stepped::Stopped, "it was not stopped");
         assert!(!self.has_bug.load(Relaxed), "the log reports an internal error");
     }
 
@@ -126,7 +126,7 @@ impl Life {
         self.site.engine.begin_to_set_attribute(file, &text).unwrap();
     }
 
-    /// Waits until whatever was under way has ended, of those that have gone, too.
+    /// Waits until all in-flight requests have ended, those of clients that have gone, too.
     pub fn settle(&mut self, random: &mut Random) {
         let mut quiet = 0;
         for _ in 0..400_000 {
@@ -140,7 +140,7 @@ impl Life {
         panic!("{} commands never end", self.site.inboxes.at_target());
     }
 
-    /// Nobody is connected any more: it ends.
+    /// All clients have gone: it ends.
     pub fn end(self, random: &mut Random) {
         let Life { site, mut workers, clock, .. } = self;
         for served in &site.offer().served {
@@ -151,7 +151,7 @@ impl Life {
         for _ in 0..200_000 {
             clock.pass(Nanos::from_micros(50));
             let worker = random.below(workers.len() as u64) as usize;
-            if workers[worker].step() == Stepped::Home {
+            if workers[worker].step() == Stepped::Stopped {
                 drop(workers.swap_remove(worker));
             }
             if workers.is_empty() {

@@ -12,7 +12,7 @@ mod world;
 use std::panic::catch_unwind;
 
 use hoistway_blk::ground::Nanos;
-use hoistway_engine::faults::{Disk, Random, ToldClock};
+use hoistway_engine::faults::{Disk, ManualClock, Random};
 
 use life::{Life, Offered};
 use wire::TlsSides;
@@ -22,7 +22,7 @@ use world::World;
 const LIVES: u64 = 3;
 const STEPS: u64 = 6000;
 
-/// One history, by its seed. Answers how many requests were answered, and of those by TLS, a sum over the answers, and in how many
+/// One history, by its seed. Answers how many requests were completed, and of those by TLS, a sum over the answers, and in how many
 /// steps of workers.
 fn history(seed: u64) -> (u64, u64, u64, u64) {
     let mut world = World::new(seed);
@@ -47,16 +47,16 @@ fn whatever_goes_wrong_each_client_is_answered_once_and_what_was_made_durable_is
     let (mut answers, mut in_tls, mut all_steps) = (0, 0, 0);
     for seed in first..first + seeds {
         let came = catch_unwind(|| history(seed));
-        let (answered, answered_in_tls, _, steps) =
+        let (completed, answered_in_tls, _, steps) =
             came.unwrap_or_else(|_| panic!("HOISTWAY_SEED={seed} HOISTWAY_SEEDS=1 fails again"));
-        assert!(answered > 200, "seed {seed}: {answered} answers are no history");
-        (answers, in_tls, all_steps) = (answers + answered, in_tls + answered_in_tls, all_steps + steps);
+        assert!(completed > 200, "seed {seed}: {completed} replies are too few");
+        (answers, in_tls, all_steps) = (answers + completed, in_tls + answered_in_tls, all_steps + steps);
     }
-    assert!(in_tls > 0, "nobody was answered by TLS");
-    println!("{seeds} histories, {all_steps} steps, {answers} answers, {in_tls} by TLS, in {:?}", begin.elapsed());
+    assert!(in_tls > 0, "no reply came by TLS");
+    println!("{seeds} histories, {all_steps} steps, {answers} replies, {in_tls} by TLS, in {:?}", begin.elapsed());
 }
 
-/// Time that is told is time, and nothing else is left to chance.
+/// Time is virtual, and nothing else is left to chance.
 #[test]
 fn the_same_seed_is_the_same_history() {
     assert_eq!(history(7), history(7));
@@ -64,7 +64,7 @@ fn the_same_seed_is_the_same_history() {
 
 #[test]
 fn a_client_that_stops_in_the_middle_of_a_write_is_disconnected_after_30_s() {
-    let (clock, mut random, tls) = (ToldClock::default(), Random::new(1), TlsSides::new());
+    let (clock, mut random, tls) = (ManualClock::default(), Random::new(1), TlsSides::new());
     let offered = [Offered { name: "a", first: 0, blocks: 64, settings: String::new() }];
     let mut life = Life::begin(&Disk::new(64), &offered, &clock, &tls.server, &mut random);
     let mut client = life.connect(&mut random);

@@ -18,7 +18,7 @@ struct Inside {
     to_client: VecDeque<u8>,
     /// Bytes that each direction holds.
     room: usize,
-    /// What the server's worker has not been told yet.
+    /// Events that the server's worker has not seen yet.
     news: Ready,
     /// The client sends nothing more.
     has_finished: bool,
@@ -43,7 +43,7 @@ fn lock(shared: &Mutex<Inside>) -> MutexGuard<'_, Inside> {
 pub struct Streams(Arc<Mutex<Vec<Named<i32>>>>);
 
 impl Streams {
-    /// A connection that holds so many bytes each way.
+    /// A connection that holds this many bytes each way.
     pub fn pair(&self, room: usize, random: Random) -> (Near, Far) {
         let shared = Arc::new(Mutex::new(Inside {
             to_server: VecDeque::new(),
@@ -152,7 +152,7 @@ impl Drop for Near {
 pub struct Far(Shared);
 
 impl Far {
-    /// Sends what there is room for, and answers how much that was.
+    /// Sends what there is room for, and returns how much that was.
     pub fn send(&mut self, bytes: &[u8]) -> usize {
         let inside = &mut *lock(&self.0);
         let count =
@@ -164,7 +164,7 @@ impl Far {
         count
     }
 
-    /// Takes so many bytes at most, into the end of `into`.
+    /// Takes at most this many bytes, into the end of `into`.
     pub fn receive(&mut self, most: usize, into: &mut Vec<u8>) {
         let inside = &mut *lock(&self.0);
         let count = inside.to_client.len().min(most);
@@ -215,7 +215,7 @@ impl Watch {
 
 impl Poller for Watch {
     fn add(&self, descriptor: BorrowedFd<'_>, name: u64, what: Watched) -> io::Result<()> {
-        // Nobody sleeps, so event_fds are not signaled.
+        // No worker sleeps, so event_fds are not signaled.
         if what == Watched::Socket {
             let all = self.streams.0.lock().unwrap();
             let found = all.iter().rev().find(|(number, _)| *number == descriptor.as_raw_fd());

@@ -58,7 +58,7 @@ impl Wire {
         take_in(tls, came, &mut Vec::new());
     }
 
-    /// Sends what there is room for, and answers how much that was.
+    /// Sends what there is room for, and returns how much that was.
     pub fn send(&mut self, bytes: &[u8]) -> usize {
         let Some(tls) = &mut self.tls else { return self.far.send(bytes) };
         push(tls, &mut self.far);
@@ -75,7 +75,7 @@ impl Wire {
         self.tls.as_ref().is_none_or(|tls| !tls.wants_write())
     }
 
-    /// Takes so many bytes of the connection at most, and puts what they say into the end of `into`.
+    /// Takes at most this many bytes of the connection, and appends what they say to `into`.
     pub fn receive(&mut self, most: usize, into: &mut Vec<u8>) {
         let Some(tls) = &mut self.tls else { return self.far.receive(most, into) };
         let mut came = Vec::new();

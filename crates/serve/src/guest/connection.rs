@@ -160,7 +160,7 @@ impl Guest {
         if requests.advance(&self.site, now, &|what| self.say(what)) {
             self.call();
         }
-        if inside.is_leaving && requests.unanswered() == 0 {
+        if inside.is_leaving && requests.in_flight() == 0 {
             return Next::Close;
         }
         Next::Wait(requests.client.release_at())
@@ -174,7 +174,7 @@ impl Guest {
                 0 => String::new(),
                 malformed => format!(", {malformed} malformed"),
             };
-            self.say(&format!("disconnected after {} requests{malformed}", requests.answered));
+            self.say(&format!("disconnected after {} requests{malformed}", requests.completed));
             inside.watch.iter().for_each(|watch| unwatch(watch, &requests.device));
         }
         inside.is_leaving = true;
@@ -217,7 +217,7 @@ impl Connection for GuestConnection {
             let mut kicks = (0..device.rings().len() as u8).filter_map(|ring| device.kick(ring));
             if let Err(error) = kicks.try_for_each(|kick| watch.add(kick)) {
                 // The kick descriptor came before the guest was registered.
-                self.guest.say(&format!("{}; closed", Problem::Bell(error)));
+                self.guest.say(&format!("{}; closed", Problem::EventFd(error)));
                 inside.is_leaving = true;
             }
         }

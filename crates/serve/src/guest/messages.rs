@@ -67,7 +67,7 @@ impl Messages {
     fn at_rest<T>(&self, body: impl FnOnce(&Guest, MutexGuard<'_, Inside>) -> Result<T>) -> Result<T> {
         let mut inside = self.0.lock();
         device(&mut inside)?.pause(true);
-        let (inside, has_stayed) = self.0.wait(inside, |requests| requests.unanswered() == 0);
+        let (inside, has_stayed) = self.0.wait(inside, |requests| requests.in_flight() == 0);
         if !has_stayed {
             return Err(Error::Disconnected);
         }
@@ -117,7 +117,7 @@ impl VhostUserBackendReqHandler for Messages {
         Ok(())
     }
 
-    /// No longer used by anybody, and never meant the same to all.
+    /// Obsolete, and never implemented the same way.
     fn reset_owner(&self) -> Result<()> {
         Ok(())
     }
@@ -238,7 +238,7 @@ impl VhostUserBackendReqHandler for Messages {
             watch.remove(before.as_fd());
         }
         let Some(kick) = device.kick(index) else { return Ok(()) };
-        watch.add(kick).map_err(|error| refused(Problem::Bell(error)))
+        watch.add(kick).map_err(|error| refused(Problem::EventFd(error)))
     }
 
     fn set_vring_call(&self, index: u8, call: Option<File>) -> Result<()> {

@@ -35,7 +35,7 @@ pub struct Requests {
     pub is_gone: bool,
     /// How the flush ended that no request asked for.
     pub own_flush: Option<Result<(), Errno>>,
-    pub answered: u64,
+    pub completed: u64,
     pub malformed: u64,
 }
 
@@ -82,19 +82,19 @@ impl Requests {
             first_ring: 0,
             is_gone: false,
             own_flush: None,
-            answered: 0,
+            completed: 0,
             malformed: 0,
         }
     }
 
     /// In-flight requests.
-    pub fn unanswered(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
     /// Whether nothing more may be taken at present; what ends makes room.
     fn is_full(&self, site: &Site) -> bool {
-        self.unanswered() >= site.bounds.in_flight as usize
+        self.in_flight() >= site.bounds.in_flight as usize
             || self.held_bytes >= site.bounds.held_bytes
             || self.client.is_throttled()
     }
@@ -110,7 +110,7 @@ impl Requests {
         }
         self.first_ring = (self.first_ring + 1) % rings.max(1);
         self.client.submit(site, now);
-        self.device.tell();
+        self.device.notify_driver();
         is_more
     }
 
@@ -141,8 +141,8 @@ impl Requests {
                         self.client.submit(site, now);
                     }
                 }
-                Taken::Answered(status) => {
-                    self.answered += 1;
+                Taken::Completed(status) => {
+                    self.completed += 1;
                     self.served.counts.at_once(status == Status::Ok);
                 }
                 Taken::NoStatus => {
@@ -212,7 +212,7 @@ impl Requests {
                     fast_only: false,
                 });
             }
-            // The device has answered.
+            // The device has completed it.
             Request::Id => pending.left = 0,
         }
         self.slots[slot as usize].pending = Some(pending);
@@ -287,7 +287,7 @@ impl Requests {
         let status = if result.is_ok() { Status::Ok } else { Status::IoError };
         // A ring that can no longer be written is stopped.
         let status = self.device.finish(head, chain, status, data).unwrap_or(Status::IoError);
-        self.answered += 1;
+        self.completed += 1;
         let ended = match kind {
             Kind::Read => Ended::Read(u64::from(bytes)),
             Kind::Write => Ended::Write(u64::from(bytes)),
@@ -317,7 +317,7 @@ impl Requests {
 
 impl Drop for Requests {
     fn drop(&mut self) {
-        self.served.counts.abandoned(self.unanswered() as u64);
+        self.served.counts.abandoned(self.in_flight() as u64);
     }
 }
 

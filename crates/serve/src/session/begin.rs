@@ -45,7 +45,7 @@ impl Session {
             // A hint: what it names will be read when it is read. Whether it exists has been checked.
             Command::Cache => {
                 self.served.counts.at_once(true);
-                self.answered += 1;
+                self.completed += 1;
                 self.spent += 1;
                 outbox.header(|out| self.writer.done(request.origin(), out));
             }
@@ -117,7 +117,7 @@ impl Session {
         match extents {
             Ok(extents) => {
                 self.served.counts.at_once(true);
-                self.answered += 1;
+                self.completed += 1;
                 let (origin, length) = (request.origin(), request.length);
                 outbox.header(|out| self.writer.block_status(origin, length, one, extents, out));
             }
@@ -143,7 +143,7 @@ impl Session {
     }
 
     fn occupy(&mut self, now: Instant, request: Request, parts: u32, chunks: Vec<Chunk>) -> u32 {
-        self.unanswered += 1;
+        self.in_flight += 1;
         self.served.counts.began();
         let pending = Pending { request, began: now, left: parts, result: Ok(()), chunks };
         match self.free.pop() {

@@ -1,4 +1,4 @@
-//! Requests whose parts have ended: each is answered once.
+//! Requests whose parts have ended: each has one reply.
 
 use hoistway_blk::ground::Instant;
 use hoistway_engine::{Buffer, Completion, Errno, Request as Io};
@@ -38,12 +38,12 @@ impl Session {
         }
     }
 
-    /// All parts of a request have ended: it is answered.
+    /// All parts of a request have ended: its reply is ready.
     pub(super) fn finish(&mut self, now: Instant, slot: u32, whole: Option<Buffer>, outbox: &mut Outbox) {
         let Some(Pending { request, began, result, chunks, .. }) = self.slots[slot as usize].take() else { return };
         self.free.push(slot);
-        self.unanswered -= 1;
-        self.answered += 1;
+        self.in_flight -= 1;
+        self.completed += 1;
         self.served.counts.ended(kind(&request), result.is_ok().then(|| now.since(began)));
         let (origin, writer) = (request.origin(), self.writer);
         if let Err(errno) = result {

@@ -35,10 +35,10 @@ pub struct Session {
     has_chunks: bool,
     /// The way to the engine.
     pub client: ThrottledClient,
-    /// Requests that have not been answered, by slot.
+    /// In-flight requests, by slot.
     slots: Vec<Option<Pending>>,
     free: Vec<u32>,
-    unanswered: u32,
+    in_flight: u32,
     /// Bytes of buffers that requests have.
     held_bytes: usize,
     /// The write whose data is being received.
@@ -50,7 +50,7 @@ pub struct Session {
     /// Buffers to be used again.
     pub pool: Pool,
     /// Requests so far.
-    pub answered: u64,
+    pub completed: u64,
     /// What this thread has done for it without the engine since others had their turn: see [`TURN`].
     spent: u32,
 }
@@ -124,13 +124,13 @@ impl Session {
             client,
             slots: Vec::new(),
             free: Vec::new(),
-            unanswered: 0,
+            in_flight: 0,
             held_bytes: 0,
             receiving: None,
             dropping: None,
             leaves: false,
             pool: Pool::new(site.engine.buffers()),
-            answered: 0,
+            completed: 0,
             spent: 0,
         })
     }
@@ -150,12 +150,12 @@ impl Session {
     pub fn is_full(&self, bounds: &Bounds, to_send_bytes: usize) -> bool {
         // One whose data is on its way has its room already.
         self.receiving.is_none()
-            && (self.unanswered >= bounds.in_flight || self.held_bytes + to_send_bytes >= bounds.held_bytes)
+            && (self.in_flight >= bounds.in_flight || self.held_bytes + to_send_bytes >= bounds.held_bytes)
     }
 
     /// Whether no request is in flight.
     pub fn is_idle(&self) -> bool {
-        self.unanswered == 0
+        self.in_flight == 0
     }
 
     /// Whether the client or the server has said that it is the end.
@@ -163,7 +163,7 @@ impl Session {
         self.leaves
     }
 
-    /// Nothing more comes; what has come is answered.
+    /// No more requests are taken; in-flight ones complete.
     pub fn stop_taking(&mut self) {
         self.leaves = true;
         self.receiving = None;
@@ -188,7 +188,7 @@ impl Session {
         }
     }
 
-    /// So much of it has come.
+    /// `count` bytes of it have been received.
     pub fn filled(&mut self, now: Instant, count: usize) {
         if let Some(receiving) = &mut self.receiving {
             receiving.filled += count;
@@ -255,7 +255,7 @@ impl Session {
 
     fn refuse(&mut self, origin: Origin, refusal: Refusal, outbox: &mut Outbox) {
         self.served.counts.at_once(false);
-        self.answered += 1;
+        self.completed += 1;
         self.spent += 1;
         outbox.header(|out| self.writer.refused(origin, refusal, out));
     }
@@ -266,7 +266,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         let counts = &self.served.counts;
         counts.connections.fetch_sub(1, Relaxed);
-        counts.abandoned(u64::from(self.unanswered));
+        counts.abandoned(u64::from(self.in_flight));
     }
 }
 

@@ -152,7 +152,7 @@ fn descriptors_that_cannot_be_rung_are_refused_and_do_not_make_anybody_wait() {
 }
 
 #[test]
-fn a_front_end_that_hands_over_its_own_end_of_the_connection_as_a_bell_goes_all_the_same() {
+fn a_front_end_that_passes_its_own_socket_as_an_eventfd_is_disconnected() {
     let mut server = serve(&["--target", "mem:1M"]);
     for event_fd in [12, 13, 14] {
         let stream = connect(&server);

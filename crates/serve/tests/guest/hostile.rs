@@ -32,7 +32,7 @@ impl Scene {
         self.guest.memory.store(STATUS, UNTOUCHED);
     }
 
-    /// Offers a chain of these descriptors, which begins with the first. Answers the status and the length that came back.
+    /// Offers a chain of these descriptors, which begins with the first. Returns the status and the length that came back.
     fn offer(&mut self, chain: &[Descriptor]) -> (u8, u32) {
         let ring = &mut self.guest.rings[0];
         for (index, &descriptor) in chain.iter().enumerate() {

@@ -55,7 +55,7 @@ impl Device {
         }
     }
 
-    /// From now on writes end when they are durable, or before. Whoever switches the cache off has flushed.
+    /// From now on writes end when they are durable, or before. The driver has flushed before it switches the cache off.
     pub fn set_write_back(&mut self, is_write_back: bool) {
         self.is_write_back = is_write_back;
         if let Some(record) = &self.record {
@@ -75,7 +75,7 @@ impl Device {
         &self.memory
     }
 
-    /// Other memory is shared from now on. Nothing is under way that what has gone is needed for.
+    /// Other memory is shared from now on. No in-flight request needs the old one.
     pub fn set_memory(&mut self, memory: Memory) {
         self.rings.iter_mut().for_each(|ring| ring.relocate(&memory));
         self.memory = memory;
@@ -110,7 +110,7 @@ impl Device {
         if self.ring(index)?.set_base(base as u16) { Ok(()) } else { Err(Problem::Running(index)) }
     }
 
-    /// What rings when there is something in a ring. Answers what did so before.
+    /// Sets the eventfd that is signaled for new requests of a ring. Returns the previous one.
     ///
     /// # Errors
     /// If there is no such ring, or nothing to be rung.
@@ -132,7 +132,7 @@ impl Device {
     /// # Errors
     /// If there is no such ring.
     pub fn set_call(&mut self, index: u8, call: Option<File>) -> Result<(), Problem> {
-        self.ring(index)?.call = call.map(bell).transpose()?;
+        self.ring(index)?.call = call.map(event_fd).transpose()?;
         Ok(())
     }
 
@@ -141,7 +141,7 @@ impl Device {
     /// # Errors
     /// If there is no such ring.
     pub fn set_error(&mut self, index: u8, error: Option<File>) -> Result<(), Problem> {
-        self.ring(index)?.error = error.map(bell).transpose()?;
+        self.ring(index)?.error = error.map(event_fd).transpose()?;
         Ok(())
     }
 
@@ -155,7 +155,7 @@ impl Device {
         Ok(())
     }
 
-    /// A ring is stopped: no more is taken. Answers where it goes on once nothing of it is in flight, and what kicked it.
+    /// Stops a ring: no more requests are taken. Returns where it continues once nothing of it is in flight, and its kick eventfd.
     ///
     /// # Errors
     /// If there is no such ring.
@@ -197,20 +197,20 @@ impl Device {
     }
 }
 
-/// A descriptor that is no socket: one could be the front end's own end of the connection, and who keeps that is never told that
+/// A descriptor that is no socket: one could be the front end's own end of the connection, and its peer would never see that
 /// the front end has gone.
 fn no_socket(file: File) -> Result<File, Problem> {
     let kind = fstat(&file).map(|status| FileType::from_raw_mode(status.st_mode));
-    match kind.map_err(|error| Problem::Bell(error.into()))? {
-        FileType::Socket => Err(Problem::Bell(std::io::Error::other("a socket (expected an eventfd)"))),
+    match kind.map_err(|error| Problem::EventFd(error.into()))? {
+        FileType::Socket => Err(Problem::EventFd(std::io::Error::other("a socket (expected an eventfd)"))),
         _ => Ok(file),
     }
 }
 
 /// A descriptor to be rung, which must not make us wait.
-fn bell(file: File) -> Result<File, Problem> {
+fn event_fd(file: File) -> Result<File, Problem> {
     let file = no_socket(file)?;
     let not_waiting = fcntl_getfl(&file).and_then(|flags| fcntl_setfl(&file, flags | OFlags::NONBLOCK));
-    not_waiting.map_err(|error| Problem::Bell(error.into()))?;
+    not_waiting.map_err(|error| Problem::EventFd(error.into()))?;
     Ok(file)
 }

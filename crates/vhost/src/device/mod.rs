@@ -1,4 +1,4 @@
-//! A disk and one guest: all that its front end has said, and the requests that are under way.
+//! A disk and one guest: its configuration by the front end, and the in-flight requests.
 
 mod front_end;
 
@@ -10,7 +10,7 @@ use crate::record::{QUEUES_MAX, Record, RecordError};
 use crate::request::{Limits, Request, Status, Verdict, parse, write_id};
 use crate::ring::{Broken, Ring};
 
-/// What is wrong with what a front end says.
+/// What is wrong with a message of a front end.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// A ring that there is not.
@@ -34,11 +34,11 @@ pub enum Problem {
         bytes: usize,
     },
     /// A ring that is to be looked at again and again.
-    #[error("a queue without a descriptor to be kicked with")]
+    #[error("a queue without a kick descriptor")]
     Polling,
-    /// A descriptor that cannot be rung.
-    #[error("a descriptor that is none to be rung: {0}")]
-    Bell(std::io::Error),
+    /// A descriptor that cannot be signaled.
+    #[error("a descriptor that cannot be signaled: {0}")]
+    EventFd(std::io::Error),
     /// Memory.
     #[error("{0}")]
     Memory(#[from] MemoryError),
@@ -63,11 +63,11 @@ pub enum Taken {
     Nothing,
     /// A request, which has to be [finished](Device::finish).
     Request(Head, Request),
-    /// One that has been answered already.
-    Answered(Status),
-    /// One that has been given back without an answer, as there was no place for it.
+    /// One that has been returned already, with this status.
+    Completed(Status),
+    /// One that has been returned without a status, because there was no place for it.
     NoStatus,
-    /// The ring is broken, which has not been told before.
+    /// The ring is broken, which has not been reported before.
     Broken(Broken),
 }
 
@@ -118,7 +118,7 @@ impl Device {
         usize::try_from(index).ok().and_then(|at| self.rings.get_mut(at)).ok_or(Problem::Queue(index))
     }
 
-    /// Requests that are under way, of all rings.
+    /// In-flight requests, of all rings.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.rings.iter().map(Ring::in_flight).sum()
@@ -149,14 +149,14 @@ impl Device {
         };
         let (taken, written) = match verdict {
             Ok(Request::Id) => match write_id(chain, memory, disk) {
-                Some(bytes) => (Taken::Answered(Status::Ok), bytes + 1),
-                None => (Taken::Answered(Status::IoError), 1),
+                Some(bytes) => (Taken::Completed(Status::Ok), bytes + 1),
+                None => (Taken::Completed(Status::IoError), 1),
             },
             Ok(request) => return Taken::Request(Head { ring: index, index: head }, request),
-            Err(Verdict::Answer(status)) => (Taken::Answered(status), 1),
+            Err(Verdict::Complete(status)) => (Taken::Completed(status), 1),
             Err(Verdict::NoStatus) => (Taken::NoStatus, 0),
         };
-        if let (Taken::Answered(status), Some(at)) = (&taken, chain.status_address()) {
+        if let (Taken::Completed(status), Some(at)) = (&taken, chain.status_address()) {
             memory.write(at, &[*status as u8]);
         }
         match ring.give_back(memory, record.as_ref(), head, written) {
@@ -168,7 +168,7 @@ impl Device {
     /// A request has ended. `data` is that of a read that went well, and empty for anything else.
     ///
     /// # Errors
-    /// If the ring cannot be written any more, which has not been told before.
+    /// If the ring cannot be written any more, which has not been reported before.
     pub fn finish(&mut self, head: Head, chain: &Chain, status: Status, data: &[u8]) -> Result<Status, Broken> {
         let Device { memory, record, rings, .. } = self;
         let ring = &mut rings[usize::from(head.ring)];
@@ -186,7 +186,7 @@ impl Device {
         }
     }
 
-    /// A request has ended, and nobody is to be told: its guest has gone, or will ask for it again.
+    /// A request has ended and is not returned: its guest has gone, or the next server will carry it out again.
     pub fn forget(&mut self, head: Head) {
         self.rings[usize::from(head.ring)].forget(head.index);
     }
@@ -211,9 +211,9 @@ impl Device {
         any
     }
 
-    /// Tells the driver what has been given back, if it wants to know.
-    pub fn tell(&mut self) {
-        self.rings.iter_mut().for_each(|ring| ring.tell(&self.memory));
+    /// Notifies the driver of returned requests, if it wants that.
+    pub fn notify_driver(&mut self) {
+        self.rings.iter_mut().for_each(|ring| ring.notify_driver(&self.memory));
     }
 }
 

@@ -1,4 +1,4 @@
-//! A file that we write is ours alone, and one that we read is not written: advisory locks, which whoever asks for one heeds.
+//! Advisory locks: a written file is locked exclusively, a read one shared. Programs that take no lock are not kept away.
 //!
 //! They are of the open file description (`F_OFD_SETLK`), over the whole file: two openings exclude each other within one
 //! program, too, and so does QEMU, which locks bytes of its images in the same way. The description that holds one is
@@ -18,7 +18,7 @@ use rustix::fs::OFlags;
 pub enum Claim {
     /// It is held as long as this is open.
     Ours(File),
-    /// Somebody else has one that excludes it.
+    /// Another program holds a conflicting lock.
     InUse,
     /// The file system has none.
     Impossible(io::Error),

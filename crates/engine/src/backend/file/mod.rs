@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | read, write | `preadv`, `pwritev` past the page cache (`O_DIRECT`) where the file system can |
 //! | durable write | the same with `RWF_DSYNC` |
-//! | flush | `fdatasync` of every file: which of them a flush is for is not known any more when it is carried out |
+//! | flush | `fdatasync` of every file, because a flush does not name its volume |
 //! | discard | a hole is punched; it reads as zeroes then |
 //! | write zeroes | a hole is punched if that is allowed, else the range is zeroed; where the file system can neither, zeroes are written, unless only fast ways will do |
 //! | block status | `SEEK_DATA` and `SEEK_HOLE` |
@@ -35,7 +35,7 @@ pub(crate) use station::FileStation;
 use station::ZERO_BYTES_MAX;
 
 const QUEUE_DEPTH: u32 = 128;
-/// Volumes begin at multiples of so many sectors, and lie at least as far apart: no request can reach into two.
+/// Volumes begin at multiples of this, in sectors, and lie at least as far apart, so that no request reaches into two.
 const VOLUME_ALIGN: u64 = 2048;
 /// Of direct I/O where the system does not say.
 const BLOCK_BYTES_SAFE: u32 = 4096;
@@ -114,8 +114,8 @@ struct Opened {
 }
 
 impl Files {
-    /// Opens them, and finds out how they can be reached. They are locked as long as this is there: those that are only read
-    /// may be read by others, too; those that are written are nobody else's.
+    /// Opens them, and finds out how they can be accessed. They stay locked as long as this exists: read-only ones against
+    /// writers, others against all other programs.
     ///
     /// # Errors
     /// If one cannot be opened, is neither a file nor a block device, is too short for a block, or is in use.
@@ -167,9 +167,9 @@ impl Files {
         Ok(Files { files, volumes: volumes.into(), shape, way, notes, maps, fixed: None, _claims: claims })
     }
 
-    /// With so many bytes of memory for [buffers](Backend::buffer) that the rings of so many workers know beforehand (fixed buffers): a
-    /// request there and back needs no pages looked up and pinned. The memory is locked, once for each worker as far as `ulimit -l`
-    /// is concerned; where that is not allowed a [note](Self::notes) says so, and buffers are as without.
+    /// With memory for [buffers](Backend::buffer) that is registered with the ring of each worker (fixed buffers), so that requests
+    /// need no pages looked up and pinned. The memory is locked, and counts once for each worker against `ulimit -l`; where that is
+    /// not allowed a [note](Self::notes) says so, and buffers are not registered.
     #[must_use]
     pub fn with_fixed_buffers(mut self, bytes: usize, workers: usize) -> Self {
         if bytes == 0 || self.way != Way::Uring {
@@ -190,7 +190,7 @@ impl Files {
         self
     }
 
-    /// What is not as one would wish, in sentences: no direct I/O, no io_uring, no fixed buffers.
+    /// What does not work here, in sentences: no direct I/O, no io_uring, no fixed buffers.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes

@@ -1,8 +1,8 @@
-//! A sparse file that holds the content of a simulated device: it takes the place that was written, and is there when the device
+//! A sparse file that holds the content of a simulated device: only written blocks take space, and they are there when the device
 //! is started again.
 //!
-//! It is written through the page cache and never synced: how long things take is the model's matter. So what was acknowledged
-//! survives this program, and what the system has not written out by itself does not survive the machine.
+//! It is written through the page cache and never synced, since the model decides how long commands take. So acknowledged writes
+//! survive this program, but not a crash of the machine before the system has written them out.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -33,7 +33,7 @@ pub struct SparseFile {
 }
 
 impl SparseFile {
-    /// Opens the file of a device of so many bytes. One that is missing or empty becomes a hole of that size.
+    /// Opens the file of a device of this size. A missing or empty one becomes a hole of that size.
     ///
     /// # Errors
     /// If it cannot be opened, made so large or written, is in use, or is of another size.

@@ -1,5 +1,5 @@
-//! Commands over a ring: what is short is continued, what was interrupted is tried again, what the file system cannot zero is
-//! written.
+//! Commands over a ring: short transfers are continued, interrupted ones are tried again, and zeroes are written where the file
+//! system cannot zero.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -15,8 +15,7 @@ use crate::memory::{Buffer, RawSegment, Segments};
 use crate::ring::{Job, Ring, What};
 use crate::wake::Wake;
 
-/// Zeroes that are written where a file system cannot zero: with so many pieces of them a write has as much as the longest
-/// write-zeroes asks for.
+/// Bytes of the zeroes that are written where a file system cannot zero: a write refers to them as often as it takes.
 pub const ZEROES_BYTES: usize = 256 << 10;
 /// The longest write-zeroes, in bytes.
 pub const ZERO_BYTES_MAX: u64 = 32 << 20;
@@ -40,7 +39,7 @@ pub struct FileStation<R: Ring> {
     results: Vec<(u64, i32)>,
 }
 
-/// A command under way.
+/// An in-flight command.
 #[derive(Clone, Default)]
 struct Carried {
     file: u32,
@@ -59,7 +58,7 @@ struct Carried {
 
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum Step {
-    /// Nothing is under way.
+    /// Nothing is in flight.
     #[default]
     None,
     Read,
@@ -110,8 +109,8 @@ impl<R: Ring> FileStation<R> {
         }
     }
 
-    /// The system has answered. Answers how the command has ended, if it has.
-    fn answered(&mut self, id: u32, result: i32) -> Option<Status> {
+    /// A system call has returned. Returns how the command has ended, if it has.
+    fn returned(&mut self, id: u32, result: i32) -> Option<Status> {
         let carried = &mut self.carried[id as usize];
         if result < 0 {
             return self.failed(id, -result);
@@ -175,7 +174,7 @@ impl<R: Ring> FileStation<R> {
 }
 
 impl Carried {
-    /// So many bytes have been transferred.
+    /// This many bytes have been transferred.
     fn advance(&mut self, bytes: u64) {
         let mut bytes = bytes.min(self.left);
         self.at += bytes;
@@ -245,7 +244,7 @@ impl<R: Ring> Station for FileStation<R> {
         self.ring.reap(&mut results);
         for (tag, result) in results.drain(..) {
             let id = tag as u32;
-            if let Some(status) = self.answered(id, result) {
+            if let Some(status) = self.returned(id, result) {
                 self.carried[id as usize].step = Step::None;
                 ended.push(Ended { id, status });
             }

@@ -5,7 +5,7 @@ mod seen;
 use std::sync::Arc;
 
 use hoistway_blk::ground::{Instant, Nanos};
-use hoistway_engine::faults::{Disk, Random, ToldClock};
+use hoistway_engine::faults::{Disk, ManualClock, Random};
 use hoistway_nbd::Replies;
 
 use super::book::Book;
@@ -59,14 +59,14 @@ struct Slot {
     client: Option<Client>,
     /// When it connected, or said that it leaves.
     since: Instant,
-    /// The server may close it: it was told to, or there is no room, or it broke.
+    /// The server may close it: it drains, has no room, or the disk broke.
     may_be_closed: bool,
 }
 
 /// All of it.
 pub struct World {
     random: Random,
-    clock: ToldClock,
+    clock: ManualClock,
     disk: Disk,
     life: Life,
     tls: TlsSides,
@@ -84,8 +84,8 @@ pub struct World {
     limited_since: (Instant, u64),
     /// Clients that never listened, in this life.
     deaf_clients: u64,
-    /// Answers so far, and a sum over what was in them.
-    answered: u64,
+    /// Replies so far, and a digest of them.
+    completed: u64,
     /// Those of them that came by TLS.
     answered_in_tls: u64,
     digest: u64,
@@ -96,7 +96,7 @@ pub struct World {
 impl World {
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let (disk, clock, exports) = (Disk::new(BLOCKS), ToldClock::default(), exports());
+        let (disk, clock, exports) = (Disk::new(BLOCKS), ManualClock::default(), exports());
         let tls = TlsSides::new();
         let life = Life::begin(&disk, &exports, &clock, &tls.server, &mut random);
         let slot = |&(role, export): &(Role, usize)| Slot {
@@ -135,7 +135,7 @@ impl World {
             slots: who.iter().map(slot).collect(),
             stamp: 0,
             deaf_clients: 0,
-            answered: 0,
+            completed: 0,
             answered_in_tls: 0,
             digest: 0,
             steps: 0,
@@ -144,7 +144,7 @@ impl World {
 
     // --- what happens ---
 
-    /// So many things happen.
+    /// This many random actions.
     pub fn go_on(&mut self, steps: u64) {
         for _ in 0..steps {
             if self.random.one_in(3) {
@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// Somebody pulls the disk out, or puts it in again.
+    /// The disk is pulled out, or put in again.
     fn pull(&mut self) {
         self.stamp += 1;
         if self.gone_since.is_some() {
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// Whoever runs the server changes something.
+    /// An administrator changes something.
     fn operate(&mut self) {
         if self.random.one_in(2) {
             return self.life.change_queue(&mut self.random);
@@ -280,7 +280,7 @@ impl World {
         }
     }
 
-    /// Nobody is at this place any more: how what it asked for ends, it will not be told.
+    /// A client has gone: the outcome of its in-flight requests is unknown.
     fn lose(&mut self, index: usize) {
         let Slot { export, ref mut client, .. } = self.slots[index];
         let Some(client) = client.take() else { return };
@@ -333,7 +333,7 @@ impl World {
 
     // --- how a life ends ---
 
-    /// The server is told to end, and the next one begins over the same disk.
+    /// The server is stopped, and the next one begins over the same disk.
     pub fn restart(&mut self) {
         self.drain();
         self.look_at_the_disk();
@@ -345,7 +345,7 @@ impl World {
         (0..self.slots.len()).for_each(|index| self.lose(index));
         let left = self.disk.after_power_cut(&mut self.random);
         self.put_back();
-        // What the old server still does, it does to a disk that nobody looks at.
+        // The old server keeps a disk that is not read any more.
         self.drain();
         self.disk = left;
         self.books.iter_mut().for_each(|book| book.power_cut(self.stamp));
@@ -391,7 +391,7 @@ impl World {
         (self.limited_since, self.deaf_clients) = ((self.life.now(), 0), 0);
     }
 
-    /// All of it ends. Answers how many requests were answered, and of those by TLS, a sum over the answers, and in how many steps of
+    /// All of it ends. Answers how many requests were completed, and of those by TLS, a sum over the answers, and in how many steps of
     /// workers.
     pub fn end(mut self) -> (u64, u64, u64, u64) {
         self.quiesce();
@@ -399,6 +399,6 @@ impl World {
         self.look_at_the_disk();
         let steps = self.steps + self.life.steps;
         self.life.end(&mut self.random);
-        (self.answered, self.answered_in_tls, self.digest, steps)
+        (self.completed, self.answered_in_tls, self.digest, steps)
     }
 }

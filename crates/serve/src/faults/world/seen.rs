@@ -32,11 +32,11 @@ impl World {
     }
 
     fn check(&mut self, role: Role, export: usize, Answer { ask, asked_at, result, status }: Answer) {
-        self.answered += 1;
+        self.completed += 1;
         let sum =
             result.as_ref().map_or_else(|&error| u64::from(error), |data| data.iter().map(|&it| u64::from(it)).sum());
         self.digest = self.digest.wrapping_mul(31).wrapping_add(sum);
-        // While it was asked the disk was out, or before it was answered.
+        // The disk was out at some time between request and reply.
         let may_err = role != Role::Calm || self.gone_since.is_some() || asked_at <= self.gone_until;
         let has_no_disk = self.gone_since.is_some_and(|since| asked_at > since);
         let (is_within, book) = (self.is_within(export, ask), &mut self.books[export]);
@@ -91,14 +91,14 @@ impl World {
         self.lose(index);
     }
 
-    /// Everybody waits for his answers, and then all that there is can be looked at.
+    /// All requests complete, and then everything can be checked.
     pub(super) fn quiesce(&mut self) {
         let (since, before) = self.limited_since;
         let (reads, most) =
             (self.reads("limited") - before, LIMIT * self.life.now().since(since).0 / 1_000_000_000 + BURST);
         assert!(reads <= most, "{reads} reads where {most} are allowed");
         for round in 0.. {
-            assert!(round < 400_000, "somebody waits for ever");
+            assert!(round < 400_000, "a request never completes");
             let index = self.random.below(self.slots.len() as u64) as usize;
             self.stamp += 1;
             self.exchange(index);
@@ -136,7 +136,7 @@ impl World {
     }
 
     fn look_at_the_bounds(&self) {
-        // What a client that never listens has in its socket, in the server, and under way.
+        // What a client that never reads has in its socket, in the server, and in flight.
         let bytes = LONGEST * BLOCK;
         let most =
             self.deaf_clients * (((16 << 10) + BOUNDS.held_bytes as u64) / bytes + u64::from(BOUNDS.in_flight) + 1);

@@ -174,11 +174,11 @@ fn serve(
             scope.spawn(move || metrics.serve(site, stop));
         }
         scope.spawn(move || hang_ups.into_iter().for_each(|()| drop(reloader.reload(site))));
-        systemd::tell(&News::Ready);
+        systemd::notify(&News::Ready);
         server.accept(&front_ends, stop);
         // The system refuses new connections once the listeners are closed.
         drop(front_ends);
-        systemd::tell(&News::Stopping);
+        systemd::notify(&News::Stopping);
         say("shutting down: refusing new connections, draining in-flight requests");
         server.drain(Duration::from_secs(reloader.started.options.grace))
     });

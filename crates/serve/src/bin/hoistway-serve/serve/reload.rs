@@ -54,14 +54,14 @@ impl Reloader {
     /// # Errors
     /// The reason, if nothing was applied.
     pub(super) fn reload(&self, site: &Site) -> Result<(), String> {
-        systemd::tell(&News::Reloading);
+        systemd::notify(&News::Reloading);
         let reloaded = self.try_to(site).map_err(|error| format!("{error:#}"));
         match &reloaded {
             Ok(changes) if changes.is_empty() => say("configuration reloaded: nothing changed"),
             Ok(changes) => say(&format!("configuration reloaded: {}", changes.join("; "))),
             Err(error) => log(Level::Error, &format!("configuration reload refused: {error}")),
         }
-        systemd::tell(&News::Ready);
+        systemd::notify(&News::Ready);
         reloaded.map(drop)
     }
 

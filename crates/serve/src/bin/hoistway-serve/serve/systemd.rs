@@ -43,7 +43,7 @@ pub(super) enum News {
 }
 
 /// Notifies the service manager, if there is one. Errors are ignored, since there may be none.
-pub(super) fn tell(news: &News) {
+pub(super) fn notify(news: &News) {
     let Some(place) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let text = match news {
         News::Ready => "READY=1\n".to_owned(),

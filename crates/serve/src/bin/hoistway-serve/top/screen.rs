@@ -13,7 +13,7 @@ const HEADER: [&str; 14] = [
 ];
 /// Columns that a narrow window does without, those first that are missed least.
 const SPARED: [usize; 13] = [1, 6, 10, 13, 2, 3, 5, 9, 12, 7, 11, 8, 4];
-/// Names may take so much before columns are spared.
+/// Width of names from which on columns are left out.
 const NAME_WIDTH: usize = 20;
 
 /// Draws rates between two states; with one state, only gauges.
@@ -63,8 +63,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, before: Option<&State>, now: &State) {
     let beyond = [(rows_beyond, "export(s)"), (columns_beyond, "column(s)")].into_iter().filter(|(more, _)| *more > 0);
     let beyond: Vec<_> = beyond.map(|(more, what)| format!("{more} {what}")).collect();
     let beyond = if beyond.is_empty() { String::new() } else { beyond.join(" and ") + " more in a larger window; " };
-    let told = format!("{beyond}q: quit; use hoistway ctl to change weights, limits and the scheduler");
-    frame.render_widget(Paragraph::new(told), bottom);
+    let hint = format!("{beyond}q: quit; use hoistway ctl to change weights, limits and the scheduler");
+    frame.render_widget(Paragraph::new(hint), bottom);
 }
 
 /// The columns that such a window has room for, and how wide they are: a figure is all there or not at all.
