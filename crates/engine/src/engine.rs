@@ -50,7 +50,13 @@ impl Engine {
         let (engine, workers) = Engine::prepare(config, backend, MonotonicClock::start())?;
         for (index, worker) in workers.into_iter().enumerate() {
             let thread = std::thread::Builder::new().name(format!("hoistway-{index}"));
-            let thread = thread.spawn(move || worker.run()).map_err(StartError::Thread)?;
+            let backend = Arc::clone(&engine.backend);
+            let run = move || {
+                worker.run();
+                // The target stays open as long as a worker uses it, even if the engine was abandoned.
+                drop(backend);
+            };
+            let thread = thread.spawn(run).map_err(StartError::Thread)?;
             engine.threads().push(thread);
         }
         Ok(engine)
@@ -254,6 +260,14 @@ impl Engine {
             // A panic of the thread has been reported by it.
             let _ = thread.join();
         }
+    }
+
+    /// Makes the workers stop as [`stop`](Self::stop) does, but does not wait for them, now or when the engine is dropped: a command
+    /// of the target may never end. Their threads keep the target open until they have ended.
+    pub fn abandon(&self) {
+        self.begin_to_stop();
+        // Dropping a handle detaches its thread.
+        self.threads().clear();
     }
 
     fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {

@@ -106,4 +106,9 @@ impl Server {
     pub fn stop(self) {
         self.site.engine.stop();
     }
+
+    /// The same without waiting for the workers: after [`drain`](Self::drain) timed out, their commands may never end.
+    pub fn abandon(self) {
+        self.site.engine.abandon();
+    }
 }

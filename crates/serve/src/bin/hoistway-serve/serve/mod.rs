@@ -186,8 +186,7 @@ fn serve(
         let grace = reloader.started.options.grace;
         let clients = if left == 1 { "client" } else { "clients" };
         say(&format!("grace period of {grace} s expired with {left} {clients} still busy; exiting"));
-        // Their commands may never end, and stopping the workers would wait for them.
-        std::mem::forget(server);
+        server.abandon();
         return Ok(ExitCode::from(NOT_DRAINED));
     }
     server.stop();
