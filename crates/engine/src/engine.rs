@@ -111,6 +111,7 @@ impl Engine {
             quiet: AtomicUsize::new(0),
             client_numbers: (0..workers).map(|_| Mutex::default()).collect(),
             io_contexts: AtomicU32::new(1),
+            unaligned: Mutex::default(),
             groups_made: AtomicU32::new(0),
             groups: Mutex::default(),
         });
@@ -124,7 +125,7 @@ impl Engine {
     #[must_use]
     pub fn volumes(&self) -> Vec<Volume<'_>> {
         let shapes = self.backend.shape().volumes.iter().cloned();
-        shapes.map(|shape| Volume { engine: self, shape }).collect()
+        shapes.map(|shape| Volume { engine: self, range: 0..shape.bytes, shape }).collect()
     }
 
     /// The first volume: most targets have one.
@@ -276,7 +277,7 @@ impl Engine {
 
     fn attach(
         &self,
-        volume: &VolumeShape,
+        volume: &Volume<'_>,
         context: Context,
         sink: Sink,
         at: Option<usize>,
@@ -288,9 +289,12 @@ impl Engine {
             submitter: Submitter::new(&self.shared.queue, waiter(worker, client)),
             context,
             io_context: IoContextId(self.shared.io_contexts.fetch_add(1, Relaxed)),
-            volume: volume.clone(),
-            block: self.backend.shape().limits.logical_block,
+            first_byte: volume.shape.first.0 * SECTOR_BYTES + volume.range.start,
+            bytes: volume.bytes(),
+            read_only: volume.shape.read_only,
+            block_bytes: u64::from(volume.block_bytes()),
             backlog: Default::default(),
+            parts: Default::default(),
             in_hand: None,
             in_flight: 0,
             done: Vec::new(),
@@ -333,7 +337,8 @@ fn check_weight(weight: u16) -> Result<(), ConfigError> {
     Err(ConfigError::new("weight", format!("{weight} is not in {} to {}", WEIGHTS.start(), WEIGHTS.end())))
 }
 
-/// Where buffers for requests to a target come from.
+/// Where buffers for requests to a target come from. Requests that are not made of whole blocks need no copy of their data in buffers
+/// of [`around`](Self::around).
 #[derive(Clone)]
 pub struct Buffers(Arc<dyn Backend>);
 
@@ -343,6 +348,13 @@ impl Buffers {
     pub fn zeroed(&self, len: usize) -> Buffer {
         self.0.buffer(len)
     }
+
+    /// One of `len` zeroes for the data of a request, with room in its memory for the rest of the first and last block: `before` and
+    /// `behind` bytes.
+    #[must_use]
+    pub fn around(&self, before: usize, len: usize, behind: usize) -> Buffer {
+        self.0.buffer(before + len + behind).window(before, len)
+    }
 }
 
 /// A disk as clients see it: one of the target's volumes, or a part of it.
@@ -350,17 +362,25 @@ impl Buffers {
 pub struct Volume<'a> {
     engine: &'a Engine,
     shape: VolumeShape,
+    /// Which bytes of the target's volume.
+    range: Range<u64>,
 }
 
 impl Volume<'_> {
     /// Its length in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.shape.sectors * SECTOR_BYTES
+        self.range.end - self.range.start
     }
 
-    /// What offsets and lengths must be multiples of, in bytes. Others fail with [`Errno::INVAL`]: the engine never
-    /// reads to complete a write.
+    /// Where it begins within its block, in bytes: 0 unless it is a [part](Self::part) that begins elsewhere.
+    #[must_use]
+    pub fn offset_in_block(&self) -> u64 {
+        self.range.start % u64::from(self.block_bytes())
+    }
+
+    /// Bytes of a block of the target. Requests that are not made of whole blocks cost more: a write reads the blocks that it changes
+    /// in part, while other writes to them wait.
     #[must_use]
     pub fn block_bytes(&self) -> u32 {
         self.engine.backend.shape().limits.logical_block.max(1) * SECTOR_BYTES as u32
@@ -394,22 +414,42 @@ impl Volume<'_> {
     /// A part of it, in bytes from its start.
     ///
     /// # Errors
-    /// If it is not made of whole blocks ([`Errno::INVAL`]), or reaches beyond the end ([`Errno::NOSPC`]).
+    /// If it ends before it begins ([`Errno::INVAL`]), or reaches beyond the end ([`Errno::NOSPC`]).
     pub fn part(mut self, range: Range<u64>) -> Result<Self, Errno> {
-        self.shape = self.sectors(range)?;
+        self.range = self.place(range)?;
         Ok(self)
     }
 
-    fn sectors(&self, range: Range<u64>) -> Result<VolumeShape, Errno> {
-        let block = u64::from(self.block_bytes());
-        if !range.start.is_multiple_of(block) || !range.end.is_multiple_of(block) || range.end < range.start {
+    /// A range of it in the target's volume.
+    fn place(&self, range: Range<u64>) -> Result<Range<u64>, Errno> {
+        if range.end < range.start {
             return Err(Errno::INVAL);
         }
         if range.end > self.bytes() {
             return Err(Errno::NOSPC);
         }
-        let first = Sector(self.shape.first.0 + range.start / SECTOR_BYTES);
-        Ok(VolumeShape { first, sectors: (range.end - range.start) / SECTOR_BYTES, ..self.shape })
+        Ok(self.range.start + range.start..self.range.start + range.end)
+    }
+
+    /// The extents of a range, which `find` finds in whole sectors.
+    fn find_extents(
+        &self,
+        range: Range<u64>,
+        find: impl FnOnce(Range<Sector>) -> std::io::Result<Vec<Extent>>,
+    ) -> std::io::Result<Vec<Extent>> {
+        let Range { start, end } = self.place(range)?;
+        let sector = |bytes: u64| Sector(self.shape.first.0 + bytes);
+        let mut extents = find(sector(start / SECTOR_BYTES)..sector(end.div_ceil(SECTOR_BYTES)))?;
+        // What lies before the range in its first sector, and behind it in its last one.
+        let (mut skip, mut left) = (start % SECTOR_BYTES, end - start);
+        extents.retain_mut(|extent| {
+            let skipped = extent.bytes.min(skip);
+            skip -= skipped;
+            extent.bytes = (extent.bytes - skipped).min(left);
+            left -= extent.bytes;
+            extent.bytes > 0
+        });
+        Ok(extents)
     }
 
     /// What of a range of bytes is data and what are holes, in order and without gaps: all of it, or the first `most` parts, one at
@@ -418,8 +458,7 @@ impl Volume<'_> {
     /// # Errors
     /// If the range is no part of the volume, or the target cannot be asked.
     pub fn extents(&self, range: Range<u64>, most: usize) -> std::io::Result<Vec<Extent>> {
-        let shape = self.sectors(range)?;
-        self.engine.backend.extents(shape.first..Sector(shape.first.0 + shape.sectors), most)
+        self.find_extents(range, |sectors| self.engine.backend.extents(sectors, most))
     }
 
     /// All of the data and holes of a range that is about to be read. Where finding holes takes long, they count as data.
@@ -427,8 +466,7 @@ impl Volume<'_> {
     /// # Errors
     /// As [`extents`](Self::extents).
     pub fn extents_of_read(&self, range: Range<u64>) -> std::io::Result<Vec<Extent>> {
-        let shape = self.sectors(range)?;
-        self.engine.backend.extents_of_read(shape.first..Sector(shape.first.0 + shape.sectors))
+        self.find_extents(range, |sectors| self.engine.backend.extents_of_read(sectors))
     }
 
     /// A client on it, which may have `depth` requests unanswered, at least 1. Clients go to workers in turn.
@@ -445,7 +483,7 @@ impl Volume<'_> {
 
     fn client_at(&self, at: Option<usize>, context: Context, depth: u32, handler: impl Handler + 'static) -> Client {
         let sink = Sink::Handler(Box::new(handler));
-        let (worker, client, unanswered) = self.engine.attach(&self.shape, context, sink, at);
+        let (worker, client, unanswered) = self.engine.attach(self, context, sink, at);
         Client::new(Arc::clone(&self.engine.shared), worker, client, depth.max(1), unanswered)
     }
 
@@ -453,6 +491,6 @@ impl Volume<'_> {
     /// once, and it stays until it leaves or the engine is stopped.
     pub fn settle(&self, context: Context, worker: usize, resident: impl Resident + 'static) {
         let sink = Sink::Resident(Box::new(resident));
-        self.engine.attach(&self.shape, context, sink, Some(worker));
+        self.engine.attach(self, context, sink, Some(worker));
     }
 }

@@ -24,7 +24,8 @@
 //!   device.
 //! - Memory is bounded: a client has at most its depth of requests in flight, and more are [`Refused`], not queued.
 //! - Writes that completed before a flush, and durable writes, are on stable storage if the target has any.
-//! - Requests are made of whole [blocks](Volume::block_bytes). The engine refuses others, and never reads to complete a write.
+//! - Requests may begin and end anywhere. Those that are not made of whole [blocks](Volume::block_bytes) read blocks to complete a
+//!   write; no other write comes between.
 //! - Scheduler, tunables, number of requests, weights and priorities change while clients submit.
 //!
 //! # What it does not do

@@ -22,10 +22,15 @@ const MAPPED_BYTES: usize = if cfg!(miri) { usize::MAX } else { 1 << 20 };
 
 /// The data of a request. It moves into the engine with the request and comes back with its completion, so only the device
 /// touches it meanwhile, even if its client is dropped.
+///
+/// Its memory begins at a multiple of [`BUFFER_ALIGN`], and what it holds may be a [window](Self::window) within it: for requests that
+/// do not begin or end with a block.
 pub struct Buffer {
     start: NonNull<u8>,
+    /// Bytes of the memory before those that it holds.
+    before: usize,
     len: usize,
-    /// What was allocated; `len` is no more.
+    /// What was allocated; `before + len` is no more.
     capacity: usize,
     /// What it is a part of, if it was not allocated for itself.
     home: Option<Arc<Arena>>,
@@ -38,7 +43,7 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// None: for requests without data.
-    pub const EMPTY: Buffer = Buffer { start: NonNull::dangling(), len: 0, capacity: 0, home: None };
+    pub const EMPTY: Buffer = Buffer { start: NonNull::dangling(), before: 0, len: 0, capacity: 0, home: None };
 
     /// One of `len` zeroes, at a multiple of [`BUFFER_ALIGN`]. A long one takes memory only as it is written.
     #[must_use]
@@ -57,14 +62,32 @@ impl Buffer {
             }
         };
         let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
-        Buffer { start, len, capacity: len, home: None }
+        Buffer { start, before: 0, len, capacity: len, home: None }
     }
 
     /// How long it can be made.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.capacity
+        self.capacity - self.before
+    }
+
+    /// Makes it hold `len` bytes of its memory, behind the first `before`.
+    ///
+    /// # Panics
+    /// If its memory does not have them.
+    #[must_use]
+    pub fn window(mut self, before: usize, len: usize) -> Buffer {
+        let fits = before.checked_add(len).is_some_and(|end| end <= self.capacity);
+        assert!(fits, "a buffer of {} bytes has no {len} behind {before}", self.capacity);
+        (self.before, self.len) = (before, len);
+        self
+    }
+
+    /// Bytes of its memory before and behind those that it holds.
+    #[must_use]
+    pub fn margins(&self) -> (usize, usize) {
+        (self.before, self.capacity - self.before - self.len)
     }
 
     /// Makes it longer or shorter: a buffer is used again for a request of another length. What comes to light is what was
@@ -74,7 +97,7 @@ impl Buffer {
     /// If it has no [room](Self::capacity) for that.
     #[inline]
     pub fn set_len(&mut self, len: usize) {
-        assert!(len <= self.capacity, "a buffer of {} bytes cannot hold {len}", self.capacity);
+        assert!(len <= self.capacity(), "a buffer of {} bytes cannot hold {len}", self.capacity());
         self.len = len;
     }
 
@@ -83,7 +106,7 @@ impl Buffer {
     }
 
     pub(crate) fn address(&mut self) -> usize {
-        self.start.as_ptr().expose_provenance()
+        self.as_mut_ptr().expose_provenance()
     }
 }
 
@@ -99,9 +122,9 @@ impl Deref for Buffer {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` points to `capacity` bytes that this buffer owns and that have been initialised, and `len` is no
-        // more than that; with 0 it dangles, which is aligned and not null.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+        // SAFETY: `start` points to `capacity` bytes that this buffer owns and that have been initialised, and `before + len` is
+        // no more than that; with 0 it dangles, which is aligned and not null.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(self.before), self.len) }
     }
 }
 
@@ -109,7 +132,7 @@ impl DerefMut for Buffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and the borrow is exclusive.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(self.before), self.len) }
     }
 }
 
@@ -161,6 +184,12 @@ impl RawSegment {
     #[inline]
     pub(crate) fn at(address: usize, len: usize) -> RawSegment {
         RawSegment { start: std::ptr::with_exposed_provenance_mut(address), len }
+    }
+
+    /// Its first bytes.
+    #[inline]
+    pub(crate) fn first(self, bytes: usize) -> RawSegment {
+        RawSegment { start: self.start, len: bytes }
     }
 
     /// What is left of it behind its first bytes.
@@ -224,6 +253,17 @@ mod tests {
             long[len - 1] = 1;
         }
         assert!(Buffer::zeroed(0).is_empty() && Buffer::default().is_empty());
+    }
+
+    #[test]
+    fn a_window_holds_a_part_of_the_memory() {
+        let mut buffer = Buffer::zeroed(4096).window(10, 100);
+        assert_eq!((buffer.len(), buffer.margins(), buffer.capacity()), (100, (10, 3986), 4086));
+        assert_eq!(buffer.address() % BUFFER_ALIGN, 10);
+        buffer.fill(7);
+        let whole = buffer.window(0, 4096);
+        assert_eq!(whole.iter().position(|&byte| byte == 7), Some(10));
+        assert_eq!(whole.iter().filter(|&&byte| byte == 7).count(), 100);
     }
 
     #[test]

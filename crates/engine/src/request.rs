@@ -95,8 +95,13 @@ impl Request {
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        match self.operation {
-            Operation::Read | Operation::Write { .. } => self.buffer.len() as u64,
+        Request::bytes_of(self.operation, &self.buffer)
+    }
+
+    #[inline]
+    pub(crate) fn bytes_of(operation: Operation, buffer: &Buffer) -> u64 {
+        match operation {
+            Operation::Read | Operation::Write { .. } => buffer.len() as u64,
             Operation::Flush => 0,
             Operation::Discard { bytes } | Operation::WriteZeroes { bytes, .. } => bytes,
         }
@@ -123,7 +128,7 @@ impl Errno {
     pub const PERM: Errno = Errno(1);
     /// The device failed.
     pub const IO: Errno = Errno(5);
-    /// The request makes no sense: a length or place that is no multiple of the volume's block, an empty read.
+    /// The request makes no sense: it is empty, or longer than [`TRANSFER_BYTES_MAX`].
     pub const INVAL: Errno = Errno(22);
     /// It reaches beyond the end of the volume, or the storage behind it is full.
     pub const NOSPC: Errno = Errno(28);

@@ -68,6 +68,11 @@ impl Slots {
         RawSegment::at(slot.address.load(Relaxed) + into as usize, (u64::from(bio.sectors) * SECTOR_BYTES) as usize)
     }
 
+    /// The first sector of a request.
+    pub fn first_sector(&self, slot: u32) -> u64 {
+        self.slots[slot as usize].first_sector.load(Relaxed)
+    }
+
     /// What a write-zeroes allows.
     pub fn zeroing(&self, bio: &Bio) -> Zeroing {
         let bits = self.slots[bio.owner as usize].zeroing.load(Relaxed);

@@ -5,3 +5,4 @@ mod files;
 mod jobs;
 mod model;
 mod simulated;
+mod unaligned;

@@ -25,7 +25,7 @@ pub struct Wanted {
 
 impl Placed {
     /// Which bytes of which volume it is, as clients see it.
-    fn lay_out(&self, engine: &Engine) -> Result<(Export, std::ops::Range<u64>), ServerError> {
+    fn lay_out(&self, engine: &Engine) -> Result<(Export, std::ops::Range<u64>, u32), ServerError> {
         let Placed { spec, volume } = self;
         let on = engine.volumes().into_iter().nth(*volume).ok_or(std::io::ErrorKind::NotFound);
         let on = on.map_err(std::io::Error::from)?;
@@ -40,18 +40,19 @@ impl Placed {
             description: spec.description.clone(),
             read_only: spec.read_only,
             rotational: on.is_rotational(),
-            block_bytes_min: on.block_bytes(),
+            block_bytes_min: 1,
             block_bytes_preferred: on.preferred_block_bytes().max(4096),
             ..Export::new(&spec.name, range.end - range.start)
         };
-        Ok((export, range))
+        Ok((export, range, on.block_bytes()))
     }
 }
 
 /// An export before and after a change.
 enum Step {
     Stays(Arc<Served>),
-    Begins(Box<Export>, std::ops::Range<u64>),
+    /// An export, its range, and the block of its target.
+    Begins(Box<Export>, std::ops::Range<u64>, u32),
 }
 
 impl Site {
@@ -67,14 +68,16 @@ impl Site {
         let specs: Vec<_> = exports.iter().map(|placed| placed.spec.clone()).collect();
         check_names(&specs)?;
         let laid_out = exports.iter().map(|placed| {
-            let (_, range) = placed.lay_out(&self.engine)?;
+            let (_, range, _) = placed.lay_out(&self.engine)?;
             Ok((&placed.spec, placed.volume, range))
         });
         check_overlaps(&laid_out.collect::<Result<Vec<_>, ServerError>>()?)?;
         let offer = self.offer();
         let step = |placed: &Placed| {
-            let (export, range) = placed.lay_out(&self.engine)?;
-            let Some(served) = offer.named(&placed.spec.name) else { return Ok(Step::Begins(Box::new(export), range)) };
+            let (export, range, block_bytes) = placed.lay_out(&self.engine)?;
+            let Some(served) = offer.named(&placed.spec.name) else {
+                return Ok(Step::Begins(Box::new(export), range, block_bytes));
+            };
             if (&served.export, &served.range, served.volume) != (&export, &range, placed.volume) {
                 let name = &placed.spec.name;
                 return Err(ServerError::Refused(format!(
@@ -96,9 +99,9 @@ impl Site {
                     served.set(spec.settings);
                     served
                 }
-                Step::Begins(export, range) => {
+                Step::Begins(export, range, block_bytes) => {
                     let group = self.engine.add_group(spec.settings.weight)?;
-                    Arc::new(Served::new(*export, *volume, range, group, spec.settings))
+                    Arc::new(Served::new(*export, *volume, (range, block_bytes), group, spec.settings))
                 }
             };
             served.throttle.set_limits(self.engine.now(), spec.limits);

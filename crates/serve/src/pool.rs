@@ -21,6 +21,17 @@ impl Pool {
     }
 
     /// One of this length. What is in it is of this connection's own past.
+    ///
+    /// Around it is room for the rest of its first and last block, if it begins at `offset` of a target with blocks of `block_bytes`: the
+    /// engine needs no copy then.
+    pub fn take_at(&mut self, offset: u64, len: usize, block_bytes: u32) -> Buffer {
+        let block = u64::from(block_bytes);
+        let before = offset & (block - 1);
+        let all = (before + len as u64).next_multiple_of(block) as usize;
+        if all == len { self.take(len) } else { self.take(all).window(before as usize, len) }
+    }
+
+    /// One of this length, at the beginning of its memory.
     pub fn take(&mut self, len: usize) -> Buffer {
         match self.buffers.iter().rposition(|buffer| buffer.len() == len) {
             Some(at) => {
@@ -33,7 +44,9 @@ impl Pool {
 
     /// Keeps one for later.
     pub fn give_back(&mut self, buffer: Buffer) {
-        let len = buffer.len();
+        let (before, behind) = buffer.margins();
+        let len = before + buffer.len() + behind;
+        let buffer = buffer.window(0, len);
         if len == 0 || len > BYTES / 2 {
             return;
         }

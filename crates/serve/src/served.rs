@@ -22,6 +22,8 @@ pub struct Served {
     pub volume: usize,
     /// Which bytes of that.
     pub range: Range<u64>,
+    /// Bytes of a block of the target.
+    pub block_bytes: u32,
     /// All its connections together.
     pub group: Group,
     /// Changes while the server runs.
@@ -124,13 +126,20 @@ impl Counts {
 }
 
 impl Served {
-    /// A new one.
+    /// A new one on these bytes of a volume with blocks of this size.
     #[must_use]
-    pub fn new(export: Export, volume: usize, range: Range<u64>, group: Group, settings: Settings) -> Served {
+    pub fn new(
+        export: Export,
+        volume: usize,
+        (range, block_bytes): (Range<u64>, u32),
+        group: Group,
+        settings: Settings,
+    ) -> Served {
         Served {
             export,
             volume,
             range,
+            block_bytes,
             group,
             settings: Mutex::new(settings),
             throttle: ExportThrottle::new(),

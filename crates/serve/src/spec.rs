@@ -119,16 +119,19 @@ impl ExportSpec {
         Ok(())
     }
 
-    /// Which bytes of a volume of `volume_bytes` it is.
+    /// Which bytes of a volume of `volume_bytes` it is. A guest's disk is made of whole blocks of `block_bytes`.
     ///
     /// # Errors
-    /// If the volume does not have them, or they are not whole blocks of `block_bytes`.
+    /// If the volume does not have them, or they are not whole blocks and are a guest's disk.
     pub fn range(&self, volume_bytes: u64, block_bytes: u64) -> Result<Range<u64>, SpecError> {
         let Self { name, offset, .. } = self;
         let rest = volume_bytes.saturating_sub(*offset);
-        let size = self.size.unwrap_or(rest - rest % block_bytes);
-        if !offset.is_multiple_of(block_bytes) || !size.is_multiple_of(block_bytes) {
-            return wrong(format!("export {name:?}: offset and size must be multiples of {block_bytes} bytes"));
+        let unit = if self.vhost_user.is_some() { block_bytes } else { 1 };
+        let size = self.size.unwrap_or(rest - rest % unit);
+        if !offset.is_multiple_of(unit) || !size.is_multiple_of(unit) {
+            return wrong(format!(
+                "export {name:?}: offset and size of a guest's disk (vhost-user) must be multiples of {unit} bytes"
+            ));
         }
         if rest == 0 {
             return wrong(format!("export {name:?} would begin at byte {offset}, but the target has {volume_bytes}"));
@@ -284,9 +287,11 @@ mod tests {
     }
 
     #[test]
-    fn a_range_lies_in_its_volume_and_is_made_of_blocks() {
+    fn a_range_lies_in_its_volume_and_is_made_of_blocks_if_a_guest_uses_it() {
         let range = |text: &str, volume| ExportSpec::parse(text).unwrap().range(volume, 512);
-        assert_eq!(range("name=a", 1000).unwrap(), 0..512);
+        assert_eq!(range("name=a", 1000).unwrap(), 0..1000);
+        assert_eq!(range("name=a,offset=1,size=7", 1000).unwrap(), 1..8);
+        assert_eq!(range("name=a,vhost-user=/s", 1000).unwrap(), 0..512);
         assert_eq!(range("name=a,offset=512", 4096).unwrap(), 512..4096);
         assert_eq!(range("name=a,offset=512,size=512", 4096).unwrap(), 512..1024);
         for (text, volume) in [
@@ -294,8 +299,9 @@ mod tests {
             ("offset=8192", 4096),
             ("size=8192", 4096),
             ("offset=512,size=17179869183G", 4096),
-            ("offset=1", 4096),
-            ("size=513", 4096),
+            ("offset=1,vhost-user=/s", 4096),
+            ("size=513,vhost-user=/s", 4096),
+            ("vhost-user=/s", 511),
             ("name=a", 0),
         ] {
             assert!(range(text, volume).is_err(), "{text}");

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::control::shown;
 use crate::running::{Running, is_installed, succeeded};
 
 const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
@@ -66,6 +67,73 @@ fn nbdcopy_copies_there_and_back_and_holes_stay_holes() {
     assert_eq!(map.iter().map(of).collect::<Vec<_>>(), [(6, 0), (20, 3), (6, 0)]);
 }
 
+/// An image whose length is no multiple of any block.
+const ODD: usize = 1_000_001;
+
+#[test]
+fn nbdcopy_copies_an_image_to_its_last_byte_and_back() {
+    if !is_installed("nbdcopy") {
+        return;
+    }
+    let content: Vec<u8> = noise(ODD + 7).into_iter().take(ODD).collect();
+    for target in ["mem:1000001", "file:{}/disk"] {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        fs::write(folder.path().join("disk"), vec![7; ODD]).unwrap();
+        let server = Running::start_in(folder, &["--target", target, "--scheduler", "mq-deadline"]);
+        let (there, back) = (server.folder().join("there"), server.folder().join("back"));
+        fs::write(&there, &content).unwrap();
+        succeeded("nbdcopy", &["--flush", there.to_str().unwrap(), &server.uri("")]);
+        succeeded("nbdcopy", &[&server.uri(""), back.to_str().unwrap()]);
+        assert!(fs::read(&back).unwrap() == content, "{target}");
+        if target.starts_with("file") {
+            assert!(fs::read(server.folder().join("disk")).unwrap() == content);
+        }
+    }
+}
+
+#[test]
+fn qemu_io_and_fio_begin_and_end_anywhere() {
+    if !is_installed("qemu-io") || !is_installed("fio") {
+        return;
+    }
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    fs::write(folder.path().join("disk"), vec![0; ODD]).unwrap();
+    // Two exports whose border lies within a block.
+    let exports = ["--export", "name=a,size=300001", "--export", "name=b,offset=300001"];
+    let server = Running::start_in(folder, &[&["--target", "file:{}/disk"][..], &exports].concat());
+    let commands = [
+        "write -P 0x5a 1 3000",
+        "read -P 0x5a 1 3000",
+        "write -z 17 511",
+        "read -P 0 17 511",
+        "read -P 0x5a 528 100",
+        "write -P 0x66 299990 11",
+        "read -P 0x66 299990 11",
+        "discard 5 4096",
+        "flush",
+    ];
+    let commands: Vec<&str> = commands.iter().flat_map(|command| ["-c", command]).collect();
+    let (a, b) = (server.uri("a"), server.uri("b"));
+    let said = succeeded("qemu-io", &[&["-f", "raw", &a][..], &commands].concat());
+    assert!(!said.contains("failed") && !said.contains("error"), "{said}");
+    // Random lengths at random bytes, by several clients that share blocks.
+    let job = |uri: &str, size: &str| {
+        let uri = format!("--uri={uri}");
+        let sizes = ["--bsrange=1-9000", "--bs_unaligned=1", "--norandommap=1", size];
+        let how = ["--ioengine=nbd", "--rw=randrw", "--iodepth=1", "--fsync=64", "--number_ios=1500", "--name=odd"];
+        succeeded("fio", &[&how[..], &sizes, &[&uri]].concat())
+    };
+    std::thread::scope(|scope| {
+        let jobs: Vec<_> = [(&a, "--size=300001"), (&b, "--size=700000"), (&b, "--size=700000")]
+            .map(|(uri, size)| scope.spawn(move || job(uri, size)))
+            .into();
+        jobs.into_iter().for_each(|job| drop(job.join().unwrap()));
+    });
+    let errors: u64 = (0..2).map(|at| shown(&server)["exports"][at]["errors"].as_u64().unwrap()).sum();
+    assert_eq!(errors, 0);
+    assert_eq!(fs::metadata(server.folder().join("disk")).unwrap().len(), ODD as u64);
+}
+
 #[test]
 fn libnbd_finds_what_a_byte_array_would_have() {
     let python = "/usr/bin/python3";
@@ -78,11 +146,11 @@ fn libnbd_finds_what_a_byte_array_would_have() {
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/model.py");
     for (seed, scheduler) in SCHEDULERS.into_iter().enumerate() {
-        let server = Running::start(&["--target", "mem:2M", "--scheduler", scheduler, "--workers", "2"]);
+        let server = Running::start(&["--target", "mem:2000001", "--scheduler", scheduler, "--workers", "2"]);
         succeeded(python, &[script, &server.uri(""), &seed.to_string(), "2000"]);
     }
     let folder = tempfile::tempdir().unwrap();
-    fs::File::create(folder.path().join("disk")).unwrap().set_len(2 << 20).unwrap();
+    fs::File::create(folder.path().join("disk")).unwrap().set_len(2_000_001).unwrap();
     let server = Running::start_in(folder, &["--target", "file:{}/disk", "--scheduler", "mq-deadline"]);
     succeeded(python, &[script, &server.uri(""), "9", "1000"]);
 }

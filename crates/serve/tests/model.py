@@ -25,8 +25,12 @@ model = bytearray(handles[0].pread(size, 0))
 
 
 def stretch(longest=256):
-    length = draw.randint(1, longest) * BLOCK
-    return draw.randrange(0, size - length + BLOCK, BLOCK), length
+    if draw.randrange(2):
+        length = draw.randint(1, longest) * BLOCK
+        return draw.randrange(0, size - length + 1, BLOCK), length
+    # At any byte; often to the last one.
+    length = draw.randint(1, draw.choice([9, 1000, longest * BLOCK]))
+    return draw.choice([size - length, draw.randint(0, size - length)]), length
 
 
 def fails(with_errno, call):
@@ -79,8 +83,9 @@ for step in range(count):
     elif what == 9:
         check_status(handle, offset, length)
     elif what == 10:
-        # Many at once, of which none touches another.
-        pieces = [(at, 4096) for at in draw.sample(range(0, size, 4096), 40)]
+        # Many at once, which share blocks and no bytes.
+        begin = draw.choice([0, draw.randrange(4096)])
+        pieces = [(at, 4096) for at in draw.sample(range(begin, size - 4096, 4096), 40)]
         cookies = []
         for at, bytes_ in pieces:
             buffer = nbd.Buffer.from_bytearray(bytearray(draw.randbytes(bytes_)))
@@ -90,13 +95,12 @@ for step in range(count):
                 handle.poll(-1)
             model[at : at + 4096] = buffer.to_bytearray()
     else:
-        beyond = size - draw.randint(0, 4) * BLOCK
-        over = size - beyond + BLOCK
+        beyond = size - draw.randint(0, 4 * BLOCK)
+        over = size - beyond + draw.choice([1, BLOCK])
         fails(errno.EINVAL, lambda: handle.pread(over, beyond))
         fails(errno.ENOSPC, lambda: handle.pwrite(bytes(over), beyond))
         fails(errno.ENOSPC, lambda: handle.zero(over, beyond))
         fails(errno.EINVAL, lambda: handle.trim(over, beyond))
-        fails(errno.EINVAL, lambda: handle.pread(BLOCK, offset + 1))
         fails(errno.EINVAL, lambda: handle.pread(BLOCK, 2**63 - BLOCK))
 
 assert handles[0].pread(size, 0) == model

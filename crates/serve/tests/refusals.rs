@@ -14,12 +14,12 @@ fn bad_input_is_one_sentence_and_status_2() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().to_str().unwrap();
     let socket = format!("{place}/s");
-    std::fs::write(format!("{place}/short"), [0; 100]).unwrap();
+    std::fs::write(format!("{place}/empty"), []).unwrap();
     std::fs::File::create(format!("{place}/disk")).unwrap().set_len(1 << 20).unwrap();
     let in_use = format!("{place}/used");
     let _listener = UnixListener::bind(&in_use).unwrap();
-    let (short, disk, no_disk) =
-        (format!("file:{place}/short"), format!("file:{place}/disk"), format!("blk:{place}/disk"));
+    let (empty, disk, no_disk) =
+        (format!("file:{place}/empty"), format!("file:{place}/disk"), format!("blk:{place}/disk"));
     let path = format!("path={place}/disk");
     std::os::unix::fs::symlink(format!("{place}/disk"), format!("{place}/link")).unwrap();
     let by_another_name = format!("name=b,path={place}/link");
@@ -41,7 +41,7 @@ fn bad_input_is_one_sentence_and_status_2() {
         (&["--target", "sim:floppy", "--socket", &socket], "floppy"),
         (&["--target", "mem:1M", "--data", "disk", "--socket", &socket], "--data disk: only a simulated device"),
         (&["--target", "file:/nonexistent", "--socket", &socket], "/nonexistent"),
-        (&["--target", &short, "--socket", &socket], "short"),
+        (&["--target", &empty, "--socket", &socket], "is empty"),
         (&["--target", &no_disk, "--socket", &socket], "no block device"),
         (&["--target", "mem:1M", "--socket", "/nonexistent/s"], "cannot listen on /nonexistent/s"),
         (&["--target", "mem:1M", "--socket", &in_use], "Address already in use"),
@@ -49,6 +49,10 @@ fn bad_input_is_one_sentence_and_status_2() {
         (&["--target", "mem:1M", "--tcp", "nowhere"], "cannot listen on nowhere"),
         (&["--target", "mem:1M", "--socket", &socket, "--tcp", &taken], &cannot_listen),
         (&["--target", &disk, "--export", "name=a,size=2M", "--socket", &socket], "the target has 1048576"),
+        (
+            &["--target", &disk, "--export", "name=a,offset=1,vhost-user=/nonexistent/v", "--socket", &socket],
+            "offset and size of a guest's disk (vhost-user) must be multiples of",
+        ),
         (&["--export", &path, "--export", &by_another_name, "--socket", &socket], "is the same file as"),
         (&["--export", &too_long, "--socket", &socket], "the target has 1048576"),
         (&["--target", "mem:1M", "--control", "/nonexistent/c", "--socket", &socket], "/nonexistent/c"),

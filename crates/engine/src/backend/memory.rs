@@ -23,13 +23,13 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// This many bytes, rounded down to whole sectors.
+    /// This many bytes.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
-        let sectors = bytes / SECTOR_BYTES;
+        let sectors = bytes.div_ceil(SECTOR_BYTES);
         let limits = Limits { capacity: Sector(sectors), max_write_zeroes_sectors: u32::MAX >> 9, ..Limits::default() };
         let shape = Shape {
-            volumes: vec![VolumeShape { first: Sector(0), sectors, read_only: false }],
+            volumes: vec![VolumeShape { bytes, ..VolumeShape::new(Sector(0), sectors) }],
             limits,
             hw_queues_max: u16::MAX,
             queue_depth: QUEUE_DEPTH,

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hoistway_blk::bio::{Limits, Op, Status};
-use hoistway_blk::ground::{Instant, Sector};
+use hoistway_blk::ground::{Instant, SECTOR_BYTES, Sector};
 
 use crate::memory::{Buffer, Segments};
 use crate::wake::Wake;
@@ -48,7 +48,7 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// If the target cannot be asked.
     fn extents(&self, range: Range<Sector>, _most: usize) -> io::Result<Vec<Extent>> {
-        Ok(vec![Extent { sectors: range.end - range.start, is_hole: false }])
+        Ok(vec![Extent { bytes: (range.end - range.start) * SECTOR_BYTES, is_hole: false }])
     }
 
     /// All of the data and holes of a range that is about to be read. Where finding holes takes long, they may count as data.
@@ -63,8 +63,8 @@ pub trait Backend: Send + Sync {
 /// A part of a volume that is all data or all hole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// Its length in sectors.
-    pub sectors: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
     /// Whether it is a hole: it reads as zeroes and takes no space.
     pub is_hole: bool,
 }
@@ -89,8 +89,10 @@ pub struct Shape {
 pub struct VolumeShape {
     /// Where it begins.
     pub first: Sector,
-    /// Its length.
+    /// Its length in sectors, of whole blocks.
     pub sectors: u64,
+    /// Its length in bytes. The last block may have fewer: the rest of it reads as zeroes, and writes to that are dropped.
+    pub bytes: u64,
     /// Whether it cannot be written.
     pub read_only: bool,
 }
@@ -176,6 +178,14 @@ pub trait Station: Send {
 
     /// What wakes it.
     fn waker(&self) -> Arc<dyn Wake>;
+}
+
+impl VolumeShape {
+    /// One that can be written, of this many sectors.
+    #[must_use]
+    pub fn new(first: Sector, sectors: u64) -> VolumeShape {
+        VolumeShape { first, sectors, bytes: sectors * SECTOR_BYTES, read_only: false }
+    }
 }
 
 impl Shape {

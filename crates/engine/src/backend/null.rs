@@ -24,7 +24,7 @@ impl Null {
     pub fn new(sectors: u64) -> Self {
         let limits = Limits { capacity: Sector(sectors), max_write_zeroes_sectors: u32::MAX >> 9, ..Limits::default() };
         let shape = Shape {
-            volumes: vec![VolumeShape { first: Sector(0), sectors, read_only: false }],
+            volumes: vec![VolumeShape::new(Sector(0), sectors)],
             limits,
             hw_queues_max: u16::MAX,
             queue_depth: QUEUE_DEPTH,

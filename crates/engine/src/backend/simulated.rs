@@ -95,7 +95,7 @@ impl Simulated {
             )
         };
         let shape = Shape {
-            volumes: vec![VolumeShape { first: Sector(0), sectors: it.capacity_sectors, read_only: false }],
+            volumes: vec![VolumeShape::new(Sector(0), it.capacity_sectors)],
             limits,
             hw_queues_max: it.hw_queues,
             queue_depth: it.queue_depth,
@@ -155,7 +155,7 @@ impl Backend for Simulated {
         match self.content.as_deref() {
             Some(Content::Memory(bytes)) => Ok(bytes.extents(range.start, range.end, most)),
             Some(Content::File(file)) => file.extents(range, most),
-            None => Ok(vec![Extent { sectors: range.end - range.start, is_hole: false }]),
+            None => Ok(vec![Extent { bytes: (range.end - range.start) * SECTOR_BYTES, is_hole: false }]),
         }
     }
 
@@ -163,7 +163,7 @@ impl Backend for Simulated {
         match self.content.as_deref() {
             Some(Content::Memory(bytes)) => Ok(bytes.extents(range.start, range.end, usize::MAX)),
             Some(Content::File(file)) => file.extents_of_read(range),
-            None => Ok(vec![Extent { sectors: range.end - range.start, is_hole: false }]),
+            None => Ok(vec![Extent { bytes: (range.end - range.start) * SECTOR_BYTES, is_hole: false }]),
         }
     }
 }

@@ -71,9 +71,9 @@ impl SparseBytes {
             let is_hole = step > CHUNK_SECTORS || self.chunk(at / CHUNK_SECTORS, |chunk| chunk.is_none());
             let is_enough = extents.len() >= most.max(1);
             match extents.last_mut() {
-                Some(last) if last.is_hole == is_hole => last.sectors += end - at,
+                Some(last) if last.is_hole == is_hole => last.bytes += (end - at) * SECTOR_BYTES,
                 _ if is_enough => break,
-                _ => extents.push(Extent { sectors: end - at, is_hole }),
+                _ => extents.push(Extent { bytes: (end - at) * SECTOR_BYTES, is_hole }),
             }
             at = end;
         }
@@ -129,7 +129,7 @@ mod tests {
         bytes.read(2 * CHUNK - 4, &mut read);
         assert_eq!(read, [0, 1, 2, 3, 4, 5, 0]);
         let extents = bytes.extents(Sector(8), Sector(4 * CHUNK_SECTORS), usize::MAX);
-        let found: Vec<_> = extents.iter().map(|extent| (extent.sectors, extent.is_hole)).collect();
+        let found: Vec<_> = extents.iter().map(|extent| (extent.bytes / SECTOR_BYTES, extent.is_hole)).collect();
         assert_eq!(found, [(CHUNK_SECTORS - 8, true), (2 * CHUNK_SECTORS, false), (CHUNK_SECTORS, true)]);
     }
 

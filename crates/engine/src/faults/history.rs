@@ -1,5 +1,6 @@
 //! The whole engine in one thread and in virtual time, under faults that a seed decides: rings that err, transfer short, refuse
-//! and stall; a disk that is pulled out, and may come back; clients that cancel, depart and come back; schedulers that change. A seed that fails reproduces the failure.
+//! and stall; a disk that is pulled out, and may come back; clients that cancel, depart and come back, and
+//! share blocks; schedulers that change. A seed that fails reproduces the failure.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -45,6 +46,8 @@ struct World {
     /// The disk has been pulled out.
     is_gone: bool,
     peers: Vec<Peer>,
+    /// Where the parts of the clients begin in their first block, in bytes: neighbours share blocks unless it is 0.
+    shift: u64,
 }
 
 impl World {
@@ -67,11 +70,12 @@ impl World {
             may_hold: vec![vec![0]; OWN as usize],
             completed: 0,
         };
-        World { engine, workers, clock, random, disk, is_gone: false, peers: (0..CLIENTS).map(peer).collect() }
+        let shift = if random.one_in(2) { 0 } else { 1 + random.below(BLOCK as u64 - 1) };
+        World { engine, workers, clock, random, disk, is_gone: false, peers: (0..CLIENTS).map(peer).collect(), shift }
     }
 
     fn attach(&mut self, index: usize) {
-        let start = index as u64 * OWN * BLOCK as u64;
+        let start = index as u64 * OWN * BLOCK as u64 + self.shift;
         let part = self.engine.volume().part(start..start + OWN * BLOCK as u64).unwrap();
         let peer = &mut self.peers[index];
         peer.completions = Arc::default();
@@ -177,6 +181,8 @@ impl World {
                 for block in first..first + count {
                     let may_hold = &mut peer.may_hold[block as usize];
                     match (completion.result, fill) {
+                        // A discard leaves out blocks that it covers in part.
+                        (Ok(()), Some(0)) if self.shift > 0 => may_hold.push(0),
                         (Ok(()), Some(fill)) => *may_hold = vec![fill],
                         // It was not even begun.
                         (Err(Errno::CANCELED), Some(_)) if count == 1 => {}

@@ -7,6 +7,8 @@ mod disk;
 mod history;
 mod random;
 mod ring;
+#[cfg(test)]
+mod shared_block;
 
 pub use disk::Disk;
 pub use random::Random;
@@ -61,7 +63,7 @@ impl FaultyTarget {
             fua: seed.is_multiple_of(2),
             ..Limits::new(1, 1, 16, 2560, 4)
         };
-        let volumes = vec![VolumeShape { first: Sector(0), sectors, read_only: false }];
+        let volumes = vec![VolumeShape::new(Sector(0), sectors)];
         let shape = Shape { volumes, limits, hw_queues_max: 2, queue_depth: 4, host_wide_tags: false };
         FaultyTarget { shape, disk, seed, sound }
     }
@@ -83,6 +85,10 @@ impl Backend for FaultyTarget {
     fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
         let pieces = self.disk.pieces(range.start.0 as usize..range.end.0 as usize);
         let pieces = pieces.ok_or_else(|| io::Error::other("the disk is gone"))?;
-        Ok(pieces.into_iter().take(most.max(1)).map(|(sectors, is_hole)| Extent { sectors, is_hole }).collect())
+        Ok(pieces
+            .into_iter()
+            .take(most.max(1))
+            .map(|(sectors, is_hole)| Extent { bytes: sectors * SECTOR_BYTES, is_hole })
+            .collect())
     }
 }

@@ -51,7 +51,7 @@ impl Arena {
         let (start, home) = (self.memory.start, Some(Arc::clone(self)));
         // SAFETY: the part ends within the memory.
         let start = unsafe { start.add(place) };
-        let mut buffer = Buffer { start, len, capacity: len, home };
+        let mut buffer = Buffer { start, before: 0, len, capacity: len, home };
         // Others have used it before.
         buffer.fill(0);
         Some(buffer)

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use hoistway_blk::bio::Bio;
+use hoistway_blk::bio::{Bio, Op};
 
 use crate::memory::Buffer;
 use crate::request::{Completion, Errno};
@@ -16,12 +16,24 @@ pub struct InFlight {
 #[derive(Default)]
 struct Entry {
     client: u32,
+    /// Whether it is a part of a request that is not made of whole blocks.
+    is_part: bool,
+    /// Sectors that it writes; 0 if none.
+    written: u32,
     /// Sectors that have not ended; a request without sectors counts as one. 0 if the entry is free.
     sectors_left: u32,
     /// The first error of any part.
     errno: Option<Errno>,
     token: u64,
     buffer: Buffer,
+}
+
+/// A request that has ended.
+pub struct EndedRequest {
+    pub client: u32,
+    /// Whether it is a part of a request that is not made of whole blocks.
+    pub is_part: bool,
+    pub completion: Completion,
 }
 
 impl InFlight {
@@ -40,8 +52,15 @@ impl InFlight {
         self.free.len() == self.in_flight.len()
     }
 
-    pub fn token(&self, local: usize) -> u64 {
-        self.in_flight[local].token
+    /// The token of a client's request; `None` for a part.
+    pub fn token(&self, local: usize) -> Option<u64> {
+        let entry = &self.in_flight[local];
+        (!entry.is_part).then_some(entry.token)
+    }
+
+    /// The numbers of all writes, and their sectors.
+    pub fn writes(&self) -> impl Iterator<Item = (usize, u32)> {
+        self.in_flight.iter().map(|entry| entry.written).enumerate().filter(|&(_, written)| written > 0)
     }
 
     /// A request begins.
@@ -49,15 +68,17 @@ impl InFlight {
     /// # Panics
     /// If all numbers are taken.
     #[inline]
-    pub fn begin(&mut self, client: u32, token: u64, buffer: Buffer, bio: &Bio) -> usize {
+    pub fn begin(&mut self, client: u32, is_part: bool, token: u64, buffer: Buffer, bio: &Bio) -> usize {
         let local = self.free.pop().expect("the caller has checked that there is room") as usize;
-        self.in_flight[local] = Entry { client, sectors_left: bio.sectors.max(1), errno: None, token, buffer };
+        let written = if bio.op == Op::Read { 0 } else { bio.sectors };
+        self.in_flight[local] =
+            Entry { client, is_part, written, sectors_left: bio.sectors.max(1), errno: None, token, buffer };
         local
     }
 
-    /// A part of a request has ended. Returns the client and the completion, if it was the last.
+    /// Some sectors of a request have ended. Returns the request, if they were the last.
     #[inline]
-    pub fn part_ended(&mut self, local: usize, sectors: u32, result: Result<(), Errno>) -> Option<(u32, Completion)> {
+    pub fn part_ended(&mut self, local: usize, sectors: u32, result: Result<(), Errno>) -> Option<EndedRequest> {
         let entry = &mut self.in_flight[local];
         debug_assert!(entry.sectors_left >= sectors.max(1), "a part ends once");
         entry.sectors_left = entry.sectors_left.saturating_sub(sectors.max(1));
@@ -68,7 +89,8 @@ impl InFlight {
         self.free.push(local as u32);
         let result = entry.errno.map_or(Ok(()), Err);
         let completion = Completion { token: entry.token, result, buffer: std::mem::take(&mut entry.buffer) };
-        Some((entry.client, completion))
+        entry.written = 0;
+        Some(EndedRequest { client: entry.client, is_part: entry.is_part, completion })
     }
 }
 

@@ -9,11 +9,12 @@ use hoistway_blk::caller::Submitter;
 use hoistway_blk::ground::{Instant, IoContextId, SECTOR_BYTES, Sector, Threads};
 use hoistway_blk::queue::Queue;
 
-use crate::backend::{VolumeShape, Zeroing};
+use crate::backend::Zeroing;
 use crate::context::Context;
 use crate::handler::Handler;
 use crate::request::{Completion, Errno, Operation, Request, TRANSFER_BYTES_MAX};
 use crate::resident::Resident;
+use crate::worker::unaligned::Part;
 
 /// What completions go to.
 pub enum Sink {
@@ -21,17 +22,30 @@ pub enum Sink {
     Resident(Box<dyn Resident>),
 }
 
+/// Why a request is not submitted as it is.
+pub enum Unfit {
+    /// It fails.
+    Refused(Errno),
+    /// It is not made of whole blocks.
+    Unaligned,
+}
+
 /// A client at its worker. It submits one bio at a time, as a process does.
 pub struct Member {
     pub submitter: Submitter<Queue<Threads>>,
     pub context: Context,
     pub io_context: IoContextId,
-    /// The sectors that it may reach.
-    pub volume: VolumeShape,
-    /// Sectors of a logical block.
-    pub block: u32,
+    /// Where its volume begins, in bytes from the start of the target.
+    pub first_byte: u64,
+    /// The length of its volume.
+    pub bytes: u64,
+    pub read_only: bool,
+    /// Bytes of a logical block; a power of two.
+    pub block_bytes: u64,
     /// Requests that the queue has not seen.
     pub backlog: VecDeque<Request>,
+    /// Parts of requests that are not made of whole blocks; they go before the backlog.
+    pub parts: VecDeque<Part>,
     /// The slot of the request that its submitter waits with.
     pub in_hand: Option<u32>,
     /// Slots that it has.
@@ -54,10 +68,32 @@ impl Member {
     /// What a request is to the queue. The owner is not known yet.
     ///
     /// # Errors
-    /// If the volume cannot do that.
-    pub fn bio(&self, request: &Request) -> Result<(Bio, Zeroing), Errno> {
+    /// If the volume cannot do that, or it is not made of whole blocks.
+    #[inline]
+    pub fn bio(&self, request: &Request) -> Result<(Bio, Zeroing), Unfit> {
         let bytes = request.bytes();
-        let block = u64::from(self.block) * SECTOR_BYTES;
+        let is_flush = request.operation == Operation::Flush;
+        if self.read_only && !matches!(request.operation, Operation::Read | Operation::Flush) {
+            return Err(Unfit::Refused(Errno::PERM));
+        }
+        if !is_flush && bytes == 0 || (request.buffer.len() as u64) > TRANSFER_BYTES_MAX {
+            return Err(Unfit::Refused(Errno::INVAL));
+        }
+        if request.offset.checked_add(bytes).is_none_or(|end| end > self.bytes) {
+            return Err(Unfit::Refused(Errno::NOSPC));
+        }
+        // Of a flush the place means nothing.
+        let first = self.first_byte + request.offset;
+        if (first | bytes) & (self.block_bytes - 1) != 0 && !is_flush {
+            return Err(Unfit::Unaligned);
+        }
+        let sectors = u32::try_from(bytes / SECTOR_BYTES).map_err(|_| Unfit::Refused(Errno::INVAL))?;
+        Ok(self.bio_of(request, Sector(first / SECTOR_BYTES), sectors))
+    }
+
+    /// The bio of these sectors of the target.
+    #[inline]
+    pub fn bio_of(&self, request: &Request, first: Sector, sectors: u32) -> (Bio, Zeroing) {
         let mut zeroing = Zeroing::default();
         let (op, flags) = match request.operation {
             Operation::Read => (Op::Read, BioFlags::NONE),
@@ -71,30 +107,14 @@ impl Member {
                 (Op::WriteZeroes, BioFlags::SYNC)
             }
         };
-        let is_flush = request.operation == Operation::Flush;
-        if self.volume.read_only && op == Op::Write && !is_flush || self.volume.read_only && op > Op::Write {
-            return Err(Errno::PERM);
-        }
-        if !is_flush && bytes == 0
-            || !request.offset.is_multiple_of(block)
-            || !bytes.is_multiple_of(block)
-            || (request.buffer.len() as u64) > TRANSFER_BYTES_MAX
-        {
-            return Err(Errno::INVAL);
-        }
-        let (first, sectors) = (request.offset / SECTOR_BYTES, bytes / SECTOR_BYTES);
-        if first + sectors > self.volume.sectors {
-            return Err(Errno::NOSPC);
-        }
-        let sectors = u32::try_from(sectors).map_err(|_| Errno::INVAL)?;
         let bio = Bio {
             flags,
             ioprio: if request.ioprio == IoPriority::UNSET { self.context.ioprio } else { request.ioprio },
             io_context: self.io_context,
             cgroup: self.context.group.0,
-            ..Bio::new(op, Sector(self.volume.first.0 + first), sectors)
+            ..Bio::new(op, first, sectors)
         };
-        Ok((bio, zeroing))
+        (bio, zeroing)
     }
 
     /// Adds requests to its backlog, and leaves an empty list. Nothing is copied if there was no backlog, as is usual.
@@ -105,6 +125,11 @@ impl Member {
         } else {
             self.backlog.extend(requests.drain(..));
         }
+    }
+
+    /// Whether there is anything to submit.
+    pub fn has_requests(&self) -> bool {
+        !self.backlog.is_empty() || !self.parts.is_empty()
     }
 
     /// Whether it has departed and nothing of it is left.

@@ -7,6 +7,7 @@ use hoistway_blk::policy::SchedulerEvent;
 use hoistway_blk::sysfs::AttributeError;
 
 use super::member::Member;
+use super::unaligned::Fence;
 use crate::context::Context;
 use crate::request::Request;
 
@@ -26,6 +27,12 @@ pub enum Message {
     Wake { client: u32 },
     /// Another worker carried a part of a request out that came from here.
     Ended { slot: u32, sectors: u32, status: Status },
+    /// Writes to these sectors wait until [`Message::Unfence`], and this worker reports when none is in flight.
+    Fence(Fence),
+    /// No write is in flight at a worker to the sectors that this request here needs for itself.
+    Fenced { op: u32 },
+    /// Writes to the sectors of this request may go on.
+    Unfence { worker: usize, op: u32 },
     /// An event for the scheduler.
     Event(SchedulerEvent),
     /// A file of the queue is to be written.

@@ -18,6 +18,7 @@ mod member;
 mod message;
 mod queue_calls;
 mod shared;
+mod unaligned;
 
 pub use disk_counters::DiskCounters;
 pub use driver::StationDriver;
@@ -29,18 +30,21 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use hoistway_blk::bio::Bio;
 use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_blk::policy::SchedulerEvent;
 use hoistway_blk::sysfs::AttributeError;
 
-use crate::backend::{Ended, Station};
+use crate::backend::{Ended, Station, Zeroing};
 use crate::context::Context;
 use crate::request::{Completion, Errno, Request};
 use crate::resident::Turn;
 use changes::Changes;
-use in_flight::InFlight;
+use in_flight::{EndedRequest, InFlight};
+use member::Unfit;
 use queue_calls::QueueCalls;
 use shared::place;
+use unaligned::{Fences, Unaligned};
 
 /// A worker: what one thread of an engine does. [`Engine::prepare`](crate::Engine::prepare) makes them.
 pub struct Worker {
@@ -58,6 +62,10 @@ pub struct Worker {
     /// Residents.
     residents: Vec<u32>,
     changes: Changes,
+    /// Requests that are not made of whole blocks.
+    unaligned: Unaligned,
+    /// Sectors that may not be written at present.
+    fences: Fences,
     /// Messages to each worker.
     outbox: Vec<Vec<Message>>,
     is_stopping: bool,
@@ -103,6 +111,8 @@ impl Worker {
             to_notify: Vec::new(),
             residents: Vec::new(),
             changes: Changes::default(),
+            unaligned: Unaligned::default(),
+            fences: Fences::default(),
             outbox: shared.mailboxes.iter().map(|_| Vec::new()).collect(),
             is_stopping: false,
             is_quiet: false,
@@ -203,6 +213,9 @@ impl Worker {
             Message::Detach { client } => self.detach(client),
             Message::Cancel { client, token } => self.cancel(client, token),
             Message::Context { client, context } => self.set_context(client, context),
+            Message::Fence(fence) => self.fence(fence),
+            Message::Fenced { op } => self.fenced_by_one(op),
+            Message::Unfence { worker, op } => self.unfence(worker, op),
             Message::Event(event) => self.calls.notify_scheduler(&self.shared, event),
             Message::Change(change) => self.changes.add(change),
             Message::Stop => self.stop(),
@@ -241,6 +254,7 @@ impl Worker {
         member.done.clear();
         self.residents.retain(|&other| other != client);
         self.take_back_in_hand(client, Errno::CANCELED);
+        self.list(client);
         self.leave_if_done(client);
     }
 
@@ -259,7 +273,7 @@ impl Worker {
         if let Some(at) = member.backlog.iter().position(|request| request.token == token) {
             let Some(request) = member.backlog.remove(at) else { return };
             self.complete(client, Completion { token, result: Err(Errno::CANCELED), buffer: request.buffer });
-        } else if member.in_hand.is_some_and(|slot| self.in_flight.token(slot as usize) == token) {
+        } else if member.in_hand.is_some_and(|slot| self.in_flight.token(slot as usize) == Some(token)) {
             self.take_back_in_hand(client, Errno::CANCELED);
             self.list(client);
         }
@@ -321,6 +335,10 @@ impl Worker {
             }
             member.in_hand = None;
         }
+        if !member.parts.is_empty() && self.submit_parts(client) {
+            return;
+        }
+        let Some(member) = self.members[client as usize].as_mut() else { return };
         // One request alone gains nothing by being held back.
         let is_batch = member.backlog.len() > 1;
         if is_batch {
@@ -330,9 +348,7 @@ impl Worker {
             && !member.backlog.is_empty()
         {
             if self.in_flight.is_full() {
-                if !self.starved.contains(&client) {
-                    self.starved.push(client);
-                }
+                self.starve(client);
                 break;
             }
             let Some(request) = member.backlog.pop_front() else { break };
@@ -345,20 +361,48 @@ impl Worker {
         }
     }
 
-    /// Submits a request. Returns whether the submitter has to wait with it.
+    fn starve(&mut self, client: u32) {
+        if !self.starved.contains(&client) {
+            self.starved.push(client);
+        }
+    }
+
+    /// Submits a request. Returns whether the member's next ones have to wait.
     #[inline]
-    fn submit_one(&mut self, client: u32, mut request: Request) -> bool {
+    fn submit_one(&mut self, client: u32, request: Request) -> bool {
         let Some(member) = self.members[client as usize].as_mut() else { return false };
-        let (mut bio, zeroing) = match member.bio(&request) {
+        let (bio, zeroing) = match member.bio(&request) {
             Ok(bio) => bio,
-            Err(errno) => {
+            Err(Unfit::Refused(errno)) => {
                 let completion = Completion { token: request.token, result: Err(errno), buffer: request.buffer };
                 self.complete(client, completion);
                 return false;
             }
+            Err(Unfit::Unaligned) => {
+                self.begin_locked(client, request);
+                return self.submit_parts(client);
+            }
         };
+        if !self.fences.is_empty() && self.fences.keep_back(&bio) {
+            // It takes its turn with the requests that put up the fences.
+            self.begin_locked(client, request);
+            return self.submit_parts(client);
+        }
+        self.submit_bio(client, false, request, (bio, zeroing))
+    }
+
+    /// Submits a bio. Returns whether the submitter has to wait with it.
+    #[inline]
+    fn submit_bio(
+        &mut self,
+        client: u32,
+        is_part: bool,
+        mut request: Request,
+        (mut bio, zeroing): (Bio, Zeroing),
+    ) -> bool {
+        let Some(member) = self.members[client as usize].as_mut() else { return false };
         let address = request.buffer.address();
-        let local = self.in_flight.begin(client, request.token, request.buffer, &bio);
+        let local = self.in_flight.begin(client, is_part, request.token, request.buffer, &bio);
         let slot = self.shared.slots.of(self.index).start + local as u32;
         self.shared.slots.set(slot, address, bio.sector.0, zeroing);
         bio.owner = u64::from(slot);
@@ -407,8 +451,14 @@ impl Worker {
     /// A part of a request has ended, and perhaps all of it.
     #[inline]
     fn part_ended(&mut self, local: usize, sectors: u32, result: Result<(), Errno>) {
-        let Some((client, completion)) = self.in_flight.part_ended(local, sectors, result) else { return };
-        if let Some(member) = self.members[client as usize].as_mut() {
+        let Some(ended) = self.in_flight.part_ended(local, sectors, result) else { return };
+        let EndedRequest { client, is_part, completion } = ended;
+        if !self.fences.is_empty() {
+            self.write_ended(local);
+        }
+        if is_part {
+            self.unaligned_part_ended(client, completion);
+        } else if let Some(member) = self.members[client as usize].as_mut() {
             member.in_flight -= 1;
             let is_leaving = member.has_departed;
             self.complete(client, completion);
@@ -424,8 +474,7 @@ impl Worker {
     /// There is a slot again.
     #[cold]
     fn feed_a_starved_one(&mut self) {
-        let has_backlog =
-            |&client: &u32| self.members[client as usize].as_ref().is_some_and(|it| !it.backlog.is_empty());
+        let has_backlog = |&client: &u32| self.members[client as usize].as_ref().is_some_and(|it| it.has_requests());
         let first = self.starved.iter().position(has_backlog);
         // Those before it have nothing to submit any more.
         self.starved.drain(..first.unwrap_or(self.starved.len()));
@@ -497,6 +546,9 @@ impl Worker {
         self.is_stopping = true;
         for client in 0..self.members.len() as u32 {
             let Some(member) = self.members[client as usize].as_mut() else { continue };
+            // Requests that have begun go on.
+            member.is_listed = true;
+            self.to_submit.push(client);
             let backlog: Vec<Request> = member.backlog.drain(..).collect();
             for Request { token, buffer, .. } in backlog {
                 self.complete(client, Completion { token, result: Err(Errno::SHUTDOWN), buffer });
@@ -510,7 +562,10 @@ impl Worker {
 
     /// Whether the worker may stop: nothing is in flight on any worker.
     fn may_stop(&mut self) -> bool {
-        let has_nothing = self.in_flight.is_empty() && self.calls.driver.count == 0 && self.changes.is_empty();
+        let has_nothing = self.in_flight.is_empty()
+            && self.calls.driver.count == 0
+            && self.changes.is_empty()
+            && self.unaligned.is_empty();
         if has_nothing && !std::mem::replace(&mut self.is_quiet, true) {
             let quiet = self.shared.quiet.fetch_add(1, AcqRel) + 1;
             if quiet == self.shared.mailboxes.len() {

@@ -9,6 +9,7 @@ use hoistway_blk::queue::Queue;
 
 use super::disk_counters::DiskCounters;
 use super::message::Message;
+use super::unaligned::RangeLocks;
 use crate::clock::Clock;
 use crate::mailbox::Mailbox;
 use crate::slots::Slots;
@@ -31,6 +32,8 @@ pub struct Shared {
     pub quiet: AtomicUsize,
     /// Of each worker, the numbers of its clients.
     pub client_numbers: Vec<Mutex<ClientNumbers>>,
+    /// Writes that change blocks in part.
+    pub unaligned: Mutex<RangeLocks>,
     /// I/O contexts so far.
     pub io_contexts: AtomicU32,
     /// Groups that were ever made: a number is not used twice.

@@ -186,7 +186,7 @@ fn disk(served: &Served) -> Disk {
     let export = &served.export;
     Disk {
         sectors: export.size_bytes / SECTOR_BYTES,
-        block_bytes: export.block_bytes_min,
+        block_bytes: served.block_bytes,
         preferred_block_bytes: export.block_bytes_preferred,
         read_only: export.read_only,
         queues: QUEUES_MAX,

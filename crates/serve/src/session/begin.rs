@@ -1,6 +1,6 @@
 //! Requests that have come: each goes to the engine in as many parts as it takes.
 
-use hoistway_blk::ground::{Instant, SECTOR_BYTES};
+use hoistway_blk::ground::Instant;
 use hoistway_engine::{Buffer, Errno, Operation, Request as Io};
 use hoistway_nbd::{Command, Extent, Refusal, Request};
 
@@ -31,7 +31,7 @@ impl Session {
             }
             Command::Write { .. } => {
                 self.held_bytes += length as usize;
-                let buffer = self.pool.take(length as usize);
+                let buffer = self.buffer(offset, length);
                 self.receiving = Some(Receiving { request, buffer, filled: 0, active_at: now });
             }
             Command::Flush => {
@@ -76,8 +76,12 @@ impl Session {
 
     fn read_part(&mut self, slot: u32, part: u32, offset: u64, length: u64) {
         self.held_bytes += length as usize;
-        let buffer = self.pool.take(length as usize);
+        let buffer = self.buffer(offset, length);
         self.client.push(Io::read(offset, buffer, token_of(slot, part)));
+    }
+
+    fn buffer(&mut self, offset: u64, length: u64) -> Buffer {
+        self.pool.take_at(self.served.range.start + offset, length as usize, self.served.block_bytes)
     }
 
     fn begin_read_with_holes(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) {
@@ -160,5 +164,5 @@ impl Session {
 }
 
 fn extent_of(extent: hoistway_engine::Extent) -> Extent {
-    Extent { length: extent.sectors * SECTOR_BYTES, hole: extent.is_hole, zero: extent.is_hole }
+    Extent { length: extent.bytes, hole: extent.is_hole, zero: extent.is_hole }
 }

@@ -138,10 +138,10 @@ impl DataMap {
         let mut known = self.lock();
         let mut extents: Vec<Extent> = Vec::new();
         let push = |extents: &mut Vec<Extent>, from: u64, to: u64, is_hole| {
-            let sectors = (to - from) / SECTOR_BYTES;
+            let bytes = to - from;
             match extents.last_mut() {
-                Some(last) if last.is_hole == is_hole => last.sectors += sectors,
-                _ if sectors > 0 => extents.push(Extent { sectors, is_hole }),
+                Some(last) if last.is_hole == is_hole => last.bytes += bytes,
+                _ if bytes > 0 => extents.push(Extent { bytes, is_hole }),
                 _ => {}
             }
         };
@@ -242,7 +242,7 @@ mod tests {
     /// As one letter for each sector.
     fn found(map: &DataMap, file: &Sectors, sectors: Range<u64>) -> String {
         let extents = map.search(file, bytes(sectors), usize::MAX, true).unwrap();
-        extents.iter().map(|it| if it.is_hole { "-" } else { "d" }.repeat(it.sectors as usize)).collect()
+        extents.iter().map(|it| if it.is_hole { "-" } else { "d" }.repeat((it.bytes / SECTOR_BYTES) as usize)).collect()
     }
 
     #[test]

@@ -8,6 +8,9 @@
 //! | discard | a hole is punched; it reads as zeroes then |
 //! | write zeroes | a hole is punched if that is allowed, else the range is zeroed; where the file system can neither, zeroes are written, unless only fast ways will do |
 //! | block status | `SEEK_DATA` and `SEEK_HOLE` |
+//!
+//! A file need not end with a block. Its last bytes go through the page cache, in calls that end with the file, because direct I/O
+//! takes whole blocks only and would make the file longer.
 
 mod data_map;
 mod lock;
@@ -32,11 +35,14 @@ pub(crate) use data_map::DataMap;
 use lock::{Claim, claim};
 pub(super) use sparse::SparseFile;
 pub(crate) use station::FileStation;
-use station::ZERO_BYTES_MAX;
+use station::{Tail, ZERO_BYTES_MAX};
 
 const QUEUE_DEPTH: u32 = 128;
 /// Volumes begin at multiples of this, in sectors, and lie at least as far apart, so that no request reaches into two.
 const VOLUME_ALIGN: u64 = 2048;
+/// The last bytes of a file that does not end with a block begin at a multiple of this, in bytes: no page is accessed both directly and
+/// through the page cache.
+const TAIL_ALIGN: u64 = 4096;
 /// Of direct I/O where the system does not say.
 const BLOCK_BYTES_SAFE: u32 = 4096;
 
@@ -94,6 +100,10 @@ pub struct Files {
     shape: Shape,
     way: Way,
     notes: Vec<String>,
+    /// Files through which last bytes are accessed, if not through those that have the rest.
+    tail_files: Vec<File>,
+    /// Of each file, the last bytes that need calls of their own.
+    tails: Arc<[Option<Tail>]>,
     /// Of each file, where data has been found.
     maps: Arc<[DataMap]>,
     /// Memory that every ring knows.
@@ -105,6 +115,8 @@ pub struct Files {
 /// What was found out about one file.
 struct Opened {
     file: File,
+    /// The same file through the page cache, if `file` is direct and does not end with a block.
+    tail_file: Option<File>,
     bytes: u64,
     logical_bytes: u32,
     physical_bytes: u32,
@@ -118,7 +130,7 @@ impl Files {
     /// writers, others against all other programs.
     ///
     /// # Errors
-    /// If one cannot be opened, is neither a file nor a block device, is too short for a block, or is in use.
+    /// If one cannot be opened, is neither a file nor a block device, is empty, or is in use.
     pub fn open(specs: &[FileSpec]) -> Result<Files, OpenError> {
         let mut opened: Vec<Opened> = Vec::new();
         for (index, spec) in specs.iter().enumerate() {
@@ -128,14 +140,14 @@ impl Files {
         let physical = opened.iter().map(|it| it.physical_bytes).max().unwrap_or(logical).max(logical);
         let mut volumes: Vec<VolumeShape> = Vec::new();
         for (spec, it) in specs.iter().zip(&opened) {
-            let bytes = it.bytes - it.bytes % u64::from(logical);
+            let bytes = it.bytes;
             if bytes == 0 {
-                let why = format!("{} bytes are less than a block of {logical}", it.bytes);
-                return Err(OpenError::Unfit { path: spec.path.clone(), why });
+                return Err(OpenError::Unfit { path: spec.path.clone(), why: "is empty".into() });
             }
+            let sectors = bytes.next_multiple_of(u64::from(logical)) / SECTOR_BYTES;
             let end = volumes.last().map_or(0, |last| last.first.0 + last.sectors + VOLUME_ALIGN);
             let first = Sector(end.next_multiple_of(VOLUME_ALIGN));
-            volumes.push(VolumeShape { first, sectors: bytes / SECTOR_BYTES, read_only: spec.read_only });
+            volumes.push(VolumeShape { first, sectors, bytes, read_only: spec.read_only });
         }
         let sectors = |bytes: u32| bytes / SECTOR_BYTES as u32;
         let limits = Limits {
@@ -161,10 +173,19 @@ impl Files {
             queue_depth: QUEUE_DEPTH,
             host_wide_tags: false,
         };
-        let (files, claims): (_, Vec<_>) = opened.into_iter().map(|it| (it.file, it.claim)).unzip();
-        let claims = claims.into_iter().flatten().collect();
+        let (mut files, mut tail_files, mut tails, mut claims) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (index, (it, volume)) in opened.into_iter().zip(&volumes).enumerate() {
+            let has_tail = volume.bytes < volume.sectors * SECTOR_BYTES;
+            let place = if it.tail_file.is_some() { specs.len() + tail_files.len() } else { index };
+            let at = volume.bytes / TAIL_ALIGN * TAIL_ALIGN;
+            tails.push(has_tail.then_some(Tail { at, end: volume.bytes, file: place as u32 }));
+            files.push(it.file);
+            tail_files.extend(it.tail_file);
+            claims.extend(it.claim);
+        }
         let maps = volumes.iter().map(|_| DataMap::default()).collect();
-        Ok(Files { files, volumes: volumes.into(), shape, way, notes, maps, fixed: None, _claims: claims })
+        let (volumes, tails) = (volumes.into(), tails.into());
+        Ok(Files { files, volumes, shape, way, notes, tail_files, tails, maps, fixed: None, _claims: claims })
     }
 
     /// With memory for [buffers](Backend::buffer) that is registered with the ring of each worker (fixed buffers), so that requests
@@ -261,13 +282,13 @@ fn open(spec: &FileSpec, before: &[FileSpec]) -> Result<Opened, OpenError> {
     if !logical_bytes.is_power_of_two() || !(SECTOR_BYTES as u32..=1 << 20).contains(&logical_bytes) {
         return Err(unfit(&format!("has blocks of {logical_bytes} bytes (expected a power of two from 512)")));
     }
-    if !bytes.is_multiple_of(u64::from(logical_bytes)) {
-        let text = "is no multiple of its block of";
-        notes.push(format!("{}: {bytes} bytes {text} {logical_bytes}: the rest is not used", spec.path.display()));
-    }
+    // The largest block of all files is not known yet; none is larger than a page, but for devices.
+    let ends_with_a_block = bytes.is_multiple_of(u64::from(logical_bytes)) && bytes.is_multiple_of(TAIL_ALIGN);
+    let tail_file =
+        if is_direct && !is_device && !ends_with_a_block { Some(open(OFlags::empty()).map_err(failed)?) } else { None };
     let rotational = is_rotational(&file, is_device).unwrap_or(false);
     let physical_bytes = physical_bytes.max(logical_bytes).next_multiple_of(logical_bytes);
-    Ok(Opened { file, bytes, logical_bytes, physical_bytes, rotational, notes, claim })
+    Ok(Opened { file, tail_file, bytes, logical_bytes, physical_bytes, rotational, notes, claim })
 }
 
 /// Whether two names are of one file.
@@ -300,18 +321,20 @@ impl Backend for Files {
     }
 
     fn station(&self, _: usize) -> io::Result<Box<dyn Station>> {
-        let files: Vec<&File> = self.files.iter().collect();
+        let files: Vec<&File> = self.files.iter().chain(&self.tail_files).collect();
         let volumes = Arc::clone(&self.volumes);
+        let (maps, tails) = (Arc::clone(&self.maps), Arc::clone(&self.tails));
         Ok(match self.way {
             Way::Uring => {
                 let mut ring = Uring::new(QUEUE_DEPTH, &files)?;
                 if let Some(arena) = &self.fixed {
                     ring.register(arena)?;
                 }
-                Box::new(FileStation::new(ring, volumes, Arc::clone(&self.maps)))
+                Box::new(FileStation::new(ring, volumes, maps).with_tails(tails))
             }
             Way::Threads => {
-                Box::new(FileStation::new(ThreadRing::new(QUEUE_DEPTH, &files)?, volumes, Arc::clone(&self.maps)))
+                let ring = ThreadRing::new(QUEUE_DEPTH, &files)?;
+                Box::new(FileStation::new(ring, volumes, maps).with_tails(tails))
             }
         })
     }

@@ -24,10 +24,23 @@ const EINTR: i32 = 4;
 const EAGAIN: i32 = 11;
 const EOPNOTSUPP: i32 = 95;
 
+/// The last bytes of a file that does not end with a block.
+#[derive(Clone, Copy, Debug)]
+pub struct Tail {
+    /// Where they begin, in bytes from the start of the file.
+    pub at: u64,
+    /// The end of the file.
+    pub end: u64,
+    /// Which of the ring's files accesses them.
+    pub file: u32,
+}
+
 /// One worker's access to files.
 pub struct FileStation<R: Ring> {
     ring: R,
     volumes: Arc<[VolumeShape]>,
+    /// Of each volume; empty if all end with a block.
+    tails: Arc<[Option<Tail>]>,
     maps: Arc<[DataMap]>,
     /// By command number, as far as those have come.
     carried: Vec<Carried>,
@@ -54,6 +67,8 @@ struct Carried {
     segments: Vec<RawSegment>,
     /// Pieces of it that have been dealt with.
     done: usize,
+    /// The data of the last bytes of the file, which is transferred when the rest has been.
+    tail: Vec<RawSegment>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -76,6 +91,7 @@ impl<R: Ring> FileStation<R> {
         FileStation {
             ring,
             volumes,
+            tails: Arc::default(),
             maps,
             carried: Vec::new(),
             again: Vec::new(),
@@ -83,6 +99,14 @@ impl<R: Ring> FileStation<R> {
             must_write_zeroes: false,
             results: Vec::new(),
         }
+    }
+
+    /// With files that do not end with a block.
+    pub fn with_tails(mut self, tails: Arc<[Option<Tail>]>) -> Self {
+        if tails.iter().any(Option::is_some) {
+            self.tails = tails;
+        }
+        self
     }
 
     /// The volume that a sector is of.
@@ -122,6 +146,12 @@ impl<R: Ring> FileStation<R> {
                     return Some(Status::IoError);
                 }
                 carried.advance(result as u64);
+                if carried.left == 0
+                    && !carried.tail.is_empty()
+                    && let Some(&Some(tail)) = self.tails.get(carried.file as usize)
+                {
+                    carried.go_on_with(tail);
+                }
                 if carried.left > 0 {
                     self.post(id);
                     return None;
@@ -169,11 +199,54 @@ impl<R: Ring> FileStation<R> {
             carried.segments.push(RawSegment::at(start, len as usize));
             left -= len;
         }
+        if let Some(&Some(tail)) = self.tails.get(carried.file as usize) {
+            carried.split(tail);
+        }
         self.post(id);
     }
 }
 
 impl Carried {
+    /// Cuts off what lies behind the end of the file, and sets the last bytes of the file apart, which need a call of their own.
+    #[cold]
+    fn split(&mut self, tail: Tail) {
+        self.left = self.left.min(tail.end.saturating_sub(self.at));
+        if !matches!(self.step, Step::Read | Step::Write { .. }) {
+            return;
+        }
+        self.tail.clear();
+        let mut direct = tail.at.saturating_sub(self.at).min(self.left);
+        let mut left = self.left - direct;
+        let segments = std::mem::take(&mut self.segments);
+        for segment in segments {
+            let here = (segment.len as u64).min(direct) as usize;
+            if here > 0 {
+                self.segments.push(segment.first(here));
+            }
+            direct -= here as u64;
+            let behind = segment.behind(here);
+            let last = (behind.len as u64).min(left) as usize;
+            if last > 0 {
+                self.tail.push(behind.first(last));
+            }
+            left -= last as u64;
+        }
+        self.left = self.segments.iter().map(|segment| segment.len as u64).sum();
+        if self.left == 0 {
+            self.go_on_with(tail);
+        }
+    }
+
+    /// Everything before the last bytes of the file has been transferred.
+    #[cold]
+    fn go_on_with(&mut self, tail: Tail) {
+        self.segments = std::mem::take(&mut self.tail);
+        self.at = self.at.max(tail.at);
+        self.done = 0;
+        self.left = self.segments.iter().map(|segment| segment.len as u64).sum();
+        self.file = tail.file;
+    }
+
     /// This many bytes have been transferred.
     fn advance(&mut self, bytes: u64) {
         let mut bytes = bytes.min(self.left);
@@ -224,6 +297,16 @@ impl<R: Ring> Station for FileStation<R> {
         carried.segments.clear();
         carried.segments.extend_from_slice(data.raw());
         carried.done = 0;
+        carried.tail.clear();
+        if let Some(&Some(tail)) = self.tails.get(file) {
+            let end = carried.at + carried.left;
+            if end > tail.end && step == Step::Read {
+                fill_behind(tail.end.saturating_sub(carried.at), data);
+            }
+            if end > tail.at {
+                carried.split(tail);
+            }
+        }
         if step == Step::Zero && self.must_write_zeroes {
             if command.zeroing.fast_only {
                 return Started::Done(Status::NotSupported);
@@ -274,6 +357,15 @@ impl<R: Ring> Station for FileStation<R> {
     fn waker(&self) -> Arc<dyn Wake> {
         self.ring.waker()
     }
+}
+
+/// What lies behind the end of a file reads as zeroes.
+#[cold]
+fn fill_behind(bytes: u64, mut data: Segments<'_>) {
+    data.for_each(|before, piece| {
+        let there = bytes.saturating_sub(before).min(piece.len() as u64) as usize;
+        piece[there..].fill(0);
+    });
 }
 
 /// What the block layer calls an errno.

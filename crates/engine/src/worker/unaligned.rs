@@ -1,0 +1,487 @@
+//! Requests that are not made of whole blocks.
+//!
+//! A read becomes one of all blocks that it touches. A write reads the blocks that it changes in part, changes them and writes all
+//! of its blocks; write-zeroes does the same to its first and last block. A discard leaves out blocks that it covers in part.
+//!
+//! No other write may come between the read and the write. So the request takes a lock of its blocks, and each worker puts a fence
+//! around them: it reports when no write to these blocks is in flight any more, and a new one has to take a lock, too. A discard
+//! takes none: what it discards may read as before.
+
+use std::ops::Range;
+
+use hoistway_blk::bio::{Bio, IoPriority, Op};
+use hoistway_blk::ground::{SECTOR_BYTES, Sector};
+
+use super::{Message, Worker};
+use crate::memory::Buffer;
+use crate::request::{Completion, Errno, Operation, Request};
+
+/// A part of such a request, of whole blocks.
+pub struct Part {
+    /// What to do; the token names the request and the part.
+    request: Request,
+    first: Sector,
+    sectors: u32,
+}
+
+/// Parts of a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    /// Its first block.
+    Head,
+    /// Its last block.
+    Tail,
+    /// All of its blocks, or those that it covers whole.
+    Whole,
+}
+
+const PIECES: [Piece; 3] = [Piece::Head, Piece::Tail, Piece::Whole];
+
+/// A request that is not made of whole blocks, or needs a lock for another reason.
+struct UnalignedRequest {
+    client: u32,
+    token: u64,
+    operation: Operation,
+    ioprio: IoPriority,
+    /// Its bytes on the target.
+    bytes: Range<u64>,
+    /// The blocks that it touches, in bytes.
+    blocks: Range<u64>,
+    block_bytes: u64,
+    /// The data, as a window in memory for all blocks.
+    buffer: Buffer,
+    /// The client's buffer, if the data had to be copied.
+    original: Option<Buffer>,
+    /// The first and last block, if they are changed in part; of a single block only the first.
+    edges: [Option<Buffer>; 2],
+    /// Workers that have not put up their fence, or parts that have not ended.
+    left: u32,
+    is_written: bool,
+    result: Result<(), Errno>,
+}
+
+/// The unaligned requests of a worker's clients, by number.
+#[derive(Default)]
+pub struct Unaligned {
+    ops: Vec<Option<Box<UnalignedRequest>>>,
+    count: usize,
+}
+
+impl Unaligned {
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn add(&mut self, op: UnalignedRequest) -> u32 {
+        self.count += 1;
+        let free = self.ops.iter().position(Option::is_none).unwrap_or(self.ops.len());
+        if free == self.ops.len() {
+            self.ops.push(None);
+        }
+        self.ops[free] = Some(Box::new(op));
+        free as u32
+    }
+
+    fn remove(&mut self, number: u32) -> Option<Box<UnalignedRequest>> {
+        let op = self.ops[number as usize].take();
+        self.count -= usize::from(op.is_some());
+        op
+    }
+}
+
+impl UnalignedRequest {
+    fn is_write(&self) -> bool {
+        matches!(self.operation, Operation::Write { .. } | Operation::WriteZeroes { .. })
+    }
+
+    /// Whether it covers its first and its last block only in part.
+    fn cuts(&self) -> [bool; 2] {
+        let is_single = self.blocks.end - self.blocks.start == self.block_bytes;
+        let (head, tail) = (self.bytes.start > self.blocks.start, self.bytes.end < self.blocks.end);
+        if is_single { [head || tail, false] } else { [head, tail] }
+    }
+
+    /// The blocks of a part.
+    fn blocks_of(&self, piece: Piece) -> Range<u64> {
+        let Range { start, end } = self.blocks;
+        match piece {
+            Piece::Head => start..start + self.block_bytes,
+            Piece::Tail => end - self.block_bytes..end,
+            Piece::Whole => start..end,
+        }
+    }
+
+    /// Copies the bytes of its edge blocks that it does not change to the memory around its data.
+    fn complete_blocks(&mut self) {
+        let (before, len) = (self.buffer.margins().0, self.buffer.len());
+        let [head, tail] = std::mem::take(&mut self.edges);
+        let all = (self.blocks.end - self.blocks.start) as usize;
+        let mut whole = std::mem::take(&mut self.buffer).window(0, all);
+        if let Some(head) = &head {
+            whole[..before].copy_from_slice(&head[..before]);
+            if all == head.len() {
+                whole[before + len..].copy_from_slice(&head[before + len..]);
+            }
+        }
+        if let Some(tail) = &tail {
+            let within = tail.len() - (all - before - len);
+            whole[before + len..].copy_from_slice(&tail[within..]);
+        }
+        self.buffer = whole;
+    }
+
+    /// Zeroes its bytes in its edge blocks.
+    fn zero_edges(&mut self) {
+        let UnalignedRequest { bytes, blocks, block_bytes, edges: [head, tail], .. } = self;
+        if let Some(head) = head {
+            let end = (bytes.end - blocks.start).min(*block_bytes);
+            head[(bytes.start - blocks.start) as usize..end as usize].fill(0);
+        }
+        if let Some(tail) = tail {
+            tail[..(bytes.end + *block_bytes - blocks.end) as usize].fill(0);
+        }
+    }
+
+    /// Restores the buffer that the client gave.
+    fn into_buffer(self) -> Buffer {
+        if !matches!(self.operation, Operation::Read | Operation::Write { .. }) {
+            return self.buffer;
+        }
+        let (before, len) = (self.bytes.start - self.blocks.start, self.bytes.end - self.bytes.start);
+        let data = self.buffer.window(before as usize, len as usize);
+        let Some(mut original) = self.original else { return data };
+        if self.operation == Operation::Read && self.result.is_ok() {
+            original.copy_from_slice(&data);
+        }
+        original
+    }
+
+    /// Of a write-zeroes, the blocks that it covers whole.
+    fn inner_blocks(&self) -> Range<u64> {
+        let [head, tail] = self.cuts().map(|is_cut| if is_cut { self.block_bytes } else { 0 });
+        self.blocks.start + head..self.blocks.end - tail
+    }
+}
+
+impl Worker {
+    /// Begins a request that is not made of whole blocks, or writes behind a fence.
+    #[cold]
+    pub(super) fn begin_locked(&mut self, client: u32, request: Request) {
+        let Some(member) = self.members[client as usize].as_mut() else { return };
+        let block_bytes = member.block_bytes;
+        let Request { operation, offset, buffer, token, ioprio } = request;
+        let start = member.first_byte + offset;
+        let end = start + Request::bytes_of(operation, &buffer);
+        let (bytes, down) = (start..end, |at: u64| at & !(block_bytes - 1));
+        let blocks = match operation {
+            Operation::Discard { .. } => down(start + block_bytes - 1)..down(end),
+            _ => down(start)..down(end + block_bytes - 1),
+        };
+        if blocks.is_empty() {
+            // A discard of less than a block.
+            return self.complete(client, Completion { token, result: Ok(()), buffer });
+        }
+        if (blocks.end - blocks.start) / SECTOR_BYTES > u64::from(u32::MAX) {
+            return self.complete(client, Completion { token, result: Err(Errno::INVAL), buffer });
+        }
+        member.in_flight += 1;
+        let has_data = matches!(operation, Operation::Read | Operation::Write { .. });
+        let (buffer, original) = if has_data { fit(buffer, &bytes, &blocks, operation) } else { (buffer, None) };
+        let op = UnalignedRequest {
+            client,
+            token,
+            operation,
+            ioprio,
+            bytes,
+            blocks,
+            block_bytes,
+            buffer,
+            original,
+            edges: [None, None],
+            left: 0,
+            is_written: false,
+            result: Ok(()),
+        };
+        let (is_write, blocks) = (op.is_write(), op.blocks.clone());
+        let number = self.unaligned.add(op);
+        if !is_write {
+            return self.begin_last_parts(number);
+        }
+        let lock = Lock { worker: self.index, op: number, blocks, is_held: false };
+        let held = self.locks(|locks| locks.add(lock));
+        held.into_iter().for_each(|lock| self.fence_everywhere(&lock));
+    }
+
+    fn locks<R>(&self, body: impl FnOnce(&mut RangeLocks) -> R) -> R {
+        body(&mut self.shared.unaligned.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    /// A request has its lock: all workers put up a fence for it.
+    fn fence_everywhere(&mut self, lock: &Lock) {
+        let sectors = lock.blocks.start / SECTOR_BYTES..lock.blocks.end / SECTOR_BYTES;
+        for worker in 0..self.outbox.len() {
+            let fence = Fence { worker: lock.worker, op: lock.op, sectors: sectors.clone(), writes: Vec::new() };
+            self.outbox[worker].push(Message::Fence(fence));
+        }
+    }
+
+    pub(super) fn fence(&mut self, mut fence: Fence) {
+        let (first, slots) = (self.shared.slots.of(self.index).start, &self.shared.slots);
+        let overlaps = |&(local, sectors): &(usize, u32)| {
+            let start = slots.first_sector(first + local as u32);
+            start < fence.sectors.end && fence.sectors.start < start + u64::from(sectors)
+        };
+        fence.writes = self.in_flight.writes().filter(overlaps).map(|(local, _)| local as u32).collect();
+        if fence.writes.is_empty() {
+            self.outbox[fence.worker].push(Message::Fenced { op: fence.op });
+        }
+        self.fences.0.push(fence);
+    }
+
+    /// A request has ended that a fence may have waited for.
+    #[cold]
+    pub(super) fn write_ended(&mut self, local: usize) {
+        for fence in &mut self.fences.0 {
+            let before = fence.writes.len();
+            fence.writes.retain(|&write| write as usize != local);
+            if before > 0 && fence.writes.is_empty() {
+                self.outbox[fence.worker].push(Message::Fenced { op: fence.op });
+            }
+        }
+    }
+
+    pub(super) fn unfence(&mut self, worker: usize, op: u32) {
+        self.fences.0.retain(|fence| (fence.worker, fence.op) != (worker, op));
+    }
+
+    /// A worker has no write to the blocks of a request any more.
+    pub(super) fn fenced_by_one(&mut self, number: u32) {
+        let workers = self.outbox.len() as u32;
+        let Some(op) = self.unaligned.ops[number as usize].as_mut() else { return };
+        op.left += 1;
+        if op.left < workers {
+            return;
+        }
+        op.left = 0;
+        let cuts = op.cuts();
+        if cuts == [false, false] {
+            return self.begin_last_parts(number);
+        }
+        for (piece, _) in [Piece::Head, Piece::Tail].into_iter().zip(cuts).filter(|(_, is_cut)| *is_cut) {
+            let op = self.unaligned.ops[number as usize].as_ref();
+            let block_bytes = op.map_or(0, |op| op.block_bytes as usize);
+            self.add_part(number, piece, Operation::Read, Buffer::zeroed(block_bytes));
+        }
+    }
+
+    /// Adds a part. The member submits it when its turn comes.
+    fn add_part(&mut self, number: u32, piece: Piece, operation: Operation, buffer: Buffer) {
+        let Some(op) = self.unaligned.ops[number as usize].as_mut() else { return };
+        op.left += 1;
+        let blocks = match (piece, op.operation) {
+            // Its edges are written apart.
+            (Piece::Whole, Operation::WriteZeroes { .. }) => op.inner_blocks(),
+            _ => op.blocks_of(piece),
+        };
+        let (first, sectors) = (Sector(blocks.start / SECTOR_BYTES), (blocks.end - blocks.start) / SECTOR_BYTES);
+        let token = u64::from(number) << 2 | piece as u64;
+        let request = Request { operation, offset: 0, buffer, token, ioprio: op.ioprio };
+        let client = op.client;
+        if let Some(member) = self.members[client as usize].as_mut() {
+            member.parts.push_back(Part { request, first, sectors: sectors as u32 });
+        }
+        self.list(client);
+    }
+
+    /// The parts with which a request ends.
+    fn begin_last_parts(&mut self, number: u32) {
+        let Some(op) = self.unaligned.ops[number as usize].as_mut() else { return };
+        op.is_written = true;
+        match op.operation {
+            Operation::Read => {
+                let all = (op.blocks.end - op.blocks.start) as usize;
+                let buffer = std::mem::take(&mut op.buffer).window(0, all);
+                self.add_part(number, Piece::Whole, Operation::Read, buffer);
+            }
+            Operation::Write { .. } => {
+                op.complete_blocks();
+                let (operation, buffer) = (op.operation, std::mem::take(&mut op.buffer));
+                self.add_part(number, Piece::Whole, operation, buffer);
+            }
+            Operation::Discard { .. } => {
+                let bytes = op.blocks.end - op.blocks.start;
+                self.add_part(number, Piece::Whole, Operation::Discard { bytes }, Buffer::EMPTY);
+            }
+            Operation::WriteZeroes { may_unmap, fast_only, .. } => {
+                op.zero_edges();
+                let inner = op.inner_blocks();
+                let edges = std::mem::take(&mut op.edges);
+                if !inner.is_empty() {
+                    let operation = Operation::WriteZeroes { bytes: inner.end - inner.start, may_unmap, fast_only };
+                    self.add_part(number, Piece::Whole, operation, Buffer::EMPTY);
+                }
+                for (piece, edge) in [Piece::Head, Piece::Tail].into_iter().zip(edges) {
+                    if let Some(edge) = edge {
+                        self.add_part(number, piece, Operation::Write { durable: false }, edge);
+                    }
+                }
+            }
+            // It has no place, and is never unaligned.
+            Operation::Flush => {}
+        }
+    }
+
+    /// Submits the parts of a member. Returns whether its next requests have to wait.
+    #[cold]
+    pub(super) fn submit_parts(&mut self, client: u32) -> bool {
+        loop {
+            let Some(member) = self.members[client as usize].as_mut() else { return true };
+            if member.parts.is_empty() {
+                return false;
+            }
+            if self.in_flight.is_full() {
+                self.starve(client);
+                return true;
+            }
+            let Some(Part { request, first, sectors }) = member.parts.pop_front() else { return false };
+            let bio = member.bio_of(&request, first, sectors);
+            if self.submit_bio(client, true, request, bio) {
+                return true;
+            }
+        }
+    }
+
+    /// A part has ended.
+    #[cold]
+    pub(super) fn unaligned_part_ended(&mut self, client: u32, completion: Completion) {
+        let Completion { token, result, buffer } = completion;
+        if let Some(member) = self.members[client as usize].as_mut() {
+            member.in_flight -= 1;
+        }
+        let (number, piece) = ((token >> 2) as u32, PIECES[(token & 3) as usize]);
+        let Some(op) = self.unaligned.ops[number as usize].as_mut() else { return };
+        op.left -= 1;
+        op.result = op.result.and(result);
+        match piece {
+            Piece::Head if !op.is_written => op.edges[0] = Some(buffer),
+            Piece::Tail if !op.is_written => op.edges[1] = Some(buffer),
+            Piece::Whole if !matches!(op.operation, Operation::WriteZeroes { .. }) => op.buffer = buffer,
+            _ => {}
+        }
+        if op.left > 0 {
+            return;
+        }
+        if op.is_written || op.result.is_err() {
+            self.end_unaligned(number);
+        } else {
+            self.begin_last_parts(number);
+        }
+    }
+
+    fn end_unaligned(&mut self, number: u32) {
+        let Some(op) = self.unaligned.remove(number) else { return };
+        if op.is_write() {
+            for worker in 0..self.outbox.len() {
+                self.outbox[worker].push(Message::Unfence { worker: self.index, op: number });
+            }
+            let (worker, held) = (self.index, self.locks(|locks| locks.remove(self.index, number)));
+            debug_assert!(held.iter().all(|lock| (lock.worker, lock.op) != (worker, number)), "it was removed");
+            held.iter().for_each(|lock| self.fence_everywhere(lock));
+        }
+        let (client, token, result) = (op.client, op.token, op.result);
+        let completion = Completion { token, result, buffer: op.into_buffer() };
+        let Some(member) = self.members[client as usize].as_mut() else { return };
+        member.in_flight -= 1;
+        let is_leaving = member.has_departed;
+        self.complete(client, completion);
+        if is_leaving {
+            self.leave_if_done(client);
+        }
+    }
+}
+
+/// The data of a request in memory for all of its blocks, and the client's buffer if that has no room around the data.
+fn fit(buffer: Buffer, bytes: &Range<u64>, blocks: &Range<u64>, operation: Operation) -> (Buffer, Option<Buffer>) {
+    let (before, behind) = ((bytes.start - blocks.start) as usize, (blocks.end - bytes.end) as usize);
+    let (has_before, has_behind) = buffer.margins();
+    if has_before == before && has_behind >= behind {
+        return (buffer, None);
+    }
+    let mut fitting = Buffer::zeroed((blocks.end - blocks.start) as usize).window(before, buffer.len());
+    if operation != Operation::Read {
+        fitting.copy_from_slice(&buffer);
+    }
+    (fitting, Some(buffer))
+}
+
+/// Sectors that clients of a worker may not write, because an unaligned request has read them.
+pub struct Fence {
+    /// The worker of the request, and its number there.
+    worker: usize,
+    op: u32,
+    sectors: Range<u64>,
+    /// In-flight writes to them.
+    writes: Vec<u32>,
+}
+
+/// The fences of a worker.
+#[derive(Default)]
+pub struct Fences(Vec<Fence>);
+
+impl Fences {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a bio has to wait.
+    #[cold]
+    pub fn keep_back(&self, bio: &Bio) -> bool {
+        let (start, end) = (bio.sector.0, bio.sector.0 + u64::from(bio.sectors));
+        matches!(bio.op, Op::Write | Op::WriteZeroes)
+            && end > start
+            && self.0.iter().any(|fence| start < fence.sectors.end && fence.sectors.start < end)
+    }
+}
+
+/// The blocks that an unaligned request needs for itself.
+#[derive(Clone)]
+struct Lock {
+    worker: usize,
+    op: u32,
+    /// In bytes.
+    blocks: Range<u64>,
+    is_held: bool,
+}
+
+/// The locks of all unaligned writes, in the order in which they were asked for. One is held if none before it overlaps it.
+#[derive(Default)]
+pub struct RangeLocks(Vec<Lock>);
+
+impl RangeLocks {
+    /// Asks for a lock. Returns it if it is held.
+    fn add(&mut self, lock: Lock) -> Vec<Lock> {
+        self.0.push(lock);
+        self.grant()
+    }
+
+    /// Releases a lock. Returns those that are held now.
+    fn remove(&mut self, worker: usize, op: u32) -> Vec<Lock> {
+        self.0.retain(|lock| (lock.worker, lock.op) != (worker, op));
+        self.grant()
+    }
+
+    fn grant(&mut self) -> Vec<Lock> {
+        let mut granted = Vec::new();
+        for at in 0..self.0.len() {
+            let (earlier, rest) = self.0.split_at_mut(at);
+            let lock = &mut rest[0];
+            let overlaps = |other: &Lock| lock.blocks.start < other.blocks.end && other.blocks.start < lock.blocks.end;
+            if !lock.is_held && !earlier.iter().any(overlaps) {
+                lock.is_held = true;
+                granted.push(lock.clone());
+            }
+        }
+        granted
+    }
+}
