@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::context::Context;
 use crate::engine::Engine;
 use crate::memory::Buffer;
-use crate::request::{Completion, Operation, Request};
+use crate::request::{Completion, Request};
 
 const BLOCK: usize = 512;
 /// The byte of the second block that the second client writes.
@@ -57,8 +57,7 @@ fn history(seed: u64) -> u32 {
         }
         for Completion { result, buffer, .. } in bytes_ended.lock().unwrap().drain(..) {
             assert_eq!(result, Ok(()));
-            let operation = Operation::Write { durable: random.one_in(3) };
-            bytes.submit(Request { operation, ..Request::write(BYTE as u64, buffer, 0) }).unwrap();
+            bytes.submit(Request::write(BYTE as u64, buffer, 0)).unwrap();
         }
     }
     drop((blocks, bytes));
@@ -76,7 +75,6 @@ fn history(seed: u64) -> u32 {
 #[test]
 fn a_byte_that_is_written_takes_no_block_of_another_client_with_it() {
     for seed in 0..8 {
-        // A ring that stalls three thousand looks leaves few.
         let rounds = history(seed);
         assert!(rounds > 10, "seed {seed}: {rounds} rounds are too few");
     }
