@@ -18,7 +18,7 @@ pub(crate) use arena::Arena;
 pub const BUFFER_ALIGN: usize = 4096;
 
 /// Buffers from this length on are mappings of their own: an allocator would clear all of their memory, and so take it, at once.
-const MAPPED_BYTES: usize = if cfg!(miri) { usize::MAX } else { 1 << 20 };
+const MAPPED_BYTES: usize = if cfg!(miri) { usize::MAX } else { 256 << 10 };
 
 /// The data of a request. It moves into the engine with the request and comes back with its completion, so only the device
 /// touches it meanwhile, even if its client is dropped.

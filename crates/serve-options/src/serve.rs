@@ -79,6 +79,10 @@ pub struct ServeOptions {
     /// Maximum number of in-flight requests of a connection; more wait in its socket.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub max_in_flight: u32,
+    /// Memory for the data of requests and replies of all clients; a client that needs more waits. At least 64M.
+    /// [default: a quarter of the machine's, at most 1G]
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
+    pub memory: Option<usize>,
     /// Read options from a TOML file: the same names, and an `[[export]]` for each export. The command line overrides the file;
     /// repeatable options add to it. SIGHUP reloads the file: exports, their weights, priorities and limits, the scheduler, its
     /// tunables and nr-requests change while clients stay connected. If anything else differs, the reload is refused.
@@ -111,6 +115,15 @@ pub struct ServeOptions {
     /// Control socket for `hoistway ctl` and `hoistway top`, accessible to its owner only.
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
+}
+
+/// Least memory that is accepted: the longest request and as much for all others.
+const MEMORY_BYTES_MIN: u64 = 64 << 20;
+
+fn parse_memory(text: &str) -> Result<usize, String> {
+    let bytes = hoistway_engine::parse_size(text)?;
+    let in_range = (MEMORY_BYTES_MIN..=1 << 50).contains(&bytes);
+    if in_range { Ok(bytes as usize) } else { Err("expected a size from 64M to 1024T, such as 512M".into()) }
 }
 
 /// Which lines are logged.

@@ -18,9 +18,10 @@ use hoistway_nbd::{Handshake, Progress, Requests, Tls};
 
 use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection};
 use crate::input::{Input, Receipt};
+use crate::memory::Account;
 use crate::outbox::Outbox;
 use crate::served::{Offer, Site};
-use crate::session::{Session, Taken};
+use crate::session::{ACTIVITY_STEP, STALL_MAX, Session, Taken};
 use crate::socket::Socket;
 
 /// How long a handshake may take.
@@ -49,6 +50,10 @@ pub struct NbdConnection {
     /// Whether the client has closed its side: the end of the stream will not be reported again.
     has_hung_up: bool,
     has_said_farewell: bool,
+    /// Since when the client has read none of the replies that wait for it, within [`ACTIVITY_STEP`]; never if none waits.
+    unread_since: Instant,
+    /// What it holds of the memory of all, as long as there are replies to be sent.
+    account: Option<Arc<Account>>,
 }
 
 enum Phase {
@@ -83,6 +88,8 @@ impl NbdConnection {
                 is_readable: true,
                 has_hung_up: false,
                 has_said_farewell: false,
+                unread_since: Instant::NEVER,
+                account: None,
             })
         })
     }
@@ -90,7 +97,7 @@ impl NbdConnection {
     /// Does what can be done now, within one turn. An error ends the connection.
     fn advance(&mut self, now: Instant) -> Result<(), End> {
         for _ in 0..STEPS_A_TURN {
-            self.send()?;
+            self.send(now)?;
             if self.tls_begins && self.outbox.is_empty() {
                 self.begin_tls()?;
             }
@@ -155,7 +162,8 @@ impl NbdConnection {
         }
     }
 
-    fn send(&mut self) -> Result<(), End> {
+    fn send(&mut self, now: Instant) -> Result<(), End> {
+        let before = self.outbox.bytes();
         let NbdConnection { outbox, socket, phase, .. } = self;
         let sent = outbox.send(socket, |buffer| {
             if let Phase::Transmission(session) = phase {
@@ -163,6 +171,13 @@ impl NbdConnection {
             }
         });
         sent.map_err(End::Broken)?;
+        if self.outbox.is_empty() {
+            self.unread_since = Instant::NEVER;
+        } else if self.unread_since == Instant::NEVER
+            || (self.outbox.bytes() < before && self.unread_since + ACTIVITY_STEP <= now)
+        {
+            self.unread_since = now;
+        }
         if self.phase.is_leaving() && self.outbox.is_empty() && !self.has_said_farewell {
             self.has_said_farewell = true;
             self.socket.say_farewell();
@@ -183,6 +198,9 @@ impl NbdConnection {
     /// Receives once. Returns whether anything came.
     fn receive(&mut self, now: Instant) -> Result<bool, End> {
         if !self.is_readable {
+            return Ok(false);
+        }
+        if matches!(&self.phase, Phase::Transmission(session) if session.is_blocked()) {
             return Ok(false);
         }
         let nowhere: &mut [u8] = &mut [];
@@ -216,7 +234,10 @@ impl NbdConnection {
                         let served = Arc::clone(&offer.served[agreed.export]);
                         let requests = Requests::new(agreed, &served.export);
                         self.site.say(format_args!("{}: opened export {:?}", self.name, served.export.name));
-                        let session = Session::begin(&self.site, self.id, served, agreed, requests, self.handler());
+                        let account = Account::new(Arc::clone(&self.site.memory), self.id);
+                        self.account = Some(Arc::clone(&account));
+                        let handler = self.handler(Arc::clone(&account));
+                        let session = Session::begin(&self.site, self.id, served, agreed, requests, account, handler);
                         let session = session.map_err(|errno| End::Broken(errno.into()))?;
                         self.phase = Phase::Transmission(Box::new(session));
                     }
@@ -240,10 +261,11 @@ impl NbdConnection {
         }
     }
 
-    /// Handles completions.
-    fn handler(&self) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
+    /// Handles completions. The engine keeps it, and with it the account, until all requests have ended.
+    fn handler(&self, account: Arc<Account>) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
         let (me, site) = (self.me.clone(), Arc::clone(&self.site));
         move |batch: &mut Vec<Completion>| {
+            let _ = &account;
             let Some(connection) = me.upgrade() else { return };
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
             let (now, until) = (site.engine.now(), connection.until());
@@ -279,6 +301,10 @@ impl NbdConnection {
             End::BeforeTls => self.site.warn(format_args!("{}: sent data before TLS; closed", self.name)),
             End::Gone => self.site.say(format_args!("{}: disconnected during handshake", self.name)),
             End::Late => self.site.warn(format_args!("{}: timed out after 10 s; closed", self.name)),
+            End::Deaf => self.site.warn(format_args!(
+                "{}: read no replies for 30 s while others waited for memory (see --memory); closed",
+                self.name
+            )),
             End::Stalled => self.site.warn(format_args!("{}: sent no data of a write for 30 s; closed", self.name)),
             End::Violation(violation) => self.site.warn(format_args!("{}: {violation}; closed", self.name)),
             End::Broken(error) => self.site.warn(format_args!("{}: {error}", self.name)),
@@ -293,11 +319,16 @@ impl NbdConnection {
         self.phase.is_leaving() && self.outbox.is_empty() && !self.socket.has_unsent()
     }
 
+    /// When it has to be checked whether the client still reads.
+    fn deaf_at(&self) -> Instant {
+        if self.unread_since == Instant::NEVER { Instant::NEVER } else { self.unread_since + STALL_MAX }
+    }
+
     /// When it has to run even if nothing happens.
     fn until(&self) -> Instant {
         match &self.phase {
             Phase::Handshake(_, _, until) | Phase::Leaving(until) => *until,
-            Phase::Transmission(session) => session.client.release_at().min(session.stalls_at()),
+            Phase::Transmission(session) => session.client.release_at().min(session.stalls_at()).min(self.deaf_at()),
         }
     }
 }
@@ -312,6 +343,8 @@ enum End {
     BeforeTls,
     /// It took too long to choose an export, or to receive its replies.
     Late,
+    /// It did not read its replies, and others wait for the memory.
+    Deaf,
     /// It stopped in the middle of a write.
     Stalled,
     /// It violated the protocol.
@@ -349,6 +382,12 @@ impl Connection for NbdConnection {
         // Only now: data that has arrived in time counts, even if this thread was busy.
         if matches!(&self.phase, Phase::Transmission(session) if session.stalls_at() <= now) {
             advanced = advanced.and(Err(End::Stalled));
+        }
+        if matches!(self.phase, Phase::Transmission(_)) && self.deaf_at() <= now {
+            if self.site.memory.has_waiters() {
+                advanced = advanced.and(Err(End::Deaf));
+            }
+            self.unread_since = now;
         }
         match advanced {
             Ok(()) => Next::Wait(self.until()),

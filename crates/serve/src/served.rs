@@ -13,6 +13,7 @@ use rustls::ServerConfig;
 use crate::event_loop::Inboxes;
 use crate::export_throttle::ExportThrottle;
 use crate::latency::Latency;
+use crate::memory::Memory;
 
 /// An export of a running server.
 pub struct Served {
@@ -197,11 +198,13 @@ pub struct Bounds {
     pub in_flight: u32,
     /// Bytes of requests and replies that a connection may hold. One request is always accepted, however long.
     pub held_bytes: usize,
+    /// Bytes of requests and replies of all connections together.
+    pub memory_bytes: usize,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Bounds { connections: 1024, in_flight: 128, held_bytes: 64 << 20 }
+        Bounds { connections: 1024, in_flight: 128, held_bytes: 64 << 20, memory_bytes: 1 << 30 }
     }
 }
 
@@ -281,6 +284,8 @@ pub struct Site {
     pub(crate) tls: Mutex<Option<Arc<ServerConfig>>>,
     /// Bounds.
     pub bounds: Bounds,
+    /// The memory of all connections.
+    pub memory: Arc<Memory>,
     /// Clients so far.
     pub clients: AtomicU64,
     /// Whether the server drains.
@@ -300,6 +305,7 @@ impl Site {
             withdrawn: Mutex::default(),
             defaults: Mutex::default(),
             tls: Mutex::default(),
+            memory: Memory::new(bounds.memory_bytes, inboxes.clone()),
             inboxes,
             bounds,
             clients: AtomicU64::new(0),

@@ -30,7 +30,7 @@ const HELLO: [u8; 4] = [0, 0, 0, 3];
 /// GO for the first export, with nothing asked.
 const GO: &[u8] = b"IHAVEOPT\0\0\0\x07\0\0\0\x06\0\0\0\0\0\0";
 
-fn request(flags: u16, kind: u16, cookie: u64, offset: u64, length: u32) -> Vec<u8> {
+pub(crate) fn request(flags: u16, kind: u16, cookie: u64, offset: u64, length: u32) -> Vec<u8> {
     let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
     bytes.extend(flags.to_be_bytes());
     bytes.extend(kind.to_be_bytes());

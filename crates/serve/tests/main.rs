@@ -10,6 +10,7 @@ mod faults;
 mod guest;
 mod hostile;
 mod life;
+mod memory;
 mod metrics;
 mod refusals;
 mod running;

@@ -13,6 +13,7 @@ use super::client::BLOCK;
 use super::streams::{Far, Streams, Watch};
 use crate::event_loop::{EventLoop, Inboxes};
 use crate::listener::admit;
+use crate::memory::EXTRA_BYTES;
 use crate::served::{Bounds, Site};
 use crate::server::Placed;
 use crate::socket::Socket;
@@ -20,8 +21,10 @@ use crate::spec::ExportSpec;
 
 const WORKERS: usize = 3;
 
+/// Little beyond what one client may have more.
+const MEMORY_BYTES: usize = EXTRA_BYTES + (96 << 10);
 /// Bounds that are soon reached.
-pub const BOUNDS: Bounds = Bounds { connections: 10, in_flight: 8, held_bytes: 64 << 10 };
+pub const BOUNDS: Bounds = Bounds { connections: 10, in_flight: 8, held_bytes: 64 << 10, memory_bytes: MEMORY_BYTES };
 
 /// A running server.
 pub struct Life {

@@ -12,6 +12,8 @@ use hoistway_vhost::{Device, Disk, Limits, Problem, QUEUES_MAX};
 
 use super::requests::Requests;
 use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection, Watch};
+use crate::memory::Account;
+use crate::pool::Pool;
 use crate::served::{Served, Site};
 use crate::throttled_client::ThrottledClient;
 
@@ -51,14 +53,16 @@ impl Guest {
         });
         let depth = guest.site.bounds.in_flight * PARTS + 1;
         let served = &guest.served;
-        match ThrottledClient::open(&guest.site, Arc::clone(served), id, depth, guest.handler()) {
+        let account = Account::new(Arc::clone(&guest.site.memory), id);
+        let handler = guest.handler(Arc::clone(&account));
+        match ThrottledClient::open(&guest.site, Arc::clone(served), id, depth, handler) {
             Ok(client) => {
                 let limits = Limits { data_bytes_max: TRANSFER_BYTES_MAX as u32 };
                 guest.lock().requests = Some(Requests::new(
                     Arc::clone(served),
                     Device::new(disk(served), limits),
                     client,
-                    guest.site.engine.buffers(),
+                    Pool::new(guest.site.engine.buffers(), account),
                 ));
                 served.counts.connections.fetch_add(1, Relaxed);
                 guest.say(&format!("opened export {:?}", served.export.name));
@@ -118,10 +122,11 @@ impl Guest {
         self.ended.notify_all();
     }
 
-    /// Handles completions.
-    fn handler(self: &Arc<Self>) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
+    /// Handles completions. The engine keeps it, and with it the account, until all requests have ended.
+    fn handler(self: &Arc<Self>, account: Arc<Account>) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
         let me: Weak<Guest> = Arc::downgrade(self);
         move |batch: &mut Vec<Completion>| {
+            let _ = &account;
             let Some(guest) = me.upgrade() else { return };
             // As in the event loop, a panic ends this guest only.
             if catch_unwind(AssertUnwindSafe(|| guest.completed(batch))).is_err() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hoistway_blk::ground::{Instant, SECTOR_BYTES};
-use hoistway_engine::{Buffers, Completion, Errno, Operation, Request as Io};
+use hoistway_engine::{Completion, Errno, Operation, Request as Io};
 use hoistway_vhost::{Chain, Device, Head, Range, Request, Status, Taken};
 
 use crate::pool::Pool;
@@ -70,7 +70,7 @@ enum Kind {
 }
 
 impl Requests {
-    pub fn new(served: Arc<Served>, device: Device, client: ThrottledClient, buffers: Buffers) -> Self {
+    pub fn new(served: Arc<Served>, device: Device, client: ThrottledClient, pool: Pool) -> Self {
         Requests {
             served,
             device,
@@ -78,7 +78,7 @@ impl Requests {
             slots: Vec::new(),
             free: Vec::new(),
             held_bytes: 0,
-            pool: Pool::new(buffers),
+            pool,
             first_ring: 0,
             is_gone: false,
             own_flush: None,
@@ -96,6 +96,7 @@ impl Requests {
     fn is_full(&self, site: &Site) -> bool {
         self.in_flight() >= site.bounds.in_flight as usize
             || self.held_bytes >= site.bounds.held_bytes
+            || (self.held_bytes > 0 && !self.pool.account().is_within())
             || self.client.is_throttled()
     }
 
@@ -183,11 +184,11 @@ impl Requests {
             Request::Read { offset, bytes } => {
                 (pending.kind, pending.bytes) = (Kind::Read, bytes);
                 self.held_bytes += bytes as usize;
-                self.client.push(Io::read(offset, self.pool.take(bytes as usize), token));
+                self.client.push(Io::read(offset, self.pool.take_anyway(bytes as usize), token));
             }
             Request::Write { offset, bytes } => {
                 (pending.kind, pending.bytes) = (Kind::Write, bytes);
-                let mut buffer = self.pool.take(bytes as usize);
+                let mut buffer = self.pool.take_anyway(bytes as usize);
                 if chain.gather(self.device.memory(), HEADER_BYTES, &mut buffer) {
                     self.held_bytes += bytes as usize;
                     let operation = Operation::Write { durable: !is_write_back };

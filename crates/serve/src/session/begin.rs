@@ -4,8 +4,9 @@ use hoistway_blk::ground::Instant;
 use hoistway_engine::{Buffer, Errno, Operation, Request as Io};
 use hoistway_nbd::{Command, Extent, Refusal, Request};
 
-use super::{Chunk, Pending, Receiving, Session, TURN, token_of};
+use super::{Chunk, Pending, Receiving, STEP_BYTES, Session, TURN, token_of};
 use crate::outbox::Outbox;
+use crate::pool::Place;
 use crate::served::Site;
 
 /// Shortest read that is checked for holes: finding them has a cost, too.
@@ -16,23 +17,33 @@ const PART_BYTES_MAX: u64 = 1 << 40;
 const EXTENTS_AT_ONCE: usize = 1024;
 
 impl Session {
-    pub(super) fn begin_request(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) {
+    /// Begins a request. Returns false if there is no memory for it; then nothing has been done.
+    pub(super) fn begin_request(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) -> bool {
         let Request { offset, length, .. } = request;
         match request.command {
             Command::Read { unfragmented } => {
                 // Limits are about what is asked for, wherever it lies: what is limited is read whole, as one request.
                 let may_leave_out = !unfragmented && !self.served.throttle.is_limited();
                 if self.has_chunks && may_leave_out && length >= READ_WITH_HOLES_BYTES {
-                    self.begin_read_with_holes(site, now, request, outbox);
-                } else {
-                    let slot = self.occupy(now, request, 1, Vec::new());
-                    self.read_part(slot, 0, offset, length);
+                    return self.begin_read_with_holes(site, now, request, outbox);
                 }
+                let Some(buffer) = self.pool.take(self.place(offset, length)) else { return false };
+                let slot = self.occupy(now, request, 1, Vec::new());
+                self.read_part(slot, 0, offset, buffer);
             }
             Command::Write { .. } => {
-                self.held_bytes += length as usize;
-                let buffer = self.buffer(offset, length);
-                self.receiving = Some(Receiving { request, buffer, filled: 0, active_at: now });
+                let place = self.place(offset, length);
+                let (buffer, paid) = if let Some(kept) = self.pool.kept(place) {
+                    (kept, place.len)
+                } else {
+                    let first = place.len.min(STEP_BYTES);
+                    if !self.pool.account().take(place.before + first + place.behind) {
+                        return false;
+                    }
+                    (self.pool.paid(place), first)
+                };
+                self.held_bytes += place.len;
+                self.receiving = Some(Receiving { request, buffer, filled: 0, paid, active_at: now });
             }
             Command::Flush => {
                 let slot = self.occupy(now, request, 1, Vec::new());
@@ -49,8 +60,9 @@ impl Session {
                 self.spent += 1;
                 outbox.header(|out| self.writer.done(request.origin(), out));
             }
-            Command::BlockStatus { one } => self.answer_block_status(site, request, one, outbox),
+            Command::BlockStatus { one } => self.reply_with_block_status(site, request, one, outbox),
         }
+        true
     }
 
     pub(super) fn begin_write(&mut self, now: Instant, request: Request, buffer: Buffer) {
@@ -74,17 +86,17 @@ impl Session {
         }
     }
 
-    fn read_part(&mut self, slot: u32, part: u32, offset: u64, length: u64) {
-        self.held_bytes += length as usize;
-        let buffer = self.buffer(offset, length);
+    fn read_part(&mut self, slot: u32, part: u32, offset: u64, buffer: Buffer) {
+        self.held_bytes += buffer.len();
         self.client.push(Io::read(offset, buffer, token_of(slot, part)));
     }
 
-    fn buffer(&mut self, offset: u64, length: u64) -> Buffer {
-        self.pool.take_at(self.served.range.start + offset, length as usize, self.served.block_bytes)
+    /// Where the data of a request lies on the target.
+    fn place(&self, offset: u64, length: u64) -> Place {
+        Place::new(self.served.range.start + offset, length as usize, self.served.block_bytes)
     }
 
-    fn begin_read_with_holes(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) {
+    fn begin_read_with_holes(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) -> bool {
         let extents = self.extents_of_read(site, request).unwrap_or_default();
         // At most one for each block of a read.
         self.spent += extents.len() as u32;
@@ -105,16 +117,27 @@ impl Session {
                 data.map(|(at, chunk)| (at as u32, chunk.offset, u64::from(chunk.length))).collect()
             }
         };
+        let places: Vec<_> = parts.iter().map(|&(_, offset, length)| self.place(offset, length)).collect();
+        if !self.pool.account().take(places.iter().map(|place| place.all()).sum()) {
+            return false;
+        }
         let slot = self.occupy(now, request, parts.len() as u32, chunks);
-        for &(part, offset, length) in &parts {
-            self.read_part(slot, part, offset, length);
+        for (&(part, offset, _), &place) in parts.iter().zip(&places) {
+            let kept = self.pool.kept(place);
+            if kept.is_some() {
+                // That one has been paid for before.
+                self.pool.account().give_back(place.all());
+            }
+            let buffer = kept.unwrap_or_else(|| self.pool.paid(place));
+            self.read_part(slot, part, offset, buffer);
         }
         if parts.is_empty() {
             self.finish(now, slot, None, outbox);
         }
+        true
     }
 
-    fn answer_block_status(&mut self, site: &Site, request: Request, one: bool, outbox: &mut Outbox) {
+    fn reply_with_block_status(&mut self, site: &Site, request: Request, one: bool, outbox: &mut Outbox) {
         // Two, since adjacent extents of one kind are merged.
         let extents = self.extents(site, request, if one { 2 } else { EXTENTS_AT_ONCE });
         self.spent = TURN;

@@ -12,6 +12,7 @@ use hoistway_nbd::{Agreed, Command, Origin, Received, Refusal, Replies, ReplyWri
 
 use crate::event_loop::ConnectionId;
 use crate::input::Input;
+use crate::memory::Account;
 use crate::outbox::Outbox;
 use crate::pool::Pool;
 use crate::served::{Bounds, Served, Site};
@@ -23,8 +24,10 @@ const TURN: u32 = 64;
 
 /// A client that has begun to send a write and sends no more of it for this long is disconnected: it holds memory.
 pub const STALL_MAX: Nanos = Nanos::from_secs(30);
+/// Memory for the data of a write is taken in steps of this, as the data arrives.
+const STEP_BYTES: usize = 256 << 10;
 /// How exactly the time of the last data is kept, so that a timer is not set for each piece.
-const ACTIVITY_STEP: Nanos = Nanos::from_secs(1);
+pub const ACTIVITY_STEP: Nanos = Nanos::from_secs(1);
 
 /// A client that has chosen an export.
 pub struct Session {
@@ -47,6 +50,8 @@ pub struct Session {
     dropping: Option<Dropping>,
     /// Nothing more is taken.
     leaves: bool,
+    /// Whether the next request, or more of the data of this one, waits for memory or for room within the bounds.
+    is_blocked: bool,
     /// Buffers to be used again.
     pub pool: Pool,
     /// Requests so far.
@@ -79,6 +84,8 @@ struct Receiving {
     request: Request,
     buffer: Buffer,
     filled: usize,
+    /// Bytes that memory has been taken for, from the front.
+    paid: usize,
     /// When data came last, within [`ACTIVITY_STEP`].
     active_at: Instant,
 }
@@ -110,6 +117,7 @@ impl Session {
         served: Arc<Served>,
         agreed: Agreed,
         requests: Requests,
+        account: Arc<Account>,
         handler: impl Handler + 'static,
     ) -> Result<Session, Errno> {
         // One more than we take: a request that was refused by the engine would have to be kept.
@@ -129,7 +137,8 @@ impl Session {
             receiving: None,
             dropping: None,
             leaves: false,
-            pool: Pool::new(site.engine.buffers()),
+            is_blocked: false,
+            pool: Pool::new(site.engine.buffers(), account),
             completed: 0,
             spent: 0,
         })
@@ -166,8 +175,14 @@ impl Session {
     /// No more requests are taken; in-flight ones complete.
     pub fn stop_taking(&mut self) {
         self.leaves = true;
-        self.receiving = None;
+        if let Some(Receiving { buffer, paid, .. }) = self.receiving.take() {
+            let (before, behind) = buffer.margins();
+            self.held_bytes -= buffer.len();
+            self.pool.account().give_back(before + paid + behind);
+        }
         self.dropping = None;
+        self.is_blocked = false;
+        self.pool.account().stop_waiting();
     }
 
     /// The server drains: throttled requests are refused, in-flight ones complete.
@@ -180,12 +195,41 @@ impl Session {
 
     // --- receiving ---
 
+    /// Whether it waits for memory or for room within the bounds, and nothing may be received.
+    pub fn is_blocked(&self) -> bool {
+        self.is_blocked
+    }
+
     /// Where the data that is being received goes.
     pub fn wanted(&mut self) -> &mut [u8] {
         match &mut self.receiving {
-            Some(receiving) => &mut receiving.buffer[receiving.filled..],
+            Some(receiving) => &mut receiving.buffer[receiving.filled..receiving.paid],
             None => &mut [],
         }
+    }
+
+    /// Takes memory for more of the data that is being received. Returns whether there is room for any.
+    fn pay(&mut self, now: Instant) -> bool {
+        let Some(receiving) = &mut self.receiving else { return true };
+        let rest = receiving.buffer.len() - receiving.paid;
+        if receiving.filled < receiving.paid || rest == 0 {
+            return true;
+        }
+        let step = rest.min(STEP_BYTES);
+        // While it waits for memory the client is not to blame.
+        receiving.active_at = now;
+        let has = self.pool.account().take(step);
+        if has {
+            receiving.paid += step;
+        }
+        has
+    }
+
+    /// Whether there is room within the bounds for the data of a request. One is always accepted.
+    fn has_room(&self, bounds: &Bounds, request: &Request, to_send_bytes: usize) -> bool {
+        let held = self.held_bytes + to_send_bytes;
+        let has_data = matches!(request.command, Command::Read { .. } | Command::Write { .. });
+        held == 0 || !has_data || held + request.length as usize <= bounds.held_bytes
     }
 
     /// `count` bytes of it have been received.
@@ -200,12 +244,14 @@ impl Session {
 
     /// When the client has to be disconnected, unless more of its write has come.
     pub fn stalls_at(&self) -> Instant {
-        self.receiving.as_ref().map_or(Instant::NEVER, |receiving| receiving.active_at + STALL_MAX)
+        let receiving = self.receiving.as_ref().filter(|_| !self.is_blocked);
+        receiving.map_or(Instant::NEVER, |receiving| receiving.active_at + STALL_MAX)
     }
 
     /// Takes requests, as long as there are any and there is room for them.
     pub fn take(&mut self, site: &Site, now: Instant, input: &mut Input, outbox: &mut Outbox) -> Taken {
         let mut taken = Taken::Nothing;
+        self.is_blocked = false;
         loop {
             if let Some(dropping) = &mut self.dropping {
                 let now = (input.held().len() as u64).min(dropping.left);
@@ -219,10 +265,17 @@ impl Session {
                 self.refuse(origin, refusal, outbox);
                 taken = Taken::Something;
             }
+            if !self.pay(now) {
+                self.is_blocked = true;
+                return taken;
+            }
             if let Some(receiving) = &mut self.receiving {
-                let wanted = &mut receiving.buffer[receiving.filled..];
+                let wanted = &mut receiving.buffer[receiving.filled..receiving.paid];
                 receiving.filled += input.move_into(wanted);
                 if receiving.filled < receiving.buffer.len() {
+                    if receiving.filled == receiving.paid {
+                        continue;
+                    }
                     return taken;
                 }
                 if let Some(Receiving { request, buffer, .. }) = self.receiving.take() {
@@ -234,11 +287,15 @@ impl Session {
                 return taken;
             }
             let Some(received) = self.requests.read(input.held()) else { return taken };
-            taken = Taken::Something;
             match received {
                 Received::Request(request) => {
+                    let has_room = self.has_room(&site.bounds, &request, outbox.bytes());
+                    // It stays in the input until there is memory for it.
+                    if !has_room || !self.begin_request(site, now, request, outbox) {
+                        self.is_blocked = true;
+                        return taken;
+                    }
                     input.forget(self.requests.header_bytes());
-                    self.begin_request(site, now, request, outbox);
                 }
                 Received::Refused { origin, refusal, payload_bytes } => {
                     input.forget(self.requests.header_bytes());
@@ -246,10 +303,11 @@ impl Session {
                 }
                 Received::Disconnect => {
                     self.leaves = true;
-                    return taken;
+                    return Taken::Something;
                 }
                 Received::Violation(violation) => return Taken::Violation(violation),
             }
+            taken = Taken::Something;
         }
     }
 

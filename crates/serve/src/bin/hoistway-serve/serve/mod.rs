@@ -3,6 +3,7 @@
 mod config;
 mod descriptors;
 mod log;
+mod memory;
 mod reload;
 mod signals;
 mod systemd;
@@ -97,6 +98,7 @@ fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<Exit
     let bounds = Bounds {
         connections: descriptors::connections(options.max_connections as usize, usize::from(options.workers)),
         in_flight: options.max_in_flight,
+        memory_bytes: options.memory.unwrap_or_else(memory::default_bytes),
         ..Bounds::default()
     };
     let server = Server::start(&config, backend, &wanted.exports, bounds, Box::new(log::log))

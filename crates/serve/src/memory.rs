@@ -1,0 +1,298 @@
+//! The memory for the data of requests and replies: one pool for all clients, with a bound.
+//!
+//! A client may hold as much as is free then. So a few clients may have much, and many share what there is, but some always stays free
+//! for one that holds little (dynamic thresholds, as switches share their buffers). A client that needs more waits.
+//!
+//! One waiting client at a time may go beyond that, by one request: otherwise clients that hold parts of long requests could wait for
+//! each other.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hoistway_engine::TRANSFER_BYTES_MAX;
+
+use crate::event_loop::{ConnectionId, Inboxes};
+
+/// What one waiting client may take beyond the limit: the longest request, with room around its data.
+pub const EXTRA_BYTES: usize = TRANSFER_BYTES_MAX as usize + (1 << 20);
+/// Clients that are notified when memory becomes free. Each of them notifies more when it gives memory back.
+const NOTIFIED: usize = 2;
+
+/// The memory of all clients.
+pub struct Memory {
+    limit: usize,
+    used: AtomicUsize,
+    /// Whether a client waits: a hint, checked again under the lock.
+    has_waiters: AtomicBool,
+    /// Whether a client waits or is favoured: another such hint.
+    is_contended: AtomicBool,
+    waiting: Mutex<Waiting>,
+    inboxes: Inboxes,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// First come, first served.
+    clients: VecDeque<ConnectionId>,
+    /// The client that may go beyond the limit.
+    favoured: Option<ConnectionId>,
+}
+
+impl Memory {
+    /// At most this many bytes, at least [`EXTRA_BYTES`] of which are for one client at a time.
+    #[must_use]
+    pub fn new(bytes: usize, inboxes: Inboxes) -> Arc<Memory> {
+        let limit = bytes.saturating_sub(EXTRA_BYTES);
+        Arc::new(Memory {
+            limit,
+            used: AtomicUsize::new(0),
+            has_waiters: AtomicBool::new(false),
+            is_contended: AtomicBool::new(false),
+            waiting: Mutex::default(),
+            inboxes,
+        })
+    }
+
+    /// Bytes that clients hold within the limit.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.used.load(Relaxed)
+    }
+
+    /// Bytes that they may hold.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.limit + EXTRA_BYTES
+    }
+
+    /// Whether there is so little that what is not needed should be given back.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.has_waiters.load(Relaxed) || self.used.load(Relaxed) > self.limit / 2
+    }
+
+    /// Whether a client waits for memory.
+    #[must_use]
+    pub fn has_waiters(&self) -> bool {
+        self.has_waiters.load(Relaxed)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes memory for a client that holds `own` bytes, besides those beyond the limit.
+    fn take(&self, own: usize, bytes: usize) -> bool {
+        let fits = |used: usize| (used + bytes + own + bytes <= self.limit).then_some(used + bytes);
+        self.used.fetch_update(SeqCst, Relaxed, fits).is_ok()
+    }
+
+    /// The same, or beyond the limit if no other client has memory there. Else the client waits.
+    #[cold]
+    fn take_or_wait(&self, id: ConnectionId, own: usize, extra: usize, bytes: usize) -> Taken {
+        let waiting = &mut *self.waiting();
+        // Before it is tried again: memory that becomes free from now on is noticed.
+        self.is_contended.store(true, SeqCst);
+        let taken = if self.take(own, bytes) {
+            Taken::Within
+        } else if waiting.favoured.is_none_or(|favoured| favoured == id) && extra + bytes <= EXTRA_BYTES {
+            waiting.favoured = Some(id);
+            Taken::Beyond
+        } else {
+            Taken::Nothing
+        };
+        match taken {
+            Taken::Within | Taken::Beyond => waiting.clients.retain(|&other| other != id),
+            Taken::Nothing if !waiting.clients.contains(&id) => waiting.clients.push_back(id),
+            Taken::Nothing => {}
+        }
+        self.hint(waiting);
+        taken
+    }
+
+    fn hint(&self, waiting: &Waiting) {
+        self.has_waiters.store(!waiting.clients.is_empty(), SeqCst);
+        self.is_contended.store(!waiting.clients.is_empty() || waiting.favoured.is_some(), SeqCst);
+    }
+
+    /// Memory has become free.
+    fn freed(&self, id: ConnectionId, has_extra: bool) {
+        if self.is_contended.load(SeqCst) {
+            self.notify_waiters(id, has_extra);
+        }
+    }
+
+    /// Notifies clients that wait. One that has no memory beyond the limit is not favoured any more.
+    #[cold]
+    fn notify_waiters(&self, id: ConnectionId, has_extra: bool) {
+        let waiting = &mut *self.waiting();
+        waiting.favoured.take_if(|favoured| *favoured == id && !has_extra);
+        for _ in 0..NOTIFIED {
+            let Some(next) = waiting.clients.pop_front() else { break };
+            // At the end of the queue, so that others are notified next time if this one needs more than there is.
+            waiting.clients.push_back(next);
+            self.inboxes.notify(next);
+        }
+        self.hint(waiting);
+    }
+
+    /// A client has gone, or waits no longer.
+    fn forget(&self, id: ConnectionId, has_extra: bool) {
+        self.waiting().clients.retain(|&other| other != id);
+        self.notify_waiters(id, has_extra);
+    }
+}
+
+/// Where memory was taken.
+enum Taken {
+    Within,
+    Beyond,
+    Nothing,
+}
+
+/// What one client holds. Dropping it gives that back: the last one to have it is the engine, when the last request has ended.
+pub struct Account {
+    memory: Arc<Memory>,
+    id: ConnectionId,
+    /// Bytes within the limit.
+    own: AtomicUsize,
+    /// Bytes beyond it.
+    extra: AtomicUsize,
+}
+
+impl Account {
+    /// Of a connection, which is notified when memory that it waits for may be there.
+    #[must_use]
+    pub fn new(memory: Arc<Memory>, id: ConnectionId) -> Arc<Account> {
+        Arc::new(Account { memory, id, own: AtomicUsize::new(0), extra: AtomicUsize::new(0) })
+    }
+
+    /// The pool.
+    #[must_use]
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Whether it holds no more than is free.
+    #[must_use]
+    pub fn is_within(&self) -> bool {
+        self.own.load(Relaxed) <= self.memory.limit.saturating_sub(self.memory.used())
+    }
+
+    /// Takes memory. If it returns false the client has to wait, and is notified.
+    #[must_use]
+    pub fn take(&self, bytes: usize) -> bool {
+        let (own, extra) = (self.own.load(Relaxed), self.extra.load(Relaxed));
+        let taken = match self.memory.take(own, bytes) {
+            true => Taken::Within,
+            false => self.memory.take_or_wait(self.id, own, extra, bytes),
+        };
+        match taken {
+            Taken::Within => self.own.store(own + bytes, Relaxed),
+            Taken::Beyond => self.extra.store(extra + bytes, Relaxed),
+            Taken::Nothing => return false,
+        }
+        true
+    }
+
+    /// It needs no more memory than it has.
+    pub fn stop_waiting(&self) {
+        if self.memory.is_contended.load(SeqCst) {
+            self.memory.forget(self.id, self.extra.load(Relaxed) > 0);
+        }
+    }
+
+    /// Takes memory, whether there is any or not.
+    pub fn take_anyway(&self, bytes: usize) {
+        self.memory.used.fetch_add(bytes, SeqCst);
+        self.own.fetch_add(bytes, Relaxed);
+    }
+
+    /// Gives memory back, first what lies beyond the limit.
+    pub fn give_back(&self, bytes: usize) {
+        let extra = self.extra.load(Relaxed);
+        let from_extra = bytes.min(extra);
+        if from_extra > 0 {
+            self.extra.store(extra - from_extra, Relaxed);
+        }
+        let rest = bytes - from_extra;
+        self.own.fetch_sub(rest, Relaxed);
+        self.memory.used.fetch_sub(rest, SeqCst);
+        self.memory.freed(self.id, extra > from_extra);
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.memory.used.fetch_sub(*self.own.get_mut(), SeqCst);
+        if self.memory.is_contended.load(SeqCst) {
+            self.memory.forget(self.id, false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn memory(mib: usize) -> Arc<Memory> {
+        Memory::new(mib * MIB + EXTRA_BYTES, Inboxes::new(1).unwrap())
+    }
+
+    fn account(memory: &Arc<Memory>, number: u64) -> Arc<Account> {
+        Account::new(Arc::clone(memory), ConnectionId { worker: 0, number })
+    }
+
+    #[test]
+    fn however_greedy_many_clients_are_there_is_memory_for_one_that_needs_little() {
+        let memory = memory(100);
+        let greedy: Vec<_> = (0..50).map(|number| account(&memory, number)).collect();
+        for _ in 0..1000 {
+            greedy.iter().for_each(|client| {
+                let _ = client.take(64 << 10);
+            });
+        }
+        assert!(memory.used() <= memory.bytes());
+        assert!(account(&memory, 99).take(64 << 10), "{} are used", memory.used());
+        drop(greedy);
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn clients_with_long_requests_do_not_wait_for_each_other() {
+        let memory = memory(10);
+        let clients: Vec<_> = (0..4).map(|number| account(&memory, number)).collect();
+        let mut held = [0; 4];
+        let mut done = 0;
+        // Each needs 8 MiB, in steps, and gives them back when it has them.
+        for round in 0..1000 {
+            let at = round % 4;
+            if clients[at].take(MIB) {
+                held[at] += 1;
+            }
+            if held[at] == 8 {
+                clients[at].give_back(8 * MIB);
+                (held[at], done) = (0, done + 1);
+            }
+        }
+        assert!(done > 20, "{done}");
+        assert!(memory.used() <= memory.bytes());
+    }
+
+    #[test]
+    fn only_one_client_goes_beyond_the_limit_and_by_one_request() {
+        let memory = memory(0);
+        let (one, other) = (account(&memory, 1), account(&memory, 2));
+        assert!(one.take(20 * MIB) && !one.take(20 * MIB) && !other.take(1));
+        one.give_back(10 * MIB);
+        assert!(!other.take(1));
+        one.give_back(10 * MIB);
+        assert!(other.take(20 * MIB) && !one.take(1));
+        drop(other);
+        assert!(one.take(1));
+        assert_eq!(memory.used(), 0);
+    }
+}
