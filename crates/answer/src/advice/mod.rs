@@ -100,7 +100,8 @@ pub enum NoRecommendation {
 ///
 /// # Errors
 /// There is none, or it cannot be written to a device of this system.
-pub fn recommended(document: &ResultsDocument) -> Result<Recommended, NoRecommendation> {
+pub fn recommended(analysis: &Analysis<'_>) -> Result<Recommended, NoRecommendation> {
+    let document = analysis.document;
     if document.partial {
         return Err(NoRecommendation::Partial);
     }
@@ -110,8 +111,7 @@ pub fn recommended(document: &ResultsDocument) -> Result<Recommended, NoRecommen
     if document.guests.is_some() {
         return Err(NoRecommendation::Guests);
     }
-    let comparison = Analysis::of(document);
-    let adviser = Adviser::of(document, &comparison, verdict).ok_or(NoRecommendation::TooLittle)?;
+    let adviser = Adviser::of(analysis, verdict).ok_or(NoRecommendation::TooLittle)?;
     if matches!(verdict.decision, Decision::Alone | Decision::OneRun) {
         return Err(NoRecommendation::TooLittle);
     }

@@ -19,7 +19,7 @@ pub struct Range {
     pub to: f64,
 }
 
-impl Row {
+impl Row<'_> {
     /// The values that a figure has if the recording is read otherwise, its own value included; none if they differ by no more than
     /// its repeats, or 2 %.
     pub fn range(&self, figure: Figure) -> Option<Range> {
@@ -32,7 +32,7 @@ impl Row {
 }
 
 /// Takes the figures of other readings into the rows that they belong to.
-pub(super) fn add(document: &ResultsDocument, variants: &[Variant<'_>], jobs: &mut [JobAnalysis]) {
+pub(super) fn add(document: &ResultsDocument, variants: &[Variant<'_>], jobs: &mut [JobAnalysis<'_>]) {
     let Some(recording) = document.recording.as_deref() else { return };
     for figures in recording.alternatives.iter().flat_map(|alternative| &alternative.figures) {
         let job = jobs.iter_mut().find(|job| job.name == figures.job);
@@ -48,12 +48,12 @@ pub(super) fn add(document: &ResultsDocument, variants: &[Variant<'_>], jobs: &m
     }
 }
 
-fn row<'j>(
-    job: &'j mut JobAnalysis,
+fn row<'j, 'a>(
+    job: &'j mut JobAnalysis<'a>,
     operation: Operation,
     variants: &[Variant<'_>],
     label: &str,
-) -> Option<&'j mut Row> {
+) -> Option<&'j mut Row<'a>> {
     let of = job.operations.iter_mut().find(|of| of.operation == operation)?;
     of.rows.iter_mut().find(|row| variants[row.variant].label == label)
 }

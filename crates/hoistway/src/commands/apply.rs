@@ -90,7 +90,8 @@ fn apply(arguments: &Arguments, root: &Root) -> Result<String> {
         (PersistOption::Udev, true) => Persist::UdevByName,
     };
     let document = stored::document(&CommandLine::default(), file)?;
-    let recommended = recommended(&document).with_context(|| file.display().to_string())?;
+    let recommended =
+        recommended(&hoistway_answer::Analysis::of(&document)).with_context(|| file.display().to_string())?;
     if !recommended.is_change {
         return Ok(format!("The verdict keeps {}: nothing is worth a change.\n", recommended.label));
     }

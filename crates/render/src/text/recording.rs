@@ -103,7 +103,7 @@ fn in_words(stream: &RecordedStream) -> String {
 /// What stands in brackets behind figures, if anything does.
 fn ranges(document: &ResultsDocument, recording: &RecordingSummary) -> Option<String> {
     let figures = [Figure::Iops, Figure::Mean, Figure::P99];
-    let has_one = |row: &Row| figures.iter().any(|figure| row.range(*figure).is_some());
+    let has_one = |row: &Row<'_>| figures.iter().any(|figure| row.range(*figure).is_some());
     let analysis = Analysis::of(document);
     let mut rows = analysis.jobs.iter().flat_map(|job| &job.operations).flat_map(|operation| &operation.rows);
     let count = recording.alternatives.len();
