@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hoistway_linux::dump::{DumpError, System};
-use hoistway_linux::host::{Host, HostError, Rule, Severity};
+use hoistway_linux::host::{Host, HostError, Rule, Severity, TunableFact};
 use support::tree;
 use tempfile::TempDir;
 
@@ -140,7 +140,11 @@ fn paths_under_bfq_are_found_and_a_multipath_device_with_requests_is_no_place_wh
     let device = |name: &str| host.device(name).unwrap();
     assert_eq!(device("dm-1").below, ["dm-0"]);
     assert_eq!(device("sda").above, ["dm-0"]);
-    assert_eq!(device("sda").hardware.unwrap().depth, 64, "the LUN takes fewer than the adapter");
+    let hardware = device("sda").hardware.unwrap();
+    assert_eq!((hardware.depth, hardware.tags), (64, 2048), "the LUN takes fewer than the adapter");
+    let is_changed = |tunable: &&TunableFact| tunable.file == "nr_requests" && tunable.changed;
+    let changed = host.devices.iter().flat_map(|device| &device.tunables).filter(is_changed).count();
+    assert_eq!(changed, 0, "the kernel goes by the adapter's tags");
     assert!(device("sdb").tunables.iter().any(|tunable| tunable.file == "iosched/low_latency" && tunable.changed));
 }
 

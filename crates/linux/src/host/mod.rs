@@ -187,7 +187,10 @@ impl Unreadable {
             Err(error) => {
                 // Files of a device that cannot do something say so by an error of another kind.
                 if error.kind() == std::io::ErrorKind::PermissionDenied {
-                    self.files.entry(error.to_string()).or_default().push(format!("/{place}/{path}"));
+                    self.files
+                        .entry(error.to_string())
+                        .or_default()
+                        .push(format!("/{place}/{path}").replace("//", "/"));
                 }
                 None
             }

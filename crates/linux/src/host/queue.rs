@@ -15,8 +15,10 @@ use crate::root::Root;
 pub struct Hardware {
     /// Hardware queues.
     pub queues: u16,
-    /// Requests that one of them takes; several may share them.
+    /// Requests that the device takes from one of them; several may share them.
     pub depth: u32,
+    /// Driver tags of one of them: more than its depth if several devices share a host adapter.
+    pub tags: u32,
 }
 
 /// The scheduler of a device.
@@ -76,7 +78,7 @@ pub(super) fn read(
         scheduler: scheduler.active.clone(),
         rotational: is_rotational,
         hardware_queues: hardware.map_or(1, |hardware| hardware.queues),
-        tags: hardware.map_or(1, |hardware| hardware.depth).clamp(1, QUEUE_DEPTH_MAX),
+        tags: hardware.map_or(1, |hardware| hardware.tags).clamp(1, QUEUE_DEPTH_MAX),
         // Host adapters with several hardware queues share their tags among them.
         host_wide_tags: matches!(class, Class::Hdd | Class::Ssd),
     });
@@ -108,7 +110,7 @@ fn hardware(folder: &Root, place: &str, unreadable: &mut Unreadable) -> Option<H
     let of_lun = folder.read("device/queue_depth").ok().and_then(|text| text.trim().parse().ok());
     // A disk behind a host adapter may take fewer than the adapter.
     let depth = of_lun.map_or(tags, |of_lun: u32| of_lun.min(tags)).max(1);
-    Some(Hardware { queues: u16::try_from(queues.len()).unwrap_or(u16::MAX), depth })
+    Some(Hardware { queues: u16::try_from(queues.len()).unwrap_or(u16::MAX), depth, tags })
 }
 
 /// What `queue/scheduler` says.
