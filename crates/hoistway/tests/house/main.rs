@@ -4,6 +4,7 @@ mod documents;
 mod faults;
 mod fields;
 mod modules;
+mod names;
 mod rings;
 
 use std::collections::HashSet;

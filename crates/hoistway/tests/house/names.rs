@@ -6,6 +6,24 @@ use std::path::Path;
 
 use syn::{Item, Visibility};
 
+/// Names that several crates have: what they have in common, and the names.
+const SHARED: &[(&str, &str)] = &[
+    (
+        "the same thing at another stage: asked for, parsed, run, stored or analysed",
+        "Candidate Change Completion Device Difference Direction Disk Engine Event Extent Figure Guests Io \
+      Issue Load Measured Merge Operation Origin Outcome Plug Process QueueSettings Replay Request Row \
+      RunRow Scenario Setting Statistics SteadyState Submitted Summary Tunable Write",
+    ),
+    (
+        "words of the field that each crate means of its own subject, and exports under its own path",
+        "Action Answer Cell Checked Class Client Clock Command Completions Control Counts Effect Ended \
+      Flights Flow Format Found Grammar Host HostError Input Interval Job Kind Latency Limits Line Mark \
+      Memory Next Null Options Output Place Plan Problem Progress Random Range ReadError Record \
+      RecordError Recording Refusal Refused Requests Ring Schedule Shape Site Space Spread Standing State \
+      Status Step Stream Table Taken Target Throttle Verdict Volume What",
+    ),
+];
+
 /// The crates that have a public type of each name.
 pub(crate) fn of_types(crates: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -48,4 +66,16 @@ fn files(folder: &Path) -> Vec<std::path::PathBuf> {
         }
     }
     found
+}
+
+#[test]
+fn a_public_type_has_a_name_of_its_own_or_is_listed() {
+    let listed: BTreeSet<&str> = SHARED.iter().flat_map(|(_, names)| names.split_whitespace()).collect();
+    let shared = of_types(&super::crates());
+    let shared: BTreeMap<&str, &BTreeSet<String>> =
+        shared.iter().filter(|(_, crates)| crates.len() > 1).map(|(name, crates)| (name.as_str(), crates)).collect();
+    let new: Vec<_> = shared.iter().filter(|(name, _)| !listed.contains(*name)).collect();
+    assert!(new.is_empty(), "names with a second meaning (give one another name): {new:?}");
+    let gone: Vec<_> = listed.iter().filter(|name| !shared.contains_key(*name)).collect();
+    assert!(gone.is_empty(), "listed, and no longer shared (take them from the list): {gone:?}");
 }
