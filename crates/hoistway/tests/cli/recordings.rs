@@ -149,7 +149,7 @@ fn what_iostat_prints_is_a_load_of_rates_and_a_check_of_the_model() {
     for (job, rate) in [("reads", 100.0), ("writes", 60.0)] {
         let jobs = run["jobs"].as_array().unwrap();
         let its = jobs.iter().find(|its| its["name"] == job).unwrap();
-        let iops = its["directions"][0]["iops"].as_f64().unwrap();
+        let iops = its["operations"][0]["iops"].as_f64().unwrap();
         assert!((iops / rate - 1.0).abs() < 0.1, "{job}: {iops}");
     }
     assert_eq!(document["focus"], "reads:read:mean");

@@ -27,10 +27,18 @@ fn ran(folder: &Path, program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Reads, writes and flushes of each job: in a document of fio's and in one of ours.
+/// Reads, writes and flushes of a job in a document of fio's.
+fn ios_of_fio(job: &Value) -> [u64; 3] {
+    ["read", "write", "sync"].map(|of| job[of]["total_ios"].as_u64().unwrap_or_default())
+}
+
+/// The same in one of ours.
 fn ios(job: &Value) -> [u64; 3] {
-    let number = |value: &Value| value.as_u64().unwrap_or_default();
-    ["read", "write", "sync"].map(|of| number(&job[of]["total_ios"]))
+    let operations = job["operations"].as_array().unwrap();
+    ["read", "write", "sync"].map(|name| {
+        let of = operations.iter().find(|of| of["operation"] == name);
+        of.map_or(0, |of| of["ios"].as_u64().unwrap())
+    })
 }
 
 #[test]
@@ -46,8 +54,8 @@ fn fio_replays_the_logs_of_a_recording() {
         let arguments = ["compare", name, "--schedulers", "none", "--repeat", "1", "--device", "nvme", "--ramp", "0"];
         let document = json(&in_folder(folder.path(), &[&arguments[..], &["--format", "json"]].concat()));
         for (job, counts) in expected {
-            let jobs = document["runs"][0]["fio"]["jobs"].as_array().unwrap();
-            let its = jobs.iter().find(|its| its["jobname"] == job).unwrap();
+            let jobs = document["runs"][0]["jobs"].as_array().unwrap();
+            let its = jobs.iter().find(|its| its["name"] == job).unwrap();
             assert_eq!(ios(its), counts, "{job} of {name}");
         }
         if !is_installed("fio") {
@@ -59,7 +67,7 @@ fn fio_replays_the_logs_of_a_recording() {
         fs::write(folder.path().join("replay.fio"), job_file(name).replacen("[global]", faster, 1)).unwrap();
         let document = json(&ran(folder.path(), "fio", &["--output-format=json", "replay.fio"]));
         for (job, (name, counts)) in document["jobs"].as_array().unwrap().iter().zip(expected) {
-            assert_eq!((job["jobname"].as_str(), ios(job), &job["error"]), (Some(name), counts, &0.into()));
+            assert_eq!((job["jobname"].as_str(), ios_of_fio(job), &job["error"]), (Some(name), counts, &0.into()));
         }
     }
     refused(folder.path(), &["trace", "convert", DATABASE, "-o", "x.jsonl", "--iolog-version", "2"], &["no I/O log"]);
@@ -121,9 +129,9 @@ fn a_simulated_run_is_a_recording_of_blktrace() {
         assert!(notes.is_empty(), "{scheduler}: {notes:?}");
         for job in run["jobs"].as_array().unwrap() {
             let name = job["name"].as_str().unwrap();
-            let of = &job["directions"][0];
+            let of = &job["operations"][0];
             let stream = recording["streams"].as_array().unwrap().iter().find(|of| of["name"] == name).unwrap();
-            let ios = of["ios"].as_u64().unwrap() + job["sync"]["syncs"].as_u64().unwrap_or(0);
+            let ios: u64 = ios(job).iter().sum();
             assert_eq!(stream["ios"].as_u64().unwrap(), ios, "{scheduler} {name}");
             if name == "reader" {
                 let (ours, theirs) = (of["lat_ns"]["mean"].as_f64(), stream["read_latency"]["mean_ns"].as_f64());
