@@ -23,15 +23,16 @@ use crate::commands::options::parse_time;
 
 /// Record the I/O of a block device, for `hoistway compare` and for blkparse and btt.
 ///
-/// Writes NAME.blktrace.N, a file for each CPU, and NAME.host.json with what they lack: the queue, the scheduler and its
-/// tunables, priorities and cgroups of the tasks, mounts. `hoistway compare NAME.blktrace.0` uses both. An older recording of
-/// this name is replaced.
+/// Writes NAME.blktrace.N, a file for each CPU, and NAME.host.json with what they lack: the queue,
+/// the scheduler and its tunables, priorities and cgroups of the tasks, mounts. `hoistway compare
+/// NAME.blktrace.0` uses both. An older recording of this name is replaced.
 ///
-/// Needs root, and tracefs; works on kernels that are locked down for integrity. The recording ends after --for, at --max, on
-/// Ctrl-C or SIGTERM, when the disk is full, or when COMMAND ends, whichever comes first. COMMAND is not killed.
+/// Needs root, and tracefs; works on kernels that are locked down for integrity. The recording
+/// ends after --for, at --max, on Ctrl-C or SIGTERM, when the disk is full, or when COMMAND ends,
+/// whichever comes first. COMMAND is not killed.
 ///
-/// Exit status: 0 if there is a recording, however it ended; 1 if COMMAND failed; 2 if nothing could be recorded, or the
-/// recording broke off.
+/// Exit status: 0 if there is a recording, however it ended; 1 if COMMAND failed; 2 if nothing
+/// could be recorded, or the recording broke off.
 ///
 /// Examples:
 ///   sudo hoistway record nvme0n1 --for 30s -o incident
@@ -90,20 +91,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let mut status = None;
     let mut watch = |progress: &Progress| {
         show(&bar, progress);
-        if let Some(child) = &mut command {
-            status = child.try_wait().ok().flatten();
+        if interrupted.load(Ordering::Relaxed) {
+            return true;
         }
-        status.is_some() || interrupted.load(Ordering::Relaxed)
+        status = command.as_mut().and_then(|child| child.try_wait().ok().flatten());
+        status.is_some()
     };
     let summary = recording.run(&mut watch)?;
     bar.finish_and_clear();
     summary.warnings.iter().for_each(|warning| say(warning));
-    // Ctrl-C on a terminal ends the command, too.
-    if interrupted.load(Ordering::Relaxed) && status.is_none() {
-        status = command.as_mut().and_then(ended_soon);
-    }
-    if let (None, Some(child)) = (status, &command) {
-        say(&format!("{} is still running (process {}).", arguments.command[0].display(), child.id()));
+    if let (None, Some(child)) = (status, &mut command) {
+        // Ctrl-C on a terminal ends the command, too, which is no failure.
+        let is_ending = interrupted.load(Ordering::Relaxed) && ended_soon(child);
+        if !is_ending {
+            say(&format!("{} is still running (process {}).", arguments.command[0].display(), child.id()));
+        }
     }
     Output::open(None)?.write(text(&summary, arguments))?;
     ending(&summary, status, arguments)
@@ -137,11 +139,11 @@ fn start(command: &[OsString]) -> Result<Option<Child>> {
     started.map(Some).with_context(|| format!("{}: cannot be started (expected a command)", program.display()))
 }
 
-/// How a command ends within a second, if it does.
-fn ended_soon(child: &mut Child) -> Option<ExitStatus> {
-    (0..20).find_map(|_| {
+/// Whether a command ends within a second.
+fn ended_soon(child: &mut Child) -> bool {
+    (0..20).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
-        child.try_wait().ok().flatten()
+        child.try_wait().is_ok_and(|status| status.is_some())
     })
 }
 

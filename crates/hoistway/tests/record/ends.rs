@@ -81,6 +81,13 @@ fn signals_end_it_and_what_was_recorded_is_kept() {
 }
 
 #[test]
+fn a_command_that_runs_on_is_named() {
+    let Some(bench) = Bench::new() else { return };
+    let (_, said) = succeeded(bench.record().args(["--for", "200ms", "--", "sleep", "3"]));
+    assert!(said.contains("sleep is still running (process "), "{said}");
+}
+
+#[test]
 fn a_command_that_fails_is_reported() {
     let Some(bench) = Bench::new() else { return };
     let output = bench.record().args(["--", "sh", "-c", "exit 7"]).output().unwrap();
