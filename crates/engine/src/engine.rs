@@ -296,6 +296,7 @@ impl Engine {
             backlog: Default::default(),
             parts: Default::default(),
             in_hand: None,
+            rest: None,
             in_flight: 0,
             done: Vec::new(),
             turn_at: Instant::ZERO,

@@ -97,7 +97,10 @@ impl NbdConnection {
     /// Does what can be done now, within one turn. An error ends the connection.
     fn advance(&mut self, now: Instant) -> Result<(), End> {
         for _ in 0..STEPS_A_TURN {
-            self.send(now)?;
+            if self.send(now)? {
+                // The rest is sent when others have had their turn.
+                break;
+            }
             if self.tls_begins && self.outbox.is_empty() {
                 self.begin_tls()?;
             }
@@ -162,7 +165,8 @@ impl NbdConnection {
         }
     }
 
-    fn send(&mut self, now: Instant) -> Result<(), End> {
+    /// Sends replies. Returns whether the socket may take more of them.
+    fn send(&mut self, now: Instant) -> Result<bool, End> {
         let before = self.outbox.bytes();
         let NbdConnection { outbox, socket, phase, .. } = self;
         let sent = outbox.send(socket, |buffer| {
@@ -170,7 +174,7 @@ impl NbdConnection {
                 session.pool.give_back(buffer);
             }
         });
-        sent.map_err(End::Broken)?;
+        let may_take_more = sent.map_err(End::Broken)?;
         if self.outbox.is_empty() {
             self.unread_since = Instant::NEVER;
         } else if self.unread_since == Instant::NEVER
@@ -182,7 +186,8 @@ impl NbdConnection {
             self.has_said_farewell = true;
             self.socket.say_farewell();
         }
-        self.socket.push().map_err(End::Broken)
+        self.socket.push().map_err(End::Broken)?;
+        Ok(may_take_more)
     }
 
     fn begin_tls(&mut self) -> Result<(), End> {

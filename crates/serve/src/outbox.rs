@@ -10,6 +10,9 @@ use crate::socket::Socket;
 /// Most pieces that one call sends; the kernel takes up to 1024.
 const PIECES_MAX: usize = 256;
 
+/// Most bytes that are sent before other connections run: the kernel copies them on the worker's thread.
+const TURN_BYTES: usize = 1 << 20;
+
 /// What is to be sent, in order.
 #[derive(Default)]
 pub struct Outbox {
@@ -69,12 +72,17 @@ impl Outbox {
         self.left == 0
     }
 
-    /// Sends as much as the socket takes. `spent` is given each buffer that has been sent whole.
+    /// Sends as much as the socket takes and a turn allows. `spent` is given each buffer that has been sent whole. Returns whether the
+    /// socket may take more.
     ///
     /// # Errors
     /// If the socket is broken. That it takes nothing at present is none.
-    pub fn send(&mut self, socket: &mut Socket, mut spent: impl FnMut(Buffer)) -> io::Result<()> {
+    pub fn send(&mut self, socket: &mut Socket, mut spent: impl FnMut(Buffer)) -> io::Result<bool> {
+        let before = self.left;
         while self.left > 0 {
+            if before - self.left >= TURN_BYTES {
+                return Ok(true);
+            }
             let mut slices: [IoSlice<'_>; PIECES_MAX] = std::array::from_fn(|_| IoSlice::new(&[]));
             let mut count = 0;
             let mut header_at = self.headers_gone;
@@ -93,12 +101,12 @@ impl Outbox {
             match socket.send(&slices[..count]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(sent) => self.forget(sent, &mut spent),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// A number of bytes has been sent.

@@ -48,6 +48,8 @@ pub struct Member {
     pub parts: VecDeque<Part>,
     /// The slot of the request that its submitter waits with.
     pub in_hand: Option<u32>,
+    /// What its turn left of a long request.
+    pub rest: Option<Bio>,
     /// Slots that it has.
     pub in_flight: u32,
     /// Completions that it has not been given.

@@ -30,8 +30,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use hoistway_blk::bio::Bio;
-use hoistway_blk::ground::{Instant, Nanos};
+use hoistway_blk::bio::{Bio, Op};
+use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES, Sector};
 use hoistway_blk::policy::SchedulerEvent;
 use hoistway_blk::sysfs::AttributeError;
 
@@ -46,6 +46,11 @@ use queue_calls::QueueCalls;
 use shared::place;
 use unaligned::{Fences, Unaligned};
 
+/// Sectors that a client may read or write in a turn, and zero or discard: a target in memory copies them on the worker's thread, where
+/// other clients wait.
+const TURN_SECTORS: u32 = if cfg!(test) { 4 } else { 2048 };
+const TURN_SECTORS_ZEROED: u32 = 16 * TURN_SECTORS;
+
 /// A worker: what one thread of an engine does. [`Engine::prepare`](crate::Engine::prepare) makes them.
 pub struct Worker {
     shared: Arc<Shared>,
@@ -55,6 +60,8 @@ pub struct Worker {
     in_flight: InFlight,
     /// Members that have something to submit.
     to_submit: Vec<u32>,
+    /// Members that have more to submit than their turn allows.
+    next_turn: Vec<u32>,
     /// Members that wait for a slot, first come first.
     starved: Vec<u32>,
     /// Members that have completions.
@@ -107,6 +114,7 @@ impl Worker {
             members: Vec::new(),
             in_flight: InFlight::new(shared.slots.of(index)),
             to_submit: Vec::new(),
+            next_turn: Vec::new(),
             starved: Vec::new(),
             to_notify: Vec::new(),
             residents: Vec::new(),
@@ -156,6 +164,7 @@ impl Worker {
         self.calls.now = now;
         let mut worked = self.take_messages();
         worked |= self.take_completions();
+        worked |= self.begin_turns();
         worked |= self.changes.step(&self.shared, &mut self.calls);
         worked |= self.calls.carry_out_due(&self.shared);
         self.settle();
@@ -163,6 +172,7 @@ impl Worker {
         self.settle();
         worked |= self.notify_handlers();
         self.send_messages();
+        worked |= !self.next_turn.is_empty();
         if worked {
             self.busy_at = now.at;
             return Stepped::Worked;
@@ -263,6 +273,7 @@ impl Worker {
         self.calls.notify_scheduler(&self.shared, SchedulerEvent::IoContextExited(member.io_context));
         self.starved.retain(|&other| other != client);
         self.to_submit.retain(|&other| other != client);
+        self.next_turn.retain(|&other| other != client);
         self.to_notify.retain(|&other| other != client);
         self.shared.client_numbers[self.index].lock().unwrap_or_else(PoisonError::into_inner).give_back(client);
     }
@@ -273,18 +284,28 @@ impl Worker {
         if let Some(at) = member.backlog.iter().position(|request| request.token == token) {
             let Some(request) = member.backlog.remove(at) else { return };
             self.complete(client, Completion { token, result: Err(Errno::CANCELED), buffer: request.buffer });
-        } else if member.in_hand.is_some_and(|slot| self.in_flight.token(slot as usize) == Some(token)) {
+        } else if self.at_hand(client).is_some_and(|slot| self.in_flight.token(slot as usize) == Some(token)) {
             self.take_back_in_hand(client, Errno::CANCELED);
             self.list(client);
         }
     }
 
-    /// Takes back the bio that a member's submitter waits with, as far as no request has been made of it.
+    /// The slot of the request that a member has submitted in part.
+    fn at_hand(&self, client: u32) -> Option<u32> {
+        let member = self.members[client as usize].as_ref()?;
+        let rest = member.rest.as_ref().map(|rest| self.shared.slots.place(rest.owner as u32).1 as u32);
+        member.in_hand.or(rest)
+    }
+
+    /// Takes back what a member has at hand, as far as no request has been made of it.
     fn take_back_in_hand(&mut self, client: u32, errno: Errno) {
+        let Some(slot) = self.at_hand(client) else { return };
         let Some(member) = self.members[client as usize].as_mut() else { return };
-        let Some(slot) = member.in_hand.take() else { return };
-        if let Some(rest) = self.calls.cancel(&self.shared, &mut member.submitter) {
-            self.part_ended(slot as usize, rest.sectors, Err(errno));
+        let rest = member.rest.take();
+        let is_parked = member.in_hand.take().is_some();
+        let in_hand = if is_parked { self.calls.cancel(&self.shared, &mut member.submitter) } else { None };
+        for bio in in_hand.into_iter().chain(rest) {
+            self.part_ended(slot as usize, bio.sectors, Err(errno));
         }
     }
 
@@ -324,7 +345,16 @@ impl Worker {
         }
     }
 
-    /// Submits what a member has, until its submitter sleeps.
+    /// Lets members go on whose last turn was too short.
+    fn begin_turns(&mut self) -> bool {
+        let any = !self.next_turn.is_empty();
+        while let Some(client) = self.next_turn.pop() {
+            self.list(client);
+        }
+        any
+    }
+
+    /// Submits what a member has, until its submitter sleeps or its turn is over.
     fn submit(&mut self, client: u32) {
         let Some(member) = self.members[client as usize].as_mut() else { return };
         member.is_listed = false;
@@ -335,6 +365,9 @@ impl Worker {
             }
             member.in_hand = None;
         }
+        if member.rest.is_some() {
+            return self.submit_rest(client);
+        }
         if !member.parts.is_empty() && self.submit_parts(client) {
             return;
         }
@@ -344,14 +377,20 @@ impl Worker {
         if is_batch {
             member.submitter.plug();
         }
+        let mut left = i64::from(TURN_SECTORS);
         while let Some(member) = self.members[client as usize].as_mut()
             && !member.backlog.is_empty()
         {
+            if left <= 0 {
+                self.next_turn.push(client);
+                break;
+            }
             if self.in_flight.is_full() {
                 self.starve(client);
                 break;
             }
             let Some(request) = member.backlog.pop_front() else { break };
+            left -= (request.buffer.len() as u64 / SECTOR_BYTES) as i64;
             if self.submit_one(client, request) {
                 break;
             }
@@ -407,9 +446,34 @@ impl Worker {
         self.shared.slots.set(slot, address, bio.sector.0, zeroing);
         bio.owner = u64::from(slot);
         member.in_flight += 1;
+        self.submit_piece(client, local as u32, bio)
+    }
+
+    /// Submits as much of a bio as a turn allows. Returns whether the member's next ones have to wait.
+    #[inline]
+    fn submit_piece(&mut self, client: u32, local: u32, mut bio: Bio) -> bool {
+        let Some(member) = self.members[client as usize].as_mut() else { return false };
+        let most = if bio.op <= Op::Write { TURN_SECTORS } else { TURN_SECTORS_ZEROED };
+        if bio.sectors > most {
+            let rest = Bio { sector: Sector(bio.sector.0 + u64::from(most)), sectors: bio.sectors - most, ..bio };
+            bio.sectors = most;
+            member.rest = Some(rest);
+            self.next_turn.push(client);
+        }
         self.calls.submit(&self.shared, &mut member.submitter, bio);
-        member.in_hand = member.submitter.is_parked().then_some(local as u32);
-        member.in_hand.is_some()
+        member.in_hand = member.submitter.is_parked().then_some(local);
+        member.in_hand.is_some() || member.rest.is_some()
+    }
+
+    /// Goes on with a long request, which takes all of the turn.
+    #[cold]
+    fn submit_rest(&mut self, client: u32) {
+        let Some(member) = self.members[client as usize].as_mut() else { return };
+        let Some(rest) = member.rest.take() else { return };
+        let (_, local) = self.shared.slots.place(rest.owner as u32);
+        if !self.submit_piece(client, local as u32, rest) {
+            self.next_turn.push(client);
+        }
     }
 
     // --- what has ended ---
