@@ -252,6 +252,8 @@ fn who_asks_without_end_for_what_is_answered_as_it_comes_keeps_nobody_else_waiti
         ("a command that there is not", begun(&server), request(0, 99, 1, 0, 0)),
         ("READ behind the end", begun(&server), request(0, 0, 1, 1 << 60, 512)),
         ("READ of a hole", in_chunks(), request(0, 0, 1, 0, 1 << 20)),
+        ("READ of 32 MiB", begun(&server), request(0, 0, 1, 0, 32 << 20)),
+        ("READ that begins within a block", begun(&server), request(0, 0, 1, 1, 1 << 20)),
         ("LIST", greeted(), b"IHAVEOPT\0\0\0\x03\0\0\0\0".to_vec()),
         ("an option that there is not", greeted(), b"IHAVEOPT\0\0\0\x4d\0\0\0\0".to_vec()),
     ] {
@@ -265,6 +267,8 @@ fn who_asks_without_end_for_what_is_answered_as_it_comes_keeps_nobody_else_waiti
             }
             let are_served = (0..50).take_while(|_| calm.is_served()).count();
             is_over.store(true, Relaxed);
+            // What it still writes may take long to be replied to.
+            let _ = stream.shutdown(std::net::Shutdown::Both);
             assert_eq!(are_served, 50, "beside {what}");
         });
     }
