@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::handler::Handler;
 use crate::request::{Completion, Errno, Operation, Request, TRANSFER_BYTES_MAX};
 use crate::resident::Resident;
-use crate::worker::unaligned::Part;
+use crate::worker::ranges::Part;
 
 /// What completions go to.
 pub enum Sink {

@@ -7,7 +7,7 @@ use hoistway_blk::policy::SchedulerEvent;
 use hoistway_blk::sysfs::AttributeError;
 
 use super::member::Member;
-use super::unaligned::Fence;
+use super::ranges::Fence;
 use crate::context::Context;
 use crate::request::Request;
 

@@ -17,6 +17,7 @@ mod in_flight;
 mod member;
 mod message;
 mod queue_calls;
+mod ranges;
 mod shared;
 mod unaligned;
 
@@ -43,8 +44,9 @@ use changes::Changes;
 use in_flight::{EndedRequest, InFlight};
 use member::Unfit;
 use queue_calls::QueueCalls;
+use ranges::Fences;
 use shared::place;
-use unaligned::{Fences, Unaligned};
+use unaligned::Unaligned;
 
 /// Sectors that a client may read or write in a turn, and zero or discard: a target in memory copies them on the worker's thread, where
 /// other clients wait.

@@ -9,7 +9,7 @@ use hoistway_blk::queue::Queue;
 
 use super::disk_counters::DiskCounters;
 use super::message::Message;
-use super::unaligned::RangeLocks;
+use super::ranges::RangeLocks;
 use crate::clock::Clock;
 use crate::mailbox::Mailbox;
 use crate::slots::Slots;

@@ -9,20 +9,13 @@
 
 use std::ops::Range;
 
-use hoistway_blk::bio::{Bio, IoPriority, Op};
+use hoistway_blk::bio::IoPriority;
 use hoistway_blk::ground::{SECTOR_BYTES, Sector};
 
+use super::ranges::{Fence, Lock, Part, RangeLocks};
 use super::{Message, Worker};
 use crate::memory::Buffer;
 use crate::request::{Completion, Errno, Operation, Request};
-
-/// A part of such a request, of whole blocks.
-pub struct Part {
-    /// What to do; the token names the request and the part.
-    request: Request,
-    first: Sector,
-    sectors: u32,
-}
 
 /// Parts of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -412,76 +405,4 @@ fn fit(buffer: Buffer, bytes: &Range<u64>, blocks: &Range<u64>, operation: Opera
         fitting.copy_from_slice(&buffer);
     }
     (fitting, Some(buffer))
-}
-
-/// Sectors that clients of a worker may not write, because an unaligned request has read them.
-pub struct Fence {
-    /// The worker of the request, and its number there.
-    worker: usize,
-    op: u32,
-    sectors: Range<u64>,
-    /// In-flight writes to them.
-    writes: Vec<u32>,
-}
-
-/// The fences of a worker.
-#[derive(Default)]
-pub struct Fences(Vec<Fence>);
-
-impl Fences {
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether a bio has to wait.
-    #[cold]
-    pub fn keep_back(&self, bio: &Bio) -> bool {
-        let (start, end) = (bio.sector.0, bio.sector.0 + u64::from(bio.sectors));
-        matches!(bio.op, Op::Write | Op::WriteZeroes)
-            && end > start
-            && self.0.iter().any(|fence| start < fence.sectors.end && fence.sectors.start < end)
-    }
-}
-
-/// The blocks that an unaligned request needs for itself.
-#[derive(Clone)]
-struct Lock {
-    worker: usize,
-    op: u32,
-    /// In bytes.
-    blocks: Range<u64>,
-    is_held: bool,
-}
-
-/// The locks of all unaligned writes, in the order in which they were asked for. One is held if none before it overlaps it.
-#[derive(Default)]
-pub struct RangeLocks(Vec<Lock>);
-
-impl RangeLocks {
-    /// Asks for a lock. Returns it if it is held.
-    fn add(&mut self, lock: Lock) -> Vec<Lock> {
-        self.0.push(lock);
-        self.grant()
-    }
-
-    /// Releases a lock. Returns those that are held now.
-    fn remove(&mut self, worker: usize, op: u32) -> Vec<Lock> {
-        self.0.retain(|lock| (lock.worker, lock.op) != (worker, op));
-        self.grant()
-    }
-
-    fn grant(&mut self) -> Vec<Lock> {
-        let mut granted = Vec::new();
-        for at in 0..self.0.len() {
-            let (earlier, rest) = self.0.split_at_mut(at);
-            let lock = &mut rest[0];
-            let overlaps = |other: &Lock| lock.blocks.start < other.blocks.end && other.blocks.start < lock.blocks.end;
-            if !lock.is_held && !earlier.iter().any(overlaps) {
-                lock.is_held = true;
-                granted.push(lock.clone());
-            }
-        }
-        granted
-    }
 }
