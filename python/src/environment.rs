@@ -10,7 +10,6 @@ use hoistway_experiment::{CallerEnvironment, Field};
 use hoistway_fio::LogSource;
 use hoistway_trace::block::{Columns, ReadError, Recording};
 
-
 /// Largest file that is read at once.
 const BYTES_MAX: u64 = 64 << 20;
 
