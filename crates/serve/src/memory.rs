@@ -40,7 +40,7 @@ struct Waiting {
 }
 
 impl Memory {
-    /// At most this many bytes, at least [`EXTRA_BYTES`] of which are for one client at a time.
+    /// At most this many bytes, of which 33 MiB are for one client at a time.
     #[must_use]
     pub fn new(bytes: usize, inboxes: Inboxes) -> Arc<Memory> {
         let limit = bytes.saturating_sub(EXTRA_BYTES);
