@@ -341,7 +341,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Goes on from where it is to the folder of the path's last name. That name itself is not looked at.
+    /// Walks from the current folder to the one that holds the path's last component. That component is not looked up.
     fn to(&mut self, path: &str) -> io::Result<()> {
         if path.starts_with('/') {
             self.parent = Parent::root();

@@ -40,7 +40,7 @@ pub enum Progress {
     Unfinished,
     /// Everything is agreed. What follows are requests.
     Transmission(Agreed),
-    /// The replies are sent, then TLS begins, and then a new [`Handshake`] goes on inside it
+    /// The replies are sent, then TLS begins, and a new [`Handshake`] continues inside it
     /// ([`Handshake::within_tls`]).
     StartTls,
     /// The replies are sent, then the connection is closed.

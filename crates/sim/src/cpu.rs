@@ -29,8 +29,8 @@
 //! another CPU, the interrupted one pays `redirect_ns`, and the other one `complete_ns` as if the device had interrupted it: there it
 //! has its turn among the interrupts of that CPU.
 //!
-//! A process that polls keeps its CPU until its I/O ends, gives it to another that wants it meanwhile, and goes on without a
-//! wake-up; the completion costs what it costs after an interrupt.
+//! A process that polls keeps its CPU until its I/O ends, but yields it to another process that wants to run. It continues
+//! without a wake-up; the completion costs as much as after an interrupt.
 //!
 //! Where there are guests, these are the CPUs of the guests: interrupts of the host's device are not theirs.
 //!

@@ -3,7 +3,7 @@
 use crate::document::Change;
 use hoistway_measure::stats;
 
-/// What is less, as a logarithm, may be rounding: it never separates two variants that did the same.
+/// Differences of logarithms below this may be rounding errors; variants that differ by less did the same.
 const ROUNDING: f64 = 1e-9;
 
 /// Ratios as logarithms: twice and half are equally far from no change, and several can be weighed together. Above 0 is

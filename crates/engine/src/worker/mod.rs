@@ -467,7 +467,7 @@ impl Worker {
         member.in_hand.is_some() || member.rest.is_some()
     }
 
-    /// Goes on with a long request, which takes all of the turn.
+    /// Continues a long request, which uses up the turn.
     #[cold]
     fn submit_rest(&mut self, client: u32) {
         let Some(member) = self.members[client as usize].as_mut() else { return };

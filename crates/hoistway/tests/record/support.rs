@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 
-/// A folder, and a loop device of 64 MiB. Nobody else records meanwhile.
+/// A folder and a loop device of 64 MiB. No other test records at the same time.
 pub struct Bench {
     pub folder: TempDir,
     /// As `/dev/loop3`.
