@@ -84,9 +84,66 @@ fn kind(name: &str, is_mapped: bool) -> Kind {
     }
 }
 
+/// The layer that makes a file of a load, if its name says that it lies on other devices: `/dev/md0`, `/dev/GROUP/VOLUME`.
+#[must_use]
+pub fn layer(file: &str) -> Option<&'static str> {
+    let name = file.strip_prefix("/dev/")?;
+    let is_numbered = |beginning: &str| {
+        name.strip_prefix(beginning).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    match BlockDevice::named(file).map(|device| device.kind) {
+        Some(Kind::OnOthers(Stack::Multipath)) => return Some("multipath"),
+        Some(Kind::OnOthers(Stack::DeviceMapper)) => return Some("device mapper: LVM, dm-crypt or the like"),
+        Some(Kind::OnOthers(Stack::Md)) => return Some("md RAID"),
+        Some(Kind::OnOthers(Stack::Other)) => return Some(if name.starts_with("drbd") { "DRBD" } else { "bcache" }),
+        Some(Kind::InFile) => return Some("loop device over a file"),
+        Some(Kind::Scsi | Kind::Nvme | Kind::InMemory | Kind::Other) | None => {}
+    }
+    // LVM names volumes after their group: /dev/GROUP/VOLUME.
+    let is_own = ["disk/", "block/", "shm/", "fd/", "char/", "cciss/"].iter().any(|own| name.starts_with(own));
+    match () {
+        () if name.starts_with("md/") => Some("md RAID"),
+        () if name.starts_with("zvol/") || is_numbered("zd") => Some("ZFS volume"),
+        () if is_numbered("nbd") || is_numbered("rbd") => Some("network block device"),
+        () if name.contains('/') && !is_own && !name.starts_with("mapper/") => Some("logical volume"),
+        () => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_layers_are_known_and_those_of_disks_are_none() {
+        for (file, words) in [
+            ("/dev/md0", "md RAID"),
+            ("/dev/md127", "md RAID"),
+            ("/dev/mapper/vg-root", "device mapper"),
+            ("/dev/dm-3", "device mapper"),
+            ("/dev/mapper/mpatha", "multipath"),
+            ("/dev/zvol/tank/vm", "ZFS"),
+            ("/dev/zd16", "ZFS"),
+            ("/dev/bcache0", "bcache"),
+            ("/dev/loop7", "loop"),
+            ("/dev/rbd0", "network"),
+            ("/dev/vg0/root", "logical volume"),
+        ] {
+            assert!(layer(file).is_some_and(|layer| layer.contains(words)), "{file}");
+        }
+        for file in [
+            "/dev/sda",
+            "/dev/nvme0n1",
+            "/dev/disk/by-id/md0",
+            "/dev/vda",
+            "data",
+            "/srv/md0",
+            "/dev/mmcblk0",
+            "/dev/nullb0",
+        ] {
+            assert_eq!(layer(file), None, "{file}");
+        }
+    }
 
     #[test]
     fn partitions_are_taken_for_their_disks_and_disks_for_themselves() {

@@ -3,6 +3,7 @@
 mod block_device;
 mod settings;
 
+pub use self::block_device::layer;
 use self::block_device::{BlockDevice, Kind};
 use self::settings::{Settings, path, write};
 use crate::analysis::{Analysis, Variant};
