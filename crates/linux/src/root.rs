@@ -112,7 +112,7 @@ impl Root {
     /// # Errors
     /// As of [`read`](Self::read).
     pub fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
-        // A pipe in a folder that somebody else has made must not stop the reader.
+        // A named pipe in a folder of a dump must not block the reader.
         let (file, place) = self.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
         // Some files of the kernel give what the first read has room for, and then their end.
         let mut bytes = Vec::with_capacity(READ_BYTES);

@@ -31,7 +31,7 @@ pub enum Message {
     Fence(Fence),
     /// No write is in flight at a worker to the sectors that this request here needs for itself.
     Fenced { op: u32 },
-    /// Writes to the sectors of this request may go on.
+    /// Writes to the sectors of this request may proceed.
     Unfence { worker: usize, op: u32 },
     /// An event for the scheduler.
     Event(SchedulerEvent),

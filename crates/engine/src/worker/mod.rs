@@ -347,7 +347,7 @@ impl Worker {
         }
     }
 
-    /// Lets members go on whose last turn was too short.
+    /// Continues members that had more to submit than their last turn allowed.
     fn begin_turns(&mut self) -> bool {
         let any = !self.next_turn.is_empty();
         while let Some(client) = self.next_turn.pop() {
@@ -612,7 +612,7 @@ impl Worker {
         self.is_stopping = true;
         for client in 0..self.members.len() as u32 {
             let Some(member) = self.members[client as usize].as_mut() else { continue };
-            // Requests that have begun go on.
+            // Requests that have begun continue.
             member.is_listed = true;
             self.to_submit.push(client);
             let backlog: Vec<Request> = member.backlog.drain(..).collect();

@@ -101,7 +101,7 @@ fn apply(arguments: &Arguments, root: &Root) -> Result<String> {
         return Ok(text + "Nothing was written. Add --yes to write it.\n");
     }
     let applier = Applier::open(root, root, &arguments.journal)?;
-    // A plan is made for a machine that is as somebody wanted it, not half-changed.
+    // A plan must start from a consistent machine, not from one that is half-changed.
     let mut text = restored(&applier.recover()?);
     for plan in plans(arguments, root, &recommended.files, persist)? {
         if plan.is_done() {

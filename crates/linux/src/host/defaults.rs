@@ -31,7 +31,7 @@ impl Defaults {
         Self { kernel, queues: HashMap::new() }
     }
 
-    /// What a file of `queue/` shows if nobody has written to it. Nothing if that is not known.
+    /// The default of a file of `queue/`; `None` if it is not known.
     pub(super) fn of(&mut self, shape: &QueueShape, file: &str) -> Option<String> {
         let kernel = self.kernel?;
         let queue = self

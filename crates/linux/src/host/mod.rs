@@ -86,7 +86,7 @@ impl Host {
     /// Reads the host below `root`, which errors call `name`. `priorities` are those of its tasks: [`live_priorities`], or `None` for
     /// those that a dump holds.
     ///
-    /// A device that vanishes meanwhile is left out, and a file that cannot be read is missing and is named in
+    /// A device that vanishes during the reading is left out, and a file that cannot be read is missing and is named in
     /// [`unreadable`](Self::unreadable).
     ///
     /// # Errors

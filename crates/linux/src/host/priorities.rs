@@ -1,4 +1,4 @@
-//! Tasks with an I/O priority that somebody has given them.
+//! Tasks whose I/O priority was set explicitly.
 //!
 //! procfs does not show I/O priorities, and the system call for them is out of reach without `unsafe`: the program `ionice` of
 //! util-linux is asked. A dump holds its answer in a file of its own.
@@ -61,7 +61,7 @@ pub fn live_priorities() -> Vec<TaskPriority> {
             let Some(lines) = ionice(rest) else { return found };
             let shown = lines.len().min(rest.len());
             found.extend(rest.iter().zip(&lines).filter_map(|(&pid, line)| task(&root, pid, line)));
-            // It stops at a process that has ended meanwhile.
+            // It stops at a process that has ended since.
             rest = rest.get(shown + 1..).unwrap_or_default();
         }
     }

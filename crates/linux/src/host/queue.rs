@@ -40,7 +40,7 @@ pub struct TunableFact {
     pub file: String,
     /// What it shows.
     pub value: String,
-    /// What it shows if nobody has written to it, if that is known.
+    /// Its default, if that is known.
     #[serde(rename = "default")]
     pub by_default: Option<String>,
     /// Whether these two differ.
@@ -54,7 +54,7 @@ pub(super) struct QueueFacts {
     pub(super) tunables: Vec<TunableFact>,
 }
 
-/// Files whose default the driver decides, so that nobody can say whether they were changed.
+/// Files whose default the driver decides, so that a change cannot be told from a default.
 const OF_DRIVER: [&str; 6] =
     ["rotational", "write_cache", "max_sectors_kb", "discard_max_bytes", "io_timeout", "rq_affinity"];
 

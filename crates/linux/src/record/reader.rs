@@ -25,7 +25,7 @@ const EAGAIN: u16 = 11;
 const NICE: i32 = -10;
 /// Between two looks at a buffer that does not fill.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// Between two reports of what was seen.
+/// Time between two reports.
 const REPORT: Duration = Duration::from_millis(500);
 /// A kernel that cannot wait until a buffer fills is asked less often.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -93,7 +93,7 @@ impl<'a> Watching<'a> {
 
     /// Sentences about tasks that were not blocked before, as far as it was looked.
     fn check(&mut self) -> Vec<String> {
-        // Without all events nobody knows who waits for what.
+        // With events missing, waits cannot be attributed.
         if self.reports.lost.load(Ordering::Relaxed) > 0 {
             return Vec::new();
         }

@@ -77,7 +77,7 @@ fn on(device: &Device) -> String {
     }
 }
 
-/// The mark of a scheduler that somebody has chosen.
+/// Marks a scheduler that is not the kernel's default.
 fn mark(scheduler: Option<&SchedulerFacts>) -> &'static str {
     let is_other =
         |scheduler: &SchedulerFacts| scheduler.by_default.as_ref().is_some_and(|default| *default != scheduler.active);
