@@ -17,6 +17,6 @@ pub(crate) fn complete(output: &mut Output) {
         }
         let missing = options().filter(|option| LOOKED_FOR.contains(&option.name) && !has(option.name));
         let missing: Vec<_> = missing.map(|option| (option.name.to_owned(), option.default.to_owned())).collect();
-        missing.into_iter().for_each(|(name, default)| job.job_options.push(name, default));
+        job.job_options.extend(missing);
     }
 }

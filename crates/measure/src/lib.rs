@@ -7,7 +7,6 @@ pub mod histogram;
 pub mod io_log;
 pub mod measurement;
 mod operation;
-pub mod ordered_map;
 mod page_cache;
 pub mod rate;
 pub mod samples;
@@ -26,7 +25,6 @@ pub use measurement::{
     SyncResult,
 };
 pub use operation::Operation;
-pub use ordered_map::OrderedMap;
 pub use page_cache::PageCacheSummary;
 pub use samples::{SAMPLE_INTERVAL_NS, SampleStats};
 pub use series::Series;

@@ -28,7 +28,7 @@ impl Statistics {
                     figures: Figure::ALL
                         .into_iter()
                         .filter(|figure| figure.is_of(operation.operation))
-                        .map(|figure| (figure.key(), figure_of(figure, index, row, operation, analysis)))
+                        .map(|figure| (figure.key().to_owned(), figure_of(figure, index, row, operation, analysis)))
                         .collect(),
                 }
             }));

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use hoistway_measure::Operation;
-use hoistway_measure::ordered_map::OrderedMap;
+use indexmap::IndexMap;
 
 /// Statistics over the repeats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub struct RowStatistics {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compared_with: Option<String>,
     /// The figures by name and unit.
-    pub figures: OrderedMap<FigureStatistics>,
+    pub figures: IndexMap<String, FigureStatistics>,
 }
 
 /// One figure over the repeats.

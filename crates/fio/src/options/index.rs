@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::suggest::distance;
 use super::{OptionSpec, options};
 
 /// The table of options by name and alias.
@@ -39,7 +38,7 @@ impl OptionIndex {
         // What is longer or shorter by more is no nearer than that.
         let known = self.by_name.keys().filter(|known| known.len().abs_diff(characters) <= most);
         // By name on a tie, so that the answer does not depend on the order of a hash map.
-        let (edits, known) = known.map(|known| (distance(&lower, known), *known)).min()?;
+        let (edits, known) = known.map(|known| (strsim::osa_distance(&lower, known), *known)).min()?;
         (edits <= most).then_some(known)
     }
 }

@@ -23,7 +23,6 @@ mod replay;
 mod setter;
 mod spec;
 mod steady;
-mod suggest;
 mod verify;
 mod volume;
 mod zones;

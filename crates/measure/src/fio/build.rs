@@ -8,9 +8,9 @@ use super::schema::{DirectionStats, DiskUtil, Job, LatencyStats, Output, Priorit
 use crate::direction::Direction;
 use crate::histogram::LatencyHistogram;
 use crate::measurement::{BatchLevels, DepthLevels, PriorityLatency, ProcessResult};
-use crate::ordered_map::OrderedMap;
 use crate::rate::per_second;
 use crate::samples::SampleStats;
+use indexmap::IndexMap;
 
 /// fio's default `percentile_list`.
 pub const PERCENTILES: [f64; 17] =
@@ -269,7 +269,7 @@ fn latency_stats(histogram: &LatencyHistogram, detailed: bool, parameters: &Outp
         stddev: six_decimals(histogram.stddev()),
         count: histogram.count(),
         percentile: (detailed && !list.is_empty()).then(|| list.iter().filter_map(percentile).collect()),
-        bins: (detailed && parameters.bins).then(|| OrderedMap::from_iter(bins())),
+        bins: (detailed && parameters.bins).then(|| IndexMap::from_iter(bins())),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Shares in percent: queue depths, batch sizes and the three tables of completion latencies.
 
 use crate::histogram::LatencyHistogram;
-use crate::ordered_map::OrderedMap;
+use indexmap::IndexMap;
 
 /// Upper ends of the buckets below 1000 of a unit.
 const LATENCY_BUCKET_ENDS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
@@ -12,16 +12,16 @@ const LEAST_LEVEL_PERCENT: f64 = 0.1;
 const LEAST_LATENCY_PERCENT: f64 = 0.01;
 
 /// Shares of the levels, in percent of `total`.
-pub(super) fn level_percents(names: [&str; 7], counts: &[u64; 7], total: u64) -> OrderedMap<f64> {
+pub(super) fn level_percents(names: [&str; 7], counts: &[u64; 7], total: u64) -> IndexMap<String, f64> {
     let percents = counts.iter().map(|&count| percent(count, total, LEAST_LEVEL_PERCENT));
-    names.into_iter().zip(percents).collect()
+    names.map(str::to_owned).into_iter().zip(percents).collect()
 }
 
 /// Shares of completion latencies below 1 us, below 1 ms, and above, in percent of `total`.
 pub(super) struct LatencyPercents {
-    pub(super) ns: OrderedMap<f64>,
-    pub(super) us: OrderedMap<f64>,
-    pub(super) ms: OrderedMap<f64>,
+    pub(super) ns: IndexMap<String, f64>,
+    pub(super) us: IndexMap<String, f64>,
+    pub(super) ms: IndexMap<String, f64>,
 }
 
 impl LatencyPercents {
@@ -73,7 +73,7 @@ mod tests {
             histogram.record(ns);
         }
         let percents = LatencyPercents::new(&histogram, 10);
-        let met = |map: &OrderedMap<f64>| {
+        let met = |map: &IndexMap<String, f64>| {
             map.iter().filter(|(_, percent)| **percent > 0.0).map(|(name, &p)| (name.to_owned(), p)).collect::<Vec<_>>()
         };
         let shares = |list: &[(&str, f64)]| list.iter().map(|(n, p)| ((*n).to_owned(), *p)).collect::<Vec<_>>();

@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ordered_map::OrderedMap;
 use crate::steady_state::SteadyState;
+use indexmap::IndexMap;
 
 /// A whole output document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct Output {
     pub time: String,
     /// Options of the `[global]` sections; absent without one.
     #[serde(rename = "global options", default, skip_serializing_if = "Option::is_none")]
-    pub global_options: Option<OrderedMap<String>>,
+    pub global_options: Option<IndexMap<String, String>>,
     /// One entry for each process, or for each group with `group_reporting`.
     pub jobs: Vec<Job>,
     /// Statistics of the block devices; absent when fio found none.
@@ -49,7 +49,7 @@ pub struct Job {
     pub elapsed: u64,
     /// Options of the (first) job's own section.
     #[serde(rename = "job options")]
-    pub job_options: OrderedMap<String>,
+    pub job_options: IndexMap<String, String>,
     /// Reads.
     pub read: DirectionStats,
     /// Writes.
@@ -71,17 +71,17 @@ pub struct Job {
     /// Minor page faults.
     pub minf: u64,
     /// Submissions by the depth they made, percent of the I/Os (fsyncs come on top).
-    pub iodepth_level: OrderedMap<f64>,
+    pub iodepth_level: IndexMap<String, f64>,
     /// Submission batches by size, percent.
-    pub iodepth_submit: OrderedMap<f64>,
+    pub iodepth_submit: IndexMap<String, f64>,
     /// Completion batches by size, percent.
-    pub iodepth_complete: OrderedMap<f64>,
+    pub iodepth_complete: IndexMap<String, f64>,
     /// Completion latencies below 1 us, percent of the I/Os.
-    pub latency_ns: OrderedMap<f64>,
+    pub latency_ns: IndexMap<String, f64>,
     /// Completion latencies from 1 us to 1 ms, percent of the I/Os.
-    pub latency_us: OrderedMap<f64>,
+    pub latency_us: IndexMap<String, f64>,
     /// Completion latencies from 1 ms, percent of the I/Os.
-    pub latency_ms: OrderedMap<f64>,
+    pub latency_ms: IndexMap<String, f64>,
     /// Number of errors, with `continue_on_error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_err: Option<u64>,
@@ -179,10 +179,10 @@ pub struct LatencyStats {
     pub count: u64,
     /// Latency by percentile (`99.000000`), if asked for and if there was any I/O.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub percentile: Option<OrderedMap<u64>>,
+    pub percentile: Option<IndexMap<String, u64>>,
     /// Count by bin (its midpoint in ns), json+ only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bins: Option<OrderedMap<u64>>,
+    pub bins: Option<IndexMap<String, u64>>,
 }
 
 /// Latency of the I/Os of one priority: of completion, or in total with `lat_percentiles=1`.
