@@ -80,12 +80,14 @@ impl Word for CheckedWord {
     }
 }
 
-/// Checks a model under random schedules and under those that find bugs of small depth.
+/// Checks a model under 500 random schedules, or as many as HOISTWAY_SCHEDULES says, and under as many that find bugs of small depth.
 pub fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
     let mut config = Config::new();
     config.stack_size = THREAD_STACK_BYTES;
-    Runner::new(RandomScheduler::new(2000), config.clone()).run(model.clone());
-    Runner::new(PctScheduler::new(3, 2000), config).run(model);
+    let schedules =
+        std::env::var("HOISTWAY_SCHEDULES").map_or(500, |count| count.parse().expect("a number of schedules"));
+    Runner::new(RandomScheduler::new(schedules), config.clone()).run(model.clone());
+    Runner::new(PctScheduler::new(3, schedules), config).run(model);
 }
 
 /// Runs `body` on so many threads and waits for them.
