@@ -27,6 +27,9 @@ pub struct Config {
     pub nomerges: NoMerges,
     /// Requests of a worker's clients that the block layer has at once; more wait with their clients.
     pub requests_per_worker: u32,
+    /// Bytes that a client may read or write before other clients of its worker have their turn; 16 times as many that it zeroes or
+    /// discards. A multiple of the target's blocks.
+    pub turn_bytes: u32,
     /// How long a worker without work looks for more before it sleeps. Being woken takes longer than this.
     pub spin: Nanos,
     /// Whether it counts what a kernel's `/sys/block/DEV/stat` shows, for [`Engine::disk_summary`](crate::Engine::disk_summary). That takes
@@ -45,6 +48,7 @@ impl Default for Config {
             techniques: ContentionOptions::USUAL,
             nomerges: NoMerges::All,
             requests_per_worker: 4096,
+            turn_bytes: 1 << 20,
             spin: Nanos::from_micros(20),
             keeps_statistics: false,
         }

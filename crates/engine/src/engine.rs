@@ -81,6 +81,11 @@ impl Engine {
         if config.requests_per_worker == 0 {
             return Err(ConfigError::new("requests_per_worker", "with 0 nothing could be submitted").into());
         }
+        let block_bytes = shape.limits.logical_block.max(1) * SECTOR_BYTES as u32;
+        if config.turn_bytes == 0 || !config.turn_bytes.is_multiple_of(block_bytes) {
+            let why = format!("{} is no multiple of the target's blocks of {block_bytes} bytes", config.turn_bytes);
+            return Err(ConfigError::new("turn_bytes", why).into());
+        }
         let queue_depth = config.queue_depth.unwrap_or(shape.queue_depth);
         if queue_depth > shape.queue_depth {
             let why = format!("{queue_depth} is more than the target takes, {}", shape.queue_depth);
@@ -115,7 +120,7 @@ impl Engine {
             groups_made: AtomicU32::new(0),
             groups: Mutex::default(),
         });
-        let worker = |(index, station)| Worker::new(Arc::clone(&shared), index, station, queue_depth, config.spin);
+        let worker = |(index, station)| Worker::new(Arc::clone(&shared), index, station, queue_depth, config);
         let all = stations.into_iter().enumerate().map(worker).collect();
         let kernel = config.kernel;
         Ok((Engine { shared, backend, kernel, threads: Mutex::default(), next_worker: AtomicUsize::new(0) }, all))

@@ -193,3 +193,12 @@ fn clients_that_share_blocks_lose_none_of_their_bytes() {
     File::options().write(true).open(file.path()).unwrap().set_len(64 << 10).unwrap();
     shared_bytes(Files::open(&[FileSpec::new(file.path())]).unwrap(), "none");
 }
+
+#[test]
+fn a_turn_is_made_of_whole_blocks() {
+    for turn_bytes in [0, 511, 4095] {
+        let config = Config { turn_bytes, ..Config::default() };
+        let error = Engine::start(&config, Memory::new(1 << 20)).err().unwrap().to_string();
+        assert!(error.contains("turn_bytes") && error.contains("blocks of 512 bytes"), "{error}");
+    }
+}

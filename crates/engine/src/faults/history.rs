@@ -57,6 +57,7 @@ impl World {
             workers: WORKERS,
             scheduler: SCHEDULERS[random.below(4) as usize].into(),
             requests_per_worker: 6,
+            turn_bytes: 2048,
             ..Config::default()
         };
         let (clock, disk) = (ManualClock::default(), Disk::new(BLOCKS));

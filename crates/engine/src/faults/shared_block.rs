@@ -30,7 +30,7 @@ fn client(engine: &Engine, worker: usize) -> (Client, Ended) {
 fn history(seed: u64) -> u32 {
     let mut random = Random::new(seed);
     let target = FaultyTarget::new(Disk::new(8), seed, 0..8 * BLOCK as u64);
-    let (config, clock) = (Config { workers: 2, ..Config::default() }, ManualClock::default());
+    let (config, clock) = (Config { workers: 2, turn_bytes: 2048, ..Config::default() }, ManualClock::default());
     let (engine, mut workers) = Engine::prepare(&config, target, clock.clone()).unwrap();
     let ((blocks, blocks_ended), (bytes, bytes_ended)) = (client(&engine, 0), client(&engine, 1));
     let (mut fill, mut is_reading, mut rounds) = (1_u8, false, 0);

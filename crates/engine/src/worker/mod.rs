@@ -19,6 +19,7 @@ mod message;
 mod queue_calls;
 mod ranges;
 mod shared;
+mod submission;
 mod unaligned;
 
 pub use disk_counters::DiskCounters;
@@ -31,27 +32,21 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use hoistway_blk::bio::{Bio, Op};
-use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES, Sector};
+use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
 use hoistway_blk::policy::SchedulerEvent;
 use hoistway_blk::sysfs::AttributeError;
 
-use crate::backend::{Ended, Station, Zeroing};
+use crate::backend::{Ended, Station};
+use crate::config::Config;
 use crate::context::Context;
 use crate::request::{Completion, Errno, Request};
 use crate::resident::Turn;
 use changes::Changes;
 use in_flight::{EndedRequest, InFlight};
-use member::Unfit;
 use queue_calls::QueueCalls;
 use ranges::Fences;
 use shared::place;
 use unaligned::Unaligned;
-
-/// Sectors that a client may read or write in a turn, and zero or discard: a target in memory copies them on the worker's thread, where
-/// other clients wait.
-const TURN_SECTORS: u32 = if cfg!(test) { 4 } else { 2048 };
-const TURN_SECTORS_ZEROED: u32 = 16 * TURN_SECTORS;
 
 /// A worker: what one thread of an engine does. [`Engine::prepare`](crate::Engine::prepare) makes them.
 pub struct Worker {
@@ -79,6 +74,8 @@ pub struct Worker {
     outbox: Vec<Vec<Message>>,
     is_stopping: bool,
     is_quiet: bool,
+    /// Sectors that a client may read or write in a turn.
+    turn_sectors: u32,
     /// How long it busy-polls before it sleeps.
     spin: Nanos,
     /// When it last had something to do.
@@ -107,7 +104,7 @@ impl Worker {
         index: usize,
         station: Box<dyn Station>,
         queue_depth: u32,
-        spin: Nanos,
+        config: &Config,
     ) -> Self {
         let driver = StationDriver::new(station, shared.slots.clone(), shared.queue.hw_queues(), queue_depth);
         Worker {
@@ -126,7 +123,8 @@ impl Worker {
             outbox: shared.mailboxes.iter().map(|_| Vec::new()).collect(),
             is_stopping: false,
             is_quiet: false,
-            spin,
+            turn_sectors: config.turn_bytes / SECTOR_BYTES as u32,
+            spin: config.spin,
             busy_at: Instant::ZERO,
             inbox: Vec::new(),
             ended: Vec::new(),
@@ -332,7 +330,7 @@ impl Worker {
         }
     }
 
-    // --- submitting ---
+    // --- rounds ---
 
     /// Submits what can be submitted, and handles the effects, until there are none.
     fn settle(&mut self) {
@@ -344,137 +342,6 @@ impl Worker {
             if !self.take_ended() {
                 return;
             }
-        }
-    }
-
-    /// Continues members that had more to submit than their last turn allowed.
-    fn begin_turns(&mut self) -> bool {
-        let any = !self.next_turn.is_empty();
-        while let Some(client) = self.next_turn.pop() {
-            self.list(client);
-        }
-        any
-    }
-
-    /// Submits what a member has, until its submitter sleeps or its turn is over.
-    fn submit(&mut self, client: u32) {
-        let Some(member) = self.members[client as usize].as_mut() else { return };
-        member.is_listed = false;
-        if member.submitter.is_parked() {
-            self.calls.go_on(&self.shared, &mut member.submitter);
-            if member.submitter.is_parked() {
-                return;
-            }
-            member.in_hand = None;
-        }
-        if member.rest.is_some() {
-            return self.submit_rest(client);
-        }
-        if !member.parts.is_empty() && self.submit_parts(client) {
-            return;
-        }
-        let Some(member) = self.members[client as usize].as_mut() else { return };
-        // One request alone gains nothing by being held back.
-        let is_batch = member.backlog.len() > 1;
-        if is_batch {
-            member.submitter.plug();
-        }
-        let mut left = i64::from(TURN_SECTORS);
-        while let Some(member) = self.members[client as usize].as_mut()
-            && !member.backlog.is_empty()
-        {
-            if left <= 0 {
-                self.next_turn.push(client);
-                break;
-            }
-            if self.in_flight.is_full() {
-                self.starve(client);
-                break;
-            }
-            let Some(request) = member.backlog.pop_front() else { break };
-            left -= (request.buffer.len() as u64 / SECTOR_BYTES) as i64;
-            if self.submit_one(client, request) {
-                break;
-            }
-        }
-        if is_batch && let Some(member) = self.members[client as usize].as_mut() {
-            self.calls.unplug(&self.shared, &mut member.submitter);
-        }
-    }
-
-    fn starve(&mut self, client: u32) {
-        if !self.starved.contains(&client) {
-            self.starved.push(client);
-        }
-    }
-
-    /// Submits a request. Returns whether the member's next ones have to wait.
-    #[inline]
-    fn submit_one(&mut self, client: u32, request: Request) -> bool {
-        let Some(member) = self.members[client as usize].as_mut() else { return false };
-        let (bio, zeroing) = match member.bio(&request) {
-            Ok(bio) => bio,
-            Err(Unfit::Refused(errno)) => {
-                let completion = Completion { token: request.token, result: Err(errno), buffer: request.buffer };
-                self.complete(client, completion);
-                return false;
-            }
-            Err(Unfit::Unaligned) => {
-                self.begin_locked(client, request);
-                return self.submit_parts(client);
-            }
-        };
-        if !self.fences.is_empty() && self.fences.keep_back(&bio) {
-            // It takes its turn with the requests that put up the fences.
-            self.begin_locked(client, request);
-            return self.submit_parts(client);
-        }
-        self.submit_bio(client, false, request, (bio, zeroing))
-    }
-
-    /// Submits a bio. Returns whether the submitter has to wait with it.
-    #[inline]
-    fn submit_bio(
-        &mut self,
-        client: u32,
-        is_part: bool,
-        mut request: Request,
-        (mut bio, zeroing): (Bio, Zeroing),
-    ) -> bool {
-        let Some(member) = self.members[client as usize].as_mut() else { return false };
-        let address = request.buffer.address();
-        let local = self.in_flight.begin(client, is_part, request.token, request.buffer, &bio);
-        let slot = self.shared.slots.of(self.index).start + local as u32;
-        self.shared.slots.set(slot, address, bio.sector.0, zeroing);
-        bio.owner = u64::from(slot);
-        member.in_flight += 1;
-        self.submit_piece(client, local as u32, bio)
-    }
-
-    /// Submits as much of a bio as a turn allows. Returns whether the member's next ones have to wait.
-    #[inline]
-    fn submit_piece(&mut self, client: u32, local: u32, mut bio: Bio) -> bool {
-        let Some(member) = self.members[client as usize].as_mut() else { return false };
-        let most = if bio.op <= Op::Write { TURN_SECTORS } else { TURN_SECTORS_ZEROED };
-        if bio.sectors > most {
-            let rest = Bio { sector: Sector(bio.sector.0 + u64::from(most)), sectors: bio.sectors - most, ..bio };
-            bio.sectors = most;
-            member.rest = Some(rest);
-            self.next_turn.push(client);
-        }
-        self.calls.submit(&self.shared, &mut member.submitter, bio);
-        member.in_hand = member.submitter.is_parked().then_some(local);
-        member.in_hand.is_some() || member.rest.is_some()
-    }
-
-    /// Continues a long request, which uses up the turn.
-    #[cold]
-    fn submit_rest(&mut self, client: u32) {
-        let Some(member) = self.members[client as usize].as_mut() else { return };
-        let Some(rest) = member.rest.take() else { return };
-        let (_, local) = self.shared.slots.place(rest.owner as u32);
-        if !self.submit_piece(client, local as u32, rest) {
-            self.next_turn.push(client);
         }
     }
 

@@ -74,6 +74,7 @@ impl Life {
             workers: WORKERS,
             scheduler: SCHEDULERS[random.below(4) as usize].into(),
             requests_per_worker: 6,
+            turn_bytes: 2048,
             ..Config::default()
         };
         let (engine, workers) = Engine::prepare(&config, event_loop, clock.clone()).unwrap();

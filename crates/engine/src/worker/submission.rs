@@ -1,0 +1,149 @@
+//! What the clients of a worker submit, in turns.
+//!
+//! A client submits until its submitter sleeps, there is no slot, or its turn is over: a target in memory copies data on the worker's
+//! thread, where other clients wait. What is left of a long request goes first in the next turn.
+
+use hoistway_blk::bio::{Bio, Op};
+use hoistway_blk::ground::{SECTOR_BYTES, Sector};
+
+use super::Worker;
+use super::member::Unfit;
+use crate::backend::Zeroing;
+use crate::request::{Completion, Request};
+
+/// Sectors that a client may zero or discard in a turn, for each that it may read or write.
+const ZEROED_PER_WRITTEN: u32 = 16;
+
+impl Worker {
+    /// Continues members that had more to submit than their last turn allowed.
+    pub(super) fn begin_turns(&mut self) -> bool {
+        let any = !self.next_turn.is_empty();
+        while let Some(client) = self.next_turn.pop() {
+            self.list(client);
+        }
+        any
+    }
+
+    /// Submits what a member has, until its submitter sleeps or its turn is over.
+    pub(super) fn submit(&mut self, client: u32) {
+        let Some(member) = self.members[client as usize].as_mut() else { return };
+        member.is_listed = false;
+        if member.submitter.is_parked() {
+            self.calls.go_on(&self.shared, &mut member.submitter);
+            if member.submitter.is_parked() {
+                return;
+            }
+            member.in_hand = None;
+        }
+        if member.rest.is_some() {
+            return self.submit_rest(client);
+        }
+        if !member.parts.is_empty() && self.submit_parts(client) {
+            return;
+        }
+        let Some(member) = self.members[client as usize].as_mut() else { return };
+        // One request alone gains nothing by being held back.
+        let is_batch = member.backlog.len() > 1;
+        if is_batch {
+            member.submitter.plug();
+        }
+        let mut left = i64::from(self.turn_sectors);
+        while let Some(member) = self.members[client as usize].as_mut()
+            && !member.backlog.is_empty()
+        {
+            if left <= 0 {
+                self.next_turn.push(client);
+                break;
+            }
+            if self.in_flight.is_full() {
+                self.starve(client);
+                break;
+            }
+            let Some(request) = member.backlog.pop_front() else { break };
+            left -= (request.buffer.len() as u64 / SECTOR_BYTES) as i64;
+            if self.submit_one(client, request) {
+                break;
+            }
+        }
+        if is_batch && let Some(member) = self.members[client as usize].as_mut() {
+            self.calls.unplug(&self.shared, &mut member.submitter);
+        }
+    }
+
+    pub(super) fn starve(&mut self, client: u32) {
+        if !self.starved.contains(&client) {
+            self.starved.push(client);
+        }
+    }
+
+    /// Submits a request. Returns whether the member's next ones have to wait.
+    #[inline]
+    fn submit_one(&mut self, client: u32, request: Request) -> bool {
+        let Some(member) = self.members[client as usize].as_mut() else { return false };
+        let (bio, zeroing) = match member.bio(&request) {
+            Ok(bio) => bio,
+            Err(Unfit::Refused(errno)) => {
+                let completion = Completion { token: request.token, result: Err(errno), buffer: request.buffer };
+                self.complete(client, completion);
+                return false;
+            }
+            Err(Unfit::Unaligned) => {
+                self.begin_locked(client, request);
+                return self.submit_parts(client);
+            }
+        };
+        if !self.fences.is_empty() && self.fences.keep_back(&bio) {
+            // It takes its turn with the requests that put up the fences.
+            self.begin_locked(client, request);
+            return self.submit_parts(client);
+        }
+        self.submit_bio(client, false, request, (bio, zeroing))
+    }
+
+    /// Submits a bio. Returns whether the submitter has to wait with it.
+    #[inline]
+    pub(super) fn submit_bio(
+        &mut self,
+        client: u32,
+        is_part: bool,
+        mut request: Request,
+        (mut bio, zeroing): (Bio, Zeroing),
+    ) -> bool {
+        let Some(member) = self.members[client as usize].as_mut() else { return false };
+        let address = request.buffer.address();
+        let local = self.in_flight.begin(client, is_part, request.token, request.buffer, &bio);
+        let slot = self.shared.slots.of(self.index).start + local as u32;
+        self.shared.slots.set(slot, address, bio.sector.0, zeroing);
+        bio.owner = u64::from(slot);
+        member.in_flight += 1;
+        self.submit_piece(client, local as u32, bio)
+    }
+
+    /// Submits as much of a bio as a turn allows. Returns whether the member's next ones have to wait.
+    #[inline]
+    fn submit_piece(&mut self, client: u32, local: u32, mut bio: Bio) -> bool {
+        let Some(member) = self.members[client as usize].as_mut() else { return false };
+        let most =
+            if bio.op <= Op::Write { self.turn_sectors } else { self.turn_sectors.saturating_mul(ZEROED_PER_WRITTEN) };
+        if bio.sectors > most {
+            let rest = Bio { sector: Sector(bio.sector.0 + u64::from(most)), sectors: bio.sectors - most, ..bio };
+            bio.sectors = most;
+            member.rest = Some(rest);
+            self.next_turn.push(client);
+        }
+        self.calls.submit(&self.shared, &mut member.submitter, bio);
+        member.in_hand = member.submitter.is_parked().then_some(local);
+        member.in_hand.is_some() || member.rest.is_some()
+    }
+
+    /// Continues a long request, which uses up the turn.
+    #[cold]
+    fn submit_rest(&mut self, client: u32) {
+        let Some(member) = self.members[client as usize].as_mut() else { return };
+        let Some(rest) = member.rest.take() else { return };
+        let (_, local) = self.shared.slots.place(rest.owner as u32);
+        if !self.submit_piece(client, local as u32, rest) {
+            self.next_turn.push(client);
+        }
+    }
+}
