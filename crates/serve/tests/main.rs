@@ -9,6 +9,7 @@ mod event_loop;
 mod faults;
 mod guest;
 mod hostile;
+mod isolation;
 mod life;
 mod memory;
 mod metrics;

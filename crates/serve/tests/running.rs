@@ -32,13 +32,26 @@ impl Running {
         Running::launch(folder, command)
     }
 
+    /// The same for a server that does not log that it serves.
+    pub(crate) fn start_quietly(folder: TempDir, arguments: &[&str]) -> Running {
+        let place = folder.path().to_str().unwrap().to_owned();
+        let mut command = hoistway();
+        command.arg("serve").args(arguments.iter().map(|argument| argument.replace("{}", &place)));
+        command.args(["--socket", &format!("{place}/nbd.sock")]);
+        Running::launch_until(folder, command, |running| UnixStream::connect(running.socket()).is_ok())
+    }
+
     /// Starts whatever becomes one, and waits until it serves.
-    pub(crate) fn launch(folder: TempDir, mut command: Command) -> Running {
+    pub(crate) fn launch(folder: TempDir, command: Command) -> Running {
+        Running::launch_until(folder, command, |running| running.log().contains("serving under"))
+    }
+
+    fn launch_until(folder: TempDir, mut command: Command, serves: impl Fn(&Running) -> bool) -> Running {
         command.stderr(File::create(folder.path().join("log")).unwrap());
         let mut running = Running { child: command.spawn().unwrap(), folder };
         running.wait_until("it serves", |running| {
             assert!(running.child.try_wait().unwrap().is_none(), "it ended: {}", running.log());
-            running.log().contains("serving under")
+            serves(running)
         });
         running
     }
@@ -115,9 +128,10 @@ impl Drop for Running {
     }
 }
 
-/// The binary.
+/// The binary: the one that HOISTWAY_SERVER names, or the tests' own.
 pub(crate) fn hoistway() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_hoistway-serve"))
+    let named = std::env::var_os("HOISTWAY_SERVER");
+    Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_hoistway-serve").into()))
 }
 
 /// Whether a program is there that we compare ourselves with. Without it a test says so and ends; in CI that is an error.

@@ -26,6 +26,23 @@ impl Client {
         let mut stream = server.connect();
         stream.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x08\0\0\0\0").unwrap();
         stream.read_exact(&mut [0; 18 + 20]).unwrap();
+        // base:allocation of this export, for block status.
+        let name = export.as_bytes();
+        let mut context = b"IHAVEOPT\0\0\0\x0a".to_vec();
+        context.extend((name.len() as u32 + 27).to_be_bytes());
+        context.extend((name.len() as u32).to_be_bytes());
+        context.extend(name);
+        context.extend(b"\0\0\0\x01\0\0\0\x0fbase:allocation");
+        stream.write_all(&context).unwrap();
+        loop {
+            let mut head = [0; 20];
+            stream.read_exact(&mut head).unwrap();
+            let of = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().unwrap());
+            stream.read_exact(&mut vec![0; of(16) as usize]).unwrap();
+            if of(12) != 4 {
+                break;
+            }
+        }
         Client::go(stream, export)
     }
 
