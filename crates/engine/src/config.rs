@@ -27,8 +27,8 @@ pub struct Config {
     pub nomerges: NoMerges,
     /// Requests of a worker's clients that the block layer has at once; more wait with their clients.
     pub requests_per_worker: u32,
-    /// Bytes that a client may read or write before other clients of its worker have their turn; 16 times as many that it zeroes or
-    /// discards. A multiple of the target's blocks.
+    /// Bytes that a client may read or write before other clients of its worker have their turn; 16 times as many that it discards or
+    /// zeroes as holes. A multiple of the target's blocks.
     pub turn_bytes: u32,
     /// How long a worker without work looks for more before it sleeps. Being woken takes longer than this.
     pub spin: Nanos,

@@ -11,7 +11,7 @@ use crate::socket::Socket;
 const PIECES_MAX: usize = 256;
 
 /// Most bytes that are sent before other connections run: the kernel copies them on the worker's thread.
-const TURN_BYTES: usize = 1 << 20;
+const TURN_BYTES: usize = 256 << 10;
 
 /// What is to be sent, in order.
 #[derive(Default)]

@@ -11,7 +11,7 @@ use super::member::Unfit;
 use crate::backend::Zeroing;
 use crate::request::{Completion, Request};
 
-/// Sectors that a client may zero or discard in a turn, for each that it may read or write.
+/// Sectors that a client may discard, or zero as a hole, in a turn, for each that it may read or write.
 const ZEROED_PER_WRITTEN: u32 = 16;
 
 impl Worker {
@@ -123,8 +123,12 @@ impl Worker {
     #[inline]
     fn submit_piece(&mut self, client: u32, local: u32, mut bio: Bio) -> bool {
         let Some(member) = self.members[client as usize].as_mut() else { return false };
-        let most =
-            if bio.op <= Op::Write { self.turn_sectors } else { self.turn_sectors.saturating_mul(ZEROED_PER_WRITTEN) };
+        let most = match bio.op {
+            Op::Read | Op::Write => self.turn_sectors,
+            // Zeroes that must not become a hole are written like data.
+            Op::WriteZeroes if !self.shared.slots.zeroing(&bio).may_unmap => self.turn_sectors,
+            _ => self.turn_sectors.saturating_mul(ZEROED_PER_WRITTEN),
+        };
         if bio.sectors > most {
             let rest = Bio { sector: Sector(bio.sector.0 + u64::from(most)), sectors: bio.sectors - most, ..bio };
             bio.sectors = most;

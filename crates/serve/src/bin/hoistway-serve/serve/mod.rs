@@ -93,6 +93,7 @@ fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<Exit
         queue_depth: options.queue_depth,
         techniques: options.techniques,
         spin: Nanos::from_micros(options.spin),
+        turn_bytes: target::turn_bytes(options),
         ..Config::default()
     };
     let bounds = Bounds {

@@ -18,6 +18,14 @@ const DEVICE_SEED: u64 = 1;
 /// Longest configuration file or device preset.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
+/// Bytes that a client may read or write in its turn.
+pub(super) fn turn_bytes(options: &ServeOptions) -> u32 {
+    // Memory is copied on the worker's thread. Devices do the work elsewhere, and long commands suit them.
+    let is_memory =
+        options.target.as_deref().is_some_and(|target| matches!(Target::parse(target), Ok(Target::Memory(_))));
+    if is_memory { 256 << 10 } else { 1 << 20 }
+}
+
 /// The volumes of a target.
 pub(super) enum Volumes {
     /// One volume, which all exports are parts of.
