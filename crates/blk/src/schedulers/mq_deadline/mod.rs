@@ -319,11 +319,7 @@ impl Scheduler for MqDeadline {
     fn needs(&self) -> Needs {
         Needs {
             completions: Completions::Deferred,
-            min_shallow: match self.config.generation {
-                _ if self.config.queue_async_depth => Some(self.async_depth),
-                DeadlineGeneration::A => None,
-                _ => Some(1),
-            },
+            min_shallow: self.config.announced_depth(self.async_depth),
             ..Needs::default()
         }
     }

@@ -128,6 +128,17 @@ impl MqDeadlineConfig {
         if self.limits_async { (3 * self.nr_requests / 4).max(1) } else { self.nr_requests }
     }
 
+    /// The smallest shallow depth that the tag bitmap is told of, which bounds its wake-up batches (DD-24).
+    pub(super) fn announced_depth(&self, async_depth: u32) -> Option<u32> {
+        match self.generation {
+            _ if self.queue_async_depth => Some(async_depth),
+            DeadlineGeneration::A => None,
+            // Told on attaching and with `nr_requests`, but not with `async_depth` itself.
+            _ if self.limits_async => Some(self.default_async_depth()),
+            _ => Some(1),
+        }
+    }
+
     /// The shallow depth that an `async_depth` amounts to (DD-22, DD-23).
     pub(super) fn shallow_depth(&self, async_depth: u32) -> Option<u32> {
         let tags = self.nr_requests;

@@ -1,5 +1,7 @@
 //! How many scheduler tags everything but sync reads may use (DD-22, DD-23).
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::bio::BioFlags;
 use crate::ground::ids::CpuId;
@@ -120,11 +122,35 @@ fn a_change_of_nr_requests_resets_the_limit() {
     assert_eq!(value_of(&limited.scheduler.tunables(), "async_depth"), Ok(48), "3/4 of it, from 5.14 to 2024");
 }
 
+/// How many sleepers are woken at once with `tags` scheduler tags, everything at its default.
+fn wake_batch(kernel: Kernel, tags: u32) -> u32 {
+    let bitmap: TagBitmap<Local> = TagBitmap::new(tags, 1, kernel.generation().shallow);
+    bitmap.wake_batch(Limited::new(kernel, tags).scheduler.needs().min_shallow)
+}
+
 #[test]
-fn the_bitmap_is_told_that_a_single_tag_may_be_all_that_is_left() {
-    for kernel in Kernel::EXAMPLES {
-        let least = if kernel.is_from(7, 0) { 64 } else { 1 };
-        let limits = kernel.is_from(5, 14).then_some(least);
-        assert_eq!(Limited::new(kernel, 64).scheduler.needs().min_shallow, limits, "{kernel}");
+fn sleepers_wake_one_by_one_from_the_fix_of_2024_until_7_0() {
+    let batch = |text: &str| wake_batch(text.parse().unwrap(), 64);
+    for text in ["4.19", "5.13", "5.14", "5.15", "6.1.102", "6.6.43", "6.8", "6.10.2", "7.0", "7.3"] {
+        assert_eq!(batch(text), 8, "{text}");
+    }
+    for text in ["6.1.103", "6.1", "6.6.44", "6.10.3", "6.11", "6.12.107", "6.17", "6.18", "6.19.14"] {
+        assert_eq!(batch(text), 1, "{text}");
+    }
+}
+
+proptest! {
+    /// Only the releases whose async depth is all tags *and* a tunable of mq-deadline announce a single tag.
+    #[test]
+    fn wake_batches_shrink_in_those_releases_only(
+        release in prop_oneof![(Just(4u16), 12u16..21), (Just(5u16), 0u16..20), (Just(6u16), 0u16..20), (Just(7u16), 0u16..4)],
+        patch in 0u16..200,
+        tags in 8u32..=256,
+    ) {
+        let kernel = Kernel::release(release.0, release.1, patch);
+        let mended = [Kernel::release(6, 11, 0), Kernel::release(6, 10, 3), Kernel::release(6, 6, 44), Kernel::release(6, 1, 103)];
+        let one_by_one = kernel.has(&mended) && !kernel.is_from(7, 0);
+        let expected = if one_by_one { 1 } else { (tags / 8).min(8) };
+        prop_assert_eq!(wake_batch(kernel, tags), expected, "{} with {} tags", kernel, tags);
     }
 }
