@@ -94,7 +94,10 @@ impl Grammar {
                 "A whole number in C notation (0x10, 010, -7); anything else is EINVAL, more than 32 bits ERANGE."
             }
             Grammar::Digits => "Decimal digits only; anything else is EINVAL, more than 64 bits ERANGE.",
-            Grammar::InRange => "Decimal digits only; anything else is EINVAL, a number out of the range ERANGE.",
+            Grammar::InRange => {
+                "Decimal digits, after a minus sign where the range has negative numbers; anything else is EINVAL, a number out of the \
+                 range ERANGE."
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hoistway_blk::ground::{Kernel, Local};
 use hoistway_blk::queue::{ConfigError, QueueConfig, default_scheduler};
-use hoistway_blk::schedulers::Row;
+use hoistway_blk::schedulers::{Origin, Row};
 use hoistway_device::Shape;
 use hoistway_legacy::{AnyQueue, default_legacy_scheduler};
 use hoistway_sim::QueueSettings;
@@ -14,8 +14,18 @@ use crate::error::Error;
 use crate::fields::Field;
 use crate::nearest;
 
-/// The entry of a list that stands for all schedulers of research, which no kernel has.
-const RESEARCH: &str = "research";
+/// The entries of a list that stand for all schedulers of an origin, beside `all` for those of Linux.
+const GROUPS: [&str; 2] = ["research", "shipping"];
+
+/// Whether a scheduler belongs to a group of a list; none if there is no such group.
+fn group(name: &str) -> Option<fn(&Row) -> bool> {
+    match name {
+        "all" => Some(|row| row.origin == Origin::Linux),
+        "research" => Some(|row| matches!(row.origin, Origin::Research(_))),
+        "shipping" => Some(|row| matches!(row.origin, Origin::OutOfTree(_))),
+        _ => None,
+    }
+}
 
 /// What the scheduler that the kernel gives a device by itself depends on.
 pub(crate) struct Default<'a> {
@@ -92,8 +102,8 @@ pub(crate) fn choose(
             let (scheduler, notice) = default.scheduler().map_err(|problem| options.refuse(field, name, problem))?;
             chosen.push(scheduler.to_owned());
             notices.push(notice);
-        } else if name == "all" || name == RESEARCH {
-            let of_kind = known.rows().iter().filter(|row| row.research().is_some() == (name == RESEARCH));
+        } else if let Some(belongs) = group(name) {
+            let of_kind = known.rows().iter().filter(|row| belongs(row));
             let (later, there): (Vec<&Row>, Vec<&Row>) =
                 of_kind.partition(|row| is_yet_to_come(row, default.queue.kernel));
             chosen.extend(there.iter().map(|row| row.name.to_owned()));
@@ -113,10 +123,10 @@ pub(crate) fn choose(
             }
             chosen.push(name.clone());
         } else {
-            let hint = nearest::hint(name, known.names().into_iter().chain([RESEARCH]));
+            let hint = nearest::hint(name, known.names().into_iter().chain(GROUPS));
             let name = if name.is_empty() { "\"\"" } else { name };
-            let known = known.names().join(", ");
-            let problem = format!("unknown scheduler ({hint}expected all, or some of default, {RESEARCH}, {known})");
+            let (groups, known) = (GROUPS.join(", "), known.names().join(", "));
+            let problem = format!("unknown scheduler ({hint}expected all, or some of default, {groups}, {known})");
             return Err(options.refuse(field, name, problem));
         }
     }
@@ -131,12 +141,16 @@ pub(crate) fn queue_under(scheduler: &str, config: &QueueConfig) -> Result<AnyQu
     AnyQueue::new(&QueueConfig { kernel, ..config.clone() }, scheduler)
 }
 
-/// What must be said of schedulers that no kernel has.
-pub(crate) fn research_notice(schedulers: &[String], queue: &QueueSettings) -> Option<String> {
-    let rows = schedulers.iter().filter_map(|name| queue.schedulers.find(name));
-    let published = rows.filter_map(|row| Some(format!("{} ({})", row.name, row.research()?)));
-    let published: Vec<String> = published.collect();
-    (!published.is_empty()).then(|| format!("{}: of research; no Linux kernel has it.", published.join(", ")))
+/// What must be said of schedulers that no release of Linux has.
+pub(crate) fn outside_linux_notices(schedulers: &[String], queue: &QueueSettings) -> Vec<String> {
+    let of_group = |(name, what): (&str, &str)| {
+        let belongs = group(name)?;
+        let rows = schedulers.iter().filter_map(|name| queue.schedulers.find(name)).filter(|row| belongs(row));
+        let sources: Vec<String> =
+            rows.filter_map(|row| Some(format!("{} ({})", row.name, row.outside_linux()?))).collect();
+        (!sources.is_empty()).then(|| format!("{}: {what}; no Linux kernel has it.", sources.join(", ")))
+    };
+    [("research", "of research"), ("shipping", "out of tree")].into_iter().filter_map(of_group).collect()
 }
 
 /// What must be said of schedulers that run on a block layer which the kernel no longer has.

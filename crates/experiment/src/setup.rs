@@ -146,7 +146,7 @@ impl Setup {
             }
         }
         notices.extend(schedulers::legacy_notice(&all, &queue));
-        notices.extend(schedulers::research_notice(&all, &queue));
+        notices.extend(schedulers::outside_linux_notices(&all, &queue));
         notices.extend(effects::notices(options, &workload, &of_processes, &queue));
         notices.extend(io_prio_class::notice(options, &of_processes, &queue));
         notices.extend(queues::polling_notice(options, &workload, &queue, &schedulers));
@@ -262,14 +262,14 @@ impl Setup {
         (!row.exists_in(self.queue.kernel)).then(|| row.kernel(self.queue.kernel).to_string())
     }
 
-    /// Where a scheduler of a run was published, the host's or the guests', if no kernel has it.
+    /// Where a scheduler of a run comes from, the host's or the guests', if no release of Linux has it.
     pub(crate) fn research(&self, spec: &RunSpec) -> Option<String> {
         let guest = spec.guest.as_ref().map(|guest| guest.scheduler.as_str());
         let mut rows = [Some(spec.scheduler.as_str()), guest]
             .into_iter()
             .flatten()
             .filter_map(|name| self.queue.schedulers.find(name));
-        rows.find_map(|row| row.research()).map(str::to_owned)
+        rows.find_map(|row| row.outside_linux()).map(str::to_owned)
     }
 
     /// What its devices are called.

@@ -5,7 +5,7 @@ use hoistway_blk::ground::Kernel;
 use hoistway_legacy::all_schedulers;
 use serde::Deserialize;
 
-const SCHEDULERS: [&str; 8] = [
+const SCHEDULERS: [&str; 10] = [
     include_str!("../texts/none.toml"),
     include_str!("../texts/mq-deadline.toml"),
     include_str!("../texts/kyber.toml"),
@@ -14,6 +14,8 @@ const SCHEDULERS: [&str; 8] = [
     include_str!("../texts/deadline.toml"),
     include_str!("../texts/cfq.toml"),
     include_str!("../texts/k2.toml"),
+    include_str!("../texts/adios.toml"),
+    include_str!("../texts/mqfq.toml"),
 ];
 const QUEUE: &str = include_str!("../texts/queue.toml");
 const NOTES: &str = include_str!("../texts/notes.toml");
@@ -148,13 +150,13 @@ impl SchedulerText {
         all_schedulers().find(&self.name).is_some_and(|row| row.exists_in(kernel))
     }
 
-    /// Where it was published, if it is of research and no kernel has it.
+    /// Where it comes from, if no release of Linux has it.
     #[must_use]
-    pub fn research(&self) -> Option<&'static str> {
-        all_schedulers().find(&self.name)?.research()
+    pub fn outside_linux(&self) -> Option<&'static str> {
+        all_schedulers().find(&self.name)?.outside_linux()
     }
 
-    /// The named kernels that have it, oldest first; none of what is of research.
+    /// The named kernels that have it, oldest first; none of what Linux does not have.
     pub fn kernels(&self) -> impl DoubleEndedIterator<Item = Kernel> + '_ {
         Kernel::EXAMPLES.into_iter().filter(|&kernel| self.exists_in(kernel))
     }
@@ -181,7 +183,7 @@ mod tests {
         let texts = Texts::read();
         for scheduler in &texts.schedulers {
             let kernels = scheduler.kernels().count();
-            assert!(if scheduler.research().is_some() { kernels == 0 } else { kernels >= 3 }, "{scheduler:?}");
+            assert!(if scheduler.outside_linux().is_some() { kernels == 0 } else { kernels >= 3 }, "{scheduler:?}");
             let fields = [&scheduler.promises, &scheduler.costs, &scheduler.what, &scheduler.when, &scheduler.title];
             assert!(fields.iter().all(|text| text.len() > 10), "{scheduler:?}");
             assert!(scheduler.promises.ends_with('.') && scheduler.costs.ends_with('.'), "{scheduler:?}");

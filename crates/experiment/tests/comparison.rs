@@ -283,11 +283,14 @@ fn research_names_what_no_kernel_has_and_neither_the_default_nor_all_do() {
         let comparison = Comparison { schedulers: names(schedulers), repeats: 1, ..small() };
         labels(&run(&comparison)).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(of(&["research"]), ["k2"]);
-    assert_eq!(of(&["none", "research", "k2"]), ["none", "k2"]);
+    assert_eq!(of(&["research"]), ["k2", "mqfq"]);
+    assert_eq!(of(&["shipping"]), ["adios"]);
+    assert_eq!(of(&["none", "research", "k2"]), ["none", "k2", "mqfq"]);
     let (default, all) = (of(&[]), of(&["all"]));
-    assert!(!default.contains(&"k2".to_owned()) && !all.contains(&"k2".to_owned()), "{default:?} {all:?}");
-    assert_eq!(of(&["all", "research"]), [all, names(&["k2"])].concat());
+    for outside in ["k2", "adios", "mqfq"].map(str::to_owned) {
+        assert!(!default.contains(&outside) && !all.contains(&outside), "{default:?} {all:?}");
+    }
+    assert_eq!(of(&["all", "research", "shipping"]), [all, names(&["k2", "mqfq", "adios"])].concat());
     let refused = |schedulers: &[&str], kernel: &str| {
         let comparison = Comparison { schedulers: names(schedulers), kernels: names(&[kernel]), ..small() };
         comparison.run(&Alone).unwrap_err().to_string()

@@ -3,7 +3,8 @@
 use hoistway_blk::ground::DeadlineGeneration;
 use hoistway_blk::queue::{QueueConfig, SCHEDULERS};
 use hoistway_blk::schedulers::{
-    Attachment, BFQ, K2, KYBER, Layer, MQ_DEADLINE, MqDeadlineConfig, NONE, Noop, Policy, Priorities, Registry, Row,
+    Attachment, BFQ, KYBER, Layer, MQ_DEADLINE, MqDeadlineConfig, NONE, Noop, OUTSIDE_LINUX, Policy, Priorities,
+    Registry, Row,
 };
 
 use crate::cfq::{Cfq, CfqConfig};
@@ -40,10 +41,10 @@ pub const LEGACY_SCHEDULERS: [&str; 3] = [NOOP.name, DEADLINE.name, CFQ.name];
 pub const ALL_SCHEDULERS: [&str; SCHEDULERS.len() + LEGACY_SCHEDULERS.len()] =
     [NONE.name, MQ_DEADLINE.name, KYBER.name, BFQ.name, NOOP.name, DEADLINE.name, CFQ.name];
 
-/// The registry with all of them, and behind them those of research, which no kernel has.
+/// The registry with all of them, and behind them those that no release of Linux has.
 #[must_use]
 pub fn all_schedulers() -> Registry {
-    Registry::multi_queue().with(&[NOOP, DEADLINE, CFQ, K2])
+    Registry::multi_queue().with(&[NOOP, DEADLINE, CFQ]).with(&OUTSIDE_LINUX)
 }
 
 /// The scheduler of a single-queue device while nobody has chosen one: what `elevator=` says if the host was booted
@@ -66,8 +67,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_registry_has_every_scheduler_of_linux_and_behind_them_those_of_research() {
-        assert_eq!(all_schedulers().names(), [&ALL_SCHEDULERS[..], &[K2.name]].concat());
+    fn the_registry_has_every_scheduler_of_linux_and_behind_them_those_that_linux_does_not_have() {
+        assert_eq!(all_schedulers().names(), [&ALL_SCHEDULERS[..], &OUTSIDE_LINUX.map(|row| row.name)].concat());
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironm
             scheduler: scheduler.clone(),
             front: Front::Mq,
             ran_as: None,
-            research: registry.find(scheduler).and_then(|row| row.research()).map(str::to_owned),
+            research: registry.find(scheduler).and_then(|row| row.outside_linux()).map(str::to_owned),
             tunables: own.map(|tunable| (tunable.name.clone(), tunable.text.clone())).collect(),
             queue_files: queue_files.iter().map(|file| (file.file.clone(), file.text.clone())).collect(),
             variant: RunVariant::new(scheduler, Map::new()),

@@ -77,6 +77,6 @@ def scheduler_name(scheduler: type[Scheduler]) -> str:
     expected = "expected a `name` of at most 15 letters, digits, - and _ that no other scheduler has"
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,15}", name):
         raise Error(f"schedulers {scheduler.__name__}: cannot be called {name!r} ({expected})", option="schedulers")
-    if name in (*built_in(), "all", "default", "research"):
+    if name in (*built_in(), "all", "default", "research", "shipping"):
         raise Error(f"schedulers {scheduler.__name__}: there is another {name} ({expected})", option="schedulers")
     return name

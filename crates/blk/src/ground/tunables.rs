@@ -51,7 +51,7 @@ pub enum Grammar {
     LeadingDecimal,
     /// Decimal digits only, 64 bits unsigned.
     Decimal64,
-    /// The same, and a number out of the tunable's range is refused instead of clamped.
+    /// The same, after a minus sign if the range has negative numbers, and a number out of the range is refused instead of clamped.
     InRange,
 }
 
@@ -109,11 +109,15 @@ impl Tunable {
                 .and_then(|value| i32::try_from(value).map(i128::from).map_err(|_| StoreError::Range))?,
             Grammar::LeadingDecimal => leading_decimal(text),
             Grammar::Decimal64 | Grammar::InRange => {
-                let digits = text.strip_suffix('\n').unwrap_or(text);
+                let text = text.strip_suffix('\n').unwrap_or(text);
+                let is_signed = grammar == Grammar::InRange && self.min < 0;
+                let negative = text.strip_prefix('-').filter(|_| is_signed);
+                let digits = negative.unwrap_or(text);
                 if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
                     return Err(StoreError::Invalid);
                 }
-                digits.parse::<u64>().map(i128::from).map_err(|_| StoreError::Range)?
+                let number = digits.parse::<u64>().map(i128::from).map_err(|_| StoreError::Range)?;
+                if negative.is_some() { -number } else { number }
             }
         };
         if grammar == Grammar::InRange && !(self.min..=self.max).contains(&value) {
@@ -277,5 +281,9 @@ mod tests {
         assert_eq!((parse("1"), parse("9\n")), (Ok(1), Ok(9)));
         assert_eq!(["0", "10", "18446744073709551616"].map(parse), [Err(StoreError::Range); 3]);
         assert_eq!(["-1", "x", "", "0x1"].map(parse), [Err(StoreError::Invalid); 4]);
+        let signed = Tunable { min: -9, ..bound };
+        let parse = |text| signed.parse(Grammar::InRange, text);
+        assert_eq!((parse("-9"), parse("9\n"), parse("-10")), (Ok(-9), Ok(9), Err(StoreError::Range)));
+        assert_eq!(["-", "--1", "- 1"].map(parse), [Err(StoreError::Invalid); 3]);
     }
 }

@@ -132,6 +132,13 @@ impl Block {
 }
 
 impl SectorOrder {
+    /// Whether there is nothing in it.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
     /// The request with the lowest sector of at least `sector`, of equal ones the oldest.
     #[inline]
     #[must_use]
@@ -304,6 +311,7 @@ mod tests {
                     .flat_map(|block| block.pairs().iter().map(|pair| (pair.sector, pair.id)))
                     .collect();
                 prop_assert_eq!(&held, &model);
+                prop_assert_eq!(order.is_empty(), model.is_empty());
                 prop_assert!(order.blocks.iter().all(|block| block.pairs[block.len..].iter().all(|p| p.sector == u64::MAX)));
                 let lowest = model.iter().find(|&&(other, _)| other >= sector);
                 prop_assert_eq!(order.at_or_after(sector), lowest.map(|&(_, id)| id));

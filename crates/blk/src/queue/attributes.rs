@@ -76,7 +76,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         })
     }
 
-    /// The schedulers, the present one in brackets. One of research is listed while it is the present one.
+    /// The schedulers, the present one in brackets. One that Linux does not have is listed while it is the present one.
     fn scheduler_list(self) -> String {
         let present = self.state.elevator.name();
         let show = |name: &str| if name == present { format!("[{name}]") } else { name.to_string() };
@@ -84,7 +84,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             .config
             .schedulers
             .of(Layer::MultiQueue)
-            .filter(|row| row.name != NONE.name && (row.research().is_none() || row.name == present));
+            .filter(|row| row.name != NONE.name && (row.outside_linux().is_none() || row.name == present));
         let types: String = types.map(|row| show(row.name) + " ").collect();
         if self.generation.sysfs == SysfsGeneration::NoneLast && present != NONE.name {
             types + NONE.name

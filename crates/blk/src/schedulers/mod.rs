@@ -1,13 +1,17 @@
 //! The schedulers: one file or folder each, and a row in the [registry](Registry) by which everybody knows it. All but
 //! kyber, which is made for many CPUs by itself, are policies that are put behind a lock.
 
+mod adios;
 mod bfq;
 mod k2;
 mod kyber;
 mod mq_deadline;
+mod mqfq;
 mod noop;
 pub mod process_queue;
 mod registry;
+#[cfg(test)]
+mod test_bench;
 
 pub use bfq::{
     Bfq, BfqConfig, BfqGroup, BfqVariant, Expiration as BfqExpiration, QueueLabel as BfqQueueLabel,
@@ -19,5 +23,6 @@ pub use mq_deadline::{MqDeadline, MqDeadlineConfig};
 pub use noop::Noop;
 pub(crate) use registry::scaled;
 pub use registry::{
-    Attachment, BFQ, K2, KYBER, Layer, MQ_DEADLINE, Maker, NONE, Origin, Policy, Priorities, Registry, Row,
+    ADIOS, Attachment, BFQ, K2, KYBER, Layer, MQ_DEADLINE, MQFQ, Maker, NONE, OUTSIDE_LINUX, Origin, Policy,
+    Priorities, Registry, Row,
 };

@@ -38,6 +38,8 @@ pub enum Priorities {
 pub enum Origin {
     /// Linux, or its user's own: a queue can have it.
     Linux,
+    /// Kernels of distributions have it, and none of Linux. Who ships it.
+    OutOfTree(&'static str),
     /// Research: no kernel has it. Where it was published.
     Research(&'static str),
 }
@@ -146,17 +148,17 @@ impl Row {
     /// Whether a kernel has it.
     #[must_use]
     pub fn exists_in(&self, kernel: Kernel) -> bool {
-        self.research().is_none()
+        self.origin == Origin::Linux
             && kernel >= self.since.first_of_series()
             && self.until.is_none_or(|last| kernel <= last)
     }
 
-    /// Where it was published, if it is of research and no kernel has it.
+    /// Where it comes from, if no release of Linux has it: where it was published, or who ships it.
     #[must_use]
-    pub fn research(&self) -> Option<&'static str> {
+    pub fn outside_linux(&self) -> Option<&'static str> {
         match self.origin {
             Origin::Linux => None,
-            Origin::Research(publication) => Some(publication),
+            Origin::OutOfTree(source) | Origin::Research(source) => Some(source),
         }
     }
 
@@ -214,6 +216,25 @@ pub const K2: Row = Row {
     ..Row::new("k2", |queue| Policy::boxed(super::k2::K2::new(queue.capacity)))
 };
 
+/// adios.
+pub const ADIOS: Row = Row {
+    origin: Origin::OutOfTree("CachyOS"),
+    since: Kernel::series(6, 12),
+    ..Row::new("adios", |queue| Policy::boxed(super::adios::Adios::new(queue.capacity, queue.limits.rotational)))
+};
+
+/// mqfq.
+pub const MQFQ: Row = Row {
+    origin: Origin::Research("USENIX ATC 2019"),
+    since: Kernel::series(4, 11),
+    priorities: |_| Priorities::ClassAndLevel,
+    weights: true,
+    ..Row::new("mqfq", |queue| Policy::boxed(super::mqfq::Mqfq::new(queue.capacity)))
+};
+
+/// Those that no release of Linux has, in the order in which they are listed.
+pub const OUTSIDE_LINUX: [Row; 3] = [K2, ADIOS, MQFQ];
+
 /// Makes a scheduler from what only the maker knows, which a function cannot: an interpreter's class, parameters of an experiment.
 pub type Maker = Arc<dyn Fn(&Attachment<'_>) -> Policy + Send + Sync>;
 
@@ -232,10 +253,11 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// The multi-queue schedulers: those of Linux, then those of research.
+    /// The multi-queue schedulers: those of Linux, then those that Linux does not have.
     #[must_use]
     pub fn multi_queue() -> Self {
-        Registry { rows: Arc::new([NONE, MQ_DEADLINE, KYBER, BFQ, K2]), makers: Arc::new([]) }
+        let rows = [NONE, MQ_DEADLINE, KYBER, BFQ].into_iter().chain(OUTSIDE_LINUX).collect();
+        Registry { rows, makers: Arc::new([]) }
     }
 
     /// With some more. One of the same name and layer is replaced.
@@ -308,9 +330,9 @@ mod tests {
     fn a_row_of_ones_own_is_added_at_the_end_or_takes_the_place_of_one_of_its_name() {
         let mine = Row::new("mine", |_| Policy::None);
         let registry = Registry::multi_queue().with(&[mine]);
-        assert_eq!(registry.names(), ["none", "mq-deadline", "kyber", "bfq", "k2", "mine"]);
+        assert_eq!(registry.names(), ["none", "mq-deadline", "kyber", "bfq", "k2", "adios", "mqfq", "mine"]);
         let registry = registry.with(&[Row { weights: true, ..mine }]);
-        assert_eq!((registry.names().len(), registry.find("mine").map(|row| row.weights)), (6, Some(true)));
+        assert_eq!((registry.names().len(), registry.find("mine").map(|row| row.weights)), (8, Some(true)));
         assert!(registry.find("yours").is_none());
     }
 
@@ -341,8 +363,10 @@ mod tests {
     fn rows_say_which_kernels_have_a_scheduler_and_on_whose_block_layer_it_runs_on_others() {
         let kernels = [Kernel::V4_4, Kernel::V4_12.first_of_series(), Kernel::V4_12, Kernel::V6_18];
         assert_eq!(kernels.map(|kernel| BFQ.exists_in(kernel)), [false, true, true, true], "from 4.12.0 on");
-        assert!(!kernels.iter().any(|&kernel| K2.exists_in(kernel)), "no kernel has what is of research");
-        assert_eq!((K2.research(), BFQ.research()), (Some("RTSS 2019"), None));
+        for row in OUTSIDE_LINUX {
+            assert!(!kernels.iter().any(|&kernel| row.exists_in(kernel)), "Linux has none of them");
+        }
+        assert_eq!([K2, ADIOS, BFQ].map(|row| row.outside_linux()), [Some("RTSS 2019"), Some("CachyOS"), None]);
         let gone = Row { until: Some(Kernel::V4_19), ..NONE };
         assert_eq!((gone.exists_in(Kernel::V4_19), gone.exists_in(Kernel::V5_10)), (true, false));
         assert_eq!([Kernel::V4_4, Kernel::V6_3].map(|kernel| gone.kernel(kernel)), [Kernel::V4_4, Kernel::V4_19]);

@@ -66,6 +66,18 @@ pub enum Reason {
     RealTimeLevel,
     /// k2: as many requests are at the device as may be.
     BoundReached,
+    /// adios: the oldest that must be durable.
+    Durable,
+    /// adios: the next of the batch, which was filled by deadline.
+    DeadlineBatch,
+    /// adios: what is at the device is expected to take as long as may be.
+    WindowFull,
+    /// mqfq: the earliest of its hardware queue that is not throttled.
+    OwnStartTag,
+    /// mqfq: the earliest of all.
+    LeastStartTag,
+    /// mqfq: as many requests are at the device as there are slots.
+    NoSlot,
 }
 
 impl Reason {
@@ -116,6 +128,12 @@ impl Reason {
             Reason::Adopted => "taken over from the recording",
             Reason::RealTimeLevel => "it is the oldest of the highest real-time level that has any",
             Reason::BoundReached => "max_inflight requests are at the device",
+            Reason::Durable => "it is the oldest that must be durable",
+            Reason::DeadlineBatch => "it is the next of the batch, which was filled by deadline",
+            Reason::WindowFull => "what is at the device is expected to take as long as the latency window allows",
+            Reason::OwnStartTag => "its start tag is the least of this hardware queue, and within the threshold",
+            Reason::LeastStartTag => "its start tag is the least of all",
+            Reason::NoSlot => "all slots are taken",
         }
     }
 }

@@ -81,7 +81,7 @@ fn names(subcommand: &str, argument: &str) -> Option<Vec<String>> {
 
 /// What a list of schedulers may name.
 fn listed_schedulers() -> Vec<String> {
-    all_schedulers().names().into_iter().chain(["research"]).map(str::to_owned).collect()
+    all_schedulers().names().into_iter().chain(["research", "shipping"]).map(str::to_owned).collect()
 }
 
 /// `SCHEDULER.TUNABLE` of all that any kernel has.

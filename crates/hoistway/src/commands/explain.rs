@@ -341,7 +341,7 @@ fn scheduler_text(scheduler: &SchedulerText, wanted: Option<&KernelOption>, widt
 
 /// How a thing is done on a kernel, if one has the scheduler.
 fn on_a_kernel(scheduler: &SchedulerText, command: &str) -> String {
-    match scheduler.research() {
+    match scheduler.outside_linux() {
         Some(published) => format!("on a kernel: none has {} ({published})", scheduler.name),
         None => format!("on a kernel: {command}"),
     }
@@ -381,7 +381,7 @@ fn tunable_text(
             ("Range", &facts.range_text()),
             (
                 "Kernels",
-                &scheduler.research().map_or_else(|| listed(&kernels), |published| format!("none ({published})")),
+                &scheduler.outside_linux().map_or_else(|| listed(&kernels), |published| format!("none ({published})")),
             ),
         ],
         width,
@@ -396,7 +396,7 @@ fn tunable_text(
         rules += &format!(" It is kept in timer ticks, rounded up: {ms} ms each at {hz} Hz.");
     }
     let examples: Vec<String> = facts.examples.iter().map(|(text, outcome)| reading(text, outcome)).collect();
-    let parser = scheduler.research().map_or_else(|| format!("Linux {kernel}"), |_| scheduler.name.clone());
+    let parser = scheduler.outside_linux().map_or_else(|| format!("Linux {kernel}"), |_| scheduler.name.clone());
     text += &section(&format!("How {parser} parses writes, and shows the value"), &rules, width);
     text += &wrapped(&examples.join(", "), width, 2);
     let here = set_here(scheduler, &tunable.name, &kernel, default);

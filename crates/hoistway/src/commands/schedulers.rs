@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let texts = Texts::read();
     let wanted = arguments.kernel.as_ref().map(|asked| asked.kernel);
     // What no kernel has is listed if no kernel is asked for.
-    let asked_for = texts.schedulers.iter().filter(|scheduler| wanted.is_none() || scheduler.research().is_none());
+    let asked_for = texts.schedulers.iter().filter(|scheduler| wanted.is_none() || scheduler.outside_linux().is_none());
     let (listed, missing): (Vec<_>, Vec<_>) =
         asked_for.partition(|scheduler| wanted.is_none_or(|kernel| scheduler.exists_in(kernel)));
     let text = match arguments.format {
@@ -103,7 +103,7 @@ fn table(schedulers: &[&SchedulerText], wanted: Option<Kernel>) -> String {
         let known = all_schedulers();
         let row = known.find(&scheduler.name).expect("there is a row for each text");
         let span = match &row.until {
-            _ if row.research().is_some() => "none".to_owned(),
+            _ if row.outside_linux().is_some() => "none".to_owned(),
             Some(last) => format!("{} to {last}", row.since),
             None => format!("{} and later", row.since),
         };

@@ -171,10 +171,13 @@ fn unknown_names_get_the_nearest_ones() {
         ("mq-deadline.fifo_bitch", "did you mean mq-deadline.fifo_batch?"),
         ("queue.nr_request", "did you mean queue.nr_requests?"),
         ("wbt", "did you mean queue.wbt_lat_usec?"),
-        ("", "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, k2, SCHEDULER.TUNABLE, or queue.FILE with"),
+        (
+            "",
+            "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, k2, adios, mqfq, SCHEDULER.TUNABLE, or queue.FILE with",
+        ),
         (
             "xyzzy",
-            "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, k2, SCHEDULER.TUNABLE, or queue.FILE with",
+            "(expected none, mq-deadline, kyber, bfq, noop, deadline, cfq, k2, adios, mqfq, SCHEDULER.TUNABLE, or queue.FILE with",
         ),
     ] {
         refused(folder.path(), &["explain", name], &[&format!("\"{name}\": unknown name"), near]);
@@ -201,7 +204,9 @@ fn what_no_kernel_has_is_explained_without_one() {
         assert!(text.contains(part), "{part}:\n{text}");
     }
     assert!(!text.contains("silently clamped") && !text.contains("/sys/block"), "{text}");
-    assert!(printed(&["explain", "k2"]).contains("unverified"));
+    for scheduler in ["k2", "adios", "mqfq"] {
+        assert!(printed(&["explain", scheduler]).contains("unverified"), "{scheduler}");
+    }
     let document: Value = serde_json::from_str(&printed(&["explain", "k2.merge", "--format", "json"])).unwrap();
     assert_eq!((&document["kernel_has_it"], &document["kernels"]), (&false.into(), &Value::Array(Vec::new())));
 }

@@ -5,7 +5,7 @@ use tempfile::tempdir;
 
 use crate::support::{keys, printed, refused};
 
-const ALL: [&str; 8] = ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq", "k2"];
+const ALL: [&str; 10] = ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq", "k2", "adios", "mqfq"];
 
 #[test]
 fn every_scheduler_has_a_row_and_a_sentence() {
@@ -40,7 +40,7 @@ fn the_document_has_all_its_keys_in_order() {
     let expected = "name title front linux kernels promises costs ioprio cgroup_weights default_for tunables";
     assert!(schedulers.iter().all(|scheduler| keys(scheduler).join(" ") == expected));
     let tunables = |scheduler: usize| schedulers[scheduler]["tunables"].as_array().unwrap().len();
-    assert_eq!((0..8).map(tunables).collect::<Vec<_>>(), [0, 6, 2, 10, 0, 5, 17, 2]);
+    assert_eq!((0..10).map(tunables).collect::<Vec<_>>(), [0, 6, 2, 10, 0, 5, 17, 2, 21, 3]);
     assert_eq!(
         (&schedulers[7]["kernels"], schedulers[7]["linux"].as_str()),
         (&Value::Array(vec![]), Some("none: research (RTSS 2019)"))

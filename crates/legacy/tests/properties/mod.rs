@@ -10,7 +10,7 @@ mod world;
 
 use crate::support::Context;
 use hoistway_blk::ground::Kernel;
-use hoistway_blk::schedulers::K2;
+use hoistway_blk::schedulers::OUTSIDE_LINUX;
 use hoistway_legacy::ALL_SCHEDULERS;
 use proptest::prelude::*;
 use world::{Habits, World};
@@ -34,7 +34,7 @@ proptest! {
     #[test]
     fn every_bio_ends_once_and_nothing_is_stuck_under_any_scheduler_and_while_it_is_changed(seed in any::<u64>()) {
         for kernel in Kernel::EXAMPLES {
-            for scheduler in ALL_SCHEDULERS.into_iter().chain([K2.name]) {
+            for scheduler in ALL_SCHEDULERS.into_iter().chain(OUTSIDE_LINUX.map(|row| row.name)) {
                 load(seed, kernel, scheduler, 250);
             }
         }

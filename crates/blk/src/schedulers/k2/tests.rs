@@ -397,3 +397,13 @@ fn a_larger_queue_makes_room_for_more_ids() {
     k2.grow(1);
     assert_eq!(k2.entries.len(), CAPACITY as usize);
 }
+
+proptest::proptest! {
+    #[test]
+    fn whatever_is_called_nothing_is_lost_and_the_bound_holds(seed in proptest::prelude::any::<u64>()) {
+        let policy = K2::new(crate::schedulers::test_bench::CAPACITY);
+        crate::schedulers::test_bench::random_calls(policy, seed, |bench| {
+            assert_eq!(bench.policy().inflight as usize, bench.at_device.len());
+        });
+    }
+}
