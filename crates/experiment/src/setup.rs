@@ -1,5 +1,6 @@
 //! One place of a comparison: a kernel on a host with its devices, and what the load and the schedulers are there.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hoistway_answer::document::{RunVariant, SetupSummary};
@@ -270,6 +271,12 @@ impl Setup {
             .flatten()
             .filter_map(|name| self.queue.schedulers.find(name));
         rows.find_map(|row| row.outside_linux()).map(str::to_owned)
+    }
+
+    /// Its schedulers that no release of Linux has, and where each comes from.
+    pub(crate) fn outside_linux(&self) -> BTreeMap<String, String> {
+        let rows = self.schedulers.iter().filter_map(|name| self.queue.schedulers.find(name));
+        rows.filter_map(|row| Some((row.name.to_owned(), row.outside_linux()?.to_owned()))).collect()
     }
 
     /// What its devices are called.

@@ -80,6 +80,14 @@ fn it_finds_the_best_of_what_trying_everything_shows() {
 }
 
 #[test]
+fn a_search_names_the_schedulers_that_no_kernel_has_and_where_they_come_from() {
+    let document = found(&search("min readers:read:mean", &["none", "k2", "adios"], Vec::new(), 25));
+    let outside: Vec<(&str, &str)> =
+        document.outside_linux.iter().map(|(name, source)| (name.as_str(), source.as_str())).collect();
+    assert_eq!(outside, [("adios", "CachyOS"), ("k2", "RTSS 2019")]);
+}
+
+#[test]
 fn what_no_setting_keeps_ends_with_the_closest() {
     let knobs = vec![vary("queue", "nr_requests", &["4", "48"])];
     let objective = "min readers:read:mean subject to writers:write:iops >= 5*none and readers:read:mean <= 1s";

@@ -50,6 +50,7 @@ fn found(best: Standing, gain: Change) -> Tuning {
         job_text: String::new(),
         device: json!({"name": "hdd"}),
         kernel: "7.2".to_owned(),
+        outside_linux: BTreeMap::from([("k2".to_owned(), "RTSS 2019".to_owned())]),
         cpus: 8,
         host: json!({"name": "server"}),
         search: json!(null),
@@ -173,4 +174,13 @@ fn what_cannot_be_met_names_the_closest_and_what_it_misses() {
     );
     let nothing = Tuning { found: None, ..found(standing(batch("1"), 1e6, change(1.0, 1.0)), change(1.0, 1.0)) };
     assert!(tuning_conclusion(&nothing).is_empty());
+}
+
+#[test]
+fn a_setting_that_no_kernel_has_is_not_recommended_without_saying_so() {
+    let of = |scheduler: &str| {
+        shown(&found(standing(Setting::untouched(scheduler), 1e6, change(1.2, 1.01)), change(2.0, 1.1)))
+    };
+    let says = "No Linux kernel has k2 (RTSS 2019)";
+    assert!(of("k2").contains(says) && !of("bfq").contains(says), "{}", of("k2"));
 }

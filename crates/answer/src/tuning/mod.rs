@@ -99,6 +99,9 @@ pub struct Tuning {
     pub device: Value,
     /// The kernel.
     pub kernel: String,
+    /// Schedulers of the search that no release of Linux has, and where each comes from.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outside_linux: BTreeMap<String, String>,
     /// CPUs of the host.
     pub cpus: u32,
     /// The host profile.

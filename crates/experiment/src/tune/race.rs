@@ -106,6 +106,7 @@ fn search_by(
         job_text: evaluator.plan.load.text.clone(),
         device: summary.device,
         kernel: summary.kernel,
+        outside_linux: evaluator.plan.setups[0].outside_linux(),
         cpus: summary.cpus,
         host: summary.host,
         search: serde_json::to_value(search).unwrap_or_default(),

@@ -20,6 +20,7 @@ const LOSSES_MAX: usize = 6;
 pub fn tuning_conclusion(tuning: &Tuning) -> Vec<String> {
     let Some(found) = &tuning.found else { return Vec::new() };
     let mut sentences = vec![first(tuning, found)];
+    sentences.extend(lacking(tuning, &found.best.setting));
     if !found.holds {
         return sentences;
     }
@@ -51,6 +52,16 @@ pub fn tuning_conclusion(tuning: &Tuning) -> Vec<String> {
         ));
     }
     sentences
+}
+
+/// That the kernel lacks what was found.
+fn lacking(tuning: &Tuning, setting: &Setting) -> Option<String> {
+    let source = tuning.outside_linux.get(&setting.scheduler)?;
+    let name = &setting.scheduler;
+    Some(format!(
+        "No Linux kernel has {name} ({source}): this holds only where hoistway itself schedules (run, serve); search without it (--over) \
+         for a setting of a kernel."
+    ))
 }
 
 fn first(tuning: &Tuning, found: &Found) -> String {
