@@ -14,6 +14,7 @@
 //! * A [`Plan`] is a comparison that was checked. Its runs can be observed, [cancelled](Controls::cancel), and
 //!   [traced](Plan::traced).
 //! * [`tune`](mod@tune) searches for the best setting for a load; other search algorithms can use its evaluator.
+//! * [`verify`] puts predictions beside what a real kernel did.
 //! * The same comparison gives the same results, on every machine and however many runs go side by side.
 //!
 //! Comparisons by the thousand are [`sweep`]s, kept in a [`store`]. What there is to compare is here, too: [`scenarios`] (bundled loads with a page each), [`texts`] (what each scheduler and
@@ -72,6 +73,7 @@ mod trace;
 mod tunables;
 pub mod tune;
 mod variants;
+pub mod verify;
 mod writes;
 
 pub use comparison::{

@@ -45,6 +45,7 @@ enum Command {
     Sweep(commands::sweep::Arguments),
     Trace(commands::trace::Arguments),
     Tune(Box<commands::tune::Arguments>),
+    Verify(Box<commands::verify::Arguments>),
     Why(commands::why::Arguments),
 }
 
@@ -120,6 +121,7 @@ fn main() -> ExitCode {
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments),
         Command::Tune(arguments) => commands::tune::run(&arguments),
+        Command::Verify(arguments) => commands::verify::run(&arguments),
         Command::Why(arguments) => commands::why::run(&arguments),
     };
     hoistway_terminal::exit_code("hoistway", ending)

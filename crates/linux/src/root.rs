@@ -204,12 +204,6 @@ impl Root {
         })
     }
 
-    /// Whether there is something at this path.
-    #[must_use]
-    pub fn exists(&self, path: &str) -> bool {
-        self.open_at(path, OFlags::PATH).is_ok()
-    }
-
     /// Writes to a file that exists, in one call, as files of the kernel expect it.
     ///
     /// # Errors

@@ -3,9 +3,10 @@
 //! A [`RealExperiment`] says what runs, and on what. A [`RealPlan`] is one that was checked; its [`run`](RealPlan::run) returns the
 //! same result document as a comparison in virtual time. What is wrong is an [`Error`] of the experiment that names the field.
 //!
-//! `target` is what a load runs on, `rows` which runs there are, `engine_runner` carries each of them out on an engine of its own.
+//! `target` is what a load runs on, [`made`] the files that are created for it, `rows` which runs there are, `engine_runner` carries each of them out on an engine of its own.
 
 mod engine_runner;
+pub mod made;
 mod rows;
 mod target;
 

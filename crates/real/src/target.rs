@@ -1,7 +1,5 @@
 //! Targets: what a load runs on.
 
-use std::fs::File;
-use std::io::Write as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
@@ -9,12 +7,9 @@ use hoistway_device::Preset;
 use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated};
 use hoistway_experiment::{CallerEnvironment, Error, Field};
 use hoistway_load::Load;
-use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
 
 use crate::error;
-
-/// Of files that runs have made, an extended attribute: they may be written again. Not every file system keeps it.
-const MADE: &str = "user.hoistway.made";
+use crate::made;
 
 /// What a load runs on.
 pub(crate) enum Target {
@@ -90,7 +85,7 @@ impl Target {
                 if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
                     return Err("is neither a file nor a block device".into());
                 }
-                if writes && !force && !is_ours(path) {
+                if writes && !force && !made::is_made(path) {
                     return Err(format!(
                         "the load would overwrite a file that no run created (expected {option}, or a file that does not exist)"
                     ));
@@ -139,56 +134,7 @@ impl Target {
     }
 }
 
-/// Whether a run has made this file.
-fn is_ours(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| fgetxattr(&file, MADE, &mut [0u8; 8]).is_ok())
-}
-
-/// Makes a file as large as the load needs, unless it is interrupted. It is filled, as fio does: reading holes would be
-/// reading nothing.
+/// Makes a file as large as the load needs, unless it is interrupted.
 fn make(path: &Path, load: &Load, is_interrupted: &dyn Fn() -> bool) -> Result<bool, String> {
-    let mut bytes = 0;
-    for process in &load.processes {
-        let ranges = process.ranges(hoistway_load::limits::REGION_BYTES).map_err(|why| why.to_string())?;
-        let end = ranges.iter().map(|(start, bytes)| start.saturating_add(*bytes)).max();
-        bytes = bytes.max(end.unwrap_or(u64::MAX));
-    }
-    if bytes > hoistway_engine::Target::BYTES_MAX {
-        return Err(
-            "does not exist, and the load does not set its size (expected size= in every job, or a file)".into()
-        );
-    }
-    let failed = |error: std::io::Error| format!("cannot be created: {error}");
-    let mut file = File::create_new(path).map_err(failed)?;
-    let filled = fill(&mut file, bytes, is_interrupted).map_err(failed);
-    if !matches!(filled, Ok(true)) {
-        // Half a file is of no use to anybody.
-        let _ = std::fs::remove_file(path);
-        return filled;
-    }
-    // Without it the next run has to be forced.
-    let _ = fsetxattr(&file, MADE, b"1", XattrFlags::CREATE);
-    Ok(true)
-}
-
-fn fill(file: &mut File, bytes: u64, is_interrupted: &dyn Fn() -> bool) -> std::io::Result<bool> {
-    let mut chunk = vec![0u8; 1 << 20];
-    let mut state = 0x9E37_79B9_7F4A_7C15u64;
-    for word in chunk.chunks_exact_mut(8) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        word.copy_from_slice(&state.to_le_bytes());
-    }
-    let mut left = bytes;
-    while left > 0 {
-        if is_interrupted() {
-            return Ok(false);
-        }
-        let len = left.min(chunk.len() as u64);
-        file.write_all(&chunk[..len as usize])?;
-        left -= len;
-    }
-    file.sync_all()?;
-    Ok(true)
+    made::make(path, made::bytes_of(load)?, is_interrupted)
 }

@@ -39,7 +39,15 @@ const SSD: &[(&str, Shows)] = &[
 ];
 /// A rotating disk: rotation and zones are on its label and data sheet.
 const HDD: &[(&str, Shows)] = &[("seek_average_ms", Shows::Reads), ("outer_mb_per_s", Shows::LargeReads)];
-const OPTANE: &[(&str, Shows)] = &[];
+/// Channels behind one stage.
+const OPTANE: &[(&str, Shows)] = &[
+    ("read_command_us", Shows::Reads),
+    ("access_us", Shows::Any),
+    ("channels", Shows::Any),
+    ("read_mb_per_s", Shows::LargeReads),
+    ("write_command_us", Shows::Writes),
+    ("write_mb_per_s", Shows::LargeWrites),
+];
 
 /// A preset whose parameters can be changed.
 #[derive(Clone, Debug)]
@@ -73,7 +81,8 @@ impl Changeable {
             Model::Flash => FLASH,
             Model::Ssd => SSD,
             Model::Hdd => HDD,
-            Model::Optane | Model::Null | Model::Raid => OPTANE,
+            Model::Optane => OPTANE,
+            Model::Null | Model::Raid => &[],
         };
         table.iter().filter(|(_, shows)| rows.iter().any(|row| shows.by(row))).map(|(name, _)| *name).collect()
     }

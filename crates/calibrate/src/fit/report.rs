@@ -6,6 +6,12 @@ impl Fit {
     /// Parameters, residuals row by row, and what the rows do not tell.
     #[must_use]
     pub fn report(&self) -> String {
+        self.parameters_text() + &self.residuals_text()
+    }
+
+    /// The parameters, and how well each is known.
+    #[must_use]
+    pub fn parameters_text(&self) -> String {
         let mut text = String::new();
         if !self.has_converged {
             text += &format!("NOT CONVERGED: the best of {} evaluations, but not an optimum.\n\n", self.evaluations);
@@ -25,7 +31,11 @@ impl Fit {
                 (false, None) => ", NOT DETERMINED by these rows\n".to_owned(),
             };
         }
-        text += "\nresiduals\n";
+        text
+    }
+
+    fn residuals_text(&self) -> String {
+        let mut text = "\nresiduals\n".to_owned();
         for (row, figure, model) in &self.residuals {
             let error = 100.0 * (model / figure.value - 1.0);
             text += &format!(

@@ -1,5 +1,7 @@
 //! A row on a model: the same load, without a scheduler, in virtual time.
 
+use std::sync::Arc;
+
 use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_blk::schedulers::NONE;
 use hoistway_device::Preset;
@@ -26,6 +28,8 @@ pub(super) fn figures(row: &Row, device: &Preset, host: &Host) -> Result<Vec<f64
     for process in &mut load.processes {
         process.schedule.ramp = ramp;
         process.schedule.runtime = Some(runtime);
+        // A small device is read from end to end before the time is over.
+        Arc::make_mut(&mut process.plan.pattern).volume.time_based = true;
     }
     let scenario = Scenario {
         workload: &load,

@@ -21,6 +21,8 @@ pub(crate) mod run;
 pub(crate) mod scenarios;
 pub(crate) mod schedulers;
 pub(crate) mod sweep;
+pub(crate) mod target;
 pub(crate) mod trace;
 pub(crate) mod tune;
+pub(crate) mod verify;
 pub(crate) mod why;

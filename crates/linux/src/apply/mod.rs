@@ -8,6 +8,7 @@ mod journal;
 mod plan;
 mod restore;
 mod snapshot;
+mod temporary;
 
 use std::io;
 use std::path::Path;
@@ -21,6 +22,7 @@ use crate::root::Root;
 
 pub use plan::{Persist, Plan, PlanError, RuleFile, Write};
 pub use restore::{Kept, Restored};
+pub use temporary::Temporary;
 
 /// Why something was not applied or undone.
 #[derive(Debug, thiserror::Error)]
@@ -41,8 +43,8 @@ pub enum ApplyError {
         /// What is wrong.
         why: String,
     },
-    /// Another process is at it.
-    #[error("{0}: another hoistway apply is running (expected one at a time)")]
+    /// Another process changes settings.
+    #[error("{0}: another hoistway sets devices (expected one at a time: wait until it has ended)")]
     Busy(String),
     /// A value did not take; everything was rolled back.
     #[error("{file}: {why}; {back}")]

@@ -14,7 +14,7 @@ pub struct Kept {
 }
 
 /// What was restored.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Restored {
     /// The device.
     pub device: String,
@@ -45,9 +45,9 @@ pub(super) fn claim(system: &Root, etc: &Root, journal: &Journal) -> (Journal, V
         let why = format!("somebody else has set it to {}", now.value(file).unwrap_or("-"));
         Kept { file: path(device, file), why }
     };
-    let written = journal.entries.iter().find(|entry| entry.file == "scheduler").map(|entry| entry.value.as_str());
+    let mut written = journal.entries.iter().filter(|entry| entry.file == "scheduler");
     let is_scheduler_ours =
-        now.scheduler == before.scheduler || written.is_some_and(|name| now.value("scheduler") == Some(name));
+        now.scheduler == before.scheduler || written.any(|entry| now.value("scheduler") == Some(&entry.value));
     if !is_scheduler_ours && now.scheduler.is_some() {
         kept.push(by_other("scheduler"));
         ours.before.scheduler = None;

@@ -4,6 +4,7 @@ use hoistway_trace::block::Device;
 use rustix::fs::{FileType, OFlags};
 
 use super::error::RecordError;
+use crate::below::{disk_of, folder_of};
 use crate::root::Root;
 
 /// A whole disk.
@@ -31,13 +32,13 @@ impl Target {
     pub(crate) fn find(root: &Root, wanted: &str) -> Result<Target, RecordError> {
         let folder = folder(root, wanted)?;
         let refuse = |problem: &str| RecordError::new(wanted, problem, EXPECTED);
-        let (above, name) = folder.rsplit_once('/').ok_or_else(|| refuse("sysfs does not list it"))?;
-        let is_partition = root.exists(&format!("{folder}/partition"));
-        let (disk, partition) = if is_partition { (above, Some(name.to_owned())) } else { (&*folder, None) };
+        let disk = disk_of(root, &folder);
+        let partition = folder.strip_prefix(disk).filter(|name| !name.is_empty());
+        let partition = partition.map(|name| name.trim_start_matches('/').to_owned());
         let name = disk.rsplit('/').next().unwrap_or(disk).to_owned();
         let number = number(root, disk).ok_or_else(|| refuse("sysfs does not have its number"))?;
         let lies_on = root.names(&format!("{disk}/slaves")).unwrap_or_default();
-        let has_no_requests = !root.exists(&format!("{disk}/mq"));
+        let has_no_requests = !root.has_folder(&format!("{disk}/mq"));
         Ok(Target { name, number, partition, lies_on, has_no_requests })
     }
 
@@ -80,17 +81,13 @@ fn folder(root: &Root, wanted: &str) -> Result<String, RecordError> {
         _ => refuse(error.to_string(), EXPECTED.to_owned()),
     })?;
     let stat = rustix::fs::fstat(&file).map_err(|error| refuse(error.to_string(), EXPECTED.to_owned()))?;
-    let sysfs = |number: u64| {
-        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-        root.resolved(&format!("sys/dev/block/{major}:{minor}"))
-    };
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::BlockDevice => {
-            sysfs(stat.st_rdev).map_err(|_| refuse("sysfs does not list it".to_owned(), EXPECTED.to_owned()))
+            folder_of(root, stat.st_rdev).map_err(|_| refuse("sysfs does not list it".to_owned(), EXPECTED.to_owned()))
         }
         _ => {
             let name = |folder: String| folder.rsplit('/').next().map(str::to_owned);
-            let expected = match sysfs(stat.st_dev).ok().and_then(name) {
+            let expected = match folder_of(root, stat.st_dev).ok().and_then(name) {
                 Some(device) => format!("the block device that it lies on, {device}"),
                 None => EXPECTED.to_owned(),
             };

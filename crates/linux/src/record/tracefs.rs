@@ -56,7 +56,7 @@ pub(crate) fn find(root: &Root) -> Result<&'static str, RecordError> {
 }
 
 fn check_events(root: &Root, place: &'static str) -> Result<&'static str, RecordError> {
-    let has = |kind: &Kind| root.exists(&format!("{place}/events/block/{}", kind.name));
+    let has = |kind: &Kind| root.has_folder(&format!("{place}/events/block/{}", kind.name));
     let missing: Vec<_> = KINDS.iter().filter(|kind| kind.is_needed && !has(kind)).map(|kind| kind.name).collect();
     if missing.is_empty() {
         return Ok(place);
@@ -133,7 +133,7 @@ impl<'a> Instance<'a> {
     pub(crate) fn choose(&self, mut decoder: Decoder, device: u32) -> Result<Decoder, RecordError> {
         for kind in KINDS {
             let event = format!("events/block/{}", kind.name);
-            if !self.root.exists(&format!("{}/{event}", self.folder)) {
+            if !self.root.has_folder(&format!("{}/{event}", self.folder)) {
                 continue;
             }
             let place = format!("/{}/{event}/format", self.folder);

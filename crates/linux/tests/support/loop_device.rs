@@ -14,9 +14,19 @@ pub struct Loop {
 impl Loop {
     /// One with the kernel's defaults; nothing, and a word why, where there can be none.
     pub fn new() -> Option<Self> {
-        let image = tempdir().unwrap();
+        Self::over(tempdir().unwrap(), 8 << 20)
+    }
+
+    /// One over memory, of 64 MiB.
+    #[allow(dead_code, reason = "not every test measures")]
+    pub fn in_memory() -> Option<Self> {
+        Self::over(TempDir::new_in("/dev/shm").unwrap(), 64 << 20)
+    }
+
+    fn over(image: TempDir, bytes: usize) -> Option<Self> {
         let file = image.path().join("image");
-        fs::File::create(&file).unwrap().set_len(8 << 20).unwrap();
+        // What was never written is read from nowhere.
+        fs::write(&file, vec![1; bytes]).unwrap();
         let output = Command::new("losetup").args(["--find", "--show"]).arg(&file).output();
         let made = output.ok().filter(|output| output.status.success());
         let Some(made) = made else {

@@ -59,16 +59,15 @@ pub(crate) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     let file = arguments.measurements.display().to_string();
     let environment = CommandLine::default();
-    let read = |path: &Path| Ok(String::from_utf8(environment.read(path)?)?);
-    let text = read(&arguments.measurements)
+    let text = text(&environment, &arguments.measurements)
         .with_context(|| format!("{file}: cannot be read (expected a CSV file, or fio's JSON)"))?;
     let is_json = text.trim_start().starts_with('{');
     let rows = if is_json { from_fio_json(&text, &file) } else { from_csv(&text, &file) }?;
     let plan = FitPlan {
         rows,
         source: arguments.measurements.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        like: from_file_or(&arguments.like, "--like", read, Preset::builtin, Preset::from_toml)?,
-        host: from_file_or(&arguments.host, "--host", read, Host::builtin, Host::from_toml)?,
+        like: preset_called(&arguments.like, &environment)?,
+        host: host_called(&arguments.host, &environment)?,
         parameters: arguments.parameters.clone(),
         evaluations: arguments.evaluations,
         name: arguments.output.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
@@ -111,16 +110,30 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
+/// The preset of `--like`.
+pub(super) fn preset_called(named: &str, environment: &CommandLine) -> Result<Preset> {
+    from_file_or(named, "--like", environment, Preset::builtin, Preset::from_toml)
+}
+
+/// The profile of `--host`.
+pub(super) fn host_called(named: &str, environment: &CommandLine) -> Result<Host> {
+    from_file_or(named, "--host", environment, Host::builtin, Host::from_toml)
+}
+
+fn text(environment: &CommandLine, path: &Path) -> Result<String> {
+    Ok(String::from_utf8(environment.read(path)?)?)
+}
+
 /// A built-in thing by its name, or one of the user's own in a file: what ends in `.toml` or has a slash.
 fn from_file_or<T, E: std::error::Error + Send + Sync + 'static>(
     named: &str,
     option: &str,
-    read: impl Fn(&Path) -> Result<String>,
+    environment: &CommandLine,
     builtin: impl Fn(&str) -> Result<T, E>,
     parse: impl Fn(&str, &str) -> Result<T, E>,
 ) -> Result<T> {
     if named.ends_with(".toml") || named.contains('/') {
-        let text = read(named.as_ref()).with_context(|| format!("{option} {named}: cannot be read"))?;
+        let text = text(environment, named.as_ref()).with_context(|| format!("{option} {named}: cannot be read"))?;
         return Ok(parse(&text, named)?);
     }
     builtin(named).with_context(|| option.to_owned())

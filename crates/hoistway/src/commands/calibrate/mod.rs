@@ -1,5 +1,6 @@
 //! `hoistway calibrate`: profiles of hosts and models of devices from measurements.
 
+mod device;
 mod fit;
 mod host;
 
@@ -17,12 +18,14 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum What {
+    Device(Box<device::Arguments>),
     Fit(fit::Arguments),
     Host(host::Arguments),
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     match &arguments.what {
+        What::Device(arguments) => device::run(arguments),
         What::Fit(arguments) => fit::run(arguments),
         What::Host(arguments) => host::run(arguments),
     }

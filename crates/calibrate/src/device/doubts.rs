@@ -1,0 +1,155 @@
+//! Figures that are not those of the device alone.
+
+use std::time::Duration;
+
+use super::{DeviceObserver, DevicePlan, MeasuredRow, median};
+
+/// For so long nobody may use the device before it is measured.
+const QUIET: Duration = Duration::from_millis(300);
+/// Sectors that others may move meanwhile: a file system writes its journal now and then.
+const SECTORS_FEW: u64 = 2048;
+/// The part of what the load moves that others may move beside it.
+const PART_OF_OTHERS: f64 = 0.05;
+/// A rate that falls to this part of the first round's was a burst.
+const FALLEN: f64 = 0.7;
+/// No disk that rotates reads as often a second at random, one at a time.
+const SEEKS_MAX: f64 = 1000.0;
+
+/// Why figures are not believed.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum Doubt {
+    /// The device is in use.
+    #[error("other programs moved {kib} KiB on the device in {ms} ms (expected a device that nobody else uses)")]
+    InUse {
+        /// How much.
+        kib: u64,
+        /// In which time.
+        ms: u128,
+    },
+    /// Others used the device beside a load.
+    #[error(
+        "the device moved {moved_kib} KiB while the load moved {ours_kib} (expected a device that nobody else uses)"
+    )]
+    Beside {
+        /// What the disk counts.
+        moved_kib: u64,
+        /// What the load counts.
+        ours_kib: u64,
+    },
+    /// Credits were used up.
+    #[error(
+        "the rate fell to {percent:.0} % of the first round's while nothing changed: a burst that is used up, or a drive that is hot \
+         (expected a steady rate: measure again later, or use a volume without burst credits)"
+    )]
+    Burst {
+        /// The last round's rate as a part of the first one's.
+        percent: f64,
+    },
+    /// It answers from memory.
+    #[error(
+        "{iops:.0} random reads a second, one at a time, are more than a disk can seek: a cache answers (expected a larger device, or --like of a drive without seeks)"
+    )]
+    Cached {
+        /// The rate.
+        iops: f64,
+    },
+}
+
+/// Whether others use the device while we do not.
+pub(super) fn others(observer: &dyn DeviceObserver) -> Result<(), Doubt> {
+    let Some(before) = observer.sectors() else { return Ok(()) };
+    std::thread::sleep(QUIET);
+    let moved = observer.sectors().unwrap_or(before).saturating_sub(before);
+    if moved > SECTORS_FEW {
+        return Err(Doubt::InUse { kib: moved / 2, ms: QUIET.as_millis() });
+    }
+    Ok(())
+}
+
+/// Whether others used it beside a load that moved this many bytes. What is below a file system moves more by itself.
+pub(super) fn others_beside(moved_sectors: Option<u64>, bytes: u64) -> Result<(), Doubt> {
+    let Some(moved) = moved_sectors else { return Ok(()) };
+    let most = (bytes / 512) as f64 * (1.0 + PART_OF_OTHERS) + SECTORS_FEW as f64;
+    if moved as f64 > most {
+        return Err(Doubt::Beside { moved_kib: moved / 2, ours_kib: bytes / 1024 });
+    }
+    Ok(())
+}
+
+/// What the rows of all rounds show.
+pub(super) fn of_rows(plan: &DevicePlan, rows: &[MeasuredRow]) -> Result<(), Doubt> {
+    let ends = |row: &MeasuredRow| Some(row.iops.last()? / row.iops.first().filter(|_| row.iops.len() > 1)?);
+    let ratios: Vec<f64> = rows.iter().filter_map(ends).collect();
+    // Of two rounds nobody knows whether it is a trend.
+    if plan.rounds > 2 && median(&ratios) < FALLEN && rows.iter().all(falls) {
+        return Err(Doubt::Burst { percent: 100.0 * median(&ratios) });
+    }
+    let first = rows.first().map_or(0.0, |row| median(&row.iops));
+    if plan.is_rotating && first > SEEKS_MAX {
+        return Err(Doubt::Cached { iops: first });
+    }
+    Ok(())
+}
+
+/// Whether no round was faster than the first.
+fn falls(row: &MeasuredRow) -> bool {
+    row.iops.iter().all(|rate| row.iops.first().is_some_and(|first| rate <= first))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::device::loads;
+
+    struct Disk {
+        sectors: Cell<u64>,
+        by_others: u64,
+    }
+
+    impl DeviceObserver for Disk {
+        fn goes_on(&self) -> bool {
+            true
+        }
+        fn sectors(&self) -> Option<u64> {
+            self.sectors.set(self.sectors.get() + self.by_others);
+            Some(self.sectors.get())
+        }
+        fn ended(&self, _: usize) {}
+    }
+
+    fn rows(rates: &[f64]) -> Vec<MeasuredRow> {
+        let row = |load: loads::Load| MeasuredRow { row: load.row(1, Vec::new()), iops: rates.to_vec() };
+        loads::all(false).map(row).collect()
+    }
+
+    fn plan(is_rotating: bool) -> DevicePlan {
+        DevicePlan { target: "x".into(), writes: false, rounds: 4, time: Duration::from_secs(1), is_rotating }
+    }
+
+    #[test]
+    fn a_device_that_others_use_is_refused_and_a_journal_that_is_written_is_not() {
+        let disk = |by_others| Disk { sectors: Cell::new(1 << 30), by_others };
+        assert_eq!(others(&disk(8)), Ok(()));
+        assert!(matches!(others(&disk(1 << 14)), Err(Doubt::InUse { kib: 8192, .. })));
+        let bytes = 100 << 20;
+        assert_eq!(others_beside(Some(bytes / 512 + 1000), bytes), Ok(()));
+        assert!(others_beside(Some(bytes / 512 * 2), bytes).is_err());
+        assert_eq!(others_beside(None, bytes), Ok(()));
+    }
+
+    #[test]
+    fn rates_that_fall_in_every_load_were_a_burst_and_rates_that_scatter_were_not() {
+        assert!(matches!(of_rows(&plan(false), &rows(&[3000.0, 3000.0, 900.0, 800.0])), Err(Doubt::Burst { .. })));
+        assert_eq!(of_rows(&plan(false), &rows(&[3000.0, 2000.0, 3500.0, 1900.0])), Ok(()));
+        assert_eq!(of_rows(&plan(false), &rows(&[3000.0, 2900.0, 2800.0, 2700.0])), Ok(()));
+    }
+
+    #[test]
+    fn a_disk_that_rotates_does_not_read_faster_than_it_seeks() {
+        assert!(matches!(of_rows(&plan(true), &rows(&[5000.0; 4])), Err(Doubt::Cached { .. })));
+        assert_eq!(of_rows(&plan(true), &rows(&[150.0; 4])), Ok(()));
+        assert_eq!(of_rows(&plan(false), &rows(&[5000.0; 4])), Ok(()));
+    }
+}

@@ -1,0 +1,93 @@
+//! The loads that a device is measured under.
+
+use std::path::Path;
+
+use crate::fit::{Measured, Row};
+
+/// A load, as fio and as a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Load {
+    is_random: bool,
+    reads_percent: u8,
+    block_kib: u32,
+    depth: u32,
+    jobs: u32,
+}
+
+const fn load(is_random: bool, reads_percent: u8, block_kib: u32, depth: u32, jobs: u32) -> Load {
+    Load { is_random, reads_percent, block_kib, depth, jobs }
+}
+
+/// The first one: latency without a queue.
+pub(super) const FIRST: Load = load(true, 100, 4, 1, 1);
+
+/// The latency without a queue, the curve over depths, sizes, and a sequential load.
+const READS: [Load; 9] = [
+    FIRST,
+    load(true, 100, 4, 4, 1),
+    load(true, 100, 4, 16, 1),
+    load(true, 100, 4, 64, 1),
+    load(true, 100, 4, 32, 4),
+    load(true, 100, 64, 1, 1),
+    load(true, 100, 64, 16, 1),
+    load(false, 100, 128, 1, 1),
+    load(false, 100, 128, 8, 1),
+];
+
+const WRITES: [Load; 5] = [
+    load(true, 0, 4, 1, 1),
+    load(true, 0, 4, 32, 1),
+    load(true, 0, 64, 8, 1),
+    load(false, 0, 128, 8, 1),
+    load(true, 70, 4, 32, 1),
+];
+
+/// All, those that write at the end: a drive that was written is another one for a while.
+pub(super) fn all(writes: bool) -> impl Iterator<Item = Load> {
+    READS.into_iter().chain(WRITES.into_iter().filter(move |_| writes))
+}
+
+impl Load {
+    /// The row with these figures, on this line of the table.
+    pub(super) fn row(self, index: u64, figures: Vec<Measured>) -> Row {
+        let Load { is_random, reads_percent, block_kib, depth, jobs } = self;
+        // The first line of the table has the names of its columns.
+        Row { line: index + 1, is_random, reads_percent, block_bytes: block_kib << 10, depth, jobs, figures }
+    }
+
+    /// As arguments of fio, without how long it runs.
+    pub(super) fn arguments(self, target: &Path, engine: &str) -> Vec<String> {
+        let (rw, mix) = names(&self.row(0, Vec::new()));
+        let mut arguments = vec![
+            "--name=load".to_owned(),
+            // A colon would begin another file.
+            format!("--filename={}", target.display().to_string().replace(':', "\\:")),
+            format!("--ioengine={engine}"),
+            format!("--rw={rw}"),
+            format!("--bs={}k", self.block_kib),
+            format!("--iodepth={}", self.depth),
+            format!("--numjobs={}", self.jobs),
+        ];
+        let common =
+            ["--direct=1", "--time_based", "--group_reporting", "--norandommap", "--thread", "--allow_file_create=0"];
+        arguments.extend(common.map(str::to_owned));
+        if self.reads_percent == 100 {
+            arguments.push("--readonly".to_owned());
+        }
+        if !mix.is_empty() {
+            arguments.push(format!("--rwmixread={mix}"));
+        }
+        arguments
+    }
+}
+
+/// The direction of a row as fio calls it, and the share of reads where it mixes.
+pub(super) fn names(row: &Row) -> (String, String) {
+    let kind = match row.reads_percent {
+        100 => "read",
+        0 => "write",
+        _ => "rw",
+    };
+    let mix = if kind == "rw" { row.reads_percent.to_string() } else { String::new() };
+    (format!("{}{kind}", if row.is_random { "rand" } else { "" }), mix)
+}

@@ -1,0 +1,194 @@
+//! Measures a device or a file with fio, as rows for a [fit](crate::fit).
+//!
+//! Every round runs each load once, so that all loads see the same conditions. A figure is the median of the rounds.
+
+mod doubts;
+mod loads;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::fio::{self, FioError};
+use crate::fit::{Measured, Row, What};
+
+pub use doubts::Doubt;
+use loads::Load;
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct DevicePlan {
+    /// The device or the file.
+    pub target: PathBuf,
+    /// Whether it may be written.
+    pub writes: bool,
+    /// How often each load runs.
+    pub rounds: u32,
+    /// How long each load runs in a round.
+    pub time: Duration,
+    /// Whether it is a rotating disk: then it has no faster random reads than a thousand a second.
+    pub is_rotating: bool,
+}
+
+impl DevicePlan {
+    /// Loads that will run in a round.
+    #[must_use]
+    pub fn loads(&self) -> usize {
+        loads::all(self.writes).count()
+    }
+}
+
+/// A load, and what was measured under it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MeasuredRow {
+    /// The medians of the rounds.
+    pub row: Row,
+    /// I/Os a second in each round.
+    pub iops: Vec<f64>,
+}
+
+impl MeasuredRow {
+    /// The largest rate over the smallest one.
+    #[must_use]
+    pub fn spread(&self) -> f64 {
+        let (least, most) =
+            self.iops.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), rate| (least.min(*rate), most.max(*rate)));
+        most / least
+    }
+}
+
+/// What is asked and heard while it is measured.
+pub trait DeviceObserver {
+    /// Whether the measurement goes on.
+    fn goes_on(&self) -> bool;
+    /// The sectors of 512 bytes that the disks below have moved until now; nothing if they do not say.
+    fn sectors(&self) -> Option<u64>;
+    /// Of all runs of loads, this many have ended.
+    fn ended(&self, runs: usize);
+}
+
+/// Why a device was not measured.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// fio did not do it.
+    #[error(transparent)]
+    Fio(#[from] FioError),
+    /// fio's document lacks a figure.
+    #[error("fio's document has no {0} (expected that of fio 3.0 or later)")]
+    NoFigure(&'static str),
+    /// The figures are not those of the device alone.
+    #[error(transparent)]
+    Doubt(#[from] Doubt),
+}
+
+/// Measures.
+///
+/// # Errors
+/// fio cannot be run, or the figures are not those of the device.
+pub fn measure(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<Vec<MeasuredRow>, DeviceError> {
+    let engine = engine(plan, observer)?;
+    let loads: Vec<Load> = loads::all(plan.writes).collect();
+    doubts::others(observer)?;
+    let mut figures: Vec<Vec<Sample>> = vec![Vec::new(); loads.len()];
+    for round in 0..plan.rounds {
+        for (index, load) in loads.iter().enumerate() {
+            let before = observer.sectors();
+            let sample = sample(plan, load, engine, observer)?;
+            let moved = before.and_then(|before| Some(observer.sectors()?.saturating_sub(before)));
+            doubts::others_beside(moved, sample.bytes)?;
+            figures[index].push(sample);
+            observer.ended(round as usize * loads.len() + index + 1);
+        }
+    }
+    let row = |(index, (load, samples)): (usize, (&Load, &Vec<Sample>))| {
+        let iops: Vec<f64> = samples.iter().map(|sample| sample.iops).collect();
+        let latencies: Vec<f64> = samples.iter().map(|sample| sample.mean_us).collect();
+        let figures = vec![
+            Measured { what: What::Iops, value: rounded(median(&iops)) },
+            Measured { what: What::Mean, value: rounded(median(&latencies)) },
+        ];
+        MeasuredRow { row: load.row(index as u64 + 1, figures), iops }
+    };
+    let rows: Vec<MeasuredRow> = loads.iter().zip(&figures).enumerate().map(row).collect();
+    doubts::of_rows(plan, &rows)?;
+    Ok(rows)
+}
+
+/// What a run of a load came to.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    iops: f64,
+    mean_us: f64,
+    bytes: u64,
+}
+
+fn sample(plan: &DevicePlan, load: &Load, engine: &str, observer: &dyn DeviceObserver) -> Result<Sample, DeviceError> {
+    let mut arguments = load.arguments(&plan.target, engine);
+    arguments.push(format!("--runtime={}ms", plan.time.as_millis()));
+    let document = fio::run(&arguments, &|| observer.goes_on())?;
+    let job = document.pointer("/jobs/0").ok_or(DeviceError::NoFigure("jobs"))?;
+    let number =
+        |lane: &str, path: &str| job.pointer(&format!("/{lane}/{path}")).and_then(Value::as_f64).unwrap_or(0.0);
+    let sum = |path: &str| number("read", path) + number("write", path);
+    let weighted: f64 =
+        ["read", "write"].map(|lane| number(lane, "total_ios") * number(lane, "lat_ns/mean")).iter().sum();
+    let sample = Sample {
+        iops: sum("iops"),
+        mean_us: weighted / sum("total_ios").max(1.0) / 1e3,
+        bytes: sum("io_bytes") as u64,
+    };
+    let has_all = sample.iops > 0.0 && sample.mean_us > 0.0;
+    if has_all { Ok(sample) } else { Err(DeviceError::NoFigure("I/Os of the load")) }
+}
+
+/// The first engine of fio that may be used here: io_uring is forbidden in many containers.
+fn engine(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<&'static str, FioError> {
+    let try_it = |engine| {
+        let mut arguments = loads::FIRST.arguments(&plan.target, engine);
+        arguments.extend(["--number_ios=1".to_owned(), "--runtime=1".to_owned()]);
+        fio::run(&arguments, &|| observer.goes_on()).map(|_| engine)
+    };
+    try_it("io_uring").or_else(|error| match error {
+        FioError::Failed { .. } => try_it("libaio"),
+        error => Err(error),
+    })
+}
+
+/// The middle one, or the mean of two.
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => 0.0,
+        even if even % 2 == 0 => (sorted[middle - 1] + sorted[middle]) / 2.0,
+        _ => sorted[middle],
+    }
+}
+
+/// Four digits: more are noise.
+fn rounded(value: f64) -> f64 {
+    let scale = 10_f64.powi(3 - value.abs().max(1e-9).log10().floor() as i32);
+    (value * scale).round() / scale
+}
+
+/// The rows as the table that `hoistway calibrate fit` reads.
+#[must_use]
+pub fn to_csv(rows: &[MeasuredRow]) -> String {
+    let mut text = "rw,bs,iodepth,numjobs,rwmixread,iops,lat_mean_us\n".to_owned();
+    for MeasuredRow { row, .. } in rows {
+        let of =
+            |wanted: What| row.figures.iter().find(|figure| figure.what == wanted).map_or(0.0, |figure| figure.value);
+        let (rw, mix) = loads::names(row);
+        text += &format!(
+            "{rw},{},{},{},{mix},{},{}\n",
+            row.block_bytes,
+            row.depth,
+            row.jobs,
+            of(What::Iops),
+            of(What::Mean)
+        );
+    }
+    text
+}

@@ -1,0 +1,87 @@
+//! fio as a program: it is run, and its document is read.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Between two looks at whether it has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Why there is no document.
+#[derive(Debug, thiserror::Error)]
+pub enum FioError {
+    /// It cannot be started.
+    #[error("fio cannot be run: {0} (expected fio 3.0 or later on the PATH, as in the package fio)")]
+    NotThere(std::io::Error),
+    /// It was stopped because the caller wanted so.
+    #[error("interrupted")]
+    Interrupted,
+    /// It failed.
+    #[error("fio ended with {status}: {said}")]
+    Failed {
+        /// Its exit status.
+        status: String,
+        /// The first line of its errors.
+        said: String,
+    },
+    /// What it printed is not its document.
+    #[error("fio printed no document: {0} (expected that of --output-format=json)")]
+    NoDocument(String),
+}
+
+/// Kills it when the caller goes.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs fio with these arguments, and returns its document. `goes_on` is asked all the time whether it shall.
+///
+/// # Errors
+/// It cannot be run, fails, or is interrupted; then it is killed.
+pub fn run(arguments: &[String], goes_on: &dyn Fn() -> bool) -> Result<Value, FioError> {
+    let files = || Ok::<_, std::io::Error>((tempfile::tempfile()?, tempfile::tempfile()?));
+    let (mut output, mut errors) = files().map_err(FioError::NotThere)?;
+    let copies = || Ok::<_, std::io::Error>((output.try_clone()?, errors.try_clone()?));
+    let (to_output, to_errors) = copies().map_err(FioError::NotThere)?;
+    let mut command = Command::new("fio");
+    command.arg("--output-format=json").args(arguments);
+    command.stdin(Stdio::null()).stdout(to_output).stderr(to_errors);
+    let mut fio = Running(command.spawn().map_err(FioError::NotThere)?);
+    let status = loop {
+        if let Some(status) = fio.0.try_wait().map_err(FioError::NotThere)? {
+            break status;
+        }
+        if !goes_on() {
+            return Err(FioError::Interrupted);
+        }
+        std::thread::sleep(LOOK);
+    };
+    let (printed, said) = (text(&mut output), text(&mut errors));
+    // Some of its warnings stand before the document.
+    let document = printed.find("\n{").map_or(printed.as_str(), |at| &printed[at..]);
+    if !status.success() {
+        let lines = said.lines().chain(printed.lines()).map(str::trim).filter(|line| !line.is_empty());
+        let said = lines.take(1).collect::<String>();
+        // On a terminal Ctrl-C ends it, too, perhaps before us.
+        return Err(if goes_on() {
+            FioError::Failed { status: status.to_string(), said }
+        } else {
+            FioError::Interrupted
+        });
+    }
+    serde_json::from_str(document).map_err(|error| FioError::NoDocument(error.to_string()))
+}
+
+fn text(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}

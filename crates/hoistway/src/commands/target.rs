@@ -1,0 +1,168 @@
+//! A device or a file of this machine that commands measure, and the queues below it.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Args;
+use hoistway_linux::Root;
+use hoistway_linux::apply::{Applier, Persist, Plan, Restored, Temporary, is_setuid};
+use hoistway_linux::below::{self, Below};
+use hoistway_linux::dump::System;
+use hoistway_linux::host::{Device, Host};
+use hoistway_real::made;
+
+/// Whether the target may be written, and where the journal is.
+#[derive(Args, Debug)]
+pub(crate) struct TargetOptions {
+    /// Write, too: the target, named again. A file must not exist, or be one that an earlier run created; what a device holds is lost.
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) writes: Option<PathBuf>,
+    /// The folder of the journal that restores the scheduler after a run that was killed.
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/hoistway")]
+    pub(crate) journal: PathBuf,
+}
+
+/// What is measured.
+pub(crate) struct Target {
+    root: Root,
+    /// Without links.
+    pub(crate) path: PathBuf,
+    pub(crate) below: Below,
+    pub(crate) host: Host,
+}
+
+impl Target {
+    /// Looks at a target, and creates a file of this size if it may be written and does not exist. Returns none if that was interrupted.
+    pub(crate) fn open(
+        path: &Path,
+        options: &TargetOptions,
+        bytes: u64,
+        is_interrupted: &dyn Fn() -> bool,
+    ) -> Result<Option<Target>> {
+        ensure!(!is_setuid(), "hoistway: runs setuid (expected to be run by root itself)");
+        let name = path.display();
+        let is_new = !path.exists();
+        if let Some(again) = &options.writes {
+            let is_same = if is_new { again == path } else { again.canonicalize().ok() == path.canonicalize().ok() };
+            ensure!(is_same, "--writes {}: is another one than the target (expected {name})", again.display());
+            if is_new && !made::make(path, bytes, is_interrupted).map_err(|why| anyhow::anyhow!("{name}: {why}"))? {
+                return Ok(None);
+            }
+        }
+        let path = path
+            .canonicalize()
+            .with_context(|| format!("{name}: cannot be found (expected a block device or a file)"))?;
+        let root = Root::open(Path::new("/")).context("/")?;
+        let below = Below::of(&root, &path)
+            .with_context(|| format!("{name}: cannot be measured (expected a block device or a file)"))?;
+        if options.writes.is_some() {
+            if below.is_device {
+                // The kernel lets nobody open a device alone that is mounted or that others lie on.
+                let alone = OpenOptions::new().write(true).custom_flags(O_EXCL).open(&path);
+                alone.with_context(|| {
+                    format!("--writes {name}: cannot be written (expected a device that is not in use)")
+                })?;
+            } else {
+                let expected = "expected a file that does not exist, or one that a run created";
+                ensure!(made::is_made(&path), "--writes {name}: no run created this file ({expected})");
+            }
+        }
+        let host = System::open(None, false)?.host()?;
+        Ok(Some(Target { root, path, below, host }))
+    }
+
+    /// The disk below, if there is one and no other.
+    pub(crate) fn disk(&self) -> Option<&Device> {
+        match self.below.disks.as_slice() {
+            [name] => self.host.device(name),
+            _ => None,
+        }
+    }
+
+    /// The schedulers that all disks below can have, by their names.
+    pub(crate) fn schedulers(&self) -> Vec<String> {
+        let mut disks = self.below.disks.iter().map(|name| self.available(name));
+        let mut all = disks.next().unwrap_or_default();
+        disks.for_each(|others| all.retain(|name| others.contains(name)));
+        all
+    }
+
+    fn available(&self, disk: &str) -> Vec<String> {
+        let scheduler = self.host.device(disk).and_then(|device| device.scheduler.as_ref());
+        scheduler.map(|scheduler| scheduler.available.clone()).unwrap_or_default()
+    }
+
+    /// Sectors that the disks below have moved.
+    pub(crate) fn sectors(&self) -> Option<u64> {
+        let all: Option<Vec<u64>> = self.below.disks.iter().map(|disk| below::sectors(&self.root, disk)).collect();
+        all.filter(|all| !all.is_empty()).map(|all| all.iter().sum())
+    }
+
+    /// Takes the journal, and rolls back what a killed run has left. None if this user may not keep one.
+    pub(crate) fn applier(&self, journal: &Path) -> Result<(Applier<'_>, Vec<Restored>)> {
+        let applier = Applier::open(&self.root, &self.root, journal)?;
+        let restored = applier.recover()?;
+        Ok((applier, restored))
+    }
+
+    /// The active scheduler of each disk below.
+    fn active(&self, disk: &str) -> String {
+        let text = self.root.read(&format!("sys/block/{disk}/queue/scheduler")).unwrap_or_default();
+        let active = text.split_whitespace().find_map(|name| name.strip_prefix('[')?.strip_suffix(']'));
+        active.unwrap_or_default().to_owned()
+    }
+
+    /// Whether all disks below have this scheduler.
+    pub(crate) fn has(&self, scheduler: &str) -> bool {
+        self.below.disks.iter().all(|disk| self.active(disk) == scheduler)
+    }
+
+    fn plan(&self, disk: &str, scheduler: &str) -> Result<Plan> {
+        let device = self.host.device_called(disk)?;
+        let files = [("scheduler".to_owned(), scheduler.to_owned())];
+        Ok(Plan::make(&self.root, &self.host, device, &files, Persist::No)?)
+    }
+}
+
+/// The scheduler of the disks below a target, until it is dropped or restored.
+pub(crate) struct Queues<'a> {
+    target: &'a Target,
+    disks: Vec<Temporary<'a>>,
+}
+
+impl<'a> Queues<'a> {
+    pub(crate) fn of(target: &'a Target, applier: &'a Applier<'_>) -> Result<Self> {
+        let disks: Result<Vec<_>, _> = target.below.disks.iter().map(|disk| applier.for_a_time(disk)).collect();
+        Ok(Queues { target, disks: disks? })
+    }
+
+    /// Sets it with its default tunables.
+    pub(crate) fn set(&mut self, scheduler: &str) -> Result<()> {
+        for (name, disk) in self.target.below.disks.iter().zip(&mut self.disks) {
+            // Only a change resets what somebody has written.
+            if self.target.active(name) == scheduler
+                && let Some(other) = self.target.available(name).iter().find(|name| *name != scheduler)
+            {
+                disk.set(&self.target.plan(name, other)?)?;
+            }
+            disk.set(&self.target.plan(name, scheduler)?)?;
+        }
+        Ok(())
+    }
+
+    /// Restores what was before, and says so.
+    pub(crate) fn restore(self) -> Result<()> {
+        for disk in self.disks {
+            let restored = disk.restore()?;
+            if let Some(kept) = restored.kept.first() {
+                bail!("{}: is not restored: {} (look at it)", kept.file, kept.why);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fails for a device that somebody else has opened alone.
+const O_EXCL: i32 = 0o200;

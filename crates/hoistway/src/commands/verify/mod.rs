@@ -1,0 +1,338 @@
+//! `hoistway verify`: a prediction beside what the kernel of this machine does.
+
+mod job_text;
+
+use std::io::{IsTerminal, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use clap::{Args, ValueEnum};
+use hoistway_answer::ResultsDocument;
+use hoistway_blk::ground::Nanos;
+use hoistway_blk::policy::ContentionOptions;
+use hoistway_calibrate::fio::{self, FioError};
+use hoistway_experiment::limits::REPEATS_MAX;
+use hoistway_experiment::verify::{About, Figures, Measured, Verification, of_fio, of_run};
+use hoistway_experiment::{Comparison, Load, LoadText, Unobserved};
+use hoistway_real::{RealControls, RealExperiment, RealPlan, made};
+use hoistway_terminal::output::Output;
+use hoistway_terminal::{Ending, printable};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::commands::compare::asked;
+use crate::commands::options::{ReplayOptions, parse_time};
+use crate::commands::target::{Queues, Target, TargetOptions};
+use crate::input::CommandLine;
+
+/// The schedulers that the kernel and the simulator have.
+const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+
+/// Predict a load under each scheduler, run it under the same schedulers of this machine's kernel, and compare.
+///
+/// A job file runs in fio on the target, which replaces its filename; a recording of block I/O runs in hoistway's own engine.
+/// Rounds take turns between the schedulers. The target is only read, unless --writes names it again. The scheduler of its disk
+/// is restored at the end; after a run that was killed the next hoistway verify, calibrate device or apply restores it.
+///
+/// Printed are each figure as predicted and as measured, the error, the spread of the rounds, and whether the order of the
+/// schedulers is right. docs/verify.md explains the details.
+///
+/// Exit status: 0 on success; 3 if a prediction that was certain is wrong; 2 for bad input; 130 if interrupted.
+///
+/// Examples:
+///   sudo hoistway verify my-load.fio --device my-disk.toml --target /dev/nvme0n1
+///   sudo hoistway verify my-load.fio --device my-disk.toml --target /mnt/new --writes /mnt/new --schedulers none,bfq
+///   sudo hoistway verify incident.blktrace.0 --device my-disk.toml --target /dev/sdb --format json -o verified.json
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// A fio job file, or a recording of block I/O (docs/recordings.md).
+    #[arg(value_name = "JOB|RECORDING")]
+    job: PathBuf,
+    #[command(flatten)]
+    replay: ReplayOptions,
+    /// The device model that predicts: a preset, or a TOML file such as hoistway calibrate device writes.
+    #[arg(long, value_name = "PRESET|FILE.toml")]
+    device: String,
+    /// The block device or the file that it runs on.
+    #[arg(long, value_name = "DEVICE|FILE")]
+    target: PathBuf,
+    #[command(flatten)]
+    target_options: TargetOptions,
+    /// The schedulers. [default: those that the kernel offers for the target]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = SCHEDULERS)]
+    schedulers: Vec<String>,
+    /// Run each scheduler N times on the kernel.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=i64::from(REPEATS_MAX)))]
+    rounds: u32,
+    /// Simulate each scheduler K times.
+    #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=i64::from(REPEATS_MAX)))]
+    repeat: u32,
+    /// Override the runtime of every job, in both.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    runtime: Option<Nanos>,
+    /// The host that predicts: a profile of `hoistway hosts`, or a TOML file. [default: server; of a recording: instant]
+    #[arg(long, value_name = "PROFILE")]
+    host: Option<String>,
+    /// How the result is written.
+    #[arg(long, value_enum, default_value_t)]
+    format: VerifyFormat,
+    /// Write to a file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+enum VerifyFormat {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs: docs/verify.md has the fields.
+    Json,
+}
+
+/// What ends runs early.
+#[derive(Clone, Default)]
+struct Interrupt {
+    is_there: Arc<AtomicBool>,
+    /// The run of our own engine, if there is one.
+    engine: Arc<Mutex<Option<RealControls>>>,
+}
+
+impl Interrupt {
+    fn is_there(&self) -> bool {
+        self.is_there.load(Ordering::Relaxed)
+    }
+
+    fn engine(&self) -> std::sync::MutexGuard<'_, Option<RealControls>> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn come(&self) {
+        self.is_there.store(true, Ordering::Relaxed);
+        if let Some(controls) = &*self.engine() {
+            controls.cancel();
+        }
+    }
+}
+
+/// What runs on the kernel.
+enum Runs<'a> {
+    /// fio, with this job file.
+    Fio(tempfile::NamedTempFile),
+    /// Our own engine.
+    Engine(&'a RealExperiment),
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let environment = CommandLine::default();
+    let interrupt = Interrupt::default();
+    let handler = interrupt.clone();
+    ctrlc::set_handler(move || handler.come()).context("cannot install a handler for Ctrl-C")?;
+    let mut comparison = Comparison {
+        load: Load::File(arguments.job.clone()),
+        replay: asked::replay(&arguments.replay)?,
+        devices: vec![arguments.device.as_str().into()],
+        hosts: arguments.host.iter().map(|host| host.as_str().into()).collect(),
+        cpus: std::thread::available_parallelism().ok().and_then(|cpus| u16::try_from(cpus.get()).ok()),
+        runtime_ns: arguments.runtime.map(|runtime| runtime.0),
+        repeats: arguments.repeat,
+        ..Comparison::default()
+    };
+    let text = LoadText::read(&comparison, &environment)?;
+    let is_recording = text.text().is_empty();
+    let load = text.job_file(&comparison, &environment, comparison.cpus.unwrap_or(1))?.load;
+    let modifies = load.processes.iter().any(|process| process.plan.modifies());
+    ensure!(
+        !modifies || arguments.target_options.writes.is_some(),
+        "{}: the load writes (expected --writes with the target named again; what it holds is lost)",
+        arguments.job.display()
+    );
+    let bytes = made::bytes_of(&load).unwrap_or(0);
+    ensure!(
+        bytes > 0 || arguments.target.exists(),
+        "{}: does not exist, and the load does not set its size",
+        arguments.target.display()
+    );
+    let Some(target) = Target::open(&arguments.target, &arguments.target_options, bytes, &|| interrupt.is_there())?
+    else {
+        return Ok(Ending::Interrupted);
+    };
+    comparison.schedulers = schedulers(arguments, &target)?;
+    comparison.kernels = vec![target.host.kernel.release.clone()];
+    let experiment;
+    let runs = if is_recording {
+        experiment = of_recording(arguments, &comparison, &target);
+        Runs::Engine(&experiment)
+    } else {
+        let runtime_ms = comparison.runtime_ns.map(|ns| (ns / 1_000_000).max(1));
+        let on_target = |place: &Path| {
+            let own = job_text::on_target(text.text(), place, runtime_ms);
+            own.map_err(|why| anyhow!("{}: {why}", arguments.job.display()))
+        };
+        // What is predicted is what runs. The simulated device is the model, whatever device the target is.
+        comparison.load = Load::Text { name: text.name().to_owned(), text: on_target(Path::new("target"))? };
+        let own = on_target(&target.path)?;
+        let mut file = tempfile::Builder::new().suffix(".fio").tempfile().context("a job file for fio")?;
+        file.write_all(own.as_bytes()).context("a job file for fio")?;
+        Runs::Fio(file)
+    };
+    if let Some(output) = &arguments.output {
+        environment.spare(output)?;
+    }
+    let output = Output::open(arguments.output.as_deref())?;
+    let (applier, restored) = target.applier(&arguments.target_options.journal)?;
+    restored.iter().for_each(|restored| say(&format!("{}: rolled back what a killed run had left", restored.device)));
+    let predicted = comparison.run_observed(&environment, &Unobserved)?;
+    let queues = Queues::of(&target, &applier)?;
+    let Some(measured) = measured(arguments, queues, &runs, (&comparison.schedulers, modifies), &interrupt)? else {
+        return Ok(Ending::Interrupted);
+    };
+    let about = About {
+        load: text.name().to_owned(),
+        model: arguments.device.clone(),
+        target: arguments.target.display().to_string(),
+        kernel: target.host.kernel.release.clone(),
+    };
+    let verification = Verification::of(&predicted, &measured, about);
+    ensure!(
+        !verification.figures.is_empty(),
+        "{}: no figure could be compared (expected jobs that read or write)",
+        text.name()
+    );
+    output.write(match arguments.format {
+        VerifyFormat::Table => printable::text(&verification.text()),
+        VerifyFormat::Json => serde_json::to_string_pretty(&verification)? + "\n",
+    })?;
+    Ok(if verification.refuted().next().is_some() { Ending::LimitBroken } else { Ending::Done })
+}
+
+/// Those that are asked for, or all that both have.
+fn schedulers(arguments: &Arguments, target: &Target) -> Result<Vec<String>> {
+    let name = arguments.target.display();
+    let offered = target.schedulers();
+    if target.below.disks.is_empty() {
+        bail!(
+            "{name}: lies on no disk that sysfs lists, so no scheduler acts there (expected a block device, or a file on one)"
+        );
+    }
+    if let Some(file) = &target.below.cached_by {
+        bail!(
+            "{name}: the page cache answers for {file} below it (expected a loop device with direct I/O: losetup --direct-io=on)"
+        );
+    }
+    if let Some(missing) = arguments.schedulers.iter().find(|name| !offered.contains(name)) {
+        bail!(
+            "--schedulers {missing}: the kernel offers {} for {name} (expected those: load its module)",
+            offered.join(", ")
+        );
+    }
+    let both = || SCHEDULERS.iter().map(|name| (*name).to_owned()).filter(|name| offered.contains(name)).collect();
+    Ok(if arguments.schedulers.is_empty() { both() } else { arguments.schedulers.clone() })
+}
+
+fn of_recording(arguments: &Arguments, comparison: &Comparison, target: &Target) -> RealExperiment {
+    let kind = if target.below.is_device { "blk" } else { "file" };
+    RealExperiment {
+        load: comparison.load.clone(),
+        replay: comparison.replay.clone(),
+        target: format!("{kind}:{}", target.path.display()),
+        // The kernel's is the one that is measured.
+        schedulers: vec!["none".to_owned()],
+        tunables: Vec::new(),
+        queue_files: Vec::new(),
+        repeats: 1,
+        baseline: None,
+        focus: Vec::new(),
+        smallest_effect: None,
+        runtime_ns: comparison.runtime_ns,
+        ramp_ns: None,
+        seed: comparison.seed,
+        logs: false,
+        workers: None,
+        queue_depth: None,
+        techniques: ContentionOptions::default(),
+        fixed_buffers: 0,
+        force: arguments.target_options.writes.is_some(),
+    }
+}
+
+/// Runs all rounds, and restores the scheduler. None if they were interrupted.
+fn measured(
+    arguments: &Arguments,
+    mut queues: Queues<'_>,
+    runs: &Runs<'_>,
+    (schedulers, modifies): (&[String], bool),
+    interrupt: &Interrupt,
+) -> Result<Option<Measured>> {
+    let bar = if std::io::stderr().is_terminal() {
+        let style = ProgressStyle::with_template("{bar:40} {pos} of {len} runs  {elapsed} so far  {msg}");
+        ProgressBar::new(u64::from(arguments.rounds) * schedulers.len() as u64)
+            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    } else {
+        ProgressBar::hidden()
+    };
+    let mut measured = Measured::new();
+    let mut is_whole = true;
+    'rounds: for round in 0..arguments.rounds as usize {
+        for index in 0..schedulers.len() {
+            // Each is the first of some round: what comes first may find another machine.
+            let scheduler = &schedulers[(index + round) % schedulers.len()];
+            bar.set_message(scheduler.clone());
+            queues.set(scheduler)?;
+            let Some(figures) = one(runs, modifies, interrupt)? else {
+                is_whole = false;
+                break 'rounds;
+            };
+            measured.entry(scheduler.clone()).or_default().push(figures);
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    queues.restore()?;
+    Ok(is_whole.then_some(measured))
+}
+
+/// The figures of a run. None if it was interrupted.
+fn one(runs: &Runs<'_>, modifies: bool, interrupt: &Interrupt) -> Result<Option<Figures>> {
+    match runs {
+        Runs::Fio(job) => {
+            let mut arguments = vec!["--lat_percentiles=1".to_owned(), "--clat_percentiles=0".to_owned()];
+            arguments.extend((!modifies).then(|| "--readonly".to_owned()));
+            arguments.push(path(job.path()));
+            match fio::run(&arguments, &|| !interrupt.is_there()) {
+                Ok(document) => Ok(Some(of_fio(&document))),
+                Err(FioError::Interrupted) => Ok(None),
+                Err(error) => Err(error.into()),
+            }
+        }
+        Runs::Engine(experiment) => {
+            let environment = CommandLine::of_real_runs();
+            let document = in_engine(experiment, &environment, interrupt)?;
+            Ok((!interrupt.is_there()).then(|| of_run(&document)))
+        }
+    }
+}
+
+fn path(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn in_engine(experiment: &RealExperiment, environment: &CommandLine, interrupt: &Interrupt) -> Result<ResultsDocument> {
+    let plan = RealPlan::of(experiment, environment)?;
+    let controls = plan.controls();
+    *interrupt.engine() = Some(controls.clone());
+    // It may have come before the controls were there.
+    if interrupt.is_there() {
+        controls.cancel();
+    }
+    plan.prepare(&controls)?;
+    let document = plan.run(&controls, &Unobserved, &|_, _| {});
+    *interrupt.engine() = None;
+    Ok(document?)
+}
+
+fn say(sentence: &str) {
+    let _ = writeln!(std::io::stderr(), "hoistway: {}", printable::text(sentence));
+}

@@ -1,0 +1,125 @@
+//! `hoistway verify`.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::tempdir;
+
+use crate::loop_device::Loop;
+use crate::support::{ended_with, has_fio, hoistway};
+
+const JOB: &str = "[global]\nioengine=io_uring\ndirect=1\nfilename=/dev/nothing\nsize=32m\nruntime=1s\ntime_based\n\
+                   [one]\nrw=randread\nbs=4k\niodepth=4\n[two]\nrw=randread\nbs=64k\nnumjobs=2\n";
+
+#[test]
+fn a_job_is_predicted_and_run_under_each_scheduler_and_all_is_as_before() {
+    let Some(device) = Loop::in_memory().filter(|_| has_fio()) else { return };
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("load.fio"), JOB).unwrap();
+    device.set("scheduler", "kyber");
+    device.set("iosched/read_lat_nsec", "1000000");
+    let before = device.state();
+    let path = format!("/dev/{}", device.name);
+    let place = ["--device", "intel-p4800x-375gb", "--target", &path, "--journal", "journal"];
+    let runs = ["--rounds", "2", "--repeat", "2", "--runtime", "100ms"];
+    let line = [&["verify", "load.fio"], &place[..], &runs[..]].concat();
+    let (printed, _) = ended_with(&[0], &mut hoistway(folder.path(), &line));
+    for words in
+        ["one, read", "two, read", "mq-deadline  p99 ", "Median error: iops ", "Order: of ", "Nothing is certain"]
+    {
+        assert!(printed.contains(words), "{words}: {printed}");
+    }
+    assert_eq!(device.state(), before);
+    let line = [&line[..], &["--schedulers", "none,bfq", "--format", "json"]].concat();
+    let (printed, _) = ended_with(&[0], &mut hoistway(folder.path(), &line));
+    let document: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((&document["format"], &document["rounds"]), (&"hoistway-verify/1".into(), &2.into()));
+    // Two jobs with three figures, but for the percentiles of two processes.
+    assert_eq!((document["figures"].as_array().unwrap().len(), document["pairs"].as_array().unwrap().len()), (10, 5));
+    assert_eq!(document["pairs"][0]["schedulers"], serde_json::json!(["none", "bfq"]));
+    assert!(document["figures"].as_array().unwrap().iter().all(|figure| figure["measured"].as_f64().unwrap() > 0.0));
+    assert_eq!(device.state(), before);
+}
+
+#[test]
+fn a_recording_runs_in_our_own_engine() {
+    let Some(device) = Loop::in_memory() else { return };
+    let folder = tempdir().unwrap();
+    let text: String = (0..200)
+        .flat_map(|number| {
+            let (us, sector) = (number * 500, number * 9973 % 100_000 / 8 * 8);
+            ["Q", "G", "I", "D"]
+                .into_iter()
+                .map(move |action| {
+                    format!("  7,0    0 {:8} 0.{us:06}000  77  {action}   R {sector} + 8 [reader]\n", number * 5)
+                })
+                .chain([format!("  7,0    0 {:8} 0.{:06}000  77  C   R {sector} + 8 [0]\n", number * 5, us + 90)])
+        })
+        .collect();
+    fs::write(folder.path().join("trace.txt"), text).unwrap();
+    let path = format!("/dev/{}", device.name);
+    let line = ["verify", "trace.txt", "--device", "intel-p4800x-375gb", "--target", &path, "--journal", "journal"];
+    let line = [&line[..], &["--rounds", "2", "--repeat", "2", "--schedulers", "none,mq-deadline"]].concat();
+    let (printed, _) = ended_with(&[0], &mut hoistway(folder.path(), &line));
+    assert!(printed.contains("reader, read") && printed.contains("mq-deadline  iops"), "{printed}");
+    assert!(device.shown("scheduler").contains("[none]"));
+}
+
+#[test]
+fn an_interrupt_restores_the_scheduler() {
+    let Some(device) = Loop::in_memory().filter(|_| has_fio()) else { return };
+    let folder = tempdir().unwrap();
+    // A simulation of so long a run is quick if it has few I/Os.
+    let slow = JOB.replace("\nbs=", "\nrate_iops=20\nbs=");
+    fs::write(folder.path().join("load.fio"), slow).unwrap();
+    device.set("scheduler", "bfq");
+    device.set("nr_requests", "77");
+    let before = device.state();
+    let path = format!("/dev/{}", device.name);
+    for signal in [Signal::INT, Signal::TERM] {
+        let line =
+            ["verify", "load.fio", "--device", "null", "--target", &path, "--journal", "journal", "--runtime", "20s"];
+        let mut verifying = hoistway(folder.path(), &[&line[..], &["--schedulers", "kyber,none"]].concat());
+        let mut child = verifying.stdout(Stdio::null()).spawn().unwrap();
+        while !device.shown("scheduler").contains("[kyber]") {
+            assert_eq!(child.try_wait().unwrap(), None, "it ended before it set a scheduler");
+            thread::sleep(Duration::from_millis(5));
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert_eq!(device.state(), before);
+    }
+}
+
+#[test]
+fn what_cannot_be_verified_is_refused_and_nothing_is_changed() {
+    let Some(device) = Loop::in_memory() else { return };
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("load.fio"), JOB).unwrap();
+    fs::write(folder.path().join("write.fio"), JOB.replace("randread", "randwrite")).unwrap();
+    fs::write(folder.path().join("file"), vec![1; 1 << 20]).unwrap();
+    let before = device.state();
+    let path = format!("/dev/{}", device.name);
+    let refused = |line: &[&str], words: &str| {
+        let line = [&["verify", "--device", "null", "--journal", "journal"], line].concat();
+        let (_, said) = ended_with(&[2], &mut hoistway(folder.path(), &line));
+        assert!(said.contains(words), "{said}");
+        assert_eq!(device.state(), before);
+    };
+    refused(&["write.fio", "--target", &path], "the load writes (expected --writes with the target named again");
+    refused(&["write.fio", "--target", &path, "--writes", "file"], "--writes file: is another one than the target");
+    refused(&["write.fio", "--target", "file", "--writes", "file"], "no run created this file");
+    refused(&["load.fio", "--target", "gone"], "gone: cannot be found");
+    refused(&["none.fio", "--target", &path], "none.fio");
+    refused(&["load.fio", "--target", &path, "--schedulers", "cfq"], "cfq");
+    fs::write(folder.path().join("journal"), "").unwrap();
+    refused(&["load.fio", "--target", &path], "journal");
+    // Who mounts it, or lies on it, has it for itself.
+    let above = Command::new("losetup").args(["--find", "--show", &path]).output().unwrap();
+    let above = String::from_utf8(above.stdout).unwrap();
+    refused(&["write.fio", "--target", &path, "--writes", &path], "");
+    let _ = Command::new("losetup").args(["--detach", above.trim()]).status();
+}

@@ -1,0 +1,79 @@
+//! Settings for a measurement, restored at its end.
+
+use super::journal::{self, Entry, Journal, State};
+use super::plan::Plan;
+use super::restore::Restored;
+use super::snapshot::Snapshot;
+use super::{Applier, ApplyError, Written};
+
+/// A device whose queue is set for as long as this value lives.
+///
+/// Its journal says half-done from the beginning to the end: a run that is killed leaves one that the next run rolls back.
+#[derive(Debug)]
+pub struct Temporary<'a> {
+    applier: &'a Applier<'a>,
+    /// The journal's file; nothing once it was restored.
+    file: Option<String>,
+    journal: Journal,
+}
+
+impl Applier<'_> {
+    /// Begins to set a device for a time. Nothing is written to it yet.
+    ///
+    /// # Errors
+    /// The journal cannot be kept.
+    pub fn for_a_time(&self, device: &str) -> Result<Temporary<'_>, ApplyError> {
+        let journal = Journal {
+            format: journal::FORMAT.to_owned(),
+            state: State::HalfDone,
+            device: device.to_owned(),
+            entries: Vec::new(),
+            before: Snapshot::of(self.system, device),
+            after: Snapshot::default(),
+            made: None,
+        };
+        let file = self.next_file()?;
+        self.keep(&file, &journal)?;
+        Ok(Temporary { applier: self, file: Some(file), journal })
+    }
+}
+
+impl Temporary<'_> {
+    /// Writes what is planned, after the journal has it.
+    ///
+    /// # Errors
+    /// The journal cannot be kept, or a value did not take.
+    pub fn set(&mut self, plan: &Plan) -> Result<Vec<Written>, ApplyError> {
+        for write in &plan.writes {
+            let entry = Entry { file: write.file.clone(), value: write.value.clone() };
+            if !self.journal.entries.contains(&entry) {
+                self.journal.entries.push(entry);
+            }
+        }
+        if let Some(file) = &self.file {
+            self.applier.keep(file, &self.journal)?;
+        }
+        let failed = |(file, why)| ApplyError::NotTaken { file, why, back: "the device is restored".to_owned() };
+        self.applier.write_all(plan).map_err(failed)
+    }
+
+    /// Restores the device, and removes the journal.
+    ///
+    /// # Errors
+    /// The journal cannot be kept.
+    pub fn restore(mut self) -> Result<Restored, ApplyError> {
+        match self.file.take() {
+            Some(file) => self.applier.take_back(&file, &self.journal),
+            None => Ok(Restored::default()),
+        }
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            // The journal stays if this fails, and the next run tries again.
+            let _ = self.applier.take_back(&file, &self.journal);
+        }
+    }
+}

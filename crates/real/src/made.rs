@@ -1,0 +1,88 @@
+//! Files that runs make, and may write again.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+
+use hoistway_load::Load;
+use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
+
+/// Of files that runs have made, an extended attribute: they may be written again. Not every file system keeps it.
+const MADE: &str = "user.hoistway.made";
+
+/// Whether a run has made this file.
+#[must_use]
+pub fn is_made(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| fgetxattr(&file, MADE, &mut [0u8; 8]).is_ok())
+}
+
+/// Bytes of a file that a load needs.
+///
+/// # Errors
+/// The load runs on as much as there is.
+pub fn bytes_of(load: &Load) -> Result<u64, String> {
+    let mut bytes = 0;
+    for process in &load.processes {
+        let ranges = process.ranges(hoistway_load::limits::REGION_BYTES).map_err(|why| why.to_string())?;
+        let end = ranges.iter().map(|(start, bytes)| start.saturating_add(*bytes)).max();
+        bytes = bytes.max(end.unwrap_or(u64::MAX));
+    }
+    if bytes > hoistway_engine::Target::BYTES_MAX {
+        return Err(
+            "does not exist, and the load does not set its size (expected size= in every job, or a file)".into()
+        );
+    }
+    Ok(bytes)
+}
+
+/// Makes a file of this size, unless it is interrupted: returns whether it is there. It is filled, as fio does: reading holes would be
+/// reading nothing.
+///
+/// # Errors
+/// It cannot be created, or is there already.
+pub fn make(path: &Path, bytes: u64, is_interrupted: &dyn Fn() -> bool) -> Result<bool, String> {
+    let failed = |error: std::io::Error| format!("cannot be created: {error}");
+    if path.exists() {
+        return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // It gets its name when it is whole: what a run that was killed has left is replaced by the next one.
+    let part = path.with_file_name(format!(".{name}.hoistway-part"));
+    let _ = std::fs::remove_file(&part);
+    let mut file = File::create_new(&part).map_err(failed)?;
+    let filled = fill(&mut file, bytes, is_interrupted).and_then(|is_whole| {
+        // Without it the next run has to be forced.
+        let _ = fsetxattr(&file, MADE, b"1", XattrFlags::CREATE);
+        if is_whole {
+            std::fs::rename(&part, path)?;
+        }
+        Ok(is_whole)
+    });
+    if !matches!(filled, Ok(true)) {
+        // Half a file is of no use to anybody.
+        let _ = std::fs::remove_file(&part);
+    }
+    filled.map_err(failed)
+}
+
+fn fill(file: &mut File, bytes: u64, is_interrupted: &dyn Fn() -> bool) -> std::io::Result<bool> {
+    let mut chunk = vec![0u8; 1 << 20];
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    for word in chunk.chunks_exact_mut(8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        word.copy_from_slice(&state.to_le_bytes());
+    }
+    let mut left = bytes;
+    while left > 0 {
+        if is_interrupted() {
+            return Ok(false);
+        }
+        let len = left.min(chunk.len() as u64);
+        file.write_all(&chunk[..len as usize])?;
+        left -= len;
+    }
+    file.sync_all()?;
+    Ok(true)
+}
