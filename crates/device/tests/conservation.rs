@@ -9,8 +9,8 @@ use closed_loop::{Process, run};
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Nanos, Sector};
 use hoistway_device::{
-    Command, Completion, Device, GarbageCollection, Null, NullParameters, Preset, Refusal, Schedule, Shape, Ssd,
-    SsdParameters,
+    Command, Completion, Device, GarbageCollection, Null, NullParameters, Preset, PresetFile, Refusal, Schedule, Shape,
+    Ssd, SsdParameters,
 };
 use proptest::prelude::*;
 
@@ -117,10 +117,7 @@ fn serve(device: &mut dyn Device, load: &[Timed]) -> Vec<Ended> {
     let mut host = Host::new(device);
     for &(gap_ns, command) in load {
         host.run_until(host.now + Nanos(gap_ns));
-        while let Err(refusal) = host.submit(command) {
-            assert_eq!(refusal, Refusal::UntilCompletion);
-            host.run_until(host.next_moment().expect("a completion that will make room"));
-        }
+        host.submit_once_taken(command);
     }
     host.run_until(Instant(u64::MAX));
     host.ended
@@ -159,6 +156,14 @@ impl<'a> Host<'a> {
         answer
     }
 
+    /// Submits a command, after as many completions as the device asks for.
+    fn submit_once_taken(&mut self, command: Command) {
+        while let Err(refusal) = self.submit(command) {
+            assert_eq!(refusal, Refusal::UntilCompletion);
+            self.run_until(self.next_moment().expect("a completion that will make room"));
+        }
+    }
+
     /// Lets time pass.
     fn run_until(&mut self, to: Instant) {
         while let Some(&(at, order, alarm)) = self.alarms.first().filter(|(at, ..)| *at <= to) {
@@ -189,6 +194,13 @@ impl<'a> Host<'a> {
             *end = Some(completion);
         }
     }
+}
+
+/// A SATA drive of each model.
+const SATA: [&str; 3] = ["hgst-he10-8tb", "intel-s3520-1600gb", "Samsung_SSD_860"];
+
+fn is_queued(command: &Command) -> bool {
+    !matches!(command.op, Op::Flush | Op::Discard)
 }
 
 /// The least time that a command occupies the stage, ns.
@@ -320,6 +332,40 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
+    fn a_sata_drive_flushes_and_discards_only_while_nothing_else_is_in_it(load in any_load(), seed in any::<u64>()) {
+        for name in SATA {
+            let ended = serve(&mut *Preset::builtin(name).unwrap().build(seed), &load);
+            for (position, alone) in ended.iter().enumerate().filter(|(_, e)| !is_queued(&e.command)) {
+                for before in &ended[..position] {
+                    prop_assert!(before.completion.at <= alone.completion.at, "{}: {:?} {:?}", name, before, alone);
+                }
+                for after in &ended[position + 1..] {
+                    prop_assert!(after.submitted >= alone.completion.at, "{}: {:?} {:?}", name, after, alone);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_sata_queue_changes_nothing_for_reads_and_writes(load in any_load(), seed in any::<u64>()) {
+        let mut load: Vec<Timed> = load.into_iter().filter(|(_, command)| is_queued(command)).collect();
+        prop_assume!(!load.is_empty());
+        for (tag, (_, command)) in load.iter_mut().enumerate() {
+            command.tag = tag as u32;
+        }
+        for name in SATA {
+            let preset = Preset::builtin(name).unwrap();
+            let mut file = PresetFile::from(preset.clone());
+            file.shape.sata = false;
+            let unwrapped = Preset::try_from(file).unwrap();
+            prop_assert_eq!(
+                serve(&mut *preset.build(seed), &load),
+                serve(&mut *unwrapped.build(seed), &load), "{}", name
+            );
+        }
+    }
+
+    #[test]
     fn no_command_makes_a_device_panic(
         now in any::<u64>(), sector in any::<u64>(), sectors in any::<u32>(), op in any_op(), fua in any::<bool>(),
     ) {
@@ -335,7 +381,7 @@ proptest! {
             host.now = Instant(now);
             for tag in 0..3 {
                 let command = Command { tag, queue: 0, op, sector: Sector(sector), sectors, fua };
-                prop_assert_eq!(host.submit(command), Ok(()));
+                host.submit_once_taken(command);
             }
             host.run_until(Instant(u64::MAX));
             prop_assert!(host.ended.iter().all(|(.., end)| end.is_some_and(|end| end.status == expected)), "{}", name);

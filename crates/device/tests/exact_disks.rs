@@ -2,6 +2,8 @@
 
 use crate::support;
 
+use std::collections::BTreeSet;
+
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::Instant;
 use hoistway_device::{
@@ -100,6 +102,39 @@ fn reads_go_ahead_of_a_destage_until_a_write_has_waited_for_it_too_long() {
         let waited_ms = write_beside_reads_ms(limit_ms as f64);
         assert!((limit_ms..limit_ms + 60).contains(&waited_ms), "{waited_ms} of {limit_ms} ms");
     }
+}
+
+/// When a random read ended that came while eight reads of 1 MiB of one run were always outstanding, in ms.
+fn read_beside_a_run_ms(run_limit_ms: Option<f64>) -> u64 {
+    let mut disk = disk(|parameters| parameters.run_limit_ms = run_limit_ms);
+    let (mut schedule, mut reads) = (Schedule::default(), 0_u64);
+    let mut read = |disk: &mut Hdd, now, tag, schedule: &mut Schedule| {
+        reads += 1;
+        disk.submit(now, command(tag, Op::Read, reads * 2048, 2048), schedule).unwrap();
+    };
+    (0..8).for_each(|tag| read(&mut disk, Instant::ZERO, tag, &mut schedule));
+    disk.submit(Instant(1), command(8, Op::Read, 9_000_000_000, 8), &mut schedule).unwrap();
+    let mut events: BTreeSet<(Instant, bool, u32)> = BTreeSet::new();
+    loop {
+        events.extend(schedule.alarms.drain(..).map(|(at, alarm)| (at, false, alarm)));
+        events.extend(schedule.completions.drain(..).map(|end| (end.at, true, end.tag)));
+        let (at, is_end, number) = events.pop_first().unwrap();
+        match (is_end, number) {
+            (true, 8) => return at.0 / 1_000_000,
+            (true, tag) => read(&mut disk, at, tag, &mut schedule),
+            (false, alarm) => disk.wake(at, alarm, &mut schedule),
+        }
+    }
+}
+
+#[test]
+fn a_random_read_waits_beside_a_run_for_its_limit_and_not_for_that_of_the_queue() {
+    for limit_ms in [40_u32, 80, 200] {
+        let waited_ms = read_beside_a_run_ms(Some(f64::from(limit_ms)));
+        assert!((u64::from(limit_ms)..u64::from(limit_ms) + 50).contains(&waited_ms), "{waited_ms} of {limit_ms} ms");
+    }
+    let waited_ms = read_beside_a_run_ms(None);
+    assert!((1000..1060).contains(&waited_ms), "{waited_ms} ms: the limit of the queue");
 }
 
 #[test]

@@ -6,7 +6,8 @@
 //! 3. **Write cache** ([`write_cache`]): a write is acknowledged when it is in the cache. The drive destages in the
 //!    order of shortest positioning time; a full cache makes writes wait, first come, first served.
 //! 4. **Command queue**: reads (and writes that must reach the platters) wait in the drive, which takes the one that it
-//!    reaches first, unless one has waited for too long. While writes wait for the cache, a read must have waited for a
+//!    reaches first, unless one has waited for too long or the head has followed one run of sectors for too long: then the
+//!    oldest other one goes. While writes wait for the cache, a read must have waited for a
 //!    while before it goes ahead of the next destage, and none does once a write or a flush has waited for too long.
 //! 5. **Read cache** ([`read_cache`]): segments of recent reads, and read-ahead while nothing else is to be done.
 //! 6. **Pauses**: now and then the drive recalibrates.
@@ -66,6 +67,10 @@ pub struct HddParameters {
     pub link_mb_per_s: f64,
     /// A command that has waited for this long in the drive goes first, ms.
     pub queue_age_limit_ms: f64,
+    /// When the head has followed commands that continue each other for this long, the one that has waited longest and is none of
+    /// them goes next, ms. Without it, a run goes on as long as its next command is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_limit_ms: Option<f64>,
     /// Segments of recent reads that are kept; 0 switches the read cache off.
     pub read_segments: u32,
     /// How far the drive reads ahead, kilobytes (10^3 bytes).
@@ -114,6 +119,7 @@ pub struct Hdd {
     /// Transfer of a sector over the link, ns.
     link_sector_ns: f64,
     queue_age_limit: Nanos,
+    run: Run,
     read_cache: ReadCache,
     write_cache: Option<WriteCache>,
     /// See [`WriteCacheParameters::read_waits_ms`].
@@ -135,6 +141,53 @@ pub struct Hdd {
     busy_until: Instant,
     last_was_write: bool,
     random: Random,
+}
+
+/// How far from the end of a run a command of it may begin, in lengths of that command: the drive may leave one of them behind while it
+/// serves several queues full of others.
+const RUN_COMMANDS: u64 = 256;
+
+/// Commands that continue each other, such as those of a sequential reader.
+#[derive(Clone, Debug)]
+struct Run {
+    /// See [`HddParameters::run_limit_ms`].
+    limit: Nanos,
+    /// When the first of them began.
+    since: Instant,
+    /// Whether there has been a second one.
+    is_continued: bool,
+    /// Behind the last of them.
+    next_sector: u64,
+}
+
+impl Run {
+    /// A read is answered on the way, from where the head has read ahead.
+    fn went_on(&mut self, end_sector: u64) {
+        self.is_continued = true;
+        self.next_sector = end_sector;
+    }
+
+    /// A command begins that takes the head to it.
+    fn served(&mut self, now: Instant, sector: u64, sectors: u64) {
+        self.is_continued = self.is_near(sector, sectors);
+        if !self.is_continued {
+            self.since = now;
+        }
+        self.next_sector = sector + sectors;
+    }
+
+    /// Whether a command is of the run. The drive may take those that wait together in another order.
+    fn has_next(&self, command: &Command) -> bool {
+        self.is_near(command.sector.0, u64::from(command.sectors))
+    }
+
+    fn is_near(&self, sector: u64, sectors: u64) -> bool {
+        sector.abs_diff(self.next_sector) <= RUN_COMMANDS * sectors
+    }
+
+    fn is_too_long(&self, now: Instant) -> bool {
+        self.is_continued && now.since(self.since) >= self.limit
+    }
 }
 
 /// A command that needs the platters.
@@ -193,6 +246,12 @@ impl Hdd {
             cache_access: from_us(parameters.cache_access_us),
             link_sector_ns: SECTOR_BYTES as f64 * 1e3 / parameters.link_mb_per_s,
             queue_age_limit: from_ms(parameters.queue_age_limit_ms),
+            run: Run {
+                limit: parameters.run_limit_ms.map_or(Nanos(u64::MAX), from_ms),
+                since: Instant::ZERO,
+                is_continued: false,
+                next_sector: u64::MAX,
+            },
             read_cache: ReadCache::new(parameters.read_segments, parameters.read_ahead_kb, shape.capacity_sectors),
             write_cache,
             read_waits: from_ms(parameters.write_cache.as_ref().map_or(0.0, |cache| cache.read_waits_ms)),
@@ -294,6 +353,11 @@ impl Hdd {
         if waited >= self.queue_age_limit {
             return Some(0);
         }
+        if self.run.is_too_long(now)
+            && let Some(index) = self.queued.iter().position(|queued| !self.run.has_next(&queued.command))
+        {
+            return Some(index);
+        }
         let may_go = |queued: &Queued| !presses || now.since(queued.since) >= self.read_waits;
         let places = self.queued.iter().enumerate().filter(|(_, queued)| may_go(queued));
         self.mechanics.nearest(now, places.map(|(index, queued)| (index, &queued.place)))
@@ -326,11 +390,13 @@ impl Hdd {
                 Lookup::Miss => None,
             };
             if let Some(at) = done {
+                self.run.went_on(sector + sectors);
                 schedule.complete(self.without_platters(at, 0), command.tag);
                 self.begin(Doing::Other, at, schedule);
                 return;
             }
         }
+        self.run.served(now, sector, sectors);
         self.stop_reading_ahead(now);
         let turn_around = if is_read && self.last_was_write { self.write_to_read } else { Nanos::ZERO };
         let end = self.mechanics.pass(now + turn_around, sector, &place, sectors);
@@ -349,6 +415,7 @@ impl Hdd {
         let Some(cache) = &mut self.write_cache else { return };
         let Some((sector, place, sectors)) = cache.destage(now, &self.mechanics) else { return };
         let end = self.mechanics.pass(now, sector, &place, sectors);
+        self.run.next_sector = u64::MAX;
         self.last_was_write = true;
         self.begin(Doing::Destage, end, schedule);
     }

@@ -91,6 +91,7 @@ fn shape(capacity_gb: f64, is_sata: bool) -> ShapeSection {
         queue_depth: if is_sata { 32 } else { 1023 },
         host_wide_tags: false,
         scsi: is_sata,
+        sata: is_sata,
         rotational: false,
         write_cache: true,
         fua: !is_sata,

@@ -30,7 +30,11 @@ fn write_description(preset: &Preset, out: &mut String) -> std::fmt::Result {
         shape.hw_queues,
         if shape.hw_queues == 1 { "" } else { "s" },
         shape.queue_depth,
-        flag(shape.host_wide_tags, " in common", ""),
+        flag(
+            shape.host_wide_tags,
+            " in common",
+            flag(preset.shape.sata, " (NCQ: flushes and discards are not queued)", "")
+        ),
         flag(shape.rotational, "rotating", "not rotating"),
         flag(shape.write_cache, "volatile write cache", "no volatile write cache"),
         flag(shape.fua, "FUA", "no FUA"),

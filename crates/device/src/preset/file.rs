@@ -94,6 +94,10 @@ pub struct ShapeSection {
     pub host_wide_tags: bool,
     /// Whether it is driven as a SCSI (or SATA) disk.
     pub scsi: bool,
+    /// Whether it is a SATA drive, whose flushes and discards are no queued commands: each waits until nothing is in the drive,
+    /// and nothing else starts before it ends.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sata: bool,
     /// Whether it is a rotating disk.
     pub rotational: bool,
     /// Whether it has a volatile write cache.

@@ -25,7 +25,7 @@ pub use file::{Model, PresetFile, ShapeSection};
 
 use crate::flash::{Flash, FlashParameters};
 use crate::hdd::{Hdd, HddParameters};
-use crate::middleware::{FaultInjector, FaultParameters, Throttle, ThrottleParameters, Tracer, TracerParameters};
+use crate::middleware::{FaultInjector, FaultParameters, Ncq, Throttle, ThrottleParameters, Tracer, TracerParameters};
 use crate::model::{Device, Shape};
 use crate::null::{Null, NullParameters};
 use crate::optane::{Optane, OptaneParameters};
@@ -207,6 +207,9 @@ impl Preset {
     #[must_use]
     pub fn build(&self, seed: u64) -> Box<dyn Device> {
         let mut device = self.build_model(seed);
+        if self.shape.sata {
+            device = Box::new(Ncq::new(device));
+        }
         if let Some(parameters) = &self.middleware.throttle {
             device = Box::new(Throttle::new(device, parameters));
         }
@@ -219,13 +222,22 @@ impl Preset {
         device
     }
 
+    /// The same behind a card, which is in the place of a SATA link.
+    fn build_behind_card(&self, seed: u64) -> Box<dyn Device> {
+        let shape = ShapeSection { sata: false, ..self.shape.clone() };
+        Preset { shape, ..self.clone() }.build(seed)
+    }
+
     fn build_model(&self, seed: u64) -> Box<dyn Device> {
         match &self.parameters {
             Parameters::Flash(parameters) => Box::new(Flash::new(self.shape(), parameters, seed)),
             Parameters::Hdd(parameters) => Box::new(Hdd::new(self.shape(), parameters, seed)),
             Parameters::Null(parameters) => Box::new(Null::new(self.shape(), parameters, seed)),
             Parameters::Optane(parameters) => Box::new(Optane::new(self.shape(), parameters, seed)),
-            Parameters::Raid(parameters, inner) => Box::new(Raid::new(self.shape(), parameters, inner.build(seed))),
+            Parameters::Raid(parameters, inner) => {
+                // The card has a cache of its own for flushes, and does not wait for the drive's queue.
+                Box::new(Raid::new(self.shape(), parameters, inner.build_behind_card(seed)))
+            }
             Parameters::Ssd(parameters) => Box::new(Ssd::new(self.shape(), parameters, seed)),
         }
     }

@@ -1,0 +1,121 @@
+//! A SATA drive's command queue: reads and writes are queued commands (NCQ), flushes and discards are not.
+//!
+//! A command that is not queued starts once nothing is in the drive, and nothing else starts before it ends. The host holds
+//! one of them back until the drive has drained; from then on everything else is refused until a completion, so it stays
+//! where the host chooses the order.
+
+use std::collections::VecDeque;
+
+use hoistway_blk::bio::Op;
+use hoistway_blk::ground::{Instant, Nanos};
+
+use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
+
+/// The wrapper.
+pub(crate) struct Ncq {
+    inner: Box<dyn Device>,
+    /// Commands in the drive whose end it has not announced.
+    unannounced: u32,
+    /// When the last of those ends that it has announced.
+    last_end: Instant,
+    /// A command that is not queued, until the drive has drained.
+    held: Option<Command>,
+    /// Whether the last command that the drive got is not queued.
+    is_alone: bool,
+    /// Whether the alarm for `held` is set.
+    is_set: bool,
+}
+
+/// The wrapper's own alarm; those of the wrapped device follow.
+const OWN_ALARM: u32 = 0;
+
+/// When a device that has refused the held command is asked again.
+const RETRY: Nanos = Nanos(20_000);
+
+fn is_queued(op: Op) -> bool {
+    !matches!(op, Op::Flush | Op::Discard)
+}
+
+impl Ncq {
+    pub(crate) fn new(inner: Box<dyn Device>) -> Ncq {
+        Ncq { inner, unannounced: 0, last_end: Instant::ZERO, held: None, is_alone: false, is_set: false }
+    }
+
+    fn is_drained(&self, now: Instant) -> bool {
+        self.unannounced == 0 && self.last_end <= now
+    }
+
+    /// Passes a call on to the wrapped device, counts its alarms up, and notes what it announces.
+    #[inline]
+    fn inner<R>(&mut self, schedule: &mut Schedule, call: impl FnOnce(&mut dyn Device, &mut Schedule) -> R) -> R {
+        let (alarms, completions) = (schedule.alarms.len(), schedule.completions.len());
+        let answer = call(&mut *self.inner, schedule);
+        for (_, alarm) in &mut schedule.alarms[alarms..] {
+            *alarm += 1;
+        }
+        for completion in &schedule.completions[completions..] {
+            self.unannounced -= 1;
+            self.last_end = self.last_end.max(completion.at);
+        }
+        answer
+    }
+
+    fn start(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
+        self.unannounced += 1;
+        let answer = self.inner(schedule, |inner, schedule| inner.submit(now, command, schedule));
+        match answer {
+            Ok(()) => self.is_alone = !is_queued(command.op),
+            Err(_) => self.unannounced -= 1,
+        }
+        answer
+    }
+
+    /// Sets the alarm for the held command once it is known when the drive has drained.
+    #[inline]
+    fn set_alarm(&mut self, now: Instant, schedule: &mut Schedule) {
+        if self.held.is_some() && self.unannounced == 0 && !self.is_set {
+            self.is_set = true;
+            schedule.alarms.push((self.last_end.max(now), OWN_ALARM));
+        }
+    }
+}
+
+impl Device for Ncq {
+    fn shape(&self) -> &Shape {
+        self.inner.shape()
+    }
+
+    fn interrupts(&self) -> bool {
+        self.inner.interrupts()
+    }
+
+    fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
+        if self.held.is_some() || (self.is_alone && !self.is_drained(now)) {
+            return Err(Refusal::UntilCompletion);
+        }
+        if is_queued(command.op) || self.is_drained(now) {
+            return self.start(now, command, schedule);
+        }
+        self.held = Some(command);
+        self.set_alarm(now, schedule);
+        Ok(())
+    }
+
+    fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule) {
+        if alarm != OWN_ALARM {
+            self.inner(schedule, |inner, schedule| inner.wake(now, alarm - 1, schedule));
+            self.set_alarm(now, schedule);
+            return;
+        }
+        let Some(command) = self.held else { return };
+        if self.start(now, command, schedule).is_ok() {
+            (self.held, self.is_set) = (None, false);
+        } else {
+            schedule.alarms.push((now + RETRY, OWN_ALARM));
+        }
+    }
+
+    fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
+        self.inner.traced()
+    }
+}
