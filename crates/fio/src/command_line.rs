@@ -49,8 +49,8 @@ impl std::fmt::Display for CommandLineError {
 
 impl std::error::Error for CommandLineError {}
 
-/// The text of the job file that the arguments of fio mean; `fio` may stand before them. What only says how fio prints is left
-/// out.
+/// The text of the job file that the arguments of fio mean; `fio` may stand before them, and before it what it is started by, such as
+/// `sudo` or `nice -n 5`. Options may be cut short where only one is meant. What only says how fio prints is left out.
 ///
 /// # Errors
 /// If something is no option, or asks for something else than a job to be run.
@@ -61,8 +61,12 @@ impl std::error::Error for CommandLineError {}
 /// ```
 pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<String, CommandLineError> {
     let index = OptionIndex::all();
-    let mut arguments = arguments.into_iter().peekable();
-    arguments.next_if(|first| *first == "fio" || first.ends_with("/fio"));
+    let arguments: Vec<&str> = arguments.into_iter().collect();
+    let of_fio = match arguments.iter().position(|argument| *argument == "fio" || argument.ends_with("/fio")) {
+        Some(fio) if arguments.first().is_some_and(|first| !first.starts_with("--")) => fio + 1,
+        _ => 0,
+    };
+    let mut arguments = arguments[of_fio..].iter().copied().peekable();
     let (mut text, mut has_section, mut has_job) = (String::new(), false, false);
     while let Some(argument) = arguments.next() {
         // fio takes one dash as well as two.
@@ -74,6 +78,7 @@ pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Stri
             Some((name, value)) => (name, Some(value)),
             None => (option, arguments.next_if(|next| !next.starts_with('-'))),
         };
+        let name = whole_name(index, name)?;
         if OF_OUTPUT.contains(&name) {
             continue;
         }
@@ -106,12 +111,73 @@ pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Stri
     if has_job { Ok(text) } else { Err(CommandLineError("no job is named (expected --name=NAME)".to_owned())) }
 }
 
+/// The option that a name is, or that it is the beginning of: as in fio, of no other.
+fn whole_name<'a>(index: &OptionIndex, name: &'a str) -> Result<&'a str, CommandLineError> {
+    if name == "name" || OF_OUTPUT.contains(&name) || index.find(name).is_some() {
+        return Ok(name);
+    }
+    let own = ["name"].into_iter().chain(OF_OUTPUT);
+    let mut begins: Vec<&'static str> = own.chain(index.names()).filter(|known| known.starts_with(name)).collect();
+    begins.sort_unstable();
+    // An option and its alias are one.
+    let mut seen = Vec::new();
+    begins.retain(|known| {
+        let id = index.find(known).map(|(id, _)| id);
+        let is_new = id.is_none() || !seen.contains(&id);
+        seen.push(id);
+        is_new
+    });
+    match begins[..] {
+        [only] if !name.is_empty() => Ok(only),
+        [_, _, ..] if !name.is_empty() => Err(CommandLineError(format!(
+            "--{name}: the beginning of several options (expected one of --{})",
+            begins.join(", --")
+        ))),
+        _ => Ok(name),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn job_file(line: &str) -> Result<String, String> {
         job_text(line.split_whitespace()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_beginning_of_an_option_is_that_option_or_names_those_that_it_may_be() {
+        let index = OptionIndex::all();
+        let mut cut_short = 0;
+        for name in index.names() {
+            for length in 1..name.len() {
+                let begin = &name[..length];
+                let of = |name: &str| index.find(name).map(|(id, _)| id);
+                match whole_name(index, begin) {
+                    Ok(whole) if whole == begin => {
+                        assert!(of(begin).is_some() || OF_OUTPUT.contains(&begin), "{begin}")
+                    }
+                    Ok(whole) => {
+                        cut_short += 1;
+                        assert_eq!(of(whole), of(name), "{begin}");
+                    }
+                    Err(error) => assert!(error.0.contains("expected one of --"), "{error}"),
+                }
+            }
+        }
+        assert!(cut_short > 500, "{cut_short}");
+    }
+
+    #[test]
+    fn what_starts_fio_is_left_out() {
+        let bare = job_file("fio --name=a --rw=read");
+        assert!(bare.is_ok());
+        for start in
+            ["sudo fio", "sudo -u root /usr/bin/fio", "nice -n 5 ionice -c 3 fio", "env A=b fio", "time fio", ""]
+        {
+            assert_eq!(job_file(&format!("{start} --name=a --rw=read")), bare, "{start}");
+        }
+        assert!(job_file("sudo --name=a").unwrap_err().contains("is no option"));
     }
 
     #[test]

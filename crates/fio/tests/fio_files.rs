@@ -47,10 +47,12 @@ fn generated(options: &str, sizes: &[u64]) -> Vec<String> {
     let text = format!("[a]\nioengine=libaio\ndirect=1\n{options}\n");
     let job_file = JobFile::parse(&text, "jobs.fio", &Environment::empty()).unwrap_or_else(|e| panic!("{e}"));
     let process = &job_file.load.processes[0];
-    let device = |file: usize| sizes.get(process.files[file] as usize).map_or(1 << 40, |kib| kib << 10);
-    let generator = process.generator(0, 1, device).unwrap_or_else(|e| panic!("{e}"));
     let ranges = process.ranges(1 << 40).unwrap_or_default();
+    // What is not there ends for fio where the job does.
     let is_own = job_file.load.files[0] == ".";
+    let end = |file: usize| ranges.get(file).filter(|_| !is_own).map_or(1 << 40, |(start, bytes)| start + bytes);
+    let device = |file: usize| sizes.get(process.files[file] as usize).map_or_else(|| end(file), |kib| kib << 10);
+    let generator = process.generator(0, 1, device).unwrap_or_else(|e| panic!("{e}"));
     let line = |io: hoistway_load::Io| {
         let letter = match io.op {
             hoistway_blk::bio::Op::Read => 'r',
@@ -114,7 +116,7 @@ const WITHOUT_CHANCE: &[(&str, &[u64])] = &[
     // No whole sectors.
     ("rw=read\nsize=12345", &[]),
     ("nrfiles=2\nrw=write\nbs=1k\nsize=23457", &[]),
-    ("filename=a:b\nrw=read\nsize=9k", &[]),
+    ("filename=a:b\nrw=read\nsize=9k", &[64, 64]),
     ("filename=a:b:c\nrw=read\nsize=96k\nopenfiles=2\nfile_service_type=roundrobin:2", &[]),
     ("filename=a:b:c\nrw=read\nsize=96k\nopenfiles=1\nfile_service_type=roundrobin:2", &[]),
     ("filename=a:b:c:d:e\nrw=read\nsize=60k\nopenfiles=2", &[]),

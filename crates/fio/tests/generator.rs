@@ -46,12 +46,14 @@ fn share_of(op: Op, ios: &[Io]) -> f64 {
 }
 
 #[test]
-fn sequential_jobs_go_through_their_region_and_leave_a_remainder() {
+fn sequential_jobs_go_through_their_region_and_their_last_block_reaches_over_its_end_where_the_device_goes_on() {
     assert_eq!(shown(&ios("size=16k")), "r0 r4 r8 r12");
-    assert_eq!(shown(&ios("rw=write\nsize=10k\noffset=8k")), "w8 w12");
+    assert_eq!(shown(&ios("rw=write\nsize=10k\noffset=8k")), "w8 w12 w16");
+    assert_eq!(shown(&generator_on("rw=write\nsize=10k\noffset=8k", 18 * KIB, 1).collect::<Vec<_>>()), "w8 w12");
     assert_eq!(shown(&ios("rw=trim\nsize=16k\nbs=8k")), "t0+8 t8+8");
     assert_eq!(shown(&ios("size=8k\nloops=3")), "r0 r4 r0 r4 r0 r4");
-    assert_eq!(shown(&ios("size=10k\nloops=2")), "r0 r4 r0 r4");
+    assert_eq!(shown(&ios("size=10k\nloops=2")), "r0 r4 r8 r0 r4");
+    assert_eq!(shown(&generator_on("loops=2", 10 * KIB, 1).collect::<Vec<_>>()), "r0 r4 r0 r4");
     assert_eq!(shown(&ios("size=8k\nio_size=20k")), "r0 r4 r0 r4 r0");
     assert_eq!(shown(&ios("size=40k\nio_size=10k")), "r0 r4 r8");
     assert_eq!(shown(&ios("size=16k\nnumber_ios=3")), "r0 r4 r8");

@@ -3,6 +3,7 @@
 mod examples;
 mod examples_directory;
 mod fio;
+mod fio_devices;
 mod fio_examples;
 mod fio_files;
 mod fio_job_files;

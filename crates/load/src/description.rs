@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hoistway_blk::bio::IoPriority;
 use hoistway_blk::ground::Nanos;
+use hoistway_measure::Reporting;
 use serde::{Deserialize, Serialize};
 
 use crate::pace::Pace;
@@ -90,6 +91,8 @@ pub struct Schedule {
     pub group: u32,
     /// Whether the processes of its group are reported as one.
     pub group_reporting: bool,
+    /// How its directions are reported.
+    pub reporting: Reporting,
     /// Processes of a phase start together, when all those of the phase before have ended.
     pub phase: u32,
     /// It starts, in its phase, when all processes of this job have ended: one before its own.

@@ -48,6 +48,7 @@ pub use description::{
 pub use error::{LoadError, Origin};
 pub use fsync::Fsync;
 pub use generator::Generator;
+pub use hoistway_measure::Reporting;
 pub use io::Io;
 pub use load::Load;
 pub use pace::{Flow, Pace, Pacer, Rate, RateLimits, RateProcess, Think, ThinkBlocks};

@@ -61,6 +61,8 @@ pub(crate) struct Region {
     /// All of the file that it is in, and where it begins there.
     pub(crate) file_bytes: u64,
     pub(crate) offset: u64,
+    /// From its start to where its file ends, or the device that the file is.
+    pub(crate) room_bytes: u64,
     /// Which of the process's devices it is on.
     pub(crate) device: u8,
 }
@@ -200,7 +202,11 @@ impl IoPlan {
         let size = volume.size.filter(is_region).map(|size| size.part_of(self.files.len() as u64));
         let bytes = match size {
             None => room,
-            Some(Amount::Percent(percent)) => Amount::Percent(percent).of(whole).min(room),
+            // Tried with fio 3.33: in whole blocks, the smallest of all directions.
+            Some(Amount::Percent(percent)) => {
+                let block = pattern.sizes.iter().map(Sizes::min).min().map_or(1, u64::from).max(1);
+                Amount::Percent(percent).of(whole).min(room) / block * block
+            }
             Some(Amount::Bytes(bytes)) if bytes <= room => bytes,
             Some(Amount::Bytes(bytes)) => {
                 let end = offset.saturating_add(bytes);
@@ -215,7 +221,9 @@ impl IoPlan {
             return wrong_size(message, "use a larger device or size, or a smaller block (bs)");
         }
         self.zones_fit(bytes)?;
-        Ok(Region { start: base + offset, bytes, file_bytes: whole, offset, device: file.device })
+        let end = if file.own.is_some() { base + whole } else { device_bytes };
+        let room_bytes = end - base - offset;
+        Ok(Region { start: base + offset, bytes, file_bytes: whole, offset, room_bytes, device: file.device })
     }
 
     /// Zones that are given in bytes have to lie in the region.

@@ -108,9 +108,9 @@ fn libaio_sleeps_in_an_fsync_beside_writes_in_flight() {
 #[test]
 fn io_uring_goes_on_beside_an_fsync() {
     let mut writer = syncing(Engine::IoUring);
-    assert_eq!(writer.goes_on(&[]), "0 | 1 | s | 2 | -");
-    assert_eq!(writer.goes_on(&[0]), "3 | -");
-    assert_eq!(writer.goes_on(&[0, 1, 2, 3]), " end");
+    // As in fio another one is due until the first has ended.
+    assert_eq!(writer.goes_on(&[]), "0 | 1 | s | s | -");
+    assert_eq!(writer.goes_on(&[2]), "2 | -", "the writes are still in flight");
 }
 
 #[test]

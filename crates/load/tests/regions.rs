@@ -119,7 +119,12 @@ fn zones_in_bytes_have_to_lie_in_the_region() {
 
 /// Offsets of the first so many I/Os, in blocks of 4 KiB.
 fn blocks(process: &Process, count: usize) -> Vec<u64> {
-    process.generator(0, 1, |_| WHOLE).unwrap().take(count).map(|io| io.offset_bytes / 4096).collect()
+    blocks_on(process, WHOLE, count)
+}
+
+/// The same on a device of so many bytes.
+fn blocks_on(process: &Process, device_bytes: u64, count: usize) -> Vec<u64> {
+    process.generator(0, 1, |_| device_bytes).unwrap().take(count).map(|io| io.offset_bytes / 4096).collect()
 }
 
 #[test]
@@ -132,6 +137,9 @@ fn strided_zones_follow_each_other_over_what_is_skipped_and_begin_again_behind_t
         process.plan.pattern_mut().zones = zones;
         process
     };
+    // Of the device, not of the job's region.
+    let blocks = |process: &Process, count| blocks_on(process, 8 * 4096, count);
+    assert_eq!(blocks_on(&strided(2, 1, 2, 8), WHOLE, 8), [0, 1, 3, 4, 6, 7, 9, 10]);
     assert_eq!(blocks(&strided(2, 1, 2, 8), 8), [0, 1, 3, 4, 6, 7, 0, 1]);
     assert_eq!(blocks(&strided(2, 1, 1, 8), 5), [0, 3, 6, 0, 3], "a zone is done before its end");
     assert_eq!(blocks(&strided(2, 1, 3, 8), 7), [0, 1, 0, 3, 4, 3, 6], "or begun again");
@@ -248,7 +256,7 @@ fn random_jobs_visit_each_block_of_a_strided_zone_once_and_then_the_next_zone() 
         let mut process = at_random(size, time_based, |_| ());
         let zones = Strided { zone_bytes: zone * 4096, range_bytes: 4 * 4096, skip_bytes: 2 * 4096 };
         process.plan.pattern_mut().zones = Some(zones);
-        blocks(&process, 24)
+        blocks_on(&process, size * 4096, 24)
     };
     let ios = strided(4, 12, true);
     for (visit, ios) in ios.chunks(4).enumerate() {

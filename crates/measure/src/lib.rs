@@ -22,7 +22,7 @@ pub use histogram::LatencyHistogram;
 pub use io_log::IoLog;
 pub use measurement::{
     BatchLevels, CpuUsage, DepthLevels, DirectionResult, LatencySearchResult, PriorityLatency, ProcessResult,
-    SyncResult,
+    Reporting, SyncResult,
 };
 pub use operation::Operation;
 pub use page_cache::PageCacheSummary;

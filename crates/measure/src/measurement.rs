@@ -1,5 +1,7 @@
 //! What a simulation (or a run on a real device) hands over for each process: raw counts, in fio's buckets.
 
+use serde::{Deserialize, Serialize};
+
 use crate::direction::Direction;
 use crate::histogram::LatencyHistogram;
 use crate::io_log::IoLog;
@@ -20,6 +22,8 @@ pub struct ProcessResult {
     pub group: u32,
     /// Whether fio would report the group instead of the process (`group_reporting`).
     pub group_reporting: bool,
+    /// How fio reports its directions.
+    pub reporting: Reporting,
     /// Options of the job's own section as given, in order; not those of `[global]`.
     pub options: Vec<(String, String)>,
     /// The job's `iodepth`.
@@ -128,10 +132,25 @@ impl DirectionResult {
 /// What was measured of a process's fsyncs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SyncResult {
-    /// Number of fsyncs.
+    /// Number of fsyncs, those of `fdatasync` among them.
     pub total_ios: u64,
+    /// Those of `fdatasync`.
+    pub of_data: u64,
     /// Their latency.
     pub lat: LatencyHistogram,
+}
+
+/// How the directions of a process are reported in fio's JSON: `unified_rw_reporting`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reporting {
+    /// Each by itself.
+    #[default]
+    Separate,
+    /// All as one.
+    Unified,
+    /// Both.
+    Both,
 }
 
 /// CPU usage of a process.

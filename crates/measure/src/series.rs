@@ -107,6 +107,16 @@ impl Series {
         let count = (runtime_ns / self.length_ns).min(INTERVALS_MAX as u64);
         &intervals[..count as usize]
     }
+
+    /// What ended behind those: in the interval that the end of the run cuts.
+    pub fn rest(&self, runtime_ns: u64) -> Interval {
+        let behind = self.complete(runtime_ns).len();
+        let intervals = self.intervals.as_deref().map_or(&[][..], |intervals| &intervals[behind..]);
+        intervals.iter().fold(Interval::default(), |sum, one| Interval {
+            ios: sum.ios + one.ios,
+            lat_ns: sum.lat_ns.saturating_add(one.lat_ns),
+        })
+    }
 }
 
 fn allocate() -> Box<[Interval; INTERVALS_MAX]> {
@@ -141,6 +151,8 @@ mod tests {
         series.record(5 * MS, 1);
         assert_eq!(series.complete(5 * MS + MS / 2).len(), 5);
         assert_eq!(series.complete(6 * MS).len(), 6);
+        let cut = series.rest(5 * MS + MS / 2);
+        assert_eq!((cut, series.rest(6 * MS)), (Interval { ios: 1, lat_ns: 1 }, Interval::default()));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! types.
 
 use hoistway_measure::fio::{DiskUtil, Output, OutputParameters, PercentileChoice};
-use hoistway_measure::{Direction, LatencyHistogram, ProcessResult};
+use hoistway_measure::{Direction, LatencyHistogram, ProcessResult, Reporting};
 use serde_json::Value;
 
 const ERROR: &str = include_str!("data/error.json");
@@ -276,4 +276,36 @@ fn a_process_has_one_cpu_at_a_time() {
     (processes[2].cpu.user_ns, processes[2].cpu.system_ns) = (3_000_000_000, 9_000_000_000);
     let job = &sample_output(&processes).jobs[1];
     assert_eq!((job.usr_cpu, job.sys_cpu), (25.0, 75.0));
+}
+
+#[test]
+fn directions_are_reported_apart_as_one_or_both_ways_and_fdatasyncs_are_no_syncs() {
+    for (reporting, keys) in [
+        (Reporting::Separate, &["read", "write", "trim"][..]),
+        (Reporting::Unified, &["mixed"]),
+        (Reporting::Both, &["read", "write", "trim", "mixed"]),
+    ] {
+        let mut process = ProcessResult { reporting, runtime_ns: 1_000_000_000, ..ProcessResult::default() };
+        for (direction, ios) in [(Direction::Read, 3), (Direction::Write, 5)] {
+            let of = process.direction_mut(direction);
+            (of.ios, of.bytes) = (ios, ios * 4096);
+            (0..ios).for_each(|_| of.clat.record(1000));
+        }
+        (process.sync.total_ios, process.sync.of_data) = (7, 4);
+        let output = Output::from_processes(&[], &[process], &OutputParameters::default());
+        let json = serde_json::to_value(&output).unwrap();
+        let job = &json["jobs"][0];
+        for key in ["read", "write", "trim", "mixed"] {
+            assert_eq!(job.get(key).is_some(), keys.contains(&key), "{reporting:?}: {key}");
+        }
+        if reporting != Reporting::Separate {
+            assert_eq!(
+                (job["mixed"]["total_ios"].as_u64(), job["mixed"]["io_bytes"].as_u64()),
+                (Some(8), Some(8 * 4096))
+            );
+        }
+        assert_eq!(job["sync"]["total_ios"], 3);
+        let again: Output = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&again).unwrap(), json);
+    }
 }

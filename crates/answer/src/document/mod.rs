@@ -34,7 +34,9 @@ pub use locks::LockSummary;
 pub use recording::{AlternativeFigures, AlternativeProgram, RecordedStream, RecordingSummary, SelfCheck};
 pub use setup::SetupSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
-pub use summary::{FailedProcesses, JobSummary, LatencySummary, OperationSummary, SeriesSummary, cpu_us_per_io};
+pub use summary::{
+    FailedProcesses, JobSummary, LatencySummary, OperationSummary, SeriesRest, SeriesSummary, cpu_us_per_io,
+};
 pub use variant::{RunVariant, value_text};
 pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift, Spread, Verdict};
 

@@ -8,7 +8,7 @@ use crate::figure::Figure;
 use hoistway_measure::histogram::LatencyHistogram;
 use hoistway_measure::measurement::ProcessResult;
 use hoistway_measure::rate::per_second;
-use hoistway_measure::series::{Interval, Series};
+use hoistway_measure::series::Series;
 use hoistway_measure::settling::Settling;
 use hoistway_measure::stats;
 use hoistway_measure::{Direction, Operation};
@@ -95,6 +95,18 @@ pub struct SeriesSummary {
     pub ios: Vec<u64>,
     /// Their mean total latency, ns; 0 without any.
     pub mean_lat_ns: Vec<u64>,
+    /// What ended in the last interval, which the end of the run cuts short; None if nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<SeriesRest>,
+}
+
+/// The last part of a series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SeriesRest {
+    /// I/Os that ended in it.
+    pub ios: u64,
+    /// Their mean total latency, ns.
+    pub mean_lat_ns: u64,
 }
 
 impl SeriesSummary {
@@ -254,7 +266,7 @@ impl OperationSummary {
         }
         summary.lat_ns = LatencySummary::from(&lat);
         summary.distribution = LatencyDistribution::from(&lat);
-        summary.series = SeriesSummary::of(series.complete(longest_ns), series.length_ns());
+        summary.series = SeriesSummary::of(&series, longest_ns);
         // A clone that has ended is no sign of a run that is still finding its pace.
         summary.settling = Settling::of(series.complete(shortest_ns), series.length_ns());
         summary
@@ -262,8 +274,11 @@ impl OperationSummary {
 }
 
 impl SeriesSummary {
-    fn of(intervals: &[Interval], length_ns: u64) -> Self {
+    fn of(series: &Series, runtime_ns: u64) -> Self {
+        let (intervals, length_ns) = (series.complete(runtime_ns), series.length_ns());
+        let rest = series.rest(runtime_ns);
         Self {
+            rest: (rest.ios > 0).then(|| SeriesRest { ios: rest.ios, mean_lat_ns: rest.lat_ns / rest.ios }),
             interval_seconds: length_ns as f64 / 1e9,
             ios: intervals.iter().map(|interval| interval.ios).collect(),
             mean_lat_ns: intervals.iter().map(|interval| interval.lat_ns / interval.ios.max(1)).collect(),

@@ -1,7 +1,7 @@
 //! Jobs, their clones, groups, phases and times.
 
 use hoistway_blk::ground::Nanos;
-use hoistway_load::{Ends, Process, Purpose, Stream};
+use hoistway_load::{Ends, Process, Purpose, Reporting, Stream};
 
 use super::Job;
 use super::{OptionSpec, Setter, row};
@@ -82,6 +82,23 @@ const ROWS: &[OptionSpec] = &[
     row("new_group", "0", Setter::Flag(|s, on| s.groups.new_group = on)).doc("Start a new reporting group"),
     row("group_reporting", "0", Setter::Flag(|s, on| s.process.schedule.group_reporting = on))
         .doc("Report the jobs of a group as one"),
+    row(
+        "unified_rw_reporting",
+        "none",
+        Setter::Form {
+            form: "none, mixed, both, or 0, 1, 2",
+            set: |s, v| {
+                s.process.schedule.reporting = match v {
+                    "none" | "0" => Reporting::Separate,
+                    "mixed" | "1" => Reporting::Unified,
+                    "both" | "2" => Reporting::Both,
+                    _ => return Err(Refusal::new(format!("\"{}\" is none of them", v.escape_debug()))),
+                };
+                Ok(())
+            },
+        },
+    )
+    .doc("In fio's JSON, report reads, writes and trims as one direction, mixed, or both ways"),
     row("startdelay", "0", Setter::Form { form: "a time in s, or a range low-high of them", set: start_delay })
         .doc("Start that much later; of a range, each clone gets a value of its own"),
     row(

@@ -107,7 +107,6 @@ const ROWS: &[OptionSpec] = &[
     ignored("significant_figures", "Digits of normal output"),
     ignored("block_error_percentiles", "Errors of trimmed blocks"),
     ignored("disk_util", "Statistics of the disk"),
-    ignored("unified_rw_reporting", "One result for all directions"),
     ignored("unit_base", "Bits or bytes in reports"),
     ignored("write_bw_log", "Log of bandwidth"),
     ignored("write_lat_log", "Log of latencies"),

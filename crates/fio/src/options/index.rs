@@ -27,6 +27,11 @@ impl OptionIndex {
         self.by_name.get(name).copied()
     }
 
+    /// All names and aliases.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.by_name.keys().copied()
+    }
+
     /// The known name that is most like `name`, if one is like it at all.
     pub(crate) fn nearest(&self, name: &str) -> Option<&'static str> {
         if name.is_empty() || name.len() > 64 {

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 
 use hoistway_blk::bio::Op;
 use hoistway_fio::JobFile;
-use hoistway_load::Process;
+use hoistway_load::{Amount, Process};
 
 use super::Traced;
 
@@ -164,9 +164,20 @@ fn generated(
     seed: u64,
     count: usize,
 ) -> Vec<Io> {
-    let generator = process.generator(number, seed, |_| device_bytes).unwrap_or_else(|error| panic!("{error}"));
     let is_own = process.plan.own_bytes(0).is_some();
     let ranges = process.ranges(device_bytes).unwrap_or_default();
+    // Without a device a file ends for fio where the job does.
+    let end = |file: usize| {
+        let volume = &process.plan.pattern.volume;
+        let is_named = !is_own
+            && matches!(
+                (volume.size, volume.offset, volume.offset_increment),
+                (Some(Amount::Bytes(_)), Amount::Bytes(_), Amount::Bytes(_))
+            )
+            && !process.plan.is_replay();
+        ranges.get(file).filter(|_| is_named).map_or(device_bytes, |(start, bytes)| start + bytes)
+    };
+    let generator = process.generator(number, seed, end).unwrap_or_else(|error| panic!("{error}"));
     let io = |io: hoistway_load::Io| {
         let kind = match io.op {
             Op::Read => Kind::Read,

@@ -5,7 +5,7 @@ use super::order::Order;
 use super::sizes::Draw;
 use super::strided::Zones;
 use crate::stream::{Purpose, Stream};
-use crate::{Pattern, Sequencer};
+use crate::{Pattern, Sequencer, Sizes};
 
 /// One direction. As in fio, each goes on from where it was itself: a sequential mix reads the region and
 /// writes the region, side by side.
@@ -13,8 +13,9 @@ use crate::{Pattern, Sequencer};
 pub(super) struct Lane {
     sizes: Draw,
     size_stream: Stream,
-    /// The smallest block.
+    /// The smallest block, and whether there is no other.
     bytes_min: u64,
+    is_fixed: bool,
     /// Alignment of random offsets.
     align: u64,
     /// Which of the track's orders it uses.
@@ -42,6 +43,7 @@ impl Lane {
             sizes: Draw::new(&job.sizes[lane]),
             size_stream: Stream::numbered(seed, process, Purpose::Size as u64 + lane as u64),
             bytes_min: u64::from(job.sizes[lane].min()),
+            is_fixed: matches!(job.sizes[lane], Sizes::Fixed(_)),
             align: job.align_bytes(lane),
             order: if shared { 0 } else { lanes.iter().position(|&l| l == lane).unwrap_or(0) },
             percent_random: job.random_offsets().map_or(0, |random| random.percent[lane]),
@@ -52,6 +54,16 @@ impl Lane {
     }
 }
 
+/// Where the next I/O of a random job goes.
+enum Next {
+    /// There.
+    At(u64),
+    /// To a place that is drawn.
+    Anywhere,
+    /// The pass ends.
+    Nowhere,
+}
+
 /// What the directions share.
 #[derive(Clone, Debug)]
 pub(super) struct Track {
@@ -59,6 +71,8 @@ pub(super) struct Track {
     pub(super) orders: Vec<Order>,
     pub(super) start_bytes: u64,
     pub(super) region_bytes: u64,
+    /// From the start of the region to the end of the device, or of a file of the process's own.
+    pub(super) room_bytes: u64,
     /// All of the file that the region is in, and where it begins there.
     pub(super) file_bytes: u64,
     pub(super) offset: u64,
@@ -107,7 +121,7 @@ impl Track {
 
     #[inline(always)]
     fn at(&mut self, lane: &mut Lane, start: u64) -> (u64, u32) {
-        let mut bytes = lane.sizes.draw(self.region_bytes - start, &mut lane.size_stream);
+        let mut bytes = lane.sizes.draw(self.region_bytes.saturating_sub(start), &mut lane.size_stream);
         if self.random {
             bytes = self.orders[lane.order].cut(start, bytes);
         }
@@ -139,7 +153,7 @@ impl Track {
 
     fn random_in_zone(&mut self, lane: &mut Lane, room: u64) -> Option<u64> {
         if (self.every > 1 || lane.percent_random < 100)
-            && let Some(start) = self.run_start(lane)
+            && let Next::At(start) = self.run_next(lane)
         {
             return Some(start);
         }
@@ -186,10 +200,12 @@ impl Track {
 
     #[inline]
     fn random_start(&mut self, lane: &Lane) -> Option<u64> {
-        if (self.every > 1 || lane.percent_random < 100)
-            && let Some(start) = self.run_start(lane)
-        {
-            return Some(start);
+        if self.every > 1 || lane.percent_random < 100 {
+            match self.run_next(lane) {
+                Next::At(start) => return Some(start),
+                Next::Anywhere => {}
+                Next::Nowhere => return None,
+            }
         }
         let order = &mut self.orders[lane.order];
         match order.next() {
@@ -202,22 +218,40 @@ impl Track {
         }
     }
 
-    /// The start of an I/O that follows the last one in a random job, if it does.
-    fn run_start(&mut self, lane: &Lane) -> Option<u64> {
+    /// Where the next I/O of a random job goes that may follow the last one.
+    fn run_next(&mut self, lane: &Lane) -> Next {
         if self.run_left > 0 {
             self.run_left -= 1;
             if self.sequencer == Sequencer::Identical {
-                return Some(lane.last_start);
+                return Next::At(lane.last_start);
             }
         } else {
             self.run_left = self.every - 1;
             if self.order_stream.percent(lane.percent_random) {
-                return None;
+                return Next::Anywhere;
             }
         }
-        // What does not fit is drawn at random after all.
         let start = self.zones.as_ref().map_or(lane.last_end, |zones| zones.following(lane.last_end, 0));
-        (start + lane.bytes_min <= self.region_bytes).then_some(start)
+        if self.fits(lane, start) {
+            return Next::At(start);
+        }
+        // Tried with fio 3.33: a run that comes to the end of the region while the device goes on ends the pass, or begins with the
+        // region again if that starts over by itself. At the end of the device the next place is drawn after all.
+        if self.zones.is_some() || start < self.region_bytes || start + lane.bytes_min > self.room_bytes {
+            Next::Anywhere
+        } else if self.wraps {
+            Next::At(0)
+        } else {
+            self.run_left = self.every - 1;
+            Next::Nowhere
+        }
+    }
+
+    /// Whether an I/O of this lane may begin there: it lies in the region, or is of a size and only its end lies behind it.
+    #[inline]
+    fn fits(&self, lane: &Lane, start: u64) -> bool {
+        let end = start + lane.bytes_min;
+        end <= self.region_bytes || (lane.is_fixed && start < self.region_bytes && end <= self.room_bytes)
     }
 
     #[inline]
@@ -230,7 +264,7 @@ impl Track {
                 None => self.region_bytes.saturating_add_signed(self.skip),
             };
         }
-        if start + lane.bytes_min <= self.region_bytes {
+        if self.fits(lane, start) {
             return Some(start);
         }
         if self.wraps || self.skip < 0 {

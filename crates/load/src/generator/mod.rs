@@ -59,8 +59,21 @@ pub struct Generator {
     sync_every: [u32; 2],
     sync_due: bool,
     last_was_sync: bool,
+    /// What decides whether the last I/O was a sync.
+    last: Last,
     /// What most jobs do without.
     extra: Option<Box<Extra>>,
+}
+
+/// Whose order says whether the last I/O was a sync, after which another one is not due (tried with fio 3.33).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Last {
+    /// That of issues: a process with one I/O in flight.
+    Issued,
+    /// That of completions, and a sync has completed as soon as it is issued.
+    ReapedOrSync,
+    /// That of completions.
+    Reaped,
 }
 
 /// Several files, priorities of single I/Os, a recording, reads that check what was written.
@@ -152,7 +165,7 @@ impl Generator {
         device_bytes: &dyn Fn(usize) -> u64,
     ) -> Generator {
         // A replay has no region.
-        let nowhere = Region { start: 0, bytes: 0, file_bytes: 0, offset: 0, device: 0 };
+        let nowhere = Region { start: 0, bytes: 0, file_bytes: 0, offset: 0, room_bytes: 0, device: 0 };
         let mut generator = Generator::of_regions(job, &[nowhere], process, seed);
         generator.extra.get_or_insert_default().recorded = Some(Recorded::new(replay, device_bytes));
         generator
@@ -190,12 +203,30 @@ impl Generator {
             sync_every: job.sync_every,
             sync_due: false,
             last_was_sync: false,
+            last: Last::Issued,
             extra: (!is_plain).then(|| Box::new(Extra { files, priorities, ..Extra::default() })),
         }
     }
 
     fn recorded(&self) -> Option<&Recorded> {
         self.extra.as_ref()?.recorded.as_ref()
+    }
+
+    /// Goes by [`reaped`](Self::reaped) from now on, if the job syncs: it has several I/Os in flight, and sleeps in a sync or queues it.
+    pub(crate) fn follow_reaping(&mut self, sleeps_in_sync: bool) {
+        if self.sync_every != [0, 0] {
+            self.last = if sleeps_in_sync { Last::ReapedOrSync } else { Last::Reaped };
+        }
+    }
+
+    /// The process has noticed the end of an I/O.
+    #[inline]
+    pub(crate) fn reaped(&mut self, op: Op) {
+        match self.last {
+            Last::Issued => {}
+            Last::ReapedOrSync => self.last_was_sync &= op == Op::Flush,
+            Last::Reaped => self.last_was_sync = op == Op::Flush,
+        }
     }
 
     /// In a replay, the pause before the last I/O: what [`Pacer::due`](crate::Pacer::due) goes by.
@@ -301,7 +332,7 @@ impl Generator {
     #[inline(always)]
     fn issue(&mut self, op: Op) -> Option<Io> {
         let Some(lane) = lane_of(op) else {
-            self.last_was_sync = true;
+            self.last_was_sync |= self.last != Last::Reaped;
             let priority = IoPriority::UNSET;
             return Some(Io { op: Op::Flush, file: self.cursor.device, priority, bytes: 0, offset_bytes: 0 });
         };
@@ -317,7 +348,7 @@ impl Generator {
     /// Counts an I/O.
     #[inline(always)]
     fn count(&mut self, io: Io) -> Io {
-        self.last_was_sync = false;
+        self.last_was_sync &= self.last != Last::Issued;
         if self.direction == Direction::TrimWrite && io.op == Op::Discard {
             // As in fio, only the writes count.
             self.cursor.trimmed = Some(io);
@@ -337,7 +368,10 @@ impl Generator {
     #[cold]
     fn issue_on_another(&mut self, op: Op) -> Option<Io> {
         let is_one = self.extra.as_ref().is_none_or(|extra| extra.files.is_none());
-        if is_one && self.passes.goes_on(self.direction, self.issued_bytes) {
+        if is_one && self.passes.goes_on(self.direction, self.cursor.track.random, self.issued_bytes) {
+            if self.passes.restarts_all(self.direction, self.cursor.track.random) {
+                self.cursor.lanes.iter_mut().for_each(Lane::restart);
+            }
             if self.direction == Direction::TrimWrite {
                 // As in fio, each pass may have as many.
                 self.ios_max = self.ios_max.saturating_add(self.issued_ios);
@@ -350,7 +384,7 @@ impl Generator {
         for _ in 0..tries {
             let files = self.extra.as_mut().and_then(|extra| extra.files.as_mut());
             let (passes, direction, issued) = (&mut self.passes, self.direction, self.issued_bytes);
-            let goes_on = || direction != Direction::TrimWrite || passes.goes_on(direction, issued);
+            let goes_on = || direction != Direction::TrimWrite || passes.goes_on(direction, false, issued);
             if !files.is_some_and(|files| files.pick_after_the_end(&mut self.cursor, goes_on)) {
                 break;
             }
@@ -402,17 +436,24 @@ impl Passes {
     }
 
     /// A pass has ended, after so many bytes of all passes: whether another one begins. It does not for less than a block.
-    fn goes_on(&mut self, direction: Direction, issued_bytes: u64) -> bool {
+    fn goes_on(&mut self, direction: Direction, is_random: bool, issued_bytes: u64) -> bool {
         self.done += 1;
         if direction == Direction::Mixed {
-            // Each direction has passes of its own.
-            return self.loops > 1 || self.bytes.is_some();
+            // With a random order each direction has passes of its own, and otherwise if it is a number of bytes that ends them.
+            return self.bytes.is_some() || if is_random { self.loops > 1 } else { self.done < self.loops };
         }
         // Trims count here, and nowhere else.
         let moved = if direction == Direction::TrimWrite { issued_bytes.saturating_mul(2) } else { issued_bytes };
         self.time_based
             || self.done < self.loops
             || self.bytes.is_some_and(|bytes| bytes >= moved.saturating_add(self.block_bytes_max))
+    }
+}
+
+impl Passes {
+    /// Whether all directions begin a new pass where one has come to its end.
+    fn restarts_all(&self, direction: Direction, is_random: bool) -> bool {
+        direction == Direction::Mixed && !is_random && self.bytes.is_none()
     }
 }
 
@@ -429,7 +470,9 @@ fn cursor(job: &Pattern, region: Region, seed: u64, process: u64, is_only: bool)
             random: job.random_offsets().is_some(),
             orders: orders(job, order_bytes, seed, process, is_only),
             start_bytes: region.start,
-            region_bytes: region.bytes,
+            // Tried with fio 3.33: zones go on behind the region, as far as the device goes.
+            region_bytes: if job.zones.is_some() { region.room_bytes } else { region.bytes },
+            room_bytes: region.room_bytes,
             file_bytes: region.file_bytes,
             offset: region.offset,
             zones: job.zones.map(|zones| Box::new(Zones::new(zones, job.direction == Direction::TrimWrite))),
@@ -470,7 +513,12 @@ fn limits(job: &Pattern, regions: &[Region]) -> (u64, u64) {
     let is_skipping = matches!(job.offsets, Offsets::Sequential { skip_bytes } if skip_bytes != 0);
     let ends_by_sum = is_drawn || is_side_by_side || is_skipping || job.zones.is_some();
     let block = job.fixed_size().filter(|_| !ends_by_sum).map_or(1, u64::from);
-    let whole_blocks = || regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region.bytes / block * block));
+    // Tried with fio 3.33: where the device goes on, the last block of a sequential job reaches over the end of the region.
+    let of_region = |region: &Region| match region.bytes.checked_next_multiple_of(block) {
+        Some(bytes) if bytes <= region.room_bytes && job.random_offsets().is_none() => region.bytes,
+        _ => region.bytes / block * block,
+    };
+    let whole_blocks = || regions.iter().fold(0, |sum: u64, region| sum.saturating_add(of_region(region)));
     let pass_bytes = match (volume.io_size, volume.file_bytes, volume.size) {
         (Some(Amount::Bytes(bytes)), ..) => bytes,
         (Some(percent), ..) => percent.of(sum_of(regions)),

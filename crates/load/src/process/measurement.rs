@@ -25,6 +25,7 @@ pub(super) struct Measurement {
     common: IoPriority,
     /// For each direction what was done since the last sample.
     samples: [Sample; 3],
+    syncs: Syncs,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -61,6 +62,30 @@ fn direction_of(op: Op) -> Direction {
     }
 }
 
+/// In which order a process calls fsync and fdatasync: after every so many writes, and once where both are due, which is an fsync
+/// (tried with fio 3.33).
+#[derive(Debug)]
+struct Syncs {
+    every: [u64; 2],
+    due: [u64; 2],
+}
+
+impl Syncs {
+    fn new(every: [u32; 2]) -> Syncs {
+        let every = every.map(u64::from);
+        Syncs { every, due: every.map(|writes| if writes == 0 { u64::MAX } else { writes }) }
+    }
+
+    /// Whether the next one is an fdatasync. None of a recording is.
+    fn next_is_of_data(&mut self) -> bool {
+        let [full, data] = self.due;
+        for (due, every) in self.due.iter_mut().zip(self.every).filter(|(due, _)| **due == full.min(data)) {
+            *due = due.saturating_add(every);
+        }
+        data < full
+    }
+}
+
 /// What the log of a process holds.
 fn log_parameters(process: &Process, settings: LogSettings) -> LogParameters {
     LogParameters {
@@ -85,6 +110,7 @@ impl Measurement {
                 job: process.schedule.job as u32,
                 group: process.schedule.group,
                 group_reporting: process.schedule.group_reporting,
+                reporting: process.schedule.reporting,
                 options: process.options.to_vec(),
                 iodepth: process.issue.depth,
                 log: process.log.map(|settings| Box::new(IoLog::new(log_parameters(process, settings)))),
@@ -98,6 +124,7 @@ impl Measurement {
             has_priorities: process.plan.has_priorities(),
             common: process.standing.io_priority.unwrap_or(IoPriority::UNSET),
             samples: [Sample { since: from, ..Sample::default() }; 3],
+            syncs: Syncs::new(process.plan.pattern.sync_every),
         }
     }
 
@@ -141,6 +168,7 @@ impl Measurement {
             job: old.job,
             group: old.group,
             group_reporting: old.group_reporting,
+            reporting: old.reporting,
             options: old.options,
             iodepth: old.iodepth,
             error: old.error,
@@ -184,6 +212,7 @@ impl Measurement {
         let total = io.reaped.since(io.created).0;
         if io.op == Op::Flush {
             self.result.sync.total_ios += 1;
+            self.result.sync.of_data += u64::from(self.syncs.next_is_of_data());
             self.result.sync.lat.record(total);
             return;
         }
@@ -253,5 +282,21 @@ impl Measurement {
             log.finish(end.max(self.last).since(self.start).0);
         }
         self.result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fsync_and_fdatasync_take_turns_as_in_fio() {
+        let order = |every| {
+            let mut syncs = Syncs::new(every);
+            (0..10).map(|_| if syncs.next_is_of_data() { 'd' } else { 's' }).collect::<String>()
+        };
+        assert_eq!(order([3, 2]), "dsdsdsdsds");
+        assert_eq!([order([1, 0]), order([0, 1]), order([0, 0])], ["ssssssssss", "dddddddddd", "ssssssssss"]);
+        assert_eq!(order([4, 1]), "dddsdddsdd");
     }
 }

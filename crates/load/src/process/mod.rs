@@ -159,6 +159,10 @@ impl RunningProcess {
             has_exited: false,
             exited_at: Instant::ZERO,
         };
+        // The threads of POSIX asynchronous I/O take a sync in its turn.
+        if !is_synchronous && process.issue.depth > 1 && !running.fsync.waits() {
+            running.generator.follow_reaping(running.fsync == Fsync::Sleeps);
+        }
         running.start_at(process, Instant::ZERO);
         running
     }

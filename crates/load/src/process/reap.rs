@@ -24,6 +24,7 @@ impl RunningProcess {
             let Some((index, slot)) = self.window.reap() else { break };
             taken += 1;
             if let Some(op) = slot.op.filter(|_| !self.is_closing) {
+                self.generator.reaped(op);
                 // A recording measures to the completion, whenever the task looks for it.
                 let reaped = slot.completed.unwrap_or(now);
                 // A completion may be noticed before the call that submitted it has returned.

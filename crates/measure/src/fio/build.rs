@@ -7,7 +7,7 @@ use super::distribution::{LatencyPercents, level_percents, six_decimals};
 use super::schema::{DirectionStats, DiskUtil, Job, LatencyStats, Output, PriorityStats, SyncStats};
 use crate::direction::Direction;
 use crate::histogram::LatencyHistogram;
-use crate::measurement::{BatchLevels, DepthLevels, PriorityLatency, ProcessResult};
+use crate::measurement::{BatchLevels, DepthLevels, PriorityLatency, ProcessResult, Reporting};
 use crate::rate::per_second;
 use crate::samples::SampleStats;
 use indexmap::IndexMap;
@@ -94,7 +94,12 @@ impl Output {
 fn job(members: &[ProcessResult], group: &[Totals; 3], elapsed_s: u64, parameters: &OutputParameters) -> Job {
     let first = &members[0];
     let choice = &parameters.percentiles;
-    let direction = |direction| direction_stats(direction, members, &group[direction as usize], parameters);
+    let direction = |direction| match first.reporting {
+        Reporting::Unified => DirectionStats::absent(),
+        _ => direction_stats(&[direction], members, &group[direction as usize], parameters),
+    };
+    let mixed = (first.reporting != Reporting::Separate)
+        .then(|| direction_stats(&Direction::ALL, members, &Totals::sum(group), parameters));
     let total_ios = members.iter().map(ProcessResult::total_ios).sum();
 
     let mut clat = LatencyHistogram::new();
@@ -127,8 +132,9 @@ fn job(members: &[ProcessResult], group: &[Totals; 3], elapsed_s: u64, parameter
         read: direction(Direction::Read),
         write: direction(Direction::Write),
         trim: direction(Direction::Trim),
+        mixed,
         sync: SyncStats {
-            total_ios: members.iter().map(|process| process.sync.total_ios).sum(),
+            total_ios: members.iter().map(|process| process.sync.total_ios - process.sync.of_data).sum(),
             lat_ns: latency_stats(&sync, choice.clat, parameters),
         },
         job_runtime: members.iter().map(|process| process.runtime_ns / 1_000_000).sum(),
@@ -155,7 +161,7 @@ fn job(members: &[ProcessResult], group: &[Totals; 3], elapsed_s: u64, parameter
 }
 
 fn direction_stats(
-    direction: Direction,
+    directions: &[Direction],
     members: &[ProcessResult],
     group: &Totals,
     parameters: &OutputParameters,
@@ -166,8 +172,7 @@ fn direction_stats(
     let mut bandwidth = SampleStats::default();
     let mut iops = SampleStats::default();
     let mut prios = BTreeMap::<u16, PriorityLatency>::new();
-    for process in members {
-        let measured = process.direction(direction);
+    for measured in members.iter().flat_map(|process| directions.iter().map(|&one| process.direction(one))) {
         slat.merge(&measured.slat);
         clat.merge(&measured.clat);
         lat.merge(&measured.lat);
@@ -180,13 +185,16 @@ fn direction_stats(
         }
     }
     let mut totals = Totals::default();
-    members.iter().for_each(|process| totals.add(direction, process));
+    for &direction in directions {
+        members.iter().for_each(|process| totals.add(direction, process));
+    }
     let bytes_per_second = per_second(totals.bytes, totals.runtime_ns) as u64;
     let group_kib_per_second = per_second(group.bytes, group.runtime_ns) / 1024.0;
     let of_group = if group_kib_per_second > 0.0 { bandwidth.mean() / group_kib_per_second * 100.0 } else { 0.0 };
     let choice = &parameters.percentiles;
 
     DirectionStats {
+        is_absent: false,
         io_bytes: totals.bytes,
         io_kbytes: totals.bytes / 1024,
         bw_bytes: bytes_per_second,
@@ -236,6 +244,15 @@ struct Totals {
 }
 
 impl Totals {
+    /// Of all directions.
+    fn sum(of: &[Totals; 3]) -> Totals {
+        of.iter().fold(Totals::default(), |sum, one| Totals {
+            ios: sum.ios + one.ios,
+            bytes: sum.bytes + one.bytes,
+            runtime_ns: sum.runtime_ns.max(one.runtime_ns),
+        })
+    }
+
     fn add(&mut self, direction: Direction, process: &ProcessResult) {
         let measured = process.direction(direction);
         if measured.ios > 0 {

@@ -51,11 +51,17 @@ pub struct Job {
     #[serde(rename = "job options")]
     pub job_options: IndexMap<String, String>,
     /// Reads.
+    #[serde(default = "DirectionStats::absent", skip_serializing_if = "DirectionStats::is_absent")]
     pub read: DirectionStats,
     /// Writes.
+    #[serde(default = "DirectionStats::absent", skip_serializing_if = "DirectionStats::is_absent")]
     pub write: DirectionStats,
     /// Trims.
+    #[serde(default = "DirectionStats::absent", skip_serializing_if = "DirectionStats::is_absent")]
     pub trim: DirectionStats,
+    /// All of them as one, with `unified_rw_reporting`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mixed: Option<DirectionStats>,
     /// fsyncs.
     pub sync: SyncStats,
     /// Runtimes of the processes, summed, ms.
@@ -108,6 +114,9 @@ pub struct Job {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DirectionStats {
+    /// Reported as a part of [`Job::mixed`] only.
+    #[serde(skip)]
+    pub is_absent: bool,
     /// Bytes moved.
     pub io_bytes: u64,
     /// The same in KiB.
@@ -200,13 +209,25 @@ pub struct PriorityStats {
     pub lat_ns: Option<LatencyStats>,
 }
 
+impl DirectionStats {
+    /// Of a direction that is not reported by itself.
+    #[must_use]
+    pub fn absent() -> DirectionStats {
+        DirectionStats { is_absent: true, ..DirectionStats::default() }
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_absent
+    }
+}
+
 /// fsyncs of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SyncStats {
-    /// Number of fsyncs.
+    /// Number of fsyncs; as in fio without those of `fdatasync`.
     pub total_ios: u64,
-    /// Their latency.
+    /// The latency of both.
     pub lat_ns: LatencyStats,
 }
 
