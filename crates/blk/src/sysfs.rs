@@ -1,5 +1,5 @@
 //! The files of `/sys/block/DEV/queue/`, as text, with the kernel's parsing, clamping and errors (BL-105 to BL-108):
-//! what both kinds of queue have. Files that nothing here depends on (`read_ahead_kb`, `add_random`, ...) do not exist, and
+//! what both kinds of queue have. Files that nothing here depends on (`add_random`, ...) do not exist, and
 //! neither do those of io.cost and io.latency, which are not built.
 
 use std::fmt;
@@ -53,7 +53,7 @@ impl From<StoreError> for AttributeError {
 }
 
 /// The files that can be written, the scheduler's own in `iosched/` apart.
-pub const WRITABLE_ATTRIBUTES: [&str; 11] = [
+pub const WRITABLE_ATTRIBUTES: [&str; 12] = [
     "scheduler",
     "nr_requests",
     "async_depth",
@@ -65,6 +65,7 @@ pub const WRITABLE_ATTRIBUTES: [&str; 11] = [
     "max_sectors_kb",
     "discard_max_bytes",
     "wbt_lat_usec",
+    "read_ahead_kb",
 ];
 
 /// The files that can only be read.
@@ -110,6 +111,7 @@ pub fn show(rules: &MergeRules, device: &Limits, file: &str) -> Option<String> {
     let bytes = |sectors: u32| (u64::from(sectors) * SECTOR).to_string();
     Some(match file {
         "nomerges" => (rules.nomerges as u8).to_string(),
+        "read_ahead_kb" => rules.read_ahead_kib.to_string(),
         "rotational" => u8::from(limits.rotational).to_string(),
         "write_cache" => if limits.write_cache { "write back" } else { "write through" }.into(),
         "fua" => u8::from(limits.fua && limits.write_cache).to_string(),
@@ -145,6 +147,8 @@ pub fn store(
                 _ => NoMerges::Cheap,
             }
         }
+        // Whole pages.
+        "read_ahead_kb" => rules.read_ahead_kib = number(text)? / PAGE_KIB * PAGE_KIB,
         "rotational" => rules.limits.rotational = number(text)? != 0,
         "write_cache" => {
             let on = match text.trim() {

@@ -36,6 +36,9 @@ pub(crate) fn null_notice(devices: &[Preset]) -> Option<String> {
 }
 
 fn doubt(processes: &[&Process], preset: &Preset, reads: f64) -> Option<String> {
+    if matches!(preset.parameters(), Parameters::Null(_)) {
+        return None;
+    }
     let (name, calibration) = (preset.name.as_str(), preset.calibration());
     if calibration.assumed {
         return Some(format!("the model of {name} was made without measurements (`hoistway devices {name}`)"));
@@ -74,6 +77,9 @@ fn outside(range: &CalibratedRange, processes: &[&Process], reads: f64) -> Vec<S
     }
     if !range.flushes && any(&|process| process.plan.flushes()) {
         outside.push("flushes".to_owned());
+    }
+    if any(&|process| !process.plan.is_replay() && process.plan.pattern.direction.lanes().contains(&2)) {
+        outside.push("discards".to_owned());
     }
     let [low, high] = range.reads_percent;
     // Rounded away from the range, so that what is printed is outside of it.

@@ -31,6 +31,9 @@ pub struct Comparison {
     pub cpus: Option<u16>,
     /// Memory of each host, instead of what its profile says.
     pub memory_bytes: Option<u64>,
+    /// Settings of the memory of each host, as `sysctl` names them, instead of what its profile says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sysctls: Vec<Sysctl>,
     /// Whether the file systems of each host keep a journal that an fsync commits: of I/O that is not direct. A host's profile may
     /// say so, too, and so may a scenario.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -58,6 +61,7 @@ pub struct Comparison {
     /// Whether all devices are behind one controller and share its tags.
     pub shared_tags: bool,
     /// Whether processes run hardware queues themselves where the kernel leaves that to a worker: some who measure patch theirs so.
+    /// A host's profile may say so, too.
     pub submitter_dispatches: bool,
     /// What queues do against contention for a scheduler's lock: `all`, or some of `single-dispatcher`, `try-merge` and
     /// `batch-dispatch`, with commas between. None: nothing, as Linux does.
@@ -101,6 +105,7 @@ impl Default for Comparison {
             hosts: Vec::new(),
             cpus: None,
             memory_bytes: None,
+            sysctls: Vec::new(),
             journal: false,
             schedulers: Vec::new(),
             elevator: None,
@@ -332,6 +337,16 @@ pub struct Write {
     pub under: Option<String>,
     /// The file: `scheduler`, a tunable as `iosched/slice_idle`, or one of those that can be written before the run.
     pub file: String,
+    /// What is written.
+    pub text: String,
+}
+
+/// A setting of `sysctl`: of dirty memory.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sysctl {
+    /// Its name: `vm.dirty_bytes`.
+    pub name: String,
     /// What is written.
     pub text: String,
 }

@@ -11,7 +11,7 @@ use crate::fields::Field;
 use crate::guests::Chosen;
 use crate::outcome::RunOutcome;
 use crate::plan::Plan;
-use crate::{behind, calibrated, stacked};
+use crate::{behind, borders, calibrated, stacked};
 use crate::{repeats, writes};
 
 /// What the document of an experiment holds beside its runs.
@@ -154,6 +154,7 @@ pub(crate) fn of(
     for setup in &plan.setups {
         let mut found = calibrated::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), reads);
         found.extend(behind::doubts(&setup.workload, &document.runs));
+        found.extend(borders::doubts(&setup.workload, &setup.devices, setup.guests.is_some(), &document.runs));
         found.extend(stacked::doubt(&setup.workload, setup.guests.is_some()));
         let new = found.into_iter().filter(|doubt| !document.doubts.contains(doubt)).collect::<Vec<_>>();
         document.doubts.extend(new);

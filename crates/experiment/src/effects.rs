@@ -9,6 +9,8 @@ use hoistway_load::{Load, Process};
 use hoistway_sim::QueueSettings;
 
 use crate::comparison::Comparison;
+#[cfg(test)]
+use crate::comparison::QueueFile;
 use crate::environment::Options;
 use crate::fields::Field;
 
@@ -84,10 +86,18 @@ pub(crate) fn notices(
 
 /// A notice if options of the page cache are set and no job uses it.
 fn of_the_page_cache(options: &Options<'_>, workload: &Load) -> Option<String> {
-    let Comparison { memory_bytes, journal, .. } = options.comparison;
-    let fields = [(Field::MemoryBytes, memory_bytes.is_some()), (Field::Journal, *journal)];
-    let given: Vec<_> =
-        fields.iter().filter(|(_, is_given)| *is_given).map(|(field, _)| options.name(*field)).collect();
+    let Comparison { memory_bytes, sysctls, journal, queue_files, .. } = options.comparison;
+    let fields = [
+        (Field::MemoryBytes, memory_bytes.is_some()),
+        (Field::Sysctls, !sysctls.is_empty()),
+        (Field::Journal, *journal),
+    ];
+    let mut given: Vec<_> =
+        fields.iter().filter(|(_, is_given)| *is_given).map(|(field, _)| options.name(*field).to_string()).collect();
+    let of_pages = queue_files.iter().filter(|setting| setting.file == "read_ahead_kb");
+    given.extend(of_pages.map(|setting| {
+        options.given(Field::QueueFiles, format_args!("{}={}", setting.file, setting.text)).to_string()
+    }));
     let is_used = workload.processes.iter().any(|process| !process.caching.direct);
     (!given.is_empty() && !is_used)
         .then(|| format!("{}: no effect without the page cache, and all I/O of this load is direct.", given.join(", ")))
@@ -190,6 +200,9 @@ mod tests {
         assert!(
             notice_of(Comparison { memory_bytes: None, ..both.clone() }, true).unwrap().starts_with("`journal`: no")
         );
+        let files = vec![QueueFile { file: "read_ahead_kb".to_owned(), text: "1024".to_owned() }];
+        let ahead = notice_of(Comparison { queue_files: files, ..Comparison::default() }, true).unwrap();
+        assert!(ahead.contains("read_ahead_kb=1024") && ahead.contains("no effect without the page cache"), "{ahead}");
         assert_eq!((notice_of(both, false), notice_of(Comparison::default(), true)), (None, None));
     }
 

@@ -63,6 +63,7 @@ fields! {
     Hosts,           "hosts",                 "--host",             "hosts";
     Cpus,            "cpus",                  "--cpus",             "cpus";
     MemoryBytes,     "memory_bytes",          "--memory",           "memory_bytes";
+    Sysctls,         "sysctls",               "--sysctl",           "sysctl";
     Journal,         "journal",               "--journal",          "journal";
     Schedulers,      "schedulers",            "--schedulers",       "schedulers";
     Elevator,        "elevator",              "--elevator",         "elevator";
@@ -76,6 +77,7 @@ fields! {
     ReadQueues,      "read_queues",           "--read-queues",      "read_queues";
     PollQueues,      "poll_queues",           "--poll-queues",      "poll_queues";
     SharedTags,      "shared_tags",           "--shared-tags",      "shared_tags";
+    SubmitterDispatches, "submitter_dispatches", "--submitter-dispatches", "submitter_dispatches";
     Techniques,      "techniques",            "--techniques",       "techniques";
     Writes,          "writes",                "--at",               "at";
     IoMax,           "io_max",                "--io-max",           "io_max";

@@ -30,7 +30,19 @@ pub(crate) fn choose(options: &Options<'_>, profile: &Profile) -> Result<(Host, 
         }
         host.memory_bytes = bytes;
     }
+    for setting in &options.comparison.sysctls {
+        host.set_sysctl(&setting.name, &setting.text).map_err(|problem| {
+            let hint = nearest::hint(&setting.name, Host::SYSCTLS.into_iter());
+            let hint = if problem.starts_with("no such") { hint } else { String::new() };
+            options.refuse(
+                Field::Sysctls,
+                format_args!("{}={}", setting.name, setting.text),
+                format!("{hint}{problem}"),
+            )
+        })?;
+    }
     host.journal |= options.comparison.journal;
+    host.submitter_dispatches |= options.comparison.submitter_dispatches;
     let cpus = options.comparison.cpus.or(host.cpus).unwrap_or(CPUS);
     if !(1..=CPUS_MAX).contains(&cpus) {
         return Err(options.refuse(Field::Cpus, cpus, format!("expected 1 to {CPUS_MAX}")));

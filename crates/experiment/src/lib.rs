@@ -22,9 +22,10 @@
 //!
 //! The way of a comparison: `comparison` (the options) and `environment` (files and schedulers of the caller), `plan` and its `setup`s (with `load`,
 //! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `variants`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`, `times`: a
-//! field or two each), `effects`, `stable_merge` and `calibrated` (notices about it), `run` (with `locks`), `recording` and `readings` (a recording as a load, and what it leaves open) and `trace` (reported to `observer`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
+//! field or two each), `effects`, `stable_merge`, `calibrated` and `borders` (notices about it), `run` (with `locks`), `recording` and `readings` (a recording as a load, and what it leaves open) and `trace` (reported to `observer`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
 
 mod behind;
+mod borders;
 mod calibrated;
 mod comparison;
 mod contexts;
@@ -77,7 +78,7 @@ pub mod verify;
 mod writes;
 
 pub use comparison::{
-    CgroupFile, Comparison, Devices, Guests, Load, Mode, Profile, QueueFile, Replay, Tunable, Vary, Write,
+    CgroupFile, Comparison, Devices, Guests, Load, Mode, Profile, QueueFile, Replay, Sysctl, Tunable, Vary, Write,
 };
 pub use devices::preset;
 pub use document::DocumentHead;

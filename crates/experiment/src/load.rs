@@ -23,7 +23,7 @@ use crate::scenarios::{self, Page};
 use crate::times::time;
 
 /// The load of a first run.
-const EXAMPLE: (&str, &str) = ("example.fio (bundled)", include_str!("../jobs/example.fio"));
+const EXAMPLE: (&str, &str) = ("example.fio (bundled)", scenarios::EXAMPLE_JOB);
 
 /// How an I/O log of fio begins.
 const IO_LOG: &str = "fio version ";
@@ -101,7 +101,7 @@ impl Load {
                 }
                 // A bare word was meant to be a scenario, as likely as not.
                 let is_bare = path.extension().is_none() && path.components().count() == 1;
-                let names: Vec<_> = scenarios::names().collect();
+                let names: Vec<_> = [scenarios::EXAMPLE].into_iter().chain(scenarios::names()).collect();
                 let hint = nearest::hint(&path.to_string_lossy(), names.iter().copied());
                 let others = if is_bare {
                     format!(", or one of the scenarios {}; {}", names.join(", "), hint.trim_end())

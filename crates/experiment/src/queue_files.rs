@@ -83,6 +83,9 @@ pub(crate) fn try_out_as(
     schedulers: &[String],
 ) -> Result<Vec<String>, Error> {
     let mut notices = Vec::new();
+    // What one scheduler refuses and another takes, as `async_depth` without a scheduler, is written where it can be.
+    let mut taken = vec![false; queue.attributes.len()];
+    let mut refused: Vec<(usize, &str, AttributeError)> = Vec::new();
     for scheduler in schedulers {
         let front = queue_under(scheduler, config).map_err(|error| {
             let others = options.name(Field::Schedulers);
@@ -91,16 +94,19 @@ pub(crate) fn try_out_as(
             options.refuse(field, given, format_args!("{error} (expected fewer with {scheduler}, or other {others})"))
         })?;
         let now = front.generation().hz.now(Instant::ZERO);
-        for (file, text) in &queue.attributes {
+        for (place, (file, text)) in queue.attributes.iter().enumerate() {
             let setting = options.given(field, given(file, text));
             let refuse = |problem: String| Err(Error::new(field, format_args!("{setting}: {problem}")));
             match front.set_attribute(now, file, text, &mut Effects::new()) {
-                Ok(()) => {}
+                Ok(()) => taken[place] = true,
                 Err(AttributeError::Unknown) => {
                     let (hint, known) = (nearest::hint(file, files()), files().collect::<Vec<_>>().join(", "));
                     return refuse(format!("no such file ({hint}expected one of {known})"));
                 }
-                Err(why) => return refuse(format!("{why} with {scheduler}")),
+                Err(why) => {
+                    refused.push((place, scheduler, why));
+                    continue;
+                }
             }
             let shown = front.attribute(file).about(field)?;
             if shown.trim() != text.trim() {
@@ -110,6 +116,14 @@ pub(crate) fn try_out_as(
                 }
             }
         }
+    }
+    for (place, scheduler, why) in refused {
+        let (file, text) = &queue.attributes[place];
+        let setting = options.given(field, given(file, text));
+        if !taken[place] {
+            return Err(Error::new(field, format_args!("{setting}: {why} with {scheduler}")));
+        }
+        notices.push(format!("{setting}: not written with {scheduler}, where the kernel refuses it ({why})."));
     }
     Ok(notices)
 }

@@ -27,6 +27,12 @@ const FILES: [(&str, &str, &str); 9] = [
     scenario!("boot"),
 ];
 
+/// The name of the bundled example, which is no scenario: what runs if no load is named.
+pub const EXAMPLE: &str = "example";
+
+/// Its job file.
+pub const EXAMPLE_JOB: &str = include_str!("../jobs/example.fio");
+
 /// A bundled load.
 #[derive(Debug)]
 pub struct Scenario {

@@ -119,7 +119,7 @@ impl Setup {
         );
         let settings = tunables::settings(options, &all, &queue.schedulers)?;
         queue.shared_tags = comparison.shared_tags;
-        queue.submitter_dispatches = comparison.submitter_dispatches;
+        queue.submitter_dispatches = host.submitter_dispatches;
         notices.extend(queues::use_techniques(options, &mut queue)?);
         queues::check_shared_tags(options, &queue, &devices, &schedulers)?;
         queue_files::add(options, &mut queue)?;

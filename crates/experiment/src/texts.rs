@@ -194,7 +194,7 @@ mod tests {
             }
         }
         assert_eq!(texts.files.len(), 8);
-        assert_eq!(texts.notes.len(), 2);
+        assert_eq!(texts.notes.len(), 6);
     }
 
     #[test]

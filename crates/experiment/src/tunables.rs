@@ -75,6 +75,11 @@ pub(crate) fn set(
     let refuse = |problem: String| Err(options.refuse(field, wanted, problem));
     let tunables = queue.tunables();
     let Some(tunable) = tunables.iter().find(|tunable| tunable.name == name) else {
+        if queue.attribute(name).is_ok() {
+            let file = options.given(Field::QueueFiles, format_args!("{name}={text}"));
+            let kernel = queue.generation().kernel;
+            return refuse(format!("in Linux {kernel} this is no tunable but a file of the queue (expected {file})"));
+        }
         return refuse(unknown(queue, name));
     };
     let now = queue.generation().hz.now(Instant::ZERO);

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use hoistway_answer::WeightedFigure;
 use hoistway_experiment::{
-    Alone, CgroupFile, Comparison, Devices, Field, Guests, Load, Plan, Profile, QueueFile, Replay, Tunable, Vary, Write,
+    Alone, CgroupFile, Comparison, Devices, Field, Guests, Load, Plan, Profile, QueueFile, Replay, Sysctl, Tunable,
+    Vary, Write,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -156,6 +157,7 @@ prop_compose! {
             hosts: hosts.iter().map(|name| name.as_str().into()).collect(),
             cpus,
             memory_bytes,
+            sysctls: groups.iter().map(|of| Sysctl { name: of.cgroup.clone(), text: of.text.clone() }).collect(),
             journal: shared_tags,
             schedulers,
             elevator,
@@ -167,7 +169,7 @@ prop_compose! {
             read_queues,
             poll_queues,
             shared_tags,
-            submitter_dispatches: false,
+            submitter_dispatches: shared_tags,
             techniques,
             writes: writes.into_iter().map(|(at_ns, under, file, text)| Write { at_ns, under, file, text }).collect(),
             io_max: groups.clone(),

@@ -133,6 +133,12 @@ impl<Sh: Sharing> AnyQueue<Sh> {
         with_queue!(self, queue => queue.driver_tags_in_use())
     }
 
+    /// How far a page cache reads ahead of a sequential reader, KiB (`queue/read_ahead_kb`).
+    #[must_use]
+    pub fn read_ahead_kib(&self) -> u32 {
+        with_queue!(self, queue => queue.read_ahead_kib())
+    }
+
     /// Into how many parts a bio will be cut on its way in.
     #[must_use]
     pub fn parts_of(&self, bio: &Bio) -> u32 {

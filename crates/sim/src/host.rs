@@ -21,7 +21,12 @@ const FORMAT: Format = Format {
         ("cpus", Kind::Count(1, CPUS_MAX), false),
         ("cache_cpus", Kind::Count(1, CPUS_MAX), false),
         ("memory_bytes", Kind::Bytes(*Host::MEMORY_BYTES.start(), *Host::MEMORY_BYTES.end()), false),
+        ("dirty_ratio", Kind::Count(0, 100), false),
+        ("dirty_bytes", Kind::Bytes(*Host::DIRTY_BYTES.start(), *Host::DIRTY_BYTES.end()), false),
+        ("dirty_background_ratio", Kind::Count(0, 100), false),
+        ("dirty_background_bytes", Kind::Bytes(1, *Host::DIRTY_BYTES.end()), false),
         ("journal", Kind::Flag, false),
+        ("submitter_dispatches", Kind::Flag, false),
         ("keeps_cpus", Kind::Flag, false),
         ("release_ns", Kind::Time, false),
         ("start_ns", Kind::Time, false),
@@ -72,9 +77,24 @@ pub struct Host {
     /// Memory, all of which is page cache, bytes.
     #[serde(default = "memory_bytes")]
     pub memory_bytes: u64,
+    /// While more of the memory is dirty or on its way to a device, writers wait: `vm.dirty_ratio`, percent. Nobody says: 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dirty_ratio: Option<u64>,
+    /// The same in bytes, instead of `dirty_ratio`: `vm.dirty_bytes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dirty_bytes: Option<u64>,
+    /// While more of the memory is dirty, flushers write back: `vm.dirty_background_ratio`, percent. Nobody says: 10.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dirty_background_ratio: Option<u64>,
+    /// The same in bytes, instead of `dirty_background_ratio`: `vm.dirty_background_bytes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dirty_background_bytes: Option<u64>,
     /// Whether its file systems keep an ordered journal, which an fsync commits: of I/O that is not direct.
     #[serde(default, skip_serializing_if = "is_false")]
     pub journal: bool,
+    /// Whether processes run the hardware queues themselves that the kernel leaves to workers: some who measure patch theirs so.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub submitter_dispatches: bool,
     /// Processes never move: each stays on the CPU that it begins on, as if it were bound to that. Otherwise one that is woken while
     /// its CPU is busy goes to an idle one.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -171,6 +191,48 @@ impl Host {
     pub const DEFAULT: &str = "server";
     /// The memory that a host may have, bytes: 16 MiB to 16 TiB.
     pub const MEMORY_BYTES: std::ops::RangeInclusive<u64> = 16 << 20..=16 << 40;
+
+    /// What `vm.dirty_bytes` may be: from two pages on, as in Linux.
+    pub const DIRTY_BYTES: std::ops::RangeInclusive<u64> = 8192..=16 << 40;
+
+    /// How many pages of so many may be dirty before flushers begin, and dirty or on their way before writers wait. Flushers begin at
+    /// half of the latter at most, as otherwise nothing would end the waiting.
+    pub(crate) fn dirty_pages(&self, memory_pages: u64, page_bytes: u64) -> (u64, u64) {
+        let pages = |bytes: Option<u64>, percent: u64| {
+            bytes.map_or(memory_pages * percent / 100, |bytes| (bytes / page_bytes).min(memory_pages))
+        };
+        let limit = pages(self.dirty_bytes, self.dirty_ratio.unwrap_or(20));
+        let background = pages(self.dirty_background_bytes, self.dirty_background_ratio.unwrap_or(10));
+        (if background < limit { background } else { limit / 2 }, limit)
+    }
+
+    /// Sets what `sysctl` calls so, with or without its `vm.`, as a write to the file does: a number of bytes replaces a ratio.
+    ///
+    /// # Errors
+    /// What was expected instead of the name or the text.
+    pub fn set_sysctl(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let number = |least: u64, most: u64, what: &str| {
+            let number = text.trim().parse().ok().filter(|number| (least..=most).contains(number));
+            number.map(Some).ok_or_else(|| format!("expected {what} from {least} to {most}"))
+        };
+        let (least, most) = (*Host::DIRTY_BYTES.start(), *Host::DIRTY_BYTES.end());
+        match name.strip_prefix("vm.").unwrap_or(name) {
+            "dirty_ratio" => (self.dirty_ratio, self.dirty_bytes) = (number(0, 100, "percent")?, None),
+            "dirty_bytes" => (self.dirty_bytes, self.dirty_ratio) = (number(least, most, "bytes")?, None),
+            "dirty_background_ratio" => {
+                (self.dirty_background_ratio, self.dirty_background_bytes) = (number(0, 100, "percent")?, None);
+            }
+            "dirty_background_bytes" => {
+                (self.dirty_background_bytes, self.dirty_background_ratio) = (number(1, most, "bytes")?, None);
+            }
+            _ => return Err(format!("no such setting (expected one of {})", Host::SYSCTLS.join(", "))),
+        }
+        Ok(())
+    }
+
+    /// What [`set_sysctl`](Self::set_sysctl) knows.
+    pub const SYSCTLS: [&str; 4] =
+        ["vm.dirty_ratio", "vm.dirty_bytes", "vm.dirty_background_ratio", "vm.dirty_background_bytes"];
 
     /// CPU time until the first I/O of a process that is ready, ns.
     #[must_use]
@@ -333,6 +395,33 @@ mod tests {
         assert_eq!(told(&of(both)), [3, 2, 400, 100]);
         let said = "switch_ns = 7\ndispatch_ns = 8\nlist_ns = 9\nlist_handover_ns = 10\nhandover_ns = 500\n";
         assert_eq!(told(&of(said)), [7, 8, 9, 10]);
+    }
+
+    #[test]
+    fn bytes_of_dirty_memory_replace_ratios_and_flushers_begin_before_writers_wait() {
+        let mut host = Host::from_toml(RIGHT, "my.toml").unwrap();
+        assert_eq!(host.dirty_pages(1000, 4096), (100, 200));
+        for (name, text, pages) in [
+            ("vm.dirty_bytes", "409600", (50, 100)),
+            ("dirty_background_bytes", "40960", (10, 100)),
+            ("vm.dirty_ratio", "40", (10, 400)),
+            ("vm.dirty_background_ratio", "40", (200, 400)),
+            ("vm.dirty_bytes", "9999999999", (400, 1000)),
+        ] {
+            host.set_sysctl(name, text).unwrap();
+            assert_eq!(host.dirty_pages(1000, 4096), pages, "{name}={text}");
+        }
+        for (name, text, expected) in [
+            ("vm.dirty_bytes", "4096", "expected bytes from 8192 to"),
+            ("vm.dirty_ratio", "101", "expected percent from 0 to 100"),
+            ("vm.dirty_ratio", "20%", "expected percent"),
+            ("vm.swappiness", "1", "no such setting (expected one of vm.dirty_ratio, vm.dirty_bytes"),
+        ] {
+            let refused = host.set_sysctl(name, text).unwrap_err();
+            assert!(refused.contains(expected), "{name}={text}: {refused}");
+        }
+        let text = toml::to_string(&host).unwrap();
+        assert_eq!(Host::from_toml(&text, "again").unwrap(), host);
     }
 
     #[test]

@@ -25,6 +25,7 @@ def compare(
     hosts: Sequence[Profile] = (),
     cpus: int | None = None,
     memory_bytes: int | None = None,
+    sysctl: Mapping[str, object] = {},
     journal: bool = False,
     set: Mapping[str, object] = {},
     queue: Mapping[str, object] = {},
@@ -33,6 +34,7 @@ def compare(
     read_queues: int = 0,
     poll_queues: int = 0,
     shared_tags: bool = False,
+    submitter_dispatches: bool = False,
     techniques: Sequence[str] = (),
     at: Sequence[tuple[float, str, object]] = (),
     io_max: Mapping[str, str] = {},
@@ -73,6 +75,7 @@ def compare(
         hosts: Host profiles, as devices are given; several are compared.
         cpus: CPUs of each host, instead of what its profile says.
         memory_bytes: Memory of each host, bytes.
+        sysctl: `vm.dirty_bytes`, `vm.dirty_background_bytes`, `vm.dirty_ratio` and `vm.dirty_background_ratio` of each host.
         journal: Whether jobs without direct I/O lie on a file system with a journal, which their fsyncs commit.
         set: Tunables, as `{"mq-deadline.fifo_batch": 1}`.
         queue: Files of `/sys/block/DEV/queue/`, as `{"nr_requests": 32}`.
@@ -83,6 +86,7 @@ def compare(
         read_queues: So many hardware queues more for reads alone.
         poll_queues: So many hardware queues more for I/O whose submitter polls.
         shared_tags: Whether all devices share the tags of one controller.
+        submitter_dispatches: Whether processes run the hardware queues that the kernel leaves to its workers.
         techniques: What mq-deadline and bfq do so that CPUs wait less for their lock, which no Linux does: some of
             `single-dispatcher`, `try-merge`, `batch-dispatch`, and `insertion-buckets` or `pending-lists`, or `all`.
         at: Files that are written while the load runs, as `[(10.0, "scheduler", "bfq"), (20.0, "bfq.slice_idle", 0)]`, in seconds.

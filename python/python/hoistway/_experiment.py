@@ -25,6 +25,7 @@ _ARGUMENTS = {
     "tunables": "set",
     "queue_files": "queue",
     "writes": "at",
+    "sysctls": "sysctl",
 }
 """Arguments that the library has other names for."""
 
@@ -67,6 +68,7 @@ def experiment(
     hosts: Sequence[Profile],
     cpus: int | None,
     memory_bytes: int | None,
+    sysctl: Mapping[str, object],
     journal: bool,
     set: Mapping[str, object],
     queue: Mapping[str, object],
@@ -75,6 +77,7 @@ def experiment(
     read_queues: int,
     poll_queues: int,
     shared_tags: bool,
+    submitter_dispatches: bool,
     techniques: Sequence[str],
     at: Sequence[tuple[float, str, object]],
     io_max: Mapping[str, str],
@@ -115,6 +118,9 @@ def experiment(
         "hosts": [_profile("hosts", host) for host in sequence("hosts", hosts)],
         "cpus": number("cpus", cpus, 16),
         "memory_bytes": number("memory_bytes", memory_bytes, 64),
+        "sysctls": [
+            {"name": is_("sysctl", name, str), "text": _text("sysctl", value)} for name, value in mapping("sysctl", sysctl).items()
+        ],
         "journal": is_("journal", journal, bool),
         "schedulers": names("schedulers", schedulers),
         "elevator": None if elevator is None else is_("elevator", elevator, str),
@@ -135,6 +141,7 @@ def experiment(
         "read_queues": needed("read_queues", read_queues, 16),
         "poll_queues": needed("poll_queues", poll_queues, 16),
         "shared_tags": is_("shared_tags", shared_tags, bool),
+        "submitter_dispatches": is_("submitter_dispatches", submitter_dispatches, bool),
         "techniques": ",".join(is_("techniques", one, str) for one in chosen_techniques) if chosen_techniques else None,
         "writes": [_write(write) for write in sequence("at", at)],
         "io_max": _cgroup_files("io_max", io_max),

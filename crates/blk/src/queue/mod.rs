@@ -385,6 +385,12 @@ impl<Sh: Sharing> Queue<Sh> {
         self.during(CpuId(0), |queue| look(&queue.state.elevator))
     }
 
+    /// How far a page cache reads ahead of a sequential reader, KiB (`queue/read_ahead_kb`).
+    #[must_use]
+    pub fn read_ahead_kib(&self) -> u32 {
+        self.during(CpuId(0), |queue| queue.state.rules.read_ahead_kib)
+    }
+
     /// Into how many parts a bio will be cut on its way in.
     #[must_use]
     pub fn parts_of(&self, bio: &Bio) -> u32 {

@@ -55,7 +55,12 @@ pub struct MergeRules {
     pub equal_cgroup: bool,
     /// How much merging is switched off.
     pub nomerges: NoMerges,
+    /// How far a page cache reads ahead, KiB: the queue only keeps it.
+    pub read_ahead_kib: u32,
 }
+
+/// The default of `read_ahead_kb`.
+const READ_AHEAD_KIB: u32 = 128;
 
 /// I/O of a cgroup that is charged to the root instead.
 const CHARGED_TO_ROOT: BioFlags = BioFlags::META.with(BioFlags::SWAP);
@@ -106,6 +111,7 @@ impl MergeRules {
             equal_priority: generation.merge_needs_equal_priority,
             equal_cgroup: generation.merge_needs_equal_cgroup,
             nomerges,
+            read_ahead_kib: READ_AHEAD_KIB,
         }
     }
 

@@ -109,6 +109,13 @@ pub(crate) struct PlaceOptions {
     /// Memory of the host, all of it page cache for jobs without direct=1: 512M, 4G. [default: from the profile, or 4G]
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     pub(crate) memory: Option<u64>,
+    /// Set vm.dirty_bytes, vm.dirty_background_bytes, vm.dirty_ratio or vm.dirty_background_ratio of the host, for jobs without
+    /// direct=1. May be given several times.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) sysctl: Vec<String>,
+    /// Let processes run the hardware queues that the kernel leaves to its workers, as some who measure patch theirs.
+    #[arg(long)]
+    pub(crate) submitter_dispatches: bool,
     /// Put jobs without direct=1 on a file system with a journal, which their fsyncs commit (docs/page-cache.md).
     #[arg(long)]
     pub(crate) journal: bool,
@@ -121,7 +128,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
     pub(crate) set: Vec<String>,
     /// Write a file of /sys/block/DEV/queue/ of every device: nr_requests, nomerges, rq_affinity, io_timeout,
-    /// write_cache, rotational, max_sectors_kb, discard_max_bytes, wbt_lat_usec. May be given several times.
+    /// write_cache, rotational, max_sectors_kb, discard_max_bytes, wbt_lat_usec, read_ahead_kb. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) queue: Vec<String>,
     /// Override the runtime of every job: 30, 30s, 5m, 2h, 500ms.
@@ -151,7 +158,7 @@ pub(crate) fn parse_memory(text: &str) -> Result<u64, String> {
 
 /// A time with a unit, as on the command line.
 pub(crate) fn parse_time(text: &str) -> Result<Nanos, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor: u64 = match unit {
         "us" => 1_000,
@@ -162,8 +169,14 @@ pub(crate) fn parse_time(text: &str) -> Result<Nanos, String> {
         "d" => 86_400_000_000_000,
         _ => return Err(format!("unknown unit \"{unit}\" (expected us, ms, s, m, h or d)")),
     };
-    let number: u64 = number.parse().map_err(|_| "expected a whole number with a unit, such as 30s".to_owned())?;
-    match number.checked_mul(factor) {
+    let expected = || "expected a number with a unit, such as 30s or 0.2s".to_owned();
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let parts =
+        Some(fraction).filter(|digits| (1..=9).contains(&digits.len()) && digits.bytes().all(|c| c.is_ascii_digit()));
+    let billionths: u64 = format!("{:0<9}", parts.ok_or_else(expected)?).parse().map_err(|_| expected())?;
+    let whole: u64 = whole.parse().map_err(|_| expected())?;
+    let part = (u128::from(billionths) * u128::from(factor) / 1_000_000_000) as u64;
+    match whole.checked_mul(factor).and_then(|ns| ns.checked_add(part)) {
         Some(ns @ 1..=TIME_NS_MAX) => Ok(Nanos(ns)),
         _ => Err("expected a time between 1 us and 10 years".to_owned()),
     }

@@ -241,6 +241,12 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         &self.generation
     }
 
+    /// How far a page cache reads ahead of a sequential reader, KiB (`queue/read_ahead_kb`).
+    #[must_use]
+    pub fn read_ahead_kib(&self) -> u32 {
+        self.rules.read(CpuId(0), |rules| rules.read_ahead_kib)
+    }
+
     /// Into how many parts a bio will be cut on its way in.
     #[must_use]
     pub fn parts_of(&self, bio: &Bio) -> u32 {

@@ -10,7 +10,7 @@ use hoistway_legacy::AnyQueue;
 use hoistway_load::Process;
 
 use super::journal::TransactionId;
-use super::read_ahead::{ReadAhead, WINDOW_PAGES_MAX};
+use super::read_ahead::ReadAhead;
 use super::{PAGE_BYTES, PAGE_SECTORS, PageCache, PageRange, Purpose, bio, sectors_of};
 use crate::disk::Disk;
 use crate::driver::Machine;
@@ -113,7 +113,8 @@ impl PageCache {
         }
         if !is_under_way {
             let Some(wish) = task.lane.submitter.withdraw() else { return Call::Waits };
-            self.begin(cx.now.at, number, disk, &wish);
+            let window_pages = u64::from(front.read_ahead_kib()) * 1024 / PAGE_BYTES;
+            self.begin(cx.now.at, number, disk, &wish, window_pages);
             self.callers[number as usize].wish = Some(wish);
         }
         task.lane.submitter.plug();
@@ -135,8 +136,8 @@ impl PageCache {
         self.all_put_forward(cx.now.at, front, task)
     }
 
-    /// What is to be done for an I/O.
-    fn begin(&mut self, now: Instant, number: u32, disk: usize, wish: &Bio) {
+    /// What is to be done for an I/O, with windows of read-ahead of at most `window_pages`.
+    fn begin(&mut self, now: Instant, number: u32, disk: usize, wish: &Bio, window_pages: u64) {
         let PageCache { pages, flights, callers, journals, summary, .. } = self;
         let caller = &mut callers[number as usize];
         if std::mem::take(&mut caller.invalidates) {
@@ -149,9 +150,9 @@ impl PageCache {
             Op::Read => {
                 summary.read_bytes += asked_bytes;
                 caller.left += flights.wait(disk, asked, true, number);
-                let ahead = file.read_ahead.asked(asked, file.pages);
+                let ahead = file.read_ahead.asked(asked, file.pages, window_pages);
                 for (range, is_ahead) in [(asked, false), (ahead, true)] {
-                    pages.bring(disk, range, WINDOW_PAGES_MAX, |absent| {
+                    pages.bring(disk, range, window_pages.max(1), |absent| {
                         let waiter = (!is_ahead).then_some(number);
                         caller.left += u32::from(!is_ahead);
                         let sectors = sectors_of(absent, file.disk_sectors);

@@ -42,11 +42,6 @@ use pages::PAGE_BYTES;
 
 /// Sectors of a page.
 const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
-/// Parts of the memory that may be dirty before flushers begin, and before writers wait, percent: Linux's
-/// `dirty_background_ratio` and `dirty_ratio`.
-const BACKGROUND_PERCENT: u64 = 10;
-const LIMIT_PERCENT: u64 = 20;
-
 /// The page cache of the host.
 pub(crate) struct PageCache {
     pages: Pages,
@@ -72,6 +67,7 @@ impl PageCache {
         }
         let memory_bytes = host.memory_bytes;
         let memory_pages = memory_bytes / PAGE_BYTES;
+        let (background_pages, limit_pages) = host.dirty_pages(memory_pages, PAGE_BYTES);
         let processes = workload.processes.len() as u32;
         // A task's I/O context is its number + 1; flushers and journals have those behind.
         let flushers: Vec<Flusher> =
@@ -89,8 +85,8 @@ impl PageCache {
             flushers,
             journals,
             throttled: Vec::new(),
-            background_pages: memory_pages * BACKGROUND_PERCENT / 100,
-            limit_pages: memory_pages * LIMIT_PERCENT / 100,
+            background_pages,
+            limit_pages,
             summary: PageCacheSummary { memory_bytes, ..PageCacheSummary::default() },
         })
     }

@@ -7,8 +7,6 @@
 
 use super::pages::{PAGE_BYTES, PageRange};
 
-/// Pages of the largest window: 128 KiB, the default of `read_ahead_kb`.
-pub(super) const WINDOW_PAGES_MAX: u64 = 128 * 1024 / PAGE_BYTES;
 /// Pages of the smallest window.
 const WINDOW_PAGES_MIN: u64 = 16 * 1024 / PAGE_BYTES;
 /// A process that reads more files of a disk in turn than this is not found to be sequential.
@@ -32,8 +30,8 @@ pub(super) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// The process asks for these pages of its file. Answers what to read beyond them.
-    pub(super) fn asked(&mut self, asked: PageRange, file: PageRange) -> PageRange {
+    /// The process asks for these pages of its file. Answers what to read beyond them: at most `pages_max`, and nothing if that is 0.
+    pub(super) fn asked(&mut self, asked: PageRange, file: PageRange, pages_max: u64) -> PageRange {
         // Small reads may end and go on within a page.
         let goes_on = |stream: &Stream| stream.next == asked.first || stream.next == asked.first + 1;
         let at = self.streams.iter().position(goes_on).unwrap_or_else(|| self.begin());
@@ -52,7 +50,7 @@ impl ReadAhead {
         }
         let size = if window == 0 { (2 * asked.pages()).max(WINDOW_PAGES_MIN) } else { 2 * window };
         let first = stream.window.end.max(asked.end);
-        stream.window = PageRange { first, end: first + size.min(WINDOW_PAGES_MAX) };
+        stream.window = PageRange { first, end: first + size.min(pages_max) };
         PageRange { first: first.min(file.end), end: stream.window.end.min(file.end) }
     }
 
@@ -72,8 +70,12 @@ impl ReadAhead {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
+    /// Of 128 KiB.
+    const MAX: u64 = 32;
     const FILE: PageRange = PageRange { first: 1000, end: 2000 };
 
     fn pages(first: u64, end: u64) -> PageRange {
@@ -82,7 +84,7 @@ mod tests {
 
     /// The windows that reads of one page each lead to, and at which page.
     fn windows(reads: impl Iterator<Item = u64>, read_ahead: &mut ReadAhead) -> Vec<(u64, u64, u64)> {
-        let ahead = reads.map(|page| (page, read_ahead.asked(pages(page, page + 1), FILE)));
+        let ahead = reads.map(|page| (page, read_ahead.asked(pages(page, page + 1), FILE, MAX)));
         ahead.filter(|(_, ahead)| ahead.pages() > 0).map(|(page, ahead)| (page, ahead.first, ahead.end)).collect()
     }
 
@@ -109,9 +111,9 @@ mod tests {
     #[test]
     fn reading_ahead_ends_with_the_file() {
         let mut read_ahead = ReadAhead::default();
-        read_ahead.asked(pages(1990, 1995), FILE);
-        assert_eq!(read_ahead.asked(pages(1995, 1998), FILE), pages(1998, 2000));
-        assert_eq!(read_ahead.asked(pages(1998, 2000), FILE).pages(), 0);
+        read_ahead.asked(pages(1990, 1995), FILE, MAX);
+        assert_eq!(read_ahead.asked(pages(1995, 1998), FILE, MAX), pages(1998, 2000));
+        assert_eq!(read_ahead.asked(pages(1998, 2000), FILE, MAX).pages(), 0);
     }
 
     #[test]
@@ -119,7 +121,7 @@ mod tests {
         let mut read_ahead = ReadAhead::default();
         for read in 0..3 {
             let first = 1000 + read * 256;
-            let ahead = read_ahead.asked(pages(first, first + 256), FILE);
+            let ahead = read_ahead.asked(pages(first, first + 256), FILE, MAX);
             assert_eq!(ahead, pages(first + 256, first + 256 + 32));
         }
     }
@@ -130,5 +132,20 @@ mod tests {
         let turns = (0..8).flat_map(|page| [1100 + page, 1400 + page, 1700 + page]);
         let of_second: Vec<_> = windows(turns, &mut read_ahead).into_iter().filter(|w| w.0 / 100 == 14).collect();
         assert_eq!(of_second, [(1401, 1402, 1406), (1402, 1406, 1414), (1406, 1414, 1430)]);
+    }
+
+    proptest! {
+        /// Whatever is asked for, a window ends with the file and is no larger than the limit.
+        #[test]
+        fn no_window_exceeds_the_limit(
+            reads in proptest::collection::vec((0u64..1000, 1u64..100), 1..40), pages_max in 0u64..300,
+        ) {
+            let mut read_ahead = ReadAhead::default();
+            for (offset, length) in reads {
+                let first = FILE.first + offset;
+                let ahead = read_ahead.asked(pages(first, (first + length).min(FILE.end)), FILE, pages_max);
+                prop_assert!(ahead.pages() <= pages_max && ahead.end <= FILE.end.max(ahead.first), "{:?}", ahead);
+            }
+        }
     }
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use hoistway_answer::WeightedFigure;
 use hoistway_experiment::{
-    CgroupFile, Comparison, Devices, Guests, Load, Mode, QueueFile, Replay, Tunable, Vary, Write, limits, scenarios,
+    CgroupFile, Comparison, Devices, Guests, Load, Mode, QueueFile, Replay, Sysctl, Tunable, Vary, Write, limits,
+    scenarios,
 };
 
 use super::arguments::Arguments;
@@ -48,6 +49,7 @@ pub(crate) fn common(place: &PlaceOptions, run: &RunOptions, guest_schedulers: &
         replay: replay(&place.replay)?,
         cpus: place.cpus,
         memory_bytes: place.memory,
+        sysctls: each(&place.sysctl, sysctl)?,
         journal: place.journal,
         elevator: place.elevator.clone(),
         guests: Guests {
@@ -61,6 +63,7 @@ pub(crate) fn common(place: &PlaceOptions, run: &RunOptions, guest_schedulers: &
         read_queues: place.read_queues,
         poll_queues: place.poll_queues,
         shared_tags: place.shared_tags,
+        submitter_dispatches: place.submitter_dispatches,
         techniques: place.techniques.clone(),
         writes: each(&place.at, write)?,
         io_max: each(&place.io_max, |text| {
@@ -143,6 +146,9 @@ pub(crate) fn each<T>(texts: &[String], read: impl Fn(&str) -> Result<T>) -> Res
 pub(crate) fn load(job: Option<&Path>) -> Load {
     let Some(path) = job else { return Load::Example };
     let name = path.display().to_string();
+    if !path.exists() && name == scenarios::EXAMPLE {
+        return Load::Example;
+    }
     if !path.exists() && scenarios::named(&name).is_some() { Load::Scenario(name) } else { Load::File(path.to_owned()) }
 }
 
@@ -194,6 +200,13 @@ pub(crate) fn tunable(text: &str) -> Result<Tunable> {
         bail!("--set {text}: expected SCHED.TUNABLE=VALUE, such as mq-deadline.fifo_batch=1");
     };
     Ok(Tunable { scheduler: scheduler.to_owned(), name: name.to_owned(), text: value.to_owned() })
+}
+
+fn sysctl(text: &str) -> Result<Sysctl> {
+    let (name, text) = text
+        .split_once('=')
+        .with_context(|| format!("--sysctl {text}: expected NAME=VALUE, such as vm.dirty_bytes=268435456"))?;
+    Ok(Sysctl { name: name.trim().to_owned(), text: text.trim().to_owned() })
 }
 
 /// Those of `--queue`, and `--nr-requests`.

@@ -1,0 +1,108 @@
+//! Where a model's assumption decides a figure, and where the device took no part in it.
+
+use std::collections::BTreeSet;
+
+use hoistway_answer::document::Run;
+use hoistway_device::{Parameters, Preset};
+use hoistway_load::{Load, Process};
+
+/// A half sentence for each border that this load crosses. With guests everything goes to one device.
+pub(crate) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, runs: &[Run]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    for (file, preset) in (0..).zip(devices) {
+        let users: Vec<&Process> =
+            workload.processes.iter().filter(|process| in_guests || process.files.contains(&file)).collect();
+        doubts.extend(of_runs(&users, preset).filter(|doubt| !doubts.contains(doubt)));
+    }
+    doubts.extend(of_memory(workload, runs));
+    doubts
+}
+
+/// Whether a disk chooses between a sequential run and random reads that wait beside it.
+fn of_runs(users: &[&Process], preset: &Preset) -> Option<String> {
+    let Parameters::Hdd(parameters) = preset.parameters() else { return None };
+    let limit_ms = parameters.run_limit_ms?;
+    let reads = |process: &&&Process| process.plan.is_replay() || process.plan.pattern.direction.lanes().contains(&0);
+    // With a single command outstanding, nothing of the run waits in the drive beside the random read.
+    let keeps_on =
+        |process: &&&Process| !process.plan.is_random() && (process.issue.depth > 1 || !process.caching.direct);
+    let names = |of: &mut dyn Iterator<Item = &&Process>| {
+        let names: BTreeSet<&str> = of.map(|process| process.name.as_str()).collect();
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    let random = names(&mut users.iter().filter(|process| process.plan.is_random()).filter(reads));
+    let sequential = names(&mut users.iter().filter(keeps_on).filter(reads));
+    (!random.is_empty() && !sequential.is_empty()).then(|| {
+        format!(
+            "how often the disk itself turns from {sequential} to {random} ({limit_ms} ms, hdd.run_limit_ms of {}) was fitted to one \
+             published ratio and decides the random reads",
+            preset.name
+        )
+    })
+}
+
+/// Whether all that was written stayed in memory.
+fn of_memory(workload: &Load, runs: &[Run]) -> Option<String> {
+    if workload.processes.iter().any(|process| process.caching.direct && process.plan.modifies()) {
+        return None;
+    }
+    let stayed = runs.iter().filter(|run| {
+        run.page_cache.as_ref().is_some_and(|cache| {
+            cache.written_bytes > 0 && cache.written_back_bytes + cache.synced_bytes + cache.discarded_bytes == 0
+        })
+    });
+    let labels: BTreeSet<&str> = stayed.map(|run| run.variant.label.as_str()).collect();
+    if labels.is_empty() {
+        return None;
+    }
+    let all = runs.iter().all(|run| labels.contains(run.variant.label.as_str()));
+    let under = labels.into_iter().collect::<Vec<_>>().join(", ");
+    let whose = if all { String::new() } else { format!(" under {under}") };
+    Some(format!(
+        "nothing that was written reached the disk{whose}: it stayed in the page cache, so write figures are those of memory (a runtime \
+         of more than 30 s, fsync or direct=1 shows the disk)"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use hoistway_fio::{Environment, JobFile};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::comparison::{Comparison, Load as Asked};
+
+    fn doubts_of(job: &str, device: &str) -> Vec<String> {
+        let workload = JobFile::parse(job, "a.fio", &Environment::empty()).unwrap().load;
+        doubts(&workload, &[Preset::builtin(device).unwrap()], false, &[])
+    }
+
+    proptest! {
+        /// Only random reads beside a sequential reader with a queue, on a disk, hang on how it ages commands.
+        #[test]
+        fn the_limit_of_a_run_is_named_where_it_decides(
+            first in 0..4_usize, second in 0..4_usize, depth in 1..9_u32, is_disk in any::<bool>(),
+        ) {
+            let modes = ["read", "write", "randread", "randwrite"];
+            let head = "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\n";
+            let (a, b) = (modes[first], modes[second]);
+            let job = format!("{head}iodepth={depth}\n[a]\nrw={a}\n[b]\nrw={b}\n");
+            let decides = is_disk && depth > 1 && [(a, b), (b, a)].contains(&("read", "randread"));
+            let found = doubts_of(&job, if is_disk { "hdd" } else { "sata-ssd" });
+            prop_assert_eq!(found.iter().any(|doubt| doubt.contains("run_limit_ms")), decides, "{} {:?}", job, found);
+        }
+    }
+
+    #[test]
+    fn writes_that_stay_in_memory_are_said_to() {
+        let said = |options: &str| {
+            let text = format!("[a]\nfilename=/dev/sda\nrw=write\nbs=4k\nsize=8m\n{options}\n");
+            let asked =
+                Comparison { load: Asked::text(&text), devices: vec!["sata-ssd".into()], ..Comparison::default() };
+            let document = asked.run(&crate::Alone).unwrap();
+            document.doubts.iter().any(|doubt| doubt.contains("nothing that was written reached the disk"))
+        };
+        assert!(said(""));
+        assert!(!said("direct=1") && !said("end_fsync=1"));
+    }
+}
