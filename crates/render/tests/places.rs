@@ -116,6 +116,22 @@ fn a_place_that_lacks_the_default_compares_with_its_first_row() {
 }
 
 #[test]
+fn what_places_have_in_common_is_said_once_and_the_slowest_is_named() {
+    let mut document = of_places(&[("hdd", "none", &[("none", 100.0)]), ("hdd", "none", &[("none", 160.0)])]);
+    document.setups[0].kernel = "6.1".to_owned();
+    for (setup, run) in document.runs.iter_mut().enumerate() {
+        let kernel = if setup < 3 { "6.1" } else { "7.2" };
+        run.variant = RunVariant::new("none", Map::from_iter([("kernel".to_owned(), json!(kernel))]));
+    }
+    let text = table(&Analysis::of(&document), &Style::default());
+    let prose = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(prose.contains("on hdd, 8 CPUs, 1 hardware queue (Linux 6.1; Linux 7.2), seed"), "{prose}");
+    let sentences = hoistway_render::text::conclusion(&Analysis::of(&document)).join(" ");
+    assert!(sentences.starts_with("Side by side on hdd, ") && sentences.matches("hdd").count() == 1, "{sentences}");
+    assert!(sentences.contains("Linux 6.1 is the slowest, 1.60 times behind Linux 7.2."), "{sentences}");
+}
+
+#[test]
 fn where_each_place_has_one_row_places_are_compared() {
     let document = of_places(&[("hdd", "none", &[("none", 100.0)]), ("nvme", "none", &[("none", 1000.0)])]);
     let expected = [("none device=hdd", None), ("none device=nvme", Some(900))];

@@ -163,7 +163,10 @@ fn documents_without_io_make_a_text_all_the_same() {
         "mixed.fio on nvme-datacenter, Linux 6.18, 8 CPUs, 1 hardware queue, seed 42, 0 s simulated\n\n\
          There was no I/O.\n",
     );
-    let idle = document(vec![run("none", vec![("a", 1, Vec::new())])]);
+    let mut idle = document(vec![run("none", vec![("a", 1, Vec::new())])]);
+    let in_ramp = table(&Analysis::of(&idle), &PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(in_ramp.contains("No I/O was measured: every run ended before its ramp was over. --ramp 0"), "{in_ramp}");
+    idle.runs[0].simulated_ios = 0;
     assert!(table(&Analysis::of(&idle), &PLAIN).contains("There was no I/O."));
 }
 

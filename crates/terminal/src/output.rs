@@ -2,10 +2,17 @@
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
+
+/// Waiting longer than this for the reader of a FIFO prints its name.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How results are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -59,8 +66,11 @@ impl Output {
         if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
             return Err(anyhow!("{}: is a directory (expected a file to write the results to)", name.display()));
         }
-        if kind.is_ok_and(|kind| !kind.is_file()) {
-            let opened = fs::OpenOptions::new().write(true).open(&name);
+        if let Ok(kind) = kind.as_ref()
+            && !kind.is_file()
+        {
+            // Opening one waits for whoever reads it.
+            let opened = patiently(kind.is_fifo(), &name, || fs::OpenOptions::new().write(true).open(&name));
             let file = opened.with_context(|| cannot_be_written(&name))?;
             return Ok(Output::Special { name, file });
         }
@@ -206,6 +216,25 @@ impl Write for Stream {
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
+}
+
+/// Opens a file, and names a FIFO that nobody has begun to read after a second.
+fn patiently<T>(is_fifo: bool, name: &Path, open: impl FnOnce() -> T) -> T {
+    if !is_fifo {
+        return open();
+    }
+    let (opened, waits) = mpsc::channel::<()>();
+    let shown = name.display().to_string();
+    let watch = thread::spawn(move || {
+        if waits.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("waiting for a reader of the FIFO {shown:?}");
+        }
+    });
+    let result = open();
+    drop(opened);
+    // It ends at once.
+    let _ = watch.join();
+    result
 }
 
 /// Where a file is, or will be: a link that leads to nothing yet is followed as well.

@@ -10,7 +10,7 @@ use super::compare;
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 
-/// Compare schedulers under a fio command line: paste all of it, with or without `fio` itself.
+/// Compare schedulers under a fio command line: paste all of it, with or without `sudo` and `fio` itself, or in quotes.
 ///
 /// Options of `hoistway compare` follow after --.
 ///
@@ -56,7 +56,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     // Wherever it stands: fio has no option of that name.
     let (ours, of_fio): (Vec<&str>, Vec<&str>) =
         parts.next().unwrap_or_default().iter().map(String::as_str).partition(|option| *option == "--print-job");
-    let text = job_text(of_fio).context(NAME)?;
+    // In quotes the whole command is one argument.
+    let split = match of_fio[..] {
+        [whole] if whole.contains(char::is_whitespace) => {
+            shell_words::split(whole).with_context(|| format!("{NAME}: expected every quotation mark twice"))?
+        }
+        _ => of_fio.into_iter().map(str::to_owned).collect(),
+    };
+    let text = job_text(split.iter().map(String::as_str)).context(NAME)?;
     if arguments.print_job || !ours.is_empty() {
         Output::open(None)?.write(&text)?;
         return Ok(Ending::Done);

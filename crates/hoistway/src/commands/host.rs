@@ -74,6 +74,8 @@ fn dump(system: &System, host: &Host, file: &Path, serials: bool) -> Result<()> 
     output.write_there(&bytes)?;
     let devices = host.devices.len();
     let what = if serials { "with serial numbers" } else { "without serial numbers" };
-    let line = format!("{}: {files} files about {devices} devices, {} bytes, {what}\n", file.display(), bytes.len());
+    let counted = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+    let (files, devices) = (counted(files, "file"), counted(devices, "device"));
+    let line = format!("{}: {files} about {devices}, {} bytes, {what}\n", file.display(), bytes.len());
     Output::open(None)?.write(printable::text(line.trim_end()) + "\n")
 }

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use hoistway_experiment::nearest;
-use hoistway_experiment::scenarios::{Scenario, named, names};
+use hoistway_experiment::scenarios::{EXAMPLE, EXAMPLE_JOB, Scenario, named, names};
 use hoistway_render::text::{figure_in_words, wrapped};
 
 use hoistway_render::text::aligned;
@@ -32,9 +32,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let width = output.text_width();
     let text = match &arguments.name {
         None => list(width),
+        Some(name) if name == EXAMPLE && arguments.job => EXAMPLE_JOB.to_owned(),
+        Some(name) if name == EXAMPLE => {
+            wrapped(&format!("{EXAMPLE}: {EXAMPLE_TITLE}"), width, 0)
+                + "\nIts job file (--job prints only that):\n\n"
+                + EXAMPLE_JOB
+        }
         Some(name) => {
             let Some(scenario) = named(name) else {
-                let known: Vec<_> = names().collect();
+                let known: Vec<_> = [EXAMPLE].into_iter().chain(names()).collect();
                 let hint = nearest::hint(name, known.iter().copied());
                 bail!("scenarios {name}: unknown load ({hint}expected one of {})", known.join(", "));
             };
@@ -45,9 +51,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
+/// What the example is, in one line.
+const EXAMPLE_TITLE: &str = "the load that `hoistway compare` runs if none is named";
+
 fn list(width: usize) -> String {
     let title = |name| named(name).map(|scenario| scenario.page.title).unwrap_or_default();
-    let rows: Vec<[String; 2]> = names().map(|name| [name.to_owned(), title(name)]).collect();
+    let example = [EXAMPLE.to_owned(), EXAMPLE_TITLE.to_owned()];
+    let rows: Vec<[String; 2]> =
+        [example].into_iter().chain(names().map(|name| [name.to_owned(), title(name)])).collect();
     let hint = "`hoistway scenarios NAME` describes a load, `hoistway compare NAME` runs it.";
     aligned(&rows) + "\n" + &wrapped(hint, width, 0)
 }

@@ -38,6 +38,7 @@ mod scenarios;
 mod schedulers;
 mod server;
 mod shells;
+mod small_points;
 mod support;
 mod terminal;
 mod trace;

@@ -73,7 +73,7 @@ fn kernels_devices_and_hosts_are_one_experiment_with_a_verdict_for_each_place() 
     }
     assert_eq!(table.matches("Side by side, ").count(), 1, "{table}");
     let hosts = compared(&folder, &["--schedulers", "none", "--host", "server,instant"]);
-    assert!(hosts.contains("none host=instant") && hosts.contains(", host instant: "), "{hosts}");
+    assert!(hosts.contains("none host=instant") && hosts.contains(" on host instant"), "{hosts}");
     let twice = compared(&folder, &["--schedulers", "none", "--host", "server", "--host", "instant"]);
     assert_eq!(hosts, twice, "an option may be given again, too");
 }

@@ -2,7 +2,7 @@
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::analysis::{Analysis, JobAnalysis, Variant};
-use hoistway_answer::document::{Decision, Verdict};
+use hoistway_answer::document::{Decision, Run, Verdict};
 use serde_json::Value;
 
 use crate::text::advice::advice;
@@ -86,10 +86,12 @@ pub(crate) fn title(job: &JobAnalysis<'_>) -> String {
 pub(crate) fn set_up(document: &ResultsDocument) -> String {
     let plural = |count, name| if count == 1 { format!("1 {name}") } else { format!("{count} {name}s") };
     let place = |device: &Value, kernel: &str, cpus, hw_queues| {
+        // Names are taken for drives of their own, which nobody may have meant.
+        let each = if device.is_array() { " (one for each file name)" } else { "" };
         let (cpus, hw_queues) = (plural(cpus, "CPU"), plural(hw_queues, "hardware queue"));
-        format!("{}, Linux {kernel}, {cpus}, {hw_queues}", device_name(device))
+        [format!("{}{each}", device_name(device)), format!("Linux {kernel}"), cpus, hw_queues]
     };
-    let mut places: Vec<String> =
+    let mut places: Vec<[String; 4]> =
         document.setups.iter().map(|at| place(&at.device, &at.kernel, at.cpus, at.hw_queues)).collect();
     if places.is_empty() {
         places.push(place(&document.device, &document.kernel, document.cpus, document.hw_queues));
@@ -97,11 +99,27 @@ pub(crate) fn set_up(document: &ResultsDocument) -> String {
     format!(
         "{} on {}, seed {}, {} {}",
         document.job_file,
-        places.join("; "),
+        in_common(&places),
         document.seed,
         simulated_time(document),
         if document.is_real { "for real" } else { "simulated" },
     )
+}
+
+/// What places have in common, once, and in brackets what they have not.
+fn in_common(places: &[[String; 4]]) -> String {
+    let is_shared = |part: usize| places.iter().all(|place| place[part] == places[0][part]);
+    let shared: Vec<&str> = (0..4).filter(|&part| is_shared(part)).map(|part| &*places[0][part]).collect();
+    let own = |place: &[String; 4]| {
+        (0..4).filter(|&part| !is_shared(part)).map(|part| place[part].clone()).collect::<Vec<_>>().join(", ")
+    };
+    let mut varied: Vec<String> = places.iter().map(own).filter(|own| !own.is_empty()).collect();
+    varied.dedup();
+    match (&shared[..], &varied[..]) {
+        (_, []) => shared.join(", "),
+        ([], _) => varied.join("; "),
+        _ => format!("{} ({})", shared.join(", "), varied.join("; ")),
+    }
 }
 
 /// Virtual time of a run: the same for all of them, or from the shortest to the longest.
@@ -112,6 +130,11 @@ fn simulated_time(document: &ResultsDocument) -> String {
     if shortest == longest { longest } else { format!("{shortest} to {longest}") }
 }
 
+/// Whether a run has I/Os, and none of them was measured.
+fn ended_in_its_ramp(run: &Run) -> bool {
+    run.simulated_ios > 0 && run.jobs.iter().all(|job| job.failed_processes() == 0)
+}
+
 /// The lines under the tables.
 pub(crate) fn remarks(analysis: &Analysis<'_>, ascii: bool) -> Vec<String> {
     let document = analysis.document;
@@ -119,6 +142,10 @@ pub(crate) fn remarks(analysis: &Analysis<'_>, ascii: bool) -> Vec<String> {
     if analysis.jobs.iter().any(|job| !job.operations.is_empty()) {
         lines.push(
             "IOPS and bandwidth: sum over the job's processes. Latency: total (fio's lat), all their I/Os.".to_owned(),
+        );
+    } else if document.runs.iter().any(ended_in_its_ramp) {
+        lines.push(
+            "No I/O was measured: every run ended before its ramp was over. --ramp 0 measures it whole.".to_owned(),
         );
     } else {
         lines.push("There was no I/O.".to_owned());

@@ -8,9 +8,10 @@ mod phrases;
 mod sentences;
 
 use hoistway_answer::analysis::Analysis;
+use hoistway_answer::document::Decision;
 use hoistway_answer::verdict;
 
-use self::sentences::Sentences;
+use self::sentences::{InShort, Sentences};
 use super::recording;
 
 pub(crate) use phrases::{change, change_between, may_lose_more};
@@ -30,12 +31,23 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
     }
     let verdicts = verdict::verdicts(analysis);
     let words = |verdict| Sentences { analysis, verdict };
-    let mut sentences: Vec<String> = verdicts.iter().flat_map(|verdict| words(verdict).of_place()).collect();
+    let in_short: Vec<InShort> = verdicts.iter().filter_map(|verdict| words(verdict).in_short()).collect();
+    // Of one scheduler each, the line of all places says it all.
+    let is_short = in_short.len() > 1 && verdicts.iter().all(|verdict| verdict.decision == Decision::Alone);
+    let mut sentences: Vec<String> = match is_short {
+        true => Vec::new(),
+        false => verdicts.iter().flat_map(|verdict| words(verdict).of_place()).collect(),
+    };
     if let Some(verdict) = verdicts.first() {
         // The same in every place.
-        let in_short: Vec<String> = verdicts.iter().filter_map(|verdict| words(verdict).in_short()).collect();
         if in_short.len() > 1 {
-            sentences.push(format!("Side by side, {}: {}.", words(verdict).nouns(), in_short.join("; ")));
+            let focus = &verdict.focus[..];
+            let higher = match focus {
+                [one] => Some(one.figure.figure.higher_is_better()),
+                _ => None,
+            };
+            let smallest = document.smallest_effect.unwrap_or(verdict::SMALLEST_EFFECT);
+            sentences.extend(side_by_side(&words(verdict).nouns(), &in_short, higher, smallest));
         }
         sentences.extend(words(verdict).judged_by());
         sentences.extend(ceilings::ceilings(analysis));
@@ -45,6 +57,43 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
     before.append(&mut sentences);
     before.extend(after);
     before
+}
+
+/// What all places have in common, what is in focus in each, and which is the slowest.
+fn side_by_side(nouns: &str, places: &[InShort], higher_is_better: Option<bool>, smallest_effect: f64) -> Vec<String> {
+    let shared: Vec<&String> =
+        places[0].place.iter().filter(|part| places.iter().all(|one| one.place.contains(part))).collect();
+    let own = |one: &InShort| {
+        let own: Vec<&str> = one.place.iter().filter(|part| !shared.contains(part)).map(String::as_str).collect();
+        if own.is_empty() { one.place.join(", ") } else { own.join(", ") }
+    };
+    let same_words = places.iter().all(|one| one.words == places[0].words);
+    let under = |one: &InShort| if same_words { String::new() } else { format!(" under {}", one.words) };
+    let each: Vec<String> = places.iter().map(|one| format!("{}{} on {}", one.shown, under(one), own(one))).collect();
+    let on = if shared.is_empty() {
+        String::new()
+    } else {
+        format!(" on {}", shared.iter().map(|part| part.as_str()).collect::<Vec<_>>().join(", "))
+    };
+    let all = if same_words { format!(" under {}", places[0].words) } else { String::new() };
+    let mut sentences = vec![format!("Side by side{on}, {nouns}{all}: {}.", each.join("; "))];
+    let known: Option<Vec<(f64, &InShort)>> = places.iter().map(|one| Some((one.mean?, one))).collect();
+    if let (Some(higher), Some(known)) = (higher_is_better, known)
+        && let (Some(low), Some(high)) = (
+            known.iter().min_by(|one, other| one.0.total_cmp(&other.0)),
+            known.iter().max_by(|one, other| one.0.total_cmp(&other.0)),
+        )
+        && low.0 > 0.0
+    {
+        let (slow, fast) = if higher { (low, high) } else { (high, low) };
+        let factor = high.0 / low.0;
+        sentences.push(if factor - 1.0 > smallest_effect {
+            format!("{} is the slowest, {factor:.2} times behind {}.", own(slow.1), own(fast.1))
+        } else {
+            "They are alike.".to_owned()
+        });
+    }
+    sentences
 }
 
 /// How a sentence of the [`conclusion`] about a doubt begins.

@@ -192,12 +192,16 @@ impl Sentences<'_> {
         variant.map_or_else(|| label.to_owned(), |variant| variant.in_words())
     }
 
-    /// What is to be used here, and what is in focus under it: `mq-deadline 1.42 ms on hdd, Linux 6.18`.
-    pub(super) fn in_short(&self) -> Option<String> {
+    /// What is to be used here, and what is in focus under it.
+    pub(super) fn in_short(&self) -> Option<InShort> {
         let setup = self.analysis.document.setups.get(self.verdict.setup as usize)?;
         let recommended = &self.verdict.recommended;
-        let place = place(&self.analysis.document.setups, setup);
-        Some(format!("{} under {} on {place}", self.shown(recommended), self.words(recommended)))
+        let mean = match &self.verdict.focus[..] {
+            [one] => self.estimate(&one.figure, recommended).map(|estimate| estimate.mean),
+            _ => None,
+        };
+        let place = place_parts(&self.analysis.document.setups, setup);
+        Some(InShort { shown: self.shown(recommended), words: self.words(recommended), place, mean })
     }
 
     /// What one would change from: `the default (mq-deadline)`.
@@ -362,9 +366,25 @@ impl Sentences<'_> {
 
 /// `hdd, Linux 6.18`, with the host if there are several.
 fn place(setups: &[SetupSummary], setup: &SetupSummary) -> String {
+    place_parts(setups, setup).join(", ")
+}
+
+fn place_parts(setups: &[SetupSummary], setup: &SetupSummary) -> Vec<String> {
     let host = |setup: &SetupSummary| device_name(&setup.host);
-    let name = format!("{}, Linux {}", device_name(&setup.device), setup.kernel);
-    if setups.iter().any(|other| host(other) != host(setup)) { format!("{name}, host {}", host(setup)) } else { name }
+    let mut parts = vec![device_name(&setup.device), format!("Linux {}", setup.kernel)];
+    if setups.iter().any(|other| host(other) != host(setup)) {
+        parts.push(format!("host {}", host(setup)));
+    }
+    parts
+}
+
+/// What is in focus in one place: `1.42 ms`, `mq-deadline`, `hdd`, `Linux 6.18`.
+pub(super) struct InShort {
+    pub(super) shown: String,
+    pub(super) words: String,
+    pub(super) place: Vec<String>,
+    /// Of a single figure.
+    pub(super) mean: Option<f64>,
 }
 
 /// Whether a gain is beyond the noise, more than a trifle, and more than a single I/O.
