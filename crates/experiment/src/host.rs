@@ -32,7 +32,7 @@ pub(crate) fn choose(options: &Options<'_>, profile: &Profile) -> Result<(Host, 
     }
     for setting in &options.comparison.sysctls {
         host.set_sysctl(&setting.name, &setting.text).map_err(|problem| {
-            let hint = nearest::hint(&setting.name, Host::SYSCTLS.into_iter());
+            let hint = nearest::hint(&setting.name, Host::SYSCTLS);
             let hint = if problem.starts_with("no such") { hint } else { String::new() };
             options.refuse(
                 Field::Sysctls,

@@ -55,8 +55,8 @@ pub(super) struct QueueFacts {
 }
 
 /// Files whose default the driver decides, so that a change cannot be told from a default.
-const OF_DRIVER: [&str; 6] =
-    ["rotational", "write_cache", "max_sectors_kb", "discard_max_bytes", "io_timeout", "rq_affinity"];
+const OF_DRIVER: [&str; 7] =
+    ["rotational", "write_cache", "max_sectors_kb", "discard_max_bytes", "io_timeout", "rq_affinity", "read_ahead_kb"];
 
 /// Reads `queue/`, `mq/` and the driver's depth of the device in `folder`.
 pub(super) fn read(
