@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
+
 use super::calendar::time_text;
 use super::distribution::{LatencyPercents, level_percents, six_decimals};
 use super::schema::{DirectionStats, DiskUtil, Job, LatencyStats, Output, PriorityStats, SyncStats};
@@ -10,7 +12,6 @@ use crate::histogram::LatencyHistogram;
 use crate::measurement::{BatchLevels, DepthLevels, PriorityLatency, ProcessResult, Reporting};
 use crate::rate::per_second;
 use crate::samples::SampleStats;
-use indexmap::IndexMap;
 
 /// fio's default `percentile_list`.
 pub const PERCENTILES: [f64; 17] =

@@ -1,7 +1,8 @@
 //! Shares in percent: queue depths, batch sizes and the three tables of completion latencies.
 
-use crate::histogram::LatencyHistogram;
 use indexmap::IndexMap;
+
+use crate::histogram::LatencyHistogram;
 
 /// Upper ends of the buckets below 1000 of a unit.
 const LATENCY_BUCKET_ENDS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];

@@ -3,10 +3,10 @@
 //! Reading is lenient: keys that other versions of fio leave out become zero, keys that they add are ignored. What
 //! fio 3.33 wrote comes out as it went in.
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::steady_state::SteadyState;
-use indexmap::IndexMap;
 
 /// A whole output document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
