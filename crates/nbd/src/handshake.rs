@@ -62,6 +62,8 @@ pub enum Departure {
     UnknownExport,
     /// EXPORT_NAME before TLS, which it has to follow.
     TlsRequired,
+    /// The server has no room for the client.
+    TurnedAway,
 }
 
 impl std::fmt::Display for Departure {
@@ -73,6 +75,7 @@ impl std::fmt::Display for Departure {
             Departure::OversizedOption(bytes) => write!(f, "an option with {bytes} bytes of data"),
             Departure::UnknownExport => f.write_str("unknown export"),
             Departure::TlsRequired => f.write_str("an export was asked for without TLS"),
+            Departure::TurnedAway => f.write_str("turned away"),
         }
     }
 }
@@ -81,6 +84,8 @@ impl std::fmt::Display for Departure {
 #[derive(Clone, Debug)]
 pub struct Handshake {
     tls: Tls,
+    /// Why all options are refused.
+    refusal: Option<&'static str>,
     /// The client's flags have come, and these parts of them hold.
     flags_seen: bool,
     no_zeroes: bool,
@@ -100,12 +105,19 @@ impl Handshake {
         out.put_u16(handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES);
         Handshake {
             tls,
+            refusal: None,
             flags_seen: false,
             no_zeroes: false,
             replies: Replies::Simple,
             allocation_of: None,
             to_drop_bytes: 0,
         }
+    }
+
+    /// Refuses all options with this text, and ends when the client chooses an export or lists them.
+    #[must_use]
+    pub fn turning_away(self, why: &'static str) -> Handshake {
+        Handshake { refusal: Some(why), ..self }
     }
 
     /// Goes on inside TLS: whatever was agreed before it is forgotten, but for the flags.
@@ -173,6 +185,13 @@ impl Handshake {
     }
 
     fn reply_to(&mut self, code: u32, data: &[u8], exports: &[Export], out: &mut Vec<u8>) -> Progress {
+        if let Some(why) = self.refusal.filter(|_| code != option::ABORT) {
+            if code != option::EXPORT_NAME {
+                refuse(out, code, option_reply::ERR_POLICY, why);
+            }
+            let is_last = matches!(code, option::EXPORT_NAME | option::GO | option::INFO | option::LIST);
+            return if is_last { Progress::Closed(Departure::TurnedAway) } else { Progress::Unfinished };
+        }
         if self.tls == Tls::Required {
             match code {
                 option::EXPORT_NAME => return Progress::Closed(Departure::TlsRequired),

@@ -313,3 +313,23 @@ fn what_a_read_only_export_cannot_is_not_announced() {
     let export = Export { read_only: true, rotational: true, ..Export::new("iso", 1 << 20) };
     assert_eq!((export.flags(false), export.flags(true)), (0x0517, 0x0597));
 }
+
+#[test]
+fn a_client_that_is_turned_away_reads_why_before_the_end() {
+    let turned_away = |tls| {
+        let mut client = begun(tls, 3);
+        client.handshake = client.handshake.turning_away("too many");
+        client
+    };
+    let refusal = vec![(option_reply::ERR_POLICY, b"too many".to_vec())];
+    for tls in [Tls::Off, Tls::Offered, Tls::Required] {
+        let mut client = turned_away(tls);
+        assert_eq!(client.sends(option::STRUCTURED_REPLY, b""), (refusal.clone(), Progress::Unfinished));
+        let go = [&3_u32.to_be_bytes()[..], b"vm1", &[0, 0]].concat();
+        assert_eq!(client.sends(option::GO, &go), (refusal.clone(), Progress::Closed(Departure::TurnedAway)));
+    }
+    let closed = Progress::Closed(Departure::TurnedAway);
+    assert_eq!(turned_away(Tls::Off).sends(option::LIST, b""), (refusal, closed.clone()));
+    assert_eq!(turned_away(Tls::Off).sends(option::EXPORT_NAME, b"vm1").1, closed);
+    assert_eq!(turned_away(Tls::Off).sends(option::ABORT, b"").1, Progress::Closed(Departure::Aborted));
+}
