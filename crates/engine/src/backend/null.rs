@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hoistway_blk::bio::{Limits, Status};
-use hoistway_blk::ground::{Instant, Sector};
+use hoistway_blk::ground::{Instant, SECTOR_BYTES, Sector};
 
 use super::{Backend, Command, Ended, Shape, Started, Station, VolumeShape};
 use crate::memory::Segments;
@@ -13,23 +13,30 @@ use crate::wake::{Parker, Wake};
 
 const QUEUE_DEPTH: u32 = 256;
 
-/// One volume that forgets what is written, and leaves the buffers of reads as they are.
+/// Volumes that forget what is written, and leaves the buffers of reads as they are.
 pub struct Null {
     shape: Shape,
 }
 
 impl Null {
-    /// Of this many sectors.
+    /// One volume of this many sectors.
     #[must_use]
     pub fn new(sectors: u64) -> Self {
+        Null::with_volumes(&[sectors * SECTOR_BYTES])
+    }
+
+    /// Volumes of these lengths in bytes.
+    #[must_use]
+    pub fn with_volumes(bytes: &[u64]) -> Self {
+        let mut volumes = Vec::new();
+        let mut sectors = 0;
+        for &bytes in bytes {
+            let length = bytes.div_ceil(SECTOR_BYTES);
+            volumes.push(VolumeShape { bytes, ..VolumeShape::new(Sector(sectors), length) });
+            sectors += length;
+        }
         let limits = Limits { capacity: Sector(sectors), max_write_zeroes_sectors: u32::MAX >> 9, ..Limits::default() };
-        let shape = Shape {
-            volumes: vec![VolumeShape::new(Sector(0), sectors)],
-            limits,
-            hw_queues_max: u16::MAX,
-            queue_depth: QUEUE_DEPTH,
-            host_wide_tags: false,
-        };
+        let shape = Shape { volumes, limits, hw_queues_max: u16::MAX, queue_depth: QUEUE_DEPTH, host_wide_tags: false };
         Null { shape }
     }
 }
