@@ -7,6 +7,8 @@ use std::path::PathBuf;
 ///   hoistway ctl --control /tmp/ctl.sock set scheduler=bfq bfq.low_latency=0
 ///   hoistway ctl --control /tmp/ctl.sock export vm1 weight=400 max-iops=5000
 ///   hoistway ctl --control /tmp/ctl.sock export vm1 max-iops=max
+///   hoistway ctl --control /tmp/ctl.sock add name=vm3,offset=40G,size=20G
+///   hoistway ctl --control /tmp/ctl.sock disconnect 17
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct CtlOptions {
@@ -29,6 +31,30 @@ pub enum Change {
     },
     /// Reload the configuration file, as SIGHUP does; fails if the reload is refused.
     Reload,
+    /// Add an export, as `serve --export` has it: a part of the target or of a file that is open, with a socket for its guest if it has
+    /// vhost-user=. A reload removes it unless the configuration file has it.
+    Add {
+        /// Settings, such as name=vm3,offset=40G,size=20G.
+        #[arg(value_name = "KEY=VALUE,...")]
+        export: String,
+    },
+    /// Remove an export: requests in flight complete, its clients are disconnected, and the socket for its guest goes.
+    Remove {
+        /// Name of the export.
+        name: String,
+    },
+    /// Change the size of an export. Clients see it when they connect again; if it shrinks they are disconnected.
+    Resize {
+        /// Name of the export.
+        name: String,
+        /// New size, such as 20G.
+        size: String,
+    },
+    /// Disconnect a client; its requests in flight complete. `show` lists clients with their numbers.
+    Disconnect {
+        /// Number of the client.
+        client: u64,
+    },
     /// Set the scheduler, one of its tunables, or nr_requests, in the given order.
     Set {
         /// scheduler=NAME, SCHEDULER.TUNABLE=VALUE, nr_requests=N.

@@ -8,7 +8,7 @@ mod serve;
 mod top;
 
 pub use ctl::{Change, CtlOptions, Format};
-pub use serve::{LogLevel, ServeOptions, TlsUse};
+pub use serve::{LogFormat, LogLevel, ServeOptions, TlsUse};
 pub use top::TopOptions;
 
 /// The commands of `hoistway-serve`.

@@ -28,7 +28,7 @@ pub struct ServeOptions {
     pub data: Option<PathBuf>,
     /// Serve a part of the target, or a file of its own, under a name: name=, path=, offset=, size=, description=, read-only, shared
     /// (overlapping other exports that clients may write to);
-    /// over vhost-user: vhost-user=PATH; bfq weight: weight= (1 to 1000, default 100); I/O priority: ioprio= (rt/0 to rt/7,
+    /// over vhost-user: vhost-user=PATH; for some clients only: clients=user:NAME+cert:DNS-NAME (default all); bfq weight: weight= (1 to 1000, default 100); I/O priority: ioprio= (rt/0 to rt/7,
     /// be/0 to be/7, idle); limits per second for reads and writes each: max-iops=, max-bps= (or riops=, wiops=, rbps=, wbps=).
     /// Repeatable; the empty name also selects the first export. [default: the whole target under the empty name]
     #[arg(long, value_name = "KEY=VALUE,...")]
@@ -36,6 +36,12 @@ pub struct ServeOptions {
     /// Listen on a Unix socket. Repeatable.
     #[arg(long, value_name = "PATH")]
     pub socket: Vec<PathBuf>,
+    /// Mode of the sockets of --socket and vhost-user, in octal, such as 660: who may write to it may connect. [default: by umask]
+    #[arg(long, value_name = "MODE", value_parser = parse_mode)]
+    pub socket_mode: Option<u32>,
+    /// Owner of these sockets, and its group.
+    #[arg(long, value_name = "USER[:GROUP]")]
+    pub socket_owner: Option<String>,
     /// Listen for a virtual machine that uses the first export over vhost-user: same as vhost-user=PATH of that export.
     #[arg(long, value_name = "PATH")]
     pub vhost_user: Option<PathBuf>,
@@ -76,6 +82,9 @@ pub struct ServeOptions {
     /// Maximum number of connections; more are refused.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_connections: u32,
+    /// Maximum number of connections of one address, or of one user on Unix sockets; more are refused. [default: no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub max_connections_per_peer: Option<u32>,
     /// Maximum number of in-flight requests of a connection; more wait in its socket.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub max_in_flight: u32,
@@ -112,9 +121,22 @@ pub struct ServeOptions {
     /// Least important lines that are logged.
     #[arg(long, value_name = "LEVEL", value_enum, default_value = "info")]
     pub log_level: LogLevel,
-    /// Control socket for `hoistway ctl` and `hoistway top`, accessible to its owner only.
+    /// Format of log lines: text, or a JSON object with time_ms (since 1970), level and message.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
+    pub log_format: LogFormat,
+    /// Control socket for `hoistway ctl` and `hoistway top`. Who may connect controls the server.
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
+    /// Mode of that socket, in octal.
+    #[arg(long, value_name = "MODE", default_value = "600", value_parser = parse_mode)]
+    pub control_mode: u32,
+    /// Owner of that socket, and its group.
+    #[arg(long, value_name = "USER[:GROUP]")]
+    pub control_owner: Option<String>,
+    /// Check the options, the configuration file, the certificates and the sizes of targets, print what is wrong, and exit. Nothing is
+    /// opened for writing, locked or listened on.
+    #[arg(long)]
+    pub check: bool,
 }
 
 /// Least memory that is accepted: the longest request and as much for all others.
@@ -126,6 +148,14 @@ fn parse_memory(text: &str) -> Result<usize, String> {
     if in_range { Ok(bytes as usize) } else { Err("expected a size from 64M to 1024T, such as 512M".into()) }
 }
 
+/// Most that a mode may allow.
+const MODE_MAX: u32 = 0o777;
+
+fn parse_mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= MODE_MAX);
+    mode.ok_or_else(|| "expected an octal number up to 777, such as 660".into())
+}
+
 /// Which lines are logged.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogLevel {
@@ -135,6 +165,15 @@ pub enum LogLevel {
     Warning,
     /// Also connections, changes, start and end.
     Info,
+}
+
+/// How lines are logged.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
 }
 
 /// When TLS is used.

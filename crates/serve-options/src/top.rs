@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 /// Show a running server (`hoistway serve --control PATH`): throughput, latency, queueing and share of each export.
 ///
-/// Press q, Escape or Ctrl-C to quit. `hoistway ctl show` prints the same figures once.
+/// Keys: s sorts exports, c shows clients below them; q, Escape or Ctrl-C quits. `hoistway ctl show` prints the same figures once.
 #[derive(clap::Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct TopOptions {

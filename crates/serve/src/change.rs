@@ -6,10 +6,13 @@ use hoistway_blk::sysfs::AttributeError;
 use hoistway_engine::Engine;
 use hoistway_nbd::Export;
 
+use crate::clients::Client;
 use crate::control::ExportState;
-use crate::served::{Offer, Served, Site};
-use crate::server::{Placed, ServerError};
-use crate::spec::{check_names, check_overlaps};
+use crate::guest::GuestListener;
+use crate::served::{LaidOut, Offer, Served};
+use crate::server::ServerError;
+use crate::site::Site;
+use crate::spec::{Placed, check_names, check_overlaps};
 
 /// How a server should work.
 #[derive(Clone, Debug)]
@@ -23,36 +26,33 @@ pub struct Wanted {
     pub settings: Vec<(String, String)>,
 }
 
-impl Placed {
-    /// Which bytes of which volume it is, as clients see it.
-    fn lay_out(&self, engine: &Engine) -> Result<(Export, std::ops::Range<u64>, u32), ServerError> {
-        let Placed { spec, volume } = self;
-        let on = engine.volumes().into_iter().nth(*volume).ok_or(std::io::ErrorKind::NotFound);
-        let on = on.map_err(std::io::Error::from)?;
-        let range = spec.range(on.bytes(), u64::from(on.block_bytes()))?;
-        if on.is_read_only() && !spec.read_only {
-            let name = &spec.name;
-            return Err(ServerError::Refused(format!(
-                "export {name:?}: its target was opened read-only (expected read-only)"
-            )));
-        }
-        let export = Export {
-            description: spec.description.clone(),
-            read_only: spec.read_only,
-            rotational: on.is_rotational(),
-            block_bytes_min: 1,
-            block_bytes_preferred: on.preferred_block_bytes().max(4096),
-            ..Export::new(&spec.name, range.end - range.start)
-        };
-        Ok((export, range, on.block_bytes()))
+fn lay_out(placed: &Placed, engine: &Engine) -> Result<LaidOut, ServerError> {
+    let Placed { spec, volume } = placed;
+    let on = engine.volumes().into_iter().nth(*volume).ok_or(std::io::ErrorKind::NotFound);
+    let on = on.map_err(std::io::Error::from)?;
+    let range = spec.range(on.bytes(), u64::from(on.block_bytes()))?;
+    if on.is_read_only() && !spec.read_only {
+        let name = &spec.name;
+        return Err(ServerError::Refused(format!(
+            "export {name:?}: its target was opened read-only (expected read-only)"
+        )));
     }
+    let export = Export {
+        description: spec.description.clone(),
+        read_only: spec.read_only,
+        rotational: on.is_rotational(),
+        block_bytes_min: 1,
+        block_bytes_preferred: on.preferred_block_bytes().max(4096),
+        ..Export::new(&spec.name, range.end - range.start)
+    };
+    Ok(LaidOut { export, range, block_bytes: on.block_bytes() })
 }
 
 /// An export before and after a change.
 enum Step {
-    Stays(Arc<Served>),
-    /// An export, its range, and the block of its target.
-    Begins(Box<Export>, std::ops::Range<u64>, u32),
+    /// With this size.
+    Stays(Arc<Served>, u64),
+    Begins(Box<LaidOut>),
 }
 
 impl Site {
@@ -67,56 +67,139 @@ impl Site {
     fn plan(&self, exports: &[Placed]) -> Result<Vec<Step>, ServerError> {
         let specs: Vec<_> = exports.iter().map(|placed| placed.spec.clone()).collect();
         check_names(&specs)?;
-        let laid_out = exports.iter().map(|placed| {
-            let (_, range, _) = placed.lay_out(&self.engine)?;
-            Ok((&placed.spec, placed.volume, range))
-        });
+        let laid_out =
+            exports.iter().map(|placed| Ok((&placed.spec, placed.volume, lay_out(placed, &self.engine)?.range)));
         check_overlaps(&laid_out.collect::<Result<Vec<_>, ServerError>>()?)?;
         let offer = self.offer();
         let step = |placed: &Placed| {
-            let (export, range, block_bytes) = placed.lay_out(&self.engine)?;
-            let Some(served) = offer.named(&placed.spec.name) else {
-                return Ok(Step::Begins(Box::new(export), range, block_bytes));
-            };
-            if (&served.export, &served.range, served.volume) != (&export, &range, placed.volume) {
+            let laid_out = lay_out(placed, &self.engine)?;
+            let Some(served) = offer.named(&placed.spec.name) else { return Ok(Step::Begins(Box::new(laid_out))) };
+            if !served.is_like(placed, &laid_out) {
                 let name = &placed.spec.name;
                 return Err(ServerError::Refused(format!(
-                    "export {name:?}: path, offset, size, description and read-only cannot change while the server runs"
+                    "export {name:?}: path, offset, description, vhost-user and read-only cannot change while the server runs"
                 )));
             }
-            Ok(Step::Stays(Arc::clone(served)))
+            Ok(Step::Stays(Arc::clone(served), laid_out.export.size_bytes))
         };
         exports.iter().map(step).collect()
     }
 
     fn carry_out(&self, exports: &[Placed], steps: Vec<Step>) -> Result<(), ServerError> {
         let before = self.offer();
-        let mut after = Vec::new();
-        for (Placed { spec, volume }, step) in exports.iter().zip(steps) {
+        let (mut after, mut shrunk) = (Vec::new(), Vec::new());
+        for (placed, step) in exports.iter().zip(steps) {
+            let spec = &placed.spec;
             let served = match step {
-                Step::Stays(served) => {
+                Step::Stays(served, bytes) => {
+                    if bytes < served.size_bytes() {
+                        // Their part of the target may become another export's.
+                        shrunk.push(served.name.clone());
+                    }
+                    served.resize(bytes);
                     self.engine.set_weight(served.group, spec.settings.weight)?;
                     served.set(spec.settings);
                     served
                 }
-                Step::Begins(export, range, block_bytes) => {
+                Step::Begins(laid_out) => {
                     let group = self.engine.add_group(spec.settings.weight)?;
-                    Arc::new(Served::new(*export, *volume, (range, block_bytes), group, spec.settings))
+                    Arc::new(Served::new(placed, *laid_out, group))
                 }
             };
             served.throttle.set_limits(self.engine.now(), spec.limits);
+            served.set_access(spec.access.clone());
             after.push(served);
         }
         let is_gone = |served: &&Arc<Served>| !after.iter().any(|other| Arc::ptr_eq(other, served));
         let gone: Vec<_> = before.served.iter().filter(is_gone).cloned().collect();
         *self.offer.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Offer::of(after));
         gone.iter().for_each(|served| served.withdraw());
+        self.stop_guests(|export| gone.iter().any(|served| served.name == export));
+        self.dismiss(|client| client.export().is_some_and(|export| shrunk.iter().any(|name| name == export)));
         self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner).extend(gone);
         drop(before);
         self.forget_withdrawn();
+        self.dismiss_barred();
         // Throttled requests may be allowed sooner, priorities change, and connections of withdrawn exports have to end.
         self.inboxes.notify_all();
         Ok(())
+    }
+
+    /// Listens for the guests of exports that there have not been.
+    fn bind_new(&self, exports: &[Placed]) -> Result<Vec<GuestListener>, ServerError> {
+        let offer = self.offer();
+        let is_new = |placed: &&Placed| offer.named(&placed.spec.name).is_none();
+        let access = self.guest_access.get().copied().unwrap_or_default();
+        let listen = |placed: &Placed| {
+            let path = placed.spec.vhost_user.as_ref()?;
+            Some(GuestListener::new(path, access, &placed.spec.name))
+        };
+        exports.iter().filter(is_new).filter_map(listen).collect()
+    }
+
+    /// The exports as they are now.
+    fn placed(&self) -> Vec<Placed> {
+        self.offer().served.iter().map(|served| served.placed()).collect()
+    }
+
+    fn change_exports(self: &Arc<Self>, exports: &[Placed]) -> Result<(), ServerError> {
+        let steps = self.plan(exports)?;
+        let guests = self.bind_new(exports)?;
+        self.carry_out(exports, steps)?;
+        guests.into_iter().try_for_each(|listener| self.serve_guests(listener)).map_err(ServerError::from)
+    }
+
+    /// Adds an export, with a socket for its guest if it has one.
+    ///
+    /// # Errors
+    /// If there is one of that name, it is no part of its volume, or it cannot listen: then nothing has changed.
+    pub fn add_export(self: &Arc<Self>, export: Placed) -> Result<(), ServerError> {
+        let mut exports = self.placed();
+        exports.push(export);
+        self.change_exports(&exports)
+    }
+
+    /// Removes an export: requests in flight complete, its clients are disconnected, and the socket for its guest goes.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn remove_export(self: &Arc<Self>, name: &str) -> Result<(), ServerError> {
+        self.find(name)?;
+        let mut exports = self.placed();
+        exports.retain(|placed| placed.spec.name != name);
+        self.change_exports(&exports)
+    }
+
+    /// Changes the size of an export. Clients see it when they connect again; if it shrinks they are disconnected.
+    ///
+    /// # Errors
+    /// If there is none of that name, or it would not fit: then nothing has changed.
+    pub fn resize_export(self: &Arc<Self>, name: &str, bytes: u64) -> Result<(), ServerError> {
+        self.find(name)?;
+        let mut exports = self.placed();
+        exports.iter_mut().filter(|placed| placed.spec.name == name).for_each(|placed| placed.spec.size = Some(bytes));
+        self.change_exports(&exports)
+    }
+
+    /// The export of this name.
+    ///
+    /// # Errors
+    /// If there is none; in words.
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<Served>, ServerError> {
+        let offer = self.offer();
+        offer.named(name).cloned().ok_or_else(|| {
+            let names: Vec<_> = offer.exports.iter().map(|export| format!("{:?}", export.name)).collect();
+            ServerError::Refused(format!("unknown export {name:?} (expected one of {})", names.join(", ")))
+        })
+    }
+
+    /// Disconnects clients that may not use their export any more.
+    fn dismiss_barred(&self) {
+        let offer = self.offer();
+        let is_barred = |client: &Client| {
+            client.export().and_then(|name| offer.named(name)).is_some_and(|served| !served.access().allows(client))
+        };
+        self.dismiss(is_barred);
     }
 
     /// Removes the scheduler's groups of withdrawn exports without connections.
@@ -135,11 +218,13 @@ impl Site {
     ///
     /// # Errors
     /// If something of it cannot be: then nothing has changed.
-    pub fn change_to(&self, wanted: &Wanted) -> Result<Vec<String>, ServerError> {
+    pub fn change_to(self: &Arc<Self>, wanted: &Wanted) -> Result<Vec<String>, ServerError> {
         let steps = self.plan(&wanted.exports)?;
+        let guests = self.bind_new(&wanted.exports)?;
         let before = (self.files(), self.exports_state());
         self.set_all(&wanted.scheduler, &wanted.settings)?;
         self.carry_out(&wanted.exports, steps)?;
+        guests.into_iter().try_for_each(|listener| self.serve_guests(listener))?;
         let after = (self.files(), self.exports_state());
 
         let mut changes: Vec<String> = after
@@ -149,12 +234,13 @@ impl Site {
             .map(|(file, value)| format!("{}={value}", file.trim_start_matches("iosched/")))
             .collect();
         for export in &after.1 {
-            let settings = |it: &ExportState| (it.weight, it.ioprio.clone(), it.limits.clone());
+            let settings =
+                |it: &ExportState| (it.bytes, it.weight, it.ioprio.clone(), it.limits.clone(), it.clients.clone());
             match before.1.iter().find(|other| other.name == export.name) {
                 None => changes.push(format!("export {:?} added", export.name)),
                 Some(other) if settings(other) != settings(export) => changes.push(format!(
-                    "export {:?} weight={} ioprio={} {}",
-                    export.name, export.weight, export.ioprio, export.limits
+                    "export {:?} {} bytes weight={} ioprio={} {} clients={}",
+                    export.name, export.bytes, export.weight, export.ioprio, export.limits, export.clients
                 )),
                 Some(_) => {}
             }

@@ -16,12 +16,14 @@ use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_engine::Completion;
 use hoistway_nbd::{Handshake, Progress, Requests, Tls};
 
+use crate::admission::Seat;
 use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection};
 use crate::input::{Input, Receipt};
 use crate::memory::Account;
 use crate::outbox::Outbox;
-use crate::served::{Offer, Site};
+use crate::served::Offer;
 use crate::session::{ACTIVITY_STEP, STALL_MAX, Session, Taken};
+use crate::site::Site;
 use crate::socket::Socket;
 
 /// How long a handshake may take.
@@ -36,8 +38,7 @@ const STEPS_A_TURN: u32 = 8;
 pub struct NbdConnection {
     site: Arc<Site>,
     id: ConnectionId,
-    /// Its name in the log.
-    name: String,
+    seat: Seat,
     me: Weak<Mutex<NbdConnection>>,
     socket: Socket,
     input: Input,
@@ -67,18 +68,23 @@ enum Phase {
 
 impl NbdConnection {
     /// A client at this socket; the greeting is sent first.
-    pub fn begin(site: Arc<Site>, id: ConnectionId, name: String, socket: Socket, tls: Tls) -> SharedConnection {
+    pub fn begin(seat: Seat, id: ConnectionId, socket: Socket, tls: Tls) -> SharedConnection {
+        let site = Arc::clone(seat.site());
+        seat.client().served_by(id);
         let mut outbox = Outbox::default();
         let mut handshake = None;
         outbox.header(|out| handshake = Some(Handshake::new(tls, out)));
         let until = site.engine.now() + HANDSHAKE_MAX;
         let phase = handshake
-            .map_or(Phase::Leaving(until), |handshake| Phase::Handshake(Box::new(handshake), site.offer(), until));
+            .map(|handshake| seat.refusal().map_or(handshake.clone(), |why| handshake.turning_away(why)))
+            .map_or(Phase::Leaving(until), |handshake| {
+                Phase::Handshake(Box::new(handshake), site.offer().allowed(seat.client()), until)
+            });
         Arc::new_cyclic(|me| {
             Mutex::new(NbdConnection {
                 site,
                 id,
-                name,
+                seat,
                 me: me.clone(),
                 socket,
                 input: Input::default(),
@@ -123,7 +129,7 @@ impl NbdConnection {
                 Phase::Handshake(..) => self.outbox.is_empty(),
                 Phase::Leaving(_) => false,
             };
-            if self.site.is_draining() || self.phase.is_withdrawn() {
+            if self.site.is_draining() || self.seat.client().is_dismissed() || self.phase.is_withdrawn() {
                 self.drain(now);
                 if !self.phase.is_leaving() {
                     return Ok(());
@@ -156,7 +162,11 @@ impl NbdConnection {
     fn leave(&mut self, now: Instant) {
         let leaving = Phase::Leaving(now + FAREWELL_MAX);
         if let Phase::Transmission(session) = std::mem::replace(&mut self.phase, leaving) {
-            self.site.say(format_args!("{}: disconnected after {} requests", self.name, session.completed));
+            self.site.say_of_client(format_args!(
+                "{}: disconnected after {} requests",
+                self.seat.client().name,
+                session.completed
+            ));
             let is_withdrawn = session.served.is_withdrawn();
             drop(session);
             if is_withdrawn {
@@ -229,6 +239,10 @@ impl NbdConnection {
     fn take(&mut self, now: Instant) -> Result<bool, End> {
         match &mut self.phase {
             Phase::Handshake(handshake, offer, _) => {
+                if let Some(names) = self.socket.peer_names() {
+                    self.seat.client().presented(names);
+                    *offer = self.site.offer().allowed(self.seat.client());
+                }
                 let (mut count, mut progress) = (0, Progress::Unfinished);
                 let (input, offer) = (&self.input, Arc::clone(offer));
                 self.outbox.header(|out| (count, progress) = handshake.receive(input.held(), &offer.exports, out));
@@ -237,12 +251,14 @@ impl NbdConnection {
                     Progress::Unfinished => return Ok(count > 0),
                     Progress::Transmission(agreed) => {
                         let served = Arc::clone(&offer.served[agreed.export]);
-                        let requests = Requests::new(agreed, &served.export);
-                        self.site.say(format_args!("{}: opened export {:?}", self.name, served.export.name));
+                        let requests = Requests::new(agreed, &offer.exports[agreed.export]);
+                        let client = self.seat.client();
+                        client.opened(&served.name);
+                        self.site.say_of_client(format_args!("{}: opened export {:?}", client.name, served.name));
                         let account = Account::new(Arc::clone(&self.site.memory), self.id);
                         self.account = Some(Arc::clone(&account));
                         let handler = self.handler(Arc::clone(&account));
-                        let session = Session::begin(&self.site, self.id, served, agreed, requests, account, handler);
+                        let session = Session::begin(&self.seat, self.id, served, agreed, requests, account, handler);
                         let session = session.map_err(|errno| End::Broken(errno.into()))?;
                         self.phase = Phase::Transmission(Box::new(session));
                     }
@@ -251,7 +267,7 @@ impl NbdConnection {
                         self.tls_begins = true;
                     }
                     Progress::Closed(departure) => {
-                        self.site.say(format_args!("{}: {departure}", self.name));
+                        self.site.say_of_client(format_args!("{}: {departure}", self.seat.client().name));
                         self.leave(now);
                     }
                 }
@@ -300,19 +316,22 @@ impl NbdConnection {
 
     /// Ends the connection without further replies.
     fn end(&mut self, now: Instant, end: End) {
+        let name = &self.seat.client().name;
         match end {
             // It has been logged already, or there is nothing to log.
             End::Done | End::Panicked => {}
-            End::BeforeTls => self.site.warn(format_args!("{}: sent data before TLS; closed", self.name)),
-            End::Gone => self.site.say(format_args!("{}: disconnected during handshake", self.name)),
-            End::Late => self.site.warn(format_args!("{}: timed out after 10 s; closed", self.name)),
-            End::Deaf => self.site.warn(format_args!(
+            End::BeforeTls => self.site.warn_of_client(format_args!("{}: sent data before TLS; closed", name)),
+            End::Gone => self.site.say_of_client(format_args!("{}: disconnected during handshake", name)),
+            End::Late => self.site.warn_of_client(format_args!("{}: timed out after 10 s; closed", name)),
+            End::Deaf => self.site.warn_of_client(format_args!(
                 "{}: read no replies for 30 s while others waited for memory (see --memory); closed",
-                self.name
+                name
             )),
-            End::Stalled => self.site.warn(format_args!("{}: sent no data of a write for 30 s; closed", self.name)),
-            End::Violation(violation) => self.site.warn(format_args!("{}: {violation}; closed", self.name)),
-            End::Broken(error) => self.site.warn(format_args!("{}: {error}", self.name)),
+            End::Stalled => {
+                self.site.warn_of_client(format_args!("{}: sent no data of a write for 30 s; closed", name))
+            }
+            End::Violation(violation) => self.site.warn_of_client(format_args!("{}: {violation}; closed", name)),
+            End::Broken(error) => self.site.warn_of_client(format_args!("{}: {error}", name)),
         }
         self.leave(now);
         self.outbox = Outbox::default();
@@ -404,6 +423,9 @@ impl Connection for NbdConnection {
     }
 
     fn panicked(&self) {
-        self.site.error(format_args!("{}: internal error (panic); connection closed, others continue", self.name));
+        self.site.error(format_args!(
+            "{}: internal error (panic); connection closed, others continue",
+            self.seat.client().name
+        ));
     }
 }

@@ -1,7 +1,8 @@
-//! The control socket: one request and one reply, each a line of JSON. Access to the socket is access to all of it, so it is made
-//! for its owner alone.
+//! The control socket: one request and one reply, each a line of JSON. Access to the socket is access to all of it, so by default it
+//! is its owner's alone.
 
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,18 +11,22 @@ use std::time::{Duration, Instant};
 
 use hoistway_blk::ground::Unit;
 use hoistway_blk::sysfs::AttributeError;
-use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 
+use crate::clients::ClientState;
+use crate::guest_socket::SocketAccess;
 use crate::latency::Latencies;
-use crate::listener::{OwnSocket, bind, connect};
+use crate::listener::{OwnSocket, bind, connect, listens};
 use crate::request_threads;
-use crate::served::{Served, Site};
+use crate::served::Served;
 use crate::server::ServerError;
-use crate::spec::{SETTINGS, apply, ioprio_text};
+use crate::site::Site;
+use crate::spec::{ExportSpec, Placed, SETTINGS, apply, ioprio_text};
 use crate::stop::Stop;
 use crate::timed_stream::TimedStream;
 
+/// The mode of the socket unless another one is asked for.
+const OWNER_ONLY: u32 = 0o600;
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
 /// Longest reply that is read, in bytes: a hundred thousand exports.
@@ -48,6 +53,28 @@ pub enum Ask {
     },
     /// Reloads the configuration file.
     Reload,
+    /// Adds an export.
+    Add {
+        /// As `--export` has it.
+        export: String,
+    },
+    /// Removes an export.
+    Remove {
+        /// Its name.
+        export: String,
+    },
+    /// Changes the size of an export.
+    Resize {
+        /// Its name.
+        export: String,
+        /// Its new size, as `20G`.
+        size: String,
+    },
+    /// Disconnects a client; its requests in flight complete.
+    Disconnect {
+        /// Its number.
+        client: u64,
+    },
     /// Changes an export.
     Export {
         /// Its name.
@@ -84,6 +111,8 @@ pub struct State {
     pub at_ns: u64,
     /// The exports, in their order.
     pub exports: Vec<ExportState>,
+    /// The clients, by number.
+    pub clients: Vec<ClientState>,
 }
 
 /// The state of an export.
@@ -101,6 +130,8 @@ pub struct ExportState {
     pub ioprio: String,
     /// Its limits, as `io.max` shows them.
     pub limits: String,
+    /// Which clients may use it.
+    pub clients: String,
     /// Clients at present.
     pub connections: u64,
     /// Reads that completed without an error.
@@ -147,6 +178,7 @@ impl Site {
             at_target: self.inboxes.at_target(),
             at_ns: self.engine.now().0,
             exports: self.exports_state(),
+            clients: self.clients_state(),
         };
         let names = self.engine.tunables().into_iter().map(|tunable| tunable.name);
         state.tunables = names.map(|name| (name.to_owned(), file(&format!("iosched/{name}")))).collect();
@@ -157,12 +189,13 @@ impl Site {
         let of = |served: &Arc<Served>| {
             let (settings, counts) = (served.settings(), &served.counts);
             ExportState {
-                name: served.export.name.clone(),
-                bytes: served.export.size_bytes,
-                read_only: served.export.read_only,
+                name: served.name.clone(),
+                bytes: served.size_bytes(),
+                read_only: served.export().read_only,
                 weight: settings.weight,
                 ioprio: ioprio_text(settings.ioprio),
                 limits: served.throttle.limits().to_string(),
+                clients: served.access().to_string(),
                 connections: counts.connections.load(Relaxed),
                 reads: counts.reads.load(Relaxed),
                 read_bytes: counts.read_bytes.load(Relaxed),
@@ -211,11 +244,7 @@ impl Site {
     /// # Errors
     /// If there is no such export, no such setting, or it does not take the value; in words.
     pub fn change_export(&self, name: &str, settings: &[String]) -> Result<(), String> {
-        let offer = self.offer();
-        let served = offer.named(name).ok_or_else(|| {
-            let names: Vec<_> = offer.exports.iter().map(|export| format!("{:?}", export.name)).collect();
-            format!("unknown export {name:?} (expected one of {})", names.join(", "))
-        })?;
+        let served = self.find(name).map_err(|error| error.to_string())?;
         let (mut changed, mut limits) = (served.settings(), served.throttle.limits());
         for setting in settings {
             let known = setting.split_once('=').map(|(key, value)| apply(key, value, &mut changed, &mut limits));
@@ -233,10 +262,29 @@ impl Site {
         Ok(())
     }
 
-    fn answer(&self, ask: Ask, reload: Reload<'_>) -> Answer {
+    fn answer(self: &Arc<Self>, ask: Ask, operator: &dyn Operator) -> Answer {
+        let in_words = |changed: Result<(), ServerError>| changed.map_err(|error| error.to_string());
         let (what, changed) = match ask {
             Ask::Show => return Answer::State(self.state()),
-            Ask::Reload => return reload().map_or_else(Answer::Refused, |()| Answer::Done),
+            Ask::Reload => return operator.reload().map_or_else(Answer::Refused, |()| Answer::Done),
+            Ask::Add { export } => {
+                let spec = ExportSpec::parse(&export).map_err(|error| error.to_string());
+                let placed = spec.and_then(|spec| Ok(Placed { volume: operator.volume(&spec)?, spec }));
+                (format!("add {export}"), placed.and_then(|placed| in_words(self.add_export(placed))))
+            }
+            Ask::Remove { export } => (format!("remove {export:?}"), in_words(self.remove_export(&export))),
+            Ask::Resize { export, size } => {
+                let mut spec = ExportSpec::default();
+                let read = spec.take("size", Some(&size)).map_err(|error| error.to_string());
+                let bytes = spec.size.unwrap_or_default();
+                let changed = read.and_then(|()| in_words(self.resize_export(&export, bytes)));
+                (format!("resize {export:?} {size}"), changed)
+            }
+            Ask::Disconnect { client } => {
+                let found = self.dismiss(|it| it.number == client);
+                let why = format!("there is no client {client} (hoistway ctl show lists them)");
+                (format!("disconnect {client}"), if found > 0 { Ok(()) } else { Err(why) })
+            }
             Ask::Set { key, value } => (format!("{key}={value}"), self.set(&key, &value)),
             Ask::Export { name, settings } => {
                 (format!("export {name:?} {}", settings.join(" ")), self.change_export(&name, &settings))
@@ -271,50 +319,69 @@ impl Site {
     }
 }
 
-/// Reloads the configuration of the server; an error is one line.
-pub type Reload<'a> = &'a (dyn Fn() -> Result<(), String> + Sync);
+/// What a control socket needs of the program around the server. Errors are one line.
+pub trait Operator: Sync {
+    /// Reloads the configuration.
+    ///
+    /// # Errors
+    /// Why nothing of it was applied.
+    fn reload(&self) -> Result<(), String>;
+
+    /// The volume of an export that is to be added.
+    ///
+    /// # Errors
+    /// If there is none.
+    fn volume(&self, export: &ExportSpec) -> Result<usize, String>;
+}
 
 /// A control socket.
 #[derive(Debug)]
 pub struct Control {
     listener: UnixListener,
-    /// It goes with the listener.
-    _socket: OwnSocket,
+    /// Its file, if this process has to remove it.
+    _socket: Option<OwnSocket>,
 }
 
 impl Control {
-    /// Listens at this path, with rights for the owner only.
+    /// Listens at this path, with rights for the owner only unless `access` says otherwise.
     ///
     /// # Errors
     /// If the path is in use, or the system refuses.
-    pub fn listen(path: &Path) -> Result<Control, ServerError> {
-        // It must not be open to others even for a moment. The mask is that of the process, so this is for its beginning.
-        let mask = rustix::process::umask(Mode::from_raw_mode(0o177));
-        let bound = bind(path);
-        rustix::process::umask(mask);
-        let (listener, socket) = bound?;
-        Ok(Control { listener, _socket: socket })
+    pub fn listen(path: &Path, access: SocketAccess) -> Result<Control, ServerError> {
+        let access = SocketAccess { mode: access.mode.or(Some(OWNER_ONLY)), ..access };
+        let (listener, socket) = bind(path, access)?;
+        Ok(Control { listener, _socket: Some(socket) })
+    }
+
+    /// A listening socket that another process has created and will remove.
+    ///
+    /// # Errors
+    /// If it does not listen, or the system refuses.
+    pub fn of(listener: UnixListener) -> io::Result<Control> {
+        listens(listener.as_fd())?;
+        listener.set_nonblocking(true)?;
+        Ok(Control { listener, _socket: None })
     }
 
     /// Serves requests until `stop` is set.
-    pub fn serve(&self, site: &Site, stop: &Stop, reload: Reload<'_>) {
+    pub fn serve(&self, site: &Arc<Site>, stop: &Stop, operator: &dyn Operator) {
         let accept = |listener: &UnixListener| listener.accept().map(|(stream, _)| stream);
         let one_at_a_time = Mutex::new(site);
         request_threads::serve(&self.listener, site, stop, accept, |stream| {
             // A peer that is too slow or gone gets no reply.
-            let _ = converse(&one_at_a_time, stream, stop, reload);
+            let _ = converse(&one_at_a_time, stream, stop, operator);
         });
     }
 }
 
 /// A change is made of what there is, so there is one at a time.
-fn converse(site: &Mutex<&Site>, stream: &UnixStream, stop: &Stop, reload: Reload<'_>) -> io::Result<()> {
+fn converse(site: &Mutex<&Arc<Site>>, stream: &UnixStream, stop: &Stop, operator: &dyn Operator) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     let mut line = Vec::new();
     let asks = TimedStream::new(stream, TIMEOUT, Some(stop));
     BufReader::new(asks.take(REQUEST_BYTES_MAX)).read_until(b'\n', &mut line)?;
     let answer = match serde_json::from_slice(&line) {
-        Ok(ask) => site.lock().unwrap_or_else(PoisonError::into_inner).answer(ask, reload),
+        Ok(ask) => site.lock().unwrap_or_else(PoisonError::into_inner).answer(ask, operator),
         Err(error) => Answer::Refused(format!("invalid request: {error}")),
     };
     let mut text = serde_json::to_string(&answer)?;

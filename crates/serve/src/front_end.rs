@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::served::Site;
+use crate::site::Site;
 use crate::stop::Stop;
 
 /// A listener of one protocol. It makes [connections](crate::Connection) of clients and adds them to the site's

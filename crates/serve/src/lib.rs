@@ -9,18 +9,24 @@
 //! that a request over memory costs a receive, a copy and a send. Each export is a group of the scheduler (its weight, and the
 //! priority of its clients) and has limits of its own.
 
+mod access;
+mod admission;
 mod change;
+mod clients;
 mod connection;
 mod control;
+mod counts;
 mod event_loop;
 mod export_throttle;
 #[cfg(test)]
 mod faults;
 mod front_end;
 mod guest;
+mod guest_socket;
 mod input;
 mod latency;
 mod listener;
+mod log;
 mod memory;
 mod metrics;
 mod outbox;
@@ -29,6 +35,7 @@ mod request_threads;
 mod served;
 mod server;
 mod session;
+mod site;
 mod socket;
 mod spec;
 mod stop;
@@ -37,20 +44,29 @@ mod throttled_client;
 mod timed_stream;
 mod tls;
 
+pub use access::Access;
+pub use admission::Seat;
 pub use change::Wanted;
-pub use control::{Answer, Ask, Control, ExportState, Reload, State, ask};
+pub use clients::{Client, ClientState, Origin, Peer};
+pub use control::{Answer, Ask, Control, ExportState, Operator, State, ask};
+pub use counts::{Counts, Ended};
 pub use event_loop::{Connection, ConnectionId, EventLoop, Inboxes, Next, Ready, SharedConnection, Watch};
 pub use export_throttle::{ExportThrottle, Released};
 pub use front_end::FrontEnd;
 pub use guest::GuestListener;
+pub use guest_socket::SocketAccess;
 pub use latency::{Latencies, Latency};
 pub use listener::Listener;
+pub use log::{Level, Log};
 pub use memory::Memory;
 pub use metrics::{Metrics, text as metrics_text};
-pub use served::{Bounds, Counts, Ended, Level, Log, Offer, Served, Settings, Site};
-pub use server::{Placed, Server, ServerError};
+pub use served::{Offer, Served};
+pub use server::{Server, ServerError};
+pub use site::{Bounds, Site};
 pub use socket::Socket;
-pub use spec::{ExportSpec, SETTINGS, SpecError, WEIGHTS, apply, check_names, check_overlaps, ioprio_text};
+pub use spec::{
+    ExportSpec, Placed, SETTINGS, Settings, SpecError, WEIGHTS, apply, check_names, check_overlaps, ioprio_text,
+};
 pub use stop::Stop;
 pub use throttled_client::ThrottledClient;
 pub use tls::{TlsError, TlsFiles, TlsTexts};

@@ -1,22 +1,27 @@
 //! Listeners for NBD clients.
 
+use std::fs::Permissions;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use hoistway_nbd::Tls;
-use rustix::net::sockopt::socket_acceptconn;
+use rustix::fs::Mode;
+use rustix::net::sockopt::{socket_acceptconn, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+use rustix::process::umask;
 
+use crate::clients::Peer;
 use crate::connection::NbdConnection;
 use crate::front_end::FrontEnd;
-use crate::served::Site;
+use crate::guest_socket::SocketAccess;
 use crate::server::ServerError;
+use crate::site::Site;
 use crate::socket::Socket;
 use crate::stop::Stop;
 
@@ -30,7 +35,7 @@ pub struct Listener {
 #[derive(Debug)]
 enum Place {
     /// A Unix socket, and its file if this process has to remove it.
-    Unix(UnixListener, Option<OwnSocket>),
+    Unix { listener: UnixListener, _file: Option<OwnSocket> },
     /// A TCP socket.
     Tcp(TcpListener),
 }
@@ -41,9 +46,9 @@ impl Listener {
     ///
     /// # Errors
     /// If the path is in use, or the system refuses.
-    pub fn unix(path: &Path) -> Result<Listener, ServerError> {
-        let (listener, own) = bind(path)?;
-        Ok(Listener { place: Place::Unix(listener, Some(own)), requires_tls: false })
+    pub fn unix(path: &Path, access: SocketAccess) -> Result<Listener, ServerError> {
+        let (listener, own) = bind(path, access)?;
+        Ok(Listener { place: Place::Unix { listener, _file: Some(own) }, requires_tls: false })
     }
 
     /// Listens at an address, HOST:PORT.
@@ -62,7 +67,7 @@ impl Listener {
     pub fn of_unix(listener: UnixListener) -> io::Result<Listener> {
         listens(listener.as_fd())?;
         listener.set_nonblocking(true)?;
-        Ok(Listener { place: Place::Unix(listener, None), requires_tls: false })
+        Ok(Listener { place: Place::Unix { listener, _file: None }, requires_tls: false })
     }
 
     /// The same for TCP.
@@ -89,19 +94,30 @@ impl Listener {
         listener.local_addr().is_ok_and(|address| !address.ip().is_loopback())
     }
 
-    fn accept(&self) -> io::Result<(Socket, String)> {
+    fn accept(&self) -> io::Result<(Socket, Peer)> {
         match &self.place {
-            Place::Unix(listener, _) => Ok((Socket::unix(listener.accept()?.0)?, "unix".into())),
+            Place::Unix { listener, .. } => {
+                let (stream, _) = listener.accept()?;
+                let peer = Peer::unix("unix", user_of(&stream));
+                Ok((Socket::unix(stream)?, peer))
+            }
             Place::Tcp(listener) => {
                 let (stream, address) = listener.accept()?;
-                Ok((Socket::tcp(stream)?, address.to_string()))
+                Ok((Socket::tcp(stream)?, Peer::tcp(address)))
             }
         }
     }
 }
 
+/// The path that a socket listens on.
+pub(crate) fn place_of(listener: &UnixListener) -> String {
+    let address = listener.local_addr().ok();
+    let path = address.as_ref().and_then(|address| address.as_pathname());
+    path.map_or_else(|| "a socket without a name".into(), |path| path.display().to_string())
+}
+
 /// With Accept=yes, a service manager passes a connected socket, on which nothing can be accepted.
-fn listens(socket: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn listens(socket: BorrowedFd<'_>) -> io::Result<()> {
     match socket_acceptconn(socket)? {
         true => Ok(()),
         false => Err(io::Error::other("does not listen (expected ListenStream= and Accept=no in the .socket unit)")),
@@ -112,12 +128,7 @@ impl FrontEnd for Listener {
     /// The address it listens on; with port 0 the system has chosen the port.
     fn place(&self) -> String {
         match &self.place {
-            Place::Unix(_, Some(own)) => own.path.display().to_string(),
-            Place::Unix(listener, None) => {
-                let address = listener.local_addr().ok();
-                let path = address.as_ref().and_then(|address| address.as_pathname());
-                path.map_or_else(|| "a socket without a name".into(), |path| path.display().to_string())
-            }
+            Place::Unix { listener, .. } => place_of(listener),
             Place::Tcp(listener) => listener.local_addr().map_or_else(|_| "?".into(), |address| address.to_string()),
         }
     }
@@ -126,7 +137,7 @@ impl FrontEnd for Listener {
         while !stop.is_stopped() {
             stop.wait_or(self.as_fd());
             match self.accept() {
-                Ok((socket, peer)) => admit(site, socket, &peer, self.requires_tls),
+                Ok((socket, peer)) => admit(site, socket, peer, self.requires_tls),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => pause_after(site, &error),
             }
@@ -135,16 +146,21 @@ impl FrontEnd for Listener {
 }
 
 /// Accepts a client, or refuses it.
-pub(crate) fn admit(site: &Arc<Site>, socket: Socket, peer: &str, requires_tls: bool) {
+pub(crate) fn admit(site: &Arc<Site>, socket: Socket, peer: Peer, requires_tls: bool) {
     // Dropping the socket closes it; the client may retry.
-    let Some(name) = site.name_client(peer) else { return };
+    let Some(seat) = site.admit(peer) else { return };
     let tls = match site.tls() {
         None => Tls::Off,
         Some(_) if requires_tls => Tls::Required,
         Some(_) => Tls::Offered,
     };
-    let begin = |id| NbdConnection::begin(Arc::clone(site), id, name, socket, tls);
+    let begin = |id| NbdConnection::begin(seat, id, socket, tls);
     site.inboxes.add(site.inboxes.least_loaded(), begin);
+}
+
+/// The user whose process is at the other end.
+pub(crate) fn user_of(stream: &UnixStream) -> Option<u32> {
+    socket_peercred(stream).ok().map(|peer| peer.uid.as_raw())
 }
 
 /// Accepting failed, most likely for lack of descriptors: retrying at once would fail again.
@@ -166,12 +182,6 @@ pub(crate) struct OwnSocket {
     identity: (u64, u64),
 }
 
-impl OwnSocket {
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
 impl Drop for OwnSocket {
     fn drop(&mut self) {
         if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
@@ -187,11 +197,21 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 /// Listens at a path. A stale socket is replaced.
-pub(crate) fn bind(path: &Path) -> Result<(UnixListener, OwnSocket), ServerError> {
+pub(crate) fn bind(path: &Path, access: SocketAccess) -> Result<(UnixListener, OwnSocket), ServerError> {
     let listen = || -> io::Result<(UnixListener, OwnSocket)> {
         make_room(path)?;
-        let listener = UnixListener::bind(path)?;
+        // It must not be open to others even for a moment. The mask is that of the process, which makes no other files meanwhile.
+        let mask = access.mode.map(|_| umask(Mode::from_raw_mode(0o177)));
+        let bound = UnixListener::bind(path);
+        mask.map(umask);
+        let listener = bound?;
         let own = OwnSocket { path: path.to_owned(), identity: identity(path)? };
+        if access.user.is_some() || access.group.is_some() {
+            std::os::unix::fs::chown(path, access.user, access.group)?;
+        }
+        if let Some(mode) = access.mode {
+            std::fs::set_permissions(path, Permissions::from_mode(mode))?;
+        }
         listener.set_nonblocking(true)?;
         Ok((listener, own))
     };
@@ -226,7 +246,7 @@ pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.place {
-            Place::Unix(listener, _) => listener.as_fd(),
+            Place::Unix { listener, .. } => listener.as_fd(),
             Place::Tcp(listener) => listener.as_fd(),
         }
     }
@@ -241,16 +261,16 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("hoistway-listener-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("socket");
-        drop(bind(&path).unwrap());
+        drop(bind(&path, SocketAccess::default()).unwrap());
         assert!(!path.exists());
-        let ours = bind(&path).unwrap();
+        let ours = bind(&path, SocketAccess::default()).unwrap();
         std::fs::rename(&path, folder.join("moved")).unwrap();
         let others = UnixListener::bind(&path).unwrap();
         drop(ours);
         assert!(connect(&path).is_ok(), "it is another one's");
-        assert!(bind(&path).is_err());
+        assert!(bind(&path, SocketAccess::default()).is_err());
         drop(others);
-        drop(bind(&path).unwrap());
+        drop(bind(&path, SocketAccess::default()).unwrap());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -269,8 +289,21 @@ mod tests {
         };
         assert_eq!(refusal.kind(), io::ErrorKind::WouldBlock);
         // There is a listener, even if its backlog is full.
-        assert!(bind(&path).is_err());
+        assert!(bind(&path, SocketAccess::default()).is_err());
         drop(hangs);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_socket_has_the_mode_and_group_that_it_is_given() {
+        let folder = std::env::temp_dir().join(format!("hoistway-mode-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("socket");
+        let group = rustix::process::getegid().as_raw();
+        let bound = bind(&path, SocketAccess { mode: Some(0o660), user: None, group: Some(group) }).unwrap();
+        let metadata = path.metadata().unwrap();
+        assert_eq!((metadata.permissions().mode() & 0o777, metadata.gid()), (0o660, group));
+        drop(bound);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

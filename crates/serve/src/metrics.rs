@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::control::{ExportState, State};
 use crate::latency::Latencies;
 use crate::request_threads;
-use crate::served::Site;
 use crate::server::ServerError;
+use crate::site::Site;
 use crate::stop::Stop;
 use crate::timed_stream::TimedStream;
 

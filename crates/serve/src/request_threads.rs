@@ -9,7 +9,7 @@ use std::thread;
 use rustix::net::{Shutdown, shutdown};
 
 use crate::listener::pause_after;
-use crate::served::Site;
+use crate::site::Site;
 use crate::stop::Stop;
 
 /// Most requests at a time. A further one replaces the oldest.

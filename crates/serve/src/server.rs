@@ -10,8 +10,9 @@ use hoistway_engine::{Backend, Engine, StartError};
 
 use crate::event_loop::{EventLoop, Inboxes};
 use crate::front_end::FrontEnd;
-use crate::served::{Bounds, Log, Site};
-use crate::spec::{ExportSpec, SpecError};
+use crate::log::Log;
+use crate::site::{Bounds, Site};
+use crate::spec::{Placed, SpecError};
 use crate::stop::Stop;
 
 /// Why a server does not start.
@@ -40,15 +41,6 @@ pub enum ServerError {
         /// What the system said.
         why: io::Error,
     },
-}
-
-/// An export and the volume of the target that it is on.
-#[derive(Clone, Debug)]
-pub struct Placed {
-    /// What is asked for.
-    pub spec: ExportSpec,
-    /// Which volume.
-    pub volume: usize,
 }
 
 /// A running server. [`accept`](Self::accept) lets clients connect.

@@ -65,6 +65,11 @@ impl Socket {
         }
     }
 
+    /// DNS names of the client's certificate, once, when it has presented one.
+    pub fn peer_names(&mut self) -> Option<Vec<String>> {
+        self.tls.as_mut()?.peer_names()
+    }
+
     /// Whether the end of the stream has been seen behind what was received.
     #[must_use]
     pub fn has_ended(&self) -> bool {

@@ -8,7 +8,7 @@ use hoistway_cgroup::IoMax;
 use hoistway_engine::parse_size;
 use hoistway_nbd::wire::STRING_BYTES_MAX;
 
-use crate::served::Settings;
+use crate::access::Access;
 
 /// Weights of exports, as bfq has those of groups.
 pub const WEIGHTS: std::ops::RangeInclusive<u16> = 1..=1000;
@@ -32,10 +32,30 @@ pub struct ExportSpec {
     pub read_only: bool,
     /// Whether it may overlap other exports although clients may write to one of them.
     pub shared: bool,
+    /// Which clients may use it.
+    pub access: Access,
     /// Weight and priority.
     pub settings: Settings,
     /// Its limits.
     pub limits: IoMax,
+}
+
+/// What of an export can change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// Its share, beside those of others: 1 to 1000.
+    pub weight: u16,
+    /// Its class and level.
+    pub ioprio: IoPriority,
+}
+
+/// An export and the volume of the target that it is on.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// What is asked for.
+    pub spec: ExportSpec,
+    /// Which volume.
+    pub volume: usize,
 }
 
 /// What is wrong with an export, in one line.
@@ -59,6 +79,7 @@ impl Default for ExportSpec {
             size: None,
             read_only: false,
             shared: false,
+            access: Access::default(),
             settings: Settings { weight: 100, ioprio: IoPriority::DEFAULT },
             limits: IoMax::default(),
         }
@@ -93,6 +114,9 @@ impl ExportSpec {
         match (key, value) {
             ("read-only", None) => self.read_only = true,
             ("shared", None) => self.shared = true,
+            ("clients", Some(text)) => {
+                self.access = Access::parse(text).map_err(|why| SpecError(format!("clients: {why}")))?;
+            }
             ("name" | "description", Some(text)) if text.len() > STRING_BYTES_MAX => {
                 return wrong(format!("{key} is longer than {STRING_BYTES_MAX} bytes"));
             }
@@ -111,7 +135,7 @@ impl ExportSpec {
             _ => {
                 let setting = value.map_or_else(|| key.to_owned(), |value| format!("{key}={value}"));
                 return wrong(format!(
-                    "unknown setting {setting:?} (expected some of name=, path=, offset=, size=, description=, vhost-user=, read-only, shared, \
+                    "unknown setting {setting:?} (expected some of name=, path=, offset=, size=, description=, vhost-user=, clients=, read-only, shared, \
                      {SETTINGS}, with commas between them)"
                 ));
             }
@@ -270,6 +294,7 @@ mod tests {
             ("", "unknown setting"),
             ("path=", "path is empty"),
             ("vhost-user=", "vhost-user is empty"),
+            ("clients=alice", "expected all, or some of user:NAME"),
         ] {
             let error = ExportSpec::parse(text).expect_err(text).to_string();
             assert!(error.contains(said) && error.lines().count() == 1, "{text}: {error}");

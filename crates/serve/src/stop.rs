@@ -1,7 +1,7 @@
 //! Stops loops on several threads.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -37,6 +37,13 @@ impl Stop {
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.0.is_stopped.load(Relaxed)
+    }
+
+    /// Waits until it is stopped.
+    pub fn wait_stopped(&self) {
+        while !self.is_stopped() {
+            Stop::wait(None, self.0.event_fd.as_fd(), PollFlags::IN, None);
+        }
     }
 
     /// Waits until it is stopped, or something comes to `listener`.

@@ -9,7 +9,8 @@ use hoistway_blk::ground::Instant;
 use hoistway_engine::{Client, Context, Errno, Handler, Operation, Request};
 
 use crate::event_loop::ConnectionId;
-use crate::served::{Served, Site};
+use crate::served::Served;
+use crate::site::Site;
 
 /// The engine's client of a connection, behind the throttle of its export.
 pub struct ThrottledClient {

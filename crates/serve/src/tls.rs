@@ -141,16 +141,28 @@ pub(crate) struct TlsLayer {
     connection: ServerConnection,
     /// The client has said that nothing more comes, or has gone.
     has_ended: bool,
+    /// The names of the client's certificate have been asked for.
+    is_known: bool,
 }
 
 impl TlsLayer {
     pub(crate) fn new(config: Arc<ServerConfig>) -> io::Result<TlsLayer> {
         let connection = ServerConnection::new(config).map_err(io::Error::other)?;
-        Ok(TlsLayer { connection, has_ended: false })
+        Ok(TlsLayer { connection, has_ended: false, is_known: false })
     }
 
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended
+    }
+
+    /// DNS names of the client's certificate, once, when it has presented one. It has been verified.
+    pub(crate) fn peer_names(&mut self) -> Option<Vec<String>> {
+        if self.is_known || self.connection.is_handshaking() {
+            return None;
+        }
+        self.is_known = true;
+        let certificate = webpki::EndEntityCert::try_from(self.connection.peer_certificates()?.first()?).ok()?;
+        Some(certificate.valid_dns_names().map(str::to_owned).collect())
     }
 
     pub(crate) fn has_unsent(&self) -> bool {

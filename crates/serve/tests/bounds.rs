@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 
+use crate::control::{refused, shown};
 use crate::running::{Running, hoistway};
 use crate::wire::Client;
 
@@ -14,19 +15,30 @@ fn a_log_that_nobody_reads_keeps_no_client_waiting_and_not_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("nbd.sock");
     let mut command = hoistway();
-    command.args(["serve", "--target", "mem:1M", "--socket"]).arg(&socket).stderr(std::process::Stdio::piped());
+    let control = folder.path().join("control.sock");
+    command.args(["serve", "--target", "mem:1M", "--socket"]).arg(&socket).arg("--control").arg(&control);
+    command.stderr(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
     let until = Instant::now() + Duration::from_secs(60);
     while UnixStream::connect(&socket).is_err() {
         assert!(Instant::now() < until);
         std::thread::sleep(Duration::from_millis(5));
     }
-    // Each visit is two lines; a pipe holds 64 KiB, and some thousand lines more wait for it.
-    for _ in 0..4000 {
-        let stream = UnixStream::connect(&socket).unwrap();
+    // Each change is a line; a pipe holds 64 KiB, and some thousand lines more wait for it.
+    let settings = ["\"weight=1\""; 100].join(",");
+    for _ in 0..4300 {
+        let mut stream = UnixStream::connect(&control).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        assert!(Client::on(stream, "").unwrap().is_served());
+        stream
+            .write_all(format!("{{\"do\":\"export\",\"name\":\"\",\"settings\":[{settings}]}}\n").as_bytes())
+            .unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        assert_eq!(reply, "\"done\"\n");
     }
+    let stream = UnixStream::connect(&socket).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    assert!(Client::on(stream, "").unwrap().is_served());
     let id = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
     while child.try_wait().unwrap().is_none() {
@@ -45,7 +57,7 @@ fn a_thousand_clients_are_served_and_one_more_is_turned_away() {
         client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x07\0\0\0\x06\0\0\0\0\0\0").unwrap();
         client.read_exact(&mut [0; 86]).unwrap();
     }
-    assert_eq!(server.connect().read(&mut greeting).unwrap(), 0, "it is closed without a word");
+    assert!(Client::at(&server, "").is_none(), "it is refused with an error");
     for client in &mut clients {
         client.write_all(b"\x25\x60\x95\x13\0\0\0\0abcdefgh\0\0\0\0\0\0\0\0\0\0\x02\0").unwrap();
     }
@@ -58,7 +70,7 @@ fn a_thousand_clients_are_served_and_one_more_is_turned_away() {
     // The place of the one that went is free, as soon as the server has seen it go.
     let mut is_in = false;
     for _ in 0..1000 {
-        is_in = server.connect().read(&mut greeting).unwrap() > 0;
+        is_in = Client::at(&server, "").is_some();
         if is_in {
             break;
         }
@@ -96,4 +108,72 @@ fn a_signal_ends_it_when_what_is_under_way_is_answered_and_a_second_one_at_once(
     server.wait_until("it drains", |server| server.log().contains("shutting down: refusing new connections"));
     kill_process(server.id(), Signal::INT).unwrap();
     assert!(server.ended().ends_with("second signal: exiting at once\nSome(130)"));
+}
+
+#[test]
+fn clients_of_one_user_are_limited_listed_and_disconnected() {
+    let mut server = Running::start(&["--target", "mem:1M", "--max-connections-per-peer", "2"]);
+    let (mut one, mut two) = (Client::at(&server, "").unwrap(), Client::at(&server, "").unwrap());
+    assert!(one.is_served() && two.is_served());
+    // Any number of them is refused, each with an error as long as there is room for that.
+    for _ in 0..40 {
+        assert!(Client::at(&server, "").is_none());
+    }
+    assert!(server.log().contains("refused, 2 clients of its peer are connected (see --max-connections-per-peer)"));
+    let state = shown(&server);
+    let clients = state["clients"].as_array().unwrap();
+    let user = rustix::process::geteuid().as_raw();
+    assert_eq!((clients.len(), &clients[0]["peer"]), (2, &format!("unix, user {user}").into()));
+    assert_eq!(
+        (&clients[0]["export"], &clients[0]["reads"], &clients[0]["read_bytes"]),
+        (&"".into(), &1.into(), &512.into())
+    );
+    let table = String::from_utf8(server.ctl(&["show"]).stdout).unwrap();
+    assert!(table.contains(&format!("  client 1  unix, user {user}  connected ")), "{table}");
+
+    assert!(refused(&server.ctl(&["disconnect", "99"])).contains("there is no client 99"));
+    assert!(server.ctl(&["disconnect", "1"]).status.success());
+    assert!(one.is_sent_away() && two.is_served());
+    server.wait_until("its place is free", |server| Client::at(server, "").is_some());
+}
+
+#[test]
+fn an_export_is_for_the_clients_that_it_names() {
+    let user = rustix::process::geteuid().as_raw();
+    let (mine, others) = (
+        format!("name=mine,size=512K,clients=user:{user}"),
+        format!("name=others,offset=512K,clients=user:{}", user + 1),
+    );
+    let server = Running::start(&["--target", "mem:1M", "--export", &others, "--export", &mine]);
+    assert!(Client::at(&server, "others").is_none());
+    assert!(Client::at(&server, "mine").unwrap().is_served());
+    // The first of those that it may use.
+    assert!(Client::at(&server, "").unwrap().is_served());
+    let state = shown(&server);
+    assert_eq!(state["exports"][1]["clients"], format!("user:{user}"));
+    assert_eq!(state["exports"][0]["reads"], 0);
+}
+
+#[test]
+fn lines_about_clients_are_limited_and_others_are_not() {
+    let server = Running::start(&["--target", "mem:1M", "--log-format", "json"]);
+    for _ in 0..150 {
+        assert!(Client::at(&server, "").unwrap().is_served());
+    }
+    assert!(server.ctl(&["export", "", "weight=7"]).status.success());
+    let ended = server.end();
+    let log = ended.strip_suffix("Some(0)").unwrap();
+    let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().all(|line| line["time_ms"].as_u64().unwrap() > 1_600_000_000_000));
+    let messages = |level: &str| -> Vec<&str> {
+        lines.iter().filter(|line| line["level"] == level).map(|line| line["message"].as_str().unwrap()).collect()
+    };
+    let about_clients = messages("info").iter().filter(|it| it.starts_with("client ")).count();
+    // Three lines each, and perhaps a second period of ten seconds.
+    assert!((200..450).contains(&about_clients), "{about_clients}");
+    assert!(messages("info").iter().any(|it| it.starts_with("control: export \"\" weight=7")), "{log}");
+    assert!(
+        messages("warning").iter().any(|it| it.starts_with("left out ") && it.contains(" lines about clients")),
+        "{log}"
+    );
 }

@@ -100,9 +100,13 @@ fn what_can_change_does_when_it_is_read_again_and_clients_stay() {
     assert!(stays.is_served() && leaves.is_served() && Client::at(&server, "vm3").is_none());
 
     let said = reload(&mut server, AFTER);
-    for change in
-        ["scheduler=bfq", "low_latency=0", "\"vm3\" added", "\"vm1\" weight=300 ioprio=rt/1", "\"vm2\" removed"]
-    {
+    for change in [
+        "scheduler=bfq",
+        "low_latency=0",
+        "\"vm3\" added",
+        "\"vm1\" 1048576 bytes weight=300 ioprio=rt/1",
+        "\"vm2\" removed",
+    ] {
         assert!(said.contains(change), "{change}: {said}");
     }
     let state = shown(&server);
@@ -147,8 +151,8 @@ fn of_a_file_with_something_that_cannot_be_nothing_holds() {
         (lighter.replace("max-in-flight = 16", "max-in-flight = 17"), "max-in-flight cannot change"),
         (lighter.replace("max-in-flight = 16", ""), "max-in-flight cannot change"),
         (lighter.replace("mem:4M", "mem:8M"), "target cannot change"),
-        (lighter.replace("read-only = true", ""), "export \"vm2\": path, offset, size"),
-        (lighter.replace("offset = \"1M\"", "offset = \"2M\""), "export \"vm2\": path, offset, size"),
+        (lighter.replace("read-only = true", ""), "export \"vm2\": path, offset, description"),
+        (lighter.replace("offset = \"1M\"", "offset = \"2M\""), "export \"vm2\": path, offset, description"),
         (lighter.replace("name = \"vm2\"", "name = \"vm3\"\npath = \"/x\""), "exclude each other"),
         (
             format!("{lighter}[[export]]\nname = \"vm3\"\noffset = \"4M\"\n"),

@@ -1,6 +1,6 @@
 //! `hoistway ctl` and a running server.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -228,4 +228,69 @@ fn a_limit_holds_and_can_be_lifted_under_load() {
         assert_eq!(document["jobs"][0]["read"]["total_ios"], 400);
         assert_eq!(document["jobs"][0]["error"], 0);
     });
+}
+
+#[test]
+fn exports_and_sockets_for_guests_come_and_go_while_others_are_served() {
+    let server = Running::start(&["--target", "mem:4M", "--scheduler", "bfq", "--export", "name=vm1,size=1M"]);
+    let mut stays = Client::at(&server, "vm1").unwrap();
+    let guest = server.folder().join("vm2.sock");
+    let add = |text: &str| server.ctl(&["add", text]);
+    assert!(add(&format!("name=vm2,offset=1M,size=1M,weight=300,vhost-user={}", guest.display())).status.success());
+    assert!(guest.exists() && UnixStream::connect(&guest).is_ok());
+    let mut vm2 = Client::at(&server, "vm2").unwrap();
+    assert!(vm2.is_served());
+    assert_eq!(shown(&server)["exports"][1]["weight"], 300);
+    for (text, why) in [
+        ("name=vm2,offset=2M", "two exports have the name"),
+        ("name=vm3,offset=512K", "overlaps export"),
+        ("name=vm3,offset=4M", "would begin at byte 4194304"),
+        ("name=vm3,path=/x,offset=2M", "exclude each other"),
+        ("name=vm3,offset=2M,size=1M,vhost-user=/nonexistent/s", "cannot listen on /nonexistent/s"),
+        ("colour=red", "unknown setting"),
+    ] {
+        assert!(refused(&add(text)).contains(why), "{text}");
+    }
+    assert!(refused(&server.ctl(&["remove", "vm3"])).contains("expected one of \"vm1\", \"vm2\""));
+    assert!(server.ctl(&["remove", "vm2"]).status.success());
+    assert!(vm2.is_sent_away() && stays.is_served() && !guest.exists());
+    assert_eq!(shown(&server)["exports"].as_array().unwrap().len(), 1);
+    assert!(add(&format!("name=vm2,offset=1M,size=1M,vhost-user={}", guest.display())).status.success());
+    assert!(Client::at(&server, "vm2").unwrap().is_served());
+    assert!(server.end().ends_with("Some(0)") && !guest.exists());
+}
+
+#[test]
+fn an_export_grows_beside_its_clients_and_shrinks_without_them() {
+    let exports = ["--export", "name=a,size=1M,max-iops=900", "--export", "name=b,offset=3M"];
+    let server = Running::start(&[&["--target", "mem:4M"][..], &exports].concat());
+    let bytes = || shown(&server)["exports"][0]["bytes"].as_u64().unwrap();
+    let mut before = Client::at(&server, "a").unwrap();
+    assert!(server.ctl(&["resize", "a", "2M"]).status.success());
+    assert!(before.is_served());
+    assert_eq!(
+        (bytes(), &shown(&server)["exports"][0]["limits"]),
+        (2 << 20, &"rbps=max wbps=max riops=900 wiops=900".into())
+    );
+    // Of the size that it was when each of them came.
+    let last = crate::hostile::request(0, 0, 1, (2 << 20) - 512, 512);
+    let mut after = Client::at(&server, "a").unwrap();
+    let mut reply = [1; 16];
+    for (client, error) in [(&mut before, 22), (&mut after, 0)] {
+        client.0.write_all(&last).unwrap();
+        client.0.read_exact(&mut reply).unwrap();
+        assert_eq!(reply[7], error);
+    }
+    for (size, why) in [
+        ("4M", "overlaps export"),
+        ("5M", "would end at byte 5242880"),
+        ("0", "size is 0"),
+        ("x", "size: \"x\" is no number"),
+    ] {
+        assert!(refused(&server.ctl(&["resize", "a", size])).contains(why), "{size}");
+    }
+    assert!(server.ctl(&["resize", "a", "512K"]).status.success());
+    assert!(before.is_sent_away());
+    assert_eq!(bytes(), 512 << 10);
+    assert!(Client::at(&server, "a").unwrap().is_served() && Client::at(&server, "b").unwrap().is_served());
 }

@@ -156,3 +156,91 @@ fn nobody_can_become_somebody_whom_the_system_does_not_know() {
         (Some(2), "hoistway-serve: --user no-such-user: there is no such user\n")
     );
 }
+
+#[test]
+fn sockets_of_systemd_are_for_clients_guests_and_control_by_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let launched = |names: &str, more: &[&str]| {
+        let sockets = ["nbd", "vm1", "ctl"].map(|name| {
+            let _ = std::fs::remove_file(place(name));
+            UnixListener::bind(place(name)).unwrap()
+        });
+        let [nbd, guest, control] = sockets.map(OwnedFd::from);
+        let mut command = Command::new("sh");
+        // As systemd does: descriptors 3, 4 and 5.
+        let hand_over =
+            "exec 3<&0 4>&1 5>&2 </dev/null >/dev/null 2>log; LISTEN_PID=$$; export LISTEN_PID; exec \"$0\" \"$@\"";
+        command.args(["-c", hand_over]).arg(env!("CARGO_BIN_EXE_hoistway-serve"));
+        command.args(["serve", "--target", "mem:1M", "--export", "name=vm1"]).args(more).current_dir(folder.path());
+        command.stdin(Stdio::from(nbd)).stdout(Stdio::from(guest)).stderr(Stdio::from(control));
+        command.env("LISTEN_FDS", "3").env("LISTEN_FDNAMES", names).spawn().unwrap()
+    };
+    let log = || std::fs::read_to_string(place("log")).unwrap_or_default();
+    let until = |what: &str| {
+        let begin = Instant::now();
+        while !log().contains(what) {
+            assert!(begin.elapsed() < Duration::from_secs(60), "waited in vain for {what}: {}", log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    let mut server = launched("hoistway.socket:vhost-user=vm1:control", &[]);
+    until("serving under");
+    let said = log();
+    assert!(said.contains("/nbd, ") && said.contains("/vm1\n") && !said.contains("/ctl"), "{said}");
+    let shown = hoistway().arg("ctl").arg("--control").arg(place("ctl")).arg("show").output().unwrap();
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("export \"vm1\""), "{shown:?}");
+    kill_process(rustix::process::Pid::from_child(&server), Signal::TERM).unwrap();
+    assert!(server.wait().unwrap().success());
+    for (names, more, why) in [
+        ("a:vhost-user=vm2:control", &[][..], "vhost-user=vm2: there is no export \"vm2\""),
+        ("control:vhost-user=vm1:control", &[], "two sockets are named control"),
+        (
+            "a:b:control",
+            &["--control", "x"],
+            "--control and a socket of systemd with the name control exclude each other",
+        ),
+    ] {
+        assert_eq!(launched(names, more).wait().unwrap().code(), Some(2), "{}", log());
+        assert!(log().contains(why), "{}", log());
+    }
+}
+
+#[test]
+fn a_check_says_whether_a_server_would_start_and_opens_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::File::create(folder.path().join("disk")).unwrap().set_len(1_000_001).unwrap();
+    let server = Running::start_in(folder, &["--target", "file:{}/disk"]);
+    let disk = format!("file:{}/disk", server.folder().display());
+    let check = |arguments: &[&str]| hoistway().args(["serve", "--check"]).args(arguments).output().unwrap();
+    // Though it is served, and locked.
+    let output = check(&["--target", &disk, "--export", "name=a,size=1000001", "--scheduler", "bfq"]);
+    assert_eq!(
+        (output.status.code(), &output.stdout[..]),
+        (Some(0), &b"the configuration is correct\n"[..]),
+        "{output:?}"
+    );
+    for (arguments, why) in [
+        (&["--target", &disk, "--export", "name=a,size=1000002"][..], "the target has 1000001"),
+        (&["--target", &disk, "--set", "none.x=1"], "none.x"),
+        (&["--target", "file:/nonexistent"], "/nonexistent"),
+        (&["--export", "name=a,path=/nonexistent"], "/nonexistent"),
+        (&["--target", "mem:1M", "--socket-mode", "888"], "expected an octal number up to 777"),
+        (&["--target", "mem:1M", "--socket-owner", "nobody-of-that-name"], "there is no user"),
+        (&["--target", "mem:1M", "--control-owner", "root:no-such-group"], "there is no group"),
+    ] {
+        let output = check(arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(why), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn sockets_have_the_modes_that_are_asked_for() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let modes = ["--socket-mode", "660", "--control-mode", "0606"];
+    let server = Running::start(&[&["--target", "mem:1M", "--vhost-user", "{}/vm"][..], &modes].concat());
+    let mode = |name: &str| server.folder().join(name).metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(["nbd.sock", "vm", "control.sock"].map(mode), [0o660, 0o660, 0o606]);
+}

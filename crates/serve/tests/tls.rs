@@ -247,3 +247,22 @@ fn files_that_will_not_do_are_named() {
         assert!(!Path::new(&at("s")).exists());
     }
 }
+
+#[test]
+fn an_export_is_for_clients_whose_certificate_has_its_name() {
+    if !is_installed("nbdinfo") {
+        return;
+    }
+    let exports = [
+        "--export",
+        "name=mine,size=1M,clients=cert:LOCALHOST",
+        "--export",
+        "name=theirs,offset=1M,clients=cert:elsewhere",
+    ];
+    let server = Running::start_in(certificates(), &[&TLS[..], &["--tls-ca", "{}/ca.pem"], &exports].concat());
+    let all = succeeded("nbdinfo", &["--json", "--list", &uri(&server, "nbds", "client")]);
+    assert!(all.contains("\"mine\"") && !all.contains("\"theirs\""), "{all}");
+    let theirs = uri(&server, "nbds", "client").replace("/?", "/theirs?");
+    assert!(!info(&theirs).status.success());
+    assert!(info(&uri(&server, "nbds", "client").replace("/?", "/mine?")).status.success());
+}

@@ -110,6 +110,8 @@ enum Phase {
     Greeting,
     StartTls,
     Options,
+    /// All options are refused.
+    TurnedAway,
     Transmission,
 }
 
@@ -276,6 +278,11 @@ impl Client {
                 let header = self.received.get(from..from + 20)?;
                 assert_eq!(number(&header[..8]), wire::OPTION_REPLY_MAGIC);
                 let [which, kind, len] = [8, 12, 16].map(|at| number(&header[at..at + 4]) as u32);
+                if kind == option_reply::ERR_POLICY {
+                    let taken = self.turned_away(from, len)?;
+                    self.option(option::ABORT, &[]);
+                    return Some(taken);
+                }
                 assert_eq!((which, kind, len), (option::STARTTLS, option_reply::ACK, 0));
                 // A server that ends may have said farewell already.
                 let rest = self.received.split_off(from + 20);
@@ -290,6 +297,9 @@ impl Client {
                 assert_eq!(number(&header[..8]), wire::OPTION_REPLY_MAGIC);
                 let [which, kind, len] = [8, 12, 16].map(|at| number(&header[at..at + 4]) as u32);
                 self.received.get(from + 20..from + 20 + len as usize)?;
+                if kind == option_reply::ERR_POLICY {
+                    return self.turned_away(from, len);
+                }
                 let is_right = match which {
                     option::GO => kind == option_reply::ACK || kind == option_reply::INFO,
                     option::SET_META_CONTEXT => kind == option_reply::ACK || kind == option_reply::META_CONTEXT,
@@ -301,8 +311,25 @@ impl Client {
                 }
                 Some(20 + len as usize)
             }
+            Phase::TurnedAway => {
+                let header = self.received.get(from..from + 20)?;
+                let [which, kind, len] = [8, 12, 16].map(|at| number(&header[at..at + 4]) as u32);
+                assert!(
+                    kind == option_reply::ERR_POLICY || which == option::ABORT,
+                    "{which} has a reply of kind {kind:#x}"
+                );
+                self.received.get(from + 20..from + 20 + len as usize).map(|_| 20 + len as usize)
+            }
             Phase::Transmission => self.take_reply(from, answers),
         }
+    }
+
+    /// There are too many clients, which this refusal says.
+    fn turned_away(&mut self, from: usize, len: u32) -> Option<usize> {
+        let why = self.received.get(from + 20..from + 20 + len as usize)?;
+        assert_eq!(why, b"too many clients are connected");
+        self.phase = Phase::TurnedAway;
+        Some(20 + len as usize)
     }
 
     fn ask_for_export(&mut self) {

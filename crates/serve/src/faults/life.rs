@@ -11,20 +11,27 @@ use rustls::ServerConfig;
 
 use super::client::BLOCK;
 use super::streams::{Far, Streams, Watch};
+use crate::clients::Peer;
 use crate::event_loop::{EventLoop, Inboxes};
 use crate::listener::admit;
 use crate::memory::EXTRA_BYTES;
-use crate::served::{Bounds, Site};
-use crate::server::Placed;
+use crate::site::{Bounds, Site};
 use crate::socket::Socket;
 use crate::spec::ExportSpec;
+use crate::spec::Placed;
 
 const WORKERS: usize = 3;
 
 /// Little beyond what one client may have more.
 const MEMORY_BYTES: usize = EXTRA_BYTES + (96 << 10);
 /// Bounds that are soon reached.
-pub const BOUNDS: Bounds = Bounds { connections: 10, in_flight: 8, held_bytes: 64 << 10, memory_bytes: MEMORY_BYTES };
+pub const BOUNDS: Bounds = Bounds {
+    connections: 10,
+    connections_per_peer: usize::MAX,
+    in_flight: 8,
+    held_bytes: 64 << 10,
+    memory_bytes: MEMORY_BYTES,
+};
 
 /// A running server.
 pub struct Life {
@@ -106,7 +113,7 @@ impl Life {
     pub fn connect(&self, random: &mut Random) -> Far {
         let room = 1 + random.below(16 << 10) as usize;
         let (near, far) = self.streams.pair(room, Random::new(random.below(1 << 32)));
-        admit(&self.site, Socket::of(near), "memory", false);
+        admit(&self.site, Socket::of(near), Peer::unix("memory", None), false);
         far
     }
 
@@ -149,7 +156,7 @@ impl Life {
         let Life { site, mut workers, clock, .. } = self;
         for served in &site.offer().served {
             let counts = [&served.counts.connections, &served.counts.in_flight, &served.counts.held_back];
-            assert_eq!(counts.map(|count| count.load(Relaxed)), [0; 3], "{}", served.export.name);
+            assert_eq!(counts.map(|count| count.load(Relaxed)), [0; 3], "{}", served.name);
         }
         site.engine.stop();
         for _ in 0..200_000 {

@@ -11,10 +11,13 @@ use hoistway_engine::{Completion, TRANSFER_BYTES_MAX};
 use hoistway_vhost::{Device, Disk, Limits, Problem, QUEUES_MAX};
 
 use super::requests::Requests;
+use crate::admission::Seat;
+use crate::clients::Client;
 use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection, Watch};
 use crate::memory::Account;
 use crate::pool::Pool;
-use crate::served::{Served, Site};
+use crate::served::Served;
+use crate::site::Site;
 use crate::throttled_client::ThrottledClient;
 
 /// Requests that the engine has of one of ours: each of its ranges is one.
@@ -25,8 +28,7 @@ pub struct Guest {
     pub site: Arc<Site>,
     served: Arc<Served>,
     id: ConnectionId,
-    /// Its name in the log.
-    name: String,
+    client: Arc<Client>,
     inside: Mutex<Inside>,
     /// Notified when requests have ended.
     ended: Condvar,
@@ -42,11 +44,14 @@ pub struct Inside {
 }
 
 impl Guest {
-    pub fn new(site: Arc<Site>, served: Arc<Served>, id: ConnectionId, name: String) -> Arc<Guest> {
+    pub fn new(served: Arc<Served>, id: ConnectionId, seat: &Seat) -> Arc<Guest> {
+        let (site, client) = (Arc::clone(seat.site()), Arc::clone(seat.client()));
+        client.served_by(id);
+        client.opened(&served.name);
         let guest = Arc::new(Guest {
             served,
             id,
-            name,
+            client,
             inside: Mutex::new(Inside { requests: None, watch: None, is_leaving: false }),
             ended: Condvar::new(),
             site,
@@ -60,12 +65,13 @@ impl Guest {
                 let limits = Limits { data_bytes_max: TRANSFER_BYTES_MAX as u32 };
                 guest.lock().requests = Some(Requests::new(
                     Arc::clone(served),
+                    Arc::clone(&guest.client),
                     Device::new(disk(served), limits),
                     client,
                     Pool::new(guest.site.engine.buffers(), account),
                 ));
                 served.counts.connections.fetch_add(1, Relaxed);
-                guest.say(&format!("opened export {:?}", served.export.name));
+                guest.say(&format!("opened export {:?}", served.name));
             }
             Err(errno) => guest.say(&format!("{errno}")),
         }
@@ -73,12 +79,12 @@ impl Guest {
     }
 
     /// The connection for its worker. `leaves` is closed when it has ended.
-    pub fn connection(self: &Arc<Self>, socket: UnixStream, leaves: OwnedFd) -> SharedConnection {
-        Arc::new(Mutex::new(GuestConnection { guest: Arc::clone(self), socket, _leaves: leaves }))
+    pub fn connection(self: &Arc<Self>, seat: Seat, socket: UnixStream, leaves: OwnedFd) -> SharedConnection {
+        Arc::new(Mutex::new(GuestConnection { guest: Arc::clone(self), _seat: seat, socket, _leaves: leaves }))
     }
 
     pub fn say(&self, what: &str) {
-        self.site.say(format_args!("{}: {what}", self.name));
+        self.site.say_of_client(format_args!("{}: {what}", self.client.name));
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Inside> {
@@ -156,7 +162,7 @@ impl Guest {
 
     /// Does what can be done now.
     fn run(&self, now: Instant) -> Next {
-        if self.site.is_draining() || self.served.is_withdrawn() {
+        if self.site.is_draining() || self.client.is_dismissed() || self.served.is_withdrawn() {
             self.leave(false);
         }
         let inside = &mut *self.lock();
@@ -188,7 +194,7 @@ impl Guest {
 }
 
 fn disk(served: &Served) -> Disk {
-    let export = &served.export;
+    let export = &served.export();
     Disk {
         sectors: export.size_bytes / SECTOR_BYTES,
         block_bytes: served.block_bytes,
@@ -206,6 +212,7 @@ fn unwatch(watch: &Watch, device: &Device) {
 /// A guest's connection, as the event loop has it.
 struct GuestConnection {
     guest: Arc<Guest>,
+    _seat: Seat,
     socket: UnixStream,
     _leaves: OwnedFd,
 }

@@ -4,23 +4,26 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::connection::Guest;
 use super::messages;
+use crate::clients::Peer;
 use crate::front_end::FrontEnd;
-use crate::listener::{OwnSocket, bind, pause_after};
-use crate::served::Site;
+use crate::guest_socket::{GuestSocket, SocketAccess};
+use crate::listener::{OwnSocket, bind, listens, pause_after, place_of, user_of};
 use crate::server::ServerError;
+use crate::site::Site;
 use crate::stop::Stop;
 
 /// Listens for the front end of a guest whose disk is an export. The socket goes with it.
 #[derive(Debug)]
 pub struct GuestListener {
     listener: UnixListener,
-    socket: OwnSocket,
+    /// Its file, if this process has to remove it.
+    _socket: Option<OwnSocket>,
     /// The name of the export.
     export: String,
 }
@@ -30,26 +33,43 @@ impl GuestListener {
     ///
     /// # Errors
     /// If the path is in use, or the system refuses.
-    pub fn new(path: &Path, export: &str) -> Result<GuestListener, ServerError> {
-        let (listener, socket) = bind(path)?;
-        Ok(GuestListener { listener, socket, export: export.to_owned() })
+    pub fn new(path: &Path, access: SocketAccess, export: &str) -> Result<GuestListener, ServerError> {
+        let (listener, socket) = bind(path, access)?;
+        Ok(GuestListener { listener, _socket: Some(socket), export: export.to_owned() })
+    }
+
+    /// A listening socket that another process has created and will remove.
+    ///
+    /// # Errors
+    /// If it does not listen, or the system refuses.
+    pub fn of(listener: UnixListener, export: &str) -> io::Result<GuestListener> {
+        listens(listener.as_fd())?;
+        listener.set_nonblocking(true)?;
+        Ok(GuestListener { listener, _socket: None, export: export.to_owned() })
     }
 
     /// Accepts a front end. Returns a descriptor that becomes readable when its guest has disconnected.
     fn take_in(&self, site: &Arc<Site>, stream: UnixStream) -> io::Result<Option<OwnedFd>> {
-        let Some(name) = site.name_client("vhost-user") else { return Ok(None) };
+        let seat = site.admit(Peer::unix("vhost-user", user_of(&stream)));
+        // There is no way to say why.
+        let Some(seat) = seat.filter(|seat| seat.refusal().is_none()) else { return Ok(None) };
+        let name = &seat.client().name;
         let Some(served) = site.offer().named(&self.export).cloned() else {
-            site.say(format_args!("{name}: export {:?} has been removed", self.export));
+            site.say_of_client(format_args!("{name}: export {:?} has been removed", self.export));
             return Ok(None);
         };
+        if !served.access().allows(seat.client()) {
+            site.warn_of_client(format_args!("{name}: may not use export {:?} (see clients= of it)", self.export));
+            return Ok(None);
+        }
         stream.set_nonblocking(false)?;
         let watched = stream.try_clone()?;
         let (left, leaves) = pipe_with(PipeFlags::CLOEXEC)?;
         let mut guest = None;
         site.inboxes.add(site.inboxes.least_loaded(), |id| {
-            let made = Guest::new(Arc::clone(site), served, id, name);
+            let made = Guest::new(served, id, &seat);
             guest = Some(Arc::clone(&made));
-            made.connection(watched, leaves)
+            made.connection(seat, watched, leaves)
         });
         if let Some(guest) = guest {
             let thread = std::thread::Builder::new().name("hoistway-guest".into());
@@ -60,9 +80,56 @@ impl GuestListener {
     }
 }
 
+impl Site {
+    /// Serves the guests of a socket on a thread of its own, until its export is removed or the server drains.
+    ///
+    /// # Errors
+    /// If the system has no thread or descriptor for it.
+    pub fn serve_guests(self: &Arc<Self>, listener: GuestListener) -> io::Result<()> {
+        let (export, place, stop) = (listener.export.clone(), listener.place(), Stop::new()?);
+        let (site, until) = (Arc::clone(self), stop.clone());
+        let thread = std::thread::Builder::new().name("guests".into());
+        let thread = thread.spawn(move || listener.serve(&site, &until))?;
+        self.sockets().push(GuestSocket { export, place, stop, thread });
+        Ok(())
+    }
+
+    /// Where guests are served.
+    #[must_use]
+    pub fn guest_places(&self) -> Vec<String> {
+        self.sockets().iter().map(|socket| socket.place.clone()).collect()
+    }
+
+    /// Who may connect to the sockets of exports that are added. Set once.
+    pub fn set_guest_access(&self, access: SocketAccess) {
+        let _ = self.guest_access.set(access);
+    }
+
+    /// Closes the sockets of exports for which this holds. Guests stay.
+    pub(crate) fn stop_guests(&self, is_over: impl Fn(&str) -> bool) {
+        let sockets = std::mem::take(&mut *self.sockets());
+        let (over, others): (Vec<_>, Vec<_>) = sockets.into_iter().partition(|socket| is_over(&socket.export));
+        self.sockets().extend(others);
+        over.iter().for_each(|socket| socket.stop.stop());
+        for socket in over {
+            // One that panicked is over, too.
+            let _ = socket.thread.join();
+        }
+    }
+
+    /// Closes the sockets of all guests.
+    pub fn stop_all_guests(&self) {
+        self.stop_guests(|_| true);
+    }
+
+    fn sockets(&self) -> MutexGuard<'_, Vec<GuestSocket>> {
+        self.guest_sockets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl FrontEnd for GuestListener {
     fn place(&self) -> String {
-        self.socket.path().display().to_string()
+        place_of(&self.listener)
     }
 
     fn serve(&self, site: &Arc<Site>, stop: &Stop) {

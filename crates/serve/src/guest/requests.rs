@@ -6,8 +6,11 @@ use hoistway_blk::ground::{Instant, SECTOR_BYTES};
 use hoistway_engine::{Completion, Errno, Operation, Request as Io};
 use hoistway_vhost::{Chain, Device, Head, Range, Request, Status, Taken};
 
+use crate::clients::Client;
+use crate::counts::Ended;
 use crate::pool::Pool;
-use crate::served::{Ended, Served, Site};
+use crate::served::Served;
+use crate::site::Site;
 use crate::throttled_client::ThrottledClient;
 
 /// Heads and descriptors that are taken from all rings in a turn: others wait meanwhile. A request mostly has three, a hostile one
@@ -23,6 +26,8 @@ const HEADER_BYTES: u64 = 16;
 /// A guest's disk, and its in-flight requests.
 pub struct Requests {
     served: Arc<Served>,
+    /// Whose they are.
+    peer: Arc<Client>,
     pub device: Device,
     pub client: ThrottledClient,
     slots: Vec<Slot>,
@@ -70,9 +75,10 @@ enum Kind {
 }
 
 impl Requests {
-    pub fn new(served: Arc<Served>, device: Device, client: ThrottledClient, pool: Pool) -> Self {
+    pub fn new(served: Arc<Served>, peer: Arc<Client>, device: Device, client: ThrottledClient, pool: Pool) -> Self {
         Requests {
             served,
+            peer,
             device,
             client,
             slots: Vec::new(),
@@ -295,6 +301,9 @@ impl Requests {
             Kind::Flush | Kind::Discard | Kind::WriteZeroes => Ended::Other,
         };
         self.served.counts.ended(ended, (status == Status::Ok).then(|| now.since(began)));
+        if status == Status::Ok {
+            self.peer.completed(ended);
+        }
     }
 
     /// No more requests are taken, and throttled ones are not submitted: the next server finds them in the in-flight record.

@@ -7,7 +7,7 @@ use hoistway_nbd::{Command, Extent, Refusal, Request};
 use super::{Chunk, Pending, Receiving, STEP_BYTES, Session, TURN, token_of};
 use crate::outbox::Outbox;
 use crate::pool::Place;
-use crate::served::Site;
+use crate::site::Site;
 
 /// Shortest read that is checked for holes: finding them has a cost, too.
 const READ_WITH_HOLES_BYTES: u64 = 32 << 10;
@@ -93,7 +93,7 @@ impl Session {
 
     /// Where the data of a request lies on the target.
     fn place(&self, offset: u64, length: u64) -> Place {
-        Place::new(self.served.range.start + offset, length as usize, self.served.block_bytes)
+        Place::new(self.served.first_byte + offset, length as usize, self.served.block_bytes)
     }
 
     fn begin_read_with_holes(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) -> bool {
@@ -171,6 +171,7 @@ impl Session {
 
     fn occupy(&mut self, now: Instant, request: Request, parts: u32, chunks: Vec<Chunk>) -> u32 {
         self.in_flight += 1;
+        self.peer.set_in_flight(self.in_flight);
         self.served.counts.began();
         let pending = Pending { request, began: now, left: parts, result: Ok(()), chunks };
         match self.free.pop() {

@@ -5,8 +5,8 @@ use hoistway_engine::{Buffer, Completion, Errno, Request as Io};
 use hoistway_nbd::{Command, Refusal, Request};
 
 use super::{Chunk, FLUSH_BEHIND, FlushesBehind as _, Pending, Session, token_of};
+use crate::counts::Ended;
 use crate::outbox::Outbox;
-use crate::served::Ended;
 
 impl Session {
     /// A part of a request has ended.
@@ -43,8 +43,13 @@ impl Session {
         let Some(Pending { request, began, result, chunks, .. }) = self.slots[slot as usize].take() else { return };
         self.free.push(slot);
         self.in_flight -= 1;
+        self.peer.set_in_flight(self.in_flight);
         self.completed += 1;
-        self.served.counts.ended(kind(&request), result.is_ok().then(|| now.since(began)));
+        let kind = kind(&request);
+        self.served.counts.ended(kind, result.is_ok().then(|| now.since(began)));
+        if result.is_ok() {
+            self.peer.completed(kind);
+        }
         let (origin, writer) = (request.origin(), self.writer);
         if let Err(errno) = result {
             outbox.header(|out| writer.refused(origin, Refusal::from_errno(errno.0), out));

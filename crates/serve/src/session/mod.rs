@@ -10,12 +10,15 @@ use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_engine::{Buffer, Completion, Errno, Handler, Request as Io};
 use hoistway_nbd::{Agreed, Command, Origin, Received, Refusal, Replies, ReplyWriter, Request, Requests, Violation};
 
+use crate::admission::Seat;
+use crate::clients::Client;
 use crate::event_loop::ConnectionId;
 use crate::input::Input;
 use crate::memory::Account;
 use crate::outbox::Outbox;
 use crate::pool::Pool;
-use crate::served::{Bounds, Served, Site};
+use crate::served::Served;
+use crate::site::{Bounds, Site};
 use crate::throttled_client::ThrottledClient;
 
 /// So much may be done for a client on this thread before others have their turn: requests that are answered as they come, each of
@@ -33,6 +36,8 @@ pub const ACTIVITY_STEP: Nanos = Nanos::from_secs(1);
 pub struct Session {
     /// Which.
     pub served: Arc<Served>,
+    /// Whose.
+    peer: Arc<Client>,
     requests: Requests,
     writer: ReplyWriter,
     has_chunks: bool,
@@ -112,7 +117,7 @@ impl Session {
     /// # Errors
     /// If the target does not have what the export says.
     pub fn begin(
-        site: &Site,
+        seat: &Seat,
         id: ConnectionId,
         served: Arc<Served>,
         agreed: Agreed,
@@ -120,12 +125,14 @@ impl Session {
         account: Arc<Account>,
         handler: impl Handler + 'static,
     ) -> Result<Session, Errno> {
+        let site = seat.site();
         // One more than we take: a request that was refused by the engine would have to be kept.
         let depth = 2 * site.bounds.in_flight + 2;
         let client = ThrottledClient::open(site, Arc::clone(&served), id, depth, handler)?;
         served.counts.connections.fetch_add(1, Relaxed);
         Ok(Session {
             served,
+            peer: Arc::clone(seat.client()),
             requests,
             writer: ReplyWriter::new(agreed.replies),
             has_chunks: agreed.replies != Replies::Simple,

@@ -1,7 +1,7 @@
 //! A panic while a guest is served; here the log panics.
 
 use hoistway_engine::{Config, Memory as Target};
-use hoistway_serve::{Bounds, ExportSpec, FrontEnd, GuestListener, Placed, Server, Stop};
+use hoistway_serve::{Bounds, ExportSpec, FrontEnd, GuestListener, Placed, Server, SocketAccess, Stop};
 
 use super::client::*;
 
@@ -14,7 +14,9 @@ fn a_panic_ends_the_guest_that_it_happened_for_and_its_disk_can_be_had_again() {
     let log = Box::new(|_, line: &str| assert!(!line.contains("without a status descriptor"), "as it was asked to"));
     let target = Box::new(Target::new(16 << 20));
     let server = Server::start(&Config::default(), target, &exports, Bounds::default(), log).unwrap();
-    let listen = |name: &str| Box::new(GuestListener::new(&path(name), name).unwrap()) as Box<dyn FrontEnd>;
+    let listen = |name: &str| {
+        Box::new(GuestListener::new(&path(name), SocketAccess::default(), name).unwrap()) as Box<dyn FrontEnd>
+    };
     let (front_ends, stop) = ([listen("calm"), listen("wild")], Stop::new().unwrap());
     std::thread::scope(|scope| {
         scope.spawn(|| server.accept(&front_ends, &stop));

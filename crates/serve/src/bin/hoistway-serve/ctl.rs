@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_serve::{Answer, Ask, State, ask};
+use hoistway_serve::{Answer, Ask, ClientState, State, ask};
 use hoistway_serve_options::{Change, CtlOptions, Format};
 
 /// The scheduler changes once all in-flight requests have ended, which can take a slow disk a while.
@@ -31,6 +31,18 @@ pub(crate) fn run(options: &CtlOptions) -> Result<()> {
         Change::Reload => {
             asked(Ask::Reload)?;
         }
+        Change::Add { export } => {
+            asked(Ask::Add { export: export.clone() })?;
+        }
+        Change::Remove { name } => {
+            asked(Ask::Remove { export: name.clone() })?;
+        }
+        Change::Resize { name, size } => {
+            asked(Ask::Resize { export: name.clone(), size: size.clone() })?;
+        }
+        Change::Disconnect { client } => {
+            asked(Ask::Disconnect { client: *client })?;
+        }
         Change::Set { settings } => {
             for setting in settings {
                 let (key, value) = setting.split_once('=').with_context(|| format!("{setting}: expected KEY=VALUE"))?;
@@ -53,12 +65,13 @@ fn table(state: &State) -> String {
     for export in &state.exports {
         let how = if export.read_only { " read-only" } else { "" };
         text += &format!(
-            "\nexport {:?}  {} bytes{how}\n  weight={} ioprio={}\n  {}\n  connections {}  reads {} ({} bytes)  writes {} ({} bytes)  \
+            "\nexport {:?}  {} bytes{how}\n  weight={} ioprio={} clients={}\n  {}\n  connections {}  reads {} ({} bytes)  writes {} ({} bytes)  \
              others {}  errors {}\n",
             export.name,
             export.bytes,
             export.weight,
             export.ioprio,
+            export.clients,
             export.limits,
             export.connections,
             export.reads,
@@ -68,6 +81,30 @@ fn table(state: &State) -> String {
             export.others,
             export.errors,
         );
+        text.extend(state.clients.iter().filter(|it| it.export.as_ref() == Some(&export.name)).map(client_line));
+    }
+    let undecided: String = state.clients.iter().filter(|it| it.export.is_none()).map(client_line).collect();
+    if !undecided.is_empty() {
+        text += &format!("\nno export yet\n{undecided}");
     }
     text
+}
+
+fn client_line(client: &ClientState) -> String {
+    let certificate = match client.certificate.as_slice() {
+        [] => String::new(),
+        names => format!("  certificate {}", names.join(" ")),
+    };
+    let line = format!(
+        "  client {}  {}{certificate}  connected {} s  reads {} ({} bytes)  writes {} ({} bytes)  in flight {}",
+        client.number,
+        client.peer,
+        client.connected_s,
+        client.reads,
+        client.read_bytes,
+        client.writes,
+        client.written_bytes,
+        client.in_flight
+    );
+    crate::text::one_line(&line) + "\n"
 }

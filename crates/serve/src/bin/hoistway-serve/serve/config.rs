@@ -74,12 +74,7 @@ impl Asked {
         {
             bail!("--vhost-user {}: the first export has vhost-user={} already", path.display(), other.display());
         }
-        let mut fixed = fixed(&matches);
-        for ExportSpec { name, vhost_user, .. } in &exports {
-            if let Some(path) = vhost_user {
-                fixed.insert(format!("vhost-user of export {name:?}"), vec![path.into()]);
-            }
-        }
+        let fixed = fixed(&matches);
         Ok(Asked { options, exports, fixed, places })
     }
 

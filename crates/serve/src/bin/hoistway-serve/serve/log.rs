@@ -2,10 +2,10 @@
 
 use std::io::Write as _;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use hoistway_serve::Level;
@@ -17,7 +17,8 @@ const LINES_MAX: usize = 4096;
 /// How long the server waits at its end for queued lines to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-static LINES: OnceLock<SyncSender<String>> = OnceLock::new();
+static LINES: OnceLock<SyncSender<(Level, String)>> = OnceLock::new();
+static IS_JSON: AtomicBool = AtomicBool::new(false);
 static LEVEL: AtomicU8 = AtomicU8::new(Level::Info as u8);
 static WAITING: AtomicU64 = AtomicU64::new(0);
 static LOST: AtomicU64 = AtomicU64::new(0);
@@ -31,20 +32,36 @@ pub(super) fn begin() -> Result<()> {
     Ok(())
 }
 
-fn write_all(lines: &Receiver<String>) {
-    for line in lines {
-        write(&line);
+fn write_all(lines: &Receiver<(Level, String)>) {
+    for (level, line) in lines {
+        write(level, &line);
         WAITING.fetch_sub(1, Relaxed);
         let lost = LOST.swap(0, Relaxed);
         if lost > 0 {
-            write(&format!("dropped {lost} log lines: stderr reader too slow"));
+            write(Level::Warning, &format!("dropped {lost} log lines: stderr reader too slow"));
         }
     }
 }
 
-fn write(line: &str) {
+fn write(level: Level, line: &str) {
+    let line = if IS_JSON.load(Relaxed) { as_json(level, line) } else { format!("hoistway-serve: {}", one_line(line)) };
     // `eprintln!` would panic if standard error is closed.
-    let _ = writeln!(std::io::stderr(), "hoistway-serve: {}", one_line(line));
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn as_json(level: Level, line: &str) -> String {
+    let level = match level {
+        Level::Error => "error",
+        Level::Warning => "warning",
+        Level::Info => "info",
+    };
+    let time_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+    serde_json::json!({ "time_ms": time_ms, "level": level, "message": one_line(line) }).to_string()
+}
+
+/// Lines are JSON objects from now on.
+pub(super) fn set_json(is_json: bool) {
+    IS_JSON.store(is_json, Relaxed);
 }
 
 /// Lines of less important levels are dropped from now on.
@@ -62,9 +79,9 @@ pub(super) fn log(level: Level, what: &str) {
     if level as u8 > LEVEL.load(Relaxed) {
         return;
     }
-    let Some(lines) = LINES.get() else { return write(what) };
+    let Some(lines) = LINES.get() else { return write(level, what) };
     WAITING.fetch_add(1, Relaxed);
-    if lines.try_send(what.to_owned()).is_err() {
+    if lines.try_send((level, what.to_owned())).is_err() {
         WAITING.fetch_sub(1, Relaxed);
         LOST.fetch_add(1, Relaxed);
     }

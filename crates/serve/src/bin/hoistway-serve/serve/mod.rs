@@ -10,6 +10,7 @@ mod systemd;
 mod target;
 mod user;
 
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -20,12 +21,12 @@ use clap::ArgMatches;
 use hoistway_blk::ground::Nanos;
 use hoistway_engine::Config;
 use hoistway_serve::{Bounds, Control, FrontEnd, GuestListener, Level, Listener, Metrics, Server, Stop, TlsFiles};
-use hoistway_serve_options::{LogLevel, ServeOptions, TlsUse};
+use hoistway_serve_options::{LogFormat, LogLevel, ServeOptions, TlsUse};
 
 use self::config::Asked;
 use self::log::say;
-use self::reload::Reloader;
-use self::systemd::News;
+use self::reload::{Operating, Reloader};
+use self::systemd::{Handed, News};
 
 /// Exit status if in-flight requests did not end within the grace period.
 const NOT_DRAINED: u8 = 1;
@@ -60,21 +61,39 @@ fn tls_files(options: &ServeOptions) -> Result<Option<TlsFiles>> {
     }
 }
 
+/// Whether there is anywhere to listen, and sockets of systemd are for exports that there are.
+fn check_places(asked: &Asked, handed: &Handed) -> Result<()> {
+    let Asked { options, exports, .. } = asked;
+    let has_guests = exports.iter().any(|export| export.vhost_user.is_some()) || !handed.guests.is_empty();
+    let has_any = !options.socket.is_empty() || !options.tcp.is_empty() || !handed.clients.is_empty() || has_guests;
+    // Sockets of systemd are not there when it is only checked.
+    if !has_any && !options.check {
+        bail!("nowhere to listen (expected --socket PATH, --tcp HOST:PORT or --vhost-user PATH)");
+    }
+    for (name, _) in &handed.guests {
+        if !exports.iter().any(|export| export.name == *name) {
+            bail!("LISTEN_FDNAMES: vhost-user={name}: there is no export {name:?}");
+        }
+    }
+    if options.control.is_some() && handed.control.is_some() {
+        bail!("--control and a socket of systemd with the name control exclude each other");
+    }
+    Ok(())
+}
+
 fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<ExitCode> {
     // After the names of the program and the command.
     let line: Vec<_> = std::env::args_os().skip(2).collect();
     let asked = Asked::of(&line, options, matches)?;
     let Asked { options, exports, .. } = &asked;
     let handed = systemd::sockets()?;
-    let has_guests = exports.iter().any(|export| export.vhost_user.is_some());
-    if options.socket.is_empty() && options.tcp.is_empty() && handed.is_empty() && !has_guests {
-        bail!("nowhere to listen (expected --socket PATH, --tcp HOST:PORT or --vhost-user PATH)");
-    }
+    check_places(&asked, &handed)?;
     if let Some(address) = options.metrics.filter(|address| !address.ip().is_loopback()) {
         bail!(
             "--metrics {address}: other machines could read it (expected a loopback address, 127.0.0.1:PORT or [::1]:PORT)"
         );
     }
+    log::set_json(options.log_format == LogFormat::Json);
     log::set_level(match options.log_level {
         LogLevel::Error => Level::Error,
         LogLevel::Warning => Level::Warning,
@@ -85,7 +104,13 @@ fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<Exit
     let tls_config = tls.as_ref().map(|texts| texts.config().context("TLS")).transpose()?;
     let user = options.user.as_deref().map(user::find).transpose().map_err(|error| asked.blame("user", error))?;
 
-    let (backend, volumes) = target::open(options, exports)?;
+    let of_sockets = user::access("--socket-owner", options.socket_owner.as_deref(), options.socket_mode);
+    let of_sockets = of_sockets.map_err(|error| asked.blame("socket-owner", error))?;
+    let of_control = user::access("--control-owner", options.control_owner.as_deref(), Some(options.control_mode));
+    let of_control = of_control.map_err(|error| asked.blame("control-owner", error))?;
+
+    let opened = if options.check { target::imitate(options, exports) } else { target::open(options, exports) };
+    let (backend, volumes) = opened?;
     let wanted = reload::wanted(&asked, &volumes)?;
     let config = Config {
         workers: usize::from(options.workers),
@@ -98,6 +123,7 @@ fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<Exit
     };
     let bounds = Bounds {
         connections: descriptors::connections(options.max_connections as usize, usize::from(options.workers)),
+        connections_per_peer: options.max_connections_per_peer.map_or(usize::MAX, |most| most as usize),
         in_flight: options.max_in_flight,
         memory_bytes: options.memory.unwrap_or_else(memory::default_bytes),
         ..Bounds::default()
@@ -109,15 +135,20 @@ fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<Exit
     if let Some(key) = &options.tls_key {
         warn_of_readable_key(key);
     }
+    if options.check {
+        server.stop();
+        writeln!(std::io::stdout(), "the configuration is correct").context("standard output")?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Some(config) = tls_config {
         server.site().set_tls(config);
     }
     let has_tls = tls.is_some();
     let requires_tls = options.tls != Some(TlsUse::Allowed);
-    let unix = options.socket.iter().map(|path| Listener::unix(path));
+    let unix = options.socket.iter().map(|path| Listener::unix(path, of_sockets));
     let tcp = options.tcp.iter().map(|address| Listener::tcp(address));
     let mut front_ends: Vec<Box<dyn FrontEnd>> = Vec::new();
-    for listener in unix.chain(tcp).chain(handed.into_iter().map(Ok)) {
+    for listener in unix.chain(tcp).chain(handed.clients.into_iter().map(Ok)) {
         let listener = listener?;
         if !has_tls && listener.is_reachable() {
             let place = listener.place();
@@ -128,17 +159,26 @@ fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<Exit
         }
         front_ends.push(Box::new(if requires_tls { listener.requiring_tls() } else { listener }));
     }
+    server.site().set_guest_access(of_sockets);
+    let mut guests = Vec::new();
     for export in exports {
         if let Some(path) = &export.vhost_user {
-            front_ends.push(Box::new(GuestListener::new(path, &export.name)?));
+            guests.push(GuestListener::new(path, of_sockets, &export.name)?);
         }
     }
-    let control = options.control.as_deref().map(Control::listen).transpose()?;
+    for (name, listener) in handed.guests {
+        guests.push(GuestListener::of(listener, &name).with_context(|| format!("LISTEN_FDNAMES: vhost-user={name}"))?);
+    }
+    let control = match handed.control {
+        Some(listener) => Some(Control::of(listener).context("LISTEN_FDNAMES: control")?),
+        None => options.control.as_deref().map(|path| Control::listen(path, of_control)).transpose()?,
+    };
     let metrics = options.metrics.map(Metrics::listen).transpose()?;
     // All files and sockets are open.
     if let Some(user) = &user {
         user::become_user(user)?;
     }
+    guests.into_iter().try_for_each(|listener| server.site().serve_guests(listener)).context("guests")?;
     serve(server, front_ends, control.as_ref(), metrics.as_ref(), &Reloader::new(line, asked, volumes, tls))
 }
 
@@ -166,12 +206,13 @@ fn serve(
     if let Some(metrics) = metrics {
         say(&format!("metrics at http://{}/metrics", metrics.place()));
     }
-    let places: Vec<_> = front_ends.iter().map(|front_end| front_end.place()).collect();
+    let places = front_ends.iter().map(|front_end| front_end.place()).chain(server.site().guest_places());
+    let places: Vec<_> = places.collect();
     say(&format!("serving under {} at {}", server.site().state().scheduler(), places.join(", ")));
     let left = std::thread::scope(|scope| {
         let (site, stop) = (server.site(), &stop);
         if let Some(control) = control {
-            scope.spawn(move || control.serve(site, stop, &|| reloader.reload(site)));
+            scope.spawn(move || control.serve(site, stop, &Operating { reloader, site }));
         }
         if let Some(metrics) = metrics {
             scope.spawn(move || metrics.serve(site, stop));
@@ -179,6 +220,8 @@ fn serve(
         scope.spawn(move || hang_ups.into_iter().for_each(|()| drop(reloader.reload(site))));
         systemd::notify(&News::Ready);
         server.accept(&front_ends, stop);
+        stop.wait_stopped();
+        site.stop_all_guests();
         // The system refuses new connections once the listeners are closed.
         drop(front_ends);
         systemd::notify(&News::Stopping);

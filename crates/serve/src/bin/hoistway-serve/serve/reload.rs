@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
-use hoistway_serve::{Level, Placed, Site, TlsTexts, Wanted};
+use hoistway_serve::{ExportSpec, Level, Operator, Placed, Site, TlsTexts, Wanted};
 
 use super::config::Asked;
 use super::log::{log, say};
@@ -53,7 +53,7 @@ impl Reloader {
     ///
     /// # Errors
     /// The reason, if nothing was applied.
-    pub(super) fn reload(&self, site: &Site) -> Result<(), String> {
+    pub(super) fn reload(&self, site: &Arc<Site>) -> Result<(), String> {
         systemd::notify(&News::Reloading);
         let reloaded = self.try_to(site).map_err(|error| format!("{error:#}"));
         match &reloaded {
@@ -65,7 +65,7 @@ impl Reloader {
         reloaded.map(drop)
     }
 
-    fn try_to(&self, site: &Site) -> Result<Vec<String>> {
+    fn try_to(&self, site: &Arc<Site>) -> Result<Vec<String>> {
         if self.started.options.config.is_none() {
             bail!("there is no --config to reload");
         }
@@ -92,6 +92,23 @@ impl Reloader {
             changes.push("TLS files, for new connections".to_owned());
         }
         Ok(changes)
+    }
+}
+
+/// What control sockets need, for a running server.
+pub(super) struct Operating<'a> {
+    pub(super) reloader: &'a Reloader,
+    pub(super) site: &'a Arc<Site>,
+}
+
+impl Operator for Operating<'_> {
+    fn reload(&self) -> Result<(), String> {
+        self.reloader.reload(self.site)
+    }
+
+    fn volume(&self, export: &ExportSpec) -> Result<usize, String> {
+        let volumes = self.reloader.volumes.of(std::slice::from_ref(export));
+        volumes.map(|volumes| volumes[0]).map_err(|error| format!("{error:#}"))
     }
 }
 

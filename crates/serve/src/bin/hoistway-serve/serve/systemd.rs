@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -13,26 +13,53 @@ use rustix::time::{ClockId, clock_gettime};
 /// Longest time that a service manager whose socket is full may block a notification.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Sockets passed by a `.socket` unit.
-pub(super) fn sockets() -> Result<Vec<Listener>> {
+/// Sockets passed by `.socket` units: their FileDescriptorName= says for what.
+#[derive(Default)]
+pub(super) struct Handed {
+    /// For NBD clients: any other name.
+    pub(super) clients: Vec<Listener>,
+    /// For the guest of an export: `vhost-user=EXPORT`.
+    pub(super) guests: Vec<(String, UnixListener)>,
+    /// For `hoistway ctl`: `control`.
+    pub(super) control: Option<UnixListener>,
+}
+
+/// Sockets passed by `.socket` units.
+pub(super) fn sockets() -> Result<Handed> {
     if let Some(count) = std::env::var_os("LISTEN_FDS")
         && count.to_str().is_none_or(|count| count.parse::<u16>().is_err())
     {
         bail!("LISTEN_FDS={}: expected a number of descriptors, as systemd says it", count.display());
     }
-    let mut handed = ListenFd::from_env();
-    let mut listeners = Vec::new();
-    for at in 0..handed.len() {
-        let listener = if let Ok(Some(unix)) = handed.take_unix_listener(at) {
-            Listener::of_unix(unix)
-        } else if let Ok(Some(tcp)) = handed.take_tcp_listener(at) {
-            Listener::of_tcp(tcp)
-        } else {
-            bail!("LISTEN_FDS: descriptor {} is no stream socket (expected ListenStream= in the .socket unit)", at + 3);
-        };
-        listeners.push(listener.with_context(|| format!("LISTEN_FDS: descriptor {}", at + 3))?);
+    let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+    let names: Vec<&str> = names.split(':').collect();
+    let mut given = ListenFd::from_env();
+    let mut handed = Handed::default();
+    for at in 0..given.len() {
+        let name = names.get(at).copied().unwrap_or_default();
+        let unix = given.take_unix_listener(at).ok().flatten();
+        match (name.strip_prefix("vhost-user="), unix) {
+            (Some(export), Some(unix)) => handed.guests.push((export.to_owned(), unix)),
+            (None, Some(unix)) if name == "control" && handed.control.is_none() => handed.control = Some(unix),
+            (None, Some(_)) if name == "control" => {
+                bail!("LISTEN_FDNAMES: two sockets are named control (expected one)")
+            }
+            (None, Some(unix)) => handed.clients.push(Listener::of_unix(unix).with_context(|| descriptor(at))?),
+            (guest, None) => match given.take_tcp_listener(at) {
+                Ok(Some(tcp)) if guest.is_none() && name != "control" => {
+                    handed.clients.push(Listener::of_tcp(tcp).with_context(|| descriptor(at))?);
+                }
+                Ok(Some(_)) => bail!("{} ({name}): is no Unix socket (expected ListenStream=/PATH)", descriptor(at)),
+                _ => bail!("{} is no stream socket (expected ListenStream= in the .socket unit)", descriptor(at)),
+            },
+        }
     }
-    Ok(listeners)
+    Ok(handed)
+}
+
+/// A descriptor, for errors.
+fn descriptor(at: usize) -> String {
+    format!("LISTEN_FDS: descriptor {}", at + 3)
 }
 
 /// State changes that a service manager is notified of.

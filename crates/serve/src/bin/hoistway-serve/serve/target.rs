@@ -1,7 +1,7 @@
 //! What is served.
 
-use std::fs::File;
-use std::io::Read as _;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -56,8 +56,8 @@ impl Volumes {
     }
 }
 
-/// Opens the target, or the files of the exports' own: each of them once, however many exports are on it.
-pub(super) fn open(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
+/// The target, if there is one for all exports.
+fn parsed(options: &ServeOptions) -> Result<Option<Target>> {
     let target = options.target.as_deref();
     let parse = |target| Target::parse(target).map_err(|why| anyhow!("--target {target}: {why}"));
     let parsed = target.map(parse).transpose()?;
@@ -69,7 +69,63 @@ pub(super) fn open(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Bo
             data.display()
         );
     }
-    let (Some(target), Some(parsed)) = (target, parsed) else { return open_own(options, exports) };
+    Ok(parsed)
+}
+
+/// Something of the same size as the target, for `--check`: nothing is locked or written.
+pub(super) fn imitate(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
+    let length = |path: &Path, is_written: bool| -> Result<u64> {
+        let opened = OpenOptions::new().read(true).write(is_written).open(path);
+        // Of a disk the metadata has no length.
+        let bytes = opened.and_then(|mut file| file.seek(SeekFrom::End(0)));
+        match bytes.with_context(|| path.display().to_string())? {
+            0 => bail!("{}: is empty", path.display()),
+            bytes => Ok(bytes),
+        }
+    };
+    let Some(parsed) = parsed(options)? else {
+        let paths = own_paths(exports);
+        let volumes = Volumes::Own(paths.clone());
+        volumes.of(exports)?;
+        let bytes = paths.iter().map(|path| length(path, !is_only_read(exports, path))).collect::<Result<Vec<_>>>();
+        return Ok((Box::new(Null::with_volumes(&bytes.context("--export path=")?)), volumes));
+    };
+    Volumes::Target.of(exports)?;
+    let target = options.target.as_deref().unwrap_or_default();
+    let bytes = match &parsed {
+        Target::Memory(bytes) | Target::Null(bytes) => *bytes,
+        Target::Simulated(name) => {
+            let preset = preset(name).with_context(|| format!("--target {target}"))?;
+            return Ok((Box::new(Simulated::new(preset.build(DEVICE_SEED))), Volumes::Target));
+        }
+        Target::File(path) | Target::Block(path) => {
+            check_kind(&parsed, path)?;
+            length(path, !options.read_only).with_context(|| format!("--target {target}"))?
+        }
+    };
+    Ok((Box::new(Null::with_volumes(&[bytes])), Volumes::Target))
+}
+
+/// The files of the exports' own, each once.
+fn own_paths(exports: &[ExportSpec]) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for path in exports.iter().filter_map(|export| export.path.as_ref()) {
+        if !paths.contains(path) {
+            paths.push(path.clone());
+        }
+    }
+    paths
+}
+
+/// Whether all exports on a file are read-only.
+fn is_only_read(exports: &[ExportSpec], path: &PathBuf) -> bool {
+    exports.iter().all(|export| export.read_only || export.path.as_ref() != Some(path))
+}
+
+/// Opens the target, or the files of the exports' own: each of them once, however many exports are on it.
+pub(super) fn open(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
+    let parsed = parsed(options)?;
+    let (Some(target), Some(parsed)) = (options.target.as_deref(), parsed) else { return open_own(options, exports) };
     Volumes::Target.of(exports)?;
     let backend: Box<dyn Backend> = match &parsed {
         Target::Memory(bytes) => Box::new(Memory::new(*bytes)),
@@ -111,18 +167,11 @@ pub(super) fn read_text(path: &Path) -> Result<String> {
 }
 
 fn open_own(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
-    let mut paths: Vec<PathBuf> = Vec::new();
-    for path in exports.iter().filter_map(|export| export.path.as_ref()) {
-        if !paths.contains(path) {
-            paths.push(path.clone());
-        }
-    }
+    let paths = own_paths(exports);
     let volumes = Volumes::Own(paths.clone());
     volumes.of(exports)?;
-    let only_read =
-        |path: &PathBuf| exports.iter().all(|export| export.read_only || export.path.as_ref() != Some(path));
     let specs: Vec<_> =
-        paths.iter().map(|path| FileSpec { read_only: only_read(path), ..FileSpec::new(path) }).collect();
+        paths.iter().map(|path| FileSpec { read_only: is_only_read(exports, path), ..FileSpec::new(path) }).collect();
     Ok((Box::new(open_files(options, &specs).context("--export path=")?), volumes))
 }
 

@@ -3,7 +3,8 @@
 use std::ffi::CString;
 
 use anyhow::{Context as _, Result, bail};
-use nix::unistd::{User, geteuid, initgroups, setgid, setuid};
+use hoistway_serve::SocketAccess;
+use nix::unistd::{Group, User, geteuid, initgroups, setgid, setuid};
 
 /// Looks up a user that the process can become.
 pub(super) fn find(name: &str) -> Result<User> {
@@ -13,6 +14,28 @@ pub(super) fn find(name: &str) -> Result<User> {
         bail!("--user {name}: only root can become another user");
     }
     Ok(user)
+}
+
+/// The owner of a socket, USER[:GROUP] by names or numbers, and its mode.
+pub(super) fn access(option: &str, owner: Option<&str>, mode: Option<u32>) -> Result<SocketAccess> {
+    let Some(owner) = owner else { return Ok(SocketAccess { mode, ..SocketAccess::default() }) };
+    let (user, group) = owner.split_once(':').map_or((owner, None), |(user, group)| (user, Some(group)));
+    let of_user = match user.parse() {
+        Ok(number) => Some(number),
+        Err(_) => User::from_name(user).ok().flatten().map(|user| user.uid.as_raw()),
+    };
+    let Some(of_user) = of_user else {
+        bail!("{option} {owner}: there is no user {user:?} (expected USER or USER:GROUP)")
+    };
+    let group = match group.map(|name| (name, name.parse())) {
+        None => None,
+        Some((_, Ok(number))) => Some(number),
+        Some((name, Err(_))) => match Group::from_name(name).ok().flatten() {
+            Some(group) => Some(group.gid.as_raw()),
+            None => bail!("{option} {owner}: there is no group {name:?} (expected USER or USER:GROUP)"),
+        },
+    };
+    Ok(SocketAccess { mode, user: Some(of_user), group })
 }
 
 /// Changes all threads of the process to that user and its groups, irrevocably.

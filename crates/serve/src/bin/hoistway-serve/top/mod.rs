@@ -1,5 +1,6 @@
 //! `hoistway top`: a running server on one screen.
 
+mod history;
 mod screen;
 
 use std::io::{self, IsTerminal as _};
@@ -15,6 +16,9 @@ use hoistway_serve::{Answer, Ask, State, ask};
 use hoistway_serve_options::TopOptions;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{DefaultTerminal, Frame};
+
+use self::history::History;
+use self::screen::View;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// Timeout for fetching the state of a server.
@@ -69,9 +73,9 @@ fn show(
     looks: &Receiver<Result<State>>,
     is_over: &AtomicBool,
 ) -> Result<()> {
-    let (mut before, mut now) = (None, first);
+    let (mut history, mut view) = (History::new(first), View::default());
     loop {
-        terminal.draw(|frame: &mut Frame<'_>| screen::draw(frame, before.as_ref(), &now))?;
+        terminal.draw(|frame: &mut Frame<'_>| screen::draw(frame, &history, view))?;
         let next = loop {
             if let Ok(seen) = looks.try_recv() {
                 break seen?;
@@ -84,13 +88,14 @@ fn show(
             }
             match event::read()? {
                 Event::Key(key) if ends(key) => return Ok(()),
-                Event::Resize(..) => {
-                    terminal.draw(|frame: &mut Frame<'_>| screen::draw(frame, before.as_ref(), &now))?;
-                }
-                _ => {}
+                Event::Key(KeyEvent { code: KeyCode::Char('s'), .. }) => view.sort = view.sort.next(),
+                Event::Key(KeyEvent { code: KeyCode::Char('c'), .. }) => view.has_clients = !view.has_clients,
+                Event::Resize(..) => {}
+                _ => continue,
             }
+            terminal.draw(|frame: &mut Frame<'_>| screen::draw(frame, &history, view))?;
         };
-        before = Some(std::mem::replace(&mut now, next));
+        history.push(next);
     }
 }
 

@@ -1,55 +1,111 @@
-//! The screen of `hoistway top`, from two states of a server.
+//! The screen of `hoistway top`, from the last states of a server.
 
-use hoistway_serve::{ExportState, Latencies, State};
+use hoistway_serve::{ClientState, ExportState, Latencies};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
-use ratatui::text::{Line, Text};
+use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Row, Table, Wrap};
 
-const HEADER: [&str; 14] = [
-    "export", "clients", "flight", "held", "read/s", "MiB/s", "p50 us", "p99 us", "write/s", "MiB/s", "p50 us",
-    "p99 us", "share", "weight",
+use super::history::{History, waiting};
+
+const HEADER: [&str; 15] = [
+    "export",
+    "clients",
+    "flight",
+    "held",
+    "read/s",
+    "MiB/s",
+    "p50 us",
+    "p99 us",
+    "write/s",
+    "MiB/s",
+    "p50 us",
+    "p99 us",
+    "share",
+    "weight",
+    "last minute",
 ];
 /// Columns that a narrow window does without, those first that are missed least.
-const SPARED: [usize; 13] = [1, 6, 10, 13, 2, 3, 5, 9, 12, 7, 11, 8, 4];
+const SPARED: [usize; 14] = [14, 1, 6, 10, 13, 2, 3, 5, 9, 12, 7, 11, 8, 4];
 /// Width of names from which on columns are left out.
 const NAME_WIDTH: usize = 20;
+/// Most bars of the last minute.
+const BARS: usize = 20;
 
-/// Draws rates between two states; with one state, only gauges.
-pub(super) fn draw(frame: &mut Frame<'_>, before: Option<&State>, now: &State) {
+/// The order of the exports.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Sort {
+    /// As the server has them.
+    #[default]
+    Configured,
+    /// By bytes a second, the most first.
+    Bytes,
+    /// By requests a second.
+    Requests,
+    /// By the longer p99 of reads and writes.
+    Latency,
+}
+
+impl Sort {
+    /// The next one.
+    pub(super) fn next(self) -> Sort {
+        match self {
+            Sort::Configured => Sort::Bytes,
+            Sort::Bytes => Sort::Requests,
+            Sort::Requests => Sort::Latency,
+            Sort::Latency => Sort::Configured,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Sort::Configured => "the server\'s order",
+            Sort::Bytes => "MiB/s",
+            Sort::Requests => "requests",
+            Sort::Latency => "p99",
+        }
+    }
+}
+
+/// How the user wants to see it.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct View {
+    /// The order of the exports.
+    pub(super) sort: Sort,
+    /// Whether clients are shown below their export.
+    pub(super) has_clients: bool,
+}
+
+/// Draws rates between the last two states; with one state, only gauges.
+pub(super) fn draw(frame: &mut Frame<'_>, history: &History, view: View) {
+    let now = history.now();
+    let note = note(history);
     let tunables: Vec<_> = now.tunables.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let in_flight: u64 = now.exports.iter().map(|export| export.in_flight).sum();
+    let parts = [
+        Constraint::Length(1),
+        Constraint::Min(0),
+        Constraint::Length(2),
+        Constraint::Length(u16::from(note.is_some())),
+        Constraint::Length(1),
+    ];
+    let [top, middle, below, noted, bottom] = Layout::vertical(parts).areas(frame.area());
     let held_back: u64 = now.exports.iter().map(|export| export.held_back).sum();
-    let waiting = in_flight.saturating_sub(held_back + now.at_target as u64);
-    let head = Text::from(vec![
-        Line::styled(
-            format!(
-                "{}  nr_requests={}   {} wait for the scheduler, {} are at the target, {} are held back by limits",
-                now.scheduler(),
-                now.nr_requests,
-                waiting,
-                now.at_target,
-                held_back
-            ),
-            Style::new().add_modifier(Modifier::BOLD),
-        ),
-        Line::raw(tunables.join(" ")),
-    ]);
-    let [top, middle, bottom] =
-        Layout::vertical([Constraint::Length(4), Constraint::Min(0), Constraint::Length(1)]).areas(frame.area());
-    frame.render_widget(Paragraph::new(head).wrap(Wrap { trim: true }), top);
+    let head = format!(
+        "{}  nr_requests={}   {} wait for the scheduler, {} are at the target, {} are held back by limits",
+        now.scheduler(),
+        now.nr_requests,
+        waiting(now),
+        now.at_target,
+        held_back
+    );
+    frame.render_widget(Paragraph::new(Line::styled(head, Style::new().add_modifier(Modifier::BOLD))), top);
+    frame.render_widget(Paragraph::new(tunables.join(" ")).wrap(Wrap { trim: true }), below);
+    if let Some(note) = note {
+        frame.render_widget(Paragraph::new(note), noted);
+    }
 
-    let past = |export: &ExportState| {
-        let before = before?;
-        let past = before.exports.iter().find(|other| other.name == export.name)?;
-        Some((past, now.at_ns.saturating_sub(before.at_ns) as f64 / 1e9))
-    };
-    let rates: Vec<_> =
-        now.exports.iter().map(|export| past(export).and_then(|(past, s)| Rates::of(past, export, s))).collect();
-    let all: f64 = rates.iter().flatten().map(Rates::bytes).sum();
-    let rows: Vec<_> =
-        now.exports.iter().zip(&rates).map(|(export, rates)| cells(export, rates.as_ref(), all)).collect();
+    let rows = rows(history, view);
     let columns = columns(&rows, usize::from(middle.width));
     let shown =
         |cells: Vec<String>| Row::new(columns.iter().map(|&(at, width)| cut(&cells[at], width)).collect::<Vec<_>>());
@@ -60,11 +116,48 @@ pub(super) fn draw(frame: &mut Frame<'_>, before: Option<&State>, now: &State) {
     let columns_beyond = HEADER.len() - columns.len();
     let table = Table::new(rows.into_iter().map(shown), widths).header(header).column_spacing(1);
     frame.render_widget(table, middle);
-    let beyond = [(rows_beyond, "export(s)"), (columns_beyond, "column(s)")].into_iter().filter(|(more, _)| *more > 0);
+    let beyond = [(rows_beyond, "row(s)"), (columns_beyond, "column(s)")].into_iter().filter(|(more, _)| *more > 0);
     let beyond: Vec<_> = beyond.map(|(more, what)| format!("{more} {what}")).collect();
     let beyond = if beyond.is_empty() { String::new() } else { beyond.join(" and ") + " more in a larger window; " };
-    let hint = format!("{beyond}q: quit; use hoistway ctl to change weights, limits and the scheduler");
+    let hint = format!("{beyond}q: quit; s: sort (by {}); c: clients; change it with hoistway ctl", view.sort.name());
     frame.render_widget(Paragraph::new(hint), bottom);
+}
+
+/// A row for each export, and perhaps its clients.
+fn rows(history: &History, view: View) -> Vec<Vec<String>> {
+    let (before, now) = (history.before(), history.now());
+    let seconds = before.map_or(0.0, |before| now.at_ns.saturating_sub(before.at_ns) as f64 / 1e9);
+    let past = |export: &ExportState| before?.exports.iter().find(|other| other.name == export.name);
+    let rates = |export: &ExportState| past(export).and_then(|past| Rates::of(past, export, seconds));
+    let mut exports: Vec<_> = now.exports.iter().map(|export| (export, rates(export))).collect();
+    let all: f64 = exports.iter().filter_map(|(_, rates)| rates.as_ref()).map(Rates::bytes).sum();
+    let key = |rates: &Option<Rates>| rates.as_ref().map_or(0.0, |rates| rates.key(view.sort));
+    exports.sort_by(|(_, one), (_, other)| key(other).total_cmp(&key(one)));
+    let mut rows = Vec::new();
+    for (export, rates) in &exports {
+        rows.push(cells(export, rates.as_ref(), all, history.bars(&export.name, BARS)));
+        let clients = now.clients.iter().filter(|it| view.has_clients && it.export.as_ref() == Some(&export.name));
+        rows.extend(clients.map(|client| {
+            let past = before.and_then(|before| before.clients.iter().find(|other| other.number == client.number));
+            client_cells(client, past, seconds)
+        }));
+    }
+    rows
+}
+
+/// Says when weights differ and have nothing to act on.
+fn note(history: &History) -> Option<String> {
+    let now = history.now();
+    let has_weights = now.exports.windows(2).any(|pair| pair[0].weight != pair[1].weight);
+    if !has_weights {
+        return None;
+    }
+    let scheduler = now.scheduler();
+    if scheduler != "bfq" {
+        return Some(format!("weights have no effect under {scheduler}: hoistway ctl set scheduler=bfq"));
+    }
+    let why = "no request waits for the scheduler (a smaller --queue-depth keeps more of them there)";
+    history.nothing_waits().then(|| format!("weights have nothing to act on: {why}"))
 }
 
 /// The columns that such a window has room for, and how wide they are: a figure is all there or not at all.
@@ -129,9 +222,20 @@ impl Rates {
     fn bytes(&self) -> f64 {
         self.read_bytes + self.written_bytes
     }
+
+    /// What exports are sorted by, the most first.
+    fn key(&self, sort: Sort) -> f64 {
+        let p99 = |latency: &Latencies| latency.percentile(99.0).unwrap_or(0) as f64;
+        match sort {
+            Sort::Configured => 0.0,
+            Sort::Bytes => self.bytes(),
+            Sort::Requests => self.reads + self.writes,
+            Sort::Latency => p99(&self.read_latency).max(p99(&self.write_latency)),
+        }
+    }
 }
 
-fn cells(export: &ExportState, rates: Option<&Rates>, all_bytes: f64) -> Vec<String> {
+fn cells(export: &ExportState, rates: Option<&Rates>, all_bytes: f64, bars: String) -> Vec<String> {
     let name = if export.name.is_empty() { "(all)" } else { &export.name };
     let mut cells = vec![
         crate::text::one_line(name),
@@ -154,7 +258,35 @@ fn cells(export: &ExportState, rates: Option<&Rates>, all_bytes: f64) -> Vec<Str
         None => cells.extend(std::iter::repeat_n("-".to_owned(), 9)),
     }
     cells.push(export.weight.to_string());
+    cells.push(bars);
     cells
+}
+
+/// A client below its export: what it does, and nothing about latencies, which are counted by export.
+fn client_cells(client: &ClientState, past: Option<&ClientState>, seconds: f64) -> Vec<String> {
+    let rate = |figure: fn(&ClientState) -> u64, unit: f64| match past {
+        Some(past) if seconds > 0.0 => short(figure(client).saturating_sub(figure(past)) as f64 / seconds / unit),
+        _ => "-".to_owned(),
+    };
+    let mib = f64::from(1 << 20);
+    let nothing = String::new;
+    vec![
+        crate::text::one_line(&format!(" {} {}", client.number, client.peer)),
+        nothing(),
+        client.in_flight.to_string(),
+        nothing(),
+        rate(|it| it.reads, 1.0),
+        rate(|it| it.read_bytes, mib),
+        nothing(),
+        nothing(),
+        rate(|it| it.writes, 1.0),
+        rate(|it| it.written_bytes, mib),
+        nothing(),
+        nothing(),
+        nothing(),
+        nothing(),
+        nothing(),
+    ]
 }
 
 /// At least two figures, at most seven characters below 10 millions.
@@ -170,6 +302,7 @@ fn short(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hoistway_serve::State;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -181,6 +314,7 @@ mod tests {
             weight,
             ioprio: "be/4".into(),
             limits: String::new(),
+            clients: "all".into(),
             connections: 2,
             reads: 0,
             read_bytes: 0,
@@ -204,13 +338,22 @@ mod tests {
             at_target: 0,
             at_ns,
             exports: vec![export("vm1", 400), export("vm2", 100)],
+            clients: Vec::new(),
         }
     }
 
     /// The lines of a screen, without spaces at their ends.
     fn drawn(before: Option<&State>, now: &State, width: u16) -> Vec<String> {
+        let mut history = History::new(before.unwrap_or(now).clone());
+        if before.is_some() {
+            history.push(now.clone());
+        }
+        drawn_as(&history, View::default(), width)
+    }
+
+    fn drawn_as(history: &History, view: View, width: u16) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, 12)).unwrap();
-        terminal.draw(|frame| draw(frame, before, now)).unwrap();
+        terminal.draw(|frame| draw(frame, history, view)).unwrap();
         let buffer = terminal.backend().buffer();
         let line =
             |y| (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
@@ -232,25 +375,26 @@ mod tests {
             lines[0]
                 .starts_with("bfq  nr_requests=64   2 wait for the scheduler, 30 are at the target, 8 are held back")
         );
-        assert_eq!(lines[1], "slice_idle=8");
+        // Figures first, tunables behind them.
+        assert_eq!(lines[9], "slice_idle=8");
         let words = |at: usize| lines[at].split_whitespace().collect::<Vec<_>>();
-        let expected = "vm1 2 40 8 1000 3.0 2.0 2.0 0 0 - - 75 % 400";
-        assert_eq!(words(5).join(" "), expected);
-        assert_eq!(words(6).join(" "), "vm2 2 0 0 0 0 - - 4.0 1.0 4.1 4.1 25 % 100");
+        let expected = "vm1 2 40 8 1000 3.0 2.0 2.0 0 0 - - 75 % 400 \u{2588}";
+        assert_eq!(words(2).join(" "), expected);
+        assert_eq!(words(3).join(" "), "vm2 2 0 0 0 0 - - 4.0 1.0 4.1 4.1 25 % 100 \u{2588}");
     }
 
     #[test]
     fn a_first_look_and_an_export_that_began_anew_have_no_rates() {
         let mut now = state(2_000_000_000);
         let words = |lines: &[String], at: usize| lines[at].split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(words(&drawn(None, &now, 140), 5), "vm1 2 0 0 - - - - - - - - - 400");
+        assert_eq!(words(&drawn(None, &now, 140), 2), "vm1 2 0 0 - - - - - - - - - 400");
         let mut before = state(1_000_000_000);
         before.exports[0].reads = 5;
         before.exports.pop();
         now.exports[0].reads = 1;
         let lines = drawn(Some(&before), &now, 140);
-        assert_eq!(words(&lines, 5), "vm1 2 0 0 - - - - - - - - - 400");
-        assert_eq!(words(&lines, 6), "vm2 2 0 0 - - - - - - - - - 100");
+        assert_eq!(words(&lines, 2), "vm1 2 0 0 - - - - - - - - - 400 \u{2581}");
+        assert_eq!(words(&lines, 3), "vm2 2 0 0 - - - - - - - - - 100 \u{2581}");
     }
 
     #[test]
@@ -269,18 +413,18 @@ mod tests {
                 .collect(),
             ..before
         };
-        let whole: Vec<_> = drawn(Some(&before), &now, 140)[5].split_whitespace().map(str::to_owned).collect();
+        let whole: Vec<_> = drawn(Some(&before), &now, 140)[2].split_whitespace().map(str::to_owned).collect();
         for width in 30..140 {
             let lines = drawn(Some(&before), &now, width);
-            for word in lines[5].split_whitespace() {
+            for word in lines[2].split_whitespace() {
                 assert!(whole.iter().any(|figure| figure == word), "{word} of {whole:?} at {width}");
             }
-            assert!(lines[6].starts_with("vm-production-1 "), "{lines:?}");
+            assert!(lines[3].starts_with("vm-production-1 "), "{lines:?}");
         }
         let lines = drawn(Some(&before), &now, 80);
-        assert!(lines[4].contains("p99 us") && lines[5].contains("1000k"), "{lines:?}");
-        assert!(lines[11].starts_with("4 column(s) more in a larger window; q: quit"), "{lines:?}");
-        assert!(drawn(Some(&before), &now, 12)[5].starts_with("vm-producti\u{2026}"));
+        assert!(lines[1].contains("p99 us") && lines[2].contains("1000k"), "{lines:?}");
+        assert!(lines[11].starts_with("5 column(s) more in a larger window; q: quit"), "{lines:?}");
+        assert!(drawn(Some(&before), &now, 12)[2].starts_with("vm-producti\u{2026}"));
     }
 
     #[test]
@@ -288,8 +432,8 @@ mod tests {
         let mut now = state(1_000_000_000);
         now.exports = (0..20).map(|at| export(&format!("vm{at}"), 100)).collect();
         let lines = drawn(None, &now, 140);
-        // Twelve lines: four above, the header, one below.
-        assert!(lines[10].starts_with("vm5 ") && lines[11].starts_with("14 export(s) more in"), "{lines:?}");
+        // Twelve lines: one above, the header, three below.
+        assert!(lines[8].starts_with("vm6 ") && lines[11].starts_with("13 row(s) more in"), "{lines:?}");
     }
 
     #[test]
@@ -297,5 +441,64 @@ mod tests {
         for width in [1, 20, 80, 500] {
             drawn(None, &state(0), width);
         }
+    }
+
+    #[test]
+    fn exports_are_sorted_and_have_their_clients_and_their_minute_beside_them() {
+        let mut history = History::new(state(0));
+        for second in 1..=100_u64 {
+            let mut now = state(second * 1_000_000_000);
+            // The second one is the faster one, and has stopped at last.
+            now.exports[0].read_bytes = second << 20;
+            now.exports[1].read_bytes = second.min(99) << 22;
+            let client = ClientState {
+                number: 17,
+                peer: "unix, user 0".into(),
+                certificate: Vec::new(),
+                export: Some("vm2".into()),
+                connected_s: second,
+                reads: second * 5,
+                read_bytes: second << 20,
+                writes: 0,
+                written_bytes: 0,
+                others: 0,
+                in_flight: 3,
+            };
+            now.clients = vec![client];
+            history.push(now);
+        }
+        let lines = drawn_as(&history, View { sort: Sort::Bytes, has_clients: true }, 160);
+        assert!(lines[2].starts_with("vm1 ") && lines[3].starts_with("vm2 "), "{lines:?}");
+        assert_eq!(lines[4].split_whitespace().collect::<Vec<_>>().join(" "), "17 unix, user 0 3 5.0 1.0 0 0");
+        assert!(lines[2].ends_with(&"\u{2588}".repeat(BARS)), "{lines:?}");
+        assert!(lines[11].contains("s: sort (by MiB/s)"), "{lines:?}");
+        history.push(State { at_ns: 101_000_000_000, ..history.now().clone() });
+        assert_eq!(history.bars("vm1", 1000).chars().count(), 60);
+        assert!(history.bars("vm1", 1000).ends_with("\u{2588}\u{2581}"));
+        history.push(state(5));
+        assert_eq!(history.bars("vm1", 10), "", "another server");
+    }
+
+    #[test]
+    fn it_says_when_weights_have_nothing_to_act_on() {
+        let mut history = History::new(state(0));
+        let noted = |history: &History| {
+            drawn_as(history, View::default(), 140).iter().any(|line| line.starts_with("weights have"))
+        };
+        for second in 1..9_u64 {
+            assert_eq!(noted(&history), second >= 5, "{second}");
+            let mut now = state(second * 1_000_000_000);
+            now.exports.iter_mut().for_each(|export| (export.reads, export.in_flight) = (second, 1));
+            now.at_target = 2;
+            history.push(now);
+        }
+        let mut now = state(9_000_000_000);
+        now.exports[0].in_flight = 9;
+        history.push(now);
+        assert!(!noted(&history), "some wait");
+        let mut kyber = State { schedulers: "none [kyber] bfq".into(), ..state(0) };
+        assert!(noted(&History::new(kyber.clone())));
+        kyber.exports[0].weight = 100;
+        assert!(!noted(&History::new(kyber)));
     }
 }

@@ -1,0 +1,107 @@
+//! Who is admitted, who is turned away, and who has to go.
+
+use std::sync::Arc;
+
+use crate::clients::{Client, ClientState, Origin, Peer};
+use crate::site::Site;
+
+/// Clients that are turned away with the protocol's error at a time: each has a descriptor until it has read it. More are closed.
+const TURNED_AWAY_MAX: usize = 16;
+
+/// The place of a connected client; dropping it gives it up.
+pub struct Seat {
+    site: Arc<Site>,
+    client: Arc<Client>,
+    /// Why the client is turned away.
+    refusal: Option<&'static str>,
+}
+
+impl Seat {
+    /// The client.
+    #[must_use]
+    pub fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    /// The server.
+    #[must_use]
+    pub fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
+    /// Why the client is turned away, if it is.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&'static str> {
+        self.refusal
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let connected = &mut *self.site.connected.lock();
+        if self.refusal.is_some() {
+            connected.turned_away -= 1;
+            return;
+        }
+        connected.clients.remove(&self.client.number);
+        let origin = self.client.peer.origin;
+        if let Some(count) = connected.of_origin.get_mut(&origin) {
+            *count -= 1;
+            if *count == 0 {
+                connected.of_origin.remove(&origin);
+            }
+        }
+    }
+}
+
+impl Site {
+    /// Admits a client, or one that is turned away with an error. `None` if it is closed at once. Both are logged.
+    #[must_use]
+    pub fn admit(self: &Arc<Self>, peer: Peer) -> Option<Seat> {
+        let connected = &mut *self.connected.lock();
+        connected.number += 1;
+        let number = connected.number;
+        let client = Arc::new(Client::new(number, peer, self.engine.now()));
+        let (name, origin) = (&client.name, client.peer.origin);
+        let of_origin = connected.of_origin.get(&origin).copied().unwrap_or(0);
+        let refusal = if connected.clients.len() >= self.bounds.connections {
+            let most = self.bounds.connections;
+            self.warn_of_client(format_args!("{name}: refused, {most} clients are connected (see --max-connections)"));
+            Some("too many clients are connected")
+        } else if of_origin >= self.bounds.connections_per_peer && origin != Origin::Unknown {
+            let option = "--max-connections-per-peer";
+            self.warn_of_client(format_args!(
+                "{name}: refused, {of_origin} clients of its peer are connected (see {option})"
+            ));
+            Some("too many clients of this address or user are connected")
+        } else {
+            self.say_of_client(format_args!("{name}: connected"));
+            connected.clients.insert(number, Arc::clone(&client));
+            *connected.of_origin.entry(origin).or_default() += 1;
+            None
+        };
+        if refusal.is_some() {
+            if connected.turned_away >= TURNED_AWAY_MAX {
+                return None;
+            }
+            connected.turned_away += 1;
+        }
+        Some(Seat { site: Arc::clone(self), client, refusal })
+    }
+
+    /// The clients, by number.
+    #[must_use]
+    pub fn clients_state(&self) -> Vec<ClientState> {
+        let now = self.engine.now();
+        self.connected.lock().clients.values().map(|client| client.state(now)).collect()
+    }
+
+    /// Disconnects clients for which this holds: requests in flight complete. Returns how many.
+    pub fn dismiss(&self, which: impl Fn(&Client) -> bool) -> usize {
+        let connected = self.connected.lock();
+        let dismissed: Vec<_> = connected.clients.values().filter(|client| which(client)).cloned().collect();
+        drop(connected);
+        dismissed.iter().filter_map(|client| client.dismiss()).for_each(|id| self.inboxes.notify(id));
+        dismissed.len()
+    }
+}

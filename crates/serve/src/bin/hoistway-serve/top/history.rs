@@ -1,0 +1,88 @@
+//! A minute of states of a server.
+
+use std::collections::VecDeque;
+
+use hoistway_serve::{ExportState, State};
+
+/// How far back it goes.
+const SPAN_NS: u64 = 60_000_000_000;
+/// Samples in which nothing waited before that is taken for a fact.
+const SAMPLES: usize = 5;
+/// From nothing to the most of the minute.
+const BARS: [char; 8] =
+    ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
+
+/// States of a server, the oldest first; at least one.
+pub(super) struct History {
+    past: VecDeque<State>,
+    now: State,
+}
+
+impl History {
+    /// Begins with this state.
+    pub(super) fn new(now: State) -> History {
+        History { past: VecDeque::new(), now }
+    }
+
+    /// Adds a state. One of another server on the same socket begins anew.
+    pub(super) fn push(&mut self, state: State) {
+        if state.at_ns < self.now.at_ns {
+            *self = History::new(state);
+            return;
+        }
+        self.past.push_back(std::mem::replace(&mut self.now, state));
+        while self.past.len() > 1 && self.past[0].at_ns + SPAN_NS < self.now.at_ns {
+            self.past.pop_front();
+        }
+    }
+
+    /// The last state.
+    pub(super) fn now(&self) -> &State {
+        &self.now
+    }
+
+    /// The one before.
+    pub(super) fn before(&self) -> Option<&State> {
+        self.past.back()
+    }
+
+    /// Bytes a second of an export, as bars that are at most as many as `width`, the last one now.
+    pub(super) fn bars(&self, name: &str, width: usize) -> String {
+        let bytes = |state: &State| {
+            let export = state.exports.iter().find(|export| export.name == name)?;
+            Some(export.read_bytes + export.written_bytes)
+        };
+        let states: Vec<&State> = self.past.iter().chain([&self.now]).collect();
+        let rate = |pair: &[&State]| {
+            let ns = pair[1].at_ns.saturating_sub(pair[0].at_ns).max(1);
+            let moved = bytes(pair[1]).zip(bytes(pair[0])).and_then(|(now, past)| now.checked_sub(past)).unwrap_or(0);
+            moved as f64 / ns as f64
+        };
+        let rates: Vec<f64> = states.windows(2).map(rate).collect();
+        let each = rates.len().div_ceil(width.max(1)).max(1);
+        // Whole groups end now.
+        let groups: Vec<f64> =
+            rates.rchunks(each).rev().map(|group| group.iter().copied().fold(0.0, f64::max)).collect();
+        let most = groups.iter().copied().fold(0.0, f64::max);
+        let bar = |rate: &f64| BARS[if most > 0.0 { (rate / most * 7.0).ceil() as usize } else { 0 }];
+        groups.iter().map(bar).collect()
+    }
+
+    /// Whether nothing has waited for the scheduler lately, though several exports were used.
+    pub(super) fn nothing_waits(&self) -> bool {
+        let is_busy = |export: &&ExportState| {
+            let past = self.past.front().and_then(|past| past.exports.iter().find(|other| other.name == export.name));
+            past.is_some_and(|past| (past.reads, past.writes) != (export.reads, export.writes))
+        };
+        let recent = self.past.iter().rev().take(SAMPLES - 1).chain([&self.now]);
+        self.past.len() + 1 >= SAMPLES
+            && self.now.exports.iter().filter(is_busy).count() > 1
+            && recent.map(waiting).sum::<u64>() == 0
+    }
+}
+
+/// Requests that wait for the scheduler.
+pub(super) fn waiting(state: &State) -> u64 {
+    let of = |figure: fn(&ExportState) -> u64| state.exports.iter().map(figure).sum::<u64>();
+    of(|export| export.in_flight).saturating_sub(of(|export| export.held_back) + state.at_target as u64)
+}

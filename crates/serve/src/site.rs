@@ -1,0 +1,175 @@
+//! What all connections of a server share.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use hoistway_engine::Engine;
+use rustls::ServerConfig;
+
+use crate::clients::Clients;
+use crate::event_loop::Inboxes;
+use crate::guest_socket::{GuestSocket, SocketAccess};
+use crate::log::{Level, Lines, Log};
+use crate::memory::Memory;
+use crate::served::{Offer, Served};
+
+/// Bounds of what a server takes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    /// Connections at a time.
+    pub connections: usize,
+    /// Connections of an address or user at a time.
+    pub connections_per_peer: usize,
+    /// In-flight requests of a connection; 1 to 65535.
+    pub in_flight: u32,
+    /// Bytes of requests and replies that a connection may hold. One request is always accepted, however long.
+    pub held_bytes: usize,
+    /// Bytes of requests and replies of all connections together.
+    pub memory_bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds {
+            connections: 1024,
+            connections_per_peer: usize::MAX,
+            in_flight: 128,
+            held_bytes: 64 << 20,
+            memory_bytes: 1 << 30,
+        }
+    }
+}
+
+/// Lines of each level about clients that are logged in ten seconds.
+const CLIENT_LINES_MAX: u32 = 200;
+
+/// What all connections of a server share.
+pub struct Site {
+    /// The block layer at work.
+    pub engine: Engine,
+    /// The exports; replaced as a whole.
+    pub(crate) offer: Mutex<Arc<Offer>>,
+    /// Withdrawn exports that may still have connections.
+    pub(crate) withdrawn: Mutex<Vec<Arc<Served>>>,
+    /// Contents of the queue's files when the scheduler was set.
+    pub(crate) defaults: Mutex<Vec<(String, String)>>,
+    /// Inboxes of the workers, for new connections.
+    pub inboxes: Inboxes,
+    /// The TLS configuration for new connections, if there is one.
+    pub(crate) tls: Mutex<Option<Arc<ServerConfig>>>,
+    /// Bounds.
+    pub bounds: Bounds,
+    /// The memory of all connections.
+    pub memory: Arc<Memory>,
+    /// Connected clients.
+    pub(crate) connected: Clients,
+    /// Whether the server drains.
+    pub is_draining: AtomicBool,
+    /// Limits how often failures to accept are logged.
+    pub(crate) accept_failures: Mutex<Lines>,
+    /// The same for what clients do, by level.
+    client_lines: [Mutex<Lines>; 3],
+    /// Sockets for guests, with the threads that serve them.
+    pub(crate) guest_sockets: Mutex<Vec<GuestSocket>>,
+    /// Who may connect to further sockets of that kind.
+    pub(crate) guest_access: OnceLock<SocketAccess>,
+    /// Receives log lines.
+    pub log: Log,
+}
+
+impl Site {
+    /// One without exports, over an engine whose workers have these inboxes.
+    pub(crate) fn new(engine: Engine, inboxes: Inboxes, bounds: Bounds, log: Log) -> Site {
+        Site {
+            engine,
+            offer: Mutex::default(),
+            withdrawn: Mutex::default(),
+            defaults: Mutex::default(),
+            tls: Mutex::default(),
+            memory: Memory::new(bounds.memory_bytes, inboxes.clone()),
+            inboxes,
+            bounds,
+            connected: Clients::default(),
+            is_draining: AtomicBool::new(false),
+            accept_failures: Mutex::new(Lines::at_most(1)),
+            client_lines: std::array::from_fn(|_| Mutex::new(Lines::at_most(CLIENT_LINES_MAX))),
+            guest_sockets: Mutex::default(),
+            guest_access: OnceLock::new(),
+            log,
+        }
+    }
+
+    /// The present exports.
+    #[must_use]
+    pub fn offer(&self) -> Arc<Offer> {
+        Arc::clone(&self.offer.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The TLS configuration, if there is one.
+    #[must_use]
+    pub fn tls(&self) -> Option<Arc<ServerConfig>> {
+        self.tls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets the TLS configuration of new connections.
+    pub fn set_tls(&self, config: Arc<ServerConfig>) {
+        *self.tls.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
+    }
+
+    /// Starts draining: in-flight requests complete, new ones are refused.
+    pub(crate) fn drain(&self) {
+        let left_out =
+            self.client_lines.iter().map(|lines| lines.lock().unwrap_or_else(PoisonError::into_inner).take_left_out());
+        self.say_left_out(left_out.sum());
+        self.is_draining.store(true, Relaxed);
+        self.inboxes.notify_all();
+    }
+
+    /// Whether the server drains.
+    #[inline]
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.is_draining.load(Relaxed)
+    }
+
+    /// Writes a log line.
+    pub fn say(&self, what: std::fmt::Arguments<'_>) {
+        (self.log)(Level::Info, &what.to_string());
+    }
+
+    /// Writes a log line about a client, unless there were many lately.
+    pub fn say_of_client(&self, what: std::fmt::Arguments<'_>) {
+        self.log_of_client(Level::Info, what);
+    }
+
+    /// The same for a warning.
+    pub fn warn_of_client(&self, what: std::fmt::Arguments<'_>) {
+        self.log_of_client(Level::Warning, what);
+    }
+
+    fn log_of_client(&self, level: Level, what: std::fmt::Arguments<'_>) {
+        let lines = &self.client_lines[level as usize];
+        let logged = lines.lock().unwrap_or_else(PoisonError::into_inner).count(std::time::Instant::now());
+        let Some(left_out) = logged else { return };
+        self.say_left_out(left_out);
+        (self.log)(level, &what.to_string());
+    }
+
+    fn say_left_out(&self, lines: u64) {
+        if lines > 0 {
+            self.warn(format_args!(
+                "left out {lines} lines about clients (at most {CLIENT_LINES_MAX} of a level in 10 s)"
+            ));
+        }
+    }
+
+    /// Writes a warning to the log.
+    pub fn warn(&self, what: std::fmt::Arguments<'_>) {
+        (self.log)(Level::Warning, &what.to_string());
+    }
+
+    /// Writes an error to the log.
+    pub fn error(&self, what: std::fmt::Arguments<'_>) {
+        (self.log)(Level::Error, &what.to_string());
+    }
+}
