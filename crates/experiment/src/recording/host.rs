@@ -1,4 +1,4 @@
-//! What lies beside a recording: the host that it was made on (RP26), in `NAME.host.json` beside `NAME.blktrace.N`.
+//! What lies beside a recording: the host that it was made on (RP26), in `NAME.host.json` beside `NAME.blktrace.N` or `NAME`.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -15,25 +15,45 @@ use crate::fields::Field;
 
 /// The host of a recording with this name; none if nothing lies beside it, or that is about another device.
 pub(super) fn beside(options: &Options<'_>, name: &str, program: &Program) -> Result<Option<RecordedHost>, Error> {
-    let Some(path) = path(name) else { return Ok(None) };
+    for path in paths(name) {
+        if let Some(host) = read(options, &path)? {
+            return Ok(Some(host).filter(|host| host.device.number == program.device.to_string()));
+        }
+    }
+    Ok(None)
+}
+
+/// The host in a file; none if it is not there.
+fn read(options: &Options<'_>, path: &Path) -> Result<Option<RecordedHost>, Error> {
     let shown = path.display();
     let expected = "what `hoistway record` writes, or no file of this name";
     let refuse = |problem: String| Error::new(Field::Load, format_args!("{shown}: {problem} (expected {expected})"));
-    let bytes = match options.environment.read(&path) {
+    let bytes = match options.environment.read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         read => read.map_err(|error| refuse(format!("cannot be read: {error}")))?,
     };
     let text = String::from_utf8(bytes).map_err(|_| refuse("this is not text".to_owned()))?;
-    let host = RecordedHost::parse(&text).map_err(refuse)?;
-    Ok(Some(host).filter(|host| host.device.number == program.device.to_string()))
+    RecordedHost::parse(&text).map(Some).map_err(refuse)
 }
 
-/// `NAME.host.json` of `NAME.blktrace.N`.
-fn path(name: &str) -> Option<PathBuf> {
-    let file = Path::new(name).file_name()?.to_str()?;
-    let (name_of_it, cpu) = file.rsplit_once(".blktrace.")?;
-    let is_cpu = cpu.split('.').next().is_some_and(|cpu| !cpu.is_empty() && cpu.bytes().all(|d| d.is_ascii_digit()));
-    is_cpu.then(|| Path::new(name).with_file_name(format!("{name_of_it}{ENDING}")))
+/// `NAME.host.json` of `NAME.blktrace.N`; of another file, such as a merged stream or the text of blkparse, that of its name with and
+/// without its endings: `NAME`, `NAME.txt`, `NAME.bin.gz`.
+fn paths(name: &str) -> Vec<PathBuf> {
+    let path = Path::new(name);
+    let Some(mut file) = path.file_name().and_then(|file| file.to_str()).filter(|_| name != "-") else {
+        return Vec::new();
+    };
+    if let Some((own, cpu)) = file.rsplit_once(".blktrace.") {
+        let cpu = cpu.split('.').next().unwrap_or_default();
+        if !cpu.is_empty() && cpu.bytes().all(|digit| digit.is_ascii_digit()) {
+            file = own;
+        }
+    }
+    fn shorter<'a>(file: &&'a str) -> Option<&'a str> {
+        file.rsplit_once('.').map(|(before, _)| before).filter(|before| !before.is_empty())
+    }
+    let names = std::iter::successors(Some(file), shorter).take(3);
+    names.map(|own| path.with_file_name(format!("{own}{ENDING}"))).collect()
 }
 
 /// Priorities of streams by name, where all tasks of a name have one.
@@ -82,14 +102,14 @@ mod tests {
     #[test]
     fn a_host_lies_beside_the_files_of_its_recording() {
         for (name, beside) in [
-            ("x.blktrace.0", Some("x.host.json")),
-            ("a/b.c.blktrace.12.gz", Some("a/b.c.host.json")),
-            ("x.blktrace.", None),
-            ("x.blktrace.bin", None),
-            ("x.txt", None),
-            ("-", None),
+            ("x.blktrace.0", &["x.host.json"][..]),
+            ("a/b.c.blktrace.12.gz", &["a/b.c.host.json", "a/b.host.json"]),
+            ("x", &["x.host.json"]),
+            ("x.txt", &["x.txt.host.json", "x.host.json"]),
+            ("a/x.blktrace.bin", &["a/x.blktrace.bin.host.json", "a/x.blktrace.host.json", "a/x.host.json"]),
+            ("-", &[]),
         ] {
-            assert_eq!(path(name), beside.map(PathBuf::from), "{name}");
+            assert_eq!(paths(name), beside.iter().map(PathBuf::from).collect::<Vec<_>>(), "{name}");
         }
     }
 

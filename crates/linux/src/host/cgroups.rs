@@ -84,21 +84,46 @@ const V1: [File; 11] = [
 const CGROUPS_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 32;
 
-impl Cgroups {
-    pub(super) fn read(root: &Root, mounts: &Mounts, unreadable: &mut Unreadable) -> Self {
+/// The hierarchy that controls block I/O.
+pub(crate) struct IoHierarchy {
+    kind: Hierarchy,
+    /// Where it is mounted.
+    pub(crate) mounted_on: Option<String>,
+    files: &'static [File],
+}
+
+impl IoHierarchy {
+    /// The one below this root.
+    pub(crate) fn of(root: &Root) -> Self {
+        Self::read(root, &Mounts::read(root))
+    }
+
+    /// Whether a file of a cgroup sets something for block I/O.
+    pub(crate) fn is_setting(&self, file: &str) -> bool {
+        self.files.iter().any(|known| known.name == file)
+    }
+
+    fn read(root: &Root, mounts: &Mounts) -> Self {
         let v1 = mounts.point_of("cgroup", Some("blkio")).map(str::to_owned);
         let v2 = mounts.point_of("cgroup2", None).map(str::to_owned);
         let has_io = |point: &String| {
             let controllers = root.read(&format!("{point}/cgroup.controllers"));
             controllers.is_ok_and(|text| text.split_whitespace().any(|controller| controller == "io"))
         };
-        let (hierarchy, mounted_on, files) = match (v1, v2) {
+        let (kind, mounted_on, files) = match (v1, v2) {
             (_, Some(point)) if has_io(&point) => (Hierarchy::V2, Some(point), &V2[..]),
             (Some(point), None) => (Hierarchy::V1, Some(point), &V1[..]),
             (Some(point), Some(_)) => (Hierarchy::Hybrid, Some(point), &V1[..]),
             (None, Some(point)) => (Hierarchy::WithoutIo, Some(point), &[][..]),
             (None, None) => (Hierarchy::None, None, &[][..]),
         };
+        Self { kind, mounted_on, files }
+    }
+}
+
+impl Cgroups {
+    pub(super) fn read(root: &Root, mounts: &Mounts, unreadable: &mut Unreadable) -> Self {
+        let IoHierarchy { kind: hierarchy, mounted_on, files } = IoHierarchy::read(root, mounts);
         let mut cgroups = Cgroups { hierarchy, mounted_on, settings: Vec::new() };
         if let Some(folder) = cgroups.mounted_on.as_ref().filter(|_| !files.is_empty())
             && let Ok(folder) = root.below(folder)

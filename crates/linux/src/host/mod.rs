@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub(crate) use cgroups::IoHierarchy;
 pub use cgroups::{CgroupSetting, Cgroups, Hierarchy};
 pub use class::Class;
 pub use device::{Device, Partition};

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::reader::Task;
 use super::sidecar::{RecordedTask, files};
+use crate::host::IoHierarchy;
 use crate::root::Root;
 
 /// Tasks that are looked at. More are not those of one problem.
@@ -101,9 +102,6 @@ fn cgroup(text: &str) -> Option<&str> {
     of_blkio.or_else(|| lines().find(|(controllers, _)| controllers.is_empty())).map(|(_, path)| path)
 }
 
-/// Where the hierarchy of cgroups for I/O may be mounted.
-const HIERARCHIES: [&str; 3] = ["sys/fs/cgroup/blkio", "sys/fs/cgroup/unified", "sys/fs/cgroup"];
-
 /// Weights and limits of the cgroups of these tasks, and of those above them.
 pub(crate) fn cgroups(root: &Root, tasks: &[RecordedTask]) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut paths = BTreeSet::new();
@@ -111,18 +109,12 @@ pub(crate) fn cgroups(root: &Root, tasks: &[RecordedTask]) -> BTreeMap<String, B
         let ends = path.char_indices().filter(|(at, letter)| *letter == '/' && *at > 0).map(|(at, _)| at);
         paths.extend(ends.chain([path.len()]).map(|end| &path[..end]));
     }
-    let is_setting = |name: &str| {
-        let of_version_2 = ["io.weight", "io.bfq.weight", "io.max", "io.latency", "io.prio.class"].contains(&name);
-        let of_version_1 = name.starts_with("blkio.") && (name.contains("weight") || name.ends_with("_device"));
-        of_version_2 || of_version_1
-    };
+    let hierarchy = IoHierarchy::of(root);
+    let Some(folder) = &hierarchy.mounted_on else { return BTreeMap::new() };
     let settings = |path: &str| {
-        let found = HIERARCHIES.iter().map(|hierarchy| {
-            let mut found = files(root, &format!("{hierarchy}{path}"), is_setting);
-            found.retain(|_, text| !text.is_empty());
-            found
-        });
-        found.into_iter().find(|found| !found.is_empty())
+        let mut found = files(root, &format!("{folder}{path}"), |file| hierarchy.is_setting(file));
+        found.retain(|_, text| !text.is_empty());
+        Some(found).filter(|found| !found.is_empty())
     };
     paths.into_iter().filter_map(|path| Some((path.to_owned(), settings(path)?))).collect()
 }
@@ -158,6 +150,8 @@ mod tests {
                 "7 (a) b) S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 5 1 0 100 1 1 1 1 1 1 1 1 1 1 1 1 0 0 0 17 0 0 3 0 0",
             ),
             ("proc/7/cgroup", "0::/a/b\n"),
+            ("proc/self/mountinfo", "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+            ("sys/fs/cgroup/cgroup.controllers", "cpu io memory\n"),
             ("sys/fs/cgroup/a/io.weight", "default 200\n"),
             ("sys/fs/cgroup/a/memory.max", "max\n"),
             ("sys/fs/cgroup/a/b/io.max", "8:0 rbps=1000\n"),
