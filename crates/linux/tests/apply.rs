@@ -7,9 +7,10 @@ mod support;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
 use hoistway_linux::Root;
-use hoistway_linux::apply::{Applier, ApplyError, Persist, Plan, PlanError, Restored};
+use hoistway_linux::apply::{Applier, ApplyError, Match, Persist, PersistedFile, Plan, PlanError, Restored, Udevadm};
 use hoistway_linux::dump::System;
 use loop_device::Loop;
 use support::tree;
@@ -49,7 +50,7 @@ fn every_scheduler_and_its_tunables_are_applied_over_every_other_and_undone() {
         for to in SETTINGS {
             let applier = Applier::open(&system, &system, folder.path()).unwrap();
             let plan = plan(&device.name, to, Persist::No).unwrap();
-            let written = applier.apply(&plan).unwrap();
+            let written = applier.apply(&plan, None).unwrap();
             assert_eq!(written.len(), to.len());
             for (file, value) in &to[1..] {
                 assert_eq!(device.shown(file), *value, "{file}");
@@ -65,29 +66,29 @@ fn every_scheduler_and_its_tunables_are_applied_over_every_other_and_undone() {
 }
 
 #[test]
-fn changes_are_undone_in_reverse_order_and_what_somebody_else_has_changed_is_left() {
+fn changes_are_undone_in_reverse_order_and_what_another_program_has_changed_is_left() {
     let Some(device) = Loop::new() else { return };
     let (system, folder) = (live(), tempdir().unwrap());
     let before = device.state();
     let applier = Applier::open(&system, &system, folder.path()).unwrap();
     for to in [SETTINGS[1], SETTINGS[3], SETTINGS[3]] {
-        applier.apply(&plan(&device.name, to, Persist::No).unwrap()).unwrap();
+        applier.apply(&plan(&device.name, to, Persist::No).unwrap(), None).unwrap();
     }
     assert!(kept(&applier.undo(Some("another")).unwrap()).is_empty());
     assert_eq!(applier.status().unwrap().len(), 3);
     assert!(kept(&applier.undo(Some(&device.name)).unwrap()).is_empty());
     assert_eq!(device.state(), before);
 
-    applier.apply(&plan(&device.name, SETTINGS[1], Persist::No).unwrap()).unwrap();
+    applier.apply(&plan(&device.name, SETTINGS[1], Persist::No).unwrap(), None).unwrap();
     device.set("nr_requests", "33");
     assert!(!applier.status().unwrap()[0].is_in_force);
     assert_eq!(kept(&applier.undo(None).unwrap()), [device.file("nr_requests")]);
     assert!(device.shown("scheduler").contains("[none]"));
 
-    applier.apply(&plan(&device.name, SETTINGS[1], Persist::No).unwrap()).unwrap();
+    applier.apply(&plan(&device.name, SETTINGS[1], Persist::No).unwrap(), None).unwrap();
     device.set("scheduler", "kyber");
     assert!(kept(&applier.undo(None).unwrap()).contains(&device.file("scheduler")));
-    assert!(device.shown("scheduler").contains("[kyber]"), "that was somebody else's choice");
+    assert!(device.shown("scheduler").contains("[kyber]"), "that was another program's choice");
 }
 
 #[test]
@@ -99,13 +100,13 @@ fn a_value_that_is_refused_rolls_back_all_and_one_that_is_cut_is_reported() {
     for bad in [("iosched/read_expire", "soon"), ("iosched/nothing", "1"), ("io_timeout", "0")] {
         let plan =
             plan(&device.name, &[("scheduler", "mq-deadline"), ("nr_requests", "96"), bad], Persist::No).unwrap();
-        let error = applier.apply(&plan).unwrap_err();
+        let error = applier.apply(&plan, None).unwrap_err();
         assert!(matches!(&error, ApplyError::NotTaken { back, .. } if back == "everything was rolled back"), "{error}");
         assert_eq!(device.state(), before, "{bad:?}");
         assert!(applier.status().unwrap().is_empty());
     }
     let plan = plan(&device.name, &[("scheduler", "mq-deadline"), ("nr_requests", "1")], Persist::No).unwrap();
-    let written = applier.apply(&plan).unwrap();
+    let written = applier.apply(&plan, None).unwrap();
     assert_eq!((written[1].value.as_str(), written[1].shown.as_str()), ("1", "4"));
     applier.undo(None).unwrap();
     assert_eq!(device.state(), before);
@@ -119,26 +120,145 @@ fn a_rule_is_made_and_removed_and_one_that_was_edited_is_left() {
     fs::create_dir_all(rule.parent().unwrap()).unwrap();
     let etc = Root::open(place.path()).unwrap();
     let applier = Applier::open(&system, &etc, folder.path()).unwrap();
-    assert!(matches!(plan(&device.name, SETTINGS[1], Persist::Udev), Err(PlanError::NoSerial(_))));
-    let plan = plan(&device.name, SETTINGS[1], Persist::UdevByName).unwrap();
-    applier.apply(&plan).unwrap();
+    assert!(matches!(plan(&device.name, SETTINGS[1], Persist::Udev(Match::Serial)), Err(PlanError::NoSerial(_))));
+    let plan = plan(&device.name, SETTINGS[1], Persist::Udev(Match::Name)).unwrap();
+    applier.apply(&plan, None).unwrap();
     let text = fs::read_to_string(&rule).unwrap();
     let line = format!("KERNEL==\"{}\", ATTR{{queue/scheduler}}=\"mq-deadline\"", device.name);
     assert!(text.contains(&line) && text.find("queue/scheduler") < text.find("queue/iosched"), "{text}");
     applier.undo(None).unwrap();
     assert!(!rule.exists());
     fs::write(&rule, "# mine\n").unwrap();
-    applier.apply(&plan).unwrap();
+    applier.apply(&plan, None).unwrap();
     applier.undo(None).unwrap();
     assert_eq!(fs::read_to_string(&rule).unwrap(), "# mine\n");
-    applier.apply(&plan).unwrap();
+    applier.apply(&plan, None).unwrap();
     fs::write(&rule, "# edited\n").unwrap();
     assert_eq!(kept(&applier.undo(None).unwrap()), [format!("/etc/udev/rules.d/90-hoistway-{}.rules", device.name)]);
     // A folder that cannot be written to: nothing is applied.
     let before = device.state();
     fs::remove_dir_all(place.path().join("etc")).unwrap();
-    assert!(matches!(applier.apply(&plan), Err(ApplyError::NotTaken { .. })));
+    assert!(matches!(applier.apply(&plan, None), Err(ApplyError::NotTaken { .. })));
     assert_eq!(device.state(), before);
+}
+
+#[test]
+fn files_that_make_a_change_last_are_made_with_their_folders_and_removed_and_older_ones_are_restored() {
+    let Some(device) = Loop::new() else { return };
+    let (system, folder, place) = (live(), tempdir().unwrap(), tempdir().unwrap());
+    let at = |path: &str| place.path().join(path);
+    fs::create_dir_all(at("etc/tuned")).unwrap();
+    fs::write(at("etc/tuned/active_profile"), "balanced\n").unwrap();
+    let etc = Root::open(place.path()).unwrap();
+    let file = |path: &str, content: &str| PersistedFile { path: path.to_owned(), content: content.to_owned() };
+    let persisted = vec![
+        file("etc/tuned/hoistway-x/tuned.conf", "[main]\n"),
+        file("etc/tuned/profile_mode", "manual\n"),
+        file("etc/tuned/active_profile", "hoistway-x\n"),
+    ];
+    let plan = Plan { persisted, ..plan(&device.name, SETTINGS[1], Persist::No).unwrap() };
+    let applier = Applier::open(&system, &etc, folder.path()).unwrap();
+    applier.apply(&plan, None).unwrap();
+    assert_eq!(fs::read_to_string(at("etc/tuned/active_profile")).unwrap(), "hoistway-x\n");
+    let status = applier.status().unwrap();
+    assert!(status[0].is_in_force && status[0].persisted.len() == 3, "{status:?}");
+    assert!(kept(&applier.undo(None).unwrap()).is_empty());
+    assert_eq!(fs::read_to_string(at("etc/tuned/active_profile")).unwrap(), "balanced\n");
+    assert!(!at("etc/tuned/hoistway-x").exists() && !at("etc/tuned/profile_mode").exists());
+    // One that another program has changed since stays, and the others go.
+    applier.apply(&plan, None).unwrap();
+    fs::write(at("etc/tuned/active_profile"), "powersave\n").unwrap();
+    assert!(!applier.status().unwrap()[0].is_in_force);
+    assert_eq!(kept(&applier.undo(None).unwrap()), ["/etc/tuned/active_profile"]);
+    assert!(!at("etc/tuned/hoistway-x").exists());
+}
+
+#[test]
+fn the_unit_of_systemd_sets_the_device_again() {
+    let Some(device) = Loop::new() else { return };
+    if Command::new("systemd-tmpfiles").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no systemd-tmpfiles");
+        return;
+    }
+    let plan = plan(&device.name, SETTINGS[2], Persist::Systemd).unwrap();
+    let folder = tempdir().unwrap();
+    let conf = folder.path().join("hoistway.conf");
+    fs::write(&conf, &plan.persisted[0].content).unwrap();
+    let set = Command::new("systemd-tmpfiles").arg("--create").arg(&conf).status().unwrap();
+    assert!(set.success());
+    assert!(device.shown("scheduler").contains("[kyber]"));
+    assert_eq!(device.shown("iosched/read_lat_nsec"), "1000000");
+}
+
+#[test]
+fn nixos_gets_the_rule_as_text_and_nothing_is_written() {
+    let Some(device) = Loop::new() else { return };
+    let plan = plan(&device.name, SETTINGS[1], Persist::NixOs(Match::Name)).unwrap();
+    let text = plan.to_paste.unwrap();
+    assert!(text.starts_with("services.udev.extraRules = ''\n  ACTION==") && text.ends_with("\n'';\n"), "{text}");
+    assert!(plan.persisted.is_empty());
+}
+
+#[test]
+fn a_rule_that_a_later_one_overrules_is_rolled_back_and_one_that_holds_is_not() {
+    let Some(device) = Loop::new() else { return };
+    let Some(udevadm) = Udevadm::find("udevadm").filter(|_| Path::new("/etc/udev/rules.d").is_dir()) else {
+        eprintln!("skipped: there is no udevadm with /etc/udev/rules.d");
+        return;
+    };
+    let (system, folder) = (live(), tempdir().unwrap());
+    let before = device.state();
+    let applier = Applier::open(&system, &system, folder.path()).unwrap();
+    let plan = plan(&device.name, SETTINGS[1], Persist::Udev(Match::Name)).unwrap();
+    let rule = format!("/etc/udev/rules.d/90-hoistway-{}.rules", device.name);
+    applier.apply(&plan, Some(&udevadm)).unwrap();
+    assert!(Path::new(&rule).exists());
+    // udev alone sets it as well, where its test writes.
+    device.set("scheduler", "kyber");
+    udevadm.test(&device.name).unwrap();
+    let is_written = device.shown("scheduler").contains("[mq-deadline]");
+    device.set("scheduler", "mq-deadline");
+    assert!(applier.undo(None).is_ok() && !Path::new(&rule).exists());
+    device.set("scheduler", "none");
+    if !is_written {
+        eprintln!("skipped: udevadm test writes no attributes here");
+        return;
+    }
+    let later = format!("/etc/udev/rules.d/91-{}-of-a-test.rules", device.name);
+    fs::write(&later, format!("KERNEL==\"{}\", ATTR{{queue/scheduler}}=\"bfq\"\n", device.name)).unwrap();
+    let error = applier.apply(&plan, Some(&udevadm)).unwrap_err().to_string();
+    fs::remove_file(&later).unwrap();
+    assert!(error.contains("udev's rules set it to bfq"), "{error}");
+    assert!(!Path::new(&rule).exists() && applier.status().unwrap().is_empty());
+    assert_eq!(device.state(), before);
+}
+
+#[test]
+fn a_setting_for_a_time_is_restored_when_it_is_dropped_and_after_a_kill() {
+    let Some(device) = Loop::new() else { return };
+    let (system, folder) = (live(), tempdir().unwrap());
+    device.set("scheduler", "bfq");
+    device.set("iosched/slice_idle", "3");
+    let before = device.state();
+    let applier = Applier::open(&system, &system, folder.path()).unwrap();
+    for is_killed in [false, true] {
+        let mut time = applier.for_a_time(&device.name).unwrap();
+        for settings in SETTINGS {
+            time.set(&plan(&device.name, settings, Persist::No).unwrap()).unwrap();
+            assert!(device.shown("scheduler").contains(&format!("[{}]", settings[0].1)));
+        }
+        time.set(&plan(&device.name, SETTINGS[1], Persist::No).unwrap()).unwrap();
+        if is_killed {
+            std::mem::forget(time);
+            assert!(applier.status().unwrap()[0].is_half_done);
+            let restored = applier.recover().unwrap();
+            assert!(restored[0].was_half_done && restored[0].kept.is_empty(), "{restored:?}");
+        } else {
+            drop(time);
+        }
+        assert_eq!(device.state(), before);
+        assert!(applier.status().unwrap().is_empty());
+    }
 }
 
 #[test]
@@ -179,10 +299,10 @@ fn only_disks_with_requests_and_plain_values_are_planned_and_rules_match_by_seri
     let host = system.host().unwrap();
     let plan = |device: &str, file: &str, value: &str| {
         let files = [(file.to_owned(), value.to_owned())];
-        Plan::make(&system.root, &host, host.device(device).unwrap(), &files, Persist::Udev)
+        Plan::make(&system.root, &host, host.device(device).unwrap(), &files, Persist::Udev(Match::Serial))
     };
     let rule = plan("nvme0n1", "scheduler", "none").unwrap();
-    assert!(rule.rule.unwrap().content.contains("ENV{ID_WWN}==\"eui.S3CR3T\", ATTR{queue/scheduler}=\"none\""));
+    assert!(rule.persisted[0].content.contains("ENV{ID_WWN}==\"eui.S3CR3T\", ATTR{queue/scheduler}=\"none\""));
     assert!(rule.overruled_by.is_empty(), "60-io.rules comes before");
     assert!(matches!(plan("dm-0", "scheduler", "bfq"), Err(PlanError::NoQueue(..))));
     assert!(matches!(plan("nvme0n1", "scheduler", "cfq"), Err(PlanError::NoScheduler { .. })));

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use clap::{Args, ValueEnum};
 use hoistway_answer::advice::recommended;
 use hoistway_linux::Root;
-use hoistway_linux::apply::{Applier, Persist, Plan, Restored, is_setuid};
+use hoistway_linux::apply::{Applier, Match, Persist, Plan, Restored, Udevadm, is_setuid};
 use hoistway_linux::dump::System;
 
 use crate::input::CommandLine;
@@ -41,10 +41,11 @@ pub(crate) struct Arguments {
     /// What makes the change last beyond the next boot.
     #[arg(long, value_enum, default_value_t, conflicts_with_all = ["undo", "status"])]
     persist: PersistOption,
-    /// Let the rule match the device by its name, which may be another's after the next boot, instead of its serial number.
+    /// Let it match the device by its name, which may be another's after the next boot, instead of its serial number. tuned and
+    /// systemd cannot do otherwise.
     #[arg(long, conflicts_with_all = ["undo", "status"])]
     by_name: bool,
-    /// Restore what was before, the last change first. What somebody else has changed since is left.
+    /// Restore what was before, the last change first. What another program has changed since is left.
     #[arg(long, conflicts_with = "status")]
     undo: bool,
     /// List what is applied, and whether it is still so.
@@ -62,6 +63,12 @@ enum PersistOption {
     None,
     /// A udev rule, /etc/udev/rules.d/90-hoistway-DEVICE.rules.
     Udev,
+    /// A profile of tuned that includes the active one.
+    Tuned,
+    /// A unit of systemd that is started with the device.
+    Systemd,
+    /// Text for the configuration of NixOS, which is printed.
+    Nixos,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
@@ -81,14 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 fn apply(arguments: &Arguments, root: &Root) -> Result<String> {
     let file = arguments.result.as_ref().ok_or_else(|| anyhow!("expected a document of hoistway compare"))?;
     ensure!(!arguments.device.is_empty(), "--device: expected the name of the device to set, as in /sys/block");
-    let persist = match (arguments.persist, arguments.by_name) {
-        (PersistOption::None, false) => Persist::No,
-        (PersistOption::None, true) => {
-            return Err(anyhow!("--by-name: is for a rule (expected --persist udev with it)"));
-        }
-        (PersistOption::Udev, false) => Persist::Udev,
-        (PersistOption::Udev, true) => Persist::UdevByName,
-    };
+    let persist = persist(arguments)?;
     let document = stored::document(&CommandLine::default(), file)?;
     let recommended =
         recommended(&hoistway_answer::Analysis::of(&document)).with_context(|| file.display().to_string())?;
@@ -103,12 +103,13 @@ fn apply(arguments: &Arguments, root: &Root) -> Result<String> {
     let applier = Applier::open(root, root, &arguments.journal)?;
     // A plan must start from a consistent machine, not from one that is half-changed.
     let mut text = restored(&applier.recover()?);
+    let udevadm = Udevadm::find("udevadm");
     for plan in plans(arguments, root, &recommended.files, persist)? {
         if plan.is_done() {
             text += &format!("{}: is so already\n", plan.device);
             continue;
         }
-        for written in applier.apply(&plan)? {
+        for written in applier.apply(&plan, udevadm.as_ref())? {
             let shown = if written.shown == written.value {
                 String::new()
             } else {
@@ -116,10 +117,36 @@ fn apply(arguments: &Arguments, root: &Root) -> Result<String> {
             };
             text += &format!("/sys/block/{}/queue/{}: set to {}{shown}\n", written.device, written.file, written.value);
         }
-        text += &plan.rule.iter().map(|rule| format!("/{}: made\n", rule.path)).collect::<String>();
+        text += &plan.persisted.iter().map(|file| format!("/{}: made\n", file.path)).collect::<String>();
+        text += &to_paste(&plan);
         text += &overruled(&plan);
     }
     Ok(text)
+}
+
+fn persist(arguments: &Arguments) -> Result<Persist> {
+    let by = if arguments.by_name { Match::Name } else { Match::Serial };
+    let named = |persist, what: &str| {
+        let expected = "expected --by-name with it, or --persist udev";
+        ensure!(
+            arguments.by_name,
+            "--persist {what}: names the device as the kernel does, which may be another one after the next boot ({expected})"
+        );
+        Ok(persist)
+    };
+    match arguments.persist {
+        PersistOption::None => {
+            ensure!(
+                !arguments.by_name,
+                "--by-name: is for what makes a change last (expected --persist udev or another with it)"
+            );
+            Ok(Persist::No)
+        }
+        PersistOption::Udev => Ok(Persist::Udev(by)),
+        PersistOption::Tuned => named(Persist::Tuned, "tuned"),
+        PersistOption::Systemd => named(Persist::Systemd, "systemd"),
+        PersistOption::Nixos => Ok(Persist::NixOs(by)),
+    }
 }
 
 fn plans(arguments: &Arguments, root: &Root, files: &[(String, String)], persist: Persist) -> Result<Vec<Plan>> {
@@ -140,11 +167,17 @@ fn planned(plan: &Plan) -> String {
     for write in &plan.writes {
         text += &format!("  /sys/block/{}/queue/{}: {} -> {}\n", plan.device, write.file, write.before, write.value);
     }
-    if let Some(rule) = &plan.rule {
-        text += &format!("  /{}:\n", rule.path);
-        text += &rule.content.lines().map(|line| format!("    {line}\n")).collect::<String>();
+    for file in &plan.persisted {
+        text += &format!("  /{}:\n", file.path);
+        text += &file.content.lines().map(|line| format!("    {line}\n")).collect::<String>();
     }
-    text + &overruled(plan)
+    text + &to_paste(plan) + &overruled(plan)
+}
+
+fn to_paste(plan: &Plan) -> String {
+    let lines = plan.to_paste.iter().flat_map(|text| text.lines());
+    let lines: String = lines.map(|line| format!("    {line}\n")).collect();
+    if lines.is_empty() { lines } else { format!("  for /etc/nixos/configuration.nix:\n{lines}") }
 }
 
 fn overruled(plan: &Plan) -> String {
@@ -199,13 +232,13 @@ fn status(arguments: &Arguments, root: &Root) -> Result<String> {
         } else if applied.is_in_force {
             "in force"
         } else {
-            "changed by somebody else since, or the machine was booted"
+            "changed since by another program, or the machine was booted"
         };
         text += &format!("{}: {state}\n", applied.device);
         for (file, before, after) in &applied.files {
             text += &format!("  queue/{file}: {before} -> {after}\n");
         }
-        text += &applied.rule.iter().map(|rule| format!("  {rule}\n")).collect::<String>();
+        text += &applied.persisted.iter().map(|file| format!("  {file}\n")).collect::<String>();
     }
     Ok(if text.is_empty() { "Nothing is applied.\n".to_owned() } else { text })
 }

@@ -1,6 +1,6 @@
 //! What was done, and how it was before.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::snapshot::Snapshot;
 
@@ -34,6 +34,9 @@ pub(super) struct Made {
     pub(super) content: String,
     /// What it held before, if it was there.
     pub(super) before: Option<String>,
+    /// Whether its folder is made, too.
+    #[serde(default)]
+    pub(super) makes_folder: bool,
 }
 
 /// A change of one device.
@@ -47,7 +50,22 @@ pub(super) struct Journal {
     pub(super) before: Snapshot,
     /// Empty until all is written.
     pub(super) after: Snapshot,
-    pub(super) made: Option<Made>,
+    #[serde(deserialize_with = "all_made")]
+    pub(super) made: Vec<Made>,
+}
+
+/// A list; journals of earlier versions have one file, or null.
+fn all_made<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Made>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        All(Vec<Made>),
+        One(Option<Made>),
+    }
+    Ok(match Written::deserialize(deserializer)? {
+        Written::All(all) => all,
+        Written::One(one) => one.into_iter().collect(),
+    })
 }
 
 impl Journal {

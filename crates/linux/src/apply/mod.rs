@@ -2,13 +2,16 @@
 //!
 //! [`Plan::make`] says what will be written. [`Applier::apply`] writes the journal, then the files, reads each back, and rolls everything
 //! back if one did not take. What a killed run has left half-done, the next one rolls back first. [`Applier::undo`] restores in reverse order
-//! and leaves what somebody else has changed since.
+//! and leaves what another program has changed since.
 
 mod journal;
+mod persist;
 mod plan;
 mod restore;
 mod snapshot;
 mod temporary;
+mod udevadm;
+mod write;
 
 use std::io;
 use std::path::Path;
@@ -20,9 +23,12 @@ use self::restore::{claim, restore};
 use self::snapshot::Snapshot;
 use crate::root::Root;
 
-pub use plan::{Persist, Plan, PlanError, RuleFile, Write};
+pub use persist::{Match, Persist, PersistedFile};
+pub use plan::Plan;
 pub use restore::{Kept, Restored};
 pub use temporary::Temporary;
+pub use udevadm::Udevadm;
+pub use write::{PlanError, Write};
 
 /// Why something was not applied or undone.
 #[derive(Debug, thiserror::Error)]
@@ -78,8 +84,8 @@ pub struct Applied {
     pub device: String,
     /// Files below `queue/`: before, after.
     pub files: Vec<(String, String, String)>,
-    /// The rule that makes it last.
-    pub rule: Option<String>,
+    /// The files that make it last.
+    pub persisted: Vec<String>,
     /// Whether all of it is still so.
     pub is_in_force: bool,
     /// Whether a run that was killed has left it so.
@@ -140,17 +146,18 @@ impl<'a> Applier<'a> {
         Ok(all)
     }
 
-    /// Writes what is planned.
+    /// Writes what is planned. A udev rule is checked by `udevadm`, if there is one.
     ///
     /// # Errors
     /// The journal cannot be kept, or a value did not take: then nothing is changed.
-    pub fn apply(&self, plan: &Plan) -> Result<Vec<Written>, ApplyError> {
+    pub fn apply(&self, plan: &Plan, udevadm: Option<&Udevadm>) -> Result<Vec<Written>, ApplyError> {
         let before = Snapshot::of(self.system, &plan.device);
         let entries = plan.writes.iter().map(|write| Entry { file: write.file.clone(), value: write.value.clone() });
-        let made = plan.rule.as_ref().map(|rule| Made {
-            path: rule.path.clone(),
-            content: rule.content.clone(),
-            before: self.etc.read(&rule.path).ok(),
+        let made = plan.persisted.iter().map(|file| Made {
+            path: file.path.clone(),
+            content: file.content.clone(),
+            before: self.etc.read(&file.path).ok(),
+            makes_folder: folder_of(&file.path).is_some_and(|folder| !self.etc.has_folder(folder)),
         });
         let mut journal = Journal {
             format: journal::FORMAT.to_owned(),
@@ -159,11 +166,11 @@ impl<'a> Applier<'a> {
             entries: entries.collect(),
             before,
             after: Snapshot::default(),
-            made,
+            made: made.collect(),
         };
         let file = self.next_file()?;
         self.keep(&file, &journal)?;
-        match self.write_all(plan) {
+        match self.write_all(plan).and_then(|written| self.persist(plan, udevadm).map(|()| written)) {
             Ok(written) => {
                 journal.after = Snapshot::of(self.system, &plan.device);
                 journal.state = State::Applied;
@@ -211,13 +218,13 @@ impl<'a> Applier<'a> {
                     (entry.file.clone(), value(&journal.before, &entry.file), value(&journal.after, &entry.file))
                 })
                 .collect();
-            let is_rule_there =
-                journal.made.as_ref().is_none_or(|made| self.etc.read(&made.path).ok().as_ref() == Some(&made.content));
-            let is_in_force = is_rule_there && files.iter().all(|(file, _, after)| now.value(file) == Some(after));
+            let is_there = |made: &Made| self.etc.read(&made.path).is_ok_and(|now| now == made.content);
+            let is_persisted = journal.made.iter().all(is_there);
+            let is_in_force = is_persisted && files.iter().all(|(file, _, after)| now.value(file) == Some(after));
             Applied {
                 device: journal.device,
                 files,
-                rule: journal.made.map(|made| format!("/{}", made.path)),
+                persisted: journal.made.iter().map(|made| format!("/{}", made.path)).collect(),
                 is_in_force,
                 is_half_done,
             }
@@ -225,7 +232,7 @@ impl<'a> Applier<'a> {
         Ok(self.journals()?.into_iter().map(applied).collect())
     }
 
-    /// Writes files and rule; the file at fault and why, if one did not take.
+    /// Writes the files of the queue; the file at fault and why, if one did not take.
     fn write_all(&self, plan: &Plan) -> Result<Vec<Written>, (String, String)> {
         let mut written = Vec::new();
         for write in &plan.writes {
@@ -244,12 +251,41 @@ impl<'a> Applier<'a> {
             let (file, value) = (write.file.clone(), write.value.clone());
             written.push(Written { device: plan.device.clone(), file, value, shown });
         }
-        if let Some(rule) = &plan.rule {
-            self.etc
-                .replace(&rule.path, rule.content.as_bytes())
-                .map_err(|error| (format!("/{}", rule.path), format!("cannot be written: {error}")))?;
-        }
         Ok(written)
+    }
+
+    /// Writes the files that make it last; the file at fault and why, if one cannot be written or does not do it.
+    fn persist(&self, plan: &Plan, udevadm: Option<&Udevadm>) -> Result<(), (String, String)> {
+        let udevadm = udevadm.filter(|_| plan.persisted.iter().any(|file| file.path.ends_with(".rules")));
+        for file in &plan.persisted {
+            let failed = |why: String| (format!("/{}", file.path), why);
+            if let Some(udevadm) = udevadm {
+                udevadm.verify(&file.content).map_err(failed)?;
+            }
+            let unwritten = |error: io::Error| failed(format!("cannot be written: {error}"));
+            if let Some(folder) = folder_of(&file.path).filter(|folder| !self.etc.has_folder(folder)) {
+                self.etc.make_folder(folder).map_err(unwritten)?;
+            }
+            self.etc.replace(&file.path, file.content.as_bytes()).map_err(unwritten)?;
+        }
+        let Some(udevadm) = udevadm else { return Ok(()) };
+        let path = |file: &str| format!("/sys/block/{}/queue/{file}", plan.device);
+        let shown = |file: &str| snapshot::shown(self.system, &plan.device, file);
+        let before: Vec<Option<String>> = plan.writes.iter().map(|write| shown(&write.file)).collect();
+        udevadm.test(&plan.device).map_err(|why| (path(""), why))?;
+        for (write, before) in plan.writes.iter().zip(before) {
+            let now = shown(&write.file);
+            if now != before {
+                // What is rolled back is what this run has written, and not what udev has made of it.
+                let _ = self.write_all(plan);
+                let now = now.unwrap_or_else(|| "nothing".to_owned());
+                let why = format!(
+                    "udev's rules set it to {now} (expected no rule after ours that sets it: see hoistway host)"
+                );
+                return Err((path(&write.file), why));
+            }
+        }
+        Ok(())
     }
 
     /// Restores what a journal says and is still so, and removes it. A run that is killed meanwhile leaves a journal that the next finishes.
@@ -290,4 +326,9 @@ impl<'a> Applier<'a> {
         let numbers = names.iter().filter_map(|name| name.strip_suffix(".json")?.parse::<u64>().ok());
         Ok(format!("{:08}.json", numbers.max().unwrap_or(0) + 1))
     }
+}
+
+/// The folder of a path.
+fn folder_of(path: &str) -> Option<&str> {
+    path.rsplit_once('/').map(|(folder, _)| folder)
 }

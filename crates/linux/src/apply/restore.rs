@@ -1,6 +1,6 @@
 //! Back to what was before.
 
-use super::journal::{Journal, State};
+use super::journal::{Journal, Made, State};
 use super::snapshot::{Snapshot, shown};
 use crate::root::Root;
 
@@ -27,22 +27,23 @@ pub struct Restored {
 }
 
 /// Of a journal, what is still as it was left by us and has to be restored, as one that is half-done: so it can be finished whenever it is
-/// interrupted. Besides, what somebody else has changed.
+/// interrupted. Besides, what another program has changed.
 pub(super) fn claim(system: &Root, etc: &Root, journal: &Journal) -> (Journal, Vec<Kept>) {
     let (mut ours, mut kept) = (journal.clone(), Vec::new());
     let (device, before, after) = (&journal.device, &journal.before, &journal.after);
     let is_half_done = journal.state == State::HalfDone;
     ours.state = State::HalfDone;
-    if let Some(made) = &journal.made {
+    ours.made.retain(|made| {
         let now = etc.read(&made.path).ok();
-        if now != made.before && now.as_ref() != Some(&made.content) {
-            kept.push(Kept { file: format!("/{}", made.path), why: "somebody else has changed it".to_owned() });
-            ours.made = None;
+        let is_ours = now == made.before || now.as_ref() == Some(&made.content);
+        if !is_ours {
+            kept.push(Kept { file: format!("/{}", made.path), why: "changed since by another program".to_owned() });
         }
-    }
+        is_ours
+    });
     let now = Snapshot::of(system, device);
     let by_other = |file: &str| {
-        let why = format!("somebody else has set it to {}", now.value(file).unwrap_or("-"));
+        let why = format!("changed since by another program, to {}", now.value(file).unwrap_or("-"));
         Kept { file: path(device, file), why }
     };
     let mut written = journal.entries.iter().filter(|entry| entry.file == "scheduler");
@@ -76,7 +77,7 @@ pub(super) fn claim(system: &Root, etc: &Root, journal: &Journal) -> (Journal, V
 
 /// Restores what a journal that was [claimed](claim) says. Whatever is restored already is not touched.
 pub(super) fn restore(system: &Root, etc: &Root, journal: &Journal, restored: &mut Restored) {
-    rule(etc, journal, restored);
+    journal.made.iter().rev().for_each(|made| remade(etc, made, restored));
     let (device, before) = (&journal.device, &journal.before);
     if !system.has_folder(&format!("sys/block/{device}")) {
         let file = format!("/sys/block/{device}");
@@ -95,20 +96,23 @@ pub(super) fn restore(system: &Root, etc: &Root, journal: &Journal, restored: &m
     }
 }
 
-/// The rule first: what restores the files must not be undone by it.
-fn rule(etc: &Root, journal: &Journal, restored: &mut Restored) {
-    if let Some(made) = &journal.made {
-        etc.remove_part(&made.path);
-    }
-    let Some(made) = journal.made.as_ref().filter(|made| etc.read(&made.path).ok() != made.before) else { return };
+/// What makes the change last goes first: what restores the files must not be undone by it.
+fn remade(etc: &Root, made: &Made, restored: &mut Restored) {
+    etc.remove_part(&made.path);
     let file = format!("/{}", made.path);
-    let (done, how) = match &made.before {
-        Some(before) => (etc.replace(&made.path, before.as_bytes()), "as before"),
-        None => (etc.remove(&made.path), "removed"),
-    };
-    match done {
-        Ok(()) => restored.files.push((file, how.to_owned())),
-        Err(error) => restored.kept.push(Kept { file, why: error.to_string() }),
+    if etc.read(&made.path).ok() != made.before {
+        let (done, how) = match &made.before {
+            Some(before) => (etc.replace(&made.path, before.as_bytes()), "as before"),
+            None => (etc.remove(&made.path), "removed"),
+        };
+        match done {
+            Ok(()) => restored.files.push((file, how.to_owned())),
+            Err(error) => restored.kept.push(Kept { file, why: error.to_string() }),
+        }
+    }
+    if let Some((folder, _)) = made.path.rsplit_once('/').filter(|_| made.makes_folder) {
+        // It stays if something else has come into it.
+        let _ = etc.remove_folder(folder);
     }
 }
 

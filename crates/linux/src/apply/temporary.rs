@@ -30,7 +30,7 @@ impl Applier<'_> {
             entries: Vec::new(),
             before: Snapshot::of(self.system, device),
             after: Snapshot::default(),
-            made: None,
+            made: Vec::new(),
         };
         let file = self.next_file()?;
         self.keep(&file, &journal)?;

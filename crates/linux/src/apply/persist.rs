@@ -1,0 +1,206 @@
+//! What makes a change last: files of udev, tuned and systemd, and text for NixOS.
+
+use super::write::{PlanError, Write};
+use crate::host::Device;
+use crate::root::Root;
+
+/// What makes a change last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Persist {
+    /// Nothing: until the next boot, or until the device is gone.
+    No,
+    /// A udev rule.
+    Udev(Match),
+    /// A profile of tuned that includes the active one, and is the active one then. It names the device as the kernel does.
+    Tuned,
+    /// A unit of systemd that is started with the device. It names the device as the kernel does.
+    Systemd,
+    /// The udev rule, as text for the configuration of NixOS: nothing is written.
+    NixOs(Match),
+}
+
+/// How a udev rule finds the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Match {
+    /// By its serial number, or World Wide Name.
+    Serial,
+    /// By its name, which may be another's after the next boot.
+    Name,
+}
+
+/// A file that makes a change last.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PersistedFile {
+    /// Where it will be, without a leading slash.
+    pub path: String,
+    /// What it will hold.
+    pub content: String,
+}
+
+const MADE: &str = "# Made by hoistway apply; hoistway apply --undo removes it.\n";
+
+impl Persist {
+    /// The files for these writes to a device.
+    pub(super) fn files(
+        self,
+        system: &Root,
+        device: &Device,
+        writes: &[Write],
+    ) -> Result<Vec<PersistedFile>, PlanError> {
+        let name = device.name.as_str();
+        Ok(match self {
+            Persist::No | Persist::NixOs(_) => Vec::new(),
+            Persist::Udev(by) => {
+                let content = MADE.to_owned() + &rules(&by.of(system, device)?, writes);
+                vec![PersistedFile { path: format!("etc/udev/rules.d/90-hoistway-{name}.rules"), content }]
+            }
+            Persist::Tuned => tuned(system, name, writes)?,
+            Persist::Systemd => systemd(name, writes),
+        })
+    }
+
+    /// The text to paste into a configuration; nothing if files are written.
+    pub(super) fn text(self, system: &Root, device: &Device, writes: &[Write]) -> Result<Option<String>, PlanError> {
+        let Persist::NixOs(by) = self else { return Ok(None) };
+        let rules = rules(&by.of(system, device)?, writes);
+        let lines: String = rules.lines().map(|line| format!("  {line}\n")).collect();
+        Ok(Some(format!("services.udev.extraRules = ''\n{lines}'';\n")))
+    }
+}
+
+impl Match {
+    /// What of a rule matches this device alone.
+    fn of(self, system: &Root, device: &Device) -> Result<String, PlanError> {
+        match self {
+            Match::Serial => by_serial(system, device),
+            Match::Name => Ok(format!("KERNEL==\"{}\"", device.name)),
+        }
+    }
+}
+
+fn rules(matches: &str, writes: &[Write]) -> String {
+    let rule = |write: &Write| {
+        format!(
+            "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {matches}, ATTR{{queue/{}}}=\"{}\"\n",
+            write.file, write.value
+        )
+    };
+    writes.iter().map(rule).collect()
+}
+
+fn by_serial(system: &Root, device: &Device) -> Result<String, PlanError> {
+    let record = system.read(&format!("run/udev/data/b{}", device.number)).unwrap_or_default();
+    let property = |name: &str| {
+        let of_name = |line: &str| line.strip_prefix("E:")?.strip_prefix(name)?.strip_prefix('=').map(str::to_owned);
+        record.lines().find_map(of_name).filter(|value| !value.is_empty())
+    };
+    let found = ["ID_WWN", "ID_SERIAL"].into_iter().find_map(|name| Some((name, property(name)?)));
+    let (name, value) = found.ok_or_else(|| PlanError::NoSerial(device.name.clone()))?;
+    // What has a meaning in patterns, or ends the value, stands for any character.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:+/=, ".contains(c);
+    let value: String = value.chars().map(|c| if is_plain(c) { c } else { '?' }).collect();
+    Ok(format!("ENV{{{name}}}==\"{value}\""))
+}
+
+/// A profile that includes the active one. tuned starts with it if it is the active one and was chosen by hand (tuned-adm(8)).
+fn tuned(system: &Root, name: &str, writes: &[Write]) -> Result<Vec<PersistedFile>, PlanError> {
+    let active = system.read("etc/tuned/active_profile").unwrap_or_default();
+    let own = format!("hoistway-{name}");
+    let others: Vec<&str> = active.split_whitespace().filter(|profile| *profile != own).collect();
+    if others.is_empty() {
+        return Err(PlanError::NoTuned(name.to_owned()));
+    }
+    let mut content = format!("{MADE}[main]\nsummary=hoistway apply: {name}\ninclude={}\n", others.join(","));
+    // An instance for the device alone, so that the included profile's scheduler for all disks is not for this one.
+    if let Some(scheduler) = writes.iter().find(|write| write.file == "scheduler") {
+        content += &format!("\n[hoistway_{name}]\ntype=disk\ndevices={name}\nelevator={}\n", scheduler.value);
+    }
+    content += "\n[sysfs]\n";
+    content += &writes
+        .iter()
+        .map(|write| format!("/sys/block/{name}/queue/{}={}\n", write.file, write.value))
+        .collect::<String>();
+    // Since tuned 2.23 profiles have a folder of their own.
+    let folder = if system.has_folder("etc/tuned/profiles") { "etc/tuned/profiles" } else { "etc/tuned" };
+    let file = |path: String, content: String| PersistedFile { path, content };
+    Ok(vec![
+        file(format!("{folder}/{own}/tuned.conf"), content),
+        file("etc/tuned/profile_mode".to_owned(), "manual\n".to_owned()),
+        file("etc/tuned/active_profile".to_owned(), format!("{own}\n")),
+    ])
+}
+
+/// A unit that is started with the device's, and writes the files by systemd-tmpfiles(8), without a shell.
+fn systemd(name: &str, writes: &[Write]) -> Vec<PersistedFile> {
+    let lines =
+        writes.iter().map(|write| format!("w /sys/block/{name}/queue/{} - - - - {}\n", write.file, write.value));
+    let device = format!("dev-{}.device", escaped(name));
+    let unit = format!("hoistway-{}.service", escaped(name));
+    let service = format!(
+        "{MADE}[Unit]\nDescription=I/O scheduler of {name}\nBindsTo={device}\nAfter={device}\nDefaultDependencies=no\n\n\
+         [Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=systemd-tmpfiles --create /etc/tmpfiles.d/hoistway-{name}.conf\n"
+    );
+    let file = |path: String, content: String| PersistedFile { path, content };
+    vec![
+        file(format!("etc/tmpfiles.d/hoistway-{name}.conf"), MADE.to_owned() + &lines.collect::<String>()),
+        file(format!("etc/systemd/system/{unit}"), service),
+        file(format!("etc/systemd/system/{device}.d/hoistway.conf"), format!("{MADE}[Unit]\nWants={unit}\n")),
+    ]
+}
+
+/// A part of a unit's name, as systemd-escape(1) writes it.
+fn escaped(name: &str) -> String {
+    let escape = |byte: u8| match byte {
+        b'!' | b'/' => "-".to_owned(),
+        plain if plain.is_ascii_alphanumeric() || b":_.".contains(&plain) => char::from(plain).to_string(),
+        other => format!("\\x{other:02x}"),
+    };
+    name.bytes().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writes() -> Vec<Write> {
+        let write =
+            |file: &str, value: &str| Write { file: file.to_owned(), before: "-".to_owned(), value: value.to_owned() };
+        vec![write("scheduler", "kyber"), write("iosched/read_lat_nsec", "1000000")]
+    }
+
+    #[test]
+    fn a_profile_of_tuned_includes_the_active_one_once_and_is_active_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        assert!(matches!(tuned(&root, "sda", &writes()), Err(PlanError::NoTuned(_))));
+        std::fs::create_dir_all(folder.path().join("etc/tuned")).unwrap();
+        for (active, place) in
+            [("throughput-performance powersave\n", "etc/tuned"), ("hoistway-sda balanced", "etc/tuned/profiles")]
+        {
+            std::fs::create_dir_all(folder.path().join(place)).unwrap();
+            std::fs::write(folder.path().join("etc/tuned/active_profile"), active).unwrap();
+            let files = tuned(&root, "sda", &writes()).unwrap();
+            assert_eq!(files[0].path, format!("{place}/hoistway-sda/tuned.conf"));
+            let included =
+                if place == "etc/tuned" { "include=throughput-performance,powersave\n" } else { "include=balanced\n" };
+            assert!(files[0].content.contains(included), "{}", files[0].content);
+            let sysfs =
+                "[sysfs]\n/sys/block/sda/queue/scheduler=kyber\n/sys/block/sda/queue/iosched/read_lat_nsec=1000000\n";
+            assert!(files[0].content.ends_with(sysfs) && files[0].content.contains("devices=sda\nelevator=kyber\n"));
+            assert_eq!((files[1].content.as_str(), files[2].content.as_str()), ("manual\n", "hoistway-sda\n"));
+        }
+    }
+
+    #[test]
+    fn a_unit_is_started_with_its_device_whatever_that_is_called() {
+        let files = systemd("dm-0", &writes());
+        let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        let unit = "etc/systemd/system/hoistway-dm\\x2d0.service";
+        assert_eq!(
+            paths,
+            ["etc/tmpfiles.d/hoistway-dm-0.conf", unit, "etc/systemd/system/dev-dm\\x2d0.device.d/hoistway.conf"]
+        );
+        assert!(files[0].content.ends_with("w /sys/block/dm-0/queue/iosched/read_lat_nsec - - - - 1000000\n"));
+        assert!(files[1].content.contains("BindsTo=dev-dm\\x2d0.device\n") && !files[1].content.contains("/bin/sh"));
+    }
+}
