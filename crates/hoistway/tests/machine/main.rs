@@ -2,7 +2,9 @@
 //! skipped where one is missing.
 
 mod calibrate;
+mod killed;
 #[path = "../../../linux/tests/support/loop_device.rs"]
 mod loop_device;
 mod support;
+mod tour;
 mod verify;
