@@ -16,6 +16,7 @@ mod heatmaps;
 mod one_drive;
 mod prose;
 mod repeats;
+mod research;
 mod runs;
 mod sensitivity;
 
@@ -51,7 +52,7 @@ pub struct Table {
     run: fn(Setting) -> Result<Vec<Cell>, Error>,
 }
 
-/// Every table, in the order of the documentation.
+/// Every table of Linux's schedulers, in the order of the documentation.
 pub const TABLES: &[Table] = &[
     habr::SSD,
     habr::NVME,
@@ -67,11 +68,14 @@ pub const TABLES: &[Table] = &[
     dbench::KARA,
 ];
 
+/// The tables of schedulers that Linux does not have.
+pub const RESEARCH: &[Table] = &[research::K2, research::MQFQ, research::ADIOS, research::TOURNAMENT];
+
 impl Table {
     /// The table of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Table> {
-        TABLES.iter().find(|table| table.name == name)
+        TABLES.iter().chain(RESEARCH).find(|table| table.name == name)
     }
 
     /// Simulates what it takes.

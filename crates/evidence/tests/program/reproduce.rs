@@ -31,6 +31,19 @@ fn the_document_has_the_keys_that_readers_count_on() {
 }
 
 #[test]
+fn schedulers_that_linux_lacks_have_tables_of_their_own_which_nobody_gets_without_asking() {
+    let list = printed(&["reproduce", "--list"]);
+    for name in ["research-k2", "research-mqfq", "research-adios", "research-tournament"] {
+        assert!(list.lines().any(|line| line.starts_with(name)), "{list}");
+    }
+    let folder = tempdir().unwrap();
+    refused(folder.path(), &["reproduce", "reseach"], &["reseach", "expected research, or one of", "research-k2"]);
+    let document: Value = serde_json::from_str(&printed(&["reproduce", "research-adios", "--format", "json"])).unwrap();
+    let cells = document["tables"][0]["cells"].as_array().unwrap();
+    assert!(cells.len() == 4 && cells.iter().all(|cell| cell["ours"].as_f64().unwrap() > 0.0), "{cells:?}");
+}
+
+#[test]
 fn half_and_double_of_what_nobody_has_measured_are_simulated_if_asked_for() {
     let arguments = ["reproduce", "suse-dd", "--sensitivity"];
     let text = printed(&arguments);

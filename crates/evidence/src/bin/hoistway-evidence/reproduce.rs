@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use hoistway_evidence::reproduction::{Cell, Length, Reproduced, Reproduction, Sensitivity, TABLES, Table};
+use hoistway_evidence::reproduction::{Cell, Length, RESEARCH, Reproduced, Reproduction, Sensitivity, TABLES, Table};
 use hoistway_render::text::wrapped;
 
 use hoistway_render::text::aligned;
@@ -17,11 +17,12 @@ use hoistway_terminal::output::{DocumentFormat as Format, Output};
 ///   hoistway reproduce --list
 ///   hoistway reproduce habr-ssd habr-nvme
 ///   hoistway reproduce habr-nvme --sensitivity
+///   hoistway reproduce research
 ///   hoistway reproduce --format markdown > docs/reproduction.md
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// Names of tables; all if none is given.
+    /// Names of tables, or research for those of schedulers that Linux does not have; all others if none is given.
     names: Vec<String>,
     /// Lists the tables and runs nothing.
     #[arg(long, conflicts_with_all = ["names", "full", "sensitivity", "format"])]
@@ -43,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let width = output.text_width();
     if arguments.list {
         let rows: Vec<[String; 2]> =
-            TABLES.iter().map(|table| [table.name.to_owned(), table.title.to_owned()]).collect();
+            TABLES.iter().chain(RESEARCH).map(|table| [table.name.to_owned(), table.title.to_owned()]).collect();
         output.write(aligned(&rows))?;
         return Ok(Ending::Done);
     }
@@ -66,20 +67,46 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// The tables of these names; all if there are none.
+/// The tables of these names; those of Linux's schedulers if there are none.
 fn named(names: &[String]) -> Result<Vec<&'static Table>> {
     if names.is_empty() {
         return Ok(TABLES.iter().collect());
     }
     let mut tables = Vec::with_capacity(names.len());
     for name in names {
+        if name == "research" {
+            tables.extend(RESEARCH);
+            continue;
+        }
         let Some(table) = Table::named(name) else {
-            let known: Vec<_> = TABLES.iter().map(|table| table.name).collect();
-            bail!("reproduce {name}: unknown table (expected one of {})", known.join(", "));
+            let known: Vec<_> = TABLES.iter().chain(RESEARCH).map(|table| table.name).collect();
+            bail!("reproduce {name}: unknown table (expected research, or one of {})", known.join(", "));
         };
         tables.push(table);
     }
     Ok(tables)
+}
+
+/// The cells as rows and columns, with a head, if nothing was published of them and nothing is claimed.
+fn as_matrix(cells: &[Cell]) -> Option<Vec<Vec<String>>> {
+    if cells.iter().any(|cell| cell.published.is_some() || cell.tolerance.is_some()) {
+        return None;
+    }
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut head = vec![String::new()];
+    for cell in cells {
+        if rows.last().is_none_or(|row| row[0] != cell.row) {
+            rows.push(vec![cell.row.clone()]);
+        }
+        if rows.len() == 1 {
+            head.push(cell.column.clone());
+        }
+        if let Some(row) = rows.last_mut() {
+            row.push(figure(cell.ours));
+        }
+    }
+    rows.insert(0, head);
+    Some(rows)
 }
 
 const HEAD: [&str; 6] = ["", "", "here", "published", "error", ""];
@@ -149,6 +176,20 @@ fn for_people(table: &Table, cells: &Reproduced, width: usize) -> String {
         std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
     let mut text = wrapped(&format!("{}: {}", table.name, table.title), width, 0);
     text += &wrapped(table.source, width, 0);
+    if let Some(matrix) = as_matrix(&cells.cells) {
+        let widths: Vec<usize> = (0..matrix[0].len())
+            .map(|column| matrix.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+            .collect();
+        for row in &matrix {
+            let mut line = format!("{:1$}", row[0], widths[0]);
+            for (text, width) in row[1..].iter().zip(&widths[1..]) {
+                line += &format!("  {text:>width$}");
+            }
+            text += line.trim_end();
+            text.push('\n');
+        }
+        return text + &wrapped(table.story, width, 0) + "\n";
+    }
     for row in &rows {
         let mut line = format!("{:1$}  {2:3$}", row[0], widths[0], row[1], widths[1]);
         for (text, width) in row[2..5].iter().zip(&widths[2..5]) {
@@ -168,6 +209,15 @@ fn for_people(table: &Table, cells: &Reproduced, width: usize) -> String {
 
 fn for_documents(table: &Table, cells: &Reproduced) -> String {
     let mut text = format!("## {}\n\n{}.\n\nSource: {}.\n\n", table.name, table.title, table.source);
+    if let Some(matrix) = as_matrix(&cells.cells) {
+        for (place, row) in matrix.iter().enumerate() {
+            text += &format!("| {} |\n", row.join(" | "));
+            if place == 0 {
+                text += &format!("| --- |{}\n", " ---: |".repeat(row.len() - 1));
+            }
+        }
+        return text + &format!("\n{}\n\n", table.story);
+    }
     text += "| row | column | here | published | error | |\n| --- | --- | ---: | ---: | ---: | --- |\n";
     for cell in &cells.cells {
         text += &format!("| {} |\n", texts(cell).join(" | "));

@@ -1,0 +1,100 @@
+//! What is claimed of schedulers that Linux does not have: the set-ups of their papers, and a tournament of all schedulers.
+//!
+//! `k2`, `mqfq`, `adios` (a table of claims each), `tournament` (every scheduler under the same loads).
+
+mod adios;
+mod k2;
+mod mqfq;
+mod tournament;
+
+pub(super) use self::adios::ADIOS;
+pub(super) use self::k2::K2;
+pub(super) use self::mqfq::MQFQ;
+pub(super) use self::tournament::TOURNAMENT;
+
+use hoistway_answer::document::{JobSummary, OperationSummary, Run};
+use hoistway_experiment::{Alone, Comparison, Error, Tunable, Vary};
+
+use super::runs::{Setting, load};
+
+/// A drive of the time and class of the papers: it serves about 40 random reads of 4 KiB at once, and 64 saturate it.
+const DRIVE: &str = "Samsung_SSD_970_PRO_512GB";
+/// A load of some jobs on a drive, one second of it.
+fn of_jobs(name: &str, device: &str, jobs: &str, setting: Setting) -> Comparison {
+    let global =
+        "[global]\nfilename=/dev/nvme0n1\ndirect=1\nioengine=libaio\nbs=4k\ntime_based\nruntime=1\nsize=100g\n";
+    Comparison {
+        load: load(&format!("{name}.fio"), &format!("{global}{jobs}")),
+        devices: vec![device.into()],
+        ramp_ns: Some(setting.of_ms(100, 5000)),
+        runtime_ns: Some(setting.of_ms(1000, 30_000)),
+        ..Comparison::default()
+    }
+}
+
+/// What a load does under schedulers, in their order; of several values of a setting, one behind the other.
+fn ran(comparison: Comparison, schedulers: &[&str], setting: Setting) -> Result<Vec<Ran>, Error> {
+    let schedulers = schedulers.iter().map(|&name| name.to_owned()).collect();
+    let document = Comparison { schedulers, seed: setting.seed, ..comparison }.run(&Alone)?;
+    Ok(document.runs.into_iter().map(Ran).collect())
+}
+
+/// A setting of a scheduler of which several values are compared.
+fn vary(of: &str, name: &str, values: &[u32]) -> Vec<Vary> {
+    let texts = values.iter().map(u32::to_string).collect();
+    vec![Vary { of: of.to_owned(), name: name.to_owned(), texts }]
+}
+
+fn tunable(scheduler: &str, name: &str, text: &str) -> Vec<Tunable> {
+    vec![Tunable { scheduler: scheduler.to_owned(), name: name.to_owned(), text: text.to_owned() }]
+}
+
+/// A run, and the figures of its jobs. A job that has done nothing has figures of 0.
+struct Ran(Run);
+
+impl Ran {
+    fn operations<'a>(&'a self, job: &'a str) -> impl Iterator<Item = &'a OperationSummary> {
+        let of_name = self.0.jobs.iter().filter(move |summary: &&JobSummary| summary.name == job);
+        of_name.flat_map(|summary| &summary.operations)
+    }
+
+    /// I/Os of a job, in all.
+    fn ios(&self, job: &str) -> f64 {
+        self.operations(job).map(|operation| operation.ios as f64).sum()
+    }
+
+    fn iops(&self, job: &str) -> f64 {
+        self.operations(job).map(|operation| operation.iops).sum()
+    }
+
+    fn bytes_per_second(&self, job: &str) -> f64 {
+        self.operations(job).map(|operation| operation.bytes_per_second).sum()
+    }
+
+    /// The largest of a percentile, us, of the operations of a job.
+    fn latency_us(&self, job: &str, of: impl Fn(&OperationSummary) -> u64) -> f64 {
+        self.operations(job).map(of).max().unwrap_or(0) as f64 / 1e3
+    }
+
+    fn p99_us(&self, job: &str) -> f64 {
+        self.latency_us(job, |operation| operation.lat_ns.p99)
+    }
+
+    fn p99_9_us(&self, job: &str) -> f64 {
+        self.latency_us(job, |operation| operation.lat_ns.p99_9)
+    }
+
+    /// The mean latency of a job's only operation, us.
+    fn mean_us(&self, job: &str) -> f64 {
+        self.operations(job).map(|operation| operation.lat_ns.mean).sum::<f64>() / 1e3
+    }
+
+    fn all_bytes_per_second(&self) -> f64 {
+        let operations = self.0.jobs.iter().flat_map(|job| &job.operations);
+        operations.map(|operation| operation.bytes_per_second).sum()
+    }
+
+    fn cpu_us_per_io(&self) -> f64 {
+        self.0.cpu_us_per_io.unwrap_or(0.0)
+    }
+}
