@@ -20,7 +20,7 @@ impl Loop {
     /// One over memory, of 64 MiB.
     #[allow(dead_code, reason = "not every test measures")]
     pub fn in_memory() -> Option<Self> {
-        Self::over(TempDir::new_in("/dev/shm").unwrap(), 64 << 20)
+        Self::over(folder_in_memory(64 << 20)?, 64 << 20)
     }
 
     fn over(image: TempDir, bytes: usize) -> Option<Self> {
@@ -82,4 +82,16 @@ impl Drop for Loop {
         self.reset();
         let _ = Command::new("losetup").args(["--detach", &format!("/dev/{}", self.name)]).status();
     }
+}
+
+/// A folder in memory with room for files of so many bytes; nothing, and a word why, where there is less. Tests that run at the same time
+/// may need as much again.
+#[allow(dead_code, reason = "not every test measures")]
+pub fn folder_in_memory(bytes: u64) -> Option<TempDir> {
+    let free = rustix::fs::statvfs("/dev/shm").map_or(0, |fs| fs.f_bavail * fs.f_frsize);
+    if free < bytes + (512 << 20) {
+        eprintln!("skipped: {} MiB are free in /dev/shm (expected {})", free >> 20, (bytes >> 20) + 512);
+        return None;
+    }
+    Some(TempDir::new_in("/dev/shm").unwrap())
 }
