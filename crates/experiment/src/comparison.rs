@@ -80,6 +80,11 @@ pub struct Comparison {
     /// Runs of each variant, each with a seed of its own that all variants share; fewer if the
     /// [observer](crate::RunObserver) stops.
     pub repeats: u32,
+    /// Whether there are fewer repeats where the decision is sure before: at least three, and then as many as it takes and as fit into a
+    /// number of I/Os. How many there were is in the document ([`seeds`](hoistway_answer::ResultsDocument::seeds)), and does not depend on
+    /// the machine. Traces are of all repeats.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub until_sure: bool,
     /// What others are compared with: a scheduler, or the label of a variant. None: the kernel's default, or else the first one.
     pub baseline: Option<String>,
     /// The figures of jobs, with weights, that rank schedulers. None: the focus of a bundled load, or else the job that users most
@@ -125,6 +130,7 @@ impl Default for Comparison {
             runtime_ns: None,
             ramp_ns: None,
             repeats: 1,
+            until_sure: false,
             baseline: None,
             focus: Vec::new(),
             smallest_effect: None,

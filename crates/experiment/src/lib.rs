@@ -22,7 +22,7 @@
 //!
 //! The way of a comparison: `comparison` (the options) and `environment` (files and schedulers of the caller), `plan` and its `setup`s (with `load`,
 //! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `variants`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`, `times`: a
-//! field or two each), `effects`, `stable_merge`, `calibrated` and `borders` (notices about it), `run` (with `locks`), `recording` and `readings` (a recording as a load, and what it leaves open) and `trace` (reported to `observer`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
+//! field or two each), `effects`, `stable_merge`, `calibrated` and `borders` (notices about it), `run` (with `runner`, `run_queue` and `locks`), `recording` and `readings` (a recording as a load, and what it leaves open) and `trace` (reported to `observer`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
 
 mod behind;
 mod borders;
@@ -60,6 +60,7 @@ mod recorder;
 mod recording;
 mod repeats;
 mod run;
+mod run_queue;
 mod runner;
 pub mod scenarios;
 mod schedulers;
@@ -102,6 +103,6 @@ pub mod limits {
     pub use crate::host::CPUS_MAX;
     pub use crate::io_max::EXAMPLE as IO_MAX_EXAMPLE;
     pub use crate::queues::{HW_QUEUES_MAX, TYPED_QUEUES_MAX};
-    pub use crate::repeats::REPEATS_MAX;
+    pub use crate::repeats::{REPEATS_MAX, UNTIL_SURE_MAX};
     pub use crate::times::TIME_NS_MAX;
 }

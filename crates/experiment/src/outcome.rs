@@ -6,6 +6,7 @@ use hoistway_answer::document::Run;
 use hoistway_sim::Fate;
 
 /// The results of a run, besides what its observer was shown.
+#[derive(Clone)]
 pub struct RunOutcome {
     pub(crate) run: Run,
     /// Whether it was cancelled before its end.

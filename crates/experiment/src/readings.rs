@@ -97,7 +97,7 @@ impl Plan<'_> {
 
     /// Runs a comparison of the program with changes.
     fn again(&self, comparison: Comparison, changes: &[Change]) -> Result<ResultsDocument, Error> {
-        let comparison = Comparison { excerpts: false, logs: false, ..comparison };
+        let comparison = Comparison { excerpts: false, logs: false, until_sure: false, ..comparison };
         let mut load = self.load.clone();
         load.changes = changes.to_vec();
         let options = Options { comparison: &comparison, environment: self.options.environment };

@@ -3,6 +3,36 @@
 /// Most repeats: all their documents are in memory at the end.
 pub const REPEATS_MAX: u32 = 1000;
 
+/// Repeats without which an interval says little.
+const LEAST: u32 = 3;
+/// Most repeats of a comparison that ends when its decision is sure.
+pub const UNTIL_SURE_MAX: u32 = 60;
+/// I/Os of all its runs together: up to ten seconds on two cores, as an I/O takes 1 to 4 us.
+const UNTIL_SURE_IOS: u64 = 5_000_000;
+/// All its runs: each is in the document.
+const UNTIL_SURE_RUNS: u32 = 2000;
+
+/// How many repeats there are to be of a comparison that ends when its decision is sure: `done` of them did `ios` I/Os. None if there are
+/// enough. It depends on nothing but the results, so that the same seed gives the same repeats on every machine.
+pub(crate) fn until_sure(
+    done: u32,
+    ios: u64,
+    of_repeat: usize,
+    most: u32,
+    is_sure: impl FnOnce() -> bool,
+) -> Option<u32> {
+    let least = LEAST.min(most);
+    if done < least {
+        return Some(least);
+    }
+    let by_ios = UNTIL_SURE_IOS.saturating_mul(u64::from(done)) / ios.max(1);
+    let by_runs = UNTIL_SURE_RUNS / of_repeat.max(1) as u32;
+    let most = most.min(by_runs).min(u32::try_from(by_ios).unwrap_or(u32::MAX));
+    // Each look is a chance to be wrong, and cores wait for the last run of a round.
+    let next = most.min(done + (done / 2).max(2));
+    (next > done && !is_sure()).then_some(next)
+}
+
 /// Seeds fit the numbers of every reader of JSON, so that a repeat can be run again by its seed.
 const SEED_BITS: u32 = 53;
 
@@ -45,6 +75,29 @@ pub(crate) fn counted<T>(runs: Vec<Option<T>>, of_repeat: usize, is_whole: impl 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn repeats_go_on_until_the_decision_is_sure_or_the_ios_are_spent() {
+        let rounds = |ios_of_repeat: u64, of_repeat: usize, most: u32, sure_from: u32| {
+            let (mut done, mut rounds) = (0, Vec::new());
+            let goes_on =
+                |done: u32| until_sure(done, ios_of_repeat * u64::from(done), of_repeat, most, || done >= sure_from);
+            while let Some(next) = goes_on(done) {
+                assert!(next > done);
+                done = next;
+                rounds.push(next);
+            }
+            rounds
+        };
+        assert_eq!(rounds(1000, 4, 60, 0), [3]);
+        assert_eq!(rounds(1000, 4, 60, 6), [3, 5, 7]);
+        assert_eq!(rounds(1000, 4, 60, 61), [3, 5, 7, 10, 15, 22, 33, 49, 60]);
+        assert_eq!(rounds(1_000_000, 4, 60, 61), [3, 5], "the I/Os are spent");
+        assert_eq!(rounds(20_000_000, 4, 60, 61), [3], "three in any case");
+        assert_eq!(rounds(1000, 500, 60, 61), [3, 4]);
+        assert_eq!(rounds(1000, 4, 2, 61), [2]);
+        assert_eq!(rounds(0, 4, 60, 5), [3, 5], "no I/O at all");
+    }
 
     #[test]
     fn seeds_differ_begin_with_the_given_one_and_fit_every_reader() {

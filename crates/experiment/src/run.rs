@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use hoistway_answer::document::{Front, ResultsDocument};
+use hoistway_answer::document::{Front, ResultsDocument, Verdict};
+use hoistway_blk::schedulers::{BFQ, KYBER};
+use hoistway_legacy::CFQ;
 use hoistway_observed::{Observer, run_observed};
 use hoistway_sim::{Control, QueueSettings, RunError, RunResult, run_with_statistics};
 
 use crate::comparison::Comparison;
-use crate::document;
 use crate::environment::CallerEnvironment;
 use crate::error::Error;
 use crate::fields::Field;
@@ -16,7 +17,8 @@ use crate::observer::{Controls, RunObserver, Unobserved};
 use crate::outcome::RunOutcome;
 use crate::plan::{Plan, Planned};
 use crate::recorder::Recorder;
-use crate::runner::{Measured, RunOrder, RunRow, Runner, carry_out};
+use crate::runner::{Measured, RunOrder, RunRow, Runner, in_rounds};
+use crate::{document, repeats};
 
 impl Comparison {
     /// Runs it, as many runs at once as there are cores; the results do not depend on how many that are. For progress, for
@@ -59,7 +61,16 @@ impl Runner for Simulator<'_> {
         }
         self.plan.seen(&self.plan.runs[number], control, self.observer, None).map(Some)
     }
+
+    fn expected_length(&self, number: usize) -> u32 {
+        let spec = &self.plan.runs[number].spec;
+        let rank = |name: &str| LONGEST_FIRST.iter().rev().position(|known| *known == name).map_or(0, |rank| rank + 1);
+        rank(&spec.scheduler) as u32
+    }
 }
+
+/// Schedulers with the most steps for an I/O.
+const LONGEST_FIRST: [&str; 3] = [BFQ.name, CFQ.name, KYBER.name];
 
 impl Plan<'_> {
     /// Carries all runs out, as many at once as there are cores. A run that was cancelled before it began is left out.
@@ -96,8 +107,28 @@ impl Plan<'_> {
         let begin = observer.seconds();
         let repeats: Vec<u32> = self.runs.iter().map(|run| run.repeat).collect();
         let simulator = Simulator { plan: self, controls, observer };
-        let outcomes = carry_out(&simulator, &RunOrder { repeats: &repeats, is_parallel: true }, observer)?;
+        let order = RunOrder { repeats: &repeats, is_parallel: true };
+        let outcomes = in_rounds(&simulator, &order, observer, |outcomes| self.runs_until(outcomes))?;
         document::of(self, outcomes, observer.seconds() - begin)
+    }
+
+    /// How many runs there are to be, when these have ended; None if they are enough.
+    fn runs_until(&self, outcomes: &[Option<RunOutcome>]) -> Option<usize> {
+        let (most, of_repeat) = (self.seeds.len() as u32, self.runs_of_repeat());
+        if !self.options.comparison.until_sure {
+            return outcomes.is_empty().then_some(self.runs.len());
+        }
+        let ended: Vec<&RunOutcome> = outcomes.iter().flatten().filter(|outcome| !outcome.is_partial).collect();
+        if ended.len() < outcomes.len() {
+            return None;
+        }
+        let ios = ended.iter().map(|outcome| outcome.run.simulated_ios).sum();
+        let is_sure = || {
+            document::of(self, outcomes.to_vec(), 0.0)
+                .is_ok_and(|document| document.verdicts.iter().all(Verdict::is_sure))
+        };
+        let repeats = repeats::until_sure((ended.len() / of_repeat.max(1)) as u32, ios, of_repeat, most, is_sure);
+        repeats.map(|repeats| repeats as usize * of_repeat)
     }
 
     /// One run, with its recorder and `tracer`, if any.

@@ -1,7 +1,6 @@
 //! What carries out the runs of an experiment, in virtual or in real time, and what each of them leaves.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use hoistway_answer::document::{Front, JobSummary, LockSummary, Run, RunVariant, cpu_us_per_io};
 use hoistway_load::Load;
@@ -12,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::job_facts::JobFacts;
 use crate::observer::{Ended, RunObserver};
 use crate::outcome::RunOutcome;
+use crate::run_queue::RunQueue;
 use crate::variants::number_or_text;
 
 /// Carries out runs, by their numbers: all rows of the first repeat, then those of the second, and so on.
@@ -24,6 +24,12 @@ pub trait Runner: Sync {
     /// # Errors
     /// If it cannot begin.
     fn run(&self, number: usize) -> Result<Option<RunOutcome>, Self::Error>;
+
+    /// How long a run of the first repeat takes beside the others, in any unit. Later ones are known by the first.
+    fn expected_length(&self, number: usize) -> u32 {
+        let _ = number;
+        0
+    }
 }
 
 /// When runs are carried out.
@@ -35,47 +41,58 @@ pub struct RunOrder<'a> {
     pub is_parallel: bool,
 }
 
+/// What a run came to.
+pub(crate) type RunEnd<E> = Result<Option<RunOutcome>, E>;
+
 /// Carries out all runs of the repeats that the observer wants. Returns what they left; `None` for runs that never began.
 ///
 /// # Errors
 /// The first run that cannot begin.
 pub fn carry_out<R: Runner>(
     runner: &R,
-    schedule: &RunOrder<'_>,
+    order: &RunOrder<'_>,
     observer: &dyn RunObserver,
 ) -> Result<Vec<Option<RunOutcome>>, R::Error> {
-    let RunOrder { repeats, is_parallel } = *schedule;
-    let next = AtomicUsize::new(0);
-    let count = repeats.iter().max().map_or(0, |last| *last as usize + 1);
-    let wanted: Vec<OnceLock<bool>> = (0..count).map(|_| OnceLock::new()).collect();
-    let outcomes: Vec<OnceLock<Result<Option<RunOutcome>, R::Error>>> =
-        repeats.iter().map(|_| OnceLock::new()).collect();
-    // One after the other, so that all schedulers have had their first run before any has its second.
-    let work = || {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&repeat) = repeats.get(number) else { break };
-            let is_wanted = || repeat == 0 || observer.goes_on(repeat);
-            if !wanted[repeat as usize].get_or_init(is_wanted) {
-                next.store(repeats.len(), Ordering::Relaxed);
-                break;
+    in_rounds(runner, order, observer, |ended| ended.is_empty().then_some(order.repeats.len()))
+}
+
+/// The same in rounds: `goes_on` is shown what all runs until then left, and returns how many there are to be then. The rounds end when these are
+/// no more than before.
+pub(crate) fn in_rounds<R: Runner>(
+    runner: &R,
+    order: &RunOrder<'_>,
+    observer: &dyn RunObserver,
+    mut goes_on: impl FnMut(&[Option<RunOutcome>]) -> Option<usize>,
+) -> Result<Vec<Option<RunOutcome>>, R::Error> {
+    let mut queue = RunQueue::new(runner, order, observer);
+    let mut outcomes: Vec<Option<RunOutcome>> = Vec::new();
+    while let Some(until) = goes_on(&outcomes).filter(|until| *until > queue.begun() && !queue.is_over()) {
+        let from = outcomes.len();
+        queue.extend(until);
+        let round: Vec<OnceLock<RunEnd<R::Error>>> = (from..queue.end).map(|_| OnceLock::new()).collect();
+        let queue_of_all = Mutex::new(queue);
+        let lock = || queue_of_all.lock().unwrap_or_else(PoisonError::into_inner);
+        let work = || {
+            loop {
+                let Some(number) = lock().next() else { break };
+                let outcome = runner.run(number);
+                lock().ended(number, &outcome);
+                round[number - from].get_or_init(|| outcome);
             }
-            let outcome = runner.run(number);
-            if outcome.is_err() {
-                next.store(repeats.len(), Ordering::Relaxed);
-            }
-            outcomes[number].get_or_init(|| outcome);
+        };
+        if order.is_parallel {
+            rayon::broadcast(|_| work());
+        } else {
+            work();
         }
-    };
-    if is_parallel {
-        rayon::broadcast(|_| work());
-    } else {
-        work();
+        queue = queue_of_all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // Those that never began are missing only if an earlier run failed, which is reported.
+        let of_begun = round.into_iter().take(queue.begun().saturating_sub(from));
+        for outcome in of_begun {
+            outcomes.push(outcome.into_inner().unwrap_or(Ok(None))?);
+        }
     }
-    let begun = wanted.iter().take_while(|wanted| wanted.get() == Some(&true)).count();
-    // Those that never began are missing only if an earlier run failed, which is reported.
-    let of_begun = outcomes.into_iter().zip(repeats).filter(|(_, repeat)| (**repeat as usize) < begun);
-    of_begun.map(|(outcome, _)| outcome.into_inner().unwrap_or(Ok(None))).collect()
+    Ok(outcomes)
 }
 
 /// What a run is of: a row of the tables, and its repeat.

@@ -1,8 +1,8 @@
 //! How often a verdict comes out otherwise by chance: the verdict on a few of many runs, beside that on all of them.
 //!
-//! `HOISTWAY_REPEATS=60 cargo test --release -p hoistway-experiment --test chance -- --nocapture` takes all bundled loads at their whole length and
-//! prints how many verdicts name another one that is as good, keep, or mislead, whose sums stand in docs/results.md; without it the example
-//! is looked at, cut short.
+//! `HOISTWAY_REPEATS=60 cargo test --release -p hoistway-experiment --test all chance -- --nocapture` takes all bundled loads at their whole length and
+//! prints the table of docs/results.md; with `HOISTWAY_DOCUMENTS=FOLDER` beside it the runs are those of FOLDER/LOAD.json, made by
+//! `hoistway compare LOAD --repeat 60 --seed 1000 --format json`. Without either the example is looked at, cut short.
 
 use hoistway_answer::document::{Decision, Outcome, Verdict};
 use hoistway_answer::verdict::verdicts;
@@ -12,10 +12,15 @@ use hoistway_experiment::{Alone, Comparison, Load, scenarios};
 /// What the example is called here.
 const EXAMPLE: &str = "example";
 
-/// Default repeats of a comparison: on a quick machine, and on slower ones.
-const GROUPS: [u32; 3] = [10, 7, 3];
+/// Repeats that are looked at: few are enough where a decision is sure.
+const GROUPS: [u32; 3] = [10, 5, 3];
 
 fn compared(load: &str, repeats: u32, runtime_ns: Option<u64>) -> ResultsDocument {
+    if let Ok(folder) = std::env::var("HOISTWAY_DOCUMENTS") {
+        let file = format!("{folder}/{load}.json");
+        let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+        return ResultsDocument::from_json(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
+    }
     Comparison {
         load: if load == EXAMPLE { Load::Example } else { Load::Scenario(load.to_owned()) },
         seed: 1000,
@@ -48,28 +53,41 @@ fn of_groups(document: &ResultsDocument, of: u32) -> Vec<Verdict> {
 #[derive(Default)]
 struct Differ {
     of: usize,
-    /// They recommend another one that the verdict on all calls better than the reference, too.
-    another_as_good: usize,
-    /// They keep what should be changed.
-    keep: usize,
-    /// They change to what the verdict on all does not call better.
-    mislead: usize,
+    /// They recommend another one.
+    flips: usize,
+    /// Of those that say that they are sure.
+    sure: usize,
+    /// They recommend another one, which the verdict on all finds as good as its own.
+    sure_as_good: usize,
+    /// They recommend another one, which it does not.
+    sure_flips: usize,
 }
 
 impl Differ {
     fn count(all: &Verdict, few: &[Verdict]) -> Self {
         let mut differ = Differ { of: few.len(), ..Differ::default() };
-        for one in few.iter().filter(|one| one.recommended != all.recommended) {
-            let is_better = |outcome: Outcome| matches!(outcome, Outcome::Better | Outcome::BetterElsewhere);
-            let of_all = all.candidates.iter().find(|candidate| candidate.scheduler == one.recommended);
-            match of_all {
-                _ if one.decision == Decision::Keep => differ.keep += 1,
-                Some(candidate) if is_better(candidate.outcome) => differ.another_as_good += 1,
-                _ => differ.mislead += 1,
+        for one in few {
+            let is_other = one.recommended != all.recommended;
+            differ.flips += usize::from(is_other);
+            if one.is_sure() {
+                differ.sure += 1;
+                let is_as_good = is_as_good(all, one);
+                differ.sure_as_good += usize::from(is_other && is_as_good);
+                differ.sure_flips += usize::from(is_other && !is_as_good);
             }
         }
         differ
     }
+}
+
+/// Whether a verdict finds what another one recommends better than the reference, and no worse than its own by the smallest effect.
+fn is_as_good(all: &Verdict, few: &Verdict) -> bool {
+    let of = |scheduler: &str| all.candidates.iter().find(|candidate| candidate.scheduler == scheduler);
+    let balance = |scheduler: &str| Some(of(scheduler)?.balance?.factor);
+    let is_better = |outcome: Outcome| matches!(outcome, Outcome::Better | Outcome::BetterElsewhere);
+    let is_change = all.decision == Decision::Change && of(&few.recommended).is_some_and(|one| is_better(one.outcome));
+    let [ours, theirs] = [&all.recommended, &few.recommended].map(|scheduler| balance(scheduler));
+    is_change && ours.zip(theirs).is_some_and(|(ours, theirs)| theirs * (1.0 + all.smallest_effect) >= ours)
 }
 
 #[test]
@@ -78,15 +96,26 @@ fn a_few_runs_seldom_say_what_many_do_not() {
     let loads: Vec<&str> =
         if shown.is_some() { [EXAMPLE].into_iter().chain(scenarios::names()).collect() } else { vec![EXAMPLE] };
     let (repeats, runtime_ns) = (shown.unwrap_or(20), shown.is_none().then_some(1_000_000_000));
+    let mut sums = [const { (0, 0, 0) }; GROUPS.len()];
     for load in loads {
         let document = compared(load, repeats, runtime_ns);
         let all = verdict(&document);
-        let mut row = format!("| {load} | {:?} {}", all.decision, all.recommended);
-        for of in GROUPS {
-            let Differ { of, another_as_good, keep, mislead } = Differ::count(&all, &of_groups(&document, of));
-            row += &format!(" | {another_as_good}, {keep}, {mislead} of {of}");
-            assert!(shown.is_some() || keep + mislead == 0, "{load}: {keep} and {mislead} of {of}");
+        let mut row = format!(
+            "| {load} | {:?} {} ({:.1} %)",
+            all.decision,
+            all.recommended,
+            100.0 * all.certainty.unwrap_or(0.0)
+        );
+        for (of, sum) in GROUPS.into_iter().zip(&mut sums) {
+            let Differ { of, flips, sure, sure_as_good, sure_flips } = Differ::count(&all, &of_groups(&document, of));
+            row += &format!(" | {flips} of {of}; sure {sure}, wrong {sure_flips}, as good {sure_as_good}");
+            *sum = (sum.0 + sure, sum.1 + sure_flips, sum.2 + sure_as_good);
+            assert!(shown.is_some() || sure_flips == 0, "{load}: {sure_flips} of {sure}");
         }
         println!("{row} |");
+    }
+    let of_all = GROUPS.into_iter().zip(sums);
+    for (of, (sure, flips, as_good)) in of_all {
+        println!("{of} runs: sure {sure}, wrong {flips}, as good {as_good}");
     }
 }

@@ -137,6 +137,22 @@ fn variants_that_nobody_could_tell_apart_are_refused() {
     assert!(error.message.contains(" kernel=6.18: duplicate variant name"), "{error}");
 }
 
+// --- repeats ---
+
+#[test]
+fn repeats_end_when_the_decision_is_sure_and_their_number_gives_the_same_again() {
+    for seed in [1, 2] {
+        let few = Comparison { seed, ..small() };
+        let document = run(&Comparison { until_sure: true, repeats: 60, ..few.clone() });
+        let repeats = document.seeds.len() as u32;
+        assert!((3..60).contains(&repeats), "{repeats}");
+        assert_eq!(document, run(&Comparison { repeats, ..few.clone() }));
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        let elsewhere = pool.install(|| run(&Comparison { until_sure: true, repeats: 60, ..few.clone() }));
+        assert_eq!(document, elsewhere, "however many run side by side");
+    }
+}
+
 // --- watching ---
 
 /// Counts runs, lets time pass and ends all after the first.

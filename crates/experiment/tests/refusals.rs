@@ -177,6 +177,7 @@ prop_compose! {
             runtime_ns,
             ramp_ns,
             repeats,
+            until_sure: shared_tags,
             baseline,
             focus: focus.into_iter().map(|(name, weight)| WeightedFigure { weight, figure: name.parse().unwrap() }).collect(),
             smallest_effect,

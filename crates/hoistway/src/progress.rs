@@ -1,6 +1,6 @@
-//! Progress of runs, on a terminal only.
+//! Progress of runs: a bar on a terminal, else lines.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -13,6 +13,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 const SHOW_PROGRESS_AFTER: Duration = Duration::from_secs(1);
 /// Between two updates.
 const INTERVAL: Duration = Duration::from_millis(200);
+
+/// Between two lines about how far runs are, where there is no terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// If the virtual time of all runs is known. It shows no estimate of the end: the time that a virtual second takes varies with its I/Os.
 const BAR: &str = "{bar:40} {percent:>3} % of the virtual time  {msg}  {elapsed} so far";
@@ -41,14 +44,11 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Starts to show progress on standard error, if that is a terminal. `expected_ns` is the virtual time of
-    /// all
-    /// runs together, if it is known; `lines` are printed above.
+    /// Starts to show progress on standard error. `expected_ns` is the virtual time of all runs together, if it is known; `lines` are printed
+    /// above the bar, or one after the other where there is no terminal.
     pub(crate) fn show(controls: &Arc<Controls>, lines: &Arc<Lines>, expected_ns: Option<u64>) -> Progress {
         let stop = Arc::new(AtomicBool::new(false));
-        if !std::io::stderr().is_terminal() {
-            return Progress { stop, thread: None };
-        }
+        let is_terminal = std::io::stderr().is_terminal();
         let (controls, lines, stopped) = (Arc::clone(controls), Arc::clone(lines), Arc::clone(&stop));
         let thread = thread::spawn(move || {
             let begin = Instant::now();
@@ -58,20 +58,46 @@ impl Progress {
                 }
                 thread::park_timeout(SHOW_PROGRESS_AFTER.saturating_sub(begin.elapsed()));
             }
-            let bar = match expected_ns {
-                Some(ns) => ProgressBar::new(ns / 1_000_000).with_style(style(BAR)),
-                None => ProgressBar::new_spinner().with_style(style(SPINNER)),
-            };
-            while !stopped.load(Ordering::Relaxed) {
-                let reached = controls.reached_ns() / 1_000_000;
-                lines.take().into_iter().for_each(|line| bar.println(line));
-                bar.set_position(reached);
-                bar.set_message(format!("{:.1} s of virtual time", reached as f64 / 1e3));
-                thread::park_timeout(INTERVAL);
+            if is_terminal {
+                on_terminal(&controls, &lines, expected_ns, &stopped)
+            } else {
+                in_lines(&controls, &lines, begin, &stopped)
             }
-            bar.finish_and_clear();
         });
         Progress { stop, thread: Some(thread) }
+    }
+}
+
+fn on_terminal(controls: &Controls, lines: &Lines, expected_ns: Option<u64>, stopped: &AtomicBool) {
+    let bar = match expected_ns {
+        Some(ns) => ProgressBar::new(ns / 1_000_000).with_style(style(BAR)),
+        None => ProgressBar::new_spinner().with_style(style(SPINNER)),
+    };
+    while !stopped.load(Ordering::Relaxed) {
+        let reached = controls.reached_ns() / 1_000_000;
+        lines.take().into_iter().for_each(|line| bar.println(line));
+        bar.set_position(reached);
+        bar.set_message(format!("{:.1} s of virtual time", reached as f64 / 1e3));
+        thread::park_timeout(INTERVAL);
+    }
+    bar.finish_and_clear();
+}
+
+/// Each line begins with the time since the beginning, so that it is told from the results and from complaints.
+fn in_lines(controls: &Controls, lines: &Lines, begin: Instant, stopped: &AtomicBool) {
+    let mut next = LINE_INTERVAL;
+    while !stopped.load(Ordering::Relaxed) {
+        let elapsed = begin.elapsed();
+        let mut all = lines.take();
+        if elapsed >= next {
+            next += LINE_INTERVAL;
+            all.push(format!("{:.1} s of virtual time", controls.reached_ns() as f64 / 1e9));
+        }
+        for line in all {
+            // Who reads no progress still gets the results.
+            let _ = writeln!(std::io::stderr(), "{:.1} s: {line}", elapsed.as_secs_f64());
+        }
+        thread::park_timeout(INTERVAL);
     }
 }
 

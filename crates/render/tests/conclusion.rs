@@ -58,7 +58,7 @@ fn whoever_is_better_beyond_the_noise_is_worth_a_change() {
     assert!(sentences[1].contains("read IOPS of a 1.00 k -> 2.00 k (2.00 times)"), "{sentences:?}");
     assert_eq!(sentences[2], "Nothing else gets worse by 2 % or more beyond the noise.");
     assert!(sentences[3].starts_with("Also better than none: bfq (-16.7%)."), "{sentences:?}");
-    assert_eq!(sentences[4], "The decision is the same in 100 % of resamplings of the runs.");
+    assert_eq!(sentences[4], "The decision is the same in 100 % of resamplings of the 3 runs.");
     assert!(sentences[5].contains("--focus JOB:OPERATION:FIGURE, such as a:read:p99"), "{sentences:?}");
     assert_eq!(sentences.len(), 6);
 }

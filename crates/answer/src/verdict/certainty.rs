@@ -1,44 +1,111 @@
 //! In how many resamplings of the repeats a decision is the same.
 
-use super::Judge;
-use crate::document::{Candidate, Outcome};
+use hoistway_measure::stats;
+
+use super::waiting::Role;
+use super::{Judge, UNCERTAIN_FACTOR};
+use crate::document::{Aspect, Decision, FocusFrom, Outcome, Shift, Verdict};
+use crate::figure::Figure;
 
 /// Resamplings: their share is known to about a percent.
 const RESAMPLINGS: u64 = 1000;
+/// A decision that is the same in this share of the resamplings is sure.
+const SURE: f64 = 0.99;
+/// The same quantile of the normal distribution as that of Student's t in intervals.
+const NORMAL_QUANTILE: f64 = 1.959_964;
+
+/// What is decided by of a variant, repeat by repeat.
+struct Series {
+    balance: Vec<f64>,
+    /// What the parties that wait gain together, if they can outvote the balance.
+    waiting: Option<Vec<f64>>,
+}
 
 impl Judge<'_> {
-    /// The share of resamplings (bootstrap) in which the same variant is best, None of repeats that not all variants have.
+    /// The share of resamplings (bootstrap over repeats, the same for all variants) in which the decision stands, None of repeats that not
+    /// all variants have. `best` is what is recommended instead of the reference, if anything.
     ///
-    /// It is the same if nothing else is better than it by more than the smallest effect.
-    pub(super) fn certainty(&self, best: Option<usize>, candidates: &[(usize, Candidate)]) -> Option<f64> {
-        let repeats: Vec<u32> = self.repeats().collect();
+    /// A resampling is taken for the truth: who is better in it than the reference by the smallest effect, and is not outvoted by the
+    /// parties that wait, is worth a change. The decision stands if no other one is better than it by more than the smallest effect.
+    /// As the means of a few resampled repeats scatter less than those of others would, they are stretched, as Student's t stretches an
+    /// interval.
+    pub(super) fn certainty(&self, best: Option<usize>, outcomes: &[(usize, Outcome)]) -> Option<f64> {
+        let comparable = outcomes.iter().filter(|(_, outcome)| *outcome != Outcome::Incomparable);
+        let variants: Vec<usize> = comparable.map(|(variant, _)| *variant).collect();
+        let series: Vec<Series> = variants.iter().map(|variant| self.series(*variant)).collect::<Option<_>>()?;
+        let repeats = self.repeats().count();
+        let stretch = stretch(repeats)?;
+        let chosen = best.and_then(|best| variants.iter().position(|variant| *variant == best));
         let smallest = self.smallest_effect.ln_1p();
-        // Those whose losses rule them out would be no choice in any resampling.
-        let is_possible = |(variant, candidate): &&(usize, Candidate)| {
-            candidate.outcome != Outcome::Incomparable && !self.is_outvoted(*variant)
-        };
-        let possible: Vec<usize> = candidates.iter().filter(is_possible).map(|(variant, _)| *variant).collect();
-        let of_repeats = |variant: &usize| -> Option<Vec<f64>> {
-            repeats.iter().map(|repeat| self.balance(*variant, *repeat)).collect()
-        };
-        let balances: Option<Vec<Vec<f64>>> = possible.iter().map(of_repeats).collect();
-        let (balances, count) = (balances?, repeats.len() as u64);
-        let chosen = best.and_then(|best| possible.iter().position(|variant| *variant == best));
-        let mut random = Random(count);
+        let mut random = Random(repeats as u64);
         let mut same = 0;
         for _ in 0..RESAMPLINGS {
-            let drawn: Vec<usize> = repeats.iter().map(|_| random.below(count) as usize).collect();
-            let mean = |of: &Vec<f64>| drawn.iter().map(|index| of[*index]).sum::<f64>() / drawn.len() as f64;
-            let means: Vec<f64> = balances.iter().map(mean).collect();
-            let top = means.iter().copied().fold(0.0, f64::max);
-            let stands = match chosen {
-                Some(chosen) => means[chosen] >= smallest && means[chosen] >= top - smallest,
-                None => top < smallest,
+            let drawn: Vec<usize> = (0..repeats).map(|_| random.below(repeats as u64) as usize).collect();
+            let mean_of = |values: &Vec<f64>| {
+                let all = values.iter().sum::<f64>() / repeats as f64;
+                all + stretch * (drawn.iter().map(|index| values[*index]).sum::<f64>() / repeats as f64 - all)
+            };
+            let worth = |one: &Series| {
+                let is_outvoted = one.waiting.as_ref().is_some_and(|waiting| mean_of(waiting) <= -smallest);
+                Some(mean_of(&one.balance)).filter(|balance| *balance >= smallest && !is_outvoted)
+            };
+            let worths: Vec<Option<f64>> = series.iter().map(worth).collect();
+            let top = worths.iter().flatten().copied().reduce(f64::max);
+            let stands = match (chosen, top) {
+                (Some(chosen), Some(top)) => worths[chosen].is_some_and(|worth| worth >= top - smallest),
+                (chosen, top) => chosen.is_none() && top.is_none(),
             };
             same += u64::from(stands);
         }
         Some(same as f64 / RESAMPLINGS as f64)
     }
+
+    /// None if a repeat is missing.
+    fn series(&self, variant: usize) -> Option<Series> {
+        let balance = self.repeats().map(|repeat| self.balance(variant, repeat)).collect::<Option<_>>()?;
+        let of_waiting = |repeat| self.gain_of(variant, repeat, |role| role != Role::Bulk);
+        let waiting = if self.focus.from == FocusFrom::Asked { None } else { self.repeats().map(of_waiting).collect() };
+        Some(Series { balance, waiting })
+    }
+}
+
+impl Verdict {
+    /// Whether other runs would hardly decide otherwise, or show that the change costs more than it gains. Also where there is nothing to
+    /// decide.
+    pub fn is_sure(&self) -> bool {
+        let is_certain = self.certainty.is_some_and(|certainty| certainty >= SURE);
+        match self.decision {
+            Decision::Alone => true,
+            Decision::OneRun => false,
+            Decision::Keep => is_certain,
+            Decision::Change => {
+                let changed = self.candidates.iter().find(|candidate| candidate.scheduler == self.recommended);
+                let may_lose_more = changed.is_some_and(|candidate| {
+                    let gain = candidate.gain.map_or(UNCERTAIN_FACTOR, |gain| gain.factor);
+                    candidate.losses.iter().any(|loss| loss.may_exceed(gain))
+                });
+                is_certain && !may_lose_more
+            }
+        }
+    }
+}
+
+impl Shift {
+    /// Whether it may be more than what is gained, by a factor of `gain`, and the runs do not agree on it, so that it does not weigh. Not of a
+    /// largest latency, which is a single I/O.
+    pub fn may_exceed(&self, gain: f64) -> bool {
+        let is_doubtful = self.significant == Some(false) && !self.weighs;
+        is_doubtful && self.factor > gain && self.aspect != Aspect::Figure(Figure::Max)
+    }
+}
+
+/// By how much the means of so many resampled repeats are to be stretched; None of fewer than two.
+fn stretch(repeats: usize) -> Option<f64> {
+    let sample: Vec<f64> = (0..repeats).map(|number| number as f64).collect();
+    let count = repeats as f64;
+    // The deviation that resampled means of these numbers have.
+    let resampled = stats::sample_stddev(&sample)? * (count - 1.0).sqrt() / count;
+    Some(stats::half_width(&sample)? / (NORMAL_QUANTILE * resampled))
 }
 
 /// SplitMix64: the same resamplings whenever there are as many repeats.
@@ -51,5 +118,19 @@ impl Random {
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         (((bits ^ (bits >> 31)) >> 32) * end) >> 32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_of_few_repeats_are_stretched_most() {
+        // t of 2 degrees of freedom over that of many, times the root of 3/2.
+        let of_three = 4.302_653 / NORMAL_QUANTILE * 1.5_f64.sqrt();
+        assert!((stretch(3).unwrap() - of_three).abs() < 1e-6);
+        assert!(stretch(10).unwrap() < 1.3 && (stretch(1000).unwrap() - 1.0).abs() < 0.01);
+        assert_eq!(stretch(1), None);
     }
 }

@@ -152,7 +152,9 @@ impl<'a> Judge<'a> {
             None => Decision::Keep,
         };
         let is_decided = matches!(decision, Decision::Change | Decision::Keep);
-        let certainty = if is_decided { self.certainty(best, &candidates) } else { None };
+        let outcomes: Vec<(usize, Outcome)> =
+            candidates.iter().map(|(variant, candidate)| (*variant, candidate.outcome)).collect();
+        let certainty = if is_decided { self.certainty(best, &outcomes) } else { None };
         let mut named = vec![self.reference];
         named.extend(best);
         let spreads = self.spreads(&named);

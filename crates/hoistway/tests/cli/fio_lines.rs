@@ -41,7 +41,7 @@ fn what_cannot_be_is_refused_by_its_own_name() {
     let folder = tempdir().unwrap();
     let refuse = |arguments: &[&str], words: &[&str]| {
         let output = hoistway().current_dir(folder.path()).arg("fio").args(arguments).output().unwrap();
-        let message = String::from_utf8(output.stderr).unwrap();
+        let message = crate::interrupts::complaints(&output.stderr);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{message}");
         assert!(words.iter().all(|word| message.contains(word)), "{message}");
     };

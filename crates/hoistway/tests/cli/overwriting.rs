@@ -69,7 +69,7 @@ fn results_whose_folder_has_gone_are_printed() {
     fs::remove_dir_all(&results).unwrap();
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
-    let complaint = String::from_utf8(output.stderr).unwrap();
+    let complaint = crate::interrupts::complaints(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{complaint}");
     assert!(complaint.contains("results/table: cannot be written"), "{complaint}");
     assert!(complaint.contains("the results are on standard output instead"), "{complaint}");
@@ -105,7 +105,7 @@ fn results_are_printed_and_pages_are_not_where_pages_cannot_be_written() {
         .args(["--report", "page.html"])
         .output()
         .unwrap();
-    let (text, complaint) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    let (text, complaint) = (String::from_utf8(output.stdout).unwrap(), crate::interrupts::complaints(&output.stderr));
     assert_eq!(output.status.code(), Some(2), "{complaint}");
     assert!(complaint.contains("page.html: cannot be written") && complaint.lines().count() == 1, "{complaint}");
     assert!(text.contains("none") && !text.contains("<html"), "{text}");

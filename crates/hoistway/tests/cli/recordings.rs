@@ -46,7 +46,7 @@ fn what_is_no_recording_is_refused() {
     fs::write(folder.path().join("picture.png"), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR").unwrap();
     let refuse = |arguments: &[&str], words: &[&str]| {
         let output = hoistway().current_dir(folder.path()).args(arguments).output().unwrap();
-        let message = String::from_utf8(output.stderr).unwrap();
+        let message = crate::interrupts::complaints(&output.stderr);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments:?}: {message}");
         words.iter().for_each(|word| assert!(message.contains(word), "{arguments:?}: no {word:?} in {message}"));
     };

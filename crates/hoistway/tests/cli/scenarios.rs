@@ -117,6 +117,6 @@ fn unknown_names_are_refused_with_those_that_exist() {
     refused(folder.path(), &["compare", "databse"], &["databse: cannot be read", "desktop-freeze", "boot"]);
     let output = hoistway().args(["scenarios", "databse"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let message = String::from_utf8(output.stderr).unwrap();
+    let message = crate::interrupts::complaints(&output.stderr);
     assert!(message.contains("did you mean \"database\"?") && output.stdout.is_empty(), "{message}");
 }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use assert_cmd::Command;
 use serde_json::Value;
 
+use crate::interrupts::complaints;
+
 /// A run that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -34,7 +36,7 @@ pub(crate) fn succeeded(command: &mut Command) -> String {
 /// What the command prints. It must end with this status and say nothing besides.
 pub(crate) fn ended_with(status: i32, command: &mut Command) -> String {
     let output = command.output().unwrap();
-    let complaints = String::from_utf8_lossy(&output.stderr);
+    let complaints = complaints(&output.stderr);
     assert!(output.status.code() == Some(status) && complaints.is_empty(), "{:?}: {complaints}", output.status);
     String::from_utf8(output.stdout).unwrap()
 }
@@ -43,7 +45,7 @@ pub(crate) fn ended_with(status: i32, command: &mut Command) -> String {
 pub(crate) fn complaint(arguments: &[&str]) -> String {
     let output = hoistway().args(arguments).output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]), "{arguments:?}");
-    String::from_utf8(output.stderr).unwrap()
+    complaints(&output.stderr)
 }
 
 /// The JSON document without anything that depends on when, how fast and by which command line it was made.
@@ -87,7 +89,7 @@ pub(crate) fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
     }
     let before = contents(folder);
     let output = command.output().unwrap();
-    let message = String::from_utf8(output.stderr).unwrap();
+    let message = complaints(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
     assert!(output.stdout.is_empty(), "{arguments:?} printed something");
     assert_eq!(contents(folder), before, "{arguments:?} left something behind");

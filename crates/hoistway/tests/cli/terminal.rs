@@ -1,7 +1,7 @@
 //! What differs on a terminal.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
 
 use crate::pty::{Session, terminal};
@@ -107,4 +107,21 @@ fn rows_appear_as_runs_end_and_not_only_with_the_table() {
     };
     session.wait_until("a row for each scheduler", has_rows);
     assert_eq!(session.child.try_wait().unwrap(), None, "all runs have ended: {}", session.printed);
+}
+
+#[test]
+fn without_a_terminal_rows_are_lines_with_the_time_before_them() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
+    command.args(["compare", "--runtime", "1s", "--repeat", "1000"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let row = lines.map(Result::unwrap).find_map(|line| {
+        let (seconds, row) = line.split_once(" s: ").expect("only progress");
+        assert!(seconds.parse::<f64>().is_ok(), "{line}");
+        ["none: ", "mq-deadline: ", "kyber: ", "bfq: "].iter().any(|name| row.starts_with(name)).then(|| row.to_owned())
+    });
+    assert_eq!(child.try_wait().unwrap(), None, "all runs have ended");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(row.unwrap().contains(" IOPS, p99 "));
 }

@@ -81,8 +81,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PROFILE|FILE.toml[,...]", value_delimiter = ',')]
     pub(super) host: Vec<String>,
     /// Run each scheduler K times with K seeds, for means, 95 % confidence intervals and paired differences. A repeat has the
-    /// same seed, and therefore the same load, under every scheduler. [default: 3, or up to 10 if all of them take less than ten
-    /// seconds; 1 for JSON without --report, for --fio-logs and for --trace]
+    /// same seed, and therefore the same load, under every scheduler. [default: 3, and more while the decision is not sure, up to 60 or
+    /// 5 million I/Os, the same on every machine; 1 for JSON without --report, for --fio-logs and for --trace]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(REPEATS_MAX)))]
     pub(super) repeat: Option<u32>,
     #[command(flatten)]
@@ -100,6 +100,11 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    /// Whether repeats end when the decision is sure.
+    pub(super) fn is_until_sure(&self) -> bool {
+        self.repeat.is_none() && self.is_for_people()
+    }
+
     /// Whether the output is for people, who also want confidence intervals. Programs get one run unless they ask for more.
     pub(super) fn is_for_people(&self) -> bool {
         let for_programs = match self.outputs.format {

@@ -14,11 +14,6 @@ use super::arguments::Arguments;
 use crate::commands::options::{PlaceOptions, ReplayOptions, RunOptions, parse_time};
 use crate::commands::outputs::JudgingOptions;
 
-/// Repeats without which an interval says little.
-pub(super) const REPEATS_AT_LEAST: u32 = 3;
-/// Most repeats by default: as many as fit into a short time, up to this.
-const REPEATS_AT_MOST: u32 = 10;
-
 /// What the options ask for.
 pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
     Ok(Comparison {
@@ -28,12 +23,8 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
         hosts: arguments.host.iter().map(|host| host.as_str().into()).collect(),
         schedulers: arguments.schedulers.clone(),
         vary: each(&arguments.vary, vary)?,
-        repeats: arguments.repeat.unwrap_or(match arguments.is_for_people() {
-            false => 1,
-            // How many fit into a time depends on the machine.
-            true if arguments.stable => REPEATS_AT_LEAST,
-            true => REPEATS_AT_MOST,
-        }),
+        repeats: arguments.repeat.unwrap_or(if arguments.is_for_people() { limits::UNTIL_SURE_MAX } else { 1 }),
+        until_sure: arguments.is_until_sure(),
         baseline: arguments.judging.baseline.clone(),
         focus: focus(&arguments.judging)?,
         smallest_effect: arguments.judging.smallest_effect,

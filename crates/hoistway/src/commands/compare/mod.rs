@@ -45,16 +45,10 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let interrupted = Arc::clone(&controls);
     ctrlc::set_handler(move || interrupted.cancel()).context("cannot install a handler for Ctrl-C")?;
     let lines = Arc::new(Lines::default());
-    let observing = Observing {
-        lines: &lines,
-        begin: WallClock::now(),
-        controls: &controls,
-        outputs: &outputs,
-        is_repeat_wanted: arguments.repeat.is_some() || arguments.stable,
-    };
+    let observing = Observing { lines: &lines, begin: WallClock::now(), controls: &controls, outputs: &outputs };
     let document = {
-        // The number of runs that fit into the budget is not known before.
-        let expected_ns = plan.expected_ns().filter(|_| observing.is_repeat_wanted || !arguments.is_for_people());
+        // How many runs make the decision sure is not known before.
+        let expected_ns = plan.expected_ns().filter(|_| !arguments.is_until_sure());
         let _progress = Progress::show(&controls, &lines, expected_ns);
         match trace {
             None => plan.run(&controls, &observing)?,
@@ -70,22 +64,11 @@ struct Observing<'a> {
     begin: WallClock,
     controls: &'a Controls,
     outputs: &'a Outputs<'a>,
-    /// Whether the number of repeats was given, or must not depend on the machine.
-    is_repeat_wanted: bool,
 }
-
-/// Repeats are added until they take this long, s.
-const AUTO_REPEAT_BUDGET_SECONDS: f64 = 10.0;
 
 impl RunObserver for Observing<'_> {
     fn seconds(&self) -> f64 {
         self.begin.elapsed().as_secs_f64()
-    }
-
-    fn goes_on(&self, repeat: u32) -> bool {
-        // As long as those before, on average.
-        let after = self.seconds() * f64::from(repeat + 1) / f64::from(repeat);
-        self.is_repeat_wanted || repeat < asked::REPEATS_AT_LEAST || after < AUTO_REPEAT_BUDGET_SECONDS
     }
 
     fn ended(&self, ended: &Ended<'_>) {

@@ -101,16 +101,9 @@ fn shifted(shift: &Shift) -> String {
     }
 }
 
-/// Of what may be lost more than is gained, by a factor of `gain`: the runs do not agree on it, so that it does not weigh. Not of a largest
-/// latency, which is a single I/O.
+/// What may be lost more than is gained, by a factor of `gain`.
 pub(crate) fn may_lose_more(losses: &[Shift], gain: f64) -> Option<String> {
-    let is_doubtful = |loss: &&Shift| {
-        loss.significant == Some(false)
-            && !loss.weighs
-            && loss.factor > gain
-            && loss.aspect != Aspect::Figure(Figure::Max)
-    };
-    losses.iter().find(is_doubtful).map(shifted)
+    losses.iter().find(|loss| loss.may_exceed(gain)).map(shifted)
 }
 
 /// What to say behind a change that is not that of the two means beside it: what is judged is the geometric mean of the runs' ratios,

@@ -160,17 +160,31 @@ impl Sentences<'_> {
 
     /// How far the decision would be the same with other repeats.
     fn certainty(&self) -> Option<String> {
-        /// What is less is close.
-        const SURE: f64 = 0.95;
         let certainty = self.verdict.certainty?;
         let percent = (certainty * 100.0).floor();
-        Some(if certainty >= SURE {
-            format!("The decision is the same in {percent} % of resamplings of the runs.")
+        let runs = self.analysis.variants.iter().map(|variant| variant.runs.len()).max().unwrap_or(0);
+        Some(if self.verdict.is_sure() {
+            format!("The decision is the same in {percent} % of resamplings of the {runs} runs.")
         } else {
-            format!(
-                "This is close: the decision is the same in {percent} % of resamplings of the runs; a larger --repeat tells more."
-            )
+            let close =
+                format!("This is close: the decision is the same in {percent} % of resamplings of the {runs} runs");
+            let ahead = || self.verdict.candidates.iter().find(|candidate| self.is_ahead(candidate));
+            match self.verdict.decision {
+                Decision::Keep if certainty < 0.5 => match ahead() {
+                    Some(ahead) => format!(
+                        "{close}, as {} is ahead on balance, but not beyond the noise; a larger --repeat tells more.",
+                        self.words(&ahead.scheduler)
+                    ),
+                    None => format!("{close}; a larger --repeat tells more."),
+                },
+                _ => format!("{close}; a larger --repeat tells more."),
+            }
         })
+    }
+
+    /// Whether a candidate is better on balance by the smallest effect, beyond the noise or not.
+    fn is_ahead(&self, candidate: &Candidate) -> bool {
+        candidate.balance.is_some_and(|balance| balance.factor >= 1.0 + self.verdict.smallest_effect)
     }
 
     fn place(&self) -> String {
