@@ -17,6 +17,7 @@ fn summary(iops: f64) -> OperationSummary {
         bytes_per_second: iops * 4096.0,
         lat_ns: LatencySummary { mean: 1e9 / iops, p50: ns, p99: ns, p99_9: ns, max: ns, ..LatencySummary::default() },
         distribution: Default::default(),
+        outstanding: None,
         series: Default::default(),
         settling: Settling::Settled,
     }

@@ -150,7 +150,7 @@ fn shops_that_wait_for_reads_and_writes_are_judged_by_all_of_them_together() {
 
 #[test]
 fn equals_that_are_deep_are_judged_by_their_rate_and_by_no_percentile_that_is_cut_off() {
-    let cut_off_ms = 17_112.760_32;
+    let cut_off_ms = 8_790_000.0;
     let deep =
         |demand| job("deep", demand, vec![reads(400.0, 16_900.0, cut_off_ms), reads(500.0, 13_000.0, cut_off_ms)]);
     let verdict_of = |demand| verdict(&compared(&["mq-deadline", "none"], &[deep(demand)]));

@@ -3,16 +3,16 @@
 //! Values up to 127 ns have a bin each; from there on every power of two is cut into 64 bins, so that a bin is at most
 //! 1/64 of its values wide and its midpoint at most 1/128 off. Count, extremes, mean and deviation are exact: they do
 //! not come from the bins. The bins are those of fio, so that percentiles and `bins` compare with its output one to
-//! one.
+//! one, and more for longer values, of which fio says no more than that they take 17.2 s or longer.
 
 mod bins;
 
-pub use bins::{BIN_COUNT, BINNED_NS_END};
+pub use bins::{BINNED_NS_END, FIO_BIN_COUNT};
 use bins::{Bins, bin_of, midpoint_of};
 
 /// Counts of latencies in fio's bins, with exact count, minimum, maximum, mean and standard deviation.
 ///
-/// An empty histogram is 128 bytes. There are bins for the powers of two that have values only (512 bytes each, 14.5 KiB at
+/// An empty histogram is 128 bytes. There are bins for the powers of two that have values only (512 bytes each, 19 KiB at
 /// most), so that thousands of processes with a histogram each take little memory, and little of the caches.
 #[derive(Clone)]
 pub struct LatencyHistogram {
@@ -160,9 +160,28 @@ impl LatencyHistogram {
         self.bins.used().map(|(bin, count)| (midpoint_of(bin), count))
     }
 
-    /// The bins that hold something, from small to large: number and count.
-    pub fn counts(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        self.bins.used().map(|(bin, count)| (bin as u16, count))
+    /// The bins that hold something, from small to large: number and count. What fio has no bins for is in its last one, which may come
+    /// more than once.
+    pub fn fio_counts(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.bins.used().map(|(bin, count)| (bin.min(FIO_BIN_COUNT - 1) as u16, count))
+    }
+
+    /// The same with the midpoints of the bins, ns, and each bin once.
+    pub fn fio_bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let mut bins = self.fio_counts().peekable();
+        std::iter::from_fn(move || {
+            let (bin, mut count) = bins.next()?;
+            while let Some((_, more)) = bins.next_if(|(next, _)| *next == bin) {
+                count += more;
+            }
+            Some((midpoint_of(usize::from(bin)), count))
+        })
+    }
+
+    /// How many values are in the bin of this one or above.
+    pub fn count_from(&self, ns: u64) -> u64 {
+        let from = bin_of(ns);
+        self.bins.used().filter(|(bin, _)| *bin >= from).map(|(_, count)| count).sum()
     }
 }
 

@@ -96,6 +96,8 @@ pub struct DirectionResult {
     pub clat: LatencyHistogram,
     /// Total latency: from creation to completion.
     pub lat: LatencyHistogram,
+    /// Of these, those that were still in flight when the time of the process was up, if any were.
+    pub outstanding: Option<Box<LatencyHistogram>>,
     /// Samples of the bandwidth, KiB/s.
     pub bandwidth: SampleStats,
     /// Samples of the IOPS.
@@ -276,6 +278,6 @@ mod tests {
 
     #[test]
     fn a_new_process_holds_no_bins() {
-        assert!(size_of::<ProcessResult>() < 2048, "{}", size_of::<ProcessResult>());
+        assert!(size_of::<ProcessResult>() < 2176, "{}", size_of::<ProcessResult>());
     }
 }

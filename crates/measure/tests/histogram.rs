@@ -1,7 +1,7 @@
 //! The histogram against a sorted list of the very same values.
 
 use hoistway_measure::LatencyHistogram;
-use hoistway_measure::histogram::BINNED_NS_END;
+use hoistway_measure::histogram::{BINNED_NS_END, FIO_BIN_COUNT};
 use proptest::prelude::*;
 
 /// Values spread evenly over the orders of magnitude, and some at the powers of two where bins change their width.
@@ -93,6 +93,17 @@ proptest! {
 #[test]
 fn values_beyond_the_last_bin_are_counted_there() {
     let histogram = recorded(&[BINNED_NS_END, u64::MAX]);
-    assert_eq!(histogram.bins().collect::<Vec<_>>(), [(BINNED_NS_END - (1 << 26), 2)]);
+    assert_eq!(histogram.bins().collect::<Vec<_>>(), [(BINNED_NS_END - (1 << 35), 2)]);
     assert_eq!(histogram.max(), Some(u64::MAX));
+}
+
+#[test]
+fn what_fio_has_no_bins_for_is_in_its_last_one_and_has_percentiles_all_the_same() {
+    let hours = 3_600_000_000_000;
+    let histogram = recorded(&[1000, 17_150_000_000, 30_000_000_000, hours, 2 * hours]);
+    assert_eq!(histogram.fio_bins().map(|(_, count)| count).collect::<Vec<_>>(), [1, 4]);
+    assert_eq!(histogram.fio_counts().last().map(|(bin, _)| usize::from(bin)), Some(FIO_BIN_COUNT - 1));
+    let p99 = histogram.percentile(99.0).unwrap() as f64;
+    assert!((p99 / (2 * hours) as f64 - 1.0).abs() < 1.0 / 128.0, "{p99}");
+    assert_eq!((histogram.count_from(0), histogram.count_from(hours), histogram.count_from(u64::MAX)), (5, 2, 0));
 }

@@ -35,7 +35,7 @@ pub use recording::{AlternativeFigures, AlternativeProgram, RecordedStream, Reco
 pub use setup::SetupSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
 pub use summary::{
-    FailedProcesses, JobSummary, LatencySummary, OperationSummary, SeriesRest, SeriesSummary, cpu_us_per_io,
+    FailedProcesses, JobSummary, LatencySummary, OperationSummary, SeriesRest, SeriesSummary, cpu_us_per_io, is_cut_off,
 };
 pub use variant::{RunVariant, value_text};
 pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift, Spread, Verdict};
@@ -45,7 +45,7 @@ pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift
 pub const FORMAT: &str = "hoistway-results/2";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 8;
+pub const REVISION: u32 = 9;
 
 /// One comparison: a job under several schedulers, and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

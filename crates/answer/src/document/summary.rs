@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::demand::JobDemand;
 use super::distribution::LatencyDistribution;
 use crate::figure::Figure;
-use hoistway_measure::histogram::LatencyHistogram;
+use hoistway_measure::histogram::{BINNED_NS_END, LatencyHistogram};
 use hoistway_measure::measurement::ProcessResult;
 use hoistway_measure::rate::per_second;
 use hoistway_measure::series::Series;
@@ -77,6 +77,10 @@ pub struct OperationSummary {
     /// The same in more points; empty in documents of versions that did not say.
     #[serde(default)]
     pub distribution: LatencyDistribution,
+    /// I/Os that were still in flight when the time of their processes was up, if most of the slowest are among them: how long others would
+    /// have taken is not known then, and percentiles above the 99th are at least what they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outstanding: Option<u64>,
     /// How it went over time; empty of syncs.
     #[serde(default, skip_serializing_if = "SeriesSummary::is_empty")]
     pub series: SeriesSummary,
@@ -220,6 +224,14 @@ impl OperationSummary {
         }
     }
 
+    /// Whether a figure is at least what it is, and nobody knows how much more: a percentile in the last bin of the histogram, or one of I/Os
+    /// of which the slowest were in flight when the run ended.
+    pub fn is_at_least(&self, figure: Figure) -> bool {
+        let is_percentile = matches!(figure, Figure::P50 | Figure::P99 | Figure::P99_9);
+        let is_of_tail = matches!(figure, Figure::P99 | Figure::P99_9);
+        is_percentile && is_cut_off(self.figure(figure) as u64) || is_of_tail && self.outstanding.is_some()
+    }
+
     fn of_syncs(clones: &[&ProcessResult]) -> Self {
         let mut lat = LatencyHistogram::new();
         clones.iter().for_each(|process| lat.merge(&process.sync.lat));
@@ -231,13 +243,14 @@ impl OperationSummary {
             bytes_per_second: 0.0,
             lat_ns: LatencySummary::from(&lat),
             distribution: LatencyDistribution::from(&lat),
+            outstanding: None,
             series: SeriesSummary::default(),
             settling: Settling::Unknown,
         }
     }
 
     fn of_direction(direction: Direction, clones: &[&ProcessResult]) -> Self {
-        let mut lat = LatencyHistogram::new();
+        let (mut lat, mut outstanding) = (LatencyHistogram::new(), LatencyHistogram::new());
         let mut series = Series::new();
         let (mut shortest_ns, mut longest_ns) = (u64::MAX, 0);
         let mut summary = Self {
@@ -248,6 +261,7 @@ impl OperationSummary {
             bytes_per_second: 0.0,
             lat_ns: LatencySummary::default(),
             distribution: LatencyDistribution::default(),
+            outstanding: None,
             series: SeriesSummary::default(),
             settling: Settling::Unknown,
         };
@@ -258,6 +272,7 @@ impl OperationSummary {
             summary.iops += per_second(measured.ios, process.runtime_ns);
             summary.bytes_per_second += per_second(measured.bytes, process.runtime_ns);
             lat.merge(&measured.lat);
+            measured.outstanding.iter().for_each(|late| outstanding.merge(late));
             series.merge(&measured.series);
             if measured.ios > 0 {
                 shortest_ns = shortest_ns.min(process.runtime_ns);
@@ -266,12 +281,29 @@ impl OperationSummary {
         }
         summary.lat_ns = LatencySummary::from(&lat);
         summary.distribution = LatencyDistribution::from(&lat);
+        summary.outstanding = of_the_slowest(&lat, &outstanding);
         summary.series = SeriesSummary::of(&series, longest_ns);
         // A clone that has ended is no sign of a run that is still finding its pace.
         summary.settling = Settling::of(series.complete(shortest_ns), series.length_ns());
         summary
     }
 }
+
+/// Whether a percentile is that of all that took too long for the histogram.
+pub fn is_cut_off(percentile_ns: u64) -> bool {
+    // The width of the last bin.
+    percentile_ns >= BINNED_NS_END - BINNED_NS_END / 128
+}
+
+/// How many were outstanding at the end, if half of the slowest hundredth are among them.
+fn of_the_slowest(lat: &LatencyHistogram, outstanding: &LatencyHistogram) -> Option<u64> {
+    let p99 = lat.percentile(99.0)?;
+    let is_tail = 2 * outstanding.count_from(p99) >= lat.count_from(p99);
+    (outstanding.count() >= OUTSTANDING_MIN && is_tail).then(|| outstanding.count())
+}
+
+/// Fewer are the last I/Os of some processes, as there always are.
+const OUTSTANDING_MIN: u64 = 10;
 
 impl SeriesSummary {
     fn of(series: &Series, runtime_ns: u64) -> Self {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use super::party::Party;
 use super::score::Stake;
-use super::turn::{IOS_MIN, is_cut_off};
+use super::turn::IOS_MIN;
 use super::waiting::Role;
 use crate::analysis::Analysis;
 use crate::document::{Aspect, FocusFrom};
@@ -125,7 +125,7 @@ fn main_operation(party: &Party<'_>) -> Operation {
 /// Whether enough I/Os lie behind a 99th percentile in every run, and the histogram reaches as far.
 pub(super) fn has_percentiles(party: &Party<'_>, operation: Operation) -> bool {
     let rows = || party.of_operation(operation).flat_map(|operation| &operation.rows);
-    rows().all(|row| row.ios_min() >= IOS_MIN && !row.samples().any(|sample| is_cut_off(sample.lat_ns.p99)))
+    rows().all(|row| row.ios_min() >= IOS_MIN && !row.samples().any(|sample| sample.is_at_least(Figure::P99)))
 }
 
 /// How the throughput of an operation is given: streams by their bandwidth.

@@ -31,7 +31,6 @@ use self::score::Stake;
 use self::shifts::shifts;
 pub(crate) use self::shifts::{can_outweigh, is_told_though_uncertain, shown};
 pub use self::spread::WIDE_SPREAD;
-pub use self::turn::is_cut_off;
 use self::waiting::Role;
 use crate::analysis::{Analysis, Estimate, Variant, of_scheduler, usual};
 use crate::document::{Aspect, Candidate, Decision, FocusFrom, Outcome, ResultsDocument, Verdict};

@@ -4,10 +4,10 @@ use super::focus::{Focus, has_percentiles, throughput};
 use super::party::Party;
 use super::ratio::{Ratio, logarithm};
 use super::score::Stake;
-use super::turn::{NOTICED_SHARE, is_cut_off};
+use super::turn::NOTICED_SHARE;
 use super::waiting::Role;
 use crate::analysis::Analysis;
-use crate::document::{Aspect, Shift};
+use crate::document::{Aspect, Shift, is_cut_off};
 use crate::figure::Figure;
 use hoistway_measure::Operation;
 

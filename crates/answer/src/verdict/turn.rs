@@ -1,12 +1,10 @@
 //! One turn of a process's loop: its I/Os and syncs until it can continue.
 
-use crate::document::{JobSummary, LatencySummary};
-use hoistway_measure::histogram::BINNED_NS_END;
+use crate::document::{JobSummary, LatencySummary, OperationSummary};
+use crate::figure::Figure;
 
 /// I/Os behind a 99th percentile that means something: ten beyond it.
 pub(super) const IOS_MIN: u64 = 1000;
-/// The last bin of latencies holds all longer ones: a percentile in it says no more than that.
-const CUT_OFF_NS: u64 = BINNED_NS_END - BINNED_NS_END / 128;
 /// The share of a loop below which a wait is not noticed.
 pub(super) const NOTICED_SHARE: f64 = 0.01;
 /// Steps of the search for a percentile: each halves the interval.
@@ -28,6 +26,14 @@ pub(super) struct Turn {
 struct Part {
     count: u64,
     lat_ns: LatencySummary,
+    /// Whether its 99th percentile is no more than it says.
+    is_p99_known: bool,
+}
+
+impl Part {
+    fn of(summary: &OperationSummary) -> Self {
+        Self { count: summary.ios, lat_ns: summary.lat_ns, is_p99_known: !summary.is_at_least(Figure::P99) }
+    }
 }
 
 impl Turn {
@@ -37,11 +43,11 @@ impl Turn {
     /// syncs each I/O is a turn, whichever direction it has.
     pub(super) fn of(job: &JobSummary) -> Option<Self> {
         let ios = job.transfers().filter(|transfers| transfers.ios > 0);
-        let parts: Vec<Part> = ios.map(|one| Part { count: one.ios, lat_ns: one.lat_ns }).collect();
+        let parts: Vec<Part> = ios.map(Part::of).collect();
         let per_second = || job.transfers().map(|transfers| transfers.iops).sum::<f64>();
         match job.syncs() {
             Some(syncs) => {
-                let sync_part = Part { count: syncs.ios, lat_ns: syncs.lat_ns };
+                let sync_part = Part::of(syncs);
                 Some(Self::of_commits(&parts, &sync_part, syncs.iops))
             }
             None if parts.is_empty() => None,
@@ -54,7 +60,7 @@ impl Turn {
         let mean = |part: &Part| part.count as f64 / sync.count as f64 * part.lat_ns.mean;
         let mean_ns = all().map(mean).sum::<f64>();
         let tail = all().map(|part| (part.lat_ns.p99 as f64 - part.lat_ns.mean).max(0.0)).fold(0.0, f64::max);
-        let is_known = all().all(|part| !is_cut_off(part.lat_ns.p99));
+        let is_known = all().all(|part| part.is_p99_known);
         Self { count: sync.count, per_second, mean_ns, p99_ns: is_known.then_some(mean_ns + tail) }
     }
 
@@ -65,14 +71,9 @@ impl Turn {
             [one] => one.lat_ns.p99 as f64,
             several => p99_of_all(several, count),
         };
-        let is_known = !parts.iter().any(|part| is_cut_off(part.lat_ns.p99));
+        let is_known = parts.iter().all(|part| part.is_p99_known);
         Self { count, per_second, mean_ns: parts.iter().map(mean).sum(), p99_ns: is_known.then_some(p99_ns) }
     }
-}
-
-/// Whether a percentile is that of all that took too long for the histogram.
-pub fn is_cut_off(percentile_ns: u64) -> bool {
-    percentile_ns >= CUT_OFF_NS
 }
 
 /// The latency that one in a hundred of all these I/Os exceeds.
@@ -117,8 +118,8 @@ mod tests {
 
     #[test]
     fn a_commit_is_its_write_and_its_sync() {
-        let write = Part { count: 100, lat_ns: latency(2e3, 3000) };
-        let sync = Part { count: 100, lat_ns: latency(1e9, 3_000_000_000) };
+        let write = Part { count: 100, lat_ns: latency(2e3, 3000), is_p99_known: true };
+        let sync = Part { count: 100, lat_ns: latency(1e9, 3_000_000_000), is_p99_known: true };
         let turn = Turn::of_commits(&[write], &sync, 1.0);
         assert_eq!((turn.count, turn.mean_ns), (100, 1e9 + 2e3));
         assert_eq!(turn.p99_ns, Some(3e9 + 2e3));
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_p99_of_reads_and_writes_lies_between_theirs_and_near_that_of_the_slower_half() {
-        let part = |mean: f64, p99| Part { count: 500, lat_ns: latency(mean, p99) };
+        let part = |mean: f64, p99| Part { count: 500, lat_ns: latency(mean, p99), is_p99_known: true };
         let turn = Turn::of_ios(&[part(1e5, 400_000), part(1e6, 4_000_000)], 1.0);
         let p99 = turn.p99_ns.unwrap();
         assert!((3e6..4e6).contains(&p99), "{p99}");
@@ -135,10 +136,9 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_in_the_last_bin_is_none() {
-        let cut_off = Part { count: 5000, lat_ns: latency(1e10, 17_112_760_320) };
-        assert_eq!(Turn::of_ios(&[cut_off], 1.0).p99_ns, None);
-        let known = Part { count: 5000, lat_ns: latency(1e10, 16_900_000_000) };
-        assert!(Turn::of_ios(&[known], 1.0).p99_ns.is_some());
+    fn a_percentile_that_is_a_bound_is_none() {
+        let part = |is_p99_known| Part { count: 5000, lat_ns: latency(1e10, 16_900_000_000), is_p99_known };
+        assert_eq!(Turn::of_ios(&[part(true), part(false)], 1.0).p99_ns, None);
+        assert!(Turn::of_ios(&[part(true)], 1.0).p99_ns.is_some());
     }
 }

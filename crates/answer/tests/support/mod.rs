@@ -42,6 +42,7 @@ pub fn summary(measured: Measured, direction: Direction) -> OperationSummary {
             ..LatencySummary::default()
         },
         distribution: Default::default(),
+        outstanding: None,
         series: Default::default(),
         settling: Settling::Settled,
     }

@@ -52,6 +52,8 @@ pub(super) struct Finished {
     pub(super) issued: Instant,
     /// The process has taken its completion.
     pub(super) reaped: Instant,
+    /// The time of the process was up by then.
+    pub(super) is_late: bool,
 }
 
 fn direction_of(op: Op) -> Direction {
@@ -227,6 +229,9 @@ impl Measurement {
             result.clat.record(io.reaped.since(io.issued).0);
             result.lat.record(total);
         }
+        if io.is_late {
+            Self::outstanding(result, total);
+        }
         if self.has_priorities {
             let own = if io.priority == IoPriority::UNSET { self.common } else { io.priority };
             Self::by_priority(result, own, io.reaped.since(io.issued), total);
@@ -250,6 +255,11 @@ impl Measurement {
                 lat_ns: total,
             });
         }
+    }
+
+    #[cold]
+    fn outstanding(result: &mut hoistway_measure::DirectionResult, total: u64) {
+        result.outstanding.get_or_insert_default().record(total);
     }
 
     #[cold]

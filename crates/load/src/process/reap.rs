@@ -40,6 +40,7 @@ impl RunningProcess {
                     created: slot.created,
                     issued,
                     reaped,
+                    is_late: reaped >= self.deadline,
                 });
             }
         }

@@ -279,7 +279,7 @@ fn latency_stats(histogram: &LatencyHistogram, detailed: bool, parameters: &Outp
     let detailed = detailed && !histogram.is_empty();
     let list = &parameters.percentiles.list;
     let percentile = |&percent: &f64| Some((format!("{percent:.6}"), histogram.percentile(percent)?));
-    let bins = || histogram.bins().map(|(midpoint_ns, count)| (midpoint_ns.to_string(), count));
+    let bins = || histogram.fio_bins().map(|(midpoint_ns, count)| (midpoint_ns.to_string(), count));
     LatencyStats {
         min: histogram.min().unwrap_or(0),
         max: histogram.max().unwrap_or(0),

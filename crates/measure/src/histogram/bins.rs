@@ -5,21 +5,30 @@ const GROUP_BINS: usize = 64;
 /// log2 of [`GROUP_BINS`].
 const GROUP_BITS: u32 = 6;
 /// Groups of bins; the first two both have bins of 1 ns.
-const GROUPS: usize = 29;
+const GROUPS: usize = 38;
 
-/// Number of bins of a [`LatencyHistogram`](super::LatencyHistogram) (fio's histogram logs have as many columns).
-pub const BIN_COUNT: usize = GROUPS * GROUP_BINS;
+/// Number of bins of a [`LatencyHistogram`](super::LatencyHistogram).
+const BIN_COUNT: usize = GROUPS * GROUP_BINS;
 
-/// Values from here on (about 17.2 s) share the last bin, as in fio; minimum, maximum and mean stay exact.
+/// Number of bins of fio, whose last one holds everything from 17.2 s on: its histogram logs have as many columns.
+pub const FIO_BIN_COUNT: usize = 29 * GROUP_BINS;
+
+/// Values from here on (2.4 hours) share the last bin; minimum, maximum and mean stay exact.
 pub const BINNED_NS_END: u64 = 1 << (GROUPS as u32 - 1 + GROUP_BITS);
 
 /// Counts of the bins of all groups that hold something.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Bins {
     /// Group by group, in the order in which they came to hold something.
     counts: Vec<[u64; GROUP_BINS]>,
     /// For each group its place in `counts`, from 1 on; 0 if it is not there.
     places: [u8; GROUPS],
+}
+
+impl Default for Bins {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Bins {

@@ -2,7 +2,7 @@
 
 use super::{LogParameters, LoggedIo};
 use crate::direction::Direction;
-use crate::histogram::{BIN_COUNT, LatencyHistogram};
+use crate::histogram::{FIO_BIN_COUNT, LatencyHistogram};
 
 /// The histograms of a process. As in fio, what its last window has when the process ends is not there.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,7 @@ impl HistogramLog {
             return;
         }
         let mut counts: Vec<(u16, u64)> = Vec::new();
-        for (bin, count) in window.latencies.counts() {
+        for (bin, count) in window.latencies.fio_counts() {
             let bin = bin >> self.coarseness;
             match counts.last_mut() {
                 Some((last, sum)) if *last == bin => *sum += count,
@@ -70,7 +70,7 @@ impl HistogramLog {
 
     /// Bins of each histogram.
     pub fn bin_count(&self) -> usize {
-        BIN_COUNT >> self.coarseness
+        FIO_BIN_COUNT >> self.coarseness
     }
 
     /// All counts of a row, those of empty bins too.

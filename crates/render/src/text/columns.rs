@@ -2,7 +2,7 @@
 
 use hoistway_answer::Figure;
 use hoistway_answer::analysis::{Range, Row};
-use hoistway_answer::verdict::is_cut_off;
+use hoistway_answer::document::is_cut_off;
 use hoistway_measure::Operation;
 
 use crate::text::units;
@@ -82,13 +82,16 @@ impl Column {
             Self::Of(figure) if !figure.is_of(operation) => "-".to_owned(),
             Self::Of(figure) => {
                 let estimate = row.estimate(figure);
-                let value = value(figure, estimate.mean, ascii);
+                let is_bound = row.samples().any(|sample| sample.is_at_least(figure));
+                let shown = value(figure, estimate.mean, ascii);
+                let value =
+                    if is_bound && !is_at_least(figure, estimate.mean) { at_least(shown, ascii) } else { shown };
                 // That of the bandwidth is that of the IOPS.
                 let has_interval = figure != Figure::Bandwidth && estimate.mean > 0.0;
                 if let Some(range) = row.range(figure) {
                     return format!("{value} ({})", from_to(figure, range, ascii));
                 }
-                match estimate.half_width.filter(|_| has_interval && !is_at_least(figure, estimate.mean)) {
+                match estimate.half_width.filter(|_| has_interval && !is_bound) {
                     Some(half_width) => format!("{value} {}", units::spread(half_width / estimate.mean, ascii)),
                     None => value,
                 }
@@ -129,11 +132,13 @@ pub(crate) fn value(figure: Figure, value: f64, ascii: bool) -> String {
     match figure {
         Figure::Iops => units::rate(value),
         Figure::Bandwidth => units::bandwidth(value),
-        _ if is_at_least(figure, value) => {
-            format!("{}{}", if ascii { ">= " } else { "≥ " }, units::latency(value, ascii))
-        }
+        _ if is_at_least(figure, value) => at_least(units::latency(value, ascii), ascii),
         _ => units::latency(value, ascii),
     }
+}
+
+fn at_least(value: String, ascii: bool) -> String {
+    format!("{}{value}", if ascii { ">= " } else { "≥ " })
 }
 
 /// Whether the histogram says no more of a percentile than that it is at least so long.

@@ -29,6 +29,7 @@ pub fn direction(direction: Direction, iops: f64, mean_ns: f64) -> OperationSumm
             max: times(30.5),
         },
         distribution: Default::default(),
+        outstanding: None,
         series: SeriesSummary::default(),
         settling: Settling::Settled,
     }
@@ -44,6 +45,7 @@ pub fn syncs(syncs_per_second: f64, lat_ns: LatencySummary) -> OperationSummary 
         bytes_per_second: 0.0,
         lat_ns,
         distribution: Default::default(),
+        outstanding: None,
         series: SeriesSummary::default(),
         settling: Settling::Unknown,
     }

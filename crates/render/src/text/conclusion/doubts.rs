@@ -27,9 +27,37 @@ pub(super) fn doubts(analysis: &Analysis<'_>, verdict: &Verdict) -> Vec<String> 
         doubts.push("processes failed (see under the table)".to_owned());
     }
     doubts.extend(settling(analysis));
+    doubts.extend(outstanding(analysis));
     doubts.extend(verdict.focus.iter().filter_map(|focus| few(analysis, &focus.figure)));
     doubts.extend(document.doubts.iter().cloned());
     doubts
+}
+
+/// Runs that ended while most of the slowest I/Os were in flight: the one with the most of them.
+fn outstanding(analysis: &Analysis<'_>) -> Option<String> {
+    let mut all: Vec<(String, u64, u64)> = Vec::new();
+    for job in &analysis.jobs {
+        for operation in &job.operations {
+            for row in &operation.rows {
+                let most = row.samples().filter_map(|sample| Some((sample.outstanding?, sample.ios))).max();
+                let name = || {
+                    format!(
+                        "{} ({}) under {}",
+                        job.name,
+                        operation.operation.name(),
+                        analysis.variants[row.variant].label
+                    )
+                };
+                all.extend(most.map(|(outstanding, ios)| (name(), outstanding, ios)));
+            }
+        }
+    }
+    let (_, outstanding, ios) = all.iter().max_by_key(|(_, outstanding, _)| outstanding)?;
+    Some(format!(
+        "{outstanding} of {ios} I/Os, and most of the slowest, were in flight when the time was up, of {}: latencies end with the run, and the \
+         p99 is at least what is shown; try a longer --runtime",
+        named(all.iter().map(|(name, ..)| name))
+    ))
 }
 
 /// Runs that had not settled, or began with a warm-up: the worst of each kind.
