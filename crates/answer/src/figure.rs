@@ -16,6 +16,8 @@ pub enum Figure {
     Mean,
     /// Median latency, ns.
     P50,
+    /// 95th percentile, ns.
+    P95,
     /// 99th percentile, ns.
     P99,
     /// 99.9th percentile, ns.
@@ -26,8 +28,11 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// All of them.
+    /// Those that statistics and documents have of every row.
     pub const ALL: [Self; 7] = [Self::Iops, Self::Bandwidth, Self::Mean, Self::P50, Self::P99, Self::P99_9, Self::Max];
+    /// All that can be named.
+    pub const NAMED: [Self; 8] =
+        [Self::Iops, Self::Bandwidth, Self::Mean, Self::P50, Self::P95, Self::P99, Self::P99_9, Self::Max];
 
     /// What it is called in the [name](crate::FigureName) of a figure of some job.
     pub const fn name(self) -> &'static str {
@@ -36,6 +41,7 @@ impl Figure {
             Self::Bandwidth => "bandwidth",
             Self::Mean => "mean",
             Self::P50 => "p50",
+            Self::P95 => "p95",
             Self::P99 => "p99",
             Self::P99_9 => "p99.9",
             Self::Max => "max",
@@ -49,6 +55,7 @@ impl Figure {
             Self::Bandwidth => "bytes_per_second",
             Self::Mean => "lat_mean_ns",
             Self::P50 => "lat_p50_ns",
+            Self::P95 => "lat_p95_ns",
             Self::P99 => "lat_p99_ns",
             Self::P99_9 => "lat_p99_9_ns",
             Self::Max => "lat_max_ns",
@@ -60,7 +67,7 @@ impl Figure {
         match self {
             Self::Iops => "1/s",
             Self::Bandwidth => "B/s",
-            Self::Mean | Self::P50 | Self::P99 | Self::P99_9 | Self::Max => "ns",
+            Self::Mean | Self::P50 | Self::P95 | Self::P99 | Self::P99_9 | Self::Max => "ns",
         }
     }
 

@@ -45,8 +45,9 @@ fn operations() -> String {
     Operation::ALL.map(Operation::name).join(", ")
 }
 
-fn figures() -> String {
-    Figure::ALL.map(Figure::name).join(", ")
+/// The names of all figures, with commas.
+pub(crate) fn figures() -> String {
+    Figure::NAMED.map(Figure::name).join(", ")
 }
 
 impl FromStr for FigureName {
@@ -80,7 +81,7 @@ impl FigureName {
             .into_iter()
             .find(|known| known.name() == operation)
             .ok_or_else(|| format!("{operation:?} is no operation"))?;
-        let figure = Figure::ALL
+        let figure = Figure::NAMED
             .into_iter()
             .find(|known| known.name() == figure)
             .ok_or_else(|| format!("{figure:?} is no figure"))?;

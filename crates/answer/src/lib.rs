@@ -6,6 +6,7 @@
 pub mod advice;
 pub mod analysis;
 mod check;
+mod condition;
 pub mod diff;
 pub mod document;
 mod figure;
@@ -13,15 +14,14 @@ mod figure_name;
 mod focus;
 mod objective;
 pub mod rows;
-mod threshold;
 pub mod tuning;
 pub mod verdict;
 
 pub use analysis::Analysis;
 pub use check::Contradiction;
+pub use condition::{BreakingError, Condition, ConditionError, Limit, Relation};
 pub use document::ResultsDocument;
 pub use figure::Figure;
 pub use figure_name::{FigureName, FigureNameError, quoted};
 pub use focus::WeightedFigure;
-pub use objective::{Condition, Goal, Limit, Objective, ObjectiveError};
-pub use threshold::{Relation, Threshold, ThresholdError};
+pub use objective::{Goal, Objective, ObjectiveError};

@@ -11,8 +11,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::figure_name::{FigureName, FigureNameError};
-use crate::threshold::{self, Relation};
+use crate::condition::{Condition, MARGIN_MAX, contradiction, unquoted};
+use crate::figure_name::{FigureName, FigureNameError, figures};
 
 /// A goal, and what must hold.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -36,38 +36,13 @@ pub enum Goal {
     Max,
 }
 
-/// What must hold of a figure.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Condition {
-    /// The figure.
-    pub figure: FigureName,
-    /// How it must stand to the limit.
-    pub relation: Relation,
-    /// The limit.
-    pub limit: Limit,
-    text: String,
-}
-
-/// What a figure is held against.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Limit {
-    /// A value in the figure's unit: ns, I/Os or bytes a second.
-    Value(f64),
-    /// So many times what the figure is under a scheduler with its default settings, in runs with the same seeds.
-    Under {
-        /// Above 0.
-        factor: f64,
-        /// The scheduler, or `default` for the one that the kernel gives the device.
-        scheduler: String,
-    },
-}
-
 /// Why a text is no objective.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is no objective: {problem} (expected \"min FIGURE\" or \"max FIGURE\", then if need be \"subject to FIGURE >= LIMIT and \
-     ...\"; a FIGURE is JOB:OPERATION:FIGURE such as backends:read:p99, a LIMIT is a value such as 2ms, or so many times what a \
-     scheduler has, such as 0.9*none or 1.5*default)"
+     ...\"; a FIGURE is JOB:OPERATION:FIGURE such as backends:read:p99, with one of {}; a LIMIT is a value such as 2ms, or so many times what a \
+     scheduler has, such as 0.9*none or 1.5*default)",
+    figures()
 )]
 pub struct ObjectiveError {
     text: String,
@@ -96,7 +71,7 @@ fn parsed(text: &str) -> Result<Objective, String> {
         [] => Vec::new(),
         ["subject", "to", conditions @ ..] => conditions
             .split(|word| *word == "and")
-            .map(|words| condition(&words.join(" ")))
+            .map(|words| Condition::parse(&words.join(" ")))
             .collect::<Result<_, _>>()?,
         [other, ..] => return Err(format!("{other:?} stands where \"subject to\" was expected")),
     };
@@ -104,21 +79,6 @@ fn parsed(text: &str) -> Result<Objective, String> {
         return Err(format!("\"{one}\" and \"{other}\" contradict each other"));
     }
     Ok(Objective { goal, figure, conditions, text: text.trim().to_owned() })
-}
-
-/// The places of a text outside of the quotes that names of jobs may stand in.
-fn unquoted(text: &str) -> impl Iterator<Item = (usize, char)> {
-    let (mut is_quoted, mut is_escaped) = (false, false);
-    text.char_indices().filter(move |(_, c)| {
-        let was_quoted = is_quoted;
-        match c {
-            _ if is_escaped => is_escaped = false,
-            '\\' if is_quoted => is_escaped = true,
-            '"' => is_quoted = !is_quoted,
-            _ => {}
-        }
-        !was_quoted && *c != '"'
-    })
 }
 
 fn words(text: &str) -> Vec<&str> {
@@ -131,79 +91,6 @@ fn words(text: &str) -> Vec<&str> {
     }
     words
 }
-
-fn condition(text: &str) -> Result<Condition, String> {
-    if text.is_empty() {
-        return Err("a condition is missing".to_owned());
-    }
-    let (at, _) = unquoted(text)
-        .find(|(_, c)| "<>".contains(*c))
-        .ok_or_else(|| format!("\"{text}\" compares nothing (expected one of >= <= > <)"))?;
-    let (name, rest) = text.split_at(at);
-    let (sign, relation) =
-        Relation::SIGNS.into_iter().find(|(sign, _)| rest.starts_with(sign)).ok_or("nothing is compared")?;
-    let figure: FigureName = name.trim().parse().map_err(|wrong: FigureNameError| wrong.problem)?;
-    let limit = rest[sign.len()..].trim();
-    let limit = match limit.rsplit_once('*') {
-        Some((factor, scheduler)) => {
-            let factor = factor.trim().parse().ok().filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
-            let factor = factor.ok_or_else(|| format!("\"{limit}\" does not begin with a number above 0"))?;
-            Limit::Under { factor, scheduler: scheduler.trim().to_owned() }
-        }
-        None if limit.starts_with(char::is_alphabetic) => Limit::Under { factor: 1.0, scheduler: limit.to_owned() },
-        None => Limit::Value(threshold::value(figure.figure, limit)?),
-    };
-    Ok(Condition { figure, relation, limit, text: text.to_owned() })
-}
-
-/// Two conditions that cannot both hold.
-fn contradiction(conditions: &[Condition]) -> Option<(&Condition, &Condition)> {
-    let pairs = conditions
-        .iter()
-        .enumerate()
-        .flat_map(|(place, one)| conditions[place + 1..].iter().map(move |other| (one, other)));
-    pairs.into_iter().find(|(one, other)| one.excludes(other) || other.excludes(one))
-}
-
-impl Condition {
-    /// Whether more of the figure is needed.
-    pub fn wants_more(&self) -> bool {
-        matches!(self.relation, Relation::Above | Relation::AtLeast)
-    }
-
-    /// Whether it wants more than the other allows.
-    fn excludes(&self, other: &Condition) -> bool {
-        let (least, most) = match (&self.limit, &other.limit) {
-            (Limit::Value(least), Limit::Value(most)) => (*least, *most),
-            (Limit::Under { factor: least, scheduler: one }, Limit::Under { factor: most, scheduler: other })
-                if one == other =>
-            {
-                (*least, *most)
-            }
-            _ => return false,
-        };
-        let is_strict = self.relation == Relation::Above || other.relation == Relation::Below;
-        let is_range = self.wants_more() && !other.wants_more();
-        is_range && self.figure == other.figure && (least > most || least == most && is_strict)
-    }
-
-    /// By what factor a value is on the right side of a limit, as a logarithm: below 0 on the wrong one.
-    pub fn margin(&self, value: f64, limit: f64) -> f64 {
-        let margin = if value == limit { 0.0 } else { (value / limit).ln().clamp(-MARGIN_MAX, MARGIN_MAX) };
-        if self.wants_more() { margin } else { -margin }
-    }
-
-    /// Whether such a margin is enough.
-    pub fn is_met(&self, margin: f64) -> bool {
-        match self.relation {
-            Relation::Above | Relation::Below => margin > 0.0,
-            Relation::AtLeast | Relation::AtMost => margin >= 0.0,
-        }
-    }
-}
-
-/// A factor of 10^21: what is zero is so far away.
-const MARGIN_MAX: f64 = 50.0;
 
 impl Objective {
     /// The figures that it names, each once.
@@ -230,12 +117,6 @@ impl fmt::Display for Objective {
     }
 }
 
-impl fmt::Display for Condition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
 impl TryFrom<String> for Objective {
     type Error = ObjectiveError;
 
@@ -253,6 +134,7 @@ impl From<Objective> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::condition::{Limit, Relation};
 
     #[test]
     fn an_objective_is_a_goal_a_figure_and_conditions() {

@@ -1,15 +1,14 @@
 //! Figures by name.
 
 use super::{Analysis, Estimate, JobAnalysis, OperationAnalysis, Row};
-use crate::figure::Figure;
-use crate::figure_name::{FigureName, quoted};
+use crate::figure_name::{FigureName, figures, quoted};
 
 /// Why a figure is not among some results.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{name}: no such I/O happened (expected {}, each with one of {})",
     if known.is_empty() { "results with I/O".to_owned() } else { format!("one of {}", known.join(", ")) },
-    Figure::ALL.map(Figure::name).join(", ")
+    figures()
 )]
 pub struct NoSuchFigure {
     /// The figure.

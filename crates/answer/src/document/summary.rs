@@ -130,6 +130,9 @@ pub struct LatencySummary {
     pub stddev: f64,
     /// Median.
     pub p50: u64,
+    /// 95th percentile; None in documents of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95: Option<u64>,
     /// 99th percentile.
     pub p99: u64,
     /// 99.9th percentile.
@@ -218,6 +221,8 @@ impl OperationSummary {
             Figure::Bandwidth => self.bytes_per_second,
             Figure::Mean => latency.mean,
             Figure::P50 => latency.p50 as f64,
+            // Of older documents the next that is known, which is at least as long.
+            Figure::P95 => latency.p95.unwrap_or(latency.p99) as f64,
             Figure::P99 => latency.p99 as f64,
             Figure::P99_9 => latency.p99_9 as f64,
             Figure::Max => latency.max as f64,
@@ -227,7 +232,7 @@ impl OperationSummary {
     /// Whether a figure is at least what it is, and nobody knows how much more: a percentile in the last bin of the histogram, or one of I/Os
     /// of which the slowest were in flight when the run ended.
     pub fn is_at_least(&self, figure: Figure) -> bool {
-        let is_percentile = matches!(figure, Figure::P50 | Figure::P99 | Figure::P99_9);
+        let is_percentile = matches!(figure, Figure::P50 | Figure::P95 | Figure::P99 | Figure::P99_9);
         let is_of_tail = matches!(figure, Figure::P99 | Figure::P99_9);
         is_percentile && is_cut_off(self.figure(figure) as u64) || is_of_tail && self.outstanding.is_some()
     }
@@ -329,6 +334,7 @@ impl From<&LatencyHistogram> for LatencySummary {
             mean: histogram.mean(),
             stddev: histogram.stddev(),
             p50: percentile(50.0),
+            p95: Some(percentile(95.0)),
             p99: percentile(99.0),
             p99_9: percentile(99.9),
             max,

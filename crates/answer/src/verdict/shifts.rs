@@ -113,7 +113,7 @@ fn is_unnoticed(shift: &Shift, loop_ns: f64) -> bool {
     let (Aspect::Figure(figure) | Aspect::Worst(figure)) = shift.aspect else { return false };
     let longer = shift.from.max(shift.to);
     let is_short = longer < UNNOTICED_NS || longer < NOTICED_SHARE * loop_ns;
-    let is_percentile = matches!(figure, Figure::P50 | Figure::P99 | Figure::P99_9);
+    let is_percentile = matches!(figure, Figure::P50 | Figure::P95 | Figure::P99 | Figure::P99_9);
     figure.is_latency() && (is_short || is_percentile && is_cut_off(longer as u64))
 }
 

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     fn latency(mean: f64, p99: u64) -> LatencySummary {
-        LatencySummary { min: 1000, mean, p50: mean as u64, p99, p99_9: p99 * 2, max: p99 * 3, stddev: 0.0 }
+        LatencySummary { min: 1000, mean, p50: mean as u64, p95: None, p99, p99_9: p99 * 2, max: p99 * 3, stddev: 0.0 }
     }
 
     #[test]

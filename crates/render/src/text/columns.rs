@@ -59,6 +59,7 @@ impl Column {
             Self::Of(Figure::Bandwidth) => "\nbandwidth",
             Self::Of(Figure::Mean) => "mean\nlatency",
             Self::Of(Figure::P50) => "\np50",
+            Self::Of(Figure::P95) => "\np95",
             Self::Of(Figure::P99) => "\np99",
             Self::Of(Figure::P99_9) => "\np99.9",
             Self::Of(Figure::Max) => "\nmax",
@@ -143,5 +144,5 @@ fn at_least(value: String, ascii: bool) -> String {
 
 /// Whether the histogram says no more of a percentile than that it is at least so long.
 fn is_at_least(figure: Figure, value: f64) -> bool {
-    matches!(figure, Figure::P50 | Figure::P99 | Figure::P99_9) && is_cut_off(value as u64)
+    matches!(figure, Figure::P50 | Figure::P95 | Figure::P99 | Figure::P99_9) && is_cut_off(value as u64)
 }

@@ -24,6 +24,7 @@ pub fn direction(direction: Direction, iops: f64, mean_ns: f64) -> OperationSumm
             mean: mean_ns,
             stddev: mean_ns / 3.0,
             p50: times(0.9),
+            p95: None,
             p99: times(4.0),
             p99_9: times(11.0),
             max: times(30.5),

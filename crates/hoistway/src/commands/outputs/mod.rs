@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use hoistway_answer::{Analysis, ResultsDocument, Threshold};
+use hoistway_answer::{Analysis, Condition, ResultsDocument};
 use hoistway_experiment::Ended;
 use hoistway_measure::fio;
 use hoistway_terminal::Ending;
@@ -106,7 +106,7 @@ impl<'a> Outputs<'a> {
 }
 
 /// A sentence for each limit that is broken.
-fn broken(analysis: &Analysis<'_>, limits: &[Threshold]) -> Result<Vec<String>> {
+fn broken(analysis: &Analysis<'_>, limits: &[Condition]) -> Result<Vec<String>> {
     let mut broken = Vec::new();
     for limit in limits {
         let breaking = analysis.breaking(limit).with_context(|| format!("--fail-if {limit}"))?;

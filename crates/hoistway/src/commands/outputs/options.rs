@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hoistway_answer::Threshold;
+use hoistway_answer::Condition;
 use hoistway_experiment::scenarios;
 
 use super::Format;
@@ -24,9 +24,9 @@ pub(crate) struct JudgingOptions {
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub(crate) smallest_effect: Option<f64>,
     /// Exit with status 3, and print the figure, if this condition is true for any scheduler: a figure, one of > >= < <=, and a
-    /// value with its unit. May be given several times.
-    #[arg(long, value_name = "FIGURE>VALUE")]
-    pub(crate) fail_if: Vec<Threshold>,
+    /// value with its unit, or so many times what a scheduler has: reader:read:p99>2*none. May be given several times.
+    #[arg(long, value_name = "FIGURE>LIMIT")]
+    pub(crate) fail_if: Vec<Condition>,
     /// Print the sysfs writes and the udev rule that apply the recommendation, and how to undo both, for these devices: sda,
     /// nvme0n1. [without a name: the devices that the job file names, or the one that --target names]
     #[arg(long, value_name = "DEVICE", value_delimiter = ',', num_args = 0..=1, action = clap::ArgAction::Append,

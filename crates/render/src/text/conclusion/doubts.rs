@@ -133,6 +133,7 @@ fn named<'a>(names: impl Iterator<Item = &'a String>) -> String {
 /// A figure of too few I/Os.
 fn few(analysis: &Analysis<'_>, name: &FigureName) -> Option<String> {
     let ios_min = match name.figure {
+        Figure::P95 => BEYOND_MIN / 0.05,
         Figure::P99 => BEYOND_MIN / 0.01,
         Figure::P99_9 => BEYOND_MIN / 0.001,
         _ => IOS_MIN,

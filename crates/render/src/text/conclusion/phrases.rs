@@ -21,6 +21,7 @@ pub(super) fn noun(figure: Figure, operation: Operation) -> String {
         Figure::Bandwidth => format!("{of} bandwidth"),
         Figure::Mean => format!("mean {of} latency"),
         Figure::P50 => format!("median {of} latency"),
+        Figure::P95 => format!("p95 {of} latency"),
         Figure::P99 => format!("p99 {of} latency"),
         Figure::P99_9 => format!("p99.9 {of} latency"),
         Figure::Max => format!("largest {of} latency"),

@@ -1,0 +1,332 @@
+//! Conditions on figures: the limits of a comparison, which fail it where they hold, and what must hold in a search.
+//!
+//! ```text
+//! backends:read:p99 > 2ms            a value with its unit
+//! wal:sync:p95 <= 1.5*default        so many times what the kernel's default has, in the same place
+//! reader:read:p99 > 2x none          the same of a scheduler
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::analysis::{Analysis, NoSuchFigure, of_scheduler};
+use crate::figure::Figure;
+use crate::figure_name::{FigureName, FigureNameError, figures};
+
+/// A figure, a relation and a limit.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Condition {
+    /// The figure.
+    pub figure: FigureName,
+    /// How it must stand to the limit.
+    pub relation: Relation,
+    /// The limit.
+    pub limit: Limit,
+    text: String,
+}
+
+/// What a figure is held against.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Limit {
+    /// A value in the figure's unit: ns, I/Os or bytes a second.
+    Value(f64),
+    /// So many times what the figure is under a scheduler with its default settings, in runs with the same seeds.
+    Under {
+        /// Above 0.
+        factor: f64,
+        /// The scheduler, or `default` for the one that the kernel gives the device.
+        scheduler: String,
+    },
+}
+
+/// How a figure stands to its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// Above it.
+    Above,
+    /// At it or above.
+    AtLeast,
+    /// Below it.
+    Below,
+    /// At it or below.
+    AtMost,
+}
+
+impl Relation {
+    /// In the order in which they are looked for.
+    pub(crate) const SIGNS: [(&'static str, Self); 4] =
+        [(">=", Self::AtLeast), ("<=", Self::AtMost), (">", Self::Above), ("<", Self::Below)];
+
+    fn holds(self, value: f64, limit: f64) -> bool {
+        match self {
+            Self::Above => value > limit,
+            Self::AtLeast => value >= limit,
+            Self::Below => value < limit,
+            Self::AtMost => value <= limit,
+        }
+    }
+}
+
+/// Why a text is no condition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{text:?} is no condition: {problem} (expected JOB:OPERATION:FIGURE with one of {}; one of > >= < <=; and a value, or so many times what \
+     a scheduler has: backends:read:p99>2ms, wal:write:iops<10k, backup:read:bandwidth<100MiB/s, reader:read:p95>2*none)",
+    figures()
+)]
+pub struct ConditionError {
+    text: String,
+    problem: String,
+}
+
+impl FromStr for Condition {
+    type Err = ConditionError;
+
+    fn from_str(text: &str) -> Result<Self, ConditionError> {
+        Self::parse(text).map_err(|problem| ConditionError { text: text.to_owned(), problem })
+    }
+}
+
+/// Why a condition cannot be looked at in some results.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BreakingError {
+    /// No variant had such I/O.
+    #[error(transparent)]
+    Figure(#[from] NoSuchFigure),
+    /// The scheduler of the limit is not among those that ran.
+    #[error("{scheduler:?} is not among the schedulers that are compared (expected default, or one of {})", known.join(", "))]
+    Scheduler {
+        /// The scheduler.
+        scheduler: String,
+        /// Those that ran.
+        known: Vec<String>,
+    },
+}
+
+impl Analysis<'_> {
+    /// The variants under which a condition holds, with what they have there: the mean over the repeats, of maxima the largest.
+    ///
+    /// # Errors
+    /// If no variant had such I/O, or the scheduler of the limit did not run; the error lists what there was.
+    pub fn breaking(&self, condition: &Condition) -> Result<Vec<(String, f64)>, BreakingError> {
+        let (_, operation) = self.find(&condition.figure)?;
+        let mean = |variant: usize| operation.row(variant).map(|row| row.estimate(condition.figure.figure).mean);
+        let mut breaking = Vec::new();
+        for row in &operation.rows {
+            let limit = match &condition.limit {
+                Limit::Value(limit) => Some(*limit),
+                Limit::Under { factor, scheduler } => {
+                    mean(self.of_limit(scheduler, row.variant)?).map(|mean| factor * mean)
+                }
+            };
+            let value = row.estimate(condition.figure.figure).mean;
+            if limit.is_some_and(|limit| condition.relation.holds(value, limit)) {
+                breaking.push((self.variants[row.variant].label.clone(), value));
+            }
+        }
+        Ok(breaking)
+    }
+
+    /// The variant that the limits of another one are of, in its place.
+    fn of_limit(&self, scheduler: &str, variant: usize) -> Result<usize, BreakingError> {
+        let setup = self.variants[variant].first().setup;
+        let here: Vec<usize> =
+            (0..self.variants.len()).filter(|one| self.variants[*one].first().setup == setup).collect();
+        let default = || self.document.default_scheduler_of(setup);
+        let name = if scheduler == "default" { default().unwrap_or(scheduler) } else { scheduler };
+        of_scheduler(&self.variants, &here, name).ok_or_else(|| {
+            let mut known: Vec<String> = self.variants.iter().map(|one| one.scheduler().to_owned()).collect();
+            known.sort_unstable();
+            known.dedup();
+            BreakingError::Scheduler { scheduler: scheduler.to_owned(), known }
+        })
+    }
+}
+
+/// The factor and the scheduler of `2*none` or `2x none`.
+fn times(limit: &str) -> Option<(&str, &str)> {
+    let digits = limit.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(limit.len());
+    let (number, rest) = limit.split_at(digits);
+    let by_letter = rest.trim_start().strip_prefix("x ").filter(|_| !number.is_empty());
+    let parts = by_letter.map(|scheduler| (number, scheduler)).or_else(|| limit.rsplit_once('*'))?;
+    Some((parts.0.trim(), parts.1.trim()))
+}
+
+/// A value with its unit.
+fn value(figure: Figure, text: &str) -> Result<f64, String> {
+    let units: &[(&str, f64)] = match figure {
+        Figure::Iops => &[("", 1.0), ("k", 1e3), ("M", 1e6)],
+        Figure::Bandwidth => &[
+            ("B/s", 1.0),
+            ("KiB/s", 1024.0),
+            ("MiB/s", 1_048_576.0),
+            ("GiB/s", 1_073_741_824.0),
+            ("kB/s", 1e3),
+            ("MB/s", 1e6),
+            ("GB/s", 1e9),
+        ],
+        _ => &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)],
+    };
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = units.iter().find(|(known, _)| *known == unit.trim()).map(|(_, factor)| *factor);
+    number.parse::<f64>().ok().zip(factor).map(|(number, factor)| number * factor).ok_or_else(|| {
+        let known: Vec<&str> =
+            units.iter().map(|(known, _)| if known.is_empty() { "no unit" } else { *known }).collect();
+        format!("{text:?} is no value of {}: a number with {}, or a scheduler", figure.name(), known.join(", "))
+    })
+}
+
+/// The places of a text outside of the quotes that names of jobs may stand in.
+pub(crate) fn unquoted(text: &str) -> impl Iterator<Item = (usize, char)> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    text.char_indices().filter(move |(_, c)| {
+        let was_quoted = is_quoted;
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            _ => {}
+        }
+        !was_quoted && *c != '"'
+    })
+}
+
+/// Two conditions that cannot both hold.
+pub(crate) fn contradiction(conditions: &[Condition]) -> Option<(&Condition, &Condition)> {
+    let pairs = conditions
+        .iter()
+        .enumerate()
+        .flat_map(|(place, one)| conditions[place + 1..].iter().map(move |other| (one, other)));
+    pairs.into_iter().find(|(one, other)| one.excludes(other) || other.excludes(one))
+}
+
+impl Condition {
+    pub(crate) fn parse(text: &str) -> Result<Condition, String> {
+        if text.is_empty() {
+            return Err("a condition is missing".to_owned());
+        }
+        // A job's name may hold such a sign, too, so the last one counts.
+        let (at, _) = unquoted(text)
+            .filter(|(_, c)| "<>".contains(*c))
+            .last()
+            .ok_or_else(|| format!("\"{text}\" compares nothing (expected one of >= <= > <)"))?;
+        let (name, rest) = text.split_at(at);
+        let (sign, relation) =
+            Relation::SIGNS.into_iter().find(|(sign, _)| rest.starts_with(sign)).ok_or("nothing is compared")?;
+        let figure: FigureName = name.trim().parse().map_err(|wrong: FigureNameError| wrong.problem)?;
+        let limit = rest[sign.len()..].trim();
+        let limit = match times(limit) {
+            Some((factor, scheduler)) => {
+                let factor = factor.parse().ok().filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
+                let factor = factor.ok_or_else(|| format!("\"{limit}\" does not begin with a number above 0"))?;
+                Limit::Under { factor, scheduler: scheduler.to_owned() }
+            }
+            None if limit.starts_with(char::is_alphabetic) => Limit::Under { factor: 1.0, scheduler: limit.to_owned() },
+            None => Limit::Value(value(figure.figure, limit)?),
+        };
+        Ok(Condition { figure, relation, limit, text: text.to_owned() })
+    }
+
+    /// Whether more of the figure is needed.
+    pub fn wants_more(&self) -> bool {
+        matches!(self.relation, Relation::Above | Relation::AtLeast)
+    }
+
+    /// Whether it wants more than the other allows.
+    fn excludes(&self, other: &Condition) -> bool {
+        let (least, most) = match (&self.limit, &other.limit) {
+            (Limit::Value(least), Limit::Value(most)) => (*least, *most),
+            (Limit::Under { factor: least, scheduler: one }, Limit::Under { factor: most, scheduler: other })
+                if one == other =>
+            {
+                (*least, *most)
+            }
+            _ => return false,
+        };
+        let is_strict = self.relation == Relation::Above || other.relation == Relation::Below;
+        let is_range = self.wants_more() && !other.wants_more();
+        is_range && self.figure == other.figure && (least > most || least == most && is_strict)
+    }
+
+    /// By what factor a value is on the right side of a limit, as a logarithm: below 0 on the wrong one.
+    pub fn margin(&self, value: f64, limit: f64) -> f64 {
+        let margin = if value == limit { 0.0 } else { (value / limit).ln().clamp(-MARGIN_MAX, MARGIN_MAX) };
+        if self.wants_more() { margin } else { -margin }
+    }
+
+    /// Whether such a margin is enough.
+    pub fn is_met(&self, margin: f64) -> bool {
+        match self.relation {
+            Relation::Above | Relation::Below => margin > 0.0,
+            Relation::AtLeast | Relation::AtMost => margin >= 0.0,
+        }
+    }
+}
+
+/// A factor of 10^21: what is zero is so far away.
+pub(crate) const MARGIN_MAX: f64 = 50.0;
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_is_a_figure_a_sign_and_a_value_with_its_unit() {
+        for (text, relation, limit) in [
+            ("a:read:p99>2ms", Relation::Above, 2e6),
+            ("a:sync:max >= 1.5 s", Relation::AtLeast, 1.5e9),
+            ("a:write:iops<10k", Relation::Below, 10e3),
+            ("\"a>b\":read:bandwidth<=100MiB/s", Relation::AtMost, 104_857_600.0),
+        ] {
+            let read: Condition = text.parse().unwrap();
+            assert_eq!((read.relation, read.limit, text), (relation, Limit::Value(limit), read.text.as_str()));
+        }
+    }
+
+    #[test]
+    fn a_limit_may_be_so_many_times_what_a_scheduler_has() {
+        for (text, times, of) in [
+            ("reader:read:p99 > 2x none", 2.0, "none"),
+            ("reader:read:p95 > 2 x none", 2.0, "none"),
+            ("reader:read:p99>1.5*default", 1.5, "default"),
+            ("\"a x b\":read:iops<bfq", 1.0, "bfq"),
+            ("reader:read:iops<xyz", 1.0, "xyz"),
+        ] {
+            let read: Condition = text.parse().unwrap();
+            assert_eq!(read.limit, Limit::Under { factor: times, scheduler: of.to_owned() }, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_condition_is_told_with_the_grammar() {
+        for (text, problem) in [
+            ("a:read:p99", "compares nothing"),
+            ("a:read>2ms", "it has no operation and figure"),
+            ("a:read:p99>2", "\"2\" is no value of p99: a number with ns, us"),
+            ("a:read:p98>2ms", "\"p98\" is no figure"),
+            ("a:read:p99>0*none", "does not begin with a number above 0"),
+            ("a:read:iops<2ms", "is no value of iops: a number with no unit, k, M"),
+            ("a:read:bandwidth<2M", "is no value of bandwidth"),
+            ("a:read:p99>", "is no value"),
+        ] {
+            let error = text.parse::<Condition>().unwrap_err().to_string();
+            assert!(error.contains(problem) && error.contains("p50, p95, p99, p99.9, max; one of > >="), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_at_the_limit_breaks_it_only_if_that_was_said() {
+        let holds = |relation: Relation| [1.0, 2.0, 3.0].map(|value| relation.holds(value, 2.0));
+        assert_eq!(holds(Relation::Above), [false, false, true]);
+        assert_eq!(holds(Relation::AtLeast), [false, true, true]);
+        assert_eq!(holds(Relation::Below), [true, false, false]);
+        assert_eq!(holds(Relation::AtMost), [true, true, false]);
+    }
+}
