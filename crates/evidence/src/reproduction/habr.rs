@@ -6,6 +6,7 @@ use hoistway_measure::fio::{DirectionStats, Job, Output};
 use serde::Deserialize;
 
 use super::cell::{Cell, Judgement, median};
+use super::decisions::Watched;
 use super::runs::{Setting, load, of_job, run};
 use super::{Table, Unknown};
 use hoistway_experiment::Comparison;
@@ -159,6 +160,30 @@ pub(super) const HDD: Table = Table {
     run: |setting| reproduce(&HDD_ARTICLE, setting),
 };
 
+impl Article {
+    /// Its load on its device, kernel and host.
+    fn comparison(&self) -> Comparison {
+        Comparison {
+            load: load(self.job_name, self.job),
+            devices: vec![self.device.into()],
+            kernels: vec![self.kernel.to_owned()],
+            cpus: Some(self.cpus),
+            ..Comparison::default()
+        }
+    }
+}
+
+/// The articles ask what happens to the processes that read.
+pub(super) fn watched() -> Vec<Watched> {
+    let of = |article: Article, job, runtime_ms: u64| Watched {
+        name: article.job_name.to_owned(),
+        comparison: Comparison { runtime_ns: Some(runtime_ms * 1_000_000), ..article.comparison() },
+        variables: Vec::new(),
+        job,
+    };
+    vec![of(SSD_ARTICLE, "reader_20", 500), of(NVME_ARTICLE, "reader_20", 100), of(HDD_ARTICLE, "reader_40", 60_000)]
+}
+
 fn rows(csv: &str) -> Vec<Row> {
     let rows = csv::Reader::from_reader(csv.as_bytes()).into_deserialize();
     rows.map(|row| row.expect("a test reads the bundled tables")).collect()
@@ -177,13 +202,9 @@ fn reproduce(article: &Article, setting: Setting) -> Result<Vec<Cell>, Error> {
         .map(|is_kyber| schedulers.iter().copied().filter(|name| (*name == "kyber") == is_kyber).collect());
     for (names, settled_s) in [with_kyber, without].iter().zip(article.settled_s) {
         let comparison = Comparison {
-            load: load(article.job_name, article.job),
-            devices: vec![article.device.into()],
-            kernels: vec![article.kernel.to_owned()],
-            cpus: Some(article.cpus),
             runtime_ns: Some(setting.of(settled_s, PUBLISHED_S)),
             ramp_ns: Some(setting.of(if names.contains(&"kyber") { article.kyber_falls_s } else { 0 }, 0)),
-            ..Comparison::default()
+            ..article.comparison()
         };
         outputs.extend(names.iter().copied().zip(run(comparison, names, &[], setting)?));
     }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::cell::{Cell, Judgement, median};
+use super::decisions::Watched;
 use super::runs::{Setting, load, p99_us, run};
 use super::{Table, Unknown};
 use hoistway_experiment::Comparison;
@@ -160,6 +161,17 @@ pub(super) fn p99_by_scheduler(
         *p99 = median(output.jobs.iter().map(|job| p99_us(&job.read)).collect());
     }
     Ok(p99)
+}
+
+/// The only job of the heatmaps.
+pub(super) fn watched() -> Vec<Watched> {
+    let of = |map: Heatmap, value: u32| Watched {
+        name: format!("{}, {} {value}", map.job_name, map.what),
+        comparison: Comparison { runtime_ns: Some(50_000_000), ..on_their_host(map.job_name, map.job) },
+        variables: variables(map.variable, value).into(),
+        job: "lapp",
+    };
+    vec![of(DEPTH_MAP, 16), of(TEN_CORES_MAP, 16)]
 }
 
 /// The variables of these job files.

@@ -4,12 +4,13 @@
 //! predictions. Where one is outside its tolerance, the table's story says what seems to be missing.
 //!
 //! `cell` (what is compared), `document` (what comes out), `sensitivity` (other values of unknown numbers), `runs` (how a run
-//! is made), `repeats` (how many there are), and a module for each source.
+//! is made), `repeats` (how many there are), `decisions` (what they are good for), and a module for each source.
 
 mod cell;
 mod contention;
 mod dbench;
 mod dd;
+pub mod decisions;
 mod document;
 mod habr;
 mod heatmaps;

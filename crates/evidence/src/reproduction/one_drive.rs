@@ -4,6 +4,7 @@ use hoistway_measure::fio::DirectionStats;
 use serde::Deserialize;
 
 use super::cell::{Cell, Judgement};
+use super::decisions::Watched;
 use super::heatmaps::{DRIVE, on_their_host};
 use super::runs::{Setting, p99_us, run};
 use super::{Table, Unknown};
@@ -79,6 +80,21 @@ const LOADS: [(&str, &str, &str, &str, Judgement); 2] = [
         Judgement::Error(TOLERANCE),
     ),
 ];
+
+/// The tables ask what kyber's targets do to the reader.
+pub(super) fn watched() -> Vec<Watched> {
+    let of = |(load, _, job_name, job, _): (&str, &str, &str, &str, Judgement)| Watched {
+        name: format!("icpe24-one-drive, {load}"),
+        comparison: Comparison {
+            ramp_ns: Some(20_000_000),
+            runtime_ns: Some(100_000_000),
+            ..on_their_host(job_name, job)
+        },
+        variables: vec![("DEV", "/dev/nvme0n1".to_owned())],
+        job: "reader",
+    };
+    LOADS.map(of).into()
+}
 
 /// The published rows of processes that have a CPU of their own.
 fn rows() -> Vec<Row> {

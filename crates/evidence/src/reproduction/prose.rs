@@ -1,6 +1,7 @@
 //! What the ICPE'24 slides say in words.
 
 use super::cell::{Cell, Judgement};
+use super::decisions::Watched;
 use super::heatmaps::{DRIVE, SCHEDULERS, on_their_host, p99_by_scheduler, variables};
 use super::one_drive::WRITE_LIMITS;
 use super::runs::{Setting, of_job, p99_us, run};
@@ -74,25 +75,39 @@ fn eight_drives() -> Devices {
     Devices { files: [("/dev/nvme0n1".to_owned(), slower)].into(), ..DRIVE.into() }
 }
 
-fn interference(setting: Setting) -> Result<Vec<Cell>, Error> {
-    let jobs = [
-        (
-            "11c (4 KiB)",
-            "icpe24-interference-11c.fio",
-            include_str!("../../published/jobs/icpe24-interference-11c.fio"),
-        ),
-        (
-            "11d (64 KiB)",
-            "icpe24-interference-11d.fio",
-            include_str!("../../published/jobs/icpe24-interference-11d.fio"),
-        ),
-    ];
+/// What the figures are called, and their job files.
+const INTERFERENCES: [(&str, &str, &str); 2] = [
+    ("11c (4 KiB)", "icpe24-interference-11c.fio", include_str!("../../published/jobs/icpe24-interference-11c.fio")),
+    ("11d (64 KiB)", "icpe24-interference-11d.fio", include_str!("../../published/jobs/icpe24-interference-11d.fio")),
+];
+
+/// The variables of these job files, for so many writers.
+fn beside(writers: u32) -> [(&'static str, String); 3] {
     let drives: Vec<String> = (0..8).map(|drive| format!("/dev/nvme{drive}n1")).collect();
+    [("DEV", drives.join(":")), ("SCHED", "none".to_owned()), ("NBG", writers.to_string())]
+}
+
+/// The study asks what the writers do to the reader.
+pub(super) fn watched() -> Vec<Watched> {
+    let of = |(figure, job_name, job): (&str, &str, &str)| Watched {
+        name: format!("icpe24-interference {figure}, 8 writers"),
+        comparison: Comparison {
+            devices: vec![eight_drives()],
+            ramp_ns: Some(20_000_000),
+            runtime_ns: Some(50_000_000),
+            ..on_their_host(job_name, job)
+        },
+        variables: beside(8).into(),
+        job: "lapp",
+    };
+    INTERFERENCES.map(of).into()
+}
+
+fn interference(setting: Setting) -> Result<Vec<Cell>, Error> {
     let mut cells = Vec::new();
-    for (figure, job_name, job) in jobs {
+    for (figure, job_name, job) in INTERFERENCES {
         for writers in [8, 16] {
-            let variables =
-                [("DEV", drives.join(":")), ("SCHED", "none".to_owned()), ("NBG", u32::to_string(&writers))];
+            let variables = beside(writers);
             let comparison = Comparison {
                 devices: vec![eight_drives()],
                 ramp_ns: Some(setting.of(1, 600)),

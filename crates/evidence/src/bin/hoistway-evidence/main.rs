@@ -1,6 +1,7 @@
 //! The command line of the evidence: parse, call the library, render.
 
 mod conform;
+mod decide;
 mod replay_pairs;
 mod reproduce;
 
@@ -19,6 +20,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Conform(conform::Arguments),
+    Decide(decide::Arguments),
     Reproduce(reproduce::Arguments),
     ReplayPairs(replay_pairs::Arguments),
 }
@@ -26,6 +28,7 @@ enum Command {
 fn main() -> ExitCode {
     let ending = match Cli::parse().command {
         Command::Conform(arguments) => conform::run(&arguments),
+        Command::Decide(arguments) => decide::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::ReplayPairs(arguments) => replay_pairs::run(&arguments),
     };

@@ -1,0 +1,78 @@
+//! `hoistway-evidence decide`: how good decisions are that are made from what comes out here.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use hoistway_evidence::reproduction::decisions::{Choice, Party, Rule, Score, parties};
+use hoistway_evidence::reproduction::{Length, Reproduced, Reproduction, TABLES};
+use hoistway_terminal::Ending;
+use hoistway_terminal::output::Output;
+
+/// Scores decisions, in Markdown: which scheduler published tables say is best, beside the one that is best here and beside rules of
+/// thumb; and which job of the sources' loads a verdict is about.
+///
+/// Examples:
+///   hoistway-evidence decide > docs/decision-score.md
+///   hoistway-evidence reproduce --format json > tables.json && hoistway-evidence decide --tables tables.json
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// Documents of `reproduce --format json`, instead of simulating all tables.
+    #[arg(long, value_name = "FILE")]
+    tables: Vec<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
+    let output = Output::open(None)?;
+    let mut tables: Vec<Reproduced> = Vec::new();
+    for file in &arguments.tables {
+        let about = || format!("{}: expected a document of reproduce --format json", file.display());
+        let text = std::fs::read_to_string(file).with_context(about)?;
+        tables.extend(serde_json::from_str::<Reproduction>(&text).with_context(about)?.tables);
+    }
+    if arguments.tables.is_empty() {
+        for table in TABLES {
+            tables.push(table.reproduce(Length::Settled)?);
+        }
+    }
+    let choices: Vec<Choice> = tables.iter().flat_map(Choice::all).collect();
+    output.write(page(&choices, &parties()?))?;
+    Ok(Ending::Done)
+}
+
+const HEAD: &str = "# How good the decisions are
+
+This page is the output of `hoistway-evidence decide`. A choice is one published figure of a load under several schedulers
+([reproduction.md](reproduction.md)). By our figures, the scheduler that is best here is chosen; that is right if it was within 2 % of the best when it
+was measured. The regret is by how much what was chosen was worse than the best.
+
+";
+
+fn page(choices: &[Choice], parties: &[Party]) -> String {
+    let mut text = HEAD.to_owned();
+    text += "| rule | right | mean regret |\n| --- | ---: | ---: |\n";
+    for rule in Rule::ALL {
+        let regrets: Vec<f64> = choices.iter().filter_map(|choice| choice.regret(rule)).collect();
+        let Score { right, of, mean_regret } = Score::of(&regrets);
+        let share = 100.0 * right as f64 / of.max(1) as f64;
+        text += &format!("| {} | {right} of {of} ({share:.0} %) | {:.1} % |\n", rule.name(), 100.0 * mean_regret);
+    }
+    text += "\n## Where our figures choose wrongly\n\n| choice | best here | best published | regret |\n| --- | --- | --- | ---: |\n";
+    for choice in choices {
+        let regret = choice.regret(Rule::OurFigures).unwrap_or(0.0);
+        if let (true, Some((ours, published))) = (regret > 0.02, choice.best_of_both()) {
+            text += &format!("| {} | {ours} | {published} | {:.1} % |\n", choice.name, 100.0 * regret);
+        }
+    }
+    let watched = parties.iter().filter(|party| party.is_watched()).count();
+    text += &format!(
+        "\n## Whose figures a verdict is about\n\nWithout `--focus`, the verdict is about the job that the source watches in {watched} of {} loads.\n\n\
+         | load | the source watches | the verdict is about |\n| --- | --- | --- |\n",
+        parties.len()
+    );
+    for Party { load, watched, figure, .. } in parties {
+        text += &format!("| {load} | {watched} | {figure} |\n");
+    }
+    text
+}

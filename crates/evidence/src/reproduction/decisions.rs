@@ -1,0 +1,244 @@
+//! How good decisions are that are made from what comes out here: beside published measurements of the same loads, and beside rules of
+//! thumb.
+//!
+//! A *choice* is one published figure of a load under several schedulers. By our figures, one chooses the scheduler that is best here; that is
+//! right if it was within 2 % of the best when it was measured, and its *regret* is by how much it was worse. A *load* is a source's job
+//! file: the verdict of a comparison, without `--focus`, names a job, which should be the one that the source watches.
+
+use hoistway_experiment::{Comparison, Error};
+
+use super::cell::Cell;
+use super::document::Reproduced;
+use super::runs::Variables;
+use super::{habr, heatmaps, one_drive, prose};
+
+/// A decision this close to the best is right.
+const RIGHT: f64 = 0.02;
+
+/// Those that a kernel with several queues has, and those before.
+const SCHEDULERS: [&str; 7] = ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq"];
+
+/// A scheduler that can be chosen, and its figure.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Alternative {
+    /// The scheduler.
+    pub scheduler: String,
+    /// What comes out here.
+    pub ours: f64,
+    /// What was published.
+    pub published: f64,
+}
+
+/// A published figure of a load under several schedulers.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Choice {
+    /// The table, and the row or the column.
+    pub name: String,
+    /// Whether more of the figure is better.
+    pub higher_is_better: bool,
+    /// What can be chosen.
+    pub options: Vec<Alternative>,
+}
+
+/// How schedulers are chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rule {
+    /// The one that is best here.
+    OurFigures,
+    /// Always the same one.
+    Always(&'static str),
+    /// bfq if the figure is a latency, and none if it is a rate.
+    BfqForLatency,
+}
+
+impl Rule {
+    /// All of them.
+    pub const ALL: [Rule; 4] =
+        [Rule::OurFigures, Rule::Always("none"), Rule::Always("mq-deadline"), Rule::BfqForLatency];
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Rule::OurFigures => "our figures".to_owned(),
+            Rule::Always(scheduler) => format!("always {scheduler}"),
+            Rule::BfqForLatency => "bfq for latency, else none".to_owned(),
+        }
+    }
+}
+
+/// How good the decisions of a rule are.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Score {
+    /// Decisions that are right.
+    pub right: usize,
+    /// Decisions.
+    pub of: usize,
+    /// By how much what was chosen is worse than the best, in the mean, as a fraction.
+    pub mean_regret: f64,
+}
+
+impl Score {
+    /// Of the regrets of some decisions.
+    #[must_use]
+    pub fn of(regrets: &[f64]) -> Score {
+        Score {
+            right: regrets.iter().filter(|regret| **regret <= RIGHT).count(),
+            of: regrets.len(),
+            mean_regret: regrets.iter().sum::<f64>() / regrets.len().max(1) as f64,
+        }
+    }
+}
+
+impl Choice {
+    /// What of a table is such a choice: cells of several schedulers that differ in nothing else.
+    #[must_use]
+    pub fn all(table: &Reproduced) -> Vec<Choice> {
+        let mut choices: Vec<Choice> = Vec::new();
+        for cell in &table.cells {
+            let Some((scheduler, what, published)) = parts(cell) else { continue };
+            let name = format!("{}: {what}", table.name);
+            let option = Alternative { scheduler: scheduler.to_owned(), ours: cell.ours, published };
+            match choices.iter_mut().find(|choice| choice.name == name) {
+                Some(choice) => choice.options.push(option),
+                None => choices.push(Choice { higher_is_better: what.contains("IOPS"), name, options: vec![option] }),
+            }
+        }
+        choices.retain(|choice| choice.options.len() > 1);
+        choices
+    }
+
+    /// By how much what a rule chooses was worse than the best, as a fraction; None if it was not measured.
+    #[must_use]
+    pub fn regret(&self, rule: Rule) -> Option<f64> {
+        let named = |name: &str| self.options.iter().find(|option| option.scheduler == name);
+        let chosen = match rule {
+            Rule::OurFigures => self.best(|option| option.ours),
+            Rule::Always(scheduler) => named(scheduler),
+            Rule::BfqForLatency => named(if self.higher_is_better { "none" } else { "bfq" }),
+        };
+        chosen.map(|chosen| self.regret_of(chosen.published))
+    }
+
+    /// The scheduler that is best here, and that which was best when it was measured.
+    #[must_use]
+    pub fn best_of_both(&self) -> Option<(&str, &str)> {
+        let [ours, published] = [self.best(|one| one.ours)?, self.best(|one| one.published)?];
+        Some((&ours.scheduler, &published.scheduler))
+    }
+
+    fn regret_of(&self, published: f64) -> f64 {
+        let best = self.best(|option| option.published).map_or(published, |best| best.published);
+        if self.higher_is_better { best / published - 1.0 } else { published / best - 1.0 }
+    }
+
+    fn best(&self, value: impl Fn(&Alternative) -> f64) -> Option<&Alternative> {
+        let sign = if self.higher_is_better { -1.0 } else { 1.0 };
+        self.options.iter().min_by(|a, b| (sign * value(a)).total_cmp(&(sign * value(b))))
+    }
+}
+
+/// The scheduler of a cell, what else it is of, and what was published; None of cells that are of no scheduler.
+fn parts(cell: &Cell) -> Option<(&str, &str, f64)> {
+    let published = cell.published?;
+    if SCHEDULERS.contains(&cell.row.as_str()) {
+        return Some((&cell.row, &cell.column, published));
+    }
+    SCHEDULERS.contains(&cell.column.as_str()).then_some((&cell.column, &cell.row, published))
+}
+
+/// A load of a source.
+pub(super) struct Watched {
+    pub(super) name: String,
+    pub(super) comparison: Comparison,
+    pub(super) variables: Vec<(&'static str, String)>,
+    /// The job whose figures the source is about.
+    pub(super) job: &'static str,
+}
+
+/// What a comparison without `--focus` says of a load.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Party {
+    /// The load.
+    pub load: String,
+    /// The job that the source watches.
+    pub watched: &'static str,
+    /// The job that the verdict names.
+    pub named: String,
+    /// Its figure.
+    pub figure: String,
+}
+
+impl Party {
+    /// Whether the verdict is about what the source is about.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        self.named == self.watched
+    }
+}
+
+/// The loads of the sources that have several jobs, and one with a single job. How long they run is not that of their tables: whose figures
+/// matter shows soon.
+///
+/// # Errors
+/// As [`Table::reproduce`](super::Table::reproduce).
+pub fn parties() -> Result<Vec<Party>, Error> {
+    let loads =
+        habr::watched().into_iter().chain(prose::watched()).chain(one_drive::watched()).chain(heatmaps::watched());
+    loads.map(Watched::party).collect()
+}
+
+impl Watched {
+    pub(super) fn party(self) -> Result<Party, Error> {
+        let Watched { name, comparison, variables, job } = self;
+        let document = comparison.run(&Variables(&variables))?;
+        let verdict = document.verdicts.first();
+        let figure = verdict.and_then(|verdict| verdict.focus.first()).map(|focus| &focus.figure);
+        Ok(Party {
+            load: name,
+            watched: job,
+            named: figure.map(|figure| figure.job.clone()).unwrap_or_default(),
+            figure: figure.map(ToString::to_string).unwrap_or_default(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reproduction::Judgement;
+
+    fn table(cells: &[(&str, &str, f64, Option<f64>)]) -> Reproduced {
+        let cell = |&(row, column, ours, published): &(&str, &str, f64, Option<f64>)| {
+            Cell::new(row, column, ours, published, Judgement::None)
+        };
+        let cells = cells.iter().map(cell).collect();
+        Reproduced { name: "t".to_owned(), source: String::new(), cells, sensitivity: Vec::new() }
+    }
+
+    #[test]
+    fn a_choice_is_right_if_what_is_best_here_was_near_the_best() {
+        let choices = Choice::all(&table(&[
+            ("none", "read, mean ms", 3.0, Some(2.00)),
+            ("bfq", "read, mean ms", 2.0, Some(2.02)),
+            ("kyber", "read, mean ms", 1.0, Some(4.0)),
+            ("depth 2", "none", 1.0, Some(1.0)),
+            ("depth 2", "mq-deadline", 0.9, Some(1.01)),
+            ("depth 2", "median error", 0.9, None),
+            ("none", "write, IOPS", 100.0, Some(100.0)),
+            ("bfq", "write, IOPS", 50.0, Some(125.0)),
+            ("alone", "write, IOPS", 50.0, Some(125.0)),
+        ]));
+        let names: Vec<&str> = choices.iter().map(|choice| choice.name.as_str()).collect();
+        assert_eq!(names, ["t: read, mean ms", "t: depth 2", "t: write, IOPS"]);
+        let regrets = |rule| choices.iter().map(|choice| choice.regret(rule)).collect::<Vec<_>>();
+        let near = |regret: Option<f64>, wanted: f64| (regret.unwrap() - wanted).abs() < 1e-9;
+        let ours = regrets(Rule::OurFigures);
+        assert!(near(ours[0], 1.0) && near(ours[1], 0.01) && near(ours[2], 0.25), "{ours:?}");
+        let bfq = regrets(Rule::BfqForLatency);
+        assert!(near(bfq[0], 0.01) && bfq[1].is_none() && near(bfq[2], 0.25), "{bfq:?}");
+        let score = Score::of(&ours.into_iter().flatten().collect::<Vec<_>>());
+        assert_eq!((score.right, score.of), (1, 3));
+        assert!((score.mean_regret - 0.42).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,27 @@
+//! `hoistway-evidence decide`.
+
+use tempfile::tempdir;
+
+use super::support::{printed, refused};
+
+#[test]
+fn decisions_of_tables_at_hand_are_scored_beside_rules_of_thumb_and_loads_name_whom_their_source_watches() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("tables.json");
+    let cell = |row: &str, ours: f64, published: f64| {
+        serde_json::json!({"row": row, "column": "read, mean ms", "ours": ours, "published": published, "error": null,
+            "calibration": false, "tolerance": null, "within": null})
+    };
+    let cells = [cell("none", 1.0, 2.0), cell("bfq", 2.0, 1.0)];
+    let table = serde_json::json!({"name": "t", "source": "", "cells": cells});
+    let document = serde_json::json!({"format": "hoistway-reproduction/1", "tables": [table]});
+    std::fs::write(&file, document.to_string()).unwrap();
+    let page = printed(&["decide", "--tables", file.to_str().unwrap()]);
+    assert!(page.contains("| our figures | 0 of 1 (0 %) | 100.0 % |"), "{page}");
+    assert!(page.contains("| bfq for latency, else none | 1 of 1 (100 %) | 0.0 % |"), "{page}");
+    assert!(page.contains("| t: read, mean ms | none | bfq | 100.0 % |"), "{page}");
+    let watched = page.lines().find(|line| line.contains("the job that the source watches in")).unwrap();
+    let (named, of) = watched.split_once("watches in ").unwrap().1.split_once(" of ").unwrap();
+    assert_eq!(named, of.split(' ').next().unwrap(), "{page}");
+    refused(folder.path(), &["decide", "--tables", "no.json"], &["no.json", "reproduce --format json"]);
+}
