@@ -37,7 +37,10 @@ fn printed(line: &str, folder: &Path) -> String {
     }
     let output = command.current_dir(folder).args(&words[1..]).output().unwrap();
     let mut text = String::from_utf8(output.stdout).unwrap();
-    text += &String::from_utf8(output.stderr).unwrap();
+    // How much progress is shown depends on the machine; its lines begin with a time.
+    let said = String::from_utf8(output.stderr).unwrap();
+    let is_progress = |line: &&str| line.split_once(" s: ").is_some_and(|(seconds, _)| seconds.parse::<f64>().is_ok());
+    text.extend(said.split_inclusive('\n').filter(|line| !is_progress(line)));
     match output.status.code() {
         Some(0) => text,
         code => text + &format!("(exit status {})\n", code.unwrap()),
