@@ -214,11 +214,11 @@ fn who_asks_a_fragmented_file_for_its_holes_again_and_again_keeps_nobody_else_wa
     assert!(calm.is_served());
     let answered = shown(&server)["exports"][0]["others"].as_u64().unwrap();
     assert!(answered < 1900, "{answered}");
-    // It is told the beginning of the range: 1024 parts and at most one more, of 4 KiB each.
+    // It is told the beginning of the range: 128 parts and at most one more, of 4 KiB each.
     let mut head = [0; 20];
     asks.read_exact(&mut head).unwrap();
     let length = u32::from_be_bytes(head[16..].try_into().unwrap());
-    assert!((4 + 8 * 1024..=4 + 8 * 1025).contains(&length), "{length}");
+    assert!((4 + 8 * 128..=4 + 8 * 129).contains(&length), "{length}");
 }
 
 /// Sends these bytes again and again, and takes and counts what is answered, until it is told to stop.

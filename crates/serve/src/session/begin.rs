@@ -14,7 +14,7 @@ const READ_WITH_HOLES_BYTES: u64 = 32 << 10;
 /// Requests without data may be longer than what the engine takes at a time: 2^32 - 1 sectors.
 const PART_BYTES_MAX: u64 = 1 << 40;
 /// Most extents that a block-status reply lists, each of which takes a system call of a microsecond or two.
-const EXTENTS_AT_ONCE: usize = 1024;
+const EXTENTS_AT_ONCE: usize = 128;
 
 impl Session {
     /// Begins a request. Returns false if there is no memory for it; then nothing has been done.
