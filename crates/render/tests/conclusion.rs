@@ -287,7 +287,10 @@ fn each_place_has_a_verdict_of_its_own() {
     assert!(text.contains("On hdd, Linux 4.19: change from the default (none) to kyber: "), "{text}");
     assert!(text.contains("On hdd, Linux 6.18: keep the default (none): "), "{text}");
     assert!(
-        text.contains("under kyber on hdd, Linux 4.19; ") && text.contains(" under none on hdd, Linux 6.18."),
+        text.contains("Side by side on hdd, ")
+            && text.contains("under kyber on Linux 4.19; ")
+            && text.contains(" under none on Linux 6.18.")
+            && text.contains("Linux 6.18 is the slowest, 2.00 times behind Linux 4.19."),
         "{text}"
     );
     assert_eq!(text.matches("chooses another figure").count(), 1, "{text}");
