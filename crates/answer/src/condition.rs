@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! backends:read:p99 > 2ms            a value with its unit
-//! wal:sync:p95 <= 1.5*default        so many times what the kernel's default has, in the same place
+//! wal:sync:p95 <= 1.5*default        1.5 times what the kernel's default has, in the same place
 //! reader:read:p99 > 2x none          the same of a scheduler
 //! ```
 
@@ -70,7 +70,7 @@ impl Relation {
 /// Why a text is no condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no condition: {problem} (expected JOB:OPERATION:FIGURE with one of {}; one of > >= < <=; and a value, or so many times what \
+    "{text:?} is no condition: {problem} (expected JOB:OPERATION:FIGURE with one of {}; one of > >= < <=; and a value, or N times what \
      a scheduler has: backends:read:p99>2ms, wal:write:iops<10k, backup:read:bandwidth<100MiB/s, reader:read:p95>2*none)",
     figures()
 )]

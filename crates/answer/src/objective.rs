@@ -40,7 +40,7 @@ pub enum Goal {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is no objective: {problem} (expected \"min FIGURE\" or \"max FIGURE\", then if need be \"subject to FIGURE >= LIMIT and \
-     ...\"; a FIGURE is JOB:OPERATION:FIGURE such as backends:read:p99, with one of {}; a LIMIT is a value such as 2ms, or so many times what a \
+     ...\"; a FIGURE is JOB:OPERATION:FIGURE such as backends:read:p99, with one of {}; a LIMIT is a value such as 2ms, or N times what a \
      scheduler has, such as 0.9*none or 1.5*default)",
     figures()
 )]

@@ -44,7 +44,7 @@ impl<'a, R: Runner> RunQueue<'a, R> {
         self.is_over
     }
 
-    /// There are to be so many runs in all.
+    /// Sets how many runs there are in all.
     pub(crate) fn extend(&mut self, runs: usize) {
         self.end = self.repeats.len().min(runs);
     }

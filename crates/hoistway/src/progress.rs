@@ -83,7 +83,7 @@ fn on_terminal(controls: &Controls, lines: &Lines, expected_ns: Option<u64>, sto
     bar.finish_and_clear();
 }
 
-/// Each line begins with the time since the beginning, so that it is told from the results and from complaints.
+/// Each line begins with the time since the beginning, so that it differs from results and errors.
 fn in_lines(controls: &Controls, lines: &Lines, begin: Instant, stopped: &AtomicBool) {
     let mut next = LINE_INTERVAL;
     while !stopped.load(Ordering::Relaxed) {

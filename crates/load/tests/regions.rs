@@ -122,7 +122,7 @@ fn blocks(process: &Process, count: usize) -> Vec<u64> {
     blocks_on(process, WHOLE, count)
 }
 
-/// The same on a device of so many bytes.
+/// The same on a device of this many bytes.
 fn blocks_on(process: &Process, device_bytes: u64, count: usize) -> Vec<u64> {
     process.generator(0, 1, |_| device_bytes).unwrap().take(count).map(|io| io.offset_bytes / 4096).collect()
 }

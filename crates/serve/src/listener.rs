@@ -200,7 +200,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 pub(crate) fn bind(path: &Path, access: SocketAccess) -> Result<(UnixListener, OwnSocket), ServerError> {
     let listen = || -> io::Result<(UnixListener, OwnSocket)> {
         make_room(path)?;
-        // It must not be open to others even for a moment. The mask is that of the process, which makes no other files meanwhile.
+        // It must not be open to others even for a moment. The mask is that of the process, which makes no other files in that time.
         let mask = access.mode.map(|_| umask(Mode::from_raw_mode(0o177)));
         let bound = UnixListener::bind(path);
         mask.map(umask);

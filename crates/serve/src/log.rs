@@ -19,7 +19,7 @@ pub type Log = Box<dyn Fn(Level, &str) + Send + Sync>;
 /// How often lines of one kind are counted anew.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Lines of one kind, of which so many are logged in each [`PERIOD`].
+/// Lines of one kind, of which a number is logged in each [`PERIOD`].
 #[derive(Debug)]
 pub(crate) struct Lines {
     most: u32,

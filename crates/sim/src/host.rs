@@ -195,7 +195,7 @@ impl Host {
     /// What `vm.dirty_bytes` may be: from two pages on, as in Linux.
     pub const DIRTY_BYTES: std::ops::RangeInclusive<u64> = 8192..=16 << 40;
 
-    /// How many pages of so many may be dirty before flushers begin, and dirty or on their way before writers wait. Flushers begin at
+    /// How many of a number of pages may be dirty before flushers begin, and dirty or on their way before writers wait. Flushers begin at
     /// half of the latter at most, as otherwise nothing would end the waiting.
     pub(crate) fn dirty_pages(&self, memory_pages: u64, page_bytes: u64) -> (u64, u64) {
         let pages = |bytes: Option<u64>, percent: u64| {

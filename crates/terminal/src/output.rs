@@ -69,7 +69,7 @@ impl Output {
         if let Ok(kind) = kind.as_ref()
             && !kind.is_file()
         {
-            // Opening one waits for whoever reads it.
+            // Opening one waits for its reader.
             let opened = patiently(kind.is_fifo(), &name, || fs::OpenOptions::new().write(true).open(&name));
             let file = opened.with_context(|| cannot_be_written(&name))?;
             return Ok(Output::Special { name, file });
@@ -218,7 +218,7 @@ impl Write for Stream {
     }
 }
 
-/// Opens a file, and names a FIFO that nobody has begun to read after a second.
+/// Opens a file, and names a FIFO that has no reader after a second.
 fn patiently<T>(is_fifo: bool, name: &Path, open: impl FnOnce() -> T) -> T {
     if !is_fifo {
         return open();

@@ -229,7 +229,7 @@ impl OperationSummary {
         }
     }
 
-    /// Whether a figure is at least what it is, and nobody knows how much more: a percentile in the last bin of the histogram, or one of I/Os
+    /// Whether a figure is at least what it is, and not known how much more: a percentile in the last bin of the histogram, or one of I/Os
     /// of which the slowest were in flight when the run ended.
     pub fn is_at_least(&self, figure: Figure) -> bool {
         let is_percentile = matches!(figure, Figure::P50 | Figure::P95 | Figure::P99 | Figure::P99_9);

@@ -99,7 +99,7 @@ impl Shift {
     }
 }
 
-/// By how much the means of so many resampled repeats are to be stretched; None of fewer than two.
+/// By how much the means of this many resampled repeats are stretched; None of fewer than two.
 fn stretch(repeats: usize) -> Option<f64> {
     let sample: Vec<f64> = (0..repeats).map(|number| number as f64).collect();
     let count = repeats as f64;

@@ -268,7 +268,7 @@ pub(super) fn random_calls<S: Scheduler>(policy: S, seed: u64, check: impl Fn(&B
         }
         if may_make_work && !could_work && bench.has_work() {
             let is_run = bench.requested.run_queues || !bench.requested.run_hctxs.is_empty();
-            assert!(is_run, "nobody else would run the queues");
+            assert!(is_run, "nothing else would run the queues");
         }
         let waiting = bench.waiting();
         assert_eq!(inserted, ended + bench.absorbed.len() + bench.at_device.len() + waiting);

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::{DeviceObserver, DevicePlan, MeasuredRow, median};
 
-/// For so long nobody may use the device before it is measured.
+/// How long no other program may use the device before it is measured.
 const QUIET: Duration = Duration::from_millis(300);
-/// Sectors that others may move meanwhile: a file system writes its journal now and then.
+/// Sectors that others may move in that time: a file system writes its journal now and then.
 const SECTORS_FEW: u64 = 2048;
 /// The part of what the load moves that others may move beside it.
 const PART_OF_OTHERS: f64 = 0.05;
@@ -19,7 +19,7 @@ const SEEKS_MAX: f64 = 1000.0;
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Doubt {
     /// The device is in use.
-    #[error("other programs moved {kib} KiB on the device in {ms} ms (expected a device that nobody else uses)")]
+    #[error("other programs moved {kib} KiB on the device in {ms} ms (expected a device that no other program uses)")]
     InUse {
         /// How much.
         kib: u64,
@@ -28,7 +28,7 @@ pub enum Doubt {
     },
     /// Others used the device beside a load.
     #[error(
-        "the device moved {moved_kib} KiB while the load moved {ours_kib} (expected a device that nobody else uses)"
+        "the device moved {moved_kib} KiB while the load moved {ours_kib} (expected a device that no other program uses)"
     )]
     Beside {
         /// What the disk counts.
@@ -80,7 +80,7 @@ pub(super) fn others_beside(moved_sectors: Option<u64>, bytes: u64) -> Result<()
 pub(super) fn of_rows(plan: &DevicePlan, rows: &[MeasuredRow]) -> Result<(), Doubt> {
     let ends = |row: &MeasuredRow| Some(row.iops.last()? / row.iops.first().filter(|_| row.iops.len() > 1)?);
     let ratios: Vec<f64> = rows.iter().filter_map(ends).collect();
-    // Of two rounds nobody knows whether it is a trend.
+    // Two rounds cannot show whether it is a trend.
     if plan.rounds > 2 && median(&ratios) < FALLEN && rows.iter().all(falls) {
         return Err(Doubt::Burst { percent: 100.0 * median(&ratios) });
     }

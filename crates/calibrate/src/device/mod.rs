@@ -60,7 +60,7 @@ impl MeasuredRow {
 
 /// What is asked and heard while it is measured.
 pub trait DeviceObserver {
-    /// Whether the measurement goes on.
+    /// Whether the measurement continues.
     fn goes_on(&self) -> bool;
     /// The sectors of 512 bytes that the disks below have moved until now; nothing if they do not say.
     fn sectors(&self) -> Option<u64>;

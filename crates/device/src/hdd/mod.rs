@@ -68,7 +68,7 @@ pub struct HddParameters {
     /// A command that has waited for this long in the drive goes first, ms.
     pub queue_age_limit_ms: f64,
     /// When the head has followed commands that continue each other for this long, the one that has waited longest and is none of
-    /// them goes next, ms. Without it, a run goes on as long as its next command is there.
+    /// them goes next, ms. Without it, a run continues as long as its next command is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_limit_ms: Option<f64>,
     /// Segments of recent reads that are kept; 0 switches the read cache off.

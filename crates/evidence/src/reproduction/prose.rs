@@ -81,7 +81,7 @@ const INTERFERENCES: [(&str, &str, &str); 2] = [
     ("11d (64 KiB)", "icpe24-interference-11d.fio", include_str!("../../published/jobs/icpe24-interference-11d.fio")),
 ];
 
-/// The variables of these job files, for so many writers.
+/// The variables of these job files, for a number of writers.
 fn beside(writers: u32) -> [(&'static str, String); 3] {
     let drives: Vec<String> = (0..8).map(|drive| format!("/dev/nvme{drive}n1")).collect();
     [("DEV", drives.join(":")), ("SCHED", "none".to_owned()), ("NBG", writers.to_string())]

@@ -59,7 +59,7 @@ impl Target {
             .with_context(|| format!("{name}: cannot be measured (expected a block device or a file)"))?;
         if options.writes.is_some() {
             if below.is_device {
-                // The kernel lets nobody open a device alone that is mounted or that others lie on.
+                // The kernel lets no program open a device alone that is mounted or that others lie on.
                 let alone = OpenOptions::new().write(true).custom_flags(O_EXCL).open(&path);
                 alone.with_context(|| {
                     format!("--writes {name}: cannot be written (expected a device that is not in use)")
@@ -141,7 +141,7 @@ impl<'a> Queues<'a> {
     /// Sets it with its default tunables.
     pub(crate) fn set(&mut self, scheduler: &str) -> Result<()> {
         for (name, disk) in self.target.below.disks.iter().zip(&mut self.disks) {
-            // Only a change resets what somebody has written.
+            // Only a change resets what was written.
             if self.target.active(name) == scheduler
                 && let Some(other) = self.target.available(name).iter().find(|name| *name != scheduler)
             {
@@ -164,5 +164,5 @@ impl<'a> Queues<'a> {
     }
 }
 
-/// Fails for a device that somebody else has opened alone.
+/// Fails for a device that another program has opened alone.
 const O_EXCL: i32 = 0o200;

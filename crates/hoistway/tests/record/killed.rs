@@ -22,7 +22,7 @@ fn what_a_killed_recording_leaves_is_removed_by_the_next() {
     let _load = Load::on(&bench);
     let kills = std::env::var("HOISTWAY_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
     let mut random = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
-    // Somebody else may record on this machine meanwhile: only instances of these processes count.
+    // Another program may record on this machine at the same time: only instances of these processes count.
     let mut killed = BTreeSet::new();
     let of_killed = |killed: &BTreeSet<String>| -> Vec<String> {
         Bench::instances().into_iter().filter(|name| killed.contains(name)).collect()

@@ -39,7 +39,7 @@ pub enum PlanError {
     /// A name is none.
     #[error("\"{0}\" is no file of queue/ (expected one such as nr_requests or iosched/read_expire)")]
     NoFile(String),
-    /// The device cannot be told from others.
+    /// Nothing distinguishes the device from others.
     #[error("{0}: udev's database has no serial number of it (expected --by-name, or --persist none)")]
     NoSerial(String),
     /// tuned has no profile.

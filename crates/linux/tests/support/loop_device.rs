@@ -84,7 +84,7 @@ impl Drop for Loop {
     }
 }
 
-/// A folder in memory with room for files of so many bytes; nothing, and a word why, where there is less. Tests that run at the same time
+/// A folder in memory with room for files of this many bytes; nothing, and a word why, where there is less. Tests that run at the same time
 /// may need as much again.
 #[allow(dead_code, reason = "not every test measures")]
 pub fn folder_in_memory(bytes: u64) -> Option<TempDir> {

@@ -235,7 +235,7 @@ impl Track {
         if self.fits(lane, start) {
             return Next::At(start);
         }
-        // Tried with fio 3.33: a run that comes to the end of the region while the device goes on ends the pass, or begins with the
+        // Tried with fio 3.33: a run that comes to the end of the region while the device continues ends the pass, or begins with the
         // region again if that starts over by itself. At the end of the device the next place is drawn after all.
         if self.zones.is_some() || start < self.region_bytes || start + lane.bytes_min > self.room_bytes {
             Next::Anywhere

@@ -513,7 +513,7 @@ fn limits(job: &Pattern, regions: &[Region]) -> (u64, u64) {
     let is_skipping = matches!(job.offsets, Offsets::Sequential { skip_bytes } if skip_bytes != 0);
     let ends_by_sum = is_drawn || is_side_by_side || is_skipping || job.zones.is_some();
     let block = job.fixed_size().filter(|_| !ends_by_sum).map_or(1, u64::from);
-    // Tried with fio 3.33: where the device goes on, the last block of a sequential job reaches over the end of the region.
+    // Tried with fio 3.33: where the device continues, the last block of a sequential job reaches over the end of the region.
     let of_region = |region: &Region| match region.bytes.checked_next_multiple_of(block) {
         Some(bytes) if bytes <= region.room_bytes && job.random_offsets().is_none() => region.bytes,
         _ => region.bytes / block * block,

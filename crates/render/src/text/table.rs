@@ -86,7 +86,7 @@ pub(crate) fn title(job: &JobAnalysis<'_>) -> String {
 pub(crate) fn set_up(document: &ResultsDocument) -> String {
     let plural = |count, name| if count == 1 { format!("1 {name}") } else { format!("{count} {name}s") };
     let place = |device: &Value, kernel: &str, cpus, hw_queues| {
-        // Names are taken for drives of their own, which nobody may have meant.
+        // Names are taken for drives of their own, which may not be meant.
         let each = if device.is_array() { " (one for each file name)" } else { "" };
         let (cpus, hw_queues) = (plural(cpus, "CPU"), plural(hw_queues, "hardware queue"));
         [format!("{}{each}", device_name(device)), format!("Linux {kernel}"), cpus, hw_queues]

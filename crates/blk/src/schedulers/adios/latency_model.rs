@@ -13,7 +13,7 @@ const RENEWED_AFTER: u32 = 1024;
 const RENEWED_EVERY: Nanos = Nanos::from_millis(100);
 /// Of this many small samples the slowest is an outlier.
 const OUTLIER: u32 = 100;
-/// Samples that a value that somebody writes counts for.
+/// Samples that a written value counts for.
 const WRITTEN_COUNTS: u64 = 1024;
 /// No request is expected to take longer, ns.
 pub(super) const MOST_NS: u64 = 10_000_000_000;
@@ -99,13 +99,13 @@ impl LatencyModel {
         self.slope_ns_per_kib
     }
 
-    /// Replaces the base; it counts as much as what some samples have told.
+    /// Replaces the base; it counts as much as some samples.
     pub(super) fn set_base_ns(&mut self, base_ns: u64) {
         self.base_ns = base_ns;
         self.small = (WRITTEN_COUNTS, u128::from(WRITTEN_COUNTS) * u128::from(base_ns));
     }
 
-    /// Replaces the slope; it counts as much as what some samples of 8 KiB have told.
+    /// Replaces the slope; it counts as much as some samples of 8 KiB.
     pub(super) fn set_slope_ns_per_kib(&mut self, slope: u64) {
         self.slope_ns_per_kib = slope;
         let (count, x) = (u128::from(WRITTEN_COUNTS), u128::from(SMALL));
@@ -165,7 +165,7 @@ impl LatencyModel {
         self.fresh_small = 0;
     }
 
-    /// Lets a part of the past go after so many requests or bytes.
+    /// Forgets a part of the past after a number of requests or bytes.
     fn forget(&mut self, forgetting: &Forgetting) {
         let (requests, sectors) = self.since_forgot;
         if requests < forgetting.kreqs * 1000 && sectors * 512 < forgetting.gbytes * 1_000_000_000 {

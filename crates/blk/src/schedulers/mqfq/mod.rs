@@ -144,7 +144,7 @@ impl Mqfq {
         u64::from(self.threshold_kib) * 1024 * TAGS_PER_BYTE
     }
 
-    /// What so many sectors of a request add to its flow's finish tag (MQFQ-4).
+    /// What this many sectors of a request add to its flow's finish tag (MQFQ-4).
     #[inline]
     fn tags(&self, rq: &Request, sectors: u32, group_weight: Option<Weight>) -> u64 {
         let bytes = match rq.op {
@@ -309,7 +309,7 @@ impl Scheduler for Mqfq {
         }
         let was_full = self.inflight >= self.slots;
         self.inflight -= 1;
-        // A slot has become free, or would have become if fewer were allowed: whoever waits may go.
+        // A slot has become free, or would have become if fewer were allowed: what waits may go.
         cx.requested.run_queues |= was_full && self.has_work();
     }
 

@@ -94,7 +94,7 @@ fn weights_are_those_of_groups_or_else_of_priorities() {
     bench.tell(SchedulerEvent::CgroupAdded { cgroup, parent: CgroupId::ROOT });
     bench.tell(SchedulerEvent::Weight { cgroup, weight: 200 });
     let ids = [1, 2].map(|process| bench.insert(of_level(0, in_group(1, read_by(process, u64::from(process) * 1000)))));
-    assert_eq!(ids.map(|id| start_of(&bench, id)), [0, 2 * KIB], "one flow, whoever of the group submits");
+    assert_eq!(ids.map(|id| start_of(&bench, id)), [0, 2 * KIB], "one flow, whichever process of the group submits");
     let ids = [1, 2].map(|n| bench.insert(read_by(n, 9000 * u64::from(n))));
     assert_eq!(ids.map(|id| start_of(&bench, id)), [0, 4 * KIB], "the root is a flow of weight 100");
     bench.drain();
@@ -128,7 +128,7 @@ fn an_idle_flow_comes_back_without_credit() {
     for n in 0..20 {
         bench.insert(read_by(2, n * 1000));
     }
-    // The first flow has had its one; the second goes on alone for a while.
+    // The first flow has had its one; the second continues alone for a while.
     for _ in 0..10 {
         bench.dispatch_to(0);
         bench.complete(0);

@@ -23,7 +23,7 @@ const STORY: &str = "Nothing is judged. Jain's index is that of bytes over what 
                      has everything; the worst share is that of the job that is furthest below what is due to it. Latencies are those of the \
                      job that waits. Throughput and CPU time of an I/O are those of all jobs over none's. mqfq gives weights and levels \
                      their shares within 0.1 % at none's throughput, where bfq loses 42 %; a process at depth 1 it cannot give more than its \
-                     one request takes, but that waits little more than a third as long. Beside large writes nobody shortens the tail of reads, \
+                     one request takes, but that waits little more than a third as long. Beside large writes no scheduler shortens the tail of reads, \
                      which is the flash's own; bfq, which lets the drive idle, gives each of the two half of a fifth of none's throughput. adios and \
                      k2 hold back more than this drive needs at their defaults, and lose a quarter to a third of reads alone; where write-back \
                      floods the drive, commits wait for 3 ms under adios and bfq and for 17 to 82 ms under all others.";

@@ -24,7 +24,7 @@ pub(crate) struct JudgingOptions {
     #[arg(long, value_name = "PERCENT", value_parser = parse_percent)]
     pub(crate) smallest_effect: Option<f64>,
     /// Exit with status 3, and print the figure, if this condition is true for any scheduler: a figure, one of > >= < <=, and a
-    /// value with its unit, or so many times what a scheduler has: reader:read:p99>2*none. May be given several times.
+    /// value with its unit, or N times what a scheduler has: reader:read:p99>2*none. May be given several times.
     #[arg(long, value_name = "FIGURE>LIMIT")]
     pub(crate) fail_if: Vec<Condition>,
     /// Print the sysfs writes and the udev rule that apply the recommendation, and how to undo both, for these devices: sda,
