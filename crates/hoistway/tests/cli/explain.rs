@@ -91,7 +91,7 @@ fn everything_that_is_explained_reads_well() {
         let files = document["files"].as_array().into_iter().flatten();
         names.extend(files.map(|file| file.as_str().unwrap().to_owned()));
     }
-    assert_eq!(names.len(), 10 + 40 + 8);
+    assert_eq!(names.len(), 10 + 40 + 9);
     for name in names {
         let text = printed(&["explain", &name]);
         assert!(text.starts_with(&format!("{name}: ")) || name == "queue", "{text}");

@@ -24,7 +24,11 @@ fn the_example_has_a_name_and_is_in_the_list() {
     let job = printed(&["scenarios", "example", "--job"]);
     assert!(printed(&["scenarios", "example"]).ends_with(&job) && job.contains("rw="));
     let folder = tempdir().unwrap();
-    refused(folder.path(), &["compare", "exampel"], &["or one of the scenarios example, ", "did you mean example?"]);
+    refused(
+        folder.path(),
+        &["compare", "exampel"],
+        &["or one of the scenarios example, ", "did you mean \"example\"?"],
+    );
 }
 
 #[test]
@@ -107,7 +111,7 @@ fn settings_of_memory_and_of_the_queue_change_what_a_page_cache_does() {
     refused(
         folder.path(),
         &["compare", job.to_str().unwrap(), "--sysctl", "vm.dirty_byte=1"],
-        &["vm.dirty_byte=1", "did you mean vm.dirty_bytes?"],
+        &["vm.dirty_byte=1", "did you mean \"vm.dirty_bytes\"?"],
     );
     refused(folder.path(), &["compare", job.to_str().unwrap(), "--sysctl", "vm.dirty_ratio"], &["expected NAME=VALUE"]);
 }
