@@ -193,7 +193,7 @@ mod tests {
                 assert!(tunable.line.len() <= 90 && !tunable.line.contains('\n'), "{tunable:?}");
             }
         }
-        assert_eq!(texts.files.len(), 8);
+        assert_eq!(texts.files.len(), 9);
         assert_eq!(texts.notes.len(), 6);
     }
 
