@@ -14,3 +14,4 @@ mod trials;
 mod tune;
 mod variants;
 mod verdicts;
+mod verify;
