@@ -3,7 +3,7 @@
 //! queue of a SATA drive, which `sata` of `[shape]` asks for.
 //!
 //! Alarms of the wrapped device keep their order: a wrapper with an alarm of its own takes number 0 and counts the
-//! others up by one.
+//! others up by one. That queue takes a large number instead.
 
 mod faults;
 mod ncq;

@@ -12,8 +12,8 @@ use hoistway_blk::ground::{Instant, Nanos};
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 
 /// The wrapper.
-pub(crate) struct Ncq {
-    inner: Box<dyn Device>,
+pub(crate) struct Ncq<D> {
+    inner: D,
     /// Commands in the drive whose end it has not announced.
     unannounced: u32,
     /// When the last of those ends that it has announced.
@@ -26,8 +26,8 @@ pub(crate) struct Ncq {
     is_set: bool,
 }
 
-/// The wrapper's own alarm; those of the wrapped device follow.
-const OWN_ALARM: u32 = 0;
+/// The wrapper's own alarm, which no device has: those of the wrapped one keep their numbers, since counting them up costs every command.
+const OWN_ALARM: u32 = 1 << 31;
 
 /// When a device that has refused the held command is asked again.
 const RETRY: Nanos = Nanos(20_000);
@@ -36,8 +36,8 @@ fn is_queued(op: Op) -> bool {
     !matches!(op, Op::Flush | Op::Discard)
 }
 
-impl Ncq {
-    pub(crate) fn new(inner: Box<dyn Device>) -> Ncq {
+impl<D: Device> Ncq<D> {
+    pub(crate) fn new(inner: D) -> Ncq<D> {
         Ncq { inner, unannounced: 0, last_end: Instant::ZERO, held: None, is_alone: false, is_set: false }
     }
 
@@ -45,28 +45,24 @@ impl Ncq {
         self.unannounced == 0 && self.last_end <= now
     }
 
-    /// Passes a call on to the wrapped device, counts its alarms up, and notes what it announces.
+    /// Notes what the wrapped device has announced since there were `before` completions.
     #[inline]
-    fn inner<R>(&mut self, schedule: &mut Schedule, call: impl FnOnce(&mut dyn Device, &mut Schedule) -> R) -> R {
-        let (alarms, completions) = (schedule.alarms.len(), schedule.completions.len());
-        let answer = call(&mut *self.inner, schedule);
-        for (_, alarm) in &mut schedule.alarms[alarms..] {
-            *alarm += 1;
-        }
-        for completion in &schedule.completions[completions..] {
+    fn note(&mut self, schedule: &Schedule, before: usize) {
+        for completion in &schedule.completions[before..] {
             self.unannounced -= 1;
             self.last_end = self.last_end.max(completion.at);
         }
-        answer
     }
 
+    #[inline]
     fn start(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
-        self.unannounced += 1;
-        let answer = self.inner(schedule, |inner, schedule| inner.submit(now, command, schedule));
-        match answer {
-            Ok(()) => self.is_alone = !is_queued(command.op),
-            Err(_) => self.unannounced -= 1,
+        let (before, is_alone) = (schedule.completions.len(), !is_queued(command.op));
+        let answer = self.inner.submit(now, command, schedule);
+        if answer.is_ok() {
+            self.is_alone = is_alone;
+            self.unannounced += 1;
         }
+        self.note(schedule, before);
         answer
     }
 
@@ -80,7 +76,7 @@ impl Ncq {
     }
 }
 
-impl Device for Ncq {
+impl<D: Device> Device for Ncq<D> {
     fn shape(&self) -> &Shape {
         self.inner.shape()
     }
@@ -103,7 +99,9 @@ impl Device for Ncq {
 
     fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule) {
         if alarm != OWN_ALARM {
-            self.inner(schedule, |inner, schedule| inner.wake(now, alarm - 1, schedule));
+            let before = schedule.completions.len();
+            self.inner.wake(now, alarm, schedule);
+            self.note(schedule, before);
             self.set_alarm(now, schedule);
             return;
         }

@@ -207,9 +207,6 @@ impl Preset {
     #[must_use]
     pub fn build(&self, seed: u64) -> Box<dyn Device> {
         let mut device = self.build_model(seed);
-        if self.shape.sata {
-            device = Box::new(Ncq::new(device));
-        }
         if let Some(parameters) = &self.middleware.throttle {
             device = Box::new(Throttle::new(device, parameters));
         }
@@ -230,16 +227,21 @@ impl Preset {
 
     fn build_model(&self, seed: u64) -> Box<dyn Device> {
         match &self.parameters {
-            Parameters::Flash(parameters) => Box::new(Flash::new(self.shape(), parameters, seed)),
-            Parameters::Hdd(parameters) => Box::new(Hdd::new(self.shape(), parameters, seed)),
-            Parameters::Null(parameters) => Box::new(Null::new(self.shape(), parameters, seed)),
-            Parameters::Optane(parameters) => Box::new(Optane::new(self.shape(), parameters, seed)),
+            Parameters::Flash(parameters) => self.linked(Flash::new(self.shape(), parameters, seed)),
+            Parameters::Hdd(parameters) => self.linked(Hdd::new(self.shape(), parameters, seed)),
+            Parameters::Null(parameters) => self.linked(Null::new(self.shape(), parameters, seed)),
+            Parameters::Optane(parameters) => self.linked(Optane::new(self.shape(), parameters, seed)),
             Parameters::Raid(parameters, inner) => {
                 // The card has a cache of its own for flushes, and does not wait for the drive's queue.
-                Box::new(Raid::new(self.shape(), parameters, inner.build_behind_card(seed)))
+                self.linked(Raid::new(self.shape(), parameters, inner.build_behind_card(seed)))
             }
-            Parameters::Ssd(parameters) => Box::new(Ssd::new(self.shape(), parameters, seed)),
+            Parameters::Ssd(parameters) => self.linked(Ssd::new(self.shape(), parameters, seed)),
         }
+    }
+
+    /// A model at the end of its link.
+    fn linked<D: Device + 'static>(&self, model: D) -> Box<dyn Device> {
+        if self.shape.sata { Box::new(Ncq::new(model)) } else { Box::new(model) }
     }
 
     /// The same with a larger capacity, if it has fewer bytes.
