@@ -22,7 +22,7 @@
 //!
 //! The way of a comparison: `comparison` (the options) and `environment` (files and schedulers of the caller), `plan` and its `setup`s (with `load`,
 //! `devices`, `host`, `guests`, `schedulers`, `tunables`, `queue_files`, `variants`, `queues`, `writes`, `io_max`, `io_prio_class`, `repeats`, `times`: a
-//! field or two each), `effects`, `stable_merge`, `calibrated` and `borders` (notices about it), `run` (with `runner`, `run_queue` and `locks`), `recording` and `readings` (a recording as a load, and what it leaves open) and `trace` (reported to `observer`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
+//! field or two each), `effects`, `stable_merge`, `calibrated` and `borders` (notices about it), `run` (with `runner`, `run_queue`, `rounds` and `locks`), `recording` and `readings` (a recording as a load, and what it leaves open) and `trace` (reported to `observer`, of which `recorder` is one, and with the names of `contexts`), `outcome`, `document`.
 
 mod behind;
 mod borders;
@@ -59,6 +59,7 @@ mod readings;
 mod recorder;
 mod recording;
 mod repeats;
+mod rounds;
 mod run;
 mod run_queue;
 mod runner;
@@ -94,7 +95,8 @@ pub use observer::{Controls, Ended, FioOutputs, RunObserver, Unobserved};
 pub use outcome::RunOutcome;
 pub use plan::Plan;
 pub use repeats::seeds;
-pub use runner::{Measured, RunOrder, RunRow, Runner, carry_out};
+pub use rounds::carry_out;
+pub use runner::{Measured, RunOrder, RunRow, Runner};
 pub use trace::TraceError;
 
 /// Possible values of fields of a comparison, for parsers.

@@ -17,7 +17,8 @@ use crate::observer::{Controls, RunObserver, Unobserved};
 use crate::outcome::RunOutcome;
 use crate::plan::{Plan, Planned};
 use crate::recorder::Recorder;
-use crate::runner::{Measured, RunOrder, RunRow, Runner, in_rounds};
+use crate::rounds::in_rounds;
+use crate::runner::{Measured, RunOrder, RunRow, Runner};
 use crate::{document, repeats};
 
 impl Comparison {

@@ -1,7 +1,5 @@
 //! What carries out the runs of an experiment, in virtual or in real time, and what each of them leaves.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
-
 use hoistway_answer::document::{Front, JobSummary, LockSummary, Run, RunVariant, cpu_us_per_io};
 use hoistway_load::Load;
 use hoistway_measure::{DiskSummary, PageCacheSummary, ProcessResult};
@@ -11,7 +9,6 @@ use serde_json::{Map, Value};
 use crate::job_facts::JobFacts;
 use crate::observer::{Ended, RunObserver};
 use crate::outcome::RunOutcome;
-use crate::run_queue::RunQueue;
 use crate::variants::number_or_text;
 
 /// Carries out runs, by their numbers: all rows of the first repeat, then those of the second, and so on.
@@ -43,57 +40,6 @@ pub struct RunOrder<'a> {
 
 /// What a run came to.
 pub(crate) type RunEnd<E> = Result<Option<RunOutcome>, E>;
-
-/// Carries out all runs of the repeats that the observer wants. Returns what they left; `None` for runs that never began.
-///
-/// # Errors
-/// The first run that cannot begin.
-pub fn carry_out<R: Runner>(
-    runner: &R,
-    order: &RunOrder<'_>,
-    observer: &dyn RunObserver,
-) -> Result<Vec<Option<RunOutcome>>, R::Error> {
-    in_rounds(runner, order, observer, |ended| ended.is_empty().then_some(order.repeats.len()))
-}
-
-/// The same in rounds: `goes_on` is shown what all runs until then left, and returns how many there are to be then. The rounds end when these are
-/// no more than before.
-pub(crate) fn in_rounds<R: Runner>(
-    runner: &R,
-    order: &RunOrder<'_>,
-    observer: &dyn RunObserver,
-    mut goes_on: impl FnMut(&[Option<RunOutcome>]) -> Option<usize>,
-) -> Result<Vec<Option<RunOutcome>>, R::Error> {
-    let mut queue = RunQueue::new(runner, order, observer);
-    let mut outcomes: Vec<Option<RunOutcome>> = Vec::new();
-    while let Some(until) = goes_on(&outcomes).filter(|until| *until > queue.begun() && !queue.is_over()) {
-        let from = outcomes.len();
-        queue.extend(until);
-        let round: Vec<OnceLock<RunEnd<R::Error>>> = (from..queue.end).map(|_| OnceLock::new()).collect();
-        let queue_of_all = Mutex::new(queue);
-        let lock = || queue_of_all.lock().unwrap_or_else(PoisonError::into_inner);
-        let work = || {
-            loop {
-                let Some(number) = lock().next() else { break };
-                let outcome = runner.run(number);
-                lock().ended(number, &outcome);
-                round[number - from].get_or_init(|| outcome);
-            }
-        };
-        if order.is_parallel {
-            rayon::broadcast(|_| work());
-        } else {
-            work();
-        }
-        queue = queue_of_all.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Those that never began are missing only if an earlier run failed, which is reported.
-        let of_begun = round.into_iter().take(queue.begun().saturating_sub(from));
-        for outcome in of_begun {
-            outcomes.push(outcome.into_inner().unwrap_or(Ok(None))?);
-        }
-    }
-    Ok(outcomes)
-}
 
 /// What a run is of: a row of the tables, and its repeat.
 #[derive(Clone, Debug)]

@@ -5,11 +5,11 @@
 //! right if it was within 2 % of the best when it was measured, and its *regret* is by how much it was worse. A *load* is a source's job
 //! file: the verdict of a comparison, without `--focus`, names a job, which should be the one that the source watches.
 
-use hoistway_experiment::{Comparison, Error};
+use hoistway_experiment::Error;
 
 use super::cell::Cell;
 use super::document::Reproduced;
-use super::runs::Variables;
+use super::watched::{Party, Watched};
 use super::{habr, heatmaps, one_drive, prose};
 
 /// A decision this close to the best is right.
@@ -20,7 +20,7 @@ const SCHEDULERS: [&str; 7] = ["none", "mq-deadline", "kyber", "bfq", "noop", "d
 
 /// A scheduler that can be chosen, and its figure.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Alternative {
+pub struct PublishedOption {
     /// The scheduler.
     pub scheduler: String,
     /// What comes out here.
@@ -31,18 +31,18 @@ pub struct Alternative {
 
 /// A published figure of a load under several schedulers.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Choice {
+pub struct PublishedChoice {
     /// The table, and the row or the column.
     pub name: String,
     /// Whether more of the figure is better.
     pub higher_is_better: bool,
     /// What can be chosen.
-    pub options: Vec<Alternative>,
+    pub options: Vec<PublishedOption>,
 }
 
 /// How schedulers are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rule {
+pub enum DecisionRule {
     /// The one that is best here.
     OurFigures,
     /// Always the same one.
@@ -51,18 +51,22 @@ pub enum Rule {
     BfqForLatency,
 }
 
-impl Rule {
+impl DecisionRule {
     /// All of them.
-    pub const ALL: [Rule; 4] =
-        [Rule::OurFigures, Rule::Always("none"), Rule::Always("mq-deadline"), Rule::BfqForLatency];
+    pub const ALL: [DecisionRule; 4] = [
+        DecisionRule::OurFigures,
+        DecisionRule::Always("none"),
+        DecisionRule::Always("mq-deadline"),
+        DecisionRule::BfqForLatency,
+    ];
 
     /// What it is called.
     #[must_use]
     pub fn name(self) -> String {
         match self {
-            Rule::OurFigures => "our figures".to_owned(),
-            Rule::Always(scheduler) => format!("always {scheduler}"),
-            Rule::BfqForLatency => "bfq for latency, else none".to_owned(),
+            DecisionRule::OurFigures => "our figures".to_owned(),
+            DecisionRule::Always(scheduler) => format!("always {scheduler}"),
+            DecisionRule::BfqForLatency => "bfq for latency, else none".to_owned(),
         }
     }
 }
@@ -90,18 +94,22 @@ impl Score {
     }
 }
 
-impl Choice {
+impl PublishedChoice {
     /// What of a table is such a choice: cells of several schedulers that differ in nothing else.
     #[must_use]
-    pub fn all(table: &Reproduced) -> Vec<Choice> {
-        let mut choices: Vec<Choice> = Vec::new();
+    pub fn all(table: &Reproduced) -> Vec<PublishedChoice> {
+        let mut choices: Vec<PublishedChoice> = Vec::new();
         for cell in &table.cells {
             let Some((scheduler, what, published)) = parts(cell) else { continue };
             let name = format!("{}: {what}", table.name);
-            let option = Alternative { scheduler: scheduler.to_owned(), ours: cell.ours, published };
+            let option = PublishedOption { scheduler: scheduler.to_owned(), ours: cell.ours, published };
             match choices.iter_mut().find(|choice| choice.name == name) {
                 Some(choice) => choice.options.push(option),
-                None => choices.push(Choice { higher_is_better: what.contains("IOPS"), name, options: vec![option] }),
+                None => choices.push(PublishedChoice {
+                    higher_is_better: what.contains("IOPS"),
+                    name,
+                    options: vec![option],
+                }),
             }
         }
         choices.retain(|choice| choice.options.len() > 1);
@@ -110,12 +118,12 @@ impl Choice {
 
     /// By how much what a rule chooses was worse than the best, as a fraction; None if it was not measured.
     #[must_use]
-    pub fn regret(&self, rule: Rule) -> Option<f64> {
+    pub fn regret(&self, rule: DecisionRule) -> Option<f64> {
         let named = |name: &str| self.options.iter().find(|option| option.scheduler == name);
         let chosen = match rule {
-            Rule::OurFigures => self.best(|option| option.ours),
-            Rule::Always(scheduler) => named(scheduler),
-            Rule::BfqForLatency => named(if self.higher_is_better { "none" } else { "bfq" }),
+            DecisionRule::OurFigures => self.best(|option| option.ours),
+            DecisionRule::Always(scheduler) => named(scheduler),
+            DecisionRule::BfqForLatency => named(if self.higher_is_better { "none" } else { "bfq" }),
         };
         chosen.map(|chosen| self.regret_of(chosen.published))
     }
@@ -132,7 +140,7 @@ impl Choice {
         if self.higher_is_better { best / published - 1.0 } else { published / best - 1.0 }
     }
 
-    fn best(&self, value: impl Fn(&Alternative) -> f64) -> Option<&Alternative> {
+    fn best(&self, value: impl Fn(&PublishedOption) -> f64) -> Option<&PublishedOption> {
         let sign = if self.higher_is_better { -1.0 } else { 1.0 };
         self.options.iter().min_by(|a, b| (sign * value(a)).total_cmp(&(sign * value(b))))
     }
@@ -147,36 +155,6 @@ fn parts(cell: &Cell) -> Option<(&str, &str, f64)> {
     SCHEDULERS.contains(&cell.column.as_str()).then_some((&cell.column, &cell.row, published))
 }
 
-/// A load of a source.
-pub(super) struct Watched {
-    pub(super) name: String,
-    pub(super) comparison: Comparison,
-    pub(super) variables: Vec<(&'static str, String)>,
-    /// The job whose figures the source is about.
-    pub(super) job: &'static str,
-}
-
-/// What a comparison without `--focus` says of a load.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Party {
-    /// The load.
-    pub load: String,
-    /// The job that the source watches.
-    pub watched: &'static str,
-    /// The job that the verdict names.
-    pub named: String,
-    /// Its figure.
-    pub figure: String,
-}
-
-impl Party {
-    /// Whether the verdict is about what the source is about.
-    #[must_use]
-    pub fn is_watched(&self) -> bool {
-        self.named == self.watched
-    }
-}
-
 /// The loads of the sources that have several jobs, and one with a single job. How long they run is not that of their tables: whose figures
 /// matter shows soon.
 ///
@@ -186,21 +164,6 @@ pub fn parties() -> Result<Vec<Party>, Error> {
     let loads =
         habr::watched().into_iter().chain(prose::watched()).chain(one_drive::watched()).chain(heatmaps::watched());
     loads.map(Watched::party).collect()
-}
-
-impl Watched {
-    pub(super) fn party(self) -> Result<Party, Error> {
-        let Watched { name, comparison, variables, job } = self;
-        let document = comparison.run(&Variables(&variables))?;
-        let verdict = document.verdicts.first();
-        let figure = verdict.and_then(|verdict| verdict.focus.first()).map(|focus| &focus.figure);
-        Ok(Party {
-            load: name,
-            watched: job,
-            named: figure.map(|figure| figure.job.clone()).unwrap_or_default(),
-            figure: figure.map(ToString::to_string).unwrap_or_default(),
-        })
-    }
 }
 
 #[cfg(test)]
@@ -218,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_choice_is_right_if_what_is_best_here_was_near_the_best() {
-        let choices = Choice::all(&table(&[
+        let choices = PublishedChoice::all(&table(&[
             ("none", "read, mean ms", 3.0, Some(2.00)),
             ("bfq", "read, mean ms", 2.0, Some(2.02)),
             ("kyber", "read, mean ms", 1.0, Some(4.0)),
@@ -233,9 +196,9 @@ mod tests {
         assert_eq!(names, ["t: read, mean ms", "t: depth 2", "t: write, IOPS"]);
         let regrets = |rule| choices.iter().map(|choice| choice.regret(rule)).collect::<Vec<_>>();
         let near = |regret: Option<f64>, wanted: f64| (regret.unwrap() - wanted).abs() < 1e-9;
-        let ours = regrets(Rule::OurFigures);
+        let ours = regrets(DecisionRule::OurFigures);
         assert!(near(ours[0], 1.0) && near(ours[1], 0.01) && near(ours[2], 0.25), "{ours:?}");
-        let bfq = regrets(Rule::BfqForLatency);
+        let bfq = regrets(DecisionRule::BfqForLatency);
         assert!(near(bfq[0], 0.01) && bfq[1].is_none() && near(bfq[2], 0.25), "{bfq:?}");
         let score = Score::of(&ours.into_iter().flatten().collect::<Vec<_>>());
         assert_eq!((score.right, score.of), (1, 3));

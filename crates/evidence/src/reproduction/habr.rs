@@ -6,8 +6,8 @@ use hoistway_measure::fio::{DirectionStats, Job, Output};
 use serde::Deserialize;
 
 use super::cell::{Cell, Judgement, median};
-use super::decisions::Watched;
 use super::runs::{Setting, load, of_job, run};
+use super::watched::Watched;
 use super::{Table, Unknown};
 use hoistway_experiment::Comparison;
 use hoistway_experiment::Error;

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::cell::{Cell, Judgement, median};
-use super::decisions::Watched;
 use super::runs::{Setting, load, p99_us, run};
+use super::watched::Watched;
 use super::{Table, Unknown};
 use hoistway_experiment::Comparison;
 use hoistway_experiment::Error;

@@ -4,7 +4,7 @@
 //! predictions. Where one is outside its tolerance, the table's story says what seems to be missing.
 //!
 //! `cell` (what is compared), `document` (what comes out), `sensitivity` (other values of unknown numbers), `runs` (how a run
-//! is made), `repeats` (how many there are), `decisions` (what they are good for), and a module for each source.
+//! is made), `repeats` (how many there are), `decisions` (what they are good for), `watched` (whose figures a source is about), and a module for each source.
 
 mod cell;
 mod contention;
@@ -20,11 +20,13 @@ mod repeats;
 mod research;
 mod runs;
 mod sensitivity;
+mod watched;
 
 pub use cell::{Cell, Judgement};
 pub use document::{FORMAT, Reproduced, Reproduction};
 pub use runs::Length;
 pub use sensitivity::{Change, Sensitivity, To, Unknown};
+pub use watched::Party;
 
 use hoistway_experiment::Error;
 use runs::Setting;

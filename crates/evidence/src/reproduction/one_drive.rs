@@ -4,9 +4,9 @@ use hoistway_measure::fio::DirectionStats;
 use serde::Deserialize;
 
 use super::cell::{Cell, Judgement};
-use super::decisions::Watched;
 use super::heatmaps::{DRIVE, on_their_host};
 use super::runs::{Setting, p99_us, run};
+use super::watched::Watched;
 use super::{Table, Unknown};
 use hoistway_experiment::Error;
 use hoistway_experiment::{Comparison, Tunable};

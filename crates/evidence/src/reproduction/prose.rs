@@ -1,11 +1,11 @@
 //! What the ICPE'24 slides say in words.
 
 use super::cell::{Cell, Judgement};
-use super::decisions::Watched;
 use super::heatmaps::{DRIVE, SCHEDULERS, on_their_host, p99_by_scheduler, variables};
 use super::one_drive::WRITE_LIMITS;
 use super::runs::{Setting, of_job, p99_us, run};
 use super::sensitivity::{Change, To};
+use super::watched::Watched;
 use super::{Table, Unknown};
 use hoistway_experiment::Error;
 use hoistway_experiment::{Comparison, Devices, Profile};

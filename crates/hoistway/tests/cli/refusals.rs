@@ -201,7 +201,7 @@ fn devices_given_twice() {
 
 #[test]
 fn run_times_that_cannot_be() {
-    let hint = "a whole number with a unit, such as 30s";
+    let hint = "a number with a unit, such as 30s or 0.2s";
     for (time, expected) in [
         ("", hint),
         ("fast", "expected us, ms, s, m, h or d"),

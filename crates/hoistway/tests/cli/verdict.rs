@@ -183,9 +183,9 @@ fn the_load_with_which_etcd_judges_disks_runs_and_tells_how_long_a_commit_takes(
     let document = compared(folder.path(), &["--schedulers", "mq-deadline", "--device", "hgst-he10-8tb"]);
     let job = &document["runs"][0]["jobs"][0];
     let (writes, commits) = (&job["operations"][0], &job["operations"][1]);
-    assert_eq!((writes["ios"].as_u64(), writes["bytes"].as_u64()), (Some(911), Some(911 * 2300)));
+    assert_eq!((writes["ios"].as_u64(), writes["bytes"].as_u64()), (Some(912), Some(912 * 2300)));
     // As with fio, none follows the last write.
-    assert_eq!(commits["ios"], 910);
+    assert_eq!(commits["ios"], 911);
     // A write ends in memory, a commit on the disk.
     assert!(writes["lat_ns"]["mean"].as_f64().unwrap() < 10e3, "{writes}");
     assert!(commits["lat_ns"]["p99"].as_f64().unwrap() > 1e6, "{commits}");
@@ -243,7 +243,8 @@ fn stable_documents_are_the_same_to_the_byte() {
     assert!(one.contains("\"wall_seconds\": 0.0") && one.contains("\"command\": \"\""));
     let fio = ["--schedulers", "none"];
     assert!(document("fio-json+", &fio) == document("fio-json+", &fio));
-    assert!(document("markdown", &[]).contains("Means of 3 repeats"), "not as many as the machine has time for");
+    // As many repeats as make it sure, and not as many as the machine has time for.
+    assert!(document("markdown", &[]) == document("markdown", &[]));
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use hoistway_evidence::reproduction::decisions::{Choice, Party, Rule, Score, parties};
+use hoistway_evidence::reproduction::Party;
+use hoistway_evidence::reproduction::decisions::{DecisionRule, PublishedChoice, Score, parties};
 use hoistway_evidence::reproduction::{Length, Reproduced, Reproduction, TABLES};
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
@@ -36,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
             tables.push(table.reproduce(Length::Settled)?);
         }
     }
-    let choices: Vec<Choice> = tables.iter().flat_map(Choice::all).collect();
+    let choices: Vec<PublishedChoice> = tables.iter().flat_map(PublishedChoice::all).collect();
     output.write(page(&choices, &parties()?))?;
     Ok(Ending::Done)
 }
@@ -49,10 +50,10 @@ was measured. The regret is by how much what was chosen was worse than the best.
 
 ";
 
-fn page(choices: &[Choice], parties: &[Party]) -> String {
+fn page(choices: &[PublishedChoice], parties: &[Party]) -> String {
     let mut text = HEAD.to_owned();
     text += "| rule | right | mean regret |\n| --- | ---: | ---: |\n";
-    for rule in Rule::ALL {
+    for rule in DecisionRule::ALL {
         let regrets: Vec<f64> = choices.iter().filter_map(|choice| choice.regret(rule)).collect();
         let Score { right, of, mean_regret } = Score::of(&regrets);
         let share = 100.0 * right as f64 / of.max(1) as f64;
@@ -60,7 +61,7 @@ fn page(choices: &[Choice], parties: &[Party]) -> String {
     }
     text += "\n## Where our figures choose wrongly\n\n| choice | best here | best published | regret |\n| --- | --- | --- | ---: |\n";
     for choice in choices {
-        let regret = choice.regret(Rule::OurFigures).unwrap_or(0.0);
+        let regret = choice.regret(DecisionRule::OurFigures).unwrap_or(0.0);
         if let (true, Some((ours, published))) = (regret > 0.02, choice.best_of_both()) {
             text += &format!("| {} | {ours} | {published} | {:.1} % |\n", choice.name, 100.0 * regret);
         }

@@ -1,0 +1,50 @@
+//! Loads of the sources with the job that each source watches, and the job that a verdict names.
+
+use hoistway_experiment::{Comparison, Error};
+
+use super::runs::Variables;
+
+/// A load of a source.
+pub(super) struct Watched {
+    pub(super) name: String,
+    pub(super) comparison: Comparison,
+    pub(super) variables: Vec<(&'static str, String)>,
+    /// The job whose figures the source is about.
+    pub(super) job: &'static str,
+}
+
+/// What a comparison without `--focus` says of a load.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Party {
+    /// The load.
+    pub load: String,
+    /// The job that the source watches.
+    pub watched: &'static str,
+    /// The job that the verdict names.
+    pub named: String,
+    /// Its figure.
+    pub figure: String,
+}
+
+impl Party {
+    /// Whether the verdict is about what the source is about.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        self.named == self.watched
+    }
+}
+
+impl Watched {
+    pub(super) fn party(self) -> Result<Party, Error> {
+        let Watched { name, comparison, variables, job } = self;
+        let document = comparison.run(&Variables(&variables))?;
+        let verdict = document.verdicts.first();
+        let figure = verdict.and_then(|verdict| verdict.focus.first()).map(|focus| &focus.figure);
+        Ok(Party {
+            load: name,
+            watched: job,
+            named: figure.map(|figure| figure.job.clone()).unwrap_or_default(),
+            figure: figure.map(ToString::to_string).unwrap_or_default(),
+        })
+    }
+}
