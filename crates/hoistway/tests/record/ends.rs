@@ -17,7 +17,14 @@ impl Load {
         let options = "--rw=randread --bs=4k --ioengine=psync --time_based --runtime=600 --size=32m";
         let mut command = bench.fio(options);
         command.retain(|option| option != "--output=fio.json");
-        Load(Command::new(&command[0]).args(&command[1..]).stdout(Stdio::null()).spawn().unwrap())
+        let stat = || fs::read_to_string(format!("/sys/block/{}/stat", bench.name())).unwrap();
+        let (before, begin) = (stat(), Instant::now());
+        let load = Load(Command::new(&command[0]).args(&command[1..]).stdout(Stdio::null()).spawn().unwrap());
+        // On a busy machine fio takes a while to begin.
+        while stat() == before && begin.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        load
     }
 }
 
