@@ -1,11 +1,11 @@
-//! Who is admitted, who is turned away, and who has to go.
+//! Admits clients, turns clients away when a limit is reached, and disconnects clients.
 
 use std::sync::Arc;
 
 use crate::clients::{Client, ClientState, Origin, Peer};
 use crate::site::Site;
 
-/// Clients that are turned away with the protocol's error at a time: each has a descriptor until it has read it. More are closed.
+/// Most clients at a time that are turned away with the protocol's error: each keeps a descriptor until it has read the error. Further clients are closed at once.
 const TURNED_AWAY_MAX: usize = 16;
 
 /// The place of a connected client; dropping it gives it up.

@@ -1,4 +1,4 @@
-//! Clients: who is connected, how many of each peer, and which has to go.
+//! Connected clients, how many of each peer, and which are to be disconnected.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};

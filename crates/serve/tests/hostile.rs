@@ -214,7 +214,7 @@ fn who_asks_a_fragmented_file_for_its_holes_again_and_again_keeps_nobody_else_wa
     assert!(calm.is_served());
     let answered = shown(&server)["exports"][0]["others"].as_u64().unwrap();
     assert!(answered < 1900, "{answered}");
-    // It is told the beginning of the range: 128 parts and at most one more, of 4 KiB each.
+    // The reply covers the beginning of the range: 128 extents, perhaps one more, of 4 KiB each.
     let mut head = [0; 20];
     asks.read_exact(&mut head).unwrap();
     let length = u32::from_be_bytes(head[16..].try_into().unwrap());

@@ -213,7 +213,7 @@ pub(super) fn random_calls<S: Scheduler>(policy: S, seed: u64, check: impl Fn(&B
                 let bio = draws.bio(with_groups);
                 bench.insert_on(draws.below(4) as u16, bio);
                 inserted += 1;
-                // Whoever inserts runs the queue.
+                // The inserting process runs the queue.
                 may_make_work = false;
             }
             5 | 6 => {

@@ -235,8 +235,8 @@ impl Track {
         if self.fits(lane, start) {
             return Next::At(start);
         }
-        // Tried with fio 3.33: a run that comes to the end of the region while the device continues ends the pass, or begins with the
-        // region again if that starts over by itself. At the end of the device the next place is drawn after all.
+        // Tried with fio 3.33: where the device extends beyond the region, a run that reaches the end of the region ends the pass, or
+        // continues at the beginning of the region if the job wraps. At the end of the device the next place is drawn.
         if self.zones.is_some() || start < self.region_bytes || start + lane.bytes_min > self.room_bytes {
             Next::Anywhere
         } else if self.wraps {

@@ -470,7 +470,7 @@ fn cursor(job: &Pattern, region: Region, seed: u64, process: u64, is_only: bool)
             random: job.random_offsets().is_some(),
             orders: orders(job, order_bytes, seed, process, is_only),
             start_bytes: region.start,
-            // Tried with fio 3.33: zones go on behind the region, as far as the device goes.
+            // Tried with fio 3.33: zones continue beyond the region, up to the end of the device.
             region_bytes: if job.zones.is_some() { region.room_bytes } else { region.bytes },
             room_bytes: region.room_bytes,
             file_bytes: region.file_bytes,

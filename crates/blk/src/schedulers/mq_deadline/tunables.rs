@@ -128,7 +128,7 @@ impl MqDeadlineConfig {
         if self.limits_async { (3 * self.nr_requests / 4).max(1) } else { self.nr_requests }
     }
 
-    /// The smallest shallow depth that the tag bitmap is told of, which bounds its wake-up batches (DD-24).
+    /// The smallest shallow depth that this scheduler announces to the tag bitmap. It bounds the wake-up batches (DD-24).
     pub(super) fn announced_depth(&self, async_depth: u32) -> Option<u32> {
         match self.generation {
             _ if self.queue_async_depth => Some(async_depth),
