@@ -30,7 +30,7 @@ pub struct Condition {
 pub enum Limit {
     /// A value in the figure's unit: ns, I/Os or bytes a second.
     Value(f64),
-    /// So many times what the figure is under a scheduler with its default settings, in runs with the same seeds.
+    /// A multiple of what the figure is under a scheduler with its default settings, in runs with the same seeds.
     Under {
         /// Above 0.
         factor: f64,

@@ -8,15 +8,15 @@ use crate::site::Site;
 /// Most clients at a time that are turned away with the protocol's error: each keeps a descriptor until it has read the error. Further clients are closed at once.
 const TURNED_AWAY_MAX: usize = 16;
 
-/// The place of a connected client; dropping it gives it up.
-pub struct Seat {
+/// What a connected client counts as among all clients; dropping it ends that.
+pub struct Admission {
     site: Arc<Site>,
     client: Arc<Client>,
     /// Why the client is turned away.
     refusal: Option<&'static str>,
 }
 
-impl Seat {
+impl Admission {
     /// The client.
     #[must_use]
     pub fn client(&self) -> &Arc<Client> {
@@ -36,7 +36,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Admission {
     fn drop(&mut self) {
         let connected = &mut *self.site.connected.lock();
         if self.refusal.is_some() {
@@ -57,7 +57,7 @@ impl Drop for Seat {
 impl Site {
     /// Admits a client, or one that is turned away with an error. `None` if it is closed at once. Both are logged.
     #[must_use]
-    pub fn admit(self: &Arc<Self>, peer: Peer) -> Option<Seat> {
+    pub fn admit(self: &Arc<Self>, peer: Peer) -> Option<Admission> {
         let connected = &mut *self.connected.lock();
         connected.number += 1;
         let number = connected.number;
@@ -86,7 +86,7 @@ impl Site {
             }
             connected.turned_away += 1;
         }
-        Some(Seat { site: Arc::clone(self), client, refusal })
+        Some(Admission { site: Arc::clone(self), client, refusal })
     }
 
     /// The clients, by number.

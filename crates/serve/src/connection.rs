@@ -16,7 +16,7 @@ use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_engine::Completion;
 use hoistway_nbd::{Handshake, Progress, Requests, Tls};
 
-use crate::admission::Seat;
+use crate::admission::Admission;
 use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection};
 use crate::input::{Input, Receipt};
 use crate::memory::Account;
@@ -38,7 +38,7 @@ const STEPS_A_TURN: u32 = 8;
 pub struct NbdConnection {
     site: Arc<Site>,
     id: ConnectionId,
-    seat: Seat,
+    admission: Admission,
     me: Weak<Mutex<NbdConnection>>,
     socket: Socket,
     input: Input,
@@ -68,23 +68,23 @@ enum Phase {
 
 impl NbdConnection {
     /// A client at this socket; the greeting is sent first.
-    pub fn begin(seat: Seat, id: ConnectionId, socket: Socket, tls: Tls) -> SharedConnection {
-        let site = Arc::clone(seat.site());
-        seat.client().served_by(id);
+    pub fn begin(admission: Admission, id: ConnectionId, socket: Socket, tls: Tls) -> SharedConnection {
+        let site = Arc::clone(admission.site());
+        admission.client().served_by(id);
         let mut outbox = Outbox::default();
         let mut handshake = None;
         outbox.header(|out| handshake = Some(Handshake::new(tls, out)));
         let until = site.engine.now() + HANDSHAKE_MAX;
         let phase = handshake
-            .map(|handshake| seat.refusal().map_or(handshake.clone(), |why| handshake.turning_away(why)))
+            .map(|handshake| admission.refusal().map_or(handshake.clone(), |why| handshake.turning_away(why)))
             .map_or(Phase::Leaving(until), |handshake| {
-                Phase::Handshake(Box::new(handshake), site.offer().allowed(seat.client()), until)
+                Phase::Handshake(Box::new(handshake), site.offer().allowed(admission.client()), until)
             });
         Arc::new_cyclic(|me| {
             Mutex::new(NbdConnection {
                 site,
                 id,
-                seat,
+                admission,
                 me: me.clone(),
                 socket,
                 input: Input::default(),
@@ -129,7 +129,7 @@ impl NbdConnection {
                 Phase::Handshake(..) => self.outbox.is_empty(),
                 Phase::Leaving(_) => false,
             };
-            if self.site.is_draining() || self.seat.client().is_dismissed() || self.phase.is_withdrawn() {
+            if self.site.is_draining() || self.admission.client().is_dismissed() || self.phase.is_withdrawn() {
                 self.drain(now);
                 if !self.phase.is_leaving() {
                     return Ok(());
@@ -164,7 +164,7 @@ impl NbdConnection {
         if let Phase::Transmission(session) = std::mem::replace(&mut self.phase, leaving) {
             self.site.say_of_client(format_args!(
                 "{}: disconnected after {} requests",
-                self.seat.client().name,
+                self.admission.client().name,
                 session.completed
             ));
             let is_withdrawn = session.served.is_withdrawn();
@@ -240,8 +240,8 @@ impl NbdConnection {
         match &mut self.phase {
             Phase::Handshake(handshake, offer, _) => {
                 if let Some(names) = self.socket.peer_names() {
-                    self.seat.client().presented(names);
-                    *offer = self.site.offer().allowed(self.seat.client());
+                    self.admission.client().presented(names);
+                    *offer = self.site.offer().allowed(self.admission.client());
                 }
                 let (mut count, mut progress) = (0, Progress::Unfinished);
                 let (input, offer) = (&self.input, Arc::clone(offer));
@@ -252,13 +252,14 @@ impl NbdConnection {
                     Progress::Transmission(agreed) => {
                         let served = Arc::clone(&offer.served[agreed.export]);
                         let requests = Requests::new(agreed, &offer.exports[agreed.export]);
-                        let client = self.seat.client();
+                        let client = self.admission.client();
                         client.opened(&served.name);
                         self.site.say_of_client(format_args!("{}: opened export {:?}", client.name, served.name));
                         let account = Account::new(Arc::clone(&self.site.memory), self.id);
                         self.account = Some(Arc::clone(&account));
                         let handler = self.handler(Arc::clone(&account));
-                        let session = Session::begin(&self.seat, self.id, served, agreed, requests, account, handler);
+                        let session =
+                            Session::begin(&self.admission, self.id, served, agreed, requests, account, handler);
                         let session = session.map_err(|errno| End::Broken(errno.into()))?;
                         self.phase = Phase::Transmission(Box::new(session));
                     }
@@ -267,7 +268,7 @@ impl NbdConnection {
                         self.tls_begins = true;
                     }
                     Progress::Closed(departure) => {
-                        self.site.say_of_client(format_args!("{}: {departure}", self.seat.client().name));
+                        self.site.say_of_client(format_args!("{}: {departure}", self.admission.client().name));
                         self.leave(now);
                     }
                 }
@@ -316,7 +317,7 @@ impl NbdConnection {
 
     /// Ends the connection without further replies.
     fn end(&mut self, now: Instant, end: End) {
-        let name = &self.seat.client().name;
+        let name = &self.admission.client().name;
         match end {
             // It has been logged already, or there is nothing to log.
             End::Done | End::Panicked => {}
@@ -425,7 +426,7 @@ impl Connection for NbdConnection {
     fn panicked(&self) {
         self.site.error(format_args!(
             "{}: internal error (panic); connection closed, others continue",
-            self.seat.client().name
+            self.admission.client().name
         ));
     }
 }

@@ -45,7 +45,7 @@ mod timed_stream;
 mod tls;
 
 pub use access::Access;
-pub use admission::Seat;
+pub use admission::Admission;
 pub use change::Wanted;
 pub use clients::{Client, ClientState, Origin, Peer};
 pub use control::{Answer, Ask, Control, ExportState, Operator, State, ask};

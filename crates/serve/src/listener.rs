@@ -148,13 +148,13 @@ impl FrontEnd for Listener {
 /// Accepts a client, or refuses it.
 pub(crate) fn admit(site: &Arc<Site>, socket: Socket, peer: Peer, requires_tls: bool) {
     // Dropping the socket closes it; the client may retry.
-    let Some(seat) = site.admit(peer) else { return };
+    let Some(admission) = site.admit(peer) else { return };
     let tls = match site.tls() {
         None => Tls::Off,
         Some(_) if requires_tls => Tls::Required,
         Some(_) => Tls::Offered,
     };
-    let begin = |id| NbdConnection::begin(seat, id, socket, tls);
+    let begin = |id| NbdConnection::begin(admission, id, socket, tls);
     site.inboxes.add(site.inboxes.least_loaded(), begin);
 }
 

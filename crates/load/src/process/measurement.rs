@@ -64,7 +64,7 @@ fn direction_of(op: Op) -> Direction {
     }
 }
 
-/// In which order a process calls fsync and fdatasync: after every so many writes, and once where both are due, which is an fsync
+/// In which order a process calls fsync and fdatasync: each after every N writes, and one fsync where both are due
 /// (tried with fio 3.33).
 #[derive(Debug)]
 struct Syncs {

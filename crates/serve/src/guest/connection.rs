@@ -11,7 +11,7 @@ use hoistway_engine::{Completion, TRANSFER_BYTES_MAX};
 use hoistway_vhost::{Device, Disk, Limits, Problem, QUEUES_MAX};
 
 use super::requests::Requests;
-use crate::admission::Seat;
+use crate::admission::Admission;
 use crate::clients::Client;
 use crate::event_loop::{Connection, ConnectionId, Next, Ready, SharedConnection, Watch};
 use crate::memory::Account;
@@ -44,8 +44,8 @@ pub struct Inside {
 }
 
 impl Guest {
-    pub fn new(served: Arc<Served>, id: ConnectionId, seat: &Seat) -> Arc<Guest> {
-        let (site, client) = (Arc::clone(seat.site()), Arc::clone(seat.client()));
+    pub fn new(served: Arc<Served>, id: ConnectionId, admission: &Admission) -> Arc<Guest> {
+        let (site, client) = (Arc::clone(admission.site()), Arc::clone(admission.client()));
         client.served_by(id);
         client.opened(&served.name);
         let guest = Arc::new(Guest {
@@ -79,8 +79,13 @@ impl Guest {
     }
 
     /// The connection for its worker. `leaves` is closed when it has ended.
-    pub fn connection(self: &Arc<Self>, seat: Seat, socket: UnixStream, leaves: OwnedFd) -> SharedConnection {
-        Arc::new(Mutex::new(GuestConnection { guest: Arc::clone(self), _seat: seat, socket, _leaves: leaves }))
+    pub fn connection(self: &Arc<Self>, admission: Admission, socket: UnixStream, leaves: OwnedFd) -> SharedConnection {
+        Arc::new(Mutex::new(GuestConnection {
+            guest: Arc::clone(self),
+            _admission: admission,
+            socket,
+            _leaves: leaves,
+        }))
     }
 
     pub fn say(&self, what: &str) {
@@ -212,7 +217,7 @@ fn unwatch(watch: &Watch, device: &Device) {
 /// A guest's connection, as the event loop has it.
 struct GuestConnection {
     guest: Arc<Guest>,
-    _seat: Seat,
+    _admission: Admission,
     socket: UnixStream,
     _leaves: OwnedFd,
 }

@@ -50,15 +50,15 @@ impl GuestListener {
 
     /// Accepts a front end. Returns a descriptor that becomes readable when its guest has disconnected.
     fn take_in(&self, site: &Arc<Site>, stream: UnixStream) -> io::Result<Option<OwnedFd>> {
-        let seat = site.admit(Peer::unix("vhost-user", user_of(&stream)));
+        let admission = site.admit(Peer::unix("vhost-user", user_of(&stream)));
         // There is no way to say why.
-        let Some(seat) = seat.filter(|seat| seat.refusal().is_none()) else { return Ok(None) };
-        let name = &seat.client().name;
+        let Some(admission) = admission.filter(|admission| admission.refusal().is_none()) else { return Ok(None) };
+        let name = &admission.client().name;
         let Some(served) = site.offer().named(&self.export).cloned() else {
             site.say_of_client(format_args!("{name}: export {:?} has been removed", self.export));
             return Ok(None);
         };
-        if !served.access().allows(seat.client()) {
+        if !served.access().allows(admission.client()) {
             site.warn_of_client(format_args!("{name}: may not use export {:?} (see clients= of it)", self.export));
             return Ok(None);
         }
@@ -67,9 +67,9 @@ impl GuestListener {
         let (left, leaves) = pipe_with(PipeFlags::CLOEXEC)?;
         let mut guest = None;
         site.inboxes.add(site.inboxes.least_loaded(), |id| {
-            let made = Guest::new(served, id, &seat);
+            let made = Guest::new(served, id, &admission);
             guest = Some(Arc::clone(&made));
-            made.connection(seat, watched, leaves)
+            made.connection(admission, watched, leaves)
         });
         if let Some(guest) = guest {
             let thread = std::thread::Builder::new().name("hoistway-guest".into());

@@ -10,7 +10,7 @@ use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_engine::{Buffer, Completion, Errno, Handler, Request as Io};
 use hoistway_nbd::{Agreed, Command, Origin, Received, Refusal, Replies, ReplyWriter, Request, Requests, Violation};
 
-use crate::admission::Seat;
+use crate::admission::Admission;
 use crate::clients::Client;
 use crate::event_loop::ConnectionId;
 use crate::input::Input;
@@ -117,7 +117,7 @@ impl Session {
     /// # Errors
     /// If the target does not have what the export says.
     pub fn begin(
-        seat: &Seat,
+        admission: &Admission,
         id: ConnectionId,
         served: Arc<Served>,
         agreed: Agreed,
@@ -125,14 +125,14 @@ impl Session {
         account: Arc<Account>,
         handler: impl Handler + 'static,
     ) -> Result<Session, Errno> {
-        let site = seat.site();
+        let site = admission.site();
         // One more than we take: a request that was refused by the engine would have to be kept.
         let depth = 2 * site.bounds.in_flight + 2;
         let client = ThrottledClient::open(site, Arc::clone(&served), id, depth, handler)?;
         served.counts.connections.fetch_add(1, Relaxed);
         Ok(Session {
             served,
-            peer: Arc::clone(seat.client()),
+            peer: Arc::clone(admission.client()),
             requests,
             writer: ReplyWriter::new(agreed.replies),
             has_chunks: agreed.replies != Replies::Simple,
