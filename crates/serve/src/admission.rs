@@ -97,11 +97,11 @@ impl Site {
     }
 
     /// Disconnects clients for which this holds: requests in flight complete. Returns how many.
-    pub fn dismiss(&self, which: impl Fn(&Client) -> bool) -> usize {
+    pub fn disconnect(&self, which: impl Fn(&Client) -> bool) -> usize {
         let connected = self.connected.lock();
-        let dismissed: Vec<_> = connected.clients.values().filter(|client| which(client)).cloned().collect();
+        let disconnected: Vec<_> = connected.clients.values().filter(|client| which(client)).cloned().collect();
         drop(connected);
-        dismissed.iter().filter_map(|client| client.dismiss()).for_each(|id| self.inboxes.notify(id));
-        dismissed.len()
+        disconnected.iter().filter_map(|client| client.disconnect()).for_each(|id| self.inboxes.notify(id));
+        disconnected.len()
     }
 }

@@ -115,11 +115,11 @@ impl Site {
         *self.offer.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(Offer::of(after));
         gone.iter().for_each(|served| served.withdraw());
         self.stop_guests(|export| gone.iter().any(|served| served.name == export));
-        self.dismiss(|client| client.export().is_some_and(|export| shrunk.iter().any(|name| name == export)));
+        self.disconnect(|client| client.export().is_some_and(|export| shrunk.iter().any(|name| name == export)));
         self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner).extend(gone);
         drop(before);
         self.forget_withdrawn();
-        self.dismiss_barred();
+        self.disconnect_barred();
         // Throttled requests may be allowed sooner, priorities change, and connections of withdrawn exports have to end.
         self.inboxes.notify_all();
         Ok(())
@@ -194,12 +194,12 @@ impl Site {
     }
 
     /// Disconnects clients that may not use their export any more.
-    fn dismiss_barred(&self) {
+    fn disconnect_barred(&self) {
         let offer = self.offer();
         let is_barred = |client: &Client| {
             client.export().and_then(|name| offer.named(name)).is_some_and(|served| !served.access().allows(client))
         };
-        self.dismiss(is_barred);
+        self.disconnect(is_barred);
     }
 
     /// Removes the scheduler's groups of withdrawn exports without connections.

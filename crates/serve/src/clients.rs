@@ -62,7 +62,7 @@ pub struct Client {
     export: OnceLock<String>,
     /// DNS names of its certificate.
     certificate: OnceLock<Vec<String>>,
-    is_dismissed: AtomicBool,
+    is_to_disconnect: AtomicBool,
     reads: AtomicU64,
     read_bytes: AtomicU64,
     writes: AtomicU64,
@@ -109,7 +109,7 @@ impl Client {
             id: OnceLock::new(),
             export: OnceLock::new(),
             certificate: OnceLock::new(),
-            is_dismissed: AtomicBool::new(false),
+            is_to_disconnect: AtomicBool::new(false),
             reads: AtomicU64::new(0),
             read_bytes: AtomicU64::new(0),
             writes: AtomicU64::new(0),
@@ -119,9 +119,9 @@ impl Client {
         }
     }
 
-    /// It has to go. Returns its connection, which is to be notified.
-    pub(crate) fn dismiss(&self) -> Option<ConnectionId> {
-        self.is_dismissed.store(true, Relaxed);
+    /// Asks its connection to end. Returns the connection, which is to be notified.
+    pub(crate) fn disconnect(&self) -> Option<ConnectionId> {
+        self.is_to_disconnect.store(true, Relaxed);
         self.id.get().copied()
     }
 
@@ -152,11 +152,11 @@ impl Client {
         let _ = self.id.set(id);
     }
 
-    /// Whether it has to go.
+    /// Whether its connection is to end.
     #[inline]
     #[must_use]
-    pub fn is_dismissed(&self) -> bool {
-        self.is_dismissed.load(Relaxed)
+    pub fn is_to_disconnect(&self) -> bool {
+        self.is_to_disconnect.load(Relaxed)
     }
 
     /// Counts a request. Only the thread that serves the client does.

@@ -129,7 +129,7 @@ impl NbdConnection {
                 Phase::Handshake(..) => self.outbox.is_empty(),
                 Phase::Leaving(_) => false,
             };
-            if self.site.is_draining() || self.admission.client().is_dismissed() || self.phase.is_withdrawn() {
+            if self.site.is_draining() || self.admission.client().is_to_disconnect() || self.phase.is_withdrawn() {
                 self.drain(now);
                 if !self.phase.is_leaving() {
                     return Ok(());

@@ -281,7 +281,7 @@ impl Site {
                 (format!("resize {export:?} {size}"), changed)
             }
             Ask::Disconnect { client } => {
-                let found = self.dismiss(|it| it.number == client);
+                let found = self.disconnect(|it| it.number == client);
                 let why = format!("there is no client {client} (hoistway ctl show lists them)");
                 (format!("disconnect {client}"), if found > 0 { Ok(()) } else { Err(why) })
             }

@@ -167,7 +167,7 @@ impl Guest {
 
     /// Does what can be done now.
     fn run(&self, now: Instant) -> Next {
-        if self.site.is_draining() || self.client.is_dismissed() || self.served.is_withdrawn() {
+        if self.site.is_draining() || self.client.is_to_disconnect() || self.served.is_withdrawn() {
             self.leave(false);
         }
         let inside = &mut *self.lock();
