@@ -13,6 +13,9 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Why there is no document.
 #[derive(Debug, thiserror::Error)]
 pub enum FioError {
+    /// There is no place for what it prints.
+    #[error("no temporary file for the output of fio: {0}")]
+    NoFile(std::io::Error),
     /// It cannot be started.
     #[error("fio cannot be run: {0} (expected fio 3.0 or later on the PATH, as in the package fio)")]
     NotThere(std::io::Error),
@@ -42,15 +45,15 @@ impl Drop for Running {
     }
 }
 
-/// Runs fio with these arguments, and returns its document. `goes_on` is asked all the time whether it shall.
+/// Runs fio with these arguments, and returns its document. It is stopped once `goes_on` returns false.
 ///
 /// # Errors
 /// It cannot be run, fails, or is interrupted; then it is killed.
 pub fn run(arguments: &[String], goes_on: &dyn Fn() -> bool) -> Result<Value, FioError> {
     let files = || Ok::<_, std::io::Error>((tempfile::tempfile()?, tempfile::tempfile()?));
-    let (mut output, mut errors) = files().map_err(FioError::NotThere)?;
+    let (mut output, mut errors) = files().map_err(FioError::NoFile)?;
     let copies = || Ok::<_, std::io::Error>((output.try_clone()?, errors.try_clone()?));
-    let (to_output, to_errors) = copies().map_err(FioError::NotThere)?;
+    let (to_output, to_errors) = copies().map_err(FioError::NoFile)?;
     let mut command = Command::new("fio");
     command.arg("--output-format=json").args(arguments);
     command.stdin(Stdio::null()).stdout(to_output).stderr(to_errors);
@@ -68,8 +71,8 @@ pub fn run(arguments: &[String], goes_on: &dyn Fn() -> bool) -> Result<Value, Fi
     // Some of its warnings stand before the document.
     let document = printed.find("\n{").map_or(printed.as_str(), |at| &printed[at..]);
     if !status.success() {
-        let lines = said.lines().chain(printed.lines()).map(str::trim).filter(|line| !line.is_empty());
-        let said = lines.take(1).collect::<String>();
+        let mut lines = said.lines().chain(printed.lines()).map(str::trim);
+        let said = lines.find(|line| !line.is_empty()).unwrap_or_default().to_owned();
         // On a terminal Ctrl-C ends it, too, perhaps before us.
         return Err(if goes_on() {
             FioError::Failed { status: status.to_string(), said }
@@ -78,6 +81,29 @@ pub fn run(arguments: &[String], goes_on: &dyn Fn() -> bool) -> Result<Value, Fi
         });
     }
     serde_json::from_str(document).map_err(|error| FioError::NoDocument(error.to_string()))
+}
+
+/// What a job of fio's document did, its reads and writes together.
+pub(crate) struct JobFigures {
+    /// I/Os a second.
+    pub(crate) iops: f64,
+    /// Mean of the total latency, us.
+    pub(crate) mean_us: f64,
+    /// Bytes moved.
+    pub(crate) bytes: u64,
+}
+
+impl JobFigures {
+    /// Of a job; what the document lacks is 0.
+    pub(crate) fn of(job: &Value) -> Self {
+        let each = |path: &str| {
+            ["read", "write"].map(|lane| job.pointer(&format!("/{lane}/{path}")).and_then(Value::as_f64).unwrap_or(0.0))
+        };
+        let sum = |path: &str| each(path).iter().sum::<f64>();
+        let (ios, means) = (each("total_ios"), each("lat_ns/mean"));
+        let mean_ns = (ios[0] * means[0] + ios[1] * means[1]) / (ios[0] + ios[1]).max(1.0);
+        JobFigures { iops: sum("iops"), mean_us: mean_ns / 1e3, bytes: sum("io_bytes") as u64 }
+    }
 }
 
 fn text(file: &mut File) -> String {

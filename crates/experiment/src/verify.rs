@@ -249,11 +249,7 @@ impl Verification {
     #[must_use]
     pub fn median_error(&self, figure: Figure) -> Option<f64> {
         let of_figure = self.figures.iter().filter(|checked| checked.key.figure == figure);
-        let mut errors: Vec<f64> = of_figure.map(|checked| checked.error.abs()).collect();
-        errors.sort_by(f64::total_cmp);
-        let middle = errors.len() / 2;
-        let lower = *errors.get(errors.len().checked_sub(1)? / 2)?;
-        Some((lower + errors[middle]) / 2.0)
+        stats::median(of_figure.map(|checked| checked.error.abs()).collect())
     }
 
     /// For people.

@@ -5,6 +5,13 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
+/// The value in the middle, or the mean of the two there; None of nothing.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    Some((values[(values.len() - 1) / 2] + upper) / 2.0)
+}
+
 /// Standard deviation of a sample (divisor n - 1); None of fewer than two values.
 pub fn sample_stddev(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {

@@ -4,7 +4,7 @@ use crate::analysis::{Analysis, JobAnalysis, OperationAnalysis};
 use crate::document::{Aspect, JobDemand};
 use crate::figure::Figure;
 use hoistway_measure::Operation;
-use hoistway_measure::stats::jain_index;
+use hoistway_measure::stats;
 
 /// Jobs that are alike, or one.
 #[derive(Clone)]
@@ -67,7 +67,7 @@ impl<'a> Party<'a> {
             rows.filter_map(|row| Some(row.sample(repeat)?.figure(figure))).collect()
         };
         match aspect {
-            Aspect::Figure(figure) => median(of_jobs(figure)),
+            Aspect::Figure(figure) => stats::median(of_jobs(figure)),
             Aspect::Worst(figure) => {
                 let worse = if figure.higher_is_better() { f64::min } else { f64::max };
                 of_jobs(figure).into_iter().reduce(worse)
@@ -84,17 +84,10 @@ impl<'a> Party<'a> {
             return summaries().next()?.fairness;
         }
         let iops = summaries().map(|summary| summary.transfers().map(|transfers| transfers.iops).sum());
-        jain_index(&iops.collect::<Vec<f64>>())
+        stats::jain_index(&iops.collect::<Vec<f64>>())
     }
 }
 
 fn find<'a>(job: &'a JobAnalysis<'a>, operation: Operation) -> Option<&'a OperationAnalysis<'a>> {
     job.operations.iter().find(|known| known.operation == operation)
-}
-
-/// The middle one; of an even number the mean of the two in the middle.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    Some(if values.len() % 2 == 1 { upper } else { (values[values.len() / 2 - 1] + upper) / 2.0 })
 }

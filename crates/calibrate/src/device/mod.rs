@@ -8,9 +8,9 @@ mod loads;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::Value;
+use hoistway_measure::stats;
 
-use crate::fio::{self, FioError};
+use crate::fio::{self, FioError, JobFigures};
 use crate::fit::{Measured, Row, What};
 
 pub use doubts::Doubt;
@@ -90,7 +90,7 @@ pub fn measure(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<Vec<M
     let engine = engine(plan, observer)?;
     let loads: Vec<Load> = loads::all(plan.writes).collect();
     doubts::others(observer)?;
-    let mut figures: Vec<Vec<Sample>> = vec![Vec::new(); loads.len()];
+    let mut figures: Vec<Vec<JobFigures>> = loads.iter().map(|_| Vec::new()).collect();
     for round in 0..plan.rounds {
         for (index, load) in loads.iter().enumerate() {
             let before = observer.sectors();
@@ -101,7 +101,7 @@ pub fn measure(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<Vec<M
             observer.ended(round as usize * loads.len() + index + 1);
         }
     }
-    let row = |(index, (load, samples)): (usize, (&Load, &Vec<Sample>))| {
+    let row = |(index, (load, samples)): (usize, (&Load, &Vec<JobFigures>))| {
         let iops: Vec<f64> = samples.iter().map(|sample| sample.iops).collect();
         let latencies: Vec<f64> = samples.iter().map(|sample| sample.mean_us).collect();
         let figures = vec![
@@ -115,31 +115,19 @@ pub fn measure(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<Vec<M
     Ok(rows)
 }
 
-/// What a run of a load came to.
-#[derive(Clone, Copy, Debug)]
-struct Sample {
-    iops: f64,
-    mean_us: f64,
-    bytes: u64,
-}
-
-fn sample(plan: &DevicePlan, load: &Load, engine: &str, observer: &dyn DeviceObserver) -> Result<Sample, DeviceError> {
+fn sample(
+    plan: &DevicePlan,
+    load: &Load,
+    engine: &str,
+    observer: &dyn DeviceObserver,
+) -> Result<JobFigures, DeviceError> {
     let mut arguments = load.arguments(&plan.target, engine);
     arguments.push(format!("--runtime={}ms", plan.time.as_millis()));
     let document = fio::run(&arguments, &|| observer.goes_on())?;
     let job = document.pointer("/jobs/0").ok_or(DeviceError::NoFigure("jobs"))?;
-    let number =
-        |lane: &str, path: &str| job.pointer(&format!("/{lane}/{path}")).and_then(Value::as_f64).unwrap_or(0.0);
-    let sum = |path: &str| number("read", path) + number("write", path);
-    let weighted: f64 =
-        ["read", "write"].map(|lane| number(lane, "total_ios") * number(lane, "lat_ns/mean")).iter().sum();
-    let sample = Sample {
-        iops: sum("iops"),
-        mean_us: weighted / sum("total_ios").max(1.0) / 1e3,
-        bytes: sum("io_bytes") as u64,
-    };
-    let has_all = sample.iops > 0.0 && sample.mean_us > 0.0;
-    if has_all { Ok(sample) } else { Err(DeviceError::NoFigure("I/Os of the load")) }
+    let figures = JobFigures::of(job);
+    let has_all = figures.iops > 0.0 && figures.mean_us > 0.0;
+    if has_all { Ok(figures) } else { Err(DeviceError::NoFigure("I/Os of the load")) }
 }
 
 /// The first engine of fio that may be used here: io_uring is forbidden in many containers.
@@ -155,16 +143,8 @@ fn engine(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<&'static s
     })
 }
 
-/// The middle one, or the mean of two.
 fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => 0.0,
-        even if even % 2 == 0 => (sorted[middle - 1] + sorted[middle]) / 2.0,
-        _ => sorted[middle],
-    }
+    stats::median(values.to_vec()).unwrap_or(0.0)
 }
 
 /// Four digits: more are noise.

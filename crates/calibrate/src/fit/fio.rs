@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::rows::{Row, RowsError, mixes, row};
+use crate::fio::JobFigures;
 
 /// A row for each job. Jobs have to have run one after the other (`stonewall`): what each would do alone is unknown for jobs
 /// that ran side by side. `file_name` is only for errors.
@@ -71,12 +72,8 @@ fn options(document: &Value, job: &Value) -> BTreeMap<String, String> {
 
 /// IOPS and the mean of the total latency, of reads and writes together.
 fn figures(job: &Value) -> Vec<(String, String)> {
-    let number = |path: &str| job.pointer(path).and_then(Value::as_f64).unwrap_or(0.0);
-    let ios = ["read", "write"].map(|lane| number(&format!("/{lane}/total_ios")));
-    let iops: f64 = ["read", "write"].map(|lane| number(&format!("/{lane}/iops"))).iter().sum();
-    let means = ["read", "write"].map(|lane| number(&format!("/{lane}/lat_ns/mean")));
-    let mean_ns = (ios[0] * means[0] + ios[1] * means[1]) / (ios[0] + ios[1]).max(1.0);
-    [("iops", iops), ("lat_mean_us", mean_ns / 1e3)]
+    let JobFigures { iops, mean_us, .. } = JobFigures::of(job);
+    [("iops", iops), ("lat_mean_us", mean_us)]
         .into_iter()
         .filter(|(_, value)| *value > 0.0)
         .map(|(key, value)| (key.to_owned(), value.to_string()))

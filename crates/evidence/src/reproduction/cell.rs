@@ -1,5 +1,6 @@
 //! A figure, here and as it was published.
 
+use hoistway_measure::stats;
 use serde::{Deserialize, Serialize};
 
 /// A figure of a table.
@@ -85,13 +86,9 @@ impl Cell {
     }
 }
 
-/// The median of some figures.
-pub(super) fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    match figures.len() {
-        0 => 0.0,
-        count => (figures[(count - 1) / 2] + figures[count / 2]) / 2.0,
-    }
+/// The median of some figures; 0 of none.
+pub(super) fn median(figures: Vec<f64>) -> f64 {
+    stats::median(figures).unwrap_or(0.0)
 }
 
 #[cfg(test)]
