@@ -1,7 +1,9 @@
 """What tests share: a short comparison, made once, and a cluster."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import pytest
@@ -41,3 +43,30 @@ def cluster() -> Iterator[Any]:
     distributed = pytest.importorskip("distributed") if "CI" not in os.environ else __import__("distributed")
     with distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
         yield cluster
+
+
+class Forgetting(ThreadPoolExecutor):
+    """Breaks during its fifth call of `submit` and forgets that call's future, as a process pool can."""
+
+    calls = 0
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.calls += 1
+        if self.calls > 5:
+            raise BrokenProcessPool("broken")
+        if self.calls == 5:
+            self._broken = "broken"
+            return Future()
+        return super().submit(fn, *args, **kwargs)
+
+
+@pytest.fixture
+def forgetting() -> tuple[Callable[[], Executor], list[Executor]]:
+    """A function that makes executors, of which the first breaks, and those that it made."""
+    made: list[Executor] = []
+
+    def another() -> Executor:
+        made.append(ThreadPoolExecutor(2) if made else Forgetting(2))
+        return made[-1]
+
+    return another, made

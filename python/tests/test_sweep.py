@@ -175,6 +175,14 @@ def test_what_always_kills_its_worker_ends_the_sweep() -> None:
         hoistway.sweep(space(), executor=lambda: processes(initializer=os._exit, initargs=(1,)))
 
 
+def test_a_task_that_a_breaking_executor_forgets_is_made_again(forgetting: Any, alone: str) -> None:
+    another, made = forgetting
+    assert table(hoistway.sweep(space(), executor=another)) == alone
+    assert len(made) == 2
+    with pytest.raises(BrokenExecutor, match="a function that makes executors"):
+        hoistway.sweep(space(), executor=type(made[0])(2))
+
+
 def other_sources() -> None:
     hoistway._workers.SOURCES = "0.1.0+0"  # type: ignore[attr-defined]
 

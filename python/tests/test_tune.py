@@ -145,6 +145,13 @@ def test_workers_that_always_die_end_the_search(job: str) -> None:
         hoistway.tune(job, **PLACE, executor=lambda: processes(initializer=os._exit, initargs=(1,)))
 
 
+def test_a_run_that_a_breaking_executor_forgets_is_made_again(job: str, found: hoistway.Tuning, forgetting: Any) -> None:
+    another, made = forgetting
+    again = hoistway.tune(job, **PLACE, budget=150, executor=another)
+    assert again.document == found.document
+    assert len(made) == 2
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_the_lines_of_the_documentation_make_a_picture_and_run_on_a_cluster_when_one_argument_changes(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,10 +11,6 @@ from typing import Any
 
 from . import _hoistway, _workers
 
-PATIENCE_SECONDS = 0.5
-"""Between two looks whether a run is still wanted."""
-
-
 class Runs:
     """Makes one run at a call, and again if its worker dies. It is called on several threads."""
 
@@ -52,10 +48,16 @@ class Runs:
             try:
                 # The attempt makes it another call for executors that know tasks by what they are called with.
                 future = executor.submit(_task, attempt, function, *arguments)
-                while not concurrent.futures.wait([future], timeout=PATIENCE_SECONDS).done:
+                while True:
+                    # Asked before the wait: a future that a pool fails as it breaks ends within it.
+                    broken = _workers.is_broken(executor)
+                    if concurrent.futures.wait([future], timeout=_workers.POLL_SECONDS).done:
+                        break
                     if self._is_over:
                         future.cancel()
                         raise KeyboardInterrupt
+                    if broken:
+                        raise BrokenExecutor(_workers.FORGOTTEN)
                 return future.result()
             except Exception as error:
                 if not _workers.died(error):

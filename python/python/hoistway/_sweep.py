@@ -190,15 +190,24 @@ class _Tasks:
     def make(self) -> None:
         try:
             while self._send() or self.sent:
-                ended, _ = concurrent.futures.wait(self.sent, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    self._take(future)
+                self._wait()
                 self.tell(self.done)
         finally:
             for future in self.sent:
                 future.cancel()
             if self.factory is not None:
                 self.executor.shutdown(wait=True, cancel_futures=True)
+
+    def _wait(self) -> None:
+        """Takes the tasks that have ended; all of them as lost if the executor has broken and forgotten them."""
+        # Asked before the wait: a future that a pool fails as it breaks ends within it.
+        broken = _workers.is_broken(self.executor)
+        ended, _ = concurrent.futures.wait(self.sent, _workers.POLL_SECONDS, FIRST_COMPLETED)
+        for future in ended:
+            self._take(future)
+        if broken and not ended:
+            for task in [self.sent.pop(future) for future in list(self.sent)]:
+                self._lost(*task, BrokenExecutor(_workers.FORGOTTEN))
 
     def _send(self) -> bool:
         """As many tasks as may be out; answers whether there are any."""
@@ -259,10 +268,8 @@ class _Tasks:
         """Another executor in place of a broken one."""
         if self.factory is None:
             raise BrokenExecutor(_workers.ANOTHER_ONE.format(kept="in the cache")) from error
-        for future in list(self.sent):
-            # Of a broken executor every future ends at once.
-            concurrent.futures.wait([future])
-            self._take(future)
+        while self.sent:
+            self._wait()
         self.executor = self.factory()
 
 

@@ -12,8 +12,13 @@ from ._errors import VersionError
 ATTEMPTS = 4
 """What has cost so many workers their lives will cost those of others."""
 
+POLL_SECONDS = 0.5
+"""How often a caller that waits for tasks checks whether they are still wanted and the executor intact."""
+
 SOURCES: str = _hoistway.SOURCES
 """The version with a fingerprint of the sources: another one makes other runs."""
+
+FORGOTTEN = "the executor broke and left a task without a result"
 
 ANOTHER_ONE = (
     "the executor is broken, as a worker of it died; what was finished is {kept} (a function that makes executors, as "
@@ -42,6 +47,12 @@ def count(executor: Executor) -> int | None:
 def in_flight(executor: Executor, wanted: int | None) -> int:
     """Tasks that are sent and have not come back: enough for no worker to wait for its next one."""
     return wanted or 2 * (count(executor) or os.cpu_count() or 1)
+
+
+def is_broken(executor: Executor) -> bool:
+    """Whether a pool of `concurrent.futures` has broken. One that breaks during a call of `submit` can forget that call's future, which
+    then never ends (CPython before 3.13)."""
+    return bool(getattr(executor, "_broken", False))
 
 
 def died(error: BaseException) -> bool:
