@@ -1,18 +1,18 @@
-//! Tells the sources of one version apart: a fingerprint of all crates that a run's figures depend on, and of what they hold beside code.
+//! Identifies the sources of one version by a fingerprint of all crates that a run's figures depend on, including their data files.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// This crate, and those that it is made over.
+/// This crate and the crates that it depends on.
 const CRATES: [&str; 12] =
     ["answer", "blk", "cgroup", "device", "experiment", "fio", "legacy", "load", "measure", "observed", "sim", "trace"];
-/// Folders of a crate that no run depends on.
+/// Folders of a crate that do not affect a run.
 const BESIDE: [&str; 3] = ["benches", "examples", "tests"];
 
 fn main() -> io::Result<()> {
     let crates = Path::new("..");
-    // A package that lies alone came from a registry, where a version has one source.
+    // A package outside the workspace came from a registry, where a version has one source.
     let fingerprint = if CRATES.iter().all(|name| crates.join(name).join("src").is_dir()) {
         let mut print = Fingerprint(0xcbf2_9ce4_8422_2325);
         for name in CRATES {
@@ -27,7 +27,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// FNV-1a: it has to be the same everywhere, not to resist anybody.
+/// FNV-1a: the hash must be the same everywhere; it need not resist attacks.
 struct Fingerprint(u64);
 
 impl Fingerprint {
@@ -37,13 +37,13 @@ impl Fingerprint {
         }
     }
 
-    /// What is in a folder, by name and content.
+    /// Adds the contents of a folder, by name and content.
     fn folder(&mut self, folder: &Path, without: &[&str]) -> io::Result<()> {
         let mut paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>()?;
         paths.sort();
         for path in paths {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // What editors and file managers leave behind is hidden.
+            // Skip hidden files: editors and file managers leave them behind.
             if name.starts_with('.') || without.contains(&&*name) {
                 continue;
             }
@@ -53,7 +53,7 @@ impl Fingerprint {
             } else {
                 let content = fs::read(&path)?;
                 self.bytes(name.as_bytes());
-                // With its length, so that no two lists of files are one text.
+                // The length comes first, so that two different lists of files never give the same text.
                 self.bytes(&(content.len() as u64).to_le_bytes());
                 self.bytes(&content);
             }

@@ -1,4 +1,4 @@
-//! A scheduler of one's own, and what a comparison with those of Linux takes: this file, with one row at its end.
+//! A custom scheduler and a comparison of it with the schedulers of Linux: one file, and one row that registers it.
 //!
 //! `cargo run --release -p hoistway-experiment --example turns`
 
@@ -12,14 +12,14 @@ use hoistway_blk::watch::Reason;
 use hoistway_experiment::{self as lab, CallerEnvironment, Comparison, Load};
 use hoistway_legacy::all_schedulers;
 
-/// **Promises**: processes take turns, so that one that sends little does not wait behind all that another has queued.
-/// **Costs**: it knows no order by sector, and O(processes) to find the queue of one.
+/// **Promises**: processes take turns, so a process with few requests does not wait behind all requests of another one.
+/// **Costs**: no ordering by sector, and O(processes) to find the queue of a process.
 struct Turns {
-    /// Processes with requests that wait, in the order of their turns.
+    /// Processes with waiting requests, in the order of their turns.
     waiting: VecDeque<(IoContextId, VecDeque<RqId>)>,
-    /// Requests of a turn.
+    /// Requests dispatched per turn.
     quantum: u32,
-    /// Requests that the first process has been given in this turn.
+    /// Requests dispatched for the first process in this turn.
     given: u32,
 }
 
@@ -86,10 +86,10 @@ impl Scheduler for Turns {
     }
 }
 
-/// All that others need to know of it.
+/// The row that registers the scheduler.
 const TURNS: Row = Row::new("turns", |_| Policy::boxed(Turns { waiting: VecDeque::new(), quantum: 1, given: 0 }));
 
-/// Where the schedulers of Linux are, and this one.
+/// The schedulers of Linux and this one.
 struct Workshop;
 
 impl CallerEnvironment for Workshop {
@@ -98,11 +98,11 @@ impl CallerEnvironment for Workshop {
     }
 }
 
-/// One process with one read at a time, beside one that floods the device.
+/// A process with one read at a time, and another one that floods the device.
 const JOB: &str = "[global]\nfilename=/dev/sda\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\nruntime=1\ntime_based\n\
                    [quiet]\niodepth=1\n[flood]\niodepth=256\n";
 
-/// I/Os per second of a job under each of these schedulers, and under this one with a quantum.
+/// I/Os per second of a job under each of these schedulers, and under this scheduler with a quantum.
 pub fn iops(job: &str, schedulers: &[&str], quantum: u32) -> Result<Vec<(String, f64)>, Box<dyn std::error::Error>> {
     let tunables =
         vec![lab::Tunable { scheduler: TURNS.name.into(), name: "quantum".into(), text: quantum.to_string() }];

@@ -1,14 +1,14 @@
-//! Whether a replay kept up with its log: one that falls behind offers less than was recorded.
+//! Detects replays that fell behind their log: such a replay offered less load than was recorded.
 
 use std::collections::BTreeMap;
 
 use hoistway_answer::document::Run;
 use hoistway_load::Load;
 
-/// A replay that takes this many times as long as its log is behind.
+/// A replay is behind if it takes more than this factor of its log's duration.
 const BEHIND_FACTOR: f64 = 1.1;
 
-/// A half sentence for each job whose replay fell behind in some run.
+/// Returns a clause for each job whose replay fell behind in some run.
 pub(crate) fn doubts(workload: &Load, runs: &[Run]) -> Vec<String> {
     let mut doubts = Vec::new();
     for process in &workload.processes {
@@ -17,7 +17,7 @@ pub(crate) fn doubts(workload: &Load, runs: &[Run]) -> Vec<String> {
         let mut slowest: BTreeMap<&str, f64> = BTreeMap::new();
         for run in runs {
             let job = run.jobs.iter().find(|job| job.job as usize == process.schedule.job);
-            // Of a single process, rates are over its own runtime.
+            // With a single process, rates are computed over its own runtime.
             let Some(of) = job.filter(|job| job.processes == 1) else { continue };
             let (ios, iops) = of.transfers().fold((0, 0.0), |(ios, iops), of| (ios + of.ios, iops + of.iops));
             let run_s = if iops > 0.0 { ios as f64 / iops } else { 0.0 };

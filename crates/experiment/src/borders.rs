@@ -1,4 +1,4 @@
-//! Where a model's assumption decides a figure, and where the device took no part in it.
+//! Doubts about loads whose results depend on an assumption of the model, or that never reached the device.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use hoistway_answer::document::Run;
 use hoistway_device::{Parameters, Preset};
 use hoistway_load::{Load, Process};
 
-/// A half sentence for each border that this load crosses. With guests everything goes to one device.
+/// Returns a clause for each such limit of the model that the load crosses. With guests all I/O goes to one device.
 pub(crate) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, runs: &[Run]) -> Vec<String> {
     let mut doubts = Vec::new();
     for (file, preset) in (0..).zip(devices) {
@@ -18,12 +18,12 @@ pub(crate) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, runs:
     doubts
 }
 
-/// Whether a disk chooses between a sequential run and random reads that wait beside it.
+/// Whether a disk has to choose between a sequential run and random reads that wait at the same time.
 fn of_runs(users: &[&Process], preset: &Preset) -> Option<String> {
     let Parameters::Hdd(parameters) = preset.parameters() else { return None };
     let limit_ms = parameters.run_limit_ms?;
     let reads = |process: &&&Process| process.plan.is_replay() || process.plan.pattern.direction.lanes().contains(&0);
-    // With a single command outstanding, nothing of the run waits in the drive beside the random read.
+    // With a queue depth of one, no request of the run waits in the drive while the random read does.
     let keeps_on =
         |process: &&&Process| !process.plan.is_random() && (process.issue.depth > 1 || !process.caching.direct);
     let names = |of: &mut dyn Iterator<Item = &&Process>| {
@@ -41,7 +41,7 @@ fn of_runs(users: &[&Process], preset: &Preset) -> Option<String> {
     })
 }
 
-/// Whether all that was written stayed in memory.
+/// Whether everything that was written stayed in memory.
 fn of_memory(workload: &Load, runs: &[Run]) -> Option<String> {
     if workload.processes.iter().any(|process| process.caching.direct && process.plan.modifies()) {
         return None;
@@ -78,7 +78,8 @@ mod tests {
     }
 
     proptest! {
-        /// Only random reads beside a sequential reader with a queue, on a disk, hang on how it ages commands.
+        /// The result depends on how the drive ages commands only if random reads compete with a sequential reader that
+        /// keeps a queue.
         #[test]
         fn the_limit_of_a_run_is_named_where_it_decides(
             first in 0..4_usize, second in 0..4_usize, depth in 1..9_u32, is_disk in any::<bool>(),

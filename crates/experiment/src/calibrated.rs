@@ -1,6 +1,6 @@
-//! Whether a load lies in the range that its device's model is calibrated for.
+//! Checks whether a load lies in the range that its device's model is calibrated for.
 //!
-//! Presets say their range in words, and most of them for programs, too. Of others the words are quoted.
+//! Presets state their range in words, most of them also as data. Without data, the words are quoted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use hoistway_blk::ground::Nanos;
 use hoistway_device::{CalibratedRange, Parameters, Preset};
 use hoistway_load::{Load, Process};
 
-/// A half sentence for each device whose model the load takes out of its range. `reads` is the share of the load's I/Os
-/// that were reads. With guests everything goes to one device.
+/// A clause for each device that the load drives out of its calibrated range. `reads` is the share of reads among the
+/// load's I/Os. With guests all I/O goes to one device.
 pub(crate) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, reads: f64) -> Vec<String> {
     let mut doubts: BTreeMap<&str, String> = BTreeMap::new();
     for (file, preset) in (0..).zip(devices) {
@@ -22,7 +22,7 @@ pub(crate) fn doubts(workload: &Load, devices: &[Preset], in_guests: bool, reads
     doubts.into_values().collect()
 }
 
-/// What limits a load on a device that does nothing.
+/// Explains what limits a load on a null device.
 pub(crate) fn null_notice(devices: &[Preset]) -> Option<String> {
     let delay = |preset: &Preset| match preset.parameters() {
         Parameters::Null(null) => Some(Nanos(null.delay_ns)),
@@ -53,10 +53,10 @@ fn doubt(processes: &[&Process], preset: &Preset, reads: f64) -> Option<String> 
     })
 }
 
-/// What of the load is not in the range.
+/// The properties of the load that are out of the range.
 fn outside(range: &CalibratedRange, processes: &[&Process], reads: f64) -> Vec<String> {
     let any = |is: &dyn Fn(&Process) -> bool| processes.iter().any(|process| is(process));
-    // Who only syncs, as a replay may, has no size.
+    // A process that only syncs, as in a replay, has no size.
     let sizes = |of: fn(&Process) -> u32| processes.iter().map(move |process| of(process)).filter(|&bytes| bytes > 0);
     let smallest = sizes(|process| process.plan.block_bytes_min()).min().unwrap_or(range.io_bytes[0]);
     let largest = sizes(|process| process.plan.block_bytes_max()).max().unwrap_or(0);
@@ -82,7 +82,7 @@ fn outside(range: &CalibratedRange, processes: &[&Process], reads: f64) -> Vec<S
         outside.push("discards".to_owned());
     }
     let [low, high] = range.reads_percent;
-    // Rounded away from the range, so that what is printed is outside of it.
+    // Rounded away from the range, so that the printed value is out of range, too.
     let percent = if reads * 100.0 < f64::from(low) { (reads * 100.0).floor() } else { (reads * 100.0).ceil() };
     if !(f64::from(low)..=f64::from(high)).contains(&percent) {
         outside.push(format!("{percent} % reads ({low} to {high} are)"));
@@ -90,8 +90,8 @@ fn outside(range: &CalibratedRange, processes: &[&Process], reads: f64) -> Vec<S
     outside
 }
 
-/// The most that may be outstanding at a time, by what is known of when processes run: of how long one takes that time does not end,
-/// nothing is.
+/// Upper bound of the I/Os in flight at any time, from the schedules of the processes. A process without a known runtime counts as
+/// running to the end.
 fn outstanding(processes: &[&Process]) -> u32 {
     let at = |(phase, start)| {
         let runs = |process: &&&Process| {
@@ -101,7 +101,7 @@ fn outstanding(processes: &[&Process]) -> u32 {
         };
         processes.iter().filter(runs).map(|process| process.issue.depth).sum()
     };
-    // Thousands of processes begin at a few moments.
+    // Thousands of processes may start at only a few distinct times.
     let begins: BTreeSet<_> = processes.iter().map(|it| (it.schedule.phase, it.schedule.start_delay)).collect();
     begins.into_iter().map(at).max().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! A comparison as a value: what is asked for, in plain types that can be written down.
+//! A comparison as a value: all its options, in plain types that can be serialized.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 /// One load under several schedulers: on a device, a kernel and a host, or on several of each.
 ///
-/// Everything but the load has a default, and the load has one for a first try. What cannot be run is reported by
-/// [`run`](Comparison::run), with the [field](crate::Field) that is at fault.
+/// Every field has a default; that of the load is a bundled example. What cannot be run is reported by
+/// [`run`](Comparison::run), with the [field](crate::Field) at fault.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Comparison {
@@ -20,28 +20,28 @@ pub struct Comparison {
     /// How a recording of block I/O is replayed, if the load is one.
     #[serde(skip_serializing_if = "Replay::is_default")]
     pub replay: Replay,
-    /// What it runs on; several are compared. None: what fits the load.
+    /// The devices; several are compared. None: a device that fits the load.
     pub devices: Vec<Devices>,
     /// The kernels whose block layer is simulated, any release or what `uname -r` prints; several are compared. None: the
     /// default one.
     pub kernels: Vec<String>,
-    /// The hosts, built-in profiles or files; several are compared. None: `server`, and for guests `vm`.
+    /// The hosts: built-in profiles or files; several are compared. None: `server`, or `vm` with guests.
     pub hosts: Vec<Profile>,
-    /// CPUs of each host, instead of what its profile says.
+    /// CPUs of each host, instead of the number in its profile.
     pub cpus: Option<u16>,
-    /// Memory of each host, instead of what its profile says.
+    /// Memory of each host, instead of the size in its profile.
     pub memory_bytes: Option<u64>,
-    /// Settings of the memory of each host, as `sysctl` names them, instead of what its profile says.
+    /// Memory settings of each host, by their `sysctl` names, instead of the values in its profile.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sysctls: Vec<Sysctl>,
-    /// Whether the file systems of each host keep a journal that an fsync commits: of I/O that is not direct. A host's profile may
-    /// say so, too, and so may a scenario.
+    /// Whether the file systems of each host keep a journal that an fsync commits; matters for buffered I/O. A host's profile or a
+    /// scenario may turn it on, too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub journal: bool,
-    /// The schedulers: names, `all`, or `default` for the one that the kernel gives the device. None: those that the kernel has;
-    /// with guests its multi-queue ones.
+    /// The schedulers: names, `all`, or `default` for the kernel's default for the device. None: all that the kernel has; with
+    /// guests all its multi-queue schedulers.
     pub schedulers: Vec<String>,
-    /// What the kernel was booted with as `elevator=`: up to 4.20 the default scheduler of devices with a legacy queue.
+    /// The kernel's boot option `elevator=`: up to 4.20 the default scheduler of devices with a legacy queue.
     pub elevator: Option<String>,
     /// Virtual machines between the load and the host.
     pub guests: Guests,
@@ -49,22 +49,22 @@ pub struct Comparison {
     pub tunables: Vec<Tunable>,
     /// Files of `queue/` of every device, written before the load runs.
     pub queue_files: Vec<QueueFile>,
-    /// Settings of which several values are compared: a scheduler runs once with each combination of what is varied for it, and
-    /// with its default ones.
+    /// Settings with several values to compare: a scheduler runs once with each combination of its varied settings, and once
+    /// with its defaults.
     pub vary: Vec<Vary>,
     /// Hardware queues of each device, instead of its own number.
     pub hw_queues: Option<u16>,
-    /// So many hardware queues more for reads alone.
+    /// Number of additional hardware queues for reads.
     pub read_queues: u16,
-    /// So many hardware queues more for I/O whose submitter polls.
+    /// Number of additional hardware queues for polled I/O.
     pub poll_queues: u16,
-    /// Whether all devices are behind one controller and share its tags.
+    /// Whether all devices share the tags of one controller.
     pub shared_tags: bool,
-    /// Whether processes run hardware queues themselves where the kernel leaves that to a worker: some who measure patch theirs so.
-    /// A host's profile may say so, too.
+    /// Whether submitters run hardware queues themselves where the kernel leaves that to a worker, as some vendors patch it. A
+    /// host's profile may turn this on, too.
     pub submitter_dispatches: bool,
-    /// What queues do against contention for a scheduler's lock: `all`, or some of `single-dispatcher`, `try-merge` and
-    /// `batch-dispatch`, with commas between. None: nothing, as Linux does.
+    /// Contention options for the scheduler's lock: `all`, or a comma-separated list of `single-dispatcher`,
+    /// `try-merge` and `batch-dispatch`. None: off, as in Linux.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub techniques: Option<String>,
     /// Files of `queue/` of every device that are written while the load runs.
@@ -75,28 +75,29 @@ pub struct Comparison {
     pub io_prio_class: Vec<CgroupFile>,
     /// Replaces the runtime of every process.
     pub runtime_ns: Option<u64>,
-    /// Replaces the time of every process before measuring begins.
+    /// Replaces the ramp time of every process.
     pub ramp_ns: Option<u64>,
-    /// Runs of each variant, each with a seed of its own that all variants share; fewer if the
+    /// Runs of each variant. All variants share the seed of a repeat. There are fewer if the
     /// [observer](crate::RunObserver) stops.
     pub repeats: u32,
-    /// Whether there are fewer repeats where the decision is sure before: at least three, and then as many as it takes and as fit into a
-    /// number of I/Os. How many there were is in the document ([`seeds`](hoistway_answer::ResultsDocument::seeds)), and does not depend on
-    /// the machine. Traces are of all repeats.
+    /// Whether to stop repeating once the decision is certain: after at least three repeats, within a total number of I/Os. The document
+    /// holds how many there were ([`seeds`](hoistway_answer::ResultsDocument::seeds)); the number does not depend on the machine. Traces
+    /// always cover all repeats.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub until_sure: bool,
-    /// What others are compared with: a scheduler, or the label of a variant. None: the kernel's default, or else the first one.
+    /// What the other variants are compared with: a scheduler, or the label of a variant. None: the kernel's default, or else
+    /// the first variant.
     pub baseline: Option<String>,
-    /// The figures of jobs, with weights, that rank schedulers. None: the focus of a bundled load, or else the job that users most
-    /// likely wait for.
+    /// The figures of jobs, with weights, that rank schedulers. None: the focus of a bundled load, or else the job that a user
+    /// most likely waits for.
     pub focus: Vec<WeightedFigure>,
-    /// Smaller differences, as a fraction, are ignored. None: 0.02.
+    /// Differences below this fraction are ignored. None: 0.02.
     pub smallest_effect: Option<f64>,
-    /// Everything random is drawn from it.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// Whether every process logs each of its I/Os, for [`Ended`](crate::Ended): 40 bytes of memory each.
+    /// Whether every process logs each of its I/Os, for [`Ended`](crate::Ended); takes 40 bytes of memory per I/O.
     pub logs: bool,
-    /// Whether some thousand requests of each variant's first run are recorded one by one, for reports.
+    /// Whether a few thousand requests of each variant's first run are recorded individually, for reports.
     pub excerpts: bool,
 }
 
@@ -154,7 +155,7 @@ pub enum Load {
     File(PathBuf),
     /// The text of a fio job file.
     Text {
-        /// What it is called in messages and results.
+        /// Its name in messages and results.
         name: String,
         /// The text.
         text: String,
@@ -168,36 +169,36 @@ impl Load {
     }
 }
 
-/// How a recording of block I/O is replayed. By default as the program that was recorded would run.
+/// How a recording of block I/O is replayed. By default it behaves as the recorded program would.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Replay {
-    /// What its I/Os wait for.
+    /// What an I/O waits for before it is issued.
     pub mode: Mode,
-    /// Gaps between I/Os, and times of arrivals from outside, are divided by it.
+    /// Divides the gaps between I/Os and the arrival times of independent I/Os.
     pub speed: f64,
-    /// How often each stream runs, each copy on addresses of its own.
+    /// Number of copies of each stream; each copy has its own addresses.
     pub copies: u32,
-    /// Depths that streams want, by name, where the recorded queue let them have less.
+    /// Queue depths of streams, by name, where the recorded queue limited them to less.
     pub depths: BTreeMap<String, u32>,
     /// I/O priorities of streams, by name: a class and a level, such as `rt:4`.
     pub priorities: BTreeMap<String, String>,
     /// I/O weights of the recording's cgroups, by their ids.
     #[serde(default)]
     pub cgroup_weights: BTreeMap<u64, u32>,
-    /// The part that is replayed, from and to, since the first event.
+    /// The part that is replayed: start and end, since the first event.
     pub window_ns: Option<(u64, u64)>,
     /// The streams that run, by name; none: all.
     pub streams: Vec<String>,
-    /// The scheduler that it was recorded under, if the recording does not show it.
+    /// The scheduler during the recording, if the recording does not show it.
     pub recorded_under: Option<String>,
-    /// The device of the recording, as `8,0`, if it has several.
+    /// The device to replay, as `8,0`, if the recording has several.
     pub device: Option<String>,
-    /// Of a table of I/Os: the name of a public set, or where each column is.
+    /// For a table of I/Os: the name of a public data set, or where each column is.
     pub columns: Option<String>,
-    /// Whether addresses are scaled down to a device that is smaller than the recorded one.
+    /// Whether addresses are scaled down to fit a device that is smaller than the recorded one.
     pub scale_to_fit: bool,
-    /// Whether a verdict is given although more than 1 % of the events were lost.
+    /// Whether to give a verdict although more than 1 % of the events were lost.
     pub lossy: bool,
 }
 
@@ -231,12 +232,12 @@ impl Replay {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Profile {
-    /// The name of a built-in one, or, if it ends in `.toml` or holds a slash, of a file, which is read through the
-    /// [`CallerEnvironment`](crate::CallerEnvironment).
+    /// The name of a built-in profile; or a file, if the name ends in `.toml` or contains a slash, which is read
+    /// through the [`CallerEnvironment`](crate::CallerEnvironment).
     Named(String),
-    /// One in TOML.
+    /// A profile in TOML.
     Text {
-        /// What it is called in messages.
+        /// Its name in messages.
         name: String,
         /// The text.
         text: String,
@@ -257,11 +258,11 @@ impl fmt::Display for Profile {
     }
 }
 
-/// The devices that the files of a load are.
+/// The devices behind the files of a load.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Devices {
-    /// The device of every file that has none of its own.
+    /// The device of every file without a device of its own.
     pub common: Option<Profile>,
     /// Devices of single files, by their names in the load.
     pub files: BTreeMap<String, Profile>,
@@ -273,38 +274,39 @@ impl From<&str> for Devices {
     }
 }
 
-/// Virtual machines that a load runs in: each file of the load is a virtual disk, and all of them lie on one device.
+/// Virtual machines that a load runs in: each file of the load is a virtual disk, and all virtual disks lie on one
+/// device.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Guests {
-    /// The schedulers in the guests, each over every one of the host. None: no guests, unless the load is a scenario that is
-    /// about them.
+    /// The schedulers in the guests; each is combined with every one of the host. None: no guests, unless the load is a
+    /// scenario about guests.
     pub schedulers: Vec<String>,
-    /// What their disks are. None: `virtio-blk`.
+    /// The type of virtual disk. None: `virtio-blk`.
     pub virtual_disk: Option<Profile>,
-    /// Weights of their cgroups on the host, by the files that are their disks.
+    /// Weights of the guests' cgroups on the host, by the file that is the guest's disk.
     pub weights: Vec<(String, u32)>,
 }
 
-/// A tunable of a scheduler and what is written to it.
+/// A value for a tunable of a scheduler.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tunable {
-    /// The scheduler; it is among those that are compared.
+    /// The scheduler; it must be among the compared ones.
     pub scheduler: String,
     /// The tunable.
     pub name: String,
-    /// What is written.
+    /// The text to write.
     pub text: String,
 }
 
-/// A file of `queue/` and what is written to it.
+/// A value for a file of `queue/`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueFile {
     /// The file.
     pub file: String,
-    /// What is written.
+    /// The text to write.
     pub text: String,
 }
 
@@ -312,16 +314,16 @@ pub struct QueueFile {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vary {
-    /// A scheduler that is compared, or `queue`: files of that are varied for all schedulers.
+    /// A compared scheduler, or `queue` for files of `queue/`, which are varied for all schedulers.
     pub of: String,
     /// The tunable or the file.
     pub name: String,
-    /// What is written, in one run or another.
+    /// The texts to write, one per run.
     pub texts: Vec<String>,
 }
 
 impl Vary {
-    /// What [`of`](Self::of) is of a file of `queue/`.
+    /// Value of [`of`](Self::of) for a file of `queue/`.
     pub const QUEUE: &str = "queue";
 }
 
@@ -336,33 +338,33 @@ impl fmt::Display for Vary {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
-    /// When.
+    /// When, since the start of the load.
     pub at_ns: u64,
-    /// Only if this scheduler is in charge then.
+    /// Write only if this scheduler is active at that time.
     #[serde(default)]
     pub under: Option<String>,
-    /// The file: `scheduler`, a tunable as `iosched/slice_idle`, or one of those that can be written before the run.
+    /// The file: `scheduler`, a tunable as `iosched/slice_idle`, or any file that can be written before the run.
     pub file: String,
-    /// What is written.
+    /// The text to write.
     pub text: String,
 }
 
-/// A setting of `sysctl`: of dirty memory.
+/// A memory setting of `sysctl`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sysctl {
-    /// Its name: `vm.dirty_bytes`.
+    /// Its name, such as `vm.dirty_bytes`.
     pub name: String,
-    /// What is written.
+    /// The text to write.
     pub text: String,
 }
 
-/// What is written to a file of a cgroup, as `wbps=10485760` to its `io.max`.
+/// A write to a file of a cgroup, such as `wbps=10485760` to its `io.max`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CgroupFile {
-    /// The cgroup, as the load names it.
+    /// The cgroup, by its name in the load.
     pub cgroup: String,
-    /// What is written.
+    /// The text to write.
     pub text: String,
 }

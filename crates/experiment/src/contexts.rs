@@ -1,11 +1,11 @@
-//! Who submits I/O in a place, and to which devices, by the numbers that events give.
+//! The I/O contexts and devices of a setup, numbered as in trace events.
 
 use hoistway_trace::events::ProcessHeader;
 
 use crate::plan::Plan;
 
 impl Plan<'_> {
-    /// All I/O contexts of a place: those of the processes come first, then those of the flushers, then those of the guests' I/O
+    /// All I/O contexts of a setup: first those of the processes, then those of the flushers, then those of the guests' I/O
     /// threads.
     pub(crate) fn processes(&self, setup: usize) -> Vec<ProcessHeader> {
         let (setup, workload) = (&self.setups[setup], &self.setups[setup].workload);
@@ -33,7 +33,7 @@ impl Plan<'_> {
         processes.chain(flushers).chain(threads).collect()
     }
 
-    /// All devices of a place, those of the guests first.
+    /// All devices of a setup, those of the guests first.
     pub(crate) fn devices(&self, setup: usize) -> Vec<String> {
         let (setup, workload) = (&self.setups[setup], &self.setups[setup].workload);
         let virtual_disks = workload.files.iter().filter(|_| setup.guests.is_some()).cloned();

@@ -1,10 +1,11 @@
-//! What a job asks for: a verdict judges those that wait by other figures than bulk work.
+//! What a job demands of the device: the verdict ranks jobs that wait by other figures than bulk work.
 
 use hoistway_answer::document::JobDemand;
 use hoistway_blk::bio::PriorityClass;
 use hoistway_load::{Process, RateLimits, WriteSync};
 
-/// Of a job with these processes; None without any, and of a replay, whose pauses and depth are those of the recording.
+/// The demand of a job with these processes. None without processes, and for a replay, whose pauses and depth come from
+/// the recording.
 pub(crate) fn demand<'a>(processes: impl Iterator<Item = &'a Process>) -> Option<JobDemand> {
     let mut demand: Option<JobDemand> = None;
     for process in processes {
@@ -35,7 +36,7 @@ fn of_process(process: &Process) -> JobDemand {
     }
 }
 
-/// The I/Os a second that its limits come to, if every direction that it has is limited.
+/// The I/Os per second allowed by its rate limits, if every direction of the process has one.
 fn asked_iops(process: &Process) -> Option<f64> {
     let rate = process.pace.rate?;
     let pattern = &process.plan.pattern;

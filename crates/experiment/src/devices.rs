@@ -25,7 +25,7 @@ pub fn preset(profile: &Profile, environment: &dyn CallerEnvironment) -> Result<
     preset.map_err(|fault| fault.of(Field::Devices))
 }
 
-/// A hint, as the end of a message.
+/// A hint, as the end of an error message.
 fn behind(name: &str, known: impl Iterator<Item = &'static str>) -> String {
     match nearest::hint(name, known).trim_end() {
         "" => String::new(),
@@ -33,7 +33,7 @@ fn behind(name: &str, known: impl Iterator<Item = &'static str>) -> String {
     }
 }
 
-/// The one device of a host with guests. `fitting` is the one that goes with a bundled load.
+/// The only device of a host with guests. `fitting` is the device of a bundled load.
 pub(crate) fn choose_one(
     options: &Options<'_>,
     wanted: &Devices,
@@ -51,7 +51,7 @@ pub(crate) fn choose_one(
     Ok((vec![device], notice.into_iter().collect()))
 }
 
-/// The device of all files that have none of their own, and a notice if it is the default.
+/// The device of all files without a device of their own, and a notice if it is the default.
 fn common(options: &Options<'_>, wanted: &Devices, fitting: Option<&str>) -> Result<(Preset, Option<String>), Error> {
     if let Some(profile) = &wanted.common {
         return Ok((preset(profile, options.environment)?, None));
@@ -62,7 +62,7 @@ fn common(options: &Options<'_>, wanted: &Devices, fitting: Option<&str>) -> Res
     Ok((preset(&name.into(), options.environment)?, Some(notice)))
 }
 
-/// The device of each file of the load. `fitting` is the one that goes with a bundled load.
+/// The device of each file of the load. `fitting` is the device of a bundled load.
 pub(crate) fn choose(
     options: &Options<'_>,
     wanted: &Devices,
@@ -89,7 +89,7 @@ pub(crate) fn choose(
     Ok((devices, notice.filter(|_| needs_common).into_iter().collect()))
 }
 
-/// The devices as the document shows them: one, or an array of several with the files that they are.
+/// The devices as shown in the document: one device, or an array with the files of each.
 pub(crate) fn describe(workload: &Load, devices: &[Preset]) -> Result<Value, Error> {
     let mut described = Vec::with_capacity(devices.len());
     for (file, preset) in workload.files.iter().zip(devices) {

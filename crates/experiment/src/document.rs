@@ -14,46 +14,47 @@ use crate::plan::Plan;
 use crate::{behind, borders, calibrated, stacked};
 use crate::{repeats, writes};
 
-/// What the document of an experiment holds beside its runs.
+/// All parts of an experiment's document except its runs.
 #[derive(Clone, Debug)]
 pub struct DocumentHead {
     /// Path of the job file, as given.
     pub job_file: String,
     /// Its text.
     pub job_text: String,
-    /// The places that the runs took place in, at least one.
+    /// The setups that the runs took place in, at least one.
     pub setups: Vec<SetupSummary>,
-    /// The guests that the load ran in.
+    /// The guests that the load ran in, if any.
     pub guests: Option<GuestsSummary>,
-    /// The seed from which those of the repeats come.
+    /// The seed that the repeats' seeds are derived from.
     pub seed: u64,
-    /// The seeds of the repeats that were begun.
+    /// The seeds of all repeats that were started.
     pub seeds: Vec<u64>,
-    /// Whether the runs took place in real time, on the device that the place names.
+    /// Whether the runs took place in real time, on the device that the setup names.
     pub is_real: bool,
-    /// Remarks about the figures, a sentence each.
+    /// Notices about the figures, one sentence each.
     pub notices: Vec<String>,
-    /// What asks for logs of single I/Os, as the caller calls it.
+    /// The option that turns on logs of single I/Os, as its caller names it.
     pub logs_option: String,
-    /// What the others are compared with.
+    /// The baseline of comparisons.
     pub baseline: Option<String>,
-    /// The figure that the load is about, if its author says.
+    /// The figure that the load's author chose, if any.
     pub focus: Option<FigureName>,
-    /// The figures that were asked for.
+    /// The figures that the user chose.
     pub focuses: Vec<WeightedFigure>,
-    /// The fraction below which a difference does not matter; `None` for the usual one.
+    /// Smaller differences, as a fraction, are ignored; `None` for the default.
     pub smallest_effect: Option<f64>,
-    /// What was written to files of `queue/` during each run.
+    /// The writes to files of `queue/` during each run.
     pub writes: Vec<String>,
-    /// What makes the results uncertain and cannot be seen in them.
+    /// Reasons for doubt that the results themselves do not show.
     pub doubts: Vec<String>,
 }
 
 impl DocumentHead {
-    /// The document of these runs, which stand repeat by repeat with `of_repeat` runs in each; `None` for runs that never began.
+    /// Makes the document of these runs, which are ordered by repeat with `of_repeat` runs in each; `None` stands for a run that
+    /// never began.
     ///
     /// # Panics
-    /// If there is no place.
+    /// If there is no setup.
     #[must_use]
     pub fn document(self, outcomes: Vec<Option<RunOutcome>>, of_repeat: usize, wall_seconds: f64) -> ResultsDocument {
         let DocumentHead { job_file, job_text, mut setups, guests, seed, seeds, is_real, mut notices, .. } = self;
@@ -113,7 +114,7 @@ impl DocumentHead {
     }
 }
 
-/// The document of a plan's runs, in their order; without an outcome those that never began.
+/// Makes the document of a plan's runs, in order; an outcome of `None` stands for a run that never began.
 pub(crate) fn of(
     plan: &Plan<'_>,
     outcomes: Vec<Option<RunOutcome>>,
@@ -162,7 +163,7 @@ pub(crate) fn of(
     Ok(document)
 }
 
-/// Of all I/Os of the first run.
+/// The share of reads among all I/Os of the first run.
 fn share_of_reads(document: &ResultsDocument) -> f64 {
     let transfers = || document.runs.iter().take(1).flat_map(|run| &run.jobs).flat_map(JobSummary::transfers);
     let reads: u64 =

@@ -1,7 +1,7 @@
-//! What a job's options mean for which scheduler: options without effect under a scheduler get a notice.
+//! Which scheduler honours which options of a job: an option without effect under a scheduler gets a notice.
 //!
-//! One table. What it says is what the [texts](crate::texts) list as honoured, and for each entry a test of the simulation
-//! exists (shares by ionice and weights); limits act before any scheduler.
+//! One table. It agrees with what the [texts](crate::texts) list as honoured, and a test of the simulation checks each
+//! entry (shares by ionice and weights). Limits take effect before any scheduler.
 
 use hoistway_blk::ground::Kernel;
 use hoistway_blk::schedulers::{MQ_DEADLINE, Priorities, Row};
@@ -14,26 +14,26 @@ use crate::comparison::QueueFile;
 use crate::environment::Options;
 use crate::fields::Field;
 
-/// Options of a job that ask a scheduler for something.
+/// A group of job options that only a scheduler can honour.
 struct Ask {
-    /// The options, as messages name them.
+    /// The options, as named in messages.
     options: &'static str,
-    /// Whether a process asks for it.
+    /// Whether a process uses them.
     is_asked: fn(&Process) -> bool,
-    /// What a scheduler of a kernel does with it.
+    /// Their effect under a scheduler of a kernel.
     effect: fn(&Row, Kernel) -> Effect,
 }
 
-/// What a scheduler does with an option.
+/// The effect of an option under a scheduler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Effect {
-    /// It acts.
+    /// Honoured.
     Full,
-    /// Only a part of it acts: which one, as a half sentence.
+    /// Honoured in part: which part, as a clause.
     Part(String),
-    /// It does nothing: why, as a half sentence.
+    /// Without effect: why, as a clause.
     No(String),
-    /// It does nothing, but a field of the comparison does.
+    /// Without effect, but a field of the comparison has the wanted effect.
     Only(Field, &'static str),
 }
 
@@ -58,7 +58,7 @@ const ASKS: [Ask; 4] = [
         effect: |row, _| if row.weights { Effect::Full } else { Effect::No(String::new()) },
     },
     Ask {
-        // Without a weight, groups share alike where there are shares at all.
+        // Without weights all groups have the same share, if the scheduler has shares at all.
         options: "cgroup",
         is_asked: |process| process.standing.cgroup.is_some() && process.standing.cgroup_weight.is_none(),
         effect: |row, _| {
@@ -66,14 +66,14 @@ const ASKS: [Ask; 4] = [
         },
     },
     Ask {
-        // The process holds itself back before any scheduler sees its I/O.
+        // The process throttles itself before any scheduler sees its I/O.
         options: "rate or rate_iops",
         is_asked: |process| process.pace.rate.is_some(),
         effect: |_, _| Effect::Full,
     },
 ];
 
-/// A notice for each option that some of the schedulers ignore, wholly or in part.
+/// A notice for each option that a compared scheduler ignores, wholly or in part.
 pub(crate) fn notices(
     options: &Options<'_>,
     workload: &Load,
@@ -84,7 +84,7 @@ pub(crate) fn notices(
     ignored.chain(of_the_page_cache(options, workload)).collect()
 }
 
-/// A notice if options of the page cache are set and no job uses it.
+/// A notice if options of the page cache are set and no job uses the page cache.
 fn of_the_page_cache(options: &Options<'_>, workload: &Load) -> Option<String> {
     let Comparison { memory_bytes, sysctls, journal, queue_files, .. } = options.comparison;
     let fields = [

@@ -33,10 +33,11 @@ pub trait CallerEnvironment: Sync {
         self.read(path).map(log_in_memory)
     }
 
-    /// The recording of block I/O that a file is, if it is one; with `columns` it is a table of I/Os. By default none is.
+    /// The recording of block I/O in a file, if it is one; with `columns` the file is a table of I/Os. By default no file
+    /// is a recording.
     ///
     /// # Errors
-    /// If it is one that cannot be read.
+    /// If it is a recording and cannot be read.
     fn recording(&self, path: &Path, columns: Option<&Columns>) -> Result<Option<Recording>, ReadError> {
         let _ = (path, columns);
         Ok(None)
@@ -48,7 +49,7 @@ pub trait CallerEnvironment: Sync {
         None
     }
 
-    /// The schedulers that there are. By default those of Linux.
+    /// The available schedulers. By default those of Linux.
     fn schedulers(&self) -> Registry {
         all_schedulers()
     }
@@ -59,7 +60,7 @@ pub trait CallerEnvironment: Sync {
     }
 }
 
-/// CallerEnvironment without files and environment.
+/// An environment without files and variables.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Alone;
 
@@ -83,7 +84,7 @@ impl Options<'_> {
         self.environment.name(field)
     }
 
-    /// A field with a value of it, as the beginning of a sentence about it.
+    /// A field with its value, as the start of a sentence about it.
     pub(crate) fn given(&self, field: Field, value: impl fmt::Display) -> String {
         format!("{} {value}", self.name(field))
     }
@@ -107,13 +108,13 @@ impl dyn CallerEnvironment + '_ {
         })
     }
 
-    /// The text of a file that a job file includes. The parser says where, and of which file.
+    /// The text of a file that a job file includes. Errors get their position from the parser.
     pub(crate) fn included(&self, path: &Path) -> io::Result<String> {
         let text = String::from_utf8(self.read(path)?);
         text.map_err(|_| io::Error::other("not text (expected options of a fio job file)"))
     }
 
-    /// A profile in TOML, if it is one, by `read`; or else the built-in one of this name.
+    /// Reads a profile: TOML text or a file by `read`; otherwise the built-in profile of this name.
     pub(crate) fn profile<T, E: Into<Fault>, B: Into<Fault>>(
         &self,
         profile: &Profile,

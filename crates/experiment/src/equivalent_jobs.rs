@@ -1,11 +1,11 @@
-//! Equivalent jobs, which verdicts treat as one group.
+//! Finds equivalent jobs, which verdicts treat as one group.
 
 use hoistway_load::{Load, Process};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// For each job the first equivalent one, its own number if it is the first of several; `None` if no other is equivalent. The
-/// processes of equivalent jobs differ only in names, files, offsets in them, start delays and cgroups.
+/// For each job the number of the first equivalent one, which may be its own; `None` if no other job is equivalent. Processes
+/// of equivalent jobs differ only in names, files, offsets in files, start delays and cgroups.
 pub(crate) fn equivalent_jobs(workload: &Load) -> Vec<Option<u32>> {
     let jobs = workload.processes.iter().map(|process| process.schedule.job + 1).max().unwrap_or(0);
     if jobs < 2 {
@@ -17,13 +17,13 @@ pub(crate) fn equivalent_jobs(workload: &Load) -> Vec<Option<u32>> {
         let mine = hashes[job]?;
         let mut like = (0..jobs).filter(|&other| hashes[other] == Some(mine));
         let first = like.next()?;
-        // A job alone is no group.
+        // A single job is not a group.
         (first != job || like.next().is_some()).then_some(first as u32)
     };
     (0..jobs).map(first_like).collect()
 }
 
-/// A hash of what the processes of a job do: there may be thousands.
+/// A hash of the behaviour of a job's processes. Hashes stay small where there are thousands of processes.
 type BehaviourHash = [u8; 32];
 
 /// The hash of a job with these processes, if it has any.
@@ -37,7 +37,8 @@ fn behaviour_of<'a>(processes: impl Iterator<Item = &'a Process>) -> Option<Beha
     Some(hash.finalize().into())
 }
 
-/// What a process does, without its name, files and offsets. Nothing is known to be like what was recorded.
+/// The behaviour of a process without its name, files and offsets. None for a replay: recorded streams are never
+/// equivalent.
 fn behaviour(process: &Process) -> Option<Value> {
     if process.plan.is_replay() {
         return None;

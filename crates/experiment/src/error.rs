@@ -1,4 +1,4 @@
-//! What is wrong with a comparison, and with which field of it.
+//! Errors in a comparison, each with the field at fault.
 
 use std::fmt;
 
@@ -9,23 +9,23 @@ use hoistway_trace::block::{Place as TracePlace, ReadError};
 
 use crate::fields::Field;
 
-/// Why a comparison cannot be.
+/// Why a comparison cannot run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
     /// The field at fault.
     pub field: Field,
-    /// What is wrong, and what was expected. It names the field as the [`CallerEnvironment`](crate::CallerEnvironment) call it, or, if
-    /// a text is at fault, that and its line.
+    /// What is wrong and what was expected. It names the field as the [`CallerEnvironment`](crate::CallerEnvironment) does, or, if a
+    /// text is at fault, the text and the line.
     pub message: String,
-    /// Where in a text it is, if a text is at fault. The message begins with it.
+    /// The position in a text, if a text is at fault. The message begins with it.
     pub place: Option<Place>,
 }
 
 /// A place in a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// What the text is called: its file, if it came from one.
+    /// The name of the text: its file, if it came from one.
     pub file: String,
     /// The line, from 1; none if the text as a whole is at fault.
     pub line: Option<usize>,
@@ -39,7 +39,7 @@ impl Error {
     }
 }
 
-/// Makes an error about a field of it, if the outcome is another one that says all that is to be said.
+/// Turns an error without a field into one about a field; the message stays as it is.
 pub(crate) trait About<T> {
     fn about(self, field: Field) -> Result<T, Error>;
 }
@@ -50,7 +50,7 @@ impl<T, E: fmt::Display> About<T> for Result<T, E> {
     }
 }
 
-/// What is wrong with a text, or with what should have been one.
+/// What is wrong with a text.
 #[derive(Debug)]
 pub(crate) struct Fault {
     message: String,

@@ -1,4 +1,4 @@
-//! What is true of a scheduler's tunables in a kernel, found out by asking and setting the policy itself.
+//! Facts about a scheduler's tunables in a kernel, found by querying and setting the policy itself.
 
 use hoistway_blk::bio::Limits;
 use hoistway_blk::elevator::Elevator;
@@ -8,7 +8,7 @@ use hoistway_blk::request::CpuMap;
 use hoistway_blk::schedulers::{Attachment, NONE};
 use hoistway_legacy::all_schedulers;
 
-/// A device for which defaults are asked.
+/// A device that defaults are queried for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Device {
     rotational: bool,
@@ -17,7 +17,7 @@ struct Device {
 }
 
 impl Device {
-    /// Those that defaults depend on: rotating or not, shallow as SATA or deep.
+    /// The device properties that defaults depend on: rotating or not, shallow as SATA or deep.
     const ALL: [Device; 4] = [
         Device { rotational: false, queue_depth: 1024 },
         Device { rotational: false, queue_depth: 32 },
@@ -31,7 +31,7 @@ impl Device {
     }
 }
 
-/// The scheduler as a kernel has it, for a device.
+/// Makes the scheduler as in this kernel, for a device.
 fn elevator(scheduler: &str, kernel: Kernel, device: Device) -> Elevator<Local> {
     let generation = kernel.generation();
     let limits = Limits { rotational: device.rotational, ..Limits::default() };
@@ -56,36 +56,36 @@ pub fn tunables(scheduler: &str, kernel: Kernel) -> Vec<&'static Tunable> {
     elevator(scheduler, kernel, Device::ALL[0]).tunables()
 }
 
-/// What is true of one tunable in a kernel.
+/// The facts about one tunable in a kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Facts {
-    /// What the policy itself declares.
+    /// The declaration of the policy.
     pub tunable: Tunable,
-    /// The default, or the defaults with the devices that they hold for.
+    /// The default, or the defaults with the devices that they apply to.
     pub defaults: Vec<(String, i128)>,
-    /// How a write to it is read.
+    /// How a write is parsed.
     pub grammar: Grammar,
-    /// What was written, and what is shown then.
+    /// Examples: the text written, and the value shown afterwards.
     pub examples: Vec<(&'static str, Result<i128, StoreError>)>,
-    /// Whether it counts whole timer ticks: their rate, if so.
+    /// Tick rate in Hz, if the tunable counts whole timer ticks.
     pub ticks_hz: Option<u32>,
 }
 
-/// How the text of a write is read.
+/// How the text of a write is parsed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grammar {
-    /// The leading decimal number; nothing is refused.
+    /// The leading decimal number; nothing is rejected.
     Leading,
     /// C notation.
     C,
     /// Decimal digits only.
     Digits,
-    /// The same, and nothing out of the range.
+    /// Decimal digits only, and values out of range are rejected.
     InRange,
 }
 
 impl Grammar {
-    /// In words.
+    /// A description of the grammar.
     #[must_use]
     pub fn text(self) -> &'static str {
         match self {
@@ -103,7 +103,7 @@ impl Grammar {
 }
 
 impl Facts {
-    /// Those of a tunable, if it exists in this kernel.
+    /// The facts about a tunable, if it exists in this kernel.
     #[must_use]
     pub fn of(scheduler: &str, name: &str, kernel: Kernel) -> Option<Facts> {
         let tunable = *tunables(scheduler, kernel).into_iter().find(|tunable| tunable.name == name)?;
@@ -122,13 +122,13 @@ impl Facts {
             _ => Grammar::Digits,
         };
         let examples = ["7", "0", "0x10", "010", "-7", "12abc", "x"].map(|text| (text, written(text))).to_vec();
-        // No limit of a tunable lies near 7.
+        // A value other than 7 was rounded to ticks, not clamped: no limit of a tunable lies near 7.
         let counts_ticks = tunable.max > 7 && written("7").is_ok_and(|shown| shown != 7);
         let ticks_hz = counts_ticks.then_some(kernel.generation().hz.0);
         Some(Facts { tunable, defaults: defaults(scheduler, name, kernel), grammar, examples, ticks_hz })
     }
 
-    /// The default in words.
+    /// The default as text.
     #[must_use]
     pub fn default_text(&self) -> String {
         match &self.defaults[..] {
@@ -140,14 +140,14 @@ impl Facts {
         }
     }
 
-    /// From the least to the largest value.
+    /// The range as text.
     #[must_use]
     pub fn range_text(&self) -> String {
         format!("{} to {}", compact(self.tunable.min), compact(self.tunable.max))
     }
 }
 
-/// The default on each kind of device, with as few kinds as it takes.
+/// The default for each kind of device, distinguishing as few kinds as possible.
 fn defaults(scheduler: &str, name: &str, kernel: Kernel) -> Vec<(String, i128)> {
     let default = |device| elevator(scheduler, kernel, device).tunable(name).unwrap_or_default();
     let [deep, shallow, deep_disk, shallow_disk] = Device::ALL.map(default);
@@ -163,7 +163,7 @@ fn defaults(scheduler: &str, name: &str, kernel: Kernel) -> Vec<(String, i128)> 
     }
 }
 
-/// Numbers that everybody knows better as powers of two.
+/// Writes numbers as powers of two where that is easier to read.
 fn compact(value: i128) -> String {
     for bits in [31, 32, 63, 64] {
         if value == (1 << bits) - 1 {

@@ -1,12 +1,12 @@
-//! Options that programs look for in fio's documents.
+//! Options that programs expect in fio's documents.
 
 use hoistway_fio::options;
 use hoistway_measure::fio::Output;
 
-/// Those without which fio-plot draws nothing. fio repeats only what the job file has.
+/// Without these fio-plot draws nothing. fio lists only the options of the job file.
 const LOOKED_FOR: [&str; 4] = ["rw", "bs", "iodepth", "numjobs"];
 
-/// Adds their defaults where the job file leaves them out.
+/// Adds the default values of missing options.
 pub(crate) fn complete(output: &mut Output) {
     let Output { global_options, jobs, .. } = output;
     for job in jobs {

@@ -12,13 +12,13 @@ use crate::error::{About as _, Error};
 use crate::fields::Field;
 use crate::schedulers;
 
-/// Weights of cgroups that schedulers take.
+/// Valid weights of cgroups.
 const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=1000;
 
-/// What a comparison's rows are.
+/// The meaning of a comparison's rows.
 const ROWS: &str = "Rows are GUEST-over-HOST schedulers.";
 
-/// A notice of a comparison as one of a search, in which all guests have the same scheduler.
+/// Rewords a notice of a comparison for a search, in which all guests have the same scheduler.
 pub(crate) fn notice_of_search(notice: &str, guests: &Chosen) -> String {
     let scheduler = guests.schedulers.first().map_or("", String::as_str);
     notice.replace(ROWS, &format!("All guests have {scheduler}; settings are those of the host."))
@@ -28,11 +28,11 @@ pub(crate) fn notice_of_search(notice: &str, guests: &Chosen) -> String {
 #[derive(Debug)]
 pub(crate) struct Chosen {
     pub(crate) guests: Guests,
-    /// The schedulers that their disks get, one after the other.
+    /// The schedulers of the guests' disks; each is compared.
     pub(crate) schedulers: Vec<String>,
 }
 
-/// The schedulers that were asked for, or those of a scenario's page.
+/// The requested schedulers, or those of the scenario's page.
 pub(crate) fn wanted<'a>(options: &Options<'a>, of_page: &'a [String]) -> Result<&'a [String], Error> {
     let guests = &options.comparison.guests;
     let wanted = if guests.schedulers.is_empty() { of_page } else { &guests.schedulers };
@@ -54,7 +54,7 @@ pub(crate) fn wanted<'a>(options: &Options<'a>, of_page: &'a [String]) -> Result
     }
 }
 
-/// The guests, if the load runs in any.
+/// Returns the guests, if the load runs in any.
 pub(crate) fn choose(
     options: &Options<'_>,
     wanted: &[String],
@@ -71,7 +71,7 @@ pub(crate) fn choose(
     let expected = "a virtual disk profile in TOML";
     let read = options.environment.profile(profile, expected, VirtualDisk::from_toml, VirtualDisk::builtin);
     let disk = read.map_err(|fault| fault.of(Field::VirtualDisk))?;
-    // Their queues are as they come.
+    // The guests' queues have default settings.
     let queue = QueueSettings { schedulers: queue.schedulers.clone(), ..QueueSettings::new(queue.kernel, queue.cpus) };
     let shape = disk.shape(&lower.shape(), workload.files.len());
     if shape.capacity_sectors == 0 {
@@ -112,13 +112,13 @@ fn weights(options: &Options<'_>, workload: &Load) -> Result<Vec<(String, u32)>,
     Ok(wanted.clone())
 }
 
-/// What a weight may be.
+/// Describes the valid weights.
 #[must_use]
 pub fn weight_expected() -> String {
     format!("expected FILE=N with N from {} to {}", WEIGHTS.start(), WEIGHTS.end())
 }
 
-/// What must be said if weights on the host do nothing under some schedulers there.
+/// A notice if weights on the host have no effect under some schedulers there.
 pub(crate) fn weights_notice(
     options: &Options<'_>,
     guests: &Guests,
@@ -133,7 +133,7 @@ pub(crate) fn weights_notice(
 }
 
 impl Chosen {
-    /// What the result document says of them.
+    /// The summary of the guests for the result document.
     pub(crate) fn summary(&self) -> Result<GuestsSummary, Error> {
         Ok(GuestsSummary {
             virtual_disk: serde_json::to_value(&self.guests.disk).about(Field::VirtualDisk)?,

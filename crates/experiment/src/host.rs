@@ -8,13 +8,13 @@ use crate::error::Error;
 use crate::fields::Field;
 use crate::nearest;
 
-/// CPUs of a host profile that does not say how many.
+/// CPUs of a host profile that does not give their number.
 const CPUS: u16 = 8;
 
-/// Most CPUs of a host.
+/// Maximum CPUs of a host.
 pub const CPUS_MAX: u16 = 1024;
 
-/// The host, and how many CPUs it has.
+/// Returns the host and its number of CPUs.
 pub(crate) fn choose(options: &Options<'_>, profile: &Profile) -> Result<(Host, u16), Error> {
     let builtin = |name: &str| {
         let hint = nearest::hint(name, Host::builtin_names());

@@ -8,7 +8,7 @@ use crate::environment::Options;
 use crate::error::Error;
 use crate::fields::Field;
 
-/// An example of what may be written.
+/// An example of a valid write.
 pub const EXAMPLE: &str = "such as \"backup wbps=10485760 riops=max\"";
 
 /// The limits, by cgroup.
@@ -41,7 +41,7 @@ pub(crate) fn limits(options: &Options<'_>, workload: &Load) -> Result<Vec<(Stri
     Ok(limits)
 }
 
-/// Cgroups, each once.
+/// Lists cgroups, each once.
 pub(crate) fn listed(mut cgroups: Vec<&str>) -> String {
     cgroups.sort_unstable();
     cgroups.dedup();

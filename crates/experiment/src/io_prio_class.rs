@@ -1,4 +1,4 @@
-//! What cgroups that a load names make of the priorities of their I/O, as writes to `io.prio.class`.
+//! How cgroups of a load change the I/O priorities of their processes, as writes to `io.prio.class`.
 
 use hoistway_blk::bio::CgroupPriority;
 use hoistway_blk::ground::Kernel;
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::fields::Field;
 use crate::io_max::listed;
 
-/// The settings; the last one of a group counts, as of several writes.
+/// The settings; the last write to a cgroup counts.
 pub(crate) fn classes(
     options: &Options<'_>,
     workload: &Load,
@@ -32,7 +32,7 @@ pub(crate) fn classes(
             return refuse(format!("Linux {kernel} has no io.prio.class (expected {later} or later)"));
         }
         let cgroup = cgroup.trim_matches('/');
-        // Unlike limits, it does not act on what is below.
+        // Unlike a limit, it does not apply to descendants.
         let named: Vec<&str> =
             workload.processes.iter().filter_map(|p| Some(p.standing.cgroup.as_deref()?.trim_matches('/'))).collect();
         if !named.contains(&cgroup) {
@@ -45,7 +45,7 @@ pub(crate) fn classes(
     Ok(classes)
 }
 
-/// Which schedulers it does nothing for.
+/// A notice that names the schedulers under which it has no effect.
 pub(crate) fn notice(options: &Options<'_>, schedulers: &[String], queue: &QueueSettings) -> Option<String> {
     let has_none =
         |row: &Row| row.layer == Layer::SingleQueue || (row.priorities)(&queue.kernel.generation()) == Priorities::No;

@@ -1,4 +1,4 @@
-//! What documents say of the jobs of a load beside their measurements.
+//! Facts about the jobs of a load that documents show beside their measurements.
 
 use hoistway_answer::document::{JobDemand, JobSummary};
 use hoistway_load::{Load, Process};
@@ -7,20 +7,20 @@ use crate::demand::demand;
 use crate::equivalent_jobs::equivalent_jobs;
 use crate::recording::Recorded;
 
-/// What there is to say of each job of a load.
+/// The facts about each job of a load.
 #[derive(Clone, Debug)]
 pub struct JobFacts(Vec<Facts>);
 
 #[derive(Clone, Debug)]
 struct Facts {
-    /// The first job that is like it.
+    /// The first equivalent job.
     alike: Option<u32>,
     demand: Option<JobDemand>,
     is_random: bool,
 }
 
 impl JobFacts {
-    /// What there is to say of the jobs of this load.
+    /// The facts about the jobs of this load.
     #[must_use]
     pub fn of(load: &Load) -> JobFacts {
         let facts = |(job, alike): (usize, Option<u32>)| {
@@ -30,7 +30,7 @@ impl JobFacts {
         JobFacts(equivalent_jobs(load).into_iter().enumerate().map(facts).collect())
     }
 
-    /// The same of a load that replays a recording: what its jobs ask for was inferred.
+    /// The facts about the jobs of a recording: their demand was inferred.
     pub(crate) fn of_recorded(load: &Load, recorded: &Recorded) -> JobFacts {
         let JobFacts(mut facts) = JobFacts::of(load);
         for (job, facts) in facts.iter_mut().enumerate() {
@@ -40,7 +40,7 @@ impl JobFacts {
         JobFacts(facts)
     }
 
-    /// Adds what there is to say of its job to a summary.
+    /// Adds the facts about its job to a summary.
     pub(crate) fn complete(&self, summary: &mut JobSummary) {
         let facts = self.0.get(summary.job as usize);
         summary.alike = facts.and_then(|facts| facts.alike);

@@ -1,8 +1,9 @@
-//! What results can be judged by.
+//! Checks of the figures that results are ranked by.
 
 use hoistway_answer::{FigureName, WeightedFigure};
 
-/// The first of these figures that is of no job of the experiment, and what is wrong with it. `names` are those of its processes.
+/// The first of these figures that names no job of the experiment, and what is wrong with it. `names` are the names of its
+/// processes.
 pub fn unknown_job<'a>(
     focus: &'a [WeightedFigure],
     names: impl Iterator<Item = &'a str>,

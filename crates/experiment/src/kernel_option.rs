@@ -1,4 +1,4 @@
-//! A kernel as an option names it.
+//! A kernel as given in an option.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use hoistway_blk::ground::{Generation, Kernel};
 use hoistway_blk::schedulers::BfqVariant;
 
-/// A release, with the words of the option: results are named after them.
+/// A release with its text in the option, which names the results.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KernelOption {
     /// The release.
@@ -30,16 +30,16 @@ impl FromStr for KernelOption {
     }
 }
 
-/// Who built a kernel, as far as its release says: it has changes of its own then, and fixes of newer releases.
+/// The vendor of a kernel, if its release name shows one: such a kernel has patches of its own and backports.
 struct Vendor {
     name: &'static str,
-    /// The release that its block layer is nearest to, if that is not the one in its name.
+    /// The release whose block layer is closest, if that is not the release in the name.
     simulated_as: Option<Kernel>,
-    /// What is known to be different, as the rest of a sentence.
+    /// The known differences, as the end of a sentence.
     known: &'static str,
 }
 
-/// Marks in what `uname -r` prints, and the vendors that put them there. The first that fits counts.
+/// Marks in the output of `uname -r` and the vendors that put them there. The first match counts.
 const VENDORS: [(&str, &str); 14] = [
     (".el8uek", "Oracle's UEK"),
     (".el9uek", "Oracle's UEK"),
@@ -60,7 +60,7 @@ const VENDORS: [(&str, &str); 14] = [
 impl Vendor {
     fn of(words: &str) -> Option<Vendor> {
         let (_, name) = VENDORS.into_iter().find(|(mark, _)| words.contains(mark))?;
-        // Red Hat took the single queue out of its 4.18, as Linux 5.0 did.
+        // Red Hat removed the single-queue block layer from its 4.18, as Linux 5.0 did.
         let is_rhel_8 = name == "RHEL 8" && words.starts_with("4.18.");
         let simulated_as = is_rhel_8.then(|| Kernel::series(5, 0));
         let known = if is_rhel_8 { ", which has no legacy queue and no cfq any more, as Linux 5.0" } else { "" };
@@ -75,7 +75,7 @@ impl fmt::Display for KernelOption {
 }
 
 impl KernelOption {
-    /// The release that is simulated, if it is not the one that was named, and what that leaves out.
+    /// A notice that names the simulated release, if it is not the named one, and what it leaves out.
     #[must_use]
     pub fn notice(&self) -> Option<String> {
         let like = example(self.kernel);
@@ -106,7 +106,7 @@ impl KernelOption {
 /// The newest series whose block layer was compared with recordings.
 const NEWEST_SERIES: (u16, u16) = (7, 3);
 
-/// The named release that is the same in all that is modelled, the newest if there are several.
+/// The newest named release that is modelled exactly like this one.
 fn example(kernel: Kernel) -> Option<Kernel> {
     let of = |other: Kernel| (Generation { kernel, ..other.generation() }, BfqVariant::of(other));
     Kernel::EXAMPLES.into_iter().rev().find(|&example| of(example) == of(kernel))

@@ -1,21 +1,21 @@
 //! Experiments with I/O schedulers, as values.
 //!
 //! A [`Comparison`] says what runs under which schedulers, on which devices, kernels and hosts; [`Comparison::run`] returns
-//! with the result document. Its fields are plain data, which can be written down as JSON or TOML. This is a whole program
+//! the result document. Its fields are plain data that can be serialized as JSON or TOML. This is a whole program
 //! (`examples/ten_lines.rs`):
 //!
 //! ```
 #![doc = include_str!("../examples/ten_lines.rs")]
 //! ```
 //!
-//! * What is wrong with a comparison is an [`Error`] that names the [`Field`]; nothing that is asked for makes a run panic.
-//! * Nothing here reads a file, the environment or a clock: what a comparison names is read by its [`CallerEnvironment`], durations
-//!   come from its [`RunObserver`]. The schedulers come from the environment, too: those of Linux, and custom ones.
-//! * A [`Plan`] is a comparison that was checked. Its runs can be observed, [cancelled](Controls::cancel), and
+//! * An invalid comparison gives an [`Error`] that names the [`Field`]; no input makes a run panic.
+//! * This crate reads no file, no environment variable and no clock: the [`CallerEnvironment`] reads what a comparison names, and
+//!   durations come from the [`RunObserver`]. The environment also provides the schedulers: those of Linux, and custom ones.
+//! * A [`Plan`] is a checked comparison. Its runs can be observed, [cancelled](Controls::cancel), and
 //!   [traced](Plan::traced).
 //! * [`tune`](mod@tune) searches for the best setting for a load; other search algorithms can use its evaluator.
-//! * [`verify`] puts predictions beside what a real kernel did.
-//! * The same comparison gives the same results, on every machine and however many runs go side by side.
+//! * [`verify`] compares predictions with measurements on a real kernel.
+//! * The same comparison gives the same results on every machine, whatever the number of parallel runs.
 //!
 //! Comparisons by the thousand are [`sweep`]s, kept in a [`store`]. What there is to compare is here, too: [`scenarios`] (bundled loads with a page each), [`texts`] (what each scheduler and
 //! tunable does) and [`facts`] (defaults and ranges of tunables, asked of the policies themselves).
@@ -99,7 +99,7 @@ pub use rounds::carry_out;
 pub use runner::{Measured, RunOrder, RunRow, Runner};
 pub use trace::TraceError;
 
-/// Possible values of fields of a comparison, for parsers.
+/// Ranges of fields of a comparison, for parsers.
 pub mod limits {
     pub use crate::guests::weight_expected;
     pub use crate::host::CPUS_MAX;

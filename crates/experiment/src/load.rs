@@ -22,13 +22,13 @@ use crate::recording::{self, Recorded};
 use crate::scenarios::{self, Page};
 use crate::times::time;
 
-/// The load of a first run.
+/// The load of a comparison that names none.
 const EXAMPLE: (&str, &str) = ("example.fio (bundled)", scenarios::EXAMPLE_JOB);
 
-/// How an I/O log of fio begins.
+/// The first line of an I/O log of fio starts with this.
 const IO_LOG: &str = "fio version ";
 
-/// Whether a text cannot have been meant as a job file: it has neither sections nor options.
+/// Whether a text cannot be a job file: it has neither sections nor options.
 fn is_no_job_file(text: &str) -> bool {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with([';', '#']));
     let is_option = |line: &str| {
@@ -39,7 +39,7 @@ fn is_no_job_file(text: &str) -> bool {
     !has_sections && lines().next().is_some_and(|line| !is_option(line))
 }
 
-/// The job file that replays an I/O log.
+/// A job file that replays an I/O log.
 fn replay_of(log: &Path) -> String {
     let name = log.display().to_string().replace('\\', "\\\\").replace(':', "\\:");
     format!("[replay]\nread_iolog={name}\ndirect=1\nioengine=libaio\niodepth=64\n")
@@ -48,27 +48,27 @@ fn replay_of(log: &Path) -> String {
 /// A job file or a recording.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
-    /// What it is called in messages and results.
+    /// Its name in messages and results.
     pub(crate) name: String,
     /// The text of a job file; empty for a recording.
     pub(crate) text: String,
-    /// The recording that it is, if it is one.
+    /// The recording, if the load is one.
     pub(crate) recorded: Option<Arc<Recorded>>,
-    /// The summary that it was made of, if it was.
+    /// The summary that the load was derived from, if any.
     pub(crate) rates: Option<Rates>,
-    /// What is otherwise than the recording suggests.
+    /// Changes to the program that the recording suggests.
     pub(crate) changes: Vec<Change>,
-    /// What is said of it, if it is a bundled scenario.
+    /// The scenario's page, if the load is a bundled scenario.
     pub(crate) page: Option<Page>,
 }
 
 impl Load {
-    /// Those of its guests, if it is about any.
+    /// The schedulers of its guests, if the scenario is about guests.
     pub(crate) fn guest_schedulers(&self) -> &[String] {
         self.page.as_ref().map_or(&[], |page| &page.guest_schedulers)
     }
 
-    /// What runs.
+    /// Reads the load.
     pub(crate) fn read(options: &Options<'_>) -> Result<Load, Error> {
         let own = |name: String, text: String| Load {
             name,
@@ -99,7 +99,7 @@ impl Load {
                     let recorded = Recorded::of(options, recording, &name)?;
                     return Ok(Load { recorded: Some(recorded), ..own(name, String::new()) });
                 }
-                // A bare word was meant to be a scenario, as likely as not.
+                // A bare word was probably meant as a scenario.
                 let is_bare = path.extension().is_none() && path.components().count() == 1;
                 let names: Vec<_> = [scenarios::EXAMPLE].into_iter().chain(scenarios::names()).collect();
                 let hint = nearest::hint(&path.to_string_lossy(), names.iter().copied());
@@ -137,18 +137,19 @@ impl Load {
         Ok(load)
     }
 
-    /// The figure that it is judged by, if it is not for its jobs to say.
+    /// The figure to rank by, if the load's source defines one; otherwise it follows from the jobs.
     pub(crate) fn focus(&self) -> Option<FigureName> {
         let of_page = self.page.as_ref().map(|page| page.focus.clone());
         of_page.or_else(|| self.rates.as_ref().and_then(Rates::focus))
     }
 
-    /// The host that costs are taken from, if none was named: the gaps of a recording hold the CPU time of its machine already.
+    /// The host if none is named. For a recording it is one without CPU costs, since the gaps of a recording already
+    /// contain the CPU time of its machine.
     pub(crate) fn default_host(&self) -> &'static str {
         if self.recorded.is_some() { "instant" } else { Host::DEFAULT }
     }
 
-    /// What its processes do, on a host with this number of CPUs and this much memory.
+    /// The processes of the load, on a host with this number of CPUs and this much memory.
     pub(crate) fn job_file(&self, options: &Options<'_>, cpus: u16, memory_bytes: u64) -> Result<JobFile, Error> {
         let environment = Environment {
             variable: &|name| options.environment.variable(name),
@@ -173,7 +174,7 @@ impl Load {
     }
 }
 
-/// A load, for experiments that do not run in virtual time.
+/// A load for experiments that do not run in virtual time.
 #[derive(Debug)]
 pub struct LoadText(Load);
 
@@ -186,22 +187,22 @@ impl LoadText {
         Load::read(&Options { comparison, environment }).map(LoadText)
     }
 
-    /// What it is called in messages and results.
+    /// Its name in messages and results.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// The text itself.
+    /// The text of the job file.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0.text
     }
 
-    /// What its processes do on a host with this number of CPUs, with the run time, ramp and logs of the comparison.
+    /// The processes on a host with this number of CPUs, with the runtime, ramp time and logs of the comparison.
     ///
     /// # Errors
-    /// If it is no job file, or a time is not possible.
+    /// If it is not a valid job file, or a time is out of range.
     pub fn job_file(
         &self,
         comparison: &Comparison,
@@ -217,7 +218,7 @@ impl LoadText {
     }
 }
 
-/// A notice if a load has options of logs, and logs are not written: `name` is what asks for them.
+/// A notice if a load has log options, but no logs are written: `name` is the option that turns logs on.
 #[must_use]
 pub fn unused_logs_notice(name: &str, workload: &hoistway_load::Load) -> Option<String> {
     let is_set = |process: &Process| process.log.is_none() && process.log_settings != LogSettings::default();

@@ -1,16 +1,17 @@
-//! What locks of schedulers cost in a run, and what I/Os a second they allow.
+//! What scheduler locks cost in a run, and which IOPS they allow.
 
 use hoistway_answer::document::LockSummary;
 use hoistway_blk::ground::Nanos;
 use hoistway_sim::LockUse;
 
-/// The summary of a run of `ios` I/Os in this time on a host with `cpus` CPUs; `None` if no lock had a cost.
+/// The summary of a run with `ios` I/Os in this time on a host with `cpus` CPUs; `None` if no lock had a cost.
 pub(crate) fn summary(used: LockUse, simulated: Nanos, ios: u64, cpus: u16, disks: usize) -> Option<LockSummary> {
     let percent = |time: Nanos, of: f64| 100.0 * time.0 as f64 / of;
     let per_io = |count: u64| count as f64 / ios.max(1) as f64;
     let seconds_ns = simulated.0.max(1) as f64;
     let all_cpus = seconds_ns * f64::from(cpus);
-    // Several devices have a lock each, and how they share the load is not known here. What is elsewhere besides is little.
+    // Several devices have one lock each, and their shares of the load are not known here. Waiting for other locks is
+    // negligible.
     let one = used.elevators > Nanos::ZERO && used.elevators.0 * 10 > used.held.0 * 9 && disks == 1;
     (used.held > Nanos::ZERO).then(|| LockSummary {
         held_percent: percent(used.held, all_cpus),

@@ -1,12 +1,12 @@
-//! The nearest known name to an unknown one.
+//! Suggests the known name that is closest to an unknown one.
 
-/// How alike names have to be.
+/// Minimum similarity of two names.
 const ALIKE: f64 = 0.75;
 
-/// `did you mean "none"? `, if one of the known names is like this one; nothing otherwise. It stands before what was expected.
+/// `did you mean "none"? ` if a known name is similar; otherwise an empty text. Comes before the expected values.
 #[must_use]
 pub fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    // Who writes a name as it is means another one of the same name, which is not to be had here.
+    // A known name that equals the given one is not available here, so it is no suggestion.
     let others = known.into_iter().filter(|known| *known != name);
     let scored = others.map(|known| (strsim::jaro_winkler(known, name), known));
     let best = scored.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness >= ALIKE);

@@ -15,19 +15,19 @@ use crate::fio_options;
 
 /// Is notified of runs.
 pub trait RunObserver: Sync {
-    /// Seconds of wall-clock time since any moment, for the durations in the document. By default always 0.
+    /// Wall-clock seconds since an arbitrary start, for the durations in the document. By default always 0.
     fn seconds(&self) -> f64 {
         0.0
     }
 
-    /// Called once before each repeat after the first, when the runs of the earlier ones have begun; returning false stops.
+    /// Called once before each repeat after the first, when all runs of earlier repeats have begun; returning false stops.
     /// Repeats are numbered from 0.
     fn goes_on(&self, repeat: u32) -> bool {
         let _ = repeat;
         true
     }
 
-    /// Called as soon as a run has ended: in any order, on any thread.
+    /// Called as soon as a run has ended, in any order and on any thread.
     fn ended(&self, ended: &Ended<'_>) {
         let _ = ended;
     }
@@ -42,20 +42,20 @@ impl RunObserver for Unobserved {}
 /// A run that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended<'a> {
-    /// What the run is of; with its repeat it is unique.
+    /// The label of the run's variant; label and repeat identify the run.
     pub label: &'a str,
     /// Number of the repeat, from 0.
     pub repeat: u32,
-    /// The run as the document will have it.
+    /// The run as stored in the document.
     pub run: &'a Run,
     /// What each process measured, with its logs.
     pub processes: &'a [ProcessResult],
-    /// Options of the job file's `[global]`.
+    /// Options of the job file's `[global]` section.
     pub(crate) global_options: &'a [(String, String)],
 }
 
 impl Ended<'_> {
-    /// What fio would have written of it; with `bins` all latency bins are in it (fio's json+).
+    /// The run as output of fio; with `bins` it contains all latency bins (fio's json+).
     #[must_use]
     pub fn fio_output(&self, bins: bool) -> Output {
         let disk_util = self.run.disks.iter().map(DiskSummary::as_fio).collect();
@@ -66,12 +66,12 @@ impl Ended<'_> {
     }
 }
 
-/// Keeps what fio would have written of each run: figures of single processes, which a document has only of jobs.
+/// Keeps fio's output of each run: figures of single processes, which a document has only per job.
 #[derive(Debug, Default)]
 pub struct FioOutputs(Mutex<BTreeMap<(String, u32), Output>>);
 
 impl FioOutputs {
-    /// Those of a document's runs, in their order.
+    /// Returns the outputs for a document's runs, in their order.
     ///
     /// # Panics
     /// If one of the runs was not observed.
@@ -90,7 +90,7 @@ impl RunObserver for FioOutputs {
     }
 }
 
-/// Cancels runs, and shows their progress.
+/// Controls that cancel runs and report their progress.
 #[derive(Debug, Default)]
 pub struct Controls(pub(crate) Vec<Control>);
 
@@ -99,7 +99,7 @@ impl Controls {
         Controls((0..runs).map(|_| Control::default()).collect())
     }
 
-    /// Ends all runs early. What they have measured until then counts.
+    /// Ends all runs early. Their measurements until then count.
     pub fn cancel(&self) {
         self.0.iter().for_each(|run| run.cancelled.store(true, Ordering::Relaxed));
     }
@@ -109,7 +109,7 @@ impl Controls {
         self.0.iter().any(|run| run.cancelled.load(Ordering::Relaxed))
     }
 
-    /// Virtual time that has passed, in all runs together.
+    /// Virtual time that has passed in all runs together, ns.
     #[must_use]
     pub fn reached_ns(&self) -> u64 {
         self.0.iter().fold(0, |sum, run| sum.saturating_add(run.reached_ns.load(Ordering::Relaxed)))

@@ -1,26 +1,26 @@
-//! What a run leaves.
+//! The outcome of a run.
 
 use std::fmt;
 
 use hoistway_answer::document::Run;
 use hoistway_sim::Fate;
 
-/// The results of a run, besides what its observer was shown.
+/// The results of a run, except those that only its observer gets.
 #[derive(Clone)]
 pub struct RunOutcome {
     pub(crate) run: Run,
     /// Whether it was cancelled before its end.
     pub(crate) is_partial: bool,
-    /// Whether a process did more than its log holds.
+    /// Whether a process did more I/Os than its log holds.
     pub(crate) is_log_cut: bool,
     /// Writes to `queue/` that were refused.
     pub(crate) refused: Vec<String>,
-    /// What became of each write to `queue/`, in their order.
+    /// The result of each write to `queue/`, in order.
     pub(crate) fates: Vec<Fate>,
 }
 
 impl RunOutcome {
-    /// The run as the document will have it.
+    /// The run as stored in the document.
     #[must_use]
     pub fn run(&self) -> &Run {
         &self.run

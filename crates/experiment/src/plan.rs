@@ -1,4 +1,4 @@
-//! A comparison before it runs: everything that it asks for, chosen and checked.
+//! A checked comparison, ready to run.
 
 use std::sync::Arc;
 
@@ -20,21 +20,21 @@ use crate::setup::{Setup, Variant};
 use crate::times;
 use crate::variants::VARIANTS_MAX;
 
-/// What is going to run.
+/// A comparison with everything that it refers to, chosen and checked.
 #[derive(Debug)]
 pub struct Plan<'a> {
     pub(crate) options: Options<'a>,
     pub(crate) load: Load,
-    /// The places where it runs: every kernel on every device and host.
+    /// The setups: every kernel on every device and host.
     pub(crate) setups: Vec<Setup>,
     pub(crate) seeds: Vec<u64>,
-    /// Every run, repeat by repeat.
+    /// All runs, ordered by repeat.
     pub(crate) runs: Vec<Planned>,
     pub(crate) notices: Vec<String>,
     runtime: Option<Nanos>,
 }
 
-/// A run.
+/// A planned run.
 #[derive(Debug)]
 pub(crate) struct Planned {
     /// Index into the setups.
@@ -48,10 +48,10 @@ pub(crate) struct Planned {
 }
 
 impl<'a> Plan<'a> {
-    /// Chooses and checks all that a comparison asks for. Nothing is simulated yet, but settings are tried out.
+    /// Chooses and checks everything in a comparison. Nothing is simulated yet, but settings are tried out.
     ///
     /// # Errors
-    /// The first thing that cannot be.
+    /// The first option that is invalid.
     pub fn of(comparison: &'a Comparison, environment: &'a dyn CallerEnvironment) -> Result<Plan<'a>, Error> {
         let options = Options { comparison, environment };
         if !(1..=REPEATS_MAX).contains(&comparison.repeats) {
@@ -61,7 +61,7 @@ impl<'a> Plan<'a> {
         Plan::of_load(options, Load::read(&options)?, runtime)
     }
 
-    /// The same of a load that was read.
+    /// Makes the plan for a load that was read already.
     pub(crate) fn of_load(options: Options<'a>, load: Load, runtime: Option<Nanos>) -> Result<Plan<'a>, Error> {
         let comparison = options.comparison;
         let setups = setups(&options, &load)?;
@@ -87,13 +87,13 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// Labels tell the variants apart, and one of them is the baseline, if one was chosen.
+    /// Checks that labels are unique and that the baseline, if given, is one of them.
     fn check_labels(&self) -> Result<(), Error> {
         let of_repeat = &self.runs[..self.runs_of_repeat()];
         let labels: Vec<&str> = of_repeat.iter().map(|run| &*run.variant.label).collect();
         if let Some((place, label)) = labels.iter().enumerate().find(|(place, label)| labels[..*place].contains(label))
         {
-            // The key and value behind the scheduler name what was given twice.
+            // Name the key and value that were given twice, without the scheduler.
             let twice = label.strip_prefix(&*of_repeat[place].spec.label()).unwrap_or(label).trim_start();
             let problem = "duplicate variant name (expected kernels, devices and hosts with distinct names)";
             return Err(self.options.refuse(self.given_twice(), twice, problem));
@@ -108,7 +108,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Where variants of the same name come from: what has fewer names than were given.
+    /// The field that holds duplicates if variants have the same label: the one with fewer distinct names than entries.
     fn given_twice(&self) -> Field {
         let comparison = self.options.comparison;
         let given =
@@ -122,7 +122,7 @@ impl<'a> Plan<'a> {
         given.into_iter().find(is_twice).map_or(Field::Devices, |(_, field, _)| field)
     }
 
-    /// What the results are judged by is of jobs that there are, and what is no difference is a fraction.
+    /// Checks that the focus names existing jobs and that the smallest effect is a fraction.
     fn check_focus(&self) -> Result<(), Error> {
         let comparison = self.options.comparison;
         if let Some(effect) = comparison.smallest_effect.filter(|effect| !(0.0..1.0).contains(effect)) {
@@ -179,7 +179,7 @@ impl Planned {
     }
 }
 
-/// What is varied does not make more variants than can be held.
+/// Checks that the varied settings do not make more variants than fit into memory.
 fn check_count(options: &Options<'_>, setups: &[Setup]) -> Result<(), Error> {
     let wanted = options.comparison;
     let variants = setups.iter().map(Setup::variant_count).fold(0, usize::saturating_add);
@@ -197,7 +197,7 @@ fn check_count(options: &Options<'_>, setups: &[Setup]) -> Result<(), Error> {
     Err(options.refuse(Field::Vary, all, problem))
 }
 
-/// Every kernel on every device and host.
+/// Makes the setups: every kernel on every device and host.
 fn setups(options: &Options<'_>, load: &Load) -> Result<Vec<Setup>, Error> {
     fn or_default<T: Clone>(wanted: &[T], default: T) -> Vec<T> {
         if wanted.is_empty() { vec![default] } else { wanted.to_vec() }

@@ -1,4 +1,4 @@
-//! Files of `/sys/block/DEV/queue/` that are written to every device of a comparison before the load runs.
+//! Writes to `/sys/block/DEV/queue/` of every device of a comparison before the load runs.
 
 use hoistway_blk::drive::Effects;
 use hoistway_blk::ground::Instant;
@@ -13,7 +13,7 @@ use crate::fields::Field;
 use crate::nearest;
 use crate::schedulers::queue_under;
 
-/// What may be written: the scheduler is a field of its own.
+/// The files that can be written; the scheduler is a separate field.
 fn files() -> impl Iterator<Item = &'static str> {
     WRITABLE_ATTRIBUTES.into_iter().filter(|&file| file != "scheduler")
 }
@@ -33,10 +33,10 @@ pub(crate) fn add(options: &Options<'_>, queue: &mut QueueSettings) -> Result<()
     Ok(())
 }
 
-/// A file that is written, and how that was asked for.
+/// A write to a file, and the option that asked for it.
 pub(crate) struct Writing<'a> {
     pub(crate) field: Field,
-    /// As it stands behind the field's name in messages.
+    /// The value of the option, as shown in messages.
     pub(crate) given: String,
     pub(crate) file: &'a str,
     pub(crate) text: &'a str,
@@ -53,7 +53,7 @@ pub(crate) fn write(options: &Options<'_>, writing: &Writing<'_>, queue: &mut Qu
         return Err(refuse(format!("use {}", options.given(Field::Tunables, "SCHED.TUNABLE=VALUE"))));
     }
     if *file == "nr_requests" {
-        // Request slots are made with the queue, so it has to be known before.
+        // Request slots are allocated with the queue, so their number must be known before.
         queue.nr_requests = Some(text.parse().map_err(|_| refuse("expected a whole number".to_owned()))?);
     } else {
         queue.attributes.push(((*file).to_owned(), (*text).to_owned()));
@@ -61,8 +61,8 @@ pub(crate) fn write(options: &Options<'_>, writing: &Writing<'_>, queue: &mut Qu
     Ok(())
 }
 
-/// Tries the settings of a comparison on a queue of each scheduler, so that a mistake is refused at once, with the values that
-/// are possible. Returns a notice for each value that the kernel takes for another.
+/// Tries the settings of a comparison on a queue of each scheduler, so that a mistake is rejected at once with the possible
+/// values. Returns a notice for each value that the kernel changes.
 pub(crate) fn try_out(
     options: &Options<'_>,
     queue: &QueueSettings,
@@ -73,7 +73,7 @@ pub(crate) fn try_out(
     try_out_as(options, Field::QueueFiles, &given, queue, config, schedulers)
 }
 
-/// The same of settings that were asked for by a field, where they stand as `given` says.
+/// The same for settings from another field; `given` is their text in messages.
 pub(crate) fn try_out_as(
     options: &Options<'_>,
     field: Field,
@@ -83,7 +83,7 @@ pub(crate) fn try_out_as(
     schedulers: &[String],
 ) -> Result<Vec<String>, Error> {
     let mut notices = Vec::new();
-    // What one scheduler refuses and another takes, as `async_depth` without a scheduler, is written where it can be.
+    // A file that only some schedulers reject, such as `async_depth` under none, is written for the others.
     let mut taken = vec![false; queue.attributes.len()];
     let mut refused: Vec<(usize, &str, AttributeError)> = Vec::new();
     for scheduler in schedulers {

@@ -11,12 +11,12 @@ use crate::environment::Options;
 use crate::error::Error;
 use crate::fields::Field;
 
-/// Most hardware queues of a device.
+/// Maximum hardware queues of a device.
 pub const HW_QUEUES_MAX: u16 = 2048;
-/// Most of them for reads, and most for polling.
+/// Maximum hardware queues for reads, and for polling.
 pub const TYPED_QUEUES_MAX: u16 = 1024;
 
-/// Gives the devices the hardware queues that were asked for, and `queue` those of a type.
+/// Sets the requested hardware queues of the devices, and those of each type in `queue`.
 pub(crate) fn choose(
     options: &Options<'_>,
     devices: Vec<Preset>,
@@ -37,7 +37,7 @@ pub(crate) fn choose(
     if let Some(count) = wanted.hw_queues.filter(|count| !(1..=HW_QUEUES_MAX).contains(count)) {
         return Err(options.refuse(Field::HwQueues, count, format!("expected 1 to {HW_QUEUES_MAX}")));
     }
-    // More than CPUs are never used.
+    // More queues than CPUs are never used.
     queue.read_queues = wanted.read_queues.min(queue.cpus);
     queue.poll_queues = wanted.poll_queues.min(queue.cpus);
     let of_types = queue.read_queues + queue.poll_queues;
@@ -74,7 +74,7 @@ fn with_hw_queues(preset: Preset, count: u16) -> Result<Preset, Error> {
     Preset::try_from(file).map_err(refused)
 }
 
-/// Whether devices can share their tags, if they are to.
+/// Checks that the devices can share their tags, if requested.
 pub(crate) fn check_shared_tags(
     options: &Options<'_>,
     queue: &QueueSettings,
@@ -112,7 +112,7 @@ pub(crate) fn check_shared_tags(
     Ok(())
 }
 
-/// What must be said of polling.
+/// A notice about polling, if one is needed.
 pub(crate) fn polling_notice(
     options: &Options<'_>,
     workload: &Load,

@@ -1,4 +1,5 @@
-//! What a tool printed about a disk as a load of rates, and the disk's latencies beside those of the model.
+//! Turns the output of a monitoring tool into a load with the disk's rates, and compares the disk's latencies with the
+//! model's.
 
 use std::fmt::Write as _;
 
@@ -9,18 +10,18 @@ use crate::environment::Options;
 use crate::error::Error;
 use crate::fields::Field;
 
-/// I/Os that a run should have, if it does not take too long.
+/// I/Os of a run, unless it would take too long.
 const IOS: f64 = 100_000.0;
 const SECONDS_MIN: f64 = 1.0;
 const SECONDS_MAX: f64 = 30.0;
-/// Fewer I/Os a second are left out.
+/// Lower rates, in I/Os per second, are left out.
 const RATE_MIN: f64 = 0.5;
-/// Sizes are rounded to it.
+/// Sizes are rounded to multiples of this.
 const BLOCK_BYTES: f64 = 4096.0;
-/// A model whose mean is off by more does not fit.
+/// A model whose mean latency is off by more than this fraction does not fit.
 const OFF_MAX: f64 = 0.2;
 
-/// A summary and the disk of it that is simulated.
+/// A summary and its simulated disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Rates {
     summary: Summary,
@@ -28,7 +29,7 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// Takes the busiest disk.
+    /// Chooses the busiest disk.
     pub(crate) fn of(options: &Options<'_>, name: &str, summary: Summary) -> Result<Rates, Error> {
         let busiest = summary.disks.first().filter(|disk| flows(disk).next().is_some()).cloned();
         let Some(disk) = busiest else {
@@ -43,7 +44,7 @@ impl Rates {
         Ok(Rates { summary, disk })
     }
 
-    /// The job file of its load: every direction comes at random times and places, whatever completes.
+    /// The job file of the load: each direction issues I/Os at random times and offsets, independent of completions.
     pub(crate) fn job_text(&self) -> String {
         let seconds = (IOS / self.disk.per_second()).clamp(SECONDS_MIN, SECONDS_MAX).round();
         let mut text = format!(
@@ -61,7 +62,7 @@ impl Rates {
         text
     }
 
-    /// What schedulers are judged by: rates are given, so it is a latency.
+    /// The figure that schedulers are ranked by: a latency, since the rates are fixed.
     pub(crate) fn focus(&self) -> Option<FigureName> {
         let name = match flows(&self.disk).next()? {
             ("reads", ..) => "reads:read:mean",
@@ -71,7 +72,7 @@ impl Rates {
         name.parse().ok()
     }
 
-    /// Where the load is from, and what it cannot be.
+    /// Notices about the origin of the load and its limits.
     pub(crate) fn notices(&self) -> Vec<String> {
         let (name, tool, over) = (&self.disk.name, self.summary.tool, &self.summary.over);
         let words = flows(&self.disk).map(|(job, _, flow)| {
@@ -95,7 +96,7 @@ impl Rates {
         vec![made, lacks]
     }
 
-    /// Says how long I/Os took on the disk and on its model under the scheduler that it has by default.
+    /// Reports the mean time of an I/O on the disk and on its model under the disk's default scheduler.
     pub(crate) fn check(&self, document: &mut ResultsDocument) {
         let default = document.default_scheduler.as_deref();
         let of_default = document.runs.iter().find(|run| Some(&*run.variant.label) == default);
@@ -123,7 +124,7 @@ impl Rates {
     }
 }
 
-/// Jobs with their mode, of the directions that have I/Os.
+/// The directions that have I/Os, with their fio mode.
 fn flows(disk: &Disk) -> impl Iterator<Item = (&'static str, &'static str, Flow)> {
     let all = [
         ("reads", "randread", disk.reads),
@@ -133,7 +134,7 @@ fn flows(disk: &Disk) -> impl Iterator<Item = (&'static str, &'static str, Flow)
     all.into_iter().filter(|(.., flow)| flow.per_second >= RATE_MIN && flow.bytes > 0.0)
 }
 
-/// Whole blocks.
+/// Rounds to whole blocks.
 fn rounded(bytes: f64) -> u64 {
     ((bytes / BLOCK_BYTES).round().max(1.0) * BLOCK_BYTES) as u64
 }

@@ -1,4 +1,5 @@
-//! What a recording leaves open is run, not footnoted (RP23); and so is its own scheduler (RP25).
+//! Extra runs for a recording: one for each alternative that it leaves open (RP23), and one under its own scheduler
+//! (RP25).
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{
@@ -18,11 +19,11 @@ use crate::recording::{self, Recorded};
 use crate::schedulers::queue_under;
 use crate::tunables;
 
-/// Repeats of an alternative at most: it is to say whether the recommendation is the same.
+/// Maximum repeats of an alternative: it only has to show whether the recommendation stays the same.
 const REPEATS_MAX: u32 = 3;
 
 impl Plan<'_> {
-    /// What the document says of the recording that was the load. `document` is that of its runs.
+    /// Summarizes the recording that was the load. `document` is the document of its runs.
     pub(crate) fn recording_summary(
         &self,
         recorded: &Recorded,
@@ -35,7 +36,7 @@ impl Plan<'_> {
             None => (document.default_scheduler.clone(), true),
         };
         if let Some(own) = &own {
-            // Where the settings of its queue are known, its own run has those.
+            // If the settings of its queue are known, the recording gets a run with these.
             let has_run = recorded.host.is_none() && document.runs.iter().any(|run| run.variant.label == *own);
             summary.self_check = if has_run {
                 recorded.self_check(document, own)
@@ -66,7 +67,7 @@ impl Plan<'_> {
         Ok(summary)
     }
 
-    /// One run under the recording's own scheduler with its own settings, without what was asked for the others.
+    /// A run under the recording's own scheduler and settings, without the settings requested for the other runs.
     fn under(&self, scheduler: &str, recorded: &Recorded) -> Result<ResultsDocument, Error> {
         let mut comparison = Comparison {
             schedulers: vec![scheduler.to_owned()],
@@ -77,25 +78,25 @@ impl Plan<'_> {
             ..self.options.comparison.clone()
         };
         comparison.tunables.retain(|tunable| tunable.scheduler == scheduler);
-        // Settings that were recorded under another name of the scheduler are not its own.
+        // Settings recorded under another scheduler do not apply.
         let host = recorded.host.as_ref().filter(|host| host.scheduler.as_deref() == Some(scheduler));
         let Some(host) = host else { return self.again(comparison, &[]) };
         let mut as_recorded = comparison.clone();
         as_recorded.queue_files = recording::queue_files(host, &comparison.queue_files);
         let is_possible = |tunable: &Tunable| self.is_possible(tunable);
         as_recorded.tunables.extend(recording::tunables(host, scheduler, &comparison.tunables, is_possible));
-        // A device model may have fewer tags than the device had.
+        // The device model may have fewer tags than the recorded device.
         self.again(as_recorded, &[]).or_else(|_| self.again(comparison, &[]))
     }
 
-    /// Whether the scheduler has the tunable, and takes its value: other kernels have other ones.
+    /// Whether the scheduler of this kernel has the tunable and accepts its value.
     fn is_possible(&self, tunable: &Tunable) -> bool {
         let config = self.setups.first().map(|setup| &setup.config);
         let queue = config.and_then(|config| queue_under(&tunable.scheduler, config).ok());
         queue.is_some_and(|queue| tunables::set(&self.options, Field::Tunables, &queue, tunable).is_ok())
     }
 
-    /// Runs a comparison of the program with changes.
+    /// Runs another comparison of the program, with changes.
     fn again(&self, comparison: Comparison, changes: &[Change]) -> Result<ResultsDocument, Error> {
         let comparison = Comparison { excerpts: false, logs: false, until_sure: false, ..comparison };
         let mut load = self.load.clone();

@@ -1,4 +1,4 @@
-//! Records a part of a run, request by request: an [`Excerpt`] that shows what a scheduler does.
+//! Records a part of a run, request by request: an [`Excerpt`] that shows the decisions of a scheduler.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,33 +8,33 @@ use hoistway_blk::ground::{CpuId, IoContextId, Now, Waiter};
 use hoistway_blk::request::Request;
 use hoistway_blk::watch::{Event, Probe, Reason};
 
-/// Requests of an excerpt.
+/// Maximum requests of an excerpt.
 const REQUESTS_MAX: usize = 2000;
-/// Decisions in an excerpt: a scheduler that holds requests back may be asked often.
+/// Maximum decisions in an excerpt: a scheduler that holds requests back may be asked often.
 const ANSWERS_MAX: usize = 4 * REQUESTS_MAX;
 /// When the second excerpt begins, ns; the first one begins with the run.
 const FIRST_NS: u64 = 1_000_000;
 
 /// A probe that keeps an excerpt from the middle of the run.
 ///
-/// How long a run will be is not known, so an excerpt is begun at 0 and at 1, 2, 4, 8 ... ms. Of the last two, which begin in the second
-/// half or quarter of the run, the one with more requests is kept.
+/// The length of a run is not known in advance, so an excerpt is started at 0 and at 1, 2, 4, 8 ... ms. The last two start in the second
+/// half or quarter of the run; the one with more requests is kept.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     device: u32,
-    /// Requests from their making to their end, by device and slot.
+    /// Requests from allocation to completion, by device and slot.
     alive: BTreeMap<(u32, u32), Alive>,
-    /// When bios came in that wait for a request of their own, by device, owner and first sector.
+    /// When bios that wait for a request were submitted, by device, owner and first sector.
     queued: HashMap<(u32, IoContextId, u64), u64>,
-    /// Those that occur in decisions.
+    /// Reasons that occur in decisions.
     reasons: Vec<Reason>,
     current: Window,
     last: Window,
-    /// When the next one begins, ns.
+    /// Start of the next excerpt, ns.
     next_ns: u64,
 }
 
-/// A request on its way.
+/// A request in flight.
 #[derive(Debug)]
 struct Alive {
     so_far: ExcerptRequest,
@@ -43,23 +43,23 @@ struct Alive {
 }
 
 impl Alive {
-    /// Whether it is among those that the window waits for.
+    /// Whether the window waits for it.
     fn waits(&self) -> bool {
         self.index.is_some() && self.so_far.chosen_ns.is_none()
     }
 }
 
-/// An excerpt that is being made.
+/// An excerpt in progress.
 #[derive(Debug, Default)]
 struct Window {
     begin_ns: u64,
-    /// None as long as it takes requests in.
+    /// None while it still admits requests.
     end_ns: Option<u64>,
     requests: Vec<ExcerptRequest>,
-    /// Those of them that wait to be chosen.
+    /// Requests of the window that are not dispatched yet.
     waiting: usize,
     answers: Vec<ExcerptAnswer>,
-    /// None as long as it records decisions.
+    /// None while it records decisions.
     answers_end_ns: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ impl Recorder {
         }
     }
 
-    /// What was recorded of a run of this length, on these devices and by these processes.
+    /// The recorded excerpt of a run of this length, on these devices and by these processes.
     pub(crate) fn excerpt(self, run_ns: u64, devices: Vec<String>, processes: Vec<String>) -> Excerpt {
         let is_last = self.last.requests.len() > self.current.requests.len();
         let window = if is_last { self.last } else { self.current };
@@ -117,7 +117,7 @@ impl Recorder {
         let so_far = ExcerptRequest {
             device: self.device,
             process: rq.io_context.0.checked_sub(1),
-            // What waits for a flush command has no data of its own.
+            // A bio that waits for a flush has no data of its own.
             op: if rq.sectors == 0 { Op::Flush } else { rq.op }.name().to_owned(),
             sector: rq.sector.0,
             sectors: rq.sectors,
@@ -129,7 +129,7 @@ impl Recorder {
         self.alive.insert((self.device, rq.id().0), Alive { so_far, index });
     }
 
-    /// It is over.
+    /// The request has completed.
     fn gone(&mut self, rq: &Request, at_ns: u64) {
         self.note(rq, |request| request.ended_ns = request.ended_ns.or(Some(at_ns)));
         let gone = self.alive.remove(&(self.device, rq.id().0));
@@ -158,7 +158,7 @@ impl Recorder {
             if alive.is_some_and(Alive::waits) {
                 self.current.waiting -= 1;
             }
-            // If the device gives it back, it was the scheduler's once.
+            // A request that the device returned was in the scheduler before.
             self.note(rq, |request| {
                 request.reason = request.reason.or(Some(number));
                 request.chosen_ns = request.chosen_ns.or(Some(at_ns));
@@ -173,7 +173,7 @@ impl Recorder {
 }
 
 impl Window {
-    /// Takes a request in, if there is room. The answer is its index.
+    /// Adds a request if there is room. Returns its index.
     fn add(&mut self, request: &ExcerptRequest, at_ns: u64) -> Option<usize> {
         if self.end_ns.is_some() {
             return None;

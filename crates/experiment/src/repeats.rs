@@ -1,19 +1,19 @@
-//! Repeats: their seeds, and what of them counts.
+//! Repeats: their seeds, and which of them count.
 
 /// Most repeats: all their documents are in memory at the end.
 pub const REPEATS_MAX: u32 = 1000;
 
-/// Repeats without which an interval says little.
+/// With fewer repeats an interval says little.
 const LEAST: u32 = 3;
-/// Most repeats of a comparison that ends when its decision is sure.
+/// Maximum repeats of a comparison that stops once its decision is certain.
 pub const UNTIL_SURE_MAX: u32 = 60;
-/// I/Os of all its runs together: up to ten seconds on two cores, as an I/O takes 1 to 4 us.
+/// Maximum I/Os of all its runs together: up to ten seconds on two cores, at 1 to 4 us per I/O.
 const UNTIL_SURE_IOS: u64 = 5_000_000;
-/// All its runs: each is in the document.
+/// Maximum runs: each is stored in the document.
 const UNTIL_SURE_RUNS: u32 = 2000;
 
-/// How many repeats there are to be of a comparison that ends when its decision is sure: `done` of them did `ios` I/Os. None if there are
-/// enough. It depends on nothing but the results, so that the same seed gives the same repeats on every machine.
+/// The number of repeats that a comparison needs until its decision is certain, given that `done` repeats did `ios` I/Os; `None` if they
+/// are enough. It depends only on the results, so the same seed gives the same repeats on every machine.
 pub(crate) fn until_sure(
     done: u32,
     ios: u64,
@@ -28,15 +28,15 @@ pub(crate) fn until_sure(
     let by_ios = UNTIL_SURE_IOS.saturating_mul(u64::from(done)) / ios.max(1);
     let by_runs = UNTIL_SURE_RUNS / of_repeat.max(1) as u32;
     let most = most.min(by_runs).min(u32::try_from(by_ios).unwrap_or(u32::MAX));
-    // Each look is a chance to be wrong, and cores wait for the last run of a round.
+    // Each check adds a chance of a wrong decision, and cores idle at the end of each round, so rounds grow.
     let next = most.min(done + (done / 2).max(2));
     (next > done && !is_sure()).then_some(next)
 }
 
-/// Seeds fit the numbers of every reader of JSON, so that a repeat can be run again by its seed.
+/// Seeds fit into the numbers of every JSON reader, so a repeat can be run again by its seed.
 const SEED_BITS: u32 = 53;
 
-/// The seed of each repeat: first `seed` itself, so that the first repeat is the run without repeats; then numbers
+/// The seed of each repeat: first `seed` itself, so the first repeat equals a comparison without repeats; then numbers
 /// drawn from it.
 pub fn seeds(seed: u64, repeats: u32) -> Vec<u64> {
     let mut seeds = Vec::with_capacity(repeats as usize);
@@ -44,7 +44,7 @@ pub fn seeds(seed: u64, repeats: u32) -> Vec<u64> {
     let mut state = seed;
     while seeds.len() < repeats.max(1) as usize {
         let next = split_mix(&mut state) >> (u64::BITS - SEED_BITS);
-        // A run twice would count as two.
+        // A repeated seed would count the same run twice.
         if !seeds.contains(&next) {
             seeds.push(next);
         }
@@ -52,7 +52,7 @@ pub fn seeds(seed: u64, repeats: u32) -> Vec<u64> {
     seeds
 }
 
-/// SplitMix64 (Steele, Lea and Flood 2014): a bijection of the counter, so numbers do not repeat before they are cut.
+/// SplitMix64 (Steele, Lea and Flood 2014): a bijection of the counter, so numbers do not repeat before truncation.
 pub(crate) fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;
@@ -61,9 +61,9 @@ pub(crate) fn split_mix(state: &mut u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// What counts of the runs, which stand repeat by repeat, so many in each. Of repeats that were interrupted only those
-/// count in which `is_whole` holds for every run: what was cut short at different moments cannot be compared. If there
-/// are none of these, all that there is remains.
+/// Selects the runs that count; `runs` holds `of_repeat` runs per repeat, in order. If repeats were interrupted, only
+/// those count in which `is_whole` holds for every run, since runs that stopped at different times cannot be compared.
+/// If no repeat is whole, all runs count.
 pub(crate) fn counted<T>(runs: Vec<Option<T>>, of_repeat: usize, is_whole: impl Fn(&T) -> bool) -> Vec<T> {
     let is_finished = |repeat: &[Option<T>]| repeat.iter().all(|run| run.as_ref().is_some_and(&is_whole));
     let finished: Vec<bool> = runs.chunks(of_repeat.max(1)).map(is_finished).collect();

@@ -1,4 +1,4 @@
-//! All runs of an experiment, in rounds.
+//! Carries out all runs of an experiment, in rounds.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -7,7 +7,7 @@ use crate::outcome::RunOutcome;
 use crate::run_queue::RunQueue;
 use crate::runner::{RunEnd, RunOrder, Runner};
 
-/// Carries out all runs of the repeats that the observer wants. Returns what they left; `None` for runs that never began.
+/// Carries out all runs of the repeats that the observer wants. Returns their outcomes; `None` for runs that never began.
 ///
 /// # Errors
 /// The first run that cannot begin.
@@ -19,8 +19,8 @@ pub fn carry_out<R: Runner>(
     in_rounds(runner, order, observer, |ended| ended.is_empty().then_some(order.repeats.len()))
 }
 
-/// The same in rounds: `goes_on` is shown what all runs until then left, and returns how many there are to be then. The rounds end when these are
-/// no more than before.
+/// Carries out runs in rounds: before each, `goes_on` gets the outcomes of all earlier runs and returns the total number of runs wanted.
+/// The rounds end when this number does not grow.
 pub(crate) fn in_rounds<R: Runner>(
     runner: &R,
     order: &RunOrder<'_>,
@@ -49,7 +49,7 @@ pub(crate) fn in_rounds<R: Runner>(
             work();
         }
         queue = queue_of_all.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // Those that never began are missing only if an earlier run failed, which is reported.
+        // Runs that never began are missing only if an earlier run failed, which is reported.
         let of_begun = round.into_iter().take(queue.begun().saturating_sub(from));
         for outcome in of_begun {
             outcomes.push(outcome.into_inner().unwrap_or(Ok(None))?);
@@ -66,7 +66,7 @@ mod tests {
     use crate::observer::Unobserved;
     use crate::outcome::RunOutcome;
 
-    /// Notes which runs begin, and lets none of them leave anything.
+    /// Records which runs begin; none of them has an outcome.
     struct Notes(Mutex<Vec<usize>>);
 
     impl Runner for Notes {

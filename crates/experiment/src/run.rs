@@ -22,19 +22,19 @@ use crate::runner::{Measured, RunOrder, RunRow, Runner};
 use crate::{document, repeats};
 
 impl Comparison {
-    /// Runs it, as many runs at once as there are cores; the results do not depend on how many that are. For progress, for
-    /// cancelling, and to see more of each run than the document holds, make a [`Plan`] of it first.
+    /// Runs the comparison, with one run per core at a time; the results do not depend on the number of cores. To show
+    /// progress, to cancel, or to see more of each run than the document holds, make a [`Plan`] of it first.
     ///
     /// # Errors
-    /// The first thing that cannot be.
+    /// The first option that is invalid.
     pub fn run(&self, environment: &dyn CallerEnvironment) -> Result<ResultsDocument, Error> {
         self.run_observed(environment, &Unobserved)
     }
 
-    /// The same; the observer is notified of each run.
+    /// Does the same and notifies the observer of each run.
     ///
     /// # Errors
-    /// The first thing that cannot be.
+    /// The first option that is invalid.
     pub fn run_observed(
         &self,
         environment: &dyn CallerEnvironment,
@@ -70,12 +70,12 @@ impl Runner for Simulator<'_> {
     }
 }
 
-/// Schedulers with the most steps for an I/O.
+/// The schedulers whose runs take longest: they do the most work per I/O.
 const LONGEST_FIRST: [&str; 3] = [BFQ.name, CFQ.name, KYBER.name];
 
 impl Plan<'_> {
-    /// Carries all runs out, as many at once as there are cores. A run that was cancelled before it began is left out.
-    /// `controls` are this plan's.
+    /// Carries out all runs, one per core at a time. A run that was cancelled before it began is left out. `controls`
+    /// must come from this plan.
     ///
     /// # Errors
     /// The first run that cannot begin.
@@ -83,7 +83,8 @@ impl Plan<'_> {
         self.with_recording(self.run_only(controls, observer)?, controls)
     }
 
-    /// Adds what a recording leaves open, or how well the model fits a summary, if the load is one.
+    /// If the load is a recording, adds the runs for what it leaves open; if it is a summary, how well the model fits
+    /// it.
     pub(crate) fn with_recording(
         &self,
         mut document: ResultsDocument,
@@ -103,7 +104,7 @@ impl Plan<'_> {
         Ok(document)
     }
 
-    /// The same without what a recording leaves open.
+    /// Carries out the runs without the extra runs of a recording.
     pub(crate) fn run_only(&self, controls: &Controls, observer: &dyn RunObserver) -> Result<ResultsDocument, Error> {
         let begin = observer.seconds();
         let repeats: Vec<u32> = self.runs.iter().map(|run| run.repeat).collect();
@@ -113,7 +114,7 @@ impl Plan<'_> {
         document::of(self, outcomes, observer.seconds() - begin)
     }
 
-    /// How many runs there are to be, when these have ended; None if they are enough.
+    /// The total number of runs wanted after these outcomes; `None` if there are enough.
     fn runs_until(&self, outcomes: &[Option<RunOutcome>]) -> Option<usize> {
         let (most, of_repeat) = (self.seeds.len() as u32, self.runs_of_repeat());
         if !self.options.comparison.until_sure {
@@ -132,7 +133,7 @@ impl Plan<'_> {
         repeats.map(|repeats| repeats as usize * of_repeat)
     }
 
-    /// One run, with its recorder and `tracer`, if any.
+    /// Carries out a run with its recorder and `tracer`, if any.
     pub(crate) fn seen(
         &self,
         planned: &Planned,
@@ -153,7 +154,7 @@ impl Plan<'_> {
         Ok(outcome)
     }
 
-    /// One run with its observers, if any.
+    /// Carries out a run with its observers, if any.
     pub(crate) fn one(
         &self,
         planned: &Planned,
@@ -201,13 +202,13 @@ impl Plan<'_> {
     }
 }
 
-/// What was written to every queue.
+/// The writes to the files of every queue.
 fn queue_files(queue: &QueueSettings) -> Vec<(String, String)> {
     let requests = queue.nr_requests.map(|requests| ("nr_requests".to_owned(), requests.to_string()));
     requests.into_iter().chain(queue.attributes.iter().cloned()).collect()
 }
 
-/// The field to look at if a run cannot begin.
+/// The field that is probably at fault if a run cannot begin.
 fn cannot_begin(error: RunError) -> Error {
     let field = match error {
         RunError::Config(_) => Field::Devices,

@@ -1,4 +1,4 @@
-//! What carries out the runs of an experiment, in virtual or in real time, and what each of them leaves.
+//! The trait for carrying out runs of an experiment in virtual or in real time, and the outcome of a run.
 
 use hoistway_answer::document::{Front, JobSummary, LockSummary, Run, RunVariant, cpu_us_per_io};
 use hoistway_load::Load;
@@ -22,14 +22,15 @@ pub trait Runner: Sync {
     /// If it cannot begin.
     fn run(&self, number: usize) -> Result<Option<RunOutcome>, Self::Error>;
 
-    /// How long a run of the first repeat takes beside the others, in any unit. Later ones are known by the first.
+    /// How long a run of the first repeat takes relative to the others, in any unit. Later repeats use measured
+    /// durations.
     fn expected_length(&self, number: usize) -> u32 {
         let _ = number;
         0
     }
 }
 
-/// When runs are carried out.
+/// The order of the runs.
 #[derive(Clone, Copy, Debug)]
 pub struct RunOrder<'a> {
     /// The number of the repeat of each run, in the order of [`Runner`].
@@ -38,27 +39,27 @@ pub struct RunOrder<'a> {
     pub is_parallel: bool,
 }
 
-/// What a run came to.
+/// The result of a run.
 pub(crate) type RunEnd<E> = Result<Option<RunOutcome>, E>;
 
-/// What a run is of: a row of the tables, and its repeat.
+/// The row of the tables that a run belongs to, and its repeat.
 #[derive(Clone, Debug)]
 pub struct RunRow {
     /// The scheduler's name, as in sysfs; with guests `GUEST-over-HOST`.
     pub scheduler: String,
     /// The block layer that it runs on.
     pub front: Front,
-    /// The kernel whose block layer it runs on, if that of the place lacks this scheduler.
+    /// The kernel whose block layer it runs on, if the setup's kernel lacks this scheduler.
     pub ran_as: Option<String>,
     /// Where the scheduler was published, if no kernel has it.
     pub research: Option<String>,
     /// The tunables that are set, by name.
     pub tunables: Vec<(String, String)>,
-    /// The files of `queue/` that are written before, by name.
+    /// The files of `queue/` that are written before the run, by name.
     pub queue_files: Vec<(String, String)>,
-    /// What tells it from other rows of the same scheduler.
+    /// What distinguishes it from other rows of the same scheduler.
     pub variant: RunVariant,
-    /// Where it takes place: index into the places of the experiment.
+    /// Index of its setup.
     pub setup: u32,
     /// Number of the repeat, from 0.
     pub repeat: u32,
@@ -66,33 +67,33 @@ pub struct RunRow {
     pub seed: u64,
 }
 
-/// What a run has measured.
+/// The measurements of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// What each process did, in the order of the load.
+    /// The results of each process, in the order of the load.
     pub processes: Vec<ProcessResult>,
-    /// The statistics of its devices, if they were kept.
+    /// The statistics of its devices, if they were collected.
     pub disks: Vec<DiskSummary>,
-    /// Time that passed for the load, virtual or real, s.
+    /// Duration of the load in virtual or real time, s.
     pub seconds: f64,
-    /// I/Os that ended, measured or not.
+    /// Completed I/Os, measured or not.
     pub ios: u64,
-    /// Wall-clock time that it took, s.
+    /// Wall-clock duration, s.
     pub wall_seconds: f64,
-    /// What locks of schedulers cost, if they have a price.
+    /// The cost of scheduler locks, if the host has one.
     pub locks: Option<LockSummary>,
-    /// What the page cache did, if a job used it.
+    /// The use of the page cache, if a job used it.
     pub page_cache: Option<PageCacheSummary>,
     /// Whether it was cancelled before its end.
     pub is_partial: bool,
     /// Writes to `queue/` that were refused.
     pub refused: Vec<String>,
-    /// What became of each write to `queue/` while it ran, in their order.
+    /// The result of each write to `queue/` during the run, in order.
     pub fates: Vec<Fate>,
 }
 
 impl RunRow {
-    /// What the document has of this run. The observer is notified of its end.
+    /// Makes the outcome of this run for the document, and notifies the observer.
     pub fn outcome(self, load: &Load, facts: &JobFacts, measured: Measured, observer: &dyn RunObserver) -> RunOutcome {
         let Measured { processes, disks, seconds, ios, wall_seconds, locks, page_cache, is_partial, refused, fates } =
             measured;

@@ -27,7 +27,7 @@ const FILES: [(&str, &str, &str); 9] = [
     scenario!("boot"),
 ];
 
-/// The name of the bundled example, which is no scenario: what runs if no load is named.
+/// The name of the bundled example, which is not a scenario: it runs if no load is named.
 pub const EXAMPLE: &str = "example";
 
 /// Its job file.
@@ -38,31 +38,31 @@ pub const EXAMPLE_JOB: &str = include_str!("../jobs/example.fio");
 pub struct Scenario {
     /// Its fio job file.
     pub job: &'static str,
-    /// What is said of it.
+    /// Its description.
     pub page: Page,
 }
 
-/// What is said of it.
+/// The description of a scenario.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Page {
-    /// What it is, in one line.
+    /// A summary in one line.
     pub title: String,
-    /// The device that it is typical of.
+    /// A device that is typical for it.
     pub device: String,
-    /// Schedulers of the guests that it runs in, if it does.
+    /// Schedulers of its guests, if it runs in guests.
     #[serde(default)]
     pub guest_schedulers: Vec<String>,
     /// Whether its files are those of a file system with a journal.
     #[serde(default)]
     pub journal: bool,
-    /// The figure that it is about.
+    /// The figure to rank schedulers by.
     pub focus: FigureName,
-    /// Whose problem it is, and what the jobs stand for.
+    /// Who has this problem, and what the jobs stand for.
     pub load: String,
     /// Which figures to look at, and why.
     pub look_at: String,
-    /// What people measured or reported on real systems, with where.
+    /// Measurements and reports from real systems, with sources.
     pub reports: String,
     /// What to vary.
     pub try_also: Vec<String>,
@@ -77,7 +77,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 #[must_use]
 pub fn named(name: &str) -> Option<Scenario> {
     let (_, job, page) = FILES.iter().find(|(known, ..)| *known == name)?;
-    // A test reads them all.
+    // A test reads all pages.
     let page = toml::from_str(page).unwrap_or_else(|error| panic!("scenarios/{name}.toml: {error}"));
     Some(Scenario { job, page })
 }

@@ -1,4 +1,4 @@
-//! The schedulers of a comparison, and what must be said of some of them.
+//! Chooses the schedulers of a comparison, with notices about some of them.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use crate::error::Error;
 use crate::fields::Field;
 use crate::nearest;
 
-/// The entries of a list that stand for all schedulers of an origin, beside `all` for those of Linux.
+/// List entries that stand for all schedulers of an origin; `all` stands for those of Linux.
 const GROUPS: [&str; 2] = ["research", "shipping"];
 
-/// Whether a scheduler belongs to a group of a list; none if there is no such group.
+/// Returns a filter for the schedulers of a group; none if there is no such group.
 fn group(name: &str) -> Option<fn(&Row) -> bool> {
     match name {
         "all" => Some(|row| row.origin == Origin::Linux),
@@ -27,9 +27,9 @@ fn group(name: &str) -> Option<fn(&Row) -> bool> {
     }
 }
 
-/// What the scheduler that the kernel gives a device by itself depends on.
+/// What the kernel's default scheduler for a device depends on.
 pub(crate) struct Default<'a> {
-    /// The devices: name and shape.
+    /// The devices: name and properties.
     pub(crate) shapes: Vec<(String, Shape)>,
     pub(crate) queue: &'a QueueSettings,
     /// `elevator=`, if the host was booted with it.
@@ -37,18 +37,19 @@ pub(crate) struct Default<'a> {
 }
 
 impl Default<'_> {
-    /// The scheduler of a device. Up to 4.20, disks behind SCSI had a legacy queue, and all others a multi-queue one.
+    /// The default scheduler of a device. Up to 4.20, disks behind SCSI had a legacy queue, and all others a
+    /// multi-queue one.
     fn of(&self, shape: &Shape) -> &'static str {
         let legacy = shape.scsi.then(|| default_legacy_scheduler(&self.queue.config(shape), self.elevator)).flatten();
         legacy.unwrap_or_else(|| default_scheduler(&self.queue.config(shape)))
     }
 
-    /// The scheduler of all devices, if they have one in common.
+    /// The default scheduler of all devices, if it is the same for all.
     pub(crate) fn name(&self) -> Option<String> {
         self.scheduler().ok().map(|(name, _)| name.to_owned())
     }
 
-    /// The scheduler of all devices, and what must be said of it.
+    /// The default scheduler of all devices, with a notice about it.
     fn scheduler(&self) -> Result<(&'static str, String), String> {
         let [(first, shape), others @ ..] = &self.shapes[..] else {
             return Err("the job file uses no device".to_owned());
@@ -71,18 +72,18 @@ impl Default<'_> {
     }
 }
 
-/// Those that the kernel has, of a kind.
+/// The kernel's schedulers that pass a filter.
 pub(crate) fn of_kernel(queue: &QueueSettings, is_meant: impl Fn(&Row) -> bool) -> Vec<String> {
     let rows = queue.schedulers.rows().iter().filter(|row| row.exists_in(queue.kernel) && is_meant(row));
     rows.map(|row| row.name.to_owned()).collect()
 }
 
-/// Whether a kernel is older than a scheduler. Of newer ones that have lost it the last that had it stands in.
+/// Whether a kernel is older than a scheduler. For newer kernels without it, the last kernel that had it is used.
 fn is_yet_to_come(row: &Row, kernel: Kernel) -> bool {
     kernel < row.since && !row.exists_in(kernel)
 }
 
-/// The schedulers of a field's list, each once. Adds what must be said of a default to `notices`.
+/// The schedulers in a field's list, without duplicates. Adds notices about defaults to `notices`.
 pub(crate) fn choose(
     options: &Options<'_>,
     field: Field,
@@ -135,13 +136,13 @@ pub(crate) fn choose(
     Ok(chosen)
 }
 
-/// A queue with a scheduler, on the kernel that it runs on.
+/// A queue with a scheduler, in the kernel that the scheduler runs on.
 pub(crate) fn queue_under(scheduler: &str, config: &QueueConfig) -> Result<AnyQueue<Local>, ConfigError> {
     let kernel = config.schedulers.kernel_under(config.kernel, scheduler);
     AnyQueue::new(&QueueConfig { kernel, ..config.clone() }, scheduler)
 }
 
-/// What must be said of schedulers that no release of Linux has.
+/// Notices about schedulers that no release of Linux has.
 pub(crate) fn outside_linux_notices(schedulers: &[String], queue: &QueueSettings) -> Vec<String> {
     let of_group = |(name, what): (&str, &str)| {
         let belongs = group(name)?;
@@ -153,7 +154,7 @@ pub(crate) fn outside_linux_notices(schedulers: &[String], queue: &QueueSettings
     [("research", "of research"), ("shipping", "out of tree")].into_iter().filter_map(of_group).collect()
 }
 
-/// What must be said of schedulers that run on a block layer which the kernel no longer has.
+/// A notice about schedulers that need a block layer which the kernel no longer has.
 pub(crate) fn legacy_notice(schedulers: &[String], queue: &QueueSettings) -> Option<String> {
     let (known, kernel) = (&queue.schedulers, queue.kernel);
     let legacy: Vec<&str> = schedulers.iter().map(String::as_str).filter(|name| known.is_legacy(name)).collect();

@@ -1,4 +1,4 @@
-//! One place of a comparison: a kernel on a host with its devices, and what the load and the schedulers are there.
+//! One setup of a comparison: a kernel on a host with devices, and the load and schedulers there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,22 +40,22 @@ pub(crate) struct Setup {
     /// The queue of the first device.
     pub(crate) config: QueueConfig,
     schedulers: Vec<String>,
-    /// What the kernel gives the devices, if that is one for all and the load does not run in guests.
+    /// The kernel's default scheduler for the devices, if all have the same and the load does not run in guests.
     default_scheduler: Option<String>,
-    /// What documents say of its jobs.
+    /// The facts about its jobs for documents.
     pub(crate) job_facts: JobFacts,
     settings: Settings,
-    /// Of what several values are compared.
+    /// The settings that are varied.
     knobs: Varied,
     pub(crate) notices: Vec<String>,
-    /// By what it differs from other setups of the comparison.
+    /// What distinguishes it from other setups of the comparison.
     pub(crate) varied: Map<String, Value>,
 }
 
-/// A scheduler with a setting, in one place.
+/// A scheduler with a setting, in one setup.
 #[derive(Clone, Debug)]
 pub(crate) struct Variant {
-    /// What runs, but for the seed.
+    /// The run, without its seed.
     pub(crate) spec: RunSpec,
     pub(crate) queue: Arc<QueueSettings>,
     /// How documents describe it.
@@ -104,14 +104,14 @@ impl Setup {
         let shapes = devices.iter().map(|preset| (preset.name.clone(), preset.shape())).collect();
         let default = Default { shapes, queue: &queue, elevator: comparison.elevator.as_deref() };
         let wanted = match &comparison.schedulers[..] {
-            // With all of them, and those of the guests, there would be dozens of pairs.
+            // All of them, combined with those of the guests, would make dozens of pairs.
             [] if in_guests => schedulers::of_kernel(&queue, |row| row.layer == Layer::MultiQueue),
             [] => schedulers::of_kernel(&queue, |_| true),
             wanted => wanted.to_vec(),
         };
         let default_scheduler = default.name();
         let schedulers = schedulers::choose(options, Field::Schedulers, &wanted, &default, &mut notices)?;
-        // The schedulers that see the load's processes and cgroups, and all that there are.
+        // The schedulers that see the load's processes and cgroups, and all schedulers in use.
         let mut of_processes = guests.as_ref().map_or(&schedulers, |guests| &guests.schedulers).clone();
         let mut all = schedulers.clone();
         all.extend(
@@ -180,7 +180,7 @@ impl Setup {
         })
     }
 
-    /// Pairs of a scheduler of the host and one of the guests, if there are any: every one of theirs over every one of the host.
+    /// The schedulers of the host; with guests, every pair of a guest scheduler over a host scheduler.
     fn pairs(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         let guests = self.guests.as_ref().map_or(&[][..], |guests| &guests.schedulers);
         let over = move |host| {
@@ -190,14 +190,14 @@ impl Setup {
         self.schedulers.iter().map(String::as_str).flat_map(over)
     }
 
-    /// How many variants there are, default ones that come to those that were asked for apart.
+    /// The number of variants, not counting defaults that are added to the requested settings.
     pub(crate) fn variant_count(&self) -> usize {
         let of_pair =
             |(host, guest): (_, Option<_>)| self.knobs.count(&[host].into_iter().chain(guest).collect::<Vec<&str>>());
         self.pairs().map(of_pair).fold(0, usize::saturating_add)
     }
 
-    /// The runs of a repeat: every scheduler with every setting and the same seed.
+    /// The runs of a repeat: every scheduler with every setting, all with the same seed.
     pub(crate) fn variants(&self) -> Vec<Variant> {
         self.pairs().flat_map(|(host, guest)| self.variants_of(host, guest)).collect()
     }
@@ -219,11 +219,11 @@ impl Setup {
         self.knobs.settings(host, guest, &self.queue).into_iter().map(variant).collect()
     }
 
-    /// The run of a scheduler with a setting that the caller chose; in guests it is that of the host, and they have their first
-    /// scheduler.
+    /// The run of a scheduler with a setting of the caller. With guests it is the scheduler of the host, and the guests have
+    /// their first scheduler.
     ///
     /// # Errors
-    /// If there is no such scheduler, tunable or file here, or a value cannot be.
+    /// If the setup lacks the scheduler, tunable or file, or a value is invalid.
     pub(crate) fn with(&self, options: &Options<'_>, wanted: &Setting) -> Result<Variant, Error> {
         let host = &wanted.scheduler;
         if !self.schedulers.contains(host) {
@@ -247,23 +247,23 @@ impl Setup {
         Ok(Variant { spec, queue: Arc::new(queue), description })
     }
 
-    /// What is set of a scheduler in all runs.
+    /// The settings of a scheduler that apply to all runs.
     pub(crate) fn fixed(&self, scheduler: &str) -> &[(String, String)] {
         self.settings.get(scheduler).map_or(&[], Vec::as_slice)
     }
 
-    /// What the kernel gives the devices by itself.
+    /// The kernel's default scheduler for the devices.
     pub(crate) fn default_scheduler(&self) -> Option<&str> {
         self.default_scheduler.as_deref()
     }
 
-    /// The kernel whose block layer a scheduler runs on, if the one that was asked for lacks it.
+    /// The kernel whose block layer a scheduler runs on, if the requested kernel lacks the scheduler.
     pub(crate) fn stands_in(&self, scheduler: &str) -> Option<String> {
         let row = self.queue.schedulers.find(scheduler)?;
         (!row.exists_in(self.queue.kernel)).then(|| row.kernel(self.queue.kernel).to_string())
     }
 
-    /// Where a scheduler of a run comes from, the host's or the guests', if no release of Linux has it.
+    /// The publication of a run's scheduler, the host's or the guests', if no release of Linux has it.
     pub(crate) fn research(&self, spec: &RunSpec) -> Option<String> {
         let guest = spec.guest.as_ref().map(|guest| guest.scheduler.as_str());
         let mut rows = [Some(spec.scheduler.as_str()), guest]
@@ -273,13 +273,13 @@ impl Setup {
         rows.find_map(|row| row.outside_linux()).map(str::to_owned)
     }
 
-    /// Its schedulers that no release of Linux has, and where each comes from.
+    /// Its schedulers that no release of Linux has, and the publication of each.
     pub(crate) fn outside_linux(&self) -> BTreeMap<String, String> {
         let rows = self.schedulers.iter().filter_map(|name| self.queue.schedulers.find(name));
         rows.filter_map(|row| Some((row.name.to_owned(), row.outside_linux()?.to_owned()))).collect()
     }
 
-    /// What its devices are called.
+    /// The name of its devices.
     pub(crate) fn device_name(&self) -> String {
         let mut names: Vec<&str> = self.devices.iter().map(|preset| preset.name.as_str()).collect();
         names.dedup();

@@ -1,4 +1,4 @@
-//! A notice about jobs that bfq puts into one queue because they start together, which a comparison rarely intends.
+//! A notice about jobs that bfq merges into one queue because they start together, which a comparison rarely intends.
 //!
 //! Rules: BFQ-109, as `blk::schedulers::bfq::stable_merge` has them.
 
@@ -29,7 +29,7 @@ pub(crate) fn notice(workload: &Load, schedulers: &[String], kernel: Kernel) -> 
     })
 }
 
-/// Number and name of jobs with a process that shares a queue with one of another job.
+/// Number and name of each job with a process whose queue is merged with that of another job.
 fn merged_jobs(workload: &Load) -> Vec<(usize, &str)> {
     let mut processes: Vec<&Process> = workload.processes.iter().collect();
     processes.sort_by_key(|process| process.schedule.start_delay);
@@ -50,7 +50,7 @@ fn merged_jobs(workload: &Load) -> Vec<(usize, &str)> {
     merged
 }
 
-/// Whether two processes would share a queue if they began together.
+/// Whether bfq would merge the queues of two processes that start together.
 fn may_merge(one: &Process, other: &Process) -> bool {
     one.schedule.phase == other.schedule.phase
         && one.files.iter().any(|file| other.files.contains(file))

@@ -1,9 +1,9 @@
-//! Files of a load whose names say that they lie on other devices: what is simulated is one disk under them.
+//! Detects files of a load whose names indicate stacked devices: the simulation has only one disk below them.
 
 use hoistway_answer::advice::layer;
 use hoistway_load::Load;
 
-/// A half sentence about files that are no disks. In guests the names are those of virtual disks.
+/// A clause about files that are not plain disks. In guests the names are those of virtual disks.
 pub(crate) fn doubt(workload: &Load, in_guests: bool) -> Option<String> {
     if in_guests {
         return None;

@@ -1,5 +1,5 @@
-//! What is said of each scheduler, tunable and file: one file for each scheduler in `texts/`. Defaults, ranges and units
-//! are not in there: they come from the policies themselves, see [`crate::facts`].
+//! Descriptions of each scheduler, tunable and file: one file per scheduler in `texts/`. Defaults, ranges and units come
+//! from the policies themselves, see [`crate::facts`].
 
 use hoistway_blk::ground::Kernel;
 use hoistway_legacy::all_schedulers;
@@ -24,21 +24,21 @@ const NOTES: &str = include_str!("../texts/notes.toml");
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SchedulerText {
-    /// As in sysfs.
+    /// Its name in sysfs.
     pub name: String,
     /// What it is, in a few words.
     pub title: String,
-    /// The block layer that it belongs to.
+    /// The block layer that it runs on.
     pub front: String,
     /// The Linux releases that have it.
     pub linux: String,
     /// What it promises, in a sentence.
     pub promises: String,
-    /// What that costs, in a sentence.
+    /// The cost of that, in a sentence.
     pub costs: String,
     /// Which part of an I/O priority it honours.
     pub ioprio: String,
-    /// Which weights of cgroups it honours.
+    /// Which cgroup weights it honours.
     pub weights: String,
     /// Devices that get it by default.
     pub default_for: String,
@@ -57,7 +57,7 @@ pub struct SchedulerText {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TunableText {
-    /// As in sysfs.
+    /// Its name in sysfs.
     pub name: String,
     /// What it is, in one line.
     pub line: String,
@@ -69,23 +69,23 @@ pub struct TunableText {
     pub lower: String,
     /// When to change it.
     pub when: String,
-    /// How releases differ, beyond what the policies tell.
+    /// How releases differ, beyond what the policies declare.
     pub versions: Vec<String>,
 }
 
-/// A file of `queue/` that is not the scheduler's.
+/// A file of `queue/` that does not belong to a scheduler.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileText {
-    /// As in sysfs.
+    /// Its name in sysfs.
     pub name: String,
     /// What it is, in one line.
     pub line: String,
     /// What it does.
     pub what: String,
-    /// Its value if it is never written.
+    /// Its value after boot.
     pub default: String,
-    /// What may be written.
+    /// The valid values.
     pub range: String,
     /// What a higher value does.
     pub higher: String,
@@ -93,37 +93,37 @@ pub struct FileText {
     pub lower: String,
     /// When to change it.
     pub when: String,
-    /// What stands for it in a simulation.
+    /// Its equivalent in a simulation.
     pub here: String,
 }
 
-/// Something that is asked about and not simulated.
+/// A frequently asked topic that is not simulated.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoteText {
-    /// What it is asked for as.
+    /// Its name.
     pub name: String,
-    /// Other names that lead here.
+    /// Other names for it.
     pub aliases: Vec<String>,
-    /// What it is, in a few words.
+    /// A short description.
     pub title: String,
-    /// What there is to say of it.
+    /// The explanation.
     pub text: String,
 }
 
 /// All texts.
 #[derive(Debug)]
 pub struct Texts {
-    /// Of schedulers, in the order of tables.
+    /// Texts about schedulers, in the order of tables.
     pub schedulers: Vec<SchedulerText>,
-    /// Of files of `queue/` that belong to no scheduler.
+    /// Texts about files of `queue/` that belong to no scheduler.
     pub files: Vec<FileText>,
-    /// Of what is not simulated.
+    /// Texts about topics that are not simulated.
     pub notes: Vec<NoteText>,
 }
 
 impl Texts {
-    /// Reads them.
+    /// Reads the texts.
     #[must_use]
     pub fn read() -> Texts {
         #[derive(Deserialize)]
@@ -144,24 +144,24 @@ impl Texts {
 }
 
 impl SchedulerText {
-    /// Whether this kernel has it.
+    /// Whether this kernel has the scheduler.
     #[must_use]
     pub fn exists_in(&self, kernel: Kernel) -> bool {
         all_schedulers().find(&self.name).is_some_and(|row| row.exists_in(kernel))
     }
 
-    /// Where it comes from, if no release of Linux has it.
+    /// Its publication, if no release of Linux has it.
     #[must_use]
     pub fn outside_linux(&self) -> Option<&'static str> {
         all_schedulers().find(&self.name)?.outside_linux()
     }
 
-    /// The named kernels that have it, oldest first; none of what Linux does not have.
+    /// The named kernels that have it, oldest first; none if no release of Linux has it.
     pub fn kernels(&self) -> impl DoubleEndedIterator<Item = Kernel> + '_ {
         Kernel::EXAMPLES.into_iter().filter(|&kernel| self.exists_in(kernel))
     }
 
-    /// The newest kernel that has it; the default kernel, if none has it.
+    /// The newest kernel that has it; the default kernel if none has it.
     #[must_use]
     pub fn newest_kernel(&self) -> Kernel {
         self.kernels().next_back().unwrap_or(Kernel::DEFAULT)

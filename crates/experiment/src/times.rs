@@ -1,4 +1,4 @@
-//! Times that replace those of a load.
+//! Times that replace times of a load.
 
 use hoistway_blk::ground::Nanos;
 
@@ -6,10 +6,10 @@ use crate::environment::Options;
 use crate::error::Error;
 use crate::fields::Field;
 
-/// Longest time that replaces one of the load's: ten years, as in job files.
+/// Maximum replacement time: ten years, as in job files.
 pub const TIME_NS_MAX: u64 = 3_653 * 86_400_000_000_000;
 
-/// A time that replaces one of the load's.
+/// Checks a replacement time.
 pub(crate) fn time(options: &Options<'_>, field: Field, ns: Option<u64>) -> Result<Option<Nanos>, Error> {
     match ns {
         Some(ns) if ns > TIME_NS_MAX || (ns == 0 && field != Field::RampNs) => {

@@ -1,4 +1,4 @@
-//! Runs whose every event is written down.
+//! Runs that write a trace of all events.
 
 use std::io::{self, Write};
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::observer::{Controls, RunObserver};
 use crate::outcome::RunOutcome;
 use crate::plan::{Plan, Planned};
 
-/// Why runs with their events come to nothing.
+/// Why traced runs failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The runs cannot begin.
@@ -29,11 +29,11 @@ pub enum TraceError {
 }
 
 impl Plan<'_> {
-    /// Does what [`run`](Self::run) does, run by run, and writes all events to `sink`, which is given back.
+    /// Does what [`run`](Self::run) does, one run after the other, and writes all events to `sink`, which is returned.
     ///
     /// # Errors
-    /// The first run that cannot begin, and whatever the sink says. Events of several kernels, devices or hosts do not fit
-    /// into one trace.
+    /// The first run that cannot begin, and errors of the sink. One trace cannot hold events of several kernels, devices
+    /// or hosts.
     pub fn traced<W: Write>(
         &self,
         sink: W,
@@ -59,11 +59,11 @@ impl Plan<'_> {
         Ok((self.with_recording(document, controls)?, sink))
     }
 
-    /// Does the same, but writes what blktrace would have recorded. `open` makes the files of a run: its label, its repeat, and how
-    /// many CPUs it has, each of which has a file.
+    /// Does the same, but writes files as blktrace would have recorded them. `open` creates the files of a run from its label, its
+    /// repeat and its number of CPUs; each CPU has one file.
     ///
     /// # Errors
-    /// The first run that cannot begin, and whatever the files say.
+    /// The first run that cannot begin, and errors of the files.
     pub fn traced_by_blktrace<W: Write>(
         &self,
         mut open: impl FnMut(&str, u32, u16) -> io::Result<Vec<W>>,
@@ -84,7 +84,7 @@ impl Plan<'_> {
         Ok(self.with_recording(document, controls)?)
     }
 
-    /// Does one run after the other. Those that were cancelled before they began have no outcome.
+    /// Makes one run after the other. Runs that were cancelled before they began have no outcome.
     fn one_by_one<'c>(
         &self,
         controls: &'c Controls,
@@ -97,7 +97,7 @@ impl Plan<'_> {
         runs.map(outcome).collect()
     }
 
-    /// The first line.
+    /// The header line of the trace.
     fn header(&self) -> Header {
         let setup = &self.setups[0];
         let runs = self.runs.iter().zip(0..).map(|(planned, run)| RunHeader {
@@ -108,7 +108,7 @@ impl Plan<'_> {
                 .tunables
                 .iter()
                 .map(|(name, text)| (name.clone(), Value::from(text.as_str())))
-                // Files of the queue that are varied.
+                // Add the varied files of the queue.
                 .chain(planned.variant.knobs().into_iter().map(|(name, value)| (name, Value::from(value_text(&value)))))
                 .collect::<Map<_, _>>(),
         });

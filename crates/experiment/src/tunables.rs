@@ -16,7 +16,7 @@ use crate::fields::Field;
 use crate::nearest;
 use crate::schedulers;
 
-/// Names and texts, by scheduler.
+/// Names and values, by scheduler.
 pub(crate) type Settings = BTreeMap<String, Vec<(String, String)>>;
 
 pub(crate) fn settings(options: &Options<'_>, schedulers: &[String], known: &Registry) -> Result<Settings, Error> {
@@ -48,11 +48,11 @@ impl fmt::Display for Tunable {
     }
 }
 
-/// Tries the settings on queues of their own, so that a mistake is refused at once, with the possible values. Returns
-/// with a notice for each value that the kernel takes for another.
+/// Tries the settings on separate queues, so that a mistake is rejected at once with the possible values. Returns a
+/// notice for each value that the kernel changes.
 pub(crate) fn try_out(options: &Options<'_>, config: &QueueConfig) -> Result<Vec<String>, Error> {
     let mut notices = Vec::new();
-    // By scheduler, as they are set.
+    // By scheduler, in the order of writing.
     let mut wanted: Vec<&Tunable> = options.comparison.tunables.iter().collect();
     wanted.sort_by_key(|tunable| &tunable.scheduler);
     for of_one in wanted.chunk_by(|a, b| a.scheduler == b.scheduler) {
@@ -64,7 +64,7 @@ pub(crate) fn try_out(options: &Options<'_>, config: &QueueConfig) -> Result<Vec
     Ok(notices)
 }
 
-/// Sets a tunable of a queue's scheduler. Returns a notice if the kernel reads another value.
+/// Sets a tunable of a queue's scheduler. Returns a notice if the kernel reads a different value.
 pub(crate) fn set(
     options: &Options<'_>,
     field: Field,
@@ -95,7 +95,7 @@ pub(crate) fn set(
     })
 }
 
-/// Says that a queue's scheduler has no tunable of this name, and what it has.
+/// The error for an unknown tunable, with the tunables of the queue's scheduler.
 pub(crate) fn unknown(queue: &AnyQueue<Local>, name: &str) -> String {
     let (scheduler, tunables) = (queue.scheduler(), queue.tunables());
     if tunables.is_empty() {

@@ -1,4 +1,4 @@
-//! Settings of which several values are compared: which there are, and the runs that they make of a scheduler.
+//! Settings with several values to compare, and the runs of a scheduler that follow from them.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::queue_files::{self, Writing};
 use crate::schedulers::queue_under;
 use crate::tunables::{self, Settings};
 
-/// Most variants of a comparison: their documents are in memory at the end, each with every repeat.
+/// Maximum variants of a comparison: the results of all their repeats are held in memory until the end.
 pub const VARIANTS_MAX: usize = 1000;
 
-/// What is varied.
+/// The varied settings.
 #[derive(Debug, Default)]
 pub(crate) struct Varied(Vec<Knob>);
 
@@ -29,58 +29,58 @@ pub(crate) struct Varied(Vec<Knob>);
 #[derive(Debug)]
 struct Knob {
     vary: Vary,
-    /// Each with what became of it when it was tried out.
+    /// Each value with the result of trying it out.
     values: Vec<Tried>,
 }
 
-/// A value that was tried out.
+/// The result of trying a value out.
 #[derive(Debug, Default)]
 struct Tried {
-    /// The schedulers that have it anyway.
+    /// The schedulers that have this value by default.
     usual_under: Vec<String>,
-    /// The schedulers that it cannot be set under, although others can have it.
+    /// The schedulers that reject the value, although others accept it.
     refused_under: Vec<String>,
 }
 
-/// What is set in one run beside what is set in all.
+/// The settings of one run beyond the fixed ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
-    /// Of schedulers.
+    /// Tunables of schedulers.
     tunables: Vec<Tunable>,
     pub(crate) queue: Arc<QueueSettings>,
     /// Its values in documents.
     pub(crate) values: Map<String, Value>,
-    /// Whether it is what the scheduler would have without, and others have something else.
+    /// Whether it equals the scheduler's defaults while other settings differ from them.
     pub(crate) is_default: bool,
 }
 
 impl Setting {
-    /// What it sets of a scheduler.
+    /// The tunables that it sets for a scheduler.
     pub(crate) fn tunables_of(&self, scheduler: &str) -> impl Iterator<Item = (String, String)> {
         let of = self.tunables.iter().filter(move |tunable| tunable.scheduler == scheduler);
         of.map(|tunable| (tunable.name.clone(), tunable.text.clone()))
     }
 }
 
-/// Where settings are tried out.
+/// The environment for trying settings out.
 pub(crate) struct Bench<'a> {
     pub(crate) options: &'a Options<'a>,
-    /// All, of hosts and guests.
+    /// All schedulers, of hosts and guests.
     pub(crate) schedulers: &'a [String],
-    /// Those whose queues are written to.
+    /// The schedulers of the host, whose queues are written to.
     pub(crate) on_host: &'a [String],
-    /// Before anything is varied.
+    /// The settings without variation.
     pub(crate) queue: &'a QueueSettings,
     /// The queue of the first device.
     pub(crate) config: &'a QueueConfig,
-    /// How it is made.
+    /// Makes the configuration of a queue.
     pub(crate) configured: &'a dyn Fn(&QueueSettings) -> QueueConfig,
-    /// What is set in all runs.
+    /// The settings that apply to all runs.
     pub(crate) settings: &'a Settings,
 }
 
 impl Varied {
-    /// Tries all values out. Adds a notice for each that the kernel takes for another.
+    /// Tries all values out. Adds a notice for each value that the kernel changes.
     pub(crate) fn of(bench: &Bench<'_>, notices: &mut Vec<String>) -> Result<Varied, Error> {
         let wanted = &bench.options.comparison.vary;
         let mut knobs = Vec::with_capacity(wanted.len());
@@ -93,14 +93,14 @@ impl Varied {
         Ok(Varied(knobs))
     }
 
-    /// How many variants of a scheduler, in guests or not, there are at most; the default one is among them or comes to them.
+    /// The maximum number of variants of a scheduler, with or without guests, not counting an added default.
     pub(crate) fn count(&self, schedulers: &[&str]) -> usize {
         let knobs = self.0.iter().filter(|knob| knob.is_of(schedulers));
         knobs.fold(1, |product: usize, knob| product.saturating_mul(knob.vary.texts.len()))
     }
 
-    /// The settings of a scheduler of the host and, if there are guests, that of theirs: each combination, the last knob first,
-    /// and before them the default one if it is none of them.
+    /// The settings of a scheduler of the host and, with guests, of theirs: each combination, the last knob varying fastest;
+    /// the default is inserted in front if it is none of them.
     pub(crate) fn settings(&self, host: &str, guest: Option<&str>, queue: &Arc<QueueSettings>) -> Vec<Setting> {
         let schedulers: Vec<&str> = [host].into_iter().chain(guest).collect();
         let knobs: Vec<&Knob> = self.0.iter().filter(|knob| knob.is_of(&schedulers)).collect();
@@ -129,7 +129,7 @@ impl Knob {
         self.vary.of == Vary::QUEUE || schedulers.contains(&&*self.vary.of)
     }
 
-    /// A setting with a value of this knob. The host's scheduler stands first of `schedulers`.
+    /// A setting with a value of this knob. The host's scheduler comes first in `schedulers`.
     fn set(&self, text: &str, tried: &Tried, setting: &Setting, schedulers: &[&str]) -> Setting {
         let Vary { of, name, .. } = &self.vary;
         let mut setting = setting.clone();
@@ -143,7 +143,7 @@ impl Knob {
         } else {
             setting.tunables.push(Tunable { scheduler: of.clone(), name: name.clone(), text: text.to_owned() });
         }
-        // Of two schedulers both may have a tunable of this name.
+        // Of two schedulers, both may have a tunable of this name.
         let knob = if is_file || schedulers.len() == 1 { name.clone() } else { self.vary.knob() };
         setting.values.insert(knob, number_or_text(text));
         let under = if is_file { schedulers[0] } else { of };
@@ -153,19 +153,19 @@ impl Knob {
 }
 
 impl Vary {
-    /// The scheduler or `queue`, and the name.
+    /// The name as scheduler (or `queue`) and tunable.
     fn knob(&self) -> String {
         format!("{}.{}", self.of, self.name)
     }
 }
 
-/// As a document shows what was written.
+/// The written value as shown in documents.
 pub(crate) fn number_or_text(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from)
 }
 
 impl Bench<'_> {
-    /// Whether a knob can be varied at all, beside those before it.
+    /// Checks that a knob can be varied at all, given the knobs before it.
     fn check(&self, vary: &Vary, before: &[Vary]) -> Result<(), Error> {
         let (options, wanted) = (self.options, self.options.comparison);
         let refuse = |problem: String| Err(options.refuse(Field::Vary, vary, problem));
@@ -197,7 +197,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Tries out a value of a tunable.
+    /// Tries a value of a tunable out.
     fn tunable(&self, vary: &Vary, text: &str, notices: &mut Vec<String>) -> Result<Tried, Error> {
         let tunable = Tunable { scheduler: vary.of.clone(), name: vary.name.clone(), text: text.to_owned() };
         let queue = queue_under(&vary.of, self.config).about(Field::Vary)?;
@@ -211,7 +211,8 @@ impl Bench<'_> {
         Ok(Tried { usual_under: is_usual.then(|| vary.of.clone()).into_iter().collect(), ..Tried::default() })
     }
 
-    /// Tries out a value of a file under every scheduler of the host. It is left out where it cannot be, unless that is everywhere.
+    /// Tries a value of a file out under every scheduler of the host. A value that only some schedulers reject is left out for
+    /// those.
     fn file(&self, vary: &Vary, text: &str, notices: &mut Vec<String>) -> Result<Tried, Error> {
         let given = |file: &str, text: &str| format!("{}.{file}={text}", Vary::QUEUE);
         let mut queue = QueueSettings { attributes: Vec::new(), ..self.queue.clone() };
@@ -247,7 +248,7 @@ impl Bench<'_> {
         }
     }
 
-    /// What a file of `queue/` shows under a scheduler.
+    /// The value that a file of `queue/` shows under a scheduler.
     fn shown(&self, file: &str, scheduler: &str, config: &QueueConfig, queue: &QueueSettings) -> Option<String> {
         let front: AnyQueue<Local> = queue_under(scheduler, config).ok()?;
         let now = front.generation().hz.now(Instant::ZERO);

@@ -1,4 +1,4 @@
-//! Predictions beside what the kernel did: how far figures are off, and whether the order of schedulers is right.
+//! Compares predictions with the kernel: how far figures are off, and whether schedulers are in the right order.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use hoistway_measure::{Operation, stats};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The name of the document, with its version: a field may be added within a version, none is removed or changes its meaning.
+/// The name and version of the document format: fields may be added within a version; none is removed or changes its meaning.
 pub const FORMAT: &str = "hoistway-verify/1";
-/// Schedulers whose figures differ by less than this part are not ordered.
+/// Schedulers whose figures differ by less than this fraction are not ordered.
 pub const ORDER_MIN: f64 = 0.10;
 /// The figures that are checked.
 const FIGURES: [Figure; 3] = [Figure::Iops, Figure::Mean, Figure::P99];
@@ -19,37 +19,37 @@ const FIGURES: [Figure; 3] = [Figure::Iops, Figure::Mean, Figure::P99];
 pub struct Key {
     /// The job.
     pub job: String,
-    /// What of it.
+    /// The operation.
     pub operation: Operation,
     /// The figure.
     pub figure: Figure,
 }
 
-/// The figures of a run, by what they are of.
+/// The figures of a run, by their keys.
 pub type Figures = BTreeMap<Key, f64>;
 
-/// Runs on the kernel: of each scheduler its figures, round by round.
+/// Measurements on the kernel: for each scheduler its figures, round by round.
 pub type Measured = BTreeMap<String, Vec<Figures>>;
 
-/// A figure under a scheduler.
+/// A figure under a scheduler, predicted and measured.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Checked {
-    /// Which.
+    /// The figure.
     #[serde(flatten)]
     pub key: Key,
     /// The scheduler.
     pub scheduler: String,
-    /// The mean of the simulated repeats: I/Os a second, or ns.
+    /// The mean of the simulated repeats: I/Os per second, or ns.
     pub predicted: f64,
     /// The mean of the rounds on the kernel.
     pub measured: f64,
-    /// The prediction over what was measured, less one.
+    /// The relative error of the prediction.
     pub error: f64,
-    /// The kernel's own spread: the largest of the rounds less the smallest, as a part of the mean.
+    /// The kernel's own spread: the largest of the rounds less the smallest, relative to the mean.
     pub spread: f64,
 }
 
-/// What came of a pair of schedulers.
+/// The result for a pair of schedulers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -61,27 +61,27 @@ pub enum Order {
     Wrong,
 }
 
-/// Two schedulers, by a figure.
+/// Two schedulers compared in one figure.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Pair {
-    /// Which.
+    /// The figure.
     #[serde(flatten)]
     pub key: Key,
     /// The schedulers: the second one is compared with the first.
     pub schedulers: [String; 2],
-    /// By which part the second one's figure is predicted to be larger.
+    /// The relative difference of the second scheduler, as predicted.
     pub predicted: f64,
-    /// Whether that is certain: more than 10 %, the repeats agree (95 %), and the load is one that the model is calibrated for.
+    /// Whether the prediction is certain: more than 10 %, the repeats agree (95 %), and the model is calibrated for the load.
     pub is_certain: bool,
-    /// By which part it is larger on the kernel.
+    /// The relative difference measured on the kernel.
     pub measured: f64,
-    /// Half the width of the 95 % interval of that; nothing of a single round.
+    /// Half the width of its 95 % interval; none with a single round.
     pub half_width: Option<f64>,
-    /// What came of it.
+    /// The result.
     pub order: Order,
 }
 
-/// A prediction that was checked: the document.
+/// The document of a checked prediction.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Verification {
     /// [`FORMAT`].
@@ -100,11 +100,11 @@ pub struct Verification {
     pub doubts: Vec<String>,
     /// Each figure under each scheduler.
     pub figures: Vec<Checked>,
-    /// Each pair of schedulers, by each figure.
+    /// Each pair of schedulers, for each figure.
     pub pairs: Vec<Pair>,
 }
 
-/// What is checked, and where.
+/// What was checked, and where.
 #[derive(Clone, Debug)]
 pub struct About {
     /// The job file or the recording.
@@ -117,7 +117,7 @@ pub struct About {
     pub kernel: String,
 }
 
-/// The figures of a run of fio, of its document: jobs of the same name together.
+/// The figures in fio's document of a run; jobs of the same name are combined.
 #[must_use]
 pub fn of_fio(document: &Value) -> Figures {
     let mut jobs: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
@@ -140,7 +140,7 @@ pub fn of_fio(document: &Value) -> Figures {
             let weighted: f64 = processes.iter().map(|job| number(job, "total_ios") * number(job, "lat_ns/mean")).sum();
             figures.insert(key(Figure::Iops), sum("iops"));
             figures.insert(key(Figure::Mean), weighted / ios);
-            // Percentiles of several processes cannot be put together.
+            // Percentiles of several processes cannot be combined.
             if let [job] = processes[..] {
                 figures.insert(key(Figure::P99), number(job, "lat_ns/percentile/99.000000"));
             }
@@ -163,7 +163,7 @@ pub fn of_run(document: &ResultsDocument) -> Figures {
     figures
 }
 
-/// Calls with each figure, and its mean under each variant.
+/// Calls `call` with each figure and its mean under each variant.
 fn for_each(analysis: &Analysis<'_>, call: &mut dyn FnMut(Key, Vec<(usize, f64)>)) {
     for job in &analysis.jobs {
         for operation in job.operations.iter().filter(|operation| operation.operation != Operation::Sync) {
@@ -176,7 +176,7 @@ fn for_each(analysis: &Analysis<'_>, call: &mut dyn FnMut(Key, Vec<(usize, f64)>
 }
 
 impl Verification {
-    /// Puts predictions beside what was measured. Figures that only one of both has are left out.
+    /// Compares predictions with measurements. Figures that only one side has are left out.
     #[must_use]
     pub fn of(predicted: &ResultsDocument, measured: &Measured, about: About) -> Verification {
         let analysis = Analysis::of(predicted);
@@ -245,14 +245,14 @@ impl Verification {
         self.pairs.iter().filter(|pair| pair.is_certain && pair.order == Order::Wrong)
     }
 
-    /// How far off the middle one of a figure's predictions is; nothing if there is none.
+    /// The median of a figure's prediction errors; none if there are no predictions.
     #[must_use]
     pub fn median_error(&self, figure: Figure) -> Option<f64> {
         let of_figure = self.figures.iter().filter(|checked| checked.key.figure == figure);
         stats::median(of_figure.map(|checked| checked.error.abs()).collect())
     }
 
-    /// For people.
+    /// The report as text.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!(
@@ -307,7 +307,7 @@ impl Verification {
     }
 }
 
-/// By which part the second is larger than the first, round by round, and half the width of the interval of that.
+/// The relative difference of the second to the first over the rounds, and half the width of its interval.
 fn by_rounds([first, second]: &[Vec<f64>; 2]) -> Option<(f64, Option<f64>)> {
     let ratios: Vec<f64> = first.iter().zip(second).map(|(first, second)| (second / first).ln()).collect();
     let mean = stats::mean(&ratios)?;

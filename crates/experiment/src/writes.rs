@@ -17,7 +17,7 @@ use crate::fields::Field;
 use crate::schedulers::queue_under;
 use crate::tunables;
 
-/// The writes, in the order of time, to queues that begin with one of these schedulers.
+/// The writes, ordered by time, to queues that start with one of these schedulers.
 pub(crate) fn ordered(options: &Options<'_>, known: &Registry, schedulers: &[String]) -> Result<Vec<Write>, Error> {
     let mut writes = Vec::new();
     for write in &options.comparison.writes {
@@ -50,12 +50,12 @@ pub(crate) fn ordered(options: &Options<'_>, known: &Registry, schedulers: &[Str
     }
 }
 
-/// The schedulers that are written.
+/// The schedulers that are written to `scheduler`.
 pub(crate) fn switched_to(writes: &[Write]) -> impl Iterator<Item = &str> {
     writes.iter().filter(|write| write.file == "scheduler").map(|write| write.text.trim())
 }
 
-/// Nothing is written after the end of the load, if that is known.
+/// Checks that no write comes after the end of the load, if that is known.
 pub(crate) fn check_times(options: &Options<'_>, writes: &[Write], end_ns: Option<u64>) -> Result<(), Error> {
     let late = end_ns.and_then(|end| Some((end, writes.iter().find(|write| write.at.0 >= end)?)));
     match late {
@@ -67,7 +67,7 @@ pub(crate) fn check_times(options: &Options<'_>, writes: &[Write], end_ns: Optio
     }
 }
 
-/// A write as the command line has it: `300ms:bfq.slice_idle=0`.
+/// A write in the syntax of the command line: `300ms:bfq.slice_idle=0`.
 pub(crate) fn in_words(Write { at, only_under, file, text }: &Write) -> String {
     let at = at.to_string().replace(' ', "");
     match (only_under, file.strip_prefix("iosched/")) {
@@ -76,8 +76,8 @@ pub(crate) fn in_words(Write { at, only_under, file, text }: &Write) -> String {
     }
 }
 
-/// Notices of the writes that were not done, or not in all runs, since the load had ended or another scheduler was in charge.
-/// `fates` are those of each run, by its label.
+/// Notices about writes that were not made in all runs, because the load had ended or another scheduler was active. `fates`
+/// are the results of each run, by its label.
 pub(crate) fn not_done(options: &Options<'_>, writes: &[Write], fates: &[(&str, &[Fate])]) -> Vec<String> {
     let name = options.name(Field::Writes);
     let notice = |(place, write): (usize, &Write)| {
@@ -90,7 +90,7 @@ pub(crate) fn not_done(options: &Options<'_>, writes: &[Write], fates: &[(&str, 
         let [late, other] = [Fate::TooLate, Fate::OtherScheduler].map(labels);
         let is_done = fates.iter().any(|(_, fates)| fates.get(place) == Some(&Fate::Written));
         let why = match (&late[..], &other[..]) {
-            // That a tunable is of another scheduler is why it says which one.
+            // A write to a tunable of one scheduler is expected to be skipped under the others.
             ([], _) if is_done => return None,
             ([], []) => return None,
             (_, []) if !is_done => "never written: the load had ended".to_owned(),
@@ -102,7 +102,7 @@ pub(crate) fn not_done(options: &Options<'_>, writes: &[Write], fates: &[(&str, 
     writes.iter().enumerate().filter_map(notice).collect()
 }
 
-/// Tries the writes one after the other on a queue of each scheduler, so that a mistake is refused at once.
+/// Tries the writes in order on a queue of each scheduler, so that a mistake is rejected at once.
 pub(crate) fn try_out(
     options: &Options<'_>,
     writes: &[Write],
@@ -132,11 +132,11 @@ pub(crate) fn try_out(
     Ok(())
 }
 
-/// Writes to a queue that is not in use.
+/// Makes a write to a queue that is not in use.
 fn try_one(front: &AnyQueue<Local>, file: &str, text: &str) -> Result<(), AttributeError> {
     let now = front.generation().hz.now(Instant::ZERO);
     let (mut caller, mut driver, mut probe) = (Caller::new(), Idle, NoProbe);
-    // An empty queue changes at once.
+    // An empty queue is switched at once.
     let mut cx = caller.cx::<(Idle, NoProbe)>(now, CpuId(0), &mut driver, &mut probe, &NoMeter);
     front.begin_change(&mut cx, file, text).map(|_| ())
 }

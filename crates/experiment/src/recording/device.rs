@@ -1,4 +1,4 @@
-//! Which class of device a recording looks like: by the number of its driver, and by how fast it was.
+//! Guesses the device class of a recording from its driver's major number and its speed.
 
 use hoistway_program::Program;
 use hoistway_trace::block::Interval;
@@ -6,15 +6,15 @@ use hoistway_trace::block::Interval;
 /// Major numbers of drivers.
 const SD: u16 = 8;
 const MMC: u16 = 179;
-/// Partitions beyond the sixteenth, and NVMe.
+/// Partitions above the fifteenth, and NVMe.
 const BLOCK_EXTENDED: u16 = 259;
 
-/// A mean time of requests above this is that of a hard disk.
+/// A mean request time above this indicates a hard disk.
 const HDD_NS: f64 = 1.5e6;
-/// One below this is that of NVMe.
+/// A mean request time below this indicates NVMe.
 const NVME_NS: f64 = 1.5e5;
 
-/// The class of the device, as `--device` takes it.
+/// The class of the device, as a value of `--device`.
 pub(super) fn fitting(program: &Program) -> &'static str {
     let device_ns = program
         .intervals

@@ -1,4 +1,4 @@
-//! What lies beside a recording: the host that it was made on (RP26), in `NAME.host.json` beside `NAME.blktrace.N` or `NAME`.
+//! The host of a recording (RP26), from `NAME.host.json` beside `NAME.blktrace.N` or `NAME`.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::environment::Options;
 use crate::error::Error;
 use crate::fields::Field;
 
-/// The host of a recording with this name; none if nothing lies beside it, or that is about another device.
+/// The host of the recording with this name; none if there is no host file, or if it describes another device.
 pub(super) fn beside(options: &Options<'_>, name: &str, program: &Program) -> Result<Option<RecordedHost>, Error> {
     for path in paths(name) {
         if let Some(host) = read(options, &path)? {
@@ -23,7 +23,7 @@ pub(super) fn beside(options: &Options<'_>, name: &str, program: &Program) -> Re
     Ok(None)
 }
 
-/// The host in a file; none if it is not there.
+/// Reads the host from a file; none if the file does not exist.
 fn read(options: &Options<'_>, path: &Path) -> Result<Option<RecordedHost>, Error> {
     let shown = path.display();
     let expected = "what `hoistway record` writes, or no file of this name";
@@ -36,8 +36,8 @@ fn read(options: &Options<'_>, path: &Path) -> Result<Option<RecordedHost>, Erro
     RecordedHost::parse(&text).map(Some).map_err(refuse)
 }
 
-/// `NAME.host.json` of `NAME.blktrace.N`; of another file, such as a merged stream or the text of blkparse, that of its name with and
-/// without its endings: `NAME`, `NAME.txt`, `NAME.bin.gz`.
+/// Possible host files: for `NAME.blktrace.N` it is `NAME.host.json`; for any other file, such as a merged stream or the text of
+/// blkparse, the name is tried with and without its extensions: `NAME`, `NAME.txt`, `NAME.bin.gz`.
 fn paths(name: &str) -> Vec<PathBuf> {
     let path = Path::new(name);
     let Some(mut file) = path.file_name().and_then(|file| file.to_str()).filter(|_| name != "-") else {
@@ -56,7 +56,7 @@ fn paths(name: &str) -> Vec<PathBuf> {
     names.map(|own| path.with_file_name(format!("{own}{ENDING}"))).collect()
 }
 
-/// Priorities of streams by name, where all tasks of a name have one.
+/// Priorities of streams by name, where all tasks of that name have the same one.
 pub(super) fn priorities(host: &RecordedHost, program: &Program) -> Vec<(String, IoPriority)> {
     let mut found: Vec<(String, IoPriority)> = Vec::new();
     for stream in &program.streams {
@@ -70,7 +70,7 @@ pub(super) fn priorities(host: &RecordedHost, program: &Program) -> Vec<(String,
     found
 }
 
-/// The size of the queue, unless something else is asked for.
+/// The recorded size of the queue, unless the caller sets one.
 pub(crate) fn queue_files(host: &RecordedHost, wanted: &[QueueFile]) -> Vec<QueueFile> {
     let is_asked_for = wanted.iter().any(|file| file.file == "nr_requests");
     let recorded = host.nr_requests().filter(|_| !is_asked_for);
@@ -78,7 +78,7 @@ pub(crate) fn queue_files(host: &RecordedHost, wanted: &[QueueFile]) -> Vec<Queu
     wanted.iter().cloned().chain(recorded).collect()
 }
 
-/// The tunables of the recorded scheduler that `is_possible`, but for those of which something else is asked for.
+/// The tunables of the recorded scheduler that `is_possible`, except those that the caller sets.
 pub(crate) fn tunables(
     host: &RecordedHost,
     scheduler: &str,

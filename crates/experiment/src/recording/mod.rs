@@ -26,27 +26,27 @@ use crate::error::{Error, Fault};
 use crate::fields::Field;
 use crate::times;
 
-/// Share of the events whose loss makes a verdict a guess (RP33).
+/// A larger share of lost events makes a verdict a guess (RP33).
 const LOST_SHARE_MAX: f64 = 0.01;
-/// I/Os of a recording that are replayed, if no part of it was named.
+/// Maximum I/Os of a recording that are replayed unless a part was chosen.
 const IOS_MAX: usize = 1_000_000;
-/// Share of a stream's latency from which its pauses count as thinking.
+/// Pauses above this share of a stream's latency count as think time.
 const THINKING_SHARE: f64 = 0.1;
 
-/// A recording and the program that was inferred from it.
+/// A recording and the program inferred from it.
 #[derive(Debug)]
 pub(crate) struct Recorded {
     pub(crate) program: Program,
-    /// What the recording was recognised as.
+    /// The detected format.
     pub(crate) format: String,
-    /// What the options ask for, but for the device and for changes.
+    /// The requested options, except the device and changes.
     replay: ReplayOptions,
     scale_to_fit: bool,
-    /// Whether losses do not matter to the caller.
+    /// Whether the caller accepts losses.
     lossy: bool,
-    /// The scheduler that it was recorded under, as far as that is known.
+    /// The scheduler during the recording, if known.
     pub(crate) recorded_under: Option<String>,
-    /// The host that it was recorded on, if that lies beside it.
+    /// The host of the recording, if its file was found.
     pub(crate) host: Option<RecordedHost>,
 }
 
@@ -58,7 +58,7 @@ impl Recorded {
             device: options::device(options)?,
             intervals: true,
             window_ns: options::window(options)?,
-            // What is asked for is not cut.
+            // A part that was chosen explicitly is not truncated.
             ios_max: wanted.window_ns.is_none().then_some(IOS_MAX),
             ..InferOptions::default()
         };
@@ -93,14 +93,14 @@ impl Recorded {
         device::fitting(&self.program)
     }
 
-    /// A load with the file alone that the recording is of.
+    /// A load without processes that has only the recorded device as its file.
     pub(crate) fn without_processes(&self) -> Load {
         let mut load = Load::new();
         load.file(&self.program.device.to_string());
         load
     }
 
-    /// The device, large enough for the addresses of the recording if its model does not go by distances (RP34).
+    /// The device, enlarged to fit the addresses of the recording if its model does not depend on distances (RP34).
     pub(crate) fn on(&self, preset: Preset) -> Preset {
         if preset.shape().rotational { preset } else { preset.with_capacity_of(self.program.end_bytes) }
     }
@@ -146,7 +146,7 @@ impl Recorded {
         Ok(JobFile { load, notices: self.notices(options) })
     }
 
-    /// What the streams of a name ask for; nothing is known of tasks with few I/Os.
+    /// The demand of the streams of this name; unknown for tasks with few I/Os.
     pub(crate) fn demand(&self, name: &str) -> Option<JobDemand> {
         let is_known = |stream: &&Stream| stream.name == name && stream.kind != Kind::Others;
         let streams = || self.program.streams.iter().filter(is_known);
@@ -161,18 +161,18 @@ impl Recorded {
             thinks: streams().any(thinks),
             syncs: streams().any(|stream| stream.durable_writes + stream.flushes > 0),
             is_realtime: priority.is_some_and(|priority| priority.class() == PriorityClass::RealTime),
-            // Its work is what was recorded of it.
+            // The job has a fixed amount of work if it is not open and ended before the recording did.
             ends: !is_open && streams().all(|stream| (stream.last_ns as f64) < 0.9 * self.program.span_ns as f64),
             is_buffered: false,
         })
     }
 
-    /// Programs that the recording allows as well, each with changes.
+    /// Alternative programs that also explain the recording, each with its changes.
     pub(crate) fn alternatives(&self) -> &[Alternative] {
         &self.program.alternatives
     }
 
-    /// Remarks about the recording, a sentence each.
+    /// Notices about the recording, one sentence each.
     pub(crate) fn notices(&self, options: &Options<'_>) -> Vec<String> {
         let mut notices: Vec<String> = self.program.stretch.iter().map(|stretch| in_words(stretch, options)).collect();
         notices.extend(self.program.notes());
@@ -196,7 +196,7 @@ impl Recorded {
         notices
     }
 
-    /// Whether so much was lost that a verdict would be a guess.
+    /// Whether too many events were lost for a verdict.
     pub(crate) fn is_too_lossy(&self) -> bool {
         !self.lossy && self.lost_share() > LOST_SHARE_MAX
     }
@@ -207,7 +207,7 @@ impl Recorded {
     }
 }
 
-/// Which part is replayed, and how to replay all of it.
+/// Describes the replayed part, and how to replay everything.
 fn in_words(stretch: &Stretch, options: &Options<'_>) -> String {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let all = format_args!("0s..{}s", stretch.all_ns / 1_000_000_000 + 1).to_string();
@@ -227,7 +227,7 @@ fn thinks(stream: &Stream) -> bool {
     stream.class != Class::Open && stream.think_ns.is_some_and(|ns| ns as f64 > THINKING_SHARE * latency_ns)
 }
 
-/// What a comparison says of every load: the time before measuring begins, and whether there are logs.
+/// Applies the options that every load has: the ramp time, and whether to write logs.
 fn apply(options: &Options<'_>, load: &mut Load) -> Result<(), Error> {
     if let Some(ramp) = times::time(options, Field::RampNs, options.comparison.ramp_ns)? {
         load.processes.iter_mut().for_each(|process| process.schedule.ramp = ramp);

@@ -1,4 +1,4 @@
-//! What is asked of a replay, checked against the program that is replayed.
+//! Options of a replay, checked against the replayed program.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::nearest;
 const SPEED_MAX: f64 = 1e6;
 const COPIES_MAX: u32 = 1000;
 
-/// The device that is wanted, if the recording has several.
+/// The requested device, if the recording has several.
 pub(super) fn device(options: &Options<'_>) -> Result<Option<Device>, Error> {
     let Some(text) = &options.comparison.replay.device else { return Ok(None) };
     match Device::parse(text) {
@@ -23,13 +23,13 @@ pub(super) fn device(options: &Options<'_>) -> Result<Option<Device>, Error> {
     }
 }
 
-/// Where the columns of a table are.
+/// The columns of a table.
 pub(crate) fn columns(options: &Options<'_>) -> Result<Option<Columns>, Error> {
     let Some(text) = &options.comparison.replay.columns else { return Ok(None) };
     Columns::parse(text).map(Some).map_err(|problem| options.refuse(Field::Columns, text, problem))
 }
 
-/// The part that is wanted.
+/// The requested part.
 pub(super) fn window(options: &Options<'_>) -> Result<Option<(u64, u64)>, Error> {
     match options.comparison.replay.window_ns {
         Some((from, to)) if from >= to => {
@@ -40,7 +40,7 @@ pub(super) fn window(options: &Options<'_>) -> Result<Option<(u64, u64)>, Error>
     }
 }
 
-/// How the program is replayed.
+/// How to replay the program.
 pub(super) fn replay(options: &Options<'_>, program: &Program) -> Result<ReplayOptions, Error> {
     let wanted = &options.comparison.replay;
     if !(wanted.speed > 1.0 / SPEED_MAX && wanted.speed < SPEED_MAX) {

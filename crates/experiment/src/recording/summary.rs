@@ -1,4 +1,4 @@
-//! What a recording holds, for the document, and its replay under its own scheduler beside it (RP25).
+//! The contents of a recording for the document, and a comparison with its replay under its own scheduler (RP25).
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{JobSummary, RecordedStream, RecordingSummary, SelfCheck};
@@ -8,7 +8,7 @@ use hoistway_program::{Class, Latency, Mode, Stream};
 use super::Recorded;
 
 impl Recorded {
-    /// What the recording holds.
+    /// The contents of the recording.
     pub(crate) fn summary(&self) -> RecordingSummary {
         let mut streams: Vec<RecordedStream> = Vec::new();
         for name in self.job_names() {
@@ -63,7 +63,7 @@ impl Recorded {
         }
     }
 
-    /// The names of the streams that are replayed, in the order of the program.
+    /// The names of the replayed streams, in the order of the program.
     fn job_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for stream in &self.program.streams {
@@ -75,8 +75,8 @@ impl Recorded {
         names
     }
 
-    /// The recording beside the runs under `label` of its replay. Nothing can be compared if the recording lacks completions, or was
-    /// replayed faster or more than once.
+    /// Compares the recording with the runs of its replay under `label`. None if the recording lacks completions, or was replayed
+    /// faster or more than once.
     pub(crate) fn self_check(&self, replayed: &ResultsDocument, label: &str) -> Vec<SelfCheck> {
         let is_itself =
             self.replay.speed == 1.0 && self.replay.copies <= 1 && self.replay.mode == Mode::RecordedProgram;

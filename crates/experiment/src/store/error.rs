@@ -1,43 +1,43 @@
-//! What may be wrong with a data set.
+//! Errors of a data set.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::sweep::{Shard, SweepError};
 
-/// Why a data set cannot be read, filled or merged. Nothing that is wrong is changed.
+/// Why a data set cannot be read, filled or merged. A damaged file is never changed.
 #[derive(Debug, thiserror::Error)]
 pub enum DatasetError {
-    /// A file or a folder.
+    /// A file or a folder cannot be accessed.
     #[error("{}: cannot be {done}: {error}", path.display())]
     File {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// What cannot be done with it: `read`, `written`.
+        /// The failed operation: `read`, `written`.
         done: &'static str,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
     /// A file is not what its name says.
     #[error("{}: is damaged, {problem}; it was not changed (expected it to be removed: its runs are then repeated)", path.display())]
     Damaged {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// A folder holds no sweep.
+    /// A folder contains no sweep.
     #[error("{}: holds no sweep (expected an output folder of `hoistway sweep`)", .0.display())]
     NoSweep(PathBuf),
-    /// It holds sweeps, but none of this version.
+    /// It contains sweeps, but none of this version.
     #[error("{}: {error}", path.display())]
     Sweep {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         error: SweepError,
     },
-    /// It holds several, and none was chosen.
+    /// It contains several sweeps, and none was chosen.
     #[error("{}: holds {} sweeps (expected one of {} to be chosen)", path.display(), keys.len(), keys.join(", "))]
     SeveralSweeps {
         /// The folder.
@@ -50,11 +50,11 @@ pub enum DatasetError {
     Missing {
         /// The folder.
         path: PathBuf,
-        /// How many.
+        /// The number of missing runs.
         missing: u64,
-        /// Of how many.
+        /// The number of all runs.
         points: u64,
-        /// The shards that they belong to, with how many each lacks, if the sweep was cut into shards.
+        /// The shards with missing runs and how many each lacks, if the sweep was cut into shards.
         shards: Vec<(Shard, u64)>,
     },
     /// A run cannot begin.
@@ -66,7 +66,7 @@ pub enum DatasetError {
 }
 
 fn missing_runs(missing: u64, points: u64, shards: &[(Shard, u64)]) -> String {
-    /// As many as one reads.
+    /// Longer lists are truncated.
     const NAMED_MAX: usize = 8;
     let mut named: Vec<String> =
         shards.iter().take(NAMED_MAX).map(|(shard, runs)| format!("{shard} ({runs} runs)")).collect();

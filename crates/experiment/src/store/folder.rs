@@ -10,17 +10,17 @@ use crate::sweep::{Key, Sweep, SweepError};
 use crate::store::error::DatasetError;
 use crate::store::runs_file::{self, RunsFile};
 
-/// A data set.
+/// A data set on disk.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// Makes the folder if it is not there.
+    /// Creates the folder if it does not exist.
     ///
     /// # Errors
-    /// If it cannot be.
+    /// If the folder cannot be created.
     pub fn create(path: &Path) -> Result<Folder, DatasetError> {
         let folder = Folder { path: path.to_owned() };
         for inner in [folder.sweeps(), folder.runs()] {
@@ -29,10 +29,10 @@ impl Folder {
         Ok(folder)
     }
 
-    /// One that is there.
+    /// Opens an existing data set.
     ///
     /// # Errors
-    /// If it holds no sweeps.
+    /// If it contains no sweeps.
     pub fn open(path: &Path) -> Result<Folder, DatasetError> {
         fs::read_dir(path).map_err(DatasetError::read(path))?;
         let folder = Folder { path: path.to_owned() };
@@ -43,7 +43,7 @@ impl Folder {
         }
     }
 
-    /// Where it is.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -57,7 +57,7 @@ impl Folder {
         self.path.join("runs")
     }
 
-    /// Adds a sweep. One that is there already stays.
+    /// Adds a sweep. An existing sweep with the same key stays.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -70,7 +70,7 @@ impl Folder {
         put(&path, text.as_bytes())
     }
 
-    /// The sweep of this key, or the only one of this version.
+    /// Returns the sweep with this key, or the only sweep of this version.
     ///
     /// # Errors
     /// If there is none, or if there are several and none is chosen.
@@ -112,7 +112,7 @@ impl Folder {
         })
     }
 
-    /// Adds finished runs: when this is back, they are on disk.
+    /// Adds finished runs. They are on disk when the call returns.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -123,8 +123,8 @@ impl Folder {
 }
 
 impl Folder {
-    /// Adds a [file of runs](RunsFile::bytes) from another machine, after a check that it is whole. Returns how many runs
-    /// there are in it.
+    /// Adds a [file of runs](RunsFile::bytes) from another machine, after a check for damage. Returns the number of runs
+    /// in it.
     ///
     /// # Errors
     /// If it is damaged or of another version, or cannot be written.
@@ -141,10 +141,10 @@ impl Folder {
     }
 }
 
-/// Writes a file that is complete, or as it was before.
+/// Replaces a file atomically: it is either complete or unchanged.
 ///
 /// # Errors
-/// What `write` says, or if the file cannot be written.
+/// Errors of `write`, or if the file cannot be written.
 pub fn complete_file<T>(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<T, DatasetError>,
@@ -162,7 +162,7 @@ pub fn complete_file<T>(
     })
 }
 
-/// The files of a kind that are complete, by name.
+/// The complete files with this extension, by name.
 pub(crate) fn complete_files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, DatasetError> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(DatasetError::read(folder))? {
@@ -176,19 +176,19 @@ pub(crate) fn complete_files(folder: &Path, extension: &str) -> Result<Vec<PathB
     Ok(files)
 }
 
-/// What a file holds. Anything else, which may have no end, is refused.
+/// Reads a regular file. Anything else, such as a pipe, may have no end and is refused.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, DatasetError> {
     let is_file = fs::metadata(path).map(|metadata| metadata.is_file());
     let bytes = is_file.and_then(|is_file| if is_file { fs::read(path) } else { Err(io::Error::other("not a file")) });
     bytes.map_err(DatasetError::read(path))
 }
 
-/// Puts a file in its place, whole and on disk, or not at all.
+/// Writes a file atomically and syncs it to disk.
 fn put(path: &Path, bytes: &[u8]) -> Result<(), DatasetError> {
     complete_file(path, |file| file.write_all(bytes).map_err(DatasetError::written(path)))
 }
 
-/// A hidden name in the same folder, unique among all machines that share it.
+/// A hidden name in the same folder, unique among all machines that share the folder.
 fn beside(path: &Path) -> PathBuf {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -197,7 +197,7 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.{}.{}.{number}.part", host.trim(), std::process::id()))
 }
 
-/// Puts a file that is written in its place. Both it and its name have to outlive a loss of power.
+/// Renames a temporary file to its final name. Both the file and its name must survive a power failure.
 fn in_place(file: &File, beside: &Path, path: &Path) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(beside, path)?;

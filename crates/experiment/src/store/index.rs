@@ -1,4 +1,4 @@
-//! Which runs a folder holds.
+//! Which runs a folder contains.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
@@ -12,17 +12,17 @@ use crate::store::error::DatasetError;
 use crate::store::folder::{Folder, complete_files, read};
 use crate::store::runs_file;
 
-/// Where each run is: some 40 bytes of memory for one.
+/// The location of each run; takes some 40 bytes of memory per run.
 #[derive(Debug, Default)]
 pub struct Index {
     files: Vec<PathBuf>,
     runs: HashMap<Key, Slot>,
     shards: BTreeSet<Shard>,
-    /// Files of other versions: they are left alone.
+    /// Files of other versions, which are not read.
     other_versions: Vec<PathBuf>,
 }
 
-/// The line of a run.
+/// The location of a run's line.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     file: u32,
@@ -31,10 +31,10 @@ struct Slot {
 }
 
 impl Index {
-    /// Reads every file once, and checks that it is as it was written.
+    /// Reads every file once and verifies its checksum.
     ///
     /// # Errors
-    /// If one is damaged.
+    /// If a file is damaged.
     pub fn of(folder: &Folder) -> Result<Index, DatasetError> {
         let mut index = Index::default();
         for path in complete_files(&folder.runs(), "jsonl")? {
@@ -54,19 +54,19 @@ impl Index {
         Ok(index)
     }
 
-    /// Whether a run is there.
+    /// Whether the run exists.
     #[must_use]
     pub fn holds(&self, key: Key) -> bool {
         self.runs.contains_key(&key)
     }
 
-    /// Files of other versions of Hoistway, which were left alone.
+    /// Files of other versions of Hoistway, which are not read.
     #[must_use]
     pub fn other_versions(&self) -> &[PathBuf] {
         &self.other_versions
     }
 
-    /// How many shards there are, if all that is there was made by shards of one number.
+    /// The number of shards, if all files were made by shards of the same number.
     pub(crate) fn shards(&self) -> Option<u64> {
         let mut counts: Vec<u64> = self.shards.iter().map(|shard| shard.of()).collect();
         counts.dedup();
@@ -74,14 +74,14 @@ impl Index {
     }
 }
 
-/// Reads runs, keeping a few files open.
+/// Reads runs; keeps a limited number of files open.
 pub(crate) struct Reader<'a> {
     index: &'a Index,
     open: BTreeMap<u32, Arc<File>>,
     line: Vec<u8>,
 }
 
-/// As many as any system allows.
+/// Maximum open files; below the limit of every system.
 const OPEN_MAX: usize = 200;
 
 impl<'a> Reader<'a> {
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         Reader { index, open: BTreeMap::new(), line: Vec::new() }
     }
 
-    /// A run, if it is there.
+    /// Reads a run, if it exists.
     pub(crate) fn read(&mut self, key: Key) -> Result<Option<RunRecord<'_>>, DatasetError> {
         let Some(&Slot { file: number, bytes, offset }) = self.index.runs.get(&key) else { return Ok(None) };
         let path = &self.index.files[number as usize];

@@ -1,4 +1,4 @@
-//! All runs of a sweep as one table, in the order of their points.
+//! Merges all runs of a sweep into one table, in the order of the points.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -10,26 +10,26 @@ use crate::store::folder::Folder;
 use crate::store::index::{Index, Reader};
 use crate::store::table::{Cell, Column, Kind, Table, csv::Csv};
 
-/// What was merged.
+/// The size of a merged table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Merged {
     /// Runs.
     pub runs: u64,
-    /// Rows: one a figure.
+    /// Rows, one per figure.
     pub rows: u64,
-    /// Runs in which an error ended a process.
+    /// Runs in which a process ended with an error.
     pub failed: u64,
 }
 
-/// As comma-separated values, after a line with the names of the columns. What there is not is empty.
+/// Writes comma-separated values after a header line. An absent value is an empty cell.
 ///
 /// # Errors
-/// If runs are missing, or something cannot be read or written.
+/// If runs are missing, or a file cannot be read or written.
 pub fn merge_csv(folder: &Folder, sweep: &Sweep, to: impl Write) -> Result<Merged, DatasetError> {
     merge(folder, sweep, |columns| Ok(Box::new(Csv::new(to, columns)?)))
 }
 
-/// Columns before those of settings.
+/// Columns before those of the settings.
 const BEFORE: [(&str, Kind); 11] = [
     ("point", Kind::Whole),
     ("load", Kind::Text),
@@ -44,7 +44,7 @@ const BEFORE: [(&str, Kind); 11] = [
     ("repeat", Kind::Whole),
 ];
 
-/// Columns behind them.
+/// Columns after those of the settings.
 const BEHIND: [(&str, Kind); 7] = [
     ("job", Kind::Text),
     ("operation", Kind::Text),
@@ -62,10 +62,10 @@ fn columns(sweep: &Sweep) -> Vec<Column> {
     BEFORE.iter().map(column).chain(setting).chain(BEHIND.iter().map(column)).collect()
 }
 
-/// Into any table, which is made when its columns are known.
+/// Writes into the table that `table` makes once the columns are known.
 ///
 /// # Errors
-/// If runs are missing, or something cannot be read or written.
+/// If runs are missing, or a file cannot be read or written.
 pub fn merge<'a>(
     folder: &Folder,
     sweep: &Sweep,
@@ -78,7 +78,7 @@ pub fn merge<'a>(
     let mut merged = Merged { runs: 0, rows: 0, failed: 0 };
     for point in sweep.keys(0..sweep.points()) {
         let (point, key) = point?;
-        // It was there a moment ago.
+        // The run existed during the check above.
         let Some(record) = reader.read(key)? else { continue };
         merged.runs += 1;
         merged.failed += u64::from(record.failed_processes > 0);
@@ -88,7 +88,7 @@ pub fn merge<'a>(
     Ok(merged)
 }
 
-/// Refuses a data set that lacks runs, and names them.
+/// Returns an error that names the missing runs, if there are any.
 fn complete(folder: &Folder, sweep: &Sweep, index: &Index) -> Result<(), DatasetError> {
     let (mut missing, mut shards) = (0, BTreeMap::new());
     for point in sweep.keys(0..sweep.points()) {
@@ -107,7 +107,7 @@ fn complete(folder: &Folder, sweep: &Sweep, index: &Index) -> Result<(), Dataset
     Err(DatasetError::Missing { path, missing, points, shards: shards.into_iter().collect() })
 }
 
-/// Adds the rows of a run. Returns how many.
+/// Adds the rows of a run. Returns their number.
 fn add(table: &mut dyn Table, sweep: &Sweep, point: u64, record: &RunRecord<'_>) -> Result<u64, DatasetError> {
     let run = &record.run;
     let block_layer = match run.block_layer {

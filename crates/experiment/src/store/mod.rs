@@ -1,16 +1,16 @@
 //! Data sets of [sweeps](crate::sweep) on disk.
 //!
 //! ```text
-//! DIR/sweeps/KEY.json      a sweep, with all that its runs read
-//! DIR/runs/KEY.jsonl       some finished runs: a line that says which, then a line each
+//! DIR/sweeps/KEY.json      a sweep, with all files that its runs read
+//! DIR/runs/KEY.jsonl       finished runs: a header line, then one line per run
 //! ```
 //!
-//! A file has its name when it is complete and on disk, and is never changed: whatever is killed leaves what was finished, and a
-//! hidden file at most. Several processes, on several machines, may fill a folder that they share. Runs are found by their keys,
-//! so a folder may hold those of several sweeps, and what two of them have in common is run once.
+//! A file gets its name when it is complete and on disk, and never changes: a process that is killed leaves its finished runs
+//! and at most a hidden file. Several processes on several machines may share a folder. Runs are found by their keys, so a
+//! folder may contain several sweeps, and a run that two of them share is made once.
 //!
-//! The way: `folder` (files that are complete or absent), `runs_file` (what is in them), `index` (which runs there are), `work`
-//! (the missing ones are run), `merge` (all of them, in the order of their points, into a `table`).
+//! Modules: `folder` (atomic files), `runs_file` (their format), `index` (existing runs), `work` (makes the missing runs),
+//! `merge` (all runs in the order of their points, into a `table`).
 
 mod error;
 mod folder;

@@ -1,4 +1,4 @@
-//! A file of finished runs: a line that says which, with how long each is, then the runs, a line each.
+//! A file of finished runs: a header line with the key and length of each, then the runs, one line each.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::error::DatasetError;
 
-/// What a file of runs begins with. The number grows when a reader of the old form would be misled.
+/// The format at the start of the file. The number grows when old readers would misread the file.
 const FORMAT: &str = "hoistway-runs/1";
 
-/// Finished runs, to be written as one file.
+/// Finished runs that are written as one file.
 #[derive(Clone, Debug)]
 pub struct RunsFile {
     shard: Shard,
@@ -18,20 +18,20 @@ pub struct RunsFile {
     body: Vec<u8>,
 }
 
-/// The first line.
+/// The header line.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Head {
     format: String,
     pub(crate) version: String,
     pub(crate) shard: Shard,
-    /// Hash of all that follows the line.
+    /// Hash of everything after the header line.
     body: Key,
     /// The runs: keys and bytes of their lines.
     pub(crate) runs: Vec<(Key, u32)>,
 }
 
 impl RunsFile {
-    /// Without runs yet; it is of this shard's.
+    /// An empty file for the runs of this shard.
     #[must_use]
     pub fn new(shard: Shard) -> RunsFile {
         RunsFile { shard, runs: Vec::new(), body: Vec::new() }
@@ -57,7 +57,7 @@ impl RunsFile {
         self.runs.is_empty()
     }
 
-    /// The file.
+    /// The bytes of the file.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let head = Head {
@@ -74,8 +74,8 @@ impl RunsFile {
     }
 }
 
-/// The first line of a file and where what follows it begins, after a check that it is what was written. None of a file of another
-/// version: what that holds is not known here.
+/// Returns the header line and the offset of the body, after a check of the hash. None for a file of another version, whose
+/// content is unknown here.
 ///
 /// # Errors
 /// If it is damaged.

@@ -1,4 +1,4 @@
-//! The runs that are missing are made, on all cores.
+//! Makes the missing runs, on all cores.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::store::folder::Folder;
 use crate::store::index::Index;
 use crate::store::runs_file::RunsFile;
 
-/// The points of a shard whose runs are not there, in their order.
+/// The points of a shard whose runs are missing, in order.
 ///
 /// # Errors
 /// If the sweep has no keys.
@@ -27,12 +27,12 @@ pub fn missing(sweep: &Sweep, shard: Shard, index: &Index) -> Result<Vec<u64>, D
     Ok(missing)
 }
 
-/// How long the runs of a file take together: no more than that is lost with a process. Results do not depend on it.
+/// Target duration of the runs in one file: at most this much is lost with a process. Results do not depend on it.
 const FILE_TIME: Duration = Duration::from_secs(1);
-/// Most runs in a file, however short they are: they are in memory until it is written.
+/// Maximum runs in a file, however short: they stay in memory until the file is written.
 const FILE_RUNS_MAX: usize = 4096;
 
-/// Runs that are to be made.
+/// The runs to make.
 #[derive(Debug)]
 pub struct Work<'a> {
     sweep: &'a Sweep,
@@ -44,12 +44,12 @@ pub struct Work<'a> {
     stopped: AtomicBool,
     done: AtomicU64,
     failed: AtomicU64,
-    /// Those of each thread.
+    /// Controls of each thread's runs.
     controls: Vec<Controls>,
 }
 
 impl<'a> Work<'a> {
-    /// The runs of these points, which are of a shard.
+    /// Work for these points, which belong to a shard.
     #[must_use]
     pub fn new(sweep: &'a Sweep, folder: &'a Folder, shard: Shard, points: Vec<u64>) -> Work<'a> {
         let controls = (0..rayon::current_num_threads()).map(|_| Sweep::controls()).collect();
@@ -66,7 +66,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Stops it soon: what has ended until then is written.
+    /// Stops soon; runs that have ended by then are written.
     pub fn cancel(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         self.controls.iter().for_each(Controls::cancel);
@@ -78,16 +78,16 @@ impl<'a> Work<'a> {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// In how many of these an error ended a process.
+    /// In how many of these a process ended with an error.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Makes the runs, and writes them to files of about a second's work each. Whatever is written is finished.
+    /// Makes the runs and writes them to files of about a second's work each. Every written run is complete.
     ///
     /// # Errors
-    /// The first run that cannot begin or file that cannot be written.
+    /// The first run that cannot begin, or file that cannot be written.
     pub fn carry_out(&self) -> Result<(), DatasetError> {
         let errors = rayon::broadcast(|thread| {
             let outcome = self.of_thread(&self.controls[thread.index()]);
@@ -114,13 +114,13 @@ impl<'a> Work<'a> {
             }
             outcome?;
             let fitting = FILE_TIME.as_secs_f64() / begin.elapsed().as_secs_f64().max(1e-6) * points.len() as f64;
-            // No faster than twice as many, as the first ones may have been short.
+            // At most double the number: the first runs may have been short.
             runs = (fitting as usize).clamp(1, FILE_RUNS_MAX.min(2 * runs));
         }
         Ok(())
     }
 
-    /// The next points; fewer at the end, so that all threads end together.
+    /// Takes the next points; fewer near the end, so that all threads finish at about the same time.
     fn take(&self, runs: usize) -> Option<&[u64]> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let left = &self.points[*next..];

@@ -1,13 +1,13 @@
-//! The numbers of points: which one is where on which axis.
+//! Numbering of points: a point's position on each axis.
 
 use crate::comparison::{Comparison, QueueFile, Tunable};
 
 use super::space::{Space, Value};
 
-/// The word for files of `queue/` among settings.
+/// The name for files of `queue/` among settings.
 pub(super) const QUEUE: &str = "queue";
 
-/// A tunable or a file of `queue/`, with the values that it has.
+/// A tunable or a file of `queue/` with its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The scheduler, or `queue`.
@@ -18,14 +18,15 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// What it is called in tables: `bfq.slice_idle`, `queue.nr_requests`.
+    /// Its name in tables: `bfq.slice_idle`, `queue.nr_requests`.
     #[must_use]
     pub fn label(&self) -> String {
         format!("{}.{}", self.of, self.name)
     }
 }
 
-/// The axes of a space. Seeds vary fastest, then settings, schedulers, those of guests, kernels, hosts, devices and loads.
+/// The axes of a space. Seeds vary fastest, then settings, schedulers, guest schedulers, kernels, hosts, devices and
+/// loads.
 #[derive(Clone, Debug)]
 pub(super) struct Axes {
     loads: usize,
@@ -33,15 +34,15 @@ pub(super) struct Axes {
     hosts: usize,
     kernels: usize,
     guest_schedulers: usize,
-    /// For each scheduler the settings that its runs have, and how many combinations of them there are.
+    /// For each scheduler its settings, and the number of their combinations.
     schedulers: Vec<(Vec<Setting>, u64)>,
-    /// Combinations of all schedulers together.
+    /// Combinations of all schedulers in total.
     variants: u64,
     seeds: u64,
     settings: Vec<Setting>,
 }
 
-/// Where a point is. Two points in one cell differ in nothing but the seed.
+/// The position of a point. Two points of one cell differ only in the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) cell: u64,
@@ -92,7 +93,7 @@ impl Axes {
         }
     }
 
-    /// How many points there are; [`u64::MAX`] if there are that many or more.
+    /// The number of points; [`u64::MAX`] if there are that many or more.
     pub(super) fn points(&self) -> u64 {
         let many = [self.loads, self.devices, self.hosts, self.kernels, self.guest_schedulers];
         many.into_iter().fold(self.variants.saturating_mul(self.seeds), |all, axis| all.saturating_mul(axis as u64))
@@ -103,7 +104,7 @@ impl Axes {
         &self.settings
     }
 
-    /// Where a point is that there is.
+    /// The position of an existing point.
     pub(super) fn place(&self, point: u64) -> Place {
         let mut rest = point;
         let mut next = |length: u64| {
@@ -132,7 +133,7 @@ impl Axes {
         }
     }
 
-    /// The settings of a place, each with its value.
+    /// The settings of a position, each with its value.
     pub(super) fn settings_of(&self, place: &Place) -> impl Iterator<Item = (&Setting, &Value)> {
         let mut rest = place.combination;
         self.schedulers[place.scheduler].0.iter().map(move |setting| {
@@ -143,8 +144,8 @@ impl Axes {
         })
     }
 
-    /// The numbers of the combinations of a scheduler in which each value of each setting occurs: one with the first of each, and
-    /// those that differ from it in one.
+    /// The numbers of combinations that cover each value of each setting of a scheduler: one with the first value of each, and
+    /// those that differ from it in one setting.
     pub(super) fn trials(&self, scheduler: usize) -> Vec<u64> {
         let mut trials = vec![0];
         let mut step = 1;
@@ -161,7 +162,7 @@ impl Axes {
         [self.loads, self.devices, self.hosts, self.kernels, self.guest_schedulers, self.schedulers.len()]
     }
 
-    /// The comparison of a place, without its seed.
+    /// The comparison of a position, without its seed.
     pub(super) fn comparison(&self, space: &Space, place: &Place) -> Comparison {
         let mut comparison = space.base.clone();
         fn one<T: Clone>(axis: &[T], place: usize) -> Vec<T> {
@@ -210,7 +211,7 @@ mod tests {
     fn every_point_is_another_experiment_and_all_of_a_cell_stand_together() {
         let (space, seeds) = (space(), 5);
         let axes = Axes::of(&space, seeds);
-        // nr_requests for all, slice_idle for bfq alone.
+        // nr_requests for all schedulers, slice_idle only for bfq.
         assert_eq!(axes.points(), 2 * 3 * (3 + 2 * 3 + 3) * 5);
         let mut seen = BTreeSet::new();
         for point in 0..axes.points() {

@@ -1,4 +1,4 @@
-//! Everything that a space asks for, tried out before any run.
+//! Checks a space by trying out everything in it before any run.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -15,19 +15,19 @@ use crate::fields::Field;
 use crate::plan::Plan;
 use crate::repeats;
 
-/// What a load on a device and a host reads, and what must be said of it.
+/// The files that a load on a device and a host reads, and the notices.
 pub(super) struct Tried {
     pub(super) read: Read,
     pub(super) notices: Vec<String>,
-    /// Load, device, kernel and host of each run that was tried, as results call them.
+    /// Load, device, kernel and host of each run that was tried, as named in results.
     names: Vec<[String; 4]>,
 }
 
-/// Refuses what is no valid space. Returns its seeds.
+/// Rejects an invalid space. Returns its seeds.
 pub(super) fn seeds(space: &Space) -> Result<Vec<u64>, Error> {
     let base = &space.base;
     let none = Comparison { load: base.load.clone(), seed: base.seed, ..Comparison::default() };
-    // What has a place of its own, or is about several runs together.
+    // Fields that are axes of the space, or that concern several runs together.
     let misplaced = [
         (Field::Devices, base.devices != none.devices, "devices", "`devices`"),
         (Field::Kernels, base.kernels != none.kernels, "kernels", "`kernels`"),
@@ -88,7 +88,7 @@ pub(super) fn seeds(space: &Space) -> Result<Vec<u64>, Error> {
     }
 }
 
-/// All seeds are in memory.
+/// All seeds are held in memory.
 const SEEDS_MAX: u32 = 10_000_000;
 
 fn settings(space: &Space) -> Result<(), Error> {
@@ -128,8 +128,8 @@ fn twice_given(name: &str, field: Field, value: impl Display) -> Error {
     Error::new(field, format_args!("{name} {value}: is given twice (expected each once)"))
 }
 
-/// Tries everything once: every load on every device, host and kernel, under every scheduler with every value of each setting.
-/// Results for each load, device and host, in the order of [`Axes`].
+/// Tries every load on every device, host and kernel, under every scheduler with every value of each setting. Returns a result
+/// for each load, device and host, in the order of [`Axes`].
 pub(super) fn trials(space: &Space, axes: &Axes, shared: &Shared<'_>) -> Result<Vec<Tried>, Error> {
     let [loads, devices, hosts, ..] = axes.lengths();
     let places: Vec<(usize, usize, usize)> = (0..loads)
@@ -142,7 +142,7 @@ pub(super) fn trials(space: &Space, axes: &Axes, shared: &Shared<'_>) -> Result<
             try_place(space, axes, shared, first)
         })
         .collect();
-    // The first of them, whichever thread was faster.
+    // Report the first error by number, whichever thread was faster.
     let tried = tried.into_iter().collect::<Result<Vec<_>, Error>>()?;
     let mut seen = BTreeSet::new();
     if let Some([load, device, kernel, host]) =
@@ -179,7 +179,7 @@ fn try_place(space: &Space, axes: &Axes, shared: &Shared<'_>, first: Place) -> R
     Ok(Tried { read: recorder.into_read(), notices, names })
 }
 
-/// A point is a run.
+/// Checks that a point is a single run.
 fn of_one(plan: &Plan<'_>, comparison: &Comparison) -> Result<(), Error> {
     if plan.runs.len() == 1 {
         return Ok(());

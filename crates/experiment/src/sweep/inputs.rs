@@ -1,4 +1,4 @@
-//! What runs read: files and variables of the environment, read once and kept.
+//! The inputs of runs: files and variables of the environment, read once and kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,11 +13,11 @@ use crate::error::Error;
 use crate::fields::Field;
 use crate::plan::Plan;
 
-/// Contents of files and values of variables. Runs have these for environment.
+/// Contents of files and values of variables. They serve as the environment of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inputs {
     files: BTreeMap<PathBuf, Content>,
-    /// None is a variable that is not set.
+    /// None for a variable that is not set.
     variables: BTreeMap<String, Option<String>>,
 }
 
@@ -60,17 +60,17 @@ impl CallerEnvironment for Inputs {
 }
 
 impl Inputs {
-    /// All that a comparison reads, so that it can run where its files are not.
+    /// Reads all inputs of a comparison, so that it can run where its files do not exist.
     ///
     /// # Errors
-    /// The first thing about it that cannot be.
+    /// The first option that is invalid.
     pub fn of(comparison: &Comparison, environment: &dyn CallerEnvironment) -> Result<Inputs, Error> {
         let shared = Shared::new(environment);
         Plan::of(comparison, &Recorder::new(&shared))?;
         Ok(shared.into_inputs())
     }
 
-    /// Those of these names.
+    /// The inputs with these names.
     pub(super) fn only(&self, read: &Read) -> Inputs {
         let files = self.files.iter().filter(|(path, _)| read.files.contains(*path));
         let variables = self.variables.iter().filter(|(name, _)| read.variables.contains(*name));
@@ -81,7 +81,7 @@ impl Inputs {
     }
 }
 
-/// What a field of a comparison is called in a space.
+/// The name in a space for a field of a comparison.
 pub(super) fn field_of_space(field: Field) -> String {
     match field {
         Field::Load => "`loads`".to_owned(),
@@ -92,7 +92,7 @@ pub(super) fn field_of_space(field: Field) -> String {
     }
 }
 
-/// What is read from environment by several threads, each file once.
+/// Inputs that several threads read from an environment, each file once.
 pub(super) struct Shared<'a> {
     environment: &'a dyn CallerEnvironment,
     inputs: Mutex<Inputs>,
@@ -108,14 +108,14 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Names of what was read.
+/// Names of the inputs that were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Read {
     files: BTreeSet<PathBuf>,
     variables: BTreeSet<String>,
 }
 
-/// CallerEnvironment that remember what is read of them.
+/// An environment that records what is read from it.
 pub(super) struct Recorder<'a> {
     shared: &'a Shared<'a>,
     read: Mutex<Read>,
@@ -137,7 +137,7 @@ impl<'a> Recorder<'a> {
 
 impl CallerEnvironment for Recorder<'_> {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        // Under the lock, so that no thread sees the file as it was at another time.
+        // Read under the lock, so that all threads see the file as of the same time.
         let mut inputs = lock(&self.shared.inputs);
         let bytes = match inputs.files.get(path) {
             Some(content) => content.bytes().to_vec(),
@@ -158,7 +158,7 @@ impl CallerEnvironment for Recorder<'_> {
         value
     }
 
-    // Schedulers of one's own cannot be kept, so there are those of Linux.
+    // Custom schedulers cannot be stored, so only those of Linux are available.
 
     fn name(&self, field: Field) -> String {
         field_of_space(field)

@@ -1,4 +1,4 @@
-//! What an experiment is called: a hash of the version, of all that it is made of, and of the seed.
+//! Keys of experiments: a hash of the version, of all inputs and of the seed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,20 +8,20 @@ use sha2::{Digest as _, Sha256};
 
 use super::VERSION;
 
-/// Bytes of a key: no two of a billion billion experiments share one.
+/// Bytes of a key: enough that no two of 10^18 experiments collide.
 const BYTES: usize = 16;
 
-/// The name of an experiment: equal only if versions, comparisons, what they read, and seeds are.
+/// The key of an experiment: equal only if version, comparison, inputs and seed are equal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Key([u8; BYTES]);
 
 impl Key {
-    /// Of texts in this order.
+    /// Hashes texts in this order.
     pub fn of(parts: &[&[u8]]) -> Key {
         let mut hash = Sha256::new();
         for part in parts {
-            // With its length, so that no two lists are one text.
+            // The length comes first, so that two different lists never hash the same bytes.
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -30,12 +30,12 @@ impl Key {
         Key(key)
     }
 
-    /// Of an experiment without its seed, in this version of Hoistway.
+    /// The key of an experiment without its seed, in this version of Hoistway.
     pub(super) fn of_cell(comparison: &str, inputs: &[u8]) -> Key {
         Key::of(&[b"hoistway-run/1", VERSION.as_bytes(), comparison.as_bytes(), inputs])
     }
 
-    /// Of the same with a seed.
+    /// The key of the same experiment with a seed.
     pub(super) fn with_seed(&self, seed: u64) -> Key {
         Key::of(&[&self.0, &seed.to_le_bytes()])
     }

@@ -1,15 +1,15 @@
-//! Sweeps: products of loads, devices, kernels, hosts, schedulers, settings and seeds, of as many runs as one likes.
+//! Sweeps: products of loads, devices, kernels, hosts, schedulers, settings and seeds, of any number of runs.
 //!
-//! A [`Space`] says what is varied, and what is the same everywhere. A [`Sweep`] is a space that was checked, with all that its
-//! runs read: it can be written down, sent elsewhere and read again, and no run of it asks its environment for anything.
-//! Its points are numbered and never stand in memory together. A point is one run, a pure function of the experiment and the
-//! seed: it gives, on any machine and in any order, the same [`RunRecord`] to the bit, and its [`Key`] says which
-//! experiment that is, so that what was run once can be found again.
+//! A [`Space`] says what is varied and what is constant. A [`Sweep`] is a checked space with all inputs of its runs: it can be
+//! serialized, sent to another machine and read again, and its runs need no environment. Its points are numbered and never held
+//! in memory together. A point is one run, a pure function of experiment and seed: on any machine and in any order it gives the
+//! same [`RunRecord`] to the bit. Its [`Key`] identifies the run, so that a finished run can be found again.
 //!
-//! Files are read while a sweep is [made](Sweep::of), and kept in it, those that job files include as well.
+//! Files are read when a sweep is [made](Sweep::of), and kept in it, including those that job files include.
 //!
-//! The way: `space` (what is asked for; `named`: in short), `axes` (the points' numbers), `inputs` (what runs read), `check` (all
-//! of it before any run), `key`, `shard` (which points are whose), `record` (what a run leaves), `runs` (all together).
+//! Modules: `space` (what is varied; `named`: short forms), `axes` (numbering of points), `inputs` (what runs read), `check`
+//! (tries everything before any run), `key`, `shard` (parts of a sweep), `record` (the result of a run), `runs` (a checked space
+//! with its runs).
 
 mod axes;
 mod check;
@@ -21,10 +21,10 @@ mod runs;
 mod shard;
 mod space;
 
-/// Version of Hoistway, with a fingerprint of its sources: runs of different ones may differ.
+/// Version of Hoistway, with a fingerprint of its sources: runs of different versions may differ.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("HOISTWAY_SOURCES"));
 
-/// What a sweep that is written down begins with. The number grows when a reader of the old form would be misled.
+/// The format of a serialized sweep. The number grows when old readers would misread it.
 const FORMAT: &str = "hoistway-sweep/1";
 
 pub use axes::Setting;

@@ -1,11 +1,11 @@
-//! Loads and devices as people name them: by a word.
+//! Loads and devices given by a single word.
 
 use serde::{Deserialize, Deserializer};
 
 use crate::comparison::{Devices, Load};
 use crate::scenarios;
 
-/// A load by name, or as a comparison has it.
+/// A load by name, or in the form of a comparison.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -27,7 +27,7 @@ impl From<NamedLoad> for Load {
     }
 }
 
-/// Devices by the name of one for all files, or as a comparison has them.
+/// Devices by one name for all files, or in the form of a comparison.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected the name of a device, a file FILE.toml, or { common = ..., files = { ... } }")]
 enum NamedDevices {

@@ -1,4 +1,4 @@
-//! What a run leaves.
+//! The result of a run.
 
 use std::borrow::Cow;
 
@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 /// The figures of a run. Nothing in it depends on when, where and how fast it ran.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunRecord<'a> {
-    /// What the load is called.
+    /// The name of the load.
     pub load: Cow<'a, str>,
-    /// What it is of.
+    /// The row of the run.
     pub run: RunRow<'a>,
-    /// Virtual time that passed, s.
+    /// Virtual duration, s.
     pub simulated_seconds: f64,
     /// I/Os simulated.
     pub simulated_ios: u64,
-    /// Processes that an error ended, in all jobs.
+    /// Processes that ended with an error, in all jobs.
     pub failed_processes: u32,
     /// The figures of each operation of each job.
     pub operations: Vec<OperationRow<'a>>,

@@ -1,4 +1,4 @@
-//! A space that was checked, and its runs.
+//! A checked space and its runs.
 
 use std::sync::atomic::Ordering;
 
@@ -22,35 +22,35 @@ pub struct Sweep {
     seeds: Vec<u64>,
 }
 
-/// What is written down of a sweep.
+/// The serialized form of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Written {
     format: String,
     version: String,
     space: Space,
     inputs: Inputs,
-    /// Keys of what is read, for each load, device and host.
+    /// Keys of the inputs, for each load, device and host.
     keys_of_inputs: Vec<Key>,
 }
 
-/// Why there is no sweep.
+/// Why a sweep cannot be made or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SweepError {
-    /// The space asks for what cannot be.
+    /// The space is invalid.
     #[error(transparent)]
     Space(#[from] Error),
     /// It has more runs than the limit.
     #[error("the space has {} runs, more than {limit} (expected a smaller space, or a limit of that many)", counted(*.runs))]
     TooMany {
-        /// How many it has; [`u64::MAX`] of more.
+        /// The number of runs; [`u64::MAX`] if there are more.
         runs: u64,
-        /// How many there may be.
+        /// The limit.
         limit: u64,
     },
-    /// A text is no sweep.
+    /// A text is not a valid sweep.
     #[error("not a sweep: {0}")]
     Damaged(String),
-    /// Another version wrote it: its runs would be others.
+    /// Another version wrote it, so its runs would differ.
     #[error("a sweep of hoistway {found}; this is {VERSION} (expected the same version)")]
     Version {
         /// That version.
@@ -63,18 +63,18 @@ fn counted(runs: u64) -> String {
 }
 
 impl Sweep {
-    /// Checks a space, reads everything that its runs read, and counts them. Nothing is simulated yet. It also returns what
-    /// must be said, a sentence each.
+    /// Checks a space, reads all inputs of its runs, and counts them. Nothing is simulated yet. Also returns notices, one
+    /// sentence each.
     ///
     /// # Errors
-    /// The first thing that cannot be, or that there are more than `limit` runs.
+    /// The first invalid field, or if there are more than `limit` runs.
     pub fn of(
         space: Space,
         environment: &dyn crate::CallerEnvironment,
         limit: u64,
     ) -> Result<(Sweep, Vec<String>), SweepError> {
         if let Seeds::Count(count) = space.seeds {
-            // Seeds themselves would not fit into memory.
+            // Check before the seeds are drawn, which might not fit into memory.
             let runs = Axes::of(&space, count as usize).points();
             if runs > limit {
                 return Err(SweepError::TooMany { runs, limit });
@@ -104,7 +104,7 @@ impl Sweep {
     /// Reads a sweep that was [written](Sweep::to_json).
     ///
     /// # Errors
-    /// If it is none, or another version wrote it.
+    /// If the text is not a sweep, or another version wrote it.
     pub fn from_json(text: &str) -> Result<Sweep, SweepError> {
         #[derive(Deserialize)]
         struct Head {
@@ -137,27 +137,27 @@ impl Sweep {
         serde_json::to_string(&self.written).map_err(|error| SweepError::Damaged(error.to_string()))
     }
 
-    /// What tells it from other sweeps.
+    /// The key of the sweep.
     ///
     /// # Errors
-    /// As [`to_json`](Sweep::to_json).
+    /// The same as [`to_json`](Sweep::to_json).
     pub fn key(&self) -> Result<Key, SweepError> {
         Ok(Key::of(&[self.to_json()?.as_bytes()]))
     }
 
-    /// How many runs there are; their points are the numbers below that.
+    /// The number of runs; points are numbered from 0.
     #[must_use]
     pub fn points(&self) -> u64 {
         self.axes.points()
     }
 
-    /// All tunables and files that are varied, in one order.
+    /// All varied tunables and files, in a fixed order.
     #[must_use]
     pub fn settings(&self) -> &[Setting] {
         self.axes.settings()
     }
 
-    /// What is written at a point, for each of the [`settings`](Sweep::settings); None where a scheduler has no such tunable.
+    /// The value of each of the [`settings`](Sweep::settings) at a point; None where a scheduler has no such tunable.
     pub fn settings_of(&self, point: u64) -> impl Iterator<Item = Option<&str>> {
         let place = self.axes.place(point);
         let mut here = self.axes.settings_of(&place).collect::<Vec<_>>().into_iter().peekable();
@@ -167,7 +167,7 @@ impl Sweep {
         })
     }
 
-    /// The keys of some points, in their order.
+    /// The keys of some points, in the same order.
     ///
     /// # Errors
     /// If a path is not Unicode.
@@ -187,7 +187,7 @@ impl Sweep {
     fn cell_key(&self, place: &Place) -> Result<Key, SweepError> {
         let [_, devices, hosts, ..] = self.axes.lengths();
         let comparison = self.axes.comparison(&self.written.space, place);
-        // The seed is one of the point's.
+        // The seed belongs to the point, not to the cell.
         let comparison = json(&crate::Comparison { seed: 0, ..comparison })?;
         let inputs = &self.written.keys_of_inputs[(place.load * devices + place.devices) * hosts + place.host];
         let comparison = String::from_utf8_lossy(&comparison);
@@ -200,8 +200,8 @@ impl Sweep {
         Controls::new(1)
     }
 
-    /// Carries some runs out, one after the other, and shows each as soon as it has ended; after a cancel there are no more.
-    /// Points of one cell are best asked for one after the other.
+    /// Carries out some runs one after the other, and reports each as soon as it has ended; after a cancel no more begin.
+    /// Consecutive points of one cell are fastest.
     ///
     /// # Errors
     /// The first run that cannot begin.

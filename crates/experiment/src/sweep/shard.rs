@@ -1,37 +1,37 @@
-//! Which points are whose.
+//! Division of a sweep's points into shards.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// One of several parts of a sweep: every point is in exactly one.
+/// One of several parts of a sweep: every point belongs to exactly one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Shard {
-    /// From 1.
+    /// The number of the shard, from 1.
     number: u64,
     of: u64,
 }
 
 impl Shard {
-    /// All of it.
+    /// The whole sweep.
     pub const WHOLE: Shard = Shard { number: 1, of: 1 };
 
-    /// The one of `of` that a point is in. As many points are in each; neighbours are in different ones, and so are points that
-    /// lie the same distance apart, so that no shard gets all that is slow.
+    /// The shard, of `of` shards, that contains a point. Shards have equal sizes. Neighbouring points are in different shards,
+    /// and so are points at regular distances, so that slow points are spread evenly.
     pub const fn holding(point: u64, of: u64) -> Shard {
         Shard { number: 1 + (point % of + point / of) % of, of }
     }
 
-    /// Its points of a sweep that has so many, in their order.
+    /// Its points of a sweep with `all` points, in order.
     pub fn points(self, all: u64) -> impl Iterator<Item = u64> {
         let Shard { number, of } = self;
         let rows = all.div_ceil(of);
         (0..rows).map(move |row| row * of + (number - 1 + of - row % of) % of).filter(move |&point| point < all)
     }
 
-    /// How many there are of it.
+    /// The number of shards.
     pub const fn of(self) -> u64 {
         self.of
     }
@@ -47,7 +47,7 @@ impl FromStr for Shard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Shard, String> {
-        /// More would be one a run of the largest sweeps.
+        /// With more, the largest sweeps would have less than one run per shard.
         const SHARDS_MAX: u64 = 1_000_000;
         let parsed = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
         match parsed {

@@ -1,4 +1,4 @@
-//! What is varied, and what is the same everywhere.
+//! What a sweep varies, and what is constant.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,35 +10,35 @@ use crate::comparison::{Comparison, Devices, Load, Profile};
 
 /// A product: every load on every device, kernel and host, under every scheduler with each of its settings, with each seed.
 ///
-/// An axis that is left out has one place, which is that of a [`Comparison`] that says nothing; but schedulers have to be named,
-/// as each run is of one. Fields are called as those of a comparison.
+/// An axis that is left out has one value, the default of a [`Comparison`]; but schedulers must be named, as each run has one.
+/// Fields are named as in a comparison.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Space {
-    /// What runs. In texts a word stands for a scenario or a job file.
+    /// The loads. In a text, a word stands for a scenario or a job file.
     #[serde(deserialize_with = "named::loads")]
     pub loads: Vec<Load>,
-    /// What it runs on. In texts a word stands for the device of every file.
+    /// The devices. In a text, a word stands for the device of every file.
     #[serde(deserialize_with = "named::devices")]
     pub devices: Vec<Devices>,
     /// The kernels.
     pub kernels: Vec<String>,
     /// The hosts.
     pub hosts: Vec<Profile>,
-    /// The schedulers, one a run: names, or `default`.
+    /// The schedulers, one per run: names, or `default`.
     pub schedulers: Vec<String>,
-    /// Those of guests, one a run, if the loads run in guests.
+    /// The schedulers of guests, one per run, if the loads run in guests.
     pub guest_schedulers: Vec<String>,
-    /// Values of tunables, by scheduler and name, and of files of `queue/`, by the word `queue` and file. Runs of a scheduler have
-    /// each combination of what is said of it and of the queue.
+    /// Values of tunables, by scheduler and name, and of files of `queue/`, by the word `queue` and file. A scheduler runs with
+    /// each combination of its own settings and those of `queue`.
     pub settings: BTreeMap<String, BTreeMap<String, Vec<Value>>>,
     /// The seeds.
     pub seeds: Seeds,
-    /// All else. It has none of what is an axis, and nothing that is about several runs together.
+    /// All other fields. It must not contain an axis, or a field that concerns several runs together.
     pub base: Comparison,
 }
 
-/// What is written to a tunable or a file.
+/// A value for a tunable or a file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Value(pub String);
@@ -68,9 +68,10 @@ impl fmt::Display for Value {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected how many seeds there are, or a list of them")]
 pub enum Seeds {
-    /// So many, drawn from the seed of [`Space::base`], which is the first: those of as many repeats of a comparison.
+    /// This number of seeds, drawn from the seed of [`Space::base`], which is the first: the same as for the repeats of
+    /// a comparison.
     Count(u32),
-    /// These.
+    /// Exactly these seeds.
     List(Vec<u64>),
 }
 

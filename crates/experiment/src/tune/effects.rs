@@ -1,9 +1,9 @@
-//! Which knob mattered, and how much.
+//! Which knobs mattered, and how much.
 //!
-//! Settings of a round that have the same value of a knob are a group. The share of the variance that lies between groups is
-//! what goes with the knob; as groups of anything differ somewhat, what chance explains on average is taken off (epsilon squared,
-//! Kelley 1935). The knob that explains most is taken out first, then the one that explains most of the rest, and so on, so that
-//! none has what is another's. What chance alone would do once in twenty searches (F test, for as many knobs as there are) is left out.
+//! Settings of a round with the same value of a knob form a group. The share of the variance between groups is attributed to the knob,
+//! less what chance explains on average (epsilon squared, Kelley 1935). The knob that explains most is removed from the variance first,
+//! then the one that explains most of the rest, and so on, so that no knob is credited with the effect of another. An effect that
+//! chance alone would show once in twenty searches (F test, corrected for the number of knobs) is left out.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use hoistway_measure::stats;
 use super::Search;
 use super::space::{Branch, Space};
 
-/// What a knob that is left alone is called.
+/// The name of an unset knob's value.
 const ALONE: &str = "default";
 
-/// The effects of the choice of a scheduler and of every knob, the most first.
+/// The effects of the choice of the scheduler and of every knob, largest first.
 pub(super) fn effects(search: &Search, space: &Space, standings: &[Standing]) -> Vec<Effect> {
     let objective = &search.objective;
     let rated: Vec<(&Standing, f64)> = standings
@@ -36,10 +36,10 @@ pub(super) fn effects(search: &Search, space: &Space, standings: &[Standing]) ->
     effects
 }
 
-/// The effects of the knobs of a scheduler, one after the other.
+/// The effects of a scheduler's knobs, one after the other.
 fn of_branch(branch: &Branch, mut rated: Vec<(&Standing, f64)>) -> Vec<Effect> {
     let mut effects: Vec<Effect> = Vec::new();
-    // What is left of the variance.
+    // The share of the variance that is not explained yet.
     let mut left = 1.0;
     loop {
         let is_rated = |knob: &&Knob| effects.iter().any(|effect| effect.knob == knob.name);
@@ -64,16 +64,16 @@ fn value<'a>(standing: &'a Standing, knob: &Knob) -> &'a str {
     side.get(&knob.name).map_or(ALONE, String::as_str)
 }
 
-/// What goes with a knob.
+/// The effect of a knob.
 struct Explained {
     effect: Effect,
-    /// The share of the variance in these very settings, chance included.
+    /// The share of the variance in these very settings, including chance.
     of_sample: f64,
-    /// Of each value.
+    /// The mean of each value's group.
     means: BTreeMap<String, f64>,
 }
 
-/// None if there are too few settings to tell, or chance may have done it, given so many knobs to look at.
+/// None if there are too few settings, or if chance may explain the effect, given the number of knobs.
 fn effect(scheduler: Option<&str>, knob: &str, rated: &[(&str, f64)], knobs: usize) -> Option<Explained> {
     let mut groups: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for (value, cost) in rated {
@@ -114,14 +114,14 @@ fn effect(scheduler: Option<&str>, knob: &str, rated: &[(&str, f64)], knobs: usi
     Some(Explained { effect, of_sample: between / all, means })
 }
 
-/// How often chance finds these very groups among all of these sizes. No group may explain more often than that, however well it does:
-/// of figures that are alike to the bit, as percentiles in bins are, nothing else is left of the variance.
+/// The probability that chance picks exactly these groups among all of these sizes; no group can be more significant than that. It
+/// matters for figures that are equal to the bit, such as percentiles in bins: they leave no variance within groups.
 fn chance_of_groups<'a>(settings: usize, groups: impl Iterator<Item = &'a Vec<f64>>) -> f64 {
     let ln_factorial = |n: usize| (1..=n).map(|i| (i as f64).ln()).sum::<f64>();
     (groups.map(|group| ln_factorial(group.len())).sum::<f64>() - ln_factorial(settings)).exp()
 }
 
-/// What rounding leaves of a variance that is none.
+/// Variances below this are rounding errors.
 const NOTHING: f64 = 1e-18;
 
 #[cfg(test)]
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_single_setting_that_differs_from_a_few_alike_to_the_bit_tells_nothing_of_its_knobs() {
-        // One of three is the odd one, whatever its value: each knob that is set there alone explains everything.
+        // One of three differs, whatever its value: each knob that is set only there explains everything.
         let odd = |others: usize| {
             let mut rated = vec![("1", 2.0)];
             rated.extend(std::iter::repeat_n(("2", 1.0), others));
@@ -171,7 +171,7 @@ mod tests {
             holds: true,
             beside_best: None,
         };
-        // b mostly goes with a, which does nearly all; c does a little.
+        // b is mostly correlated with a, which causes nearly all of the effect; c has a small effect.
         let all: Vec<(Standing, f64)> = (0..64)
             .map(|n| {
                 let (a, c) = (n % 2, n / 2 % 2);

@@ -22,16 +22,16 @@ use crate::{guests, load};
 /// Figures of one run by name: latencies in ns, I/Os and bytes a second.
 pub type Figures = BTreeMap<FigureName, f64>;
 
-/// Whatever tells figures of a setting: always the same of the same setting, seed and runtime.
+/// Measures the figures of a setting: always the same ones for the same setting, seed and runtime.
 pub trait Evaluate: Sync {
-    /// The figures. `runtime_ns` replaces the runtime of every process; without it they are as the load says.
+    /// The figures. `runtime_ns` replaces the runtime of every process; without it the load's own runtime counts.
     ///
     /// # Errors
-    /// If the setting cannot be.
+    /// If the setting is invalid.
     fn figures(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Figures, Error>;
 }
 
-/// A load in one place, which runs with any setting.
+/// A load in one setup that runs with any setting.
 #[derive(Debug)]
 pub struct Evaluator<'a> {
     pub(super) plan: Plan<'a>,
@@ -39,10 +39,10 @@ pub struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// Checks the comparison, which has one place and varies nothing; its repeats and seed do not matter.
+    /// Checks the comparison, which must have one setup and vary nothing; its repeats and seed are ignored.
     ///
     /// # Errors
-    /// The first thing that cannot be.
+    /// The first option that is invalid.
     pub fn new(comparison: &'a Comparison, environment: &'a dyn CallerEnvironment) -> Result<Self, Error> {
         let plan = Plan::of(comparison, environment)?;
         let refuse = |field: Field, value: &str, problem: &str| Err(plan.options.refuse(field, value, problem));
@@ -77,10 +77,10 @@ impl<'a> Evaluator<'a> {
         self.plan.runs[..self.plan.runs_of_repeat()].iter().map(|run| run.spec.scheduler.as_str())
     }
 
-    /// A run as a result document has it.
+    /// Returns a run as stored in a result document.
     ///
     /// # Errors
-    /// If the setting cannot be.
+    /// If the setting is invalid.
     pub fn run(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Run, Error> {
         let options = &self.plan.options;
         let runtime = times::time(options, Field::RuntimeNs, runtime_ns.or(options.comparison.runtime_ns))?;
@@ -99,12 +99,12 @@ impl<'a> Evaluator<'a> {
         self.plan.notices.iter().map(in_words).collect()
     }
 
-    /// Ends all runs early, also those that begin later; their figures are then invalid.
+    /// Ends all runs early, including those that begin later; their figures are then invalid.
     pub fn cancel(&self) {
         self.canceller().cancel();
     }
 
-    /// What [`cancel`](Evaluator::cancel) does, for another thread.
+    /// A handle that does what [`cancel`](Evaluator::cancel) does, for another thread.
     pub(super) fn canceller(&self) -> Cancel {
         Cancel(Arc::clone(&self.control))
     }
@@ -115,8 +115,8 @@ impl<'a> Evaluator<'a> {
         load::expected_ns(&self.plan.setups[0].workload, runtime)
     }
 
-    /// What the longest process runs for, if a shorter time leaves the load what it is: none if processes begin late or one
-    /// after the other, or are not bounded by time, or if something is written meanwhile.
+    /// The runtime of the longest process, if shortening it does not change the load. None if processes begin late or one
+    /// after the other, or are not limited by time, or if files are written during the run.
     pub(super) fn shortenable_ns(&self) -> Option<u64> {
         let processes = &self.plan.setups[0].workload.processes;
         let is_even =
@@ -124,7 +124,7 @@ impl<'a> Evaluator<'a> {
         let of = |process: &hoistway_load::Process| process.schedule.runtime.map(|runtime| runtime.0);
         let all: Option<Vec<u64>> = processes.iter().map(of).collect();
         let wanted = self.plan.options.comparison.runtime_ns;
-        // What is written meanwhile is written at its time.
+        // A write during the run happens at a fixed time.
         let is_untouched = self.plan.options.comparison.writes.is_empty();
         wanted.or_else(|| all?.into_iter().max()).filter(|_| is_even && is_untouched)
     }

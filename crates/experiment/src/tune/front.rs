@@ -3,7 +3,7 @@
 use hoistway_answer::tuning::Standing;
 use hoistway_answer::{FigureName, Goal, Objective};
 
-/// The settings that no other beats in all figures.
+/// The settings that no other setting dominates in all figures.
 pub(super) fn front(objective: &Objective, standings: &[Standing]) -> Vec<Standing> {
     let is_more_better = |place: usize| match place {
         0 => objective.goal == Goal::Max,
@@ -34,7 +34,7 @@ pub(super) fn front(objective: &Objective, standings: &[Standing]) -> Vec<Standi
     front
 }
 
-/// Whether a knob between two settings does nothing here.
+/// Whether the difference between two settings has no effect here.
 pub(super) fn does_the_same(one: &Standing, other: &Standing) -> bool {
     one.setting.scheduler == other.setting.scheduler && one.figures == other.figures
 }

@@ -1,4 +1,4 @@
-//! Values to try of tunables for which none are given.
+//! Candidate values of tunables for which none are given.
 
 use hoistway_answer::tuning::Knob;
 use hoistway_blk::drive::Effects;
@@ -10,15 +10,15 @@ use crate::fields::Field;
 use crate::schedulers::queue_under;
 use crate::setup::Setup;
 
-/// A range of so few values is tried whole.
+/// A smaller range is tried completely.
 const WHOLE_RANGE: i128 = 8;
-/// Steps from what a tunable is by itself: each a quarter or half of it, or twice, four times.
+/// Factors applied to the default value, as numerator and denominator.
 const STEPS: [(i128, i128); 6] = [(1, 16), (1, 4), (1, 2), (2, 1), (4, 1), (16, 1)];
-/// Steps from nothing.
+/// Candidates if the default is 0.
 const FROM_ZERO: [i128; 4] = [1, 8, 64, 512];
 
-/// All tunables of a scheduler that are not set in all runs, each with values as the kernel shows them, what it is by itself apart.
-/// What only shows another tunable in another unit is left out.
+/// All tunables of a scheduler that are not fixed, each with candidate values as the kernel shows them, except its default. A
+/// tunable that only shows another tunable in a different unit is left out.
 pub(super) fn ladders(setup: &Setup, scheduler: &str) -> Result<Vec<Knob>, Error> {
     let fresh = || -> Result<AnyQueue<Local>, Error> {
         let queue = queue_under(scheduler, &setup.config).about(Field::Schedulers)?;
@@ -65,14 +65,14 @@ fn values(tunable: &Tunable, usual: i128) -> Vec<i128> {
     if tunable.max - tunable.min < WHOLE_RANGE {
         return range.collect();
     }
-    // Nothing, or next to it, often turns something off.
+    // A minimum of 0 or 1 often turns something off.
     let least = Some(tunable.min).filter(|least| (0..=1).contains(least));
     let steps: Vec<i128> =
         if usual == 0 { FROM_ZERO.to_vec() } else { STEPS.map(|(times, of)| usual * times / of).to_vec() };
     least.into_iter().chain(steps).filter(|value| range.contains(value)).collect()
 }
 
-/// Numbers of requests beside a queue's own.
+/// Candidate numbers of requests, except the queue's own.
 pub(super) fn requests(usual: u32) -> Vec<String> {
     let of = [usual / 8, usual / 4, usual / 2, usual.saturating_mul(2), usual.saturating_mul(4)];
     of.into_iter().filter(|requests| *requests >= 4).map(|requests| requests.to_string()).collect()

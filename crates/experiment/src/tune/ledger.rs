@@ -1,4 +1,4 @@
-//! The runs of a search: each once.
+//! The runs of a search; each is made once.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use rayon::prelude::*;
 use super::evaluate::{Evaluate, Figures};
 use super::observe::{SearchObserver, TuneError};
 
-/// Runs between two calls of the observer, for each thread.
+/// Runs per thread between two calls of the observer.
 const BATCH_PER_THREAD: usize = 4;
 
-/// What tells runs apart.
+/// Identifies a run.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) setting: Setting,
@@ -26,21 +26,21 @@ impl Key {
     }
 }
 
-/// The runs so far, and those of an earlier search.
+/// The runs so far, and the runs of an earlier search.
 pub(super) struct Ledger<'a> {
     evaluate: &'a dyn Evaluate,
     observe: &'a dyn SearchObserver,
-    /// The figures that are kept.
+    /// The names of the figures that are kept.
     figures: Vec<FigureName>,
-    /// Those that were not needed yet.
+    /// Runs of an earlier search that were not needed yet.
     known: BTreeMap<Key, Figures>,
     places: BTreeMap<Key, usize>,
     pub(super) runs: Vec<TuneRun>,
-    /// All figures of runs, beyond those of the objective, only if they are kept.
+    /// All figures of runs, not only those of the objective; empty unless `keeps_whole`.
     whole: BTreeMap<Key, Figures>,
-    /// Whether they are kept.
+    /// Whether all figures are kept.
     pub(super) keeps_whole: bool,
-    /// How many there will be at least.
+    /// The minimum number of runs in total.
     pub(super) planned: u64,
 }
 
@@ -65,12 +65,12 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Makes sure that there are these runs.
+    /// Makes these runs unless they exist.
     pub(super) fn need(&mut self, keys: Vec<Key>) -> Result<(), TuneError> {
         let batch = BATCH_PER_THREAD * rayon::current_num_threads();
         let missing: Vec<Key> = keys.into_iter().filter(|key| !self.places.contains_key(key)).collect();
         for keys in missing.chunks(batch) {
-            // Nobody knows whether the next run is wanted as well until it is asked for.
+            // The observer decides before each run.
             let made: Vec<Result<Figures, TuneError>> = keys.par_iter().map(|key| self.made(key)).collect();
             let first = made.iter().position(Result::is_err).unwrap_or(made.len());
             let mut made = made.into_iter();
@@ -97,7 +97,7 @@ impl<'a> Ledger<'a> {
         Ok(())
     }
 
-    /// The figures of a run, which runs now if it is not in the ledger: then all of them.
+    /// The figures of a run; all of them if it is not in the ledger and runs now.
     fn made(&self, key: &Key) -> Result<Figures, TuneError> {
         if let Some(known) = self.known.get(key) {
             return Ok(known.clone());
@@ -108,13 +108,13 @@ impl<'a> Ledger<'a> {
         self.evaluated(key)
     }
 
-    /// Figures of a run that was not cancelled meanwhile.
+    /// The figures of a run, unless the run was cancelled.
     fn evaluated(&self, key: &Key) -> Result<Figures, TuneError> {
         let figures = self.evaluate.figures(&key.setting, key.seed, key.runtime_ns)?;
         if self.observe.goes_on() { Ok(figures) } else { Err(TuneError::Ended) }
     }
 
-    /// All figures of runs; those that were not kept are made again.
+    /// All figures of runs; a run whose figures were not kept is made again.
     pub(super) fn whole(&self, keys: &[Key]) -> Result<Vec<Figures>, TuneError> {
         let of = |key: &Key| match self.whole.get(key) {
             Some(figures) => Ok(figures.clone()),
@@ -124,7 +124,7 @@ impl<'a> Ledger<'a> {
         keys.par_iter().map(of).collect()
     }
 
-    /// A figure of a run; none if no such I/O happened, or no such run.
+    /// A figure of a run; none if the run has no such I/O, or does not exist.
     pub(super) fn figure(&self, key: &Key, name: &FigureName) -> Option<f64> {
         self.runs[*self.places.get(key)?].figures.get(name).copied()
     }

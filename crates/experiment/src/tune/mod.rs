@@ -1,13 +1,14 @@
 //! The search for the best setting: successive halving with paired seeds.
 //!
-//! A [`Search`] says what is searched and for what. All settings, or as many as the budget allows, run shortly with few seeds;
-//! the better ones run longer with more, and so on. Seeds are the same for all settings of a round, so that they are compared
-//! under the same load, and new in every round, so that no setting keeps a lead by chance.
+//! A [`Search`] says what is searched and for which objective. All settings, or as many as the budget allows, run briefly with
+//! few seeds; the better ones run longer with more seeds, and so on. All settings of a round share their seeds, so they are
+//! compared under the same load. Every round has new seeds, so no setting keeps a lead by chance.
 //!
-//! `prepared` is the search with all that it is compared with, `space` what there is to try, with `ladder` where no values are given; `sample` chooses from it, `rounds` spends the budget, [`Evaluate`] tells
-//! figures of a setting, `ledger` keeps them, `ranking` compares them, `front` is the Pareto front, `race` is the search itself, `effects` says what mattered, and
-//! [`State`] is what an ended search leaves.
-//! Another search algorithm can drive an [`Evaluator`], or [`Trials`] of settings from the same space.
+//! Modules: `prepared` (the search with the settings that it is compared with), `space` (all settings to try), `ladder` (default candidate
+//! values), `sample` (chooses settings), `rounds` (spends the budget), [`Evaluate`] (measures a setting), `ledger` (keeps figures),
+//! `ranking` (compares settings), `front` (the Pareto front), `race` (the search itself), `effects` (which knobs mattered) and [`State`]
+//! (the result of an ended search).
+//! Another search algorithm can use an [`Evaluator`], or [`Trials`] of settings from the same space.
 
 mod effects;
 mod evaluate;
@@ -36,20 +37,20 @@ pub use race::{tune, tune_by};
 pub use state::State;
 pub use trials::Trials;
 
-/// What is searched, and for what.
+/// What is searched, and for which objective.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
-    /// The load, one place, the schedulers and what is set in all runs. Its tunables are not searched, and it varies and repeats
-    /// nothing itself.
+    /// The load, one setup, the schedulers and the fixed settings. Its tunables are not searched; it must not vary or repeat
+    /// anything itself.
     pub comparison: Comparison,
-    /// The knobs that are searched of their schedulers, and files of `queue/`; without values those that fit. Of a scheduler of
-    /// which none is named all are.
+    /// The knobs to search: tunables and files of `queue/`; a knob without values gets suitable ones. For a scheduler without
+    /// named knobs, all of its tunables are searched.
     #[serde(default)]
     pub knobs: Vec<Vary>,
-    /// What is wanted.
+    /// The objective.
     pub objective: Objective,
-    /// What may be spent.
+    /// The limit on runs or virtual time.
     pub budget: Budget,
 }
 

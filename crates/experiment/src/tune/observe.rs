@@ -11,7 +11,8 @@ use crate::observer::Unobserved;
 
 /// Is notified of a search.
 pub trait SearchObserver: Sync {
-    /// Called once, with a handle that ends the current runs early. [`goes_on`](SearchObserver::goes_on) must return false by then.
+    /// Called once, with a handle that ends the current runs early. Before it is used, [`goes_on`](SearchObserver::goes_on) must
+    /// return false.
     fn begins(&self, cancel: Cancel) {
         let _ = cancel;
     }
@@ -21,7 +22,7 @@ pub trait SearchObserver: Sync {
         true
     }
 
-    /// Called after every batch with all runs so far, and the least number of runs in all.
+    /// Called after every batch with all runs so far and the minimum number of runs in total.
     fn ran(&self, runs: &[TuneRun], planned: u64) {
         let _ = (runs, planned);
     }
@@ -34,16 +35,16 @@ impl SearchObserver for Unobserved {}
 pub struct Cancel(pub(super) Arc<Control>);
 
 impl Cancel {
-    /// Ends them, and those that begin, early: their figures are worth nothing then.
+    /// Ends the current runs, and those that begin later, early: their figures are then invalid.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }
 }
 
-/// Why a search found nothing.
+/// Why a search has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum TuneError {
-    /// It cannot be.
+    /// The search is invalid.
     #[error(transparent)]
     Cannot(#[from] Error),
     /// The observer ended it.

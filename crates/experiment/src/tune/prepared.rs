@@ -1,4 +1,4 @@
-//! A search with all that it is compared with.
+//! A checked search with the settings that it is compared with.
 
 use hoistway_answer::tuning::Setting;
 use hoistway_answer::{Limit, Objective};
@@ -12,15 +12,15 @@ use crate::error::Error;
 use crate::fields::Field;
 use crate::nearest;
 
-/// What runs.
+/// The checked search.
 pub(super) struct Prepared {
-    /// The search's, with every scheduler that is named anywhere.
+    /// The search's comparison, with every scheduler that is named anywhere.
     pub(super) comparison: Comparison,
     /// The schedulers that are searched.
     pub(super) over: Vec<String>,
-    /// What `default` means; empty if nothing.
+    /// The scheduler that `default` stands for; empty if there is none.
     pub(super) default: String,
-    /// Schedulers as they are, which run in each round: first what the best is compared with, then those of conditions.
+    /// Schedulers with their defaults, which run in each round: first the baseline, then those of conditions.
     pub(super) fixed: Vec<Setting>,
 }
 
@@ -63,7 +63,7 @@ impl Prepared {
     }
 }
 
-/// Refuses timed writes to files that the search sets itself.
+/// Rejects timed writes to files that the search sets itself.
 fn check_writes(search: &Search, evaluator: &Evaluator<'_>) -> Result<(), Error> {
     let is_searched = |write: &&Write| {
         let is_of_scheduler = write.file == "scheduler" || write.file.starts_with("iosched/");
@@ -79,7 +79,7 @@ fn check_writes(search: &Search, evaluator: &Evaluator<'_>) -> Result<(), Error>
     }
 }
 
-/// The objective is about jobs that there are.
+/// Checks that the objective names existing jobs.
 fn check_jobs(objective: &Objective, evaluator: &Evaluator<'_>) -> Result<(), Error> {
     let mut jobs: Vec<&str> = Vec::new();
     for process in &evaluator.plan.setups[0].workload.processes {

@@ -1,4 +1,4 @@
-//! The search itself: rounds of fewer settings, longer runs and more seeds.
+//! The search itself: each round has fewer settings, longer runs and more seeds.
 
 use hoistway_answer::document::{Change, Shift};
 use hoistway_answer::quoted;
@@ -17,11 +17,11 @@ use crate::environment::CallerEnvironment;
 use crate::fields::Field;
 use crate::repeats;
 
-/// Searches. Runs that were `known` from an earlier call are not made again; the same search finds the same, however many threads
-/// it has and wherever it was taken up.
+/// Searches. Runs in `known`, from an earlier call, are not made again. The same search gives the same result, whatever the
+/// number of threads and wherever it was resumed.
 ///
 /// # Errors
-/// What is wrong with the search, and if it was ended.
+/// If the search is invalid, or was ended.
 pub fn tune(
     search: &Search,
     environment: &dyn CallerEnvironment,
@@ -34,10 +34,10 @@ pub fn tune(
     search_by(search, &prepared, &evaluator, environment, &evaluator, known, observe)
 }
 
-/// The same with figures from elsewhere, for settings of the search's load and place.
+/// Searches with figures from elsewhere, for settings of the search's load and setup.
 ///
 /// # Errors
-/// As [`tune`].
+/// The same as [`tune`].
 pub fn tune_by(
     search: &Search,
     environment: &dyn CallerEnvironment,
@@ -144,14 +144,14 @@ impl Race<'_> {
         }
     }
 
-    /// The contestants, and what they are compared with.
+    /// The contestants, and the settings that they are compared with.
     fn all(&self, contestants: &[Setting]) -> Vec<Setting> {
         let mut all = contestants.to_vec();
         all.extend(self.prepared.fixed.iter().filter(|fixed| !contestants.contains(fixed)).cloned());
         all
     }
 
-    /// Those of these that may win.
+    /// The settings among these that may win.
     fn ranked_ones(&self, contestants: &[Setting]) -> Vec<Setting> {
         let mut all = self.all(contestants);
         all.retain(|setting| self.prepared.over.contains(&setting.scheduler));
@@ -166,8 +166,7 @@ impl Race<'_> {
         self.ledger.need(keys)
     }
 
-    /// Adds seeds, one by one, while another setting does not differ from the best beyond the noise and the budget lasts. Returns
-    /// the seeds.
+    /// Adds seeds one by one while another setting is within the noise of the best and the budget lasts. Returns the seeds.
     fn decided(
         &mut self,
         contestants: &[Setting],
@@ -189,7 +188,7 @@ impl Race<'_> {
         Ok(seeds)
     }
 
-    /// Whether there is such I/O as the objective names.
+    /// Checks that the I/O named by the objective exists.
     fn check_figures(&self, step: &Step) -> Result<(), TuneError> {
         for figure in self.search.objective.figures() {
             if self.ledger.runs.iter().any(|run| run.figures.contains_key(figure)) {
@@ -230,7 +229,7 @@ impl Race<'_> {
         }))
     }
 
-    /// What gets worse from one setting to another, which brings this.
+    /// The figures that get worse from one setting to another that is better by the objective.
     fn losses(
         &self,
         [from, to]: [&Setting; 2],
@@ -247,7 +246,7 @@ impl Race<'_> {
     }
 }
 
-/// Those that go on. What does the same as another before it, to the bit, does not.
+/// The settings that advance. A setting with exactly the same figures as an earlier one does not.
 fn survivors(ranked: &[RankedSetting], most: usize) -> Vec<Setting> {
     let mut kept: Vec<&Standing> = Vec::new();
     for one in ranked.iter().filter(|one| !one.is_beaten()).map(|one| &one.standing) {
@@ -258,7 +257,7 @@ fn survivors(ranked: &[RankedSetting], most: usize) -> Vec<Setting> {
     kept.into_iter().map(|standing| standing.setting.clone()).collect()
 }
 
-/// Settings that meet the conditions, as the best does, and do not differ from it beyond the noise.
+/// Settings that meet the conditions, as the best does, and are within the noise of it.
 fn undecided(ranked: &[RankedSetting]) -> Vec<Setting> {
     let Some((best, others)) = ranked.split_first() else { return Vec::new() };
     let is_open = |one: &&RankedSetting| {

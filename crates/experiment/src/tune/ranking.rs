@@ -11,30 +11,30 @@ use hoistway_measure::stats;
 
 use super::ledger::{Key, Ledger};
 
-/// What all settings of a round are ranked by: the objective, over the same seeds and runtime.
+/// The basis for ranking the settings of a round: the objective, over the same seeds and runtime.
 pub(super) struct Ranking<'a> {
     pub(super) objective: &'a Objective,
     pub(super) ledger: &'a Ledger<'a>,
     pub(super) seeds: &'a [u64],
     pub(super) runtime_ns: Option<u64>,
-    /// The kernel's scheduler.
+    /// The kernel's default scheduler.
     pub(super) default: &'a str,
 }
 
 /// A setting with its rank criteria.
 pub(super) struct RankedSetting {
     pub(super) standing: Standing,
-    /// By how much conditions are missed, as a logarithm; 0 if all are met.
+    /// By how much conditions are violated, as a logarithm; 0 if all are met.
     violation: f64,
     /// Mean of [`Objective::badness`] over the seeds; infinite if a run is missing.
     cost: f64,
 }
 
 impl Ranking<'_> {
-    /// The settings, the best first.
+    /// The settings, best first.
     pub(super) fn ranked(&self, settings: &[Setting]) -> Vec<RankedSetting> {
         let mut ranked: Vec<RankedSetting> = settings.iter().map(|setting| self.one(setting)).collect();
-        // The sort is stable: equals keep their order.
+        // The sort is stable: equal settings keep their order.
         ranked.sort_by(RankedSetting::order);
         let best = ranked.first().map(|best| best.standing.setting.clone());
         for one in &mut ranked {
@@ -43,7 +43,7 @@ impl Ranking<'_> {
         ranked
     }
 
-    /// By what factor the second is better than the first by the objective, seed by seed.
+    /// The factor by which the second is better than the first in terms of the objective, seed by seed.
     pub(super) fn change(&self, from: &Setting, to: &Setting) -> Option<Change> {
         let of = |setting: &Setting, seed| {
             Some(self.objective.badness(self.figure(setting, seed, &self.objective.figure)?))
@@ -77,7 +77,7 @@ impl Ranking<'_> {
         RankedSetting { standing, violation, cost: if is_whole { cost } else { f64::INFINITY } }
     }
 
-    /// By how much a condition is kept, seed by seed; none if something to compare is missing.
+    /// The margin by which a condition is met, seed by seed; none if a figure for it is missing.
     fn margins(&self, setting: &Setting, condition: &Condition) -> Option<Vec<f64>> {
         let margin = |seed: &u64| {
             let limit = match &condition.limit {
@@ -111,7 +111,7 @@ fn spread(figure: Figure, values: &[f64]) -> Option<Estimate> {
 }
 
 impl RankedSetting {
-    /// Settings that meet the conditions come first, then the nearest to meeting them; within these by cost.
+    /// Settings that meet the conditions come first, then those closest to meeting them; ties are ordered by cost.
     fn order(a: &RankedSetting, b: &RankedSetting) -> Ordering {
         b.standing
             .holds

@@ -9,37 +9,37 @@ use super::space::Space;
 use crate::error::Error;
 use crate::fields::Field;
 
-/// One of this many settings of a round goes on to the next.
+/// One in this many settings of a round advances to the next.
 pub(super) const KEPT: usize = 3;
-/// Seeds of a round's runs; an interval of two is wide, so that chance alone eliminates no setting.
+/// Seeds of each round; the confidence interval of two is wide, so that chance alone eliminates no setting.
 const SEEDS: [usize; 3] = [2, 3, 5];
-/// Most seeds of the last round: more tell hardly more.
+/// Maximum seeds of the last round: more add little precision.
 pub(super) const SEEDS_MAX: usize = 20;
-/// By what the runtime of each round is shorter.
+/// Divisors of the runtime in each round.
 const SHORTER: [u64; 3] = [9, 3, 1];
 /// Shorter runs hold too few I/Os for a percentile.
 const RUNTIME_MIN_NS: u64 = 500_000_000;
-/// So many settings are no reason for another round.
+/// With at most this many settings there is no further round.
 const LAST_ROUND: usize = 6;
-/// Settings in a first round, however large the budget.
+/// Maximum settings in the first round, however large the budget.
 const SETTINGS_MAX: u64 = 100_000;
 
-/// A round to be.
+/// A planned round.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Step {
     /// Replaces the runtime of every process.
     pub(super) runtime_ns: Option<u64>,
     pub(super) seeds: usize,
-    /// At most this many settings, those that are only compared with apart.
+    /// Maximum settings, not counting those that are only compared with.
     pub(super) settings: usize,
 }
 
-/// Seeds of all rounds.
+/// Seeds of all rounds together.
 pub(super) fn seeds(steps: &[Step]) -> usize {
     steps.iter().map(|step| step.seeds).sum::<usize>() + SEEDS_MAX
 }
 
-/// What there is to spend: runs, or ns.
+/// The limit of the budget: runs, or ns.
 pub(super) fn limit(budget: Budget) -> u64 {
     match budget {
         Budget::Runs(runs) => runs,
@@ -47,7 +47,7 @@ pub(super) fn limit(budget: Budget) -> u64 {
     }
 }
 
-/// What a run costs of the budget; `None` if it is unknown.
+/// The cost of a run in the budget; `None` if it is unknown.
 pub(super) fn cost(search: &Search, evaluator: &Evaluator<'_>, runtime_ns: Option<u64>) -> Option<u64> {
     match search.budget {
         Budget::Runs(_) => Some(1),
@@ -55,7 +55,7 @@ pub(super) fn cost(search: &Search, evaluator: &Evaluator<'_>, runtime_ns: Optio
     }
 }
 
-/// The rounds, with as many settings as the budget allows. `fixed` settings run in each.
+/// The rounds, with as many settings as the budget allows. The `fixed` settings run in each round.
 pub(super) fn planned(
     search: &Search,
     evaluator: &Evaluator<'_>,
@@ -95,7 +95,7 @@ pub(super) fn planned(
         steps.iter().zip(costs).map(of).fold(0, u64::saturating_add)
     };
     let all = space.size().min(SETTINGS_MAX) as usize;
-    // Each scheduler as it is, and something beside.
+    // Each scheduler with its defaults, and at least one more.
     let least = (space.branches.len() + 1).min(all);
     let affordable = (least..=all).rev().map(steps).find(|steps| price(steps) <= limit);
     affordable.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Which settings are tried, if there are too many for all: one knob at a time, so that each can be judged, and any number at once.
+//! Chooses the settings to try if there are too many for all: some change one knob, so that each can be judged, the others several.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,13 @@ use hoistway_answer::tuning::Setting;
 use super::space::{Branch, Space};
 use crate::repeats::split_mix;
 
-/// So many combinations are listed.
+/// Up to this many combinations are enumerated.
 const LISTED_MAX: u64 = 4096;
-/// Draws without anything new, after which there is nothing new.
+/// After this many draws without a new setting the sample is complete.
 const DRAWS_MAX: u32 = 200;
 
-/// So many settings, schedulers in turn; with a larger count more come behind them. First each scheduler as it is.
+/// Chooses `count` settings, taking schedulers in turn; a larger count only appends to the list. Each scheduler's
+/// defaults come first.
 pub(super) fn settings(space: &Space, count: usize, seed: u64) -> Vec<Setting> {
     let mut sources: Vec<Source<'_>> =
         (0..).zip(&space.branches).map(|(place, branch)| Source::new(branch, seed ^ (place + 1))).collect();
@@ -30,12 +31,12 @@ pub(super) fn settings(space: &Space, count: usize, seed: u64) -> Vec<Setting> {
     settings
 }
 
-/// The settings of a scheduler, one after the other.
+/// A source of a scheduler's settings.
 struct Source<'a> {
     branch: &'a Branch,
-    /// What comes next, the last first: all, or those with one knob that is not as it was.
+    /// The next settings, in reverse order: all of them, or those with one changed knob.
     listed: Vec<Setting>,
-    /// Whether these are all.
+    /// Whether the list is complete.
     is_whole: bool,
     is_drawn: bool,
     seen: BTreeSet<Setting>,
@@ -56,7 +57,7 @@ impl<'a> Source<'a> {
             let of_knob = |knob: usize| (1..=branch.knobs[knob].texts.len()).map(move |value| single(knob, value));
             (0..branch.knobs.len()).flat_map(of_knob).collect()
         };
-        // Fisher and Yates.
+        // Fisher-Yates shuffle.
         for last in (1..listed.len()).rev() {
             listed.swap(last, below(&mut random, last + 1));
         }
@@ -83,14 +84,14 @@ impl<'a> Source<'a> {
             let knobs = &self.branch.knobs;
             let choices: Vec<usize> = knobs.iter().map(|knob| below(&mut self.random, knob.texts.len() + 1)).collect();
             let setting = self.branch.setting(&choices);
-            // Those with one knob come by themselves.
+            // Settings with one changed knob are listed separately.
             (choices.iter().filter(|choice| **choice > 0).count() > 1 && !self.seen.contains(&setting))
                 .then_some(setting)
         })
     }
 }
 
-/// The choices of a combination, by its number.
+/// The choices of a combination, by the combination's number.
 fn choices(branch: &Branch, mut number: u64) -> Vec<usize> {
     let digit = |knob: &hoistway_answer::tuning::Knob| {
         let count = knob.texts.len() as u64 + 1;
@@ -101,9 +102,9 @@ fn choices(branch: &Branch, mut number: u64) -> Vec<usize> {
     branch.knobs.iter().map(digit).collect()
 }
 
-/// A number below another.
+/// A random number below a limit.
 fn below(random: &mut u64, limit: usize) -> usize {
-    // Of so few the share that is not even does not matter.
+    // With limits this small the bias of the modulo is negligible.
     (split_mix(random) % limit as u64) as usize
 }
 

@@ -1,4 +1,4 @@
-//! What there is to try.
+//! The space of settings to try.
 
 use hoistway_answer::document::value_text;
 use hoistway_answer::tuning::{Knob, Setting};
@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::schedulers::queue_under;
 use crate::tunables;
 
-/// Numbers in documents that every reader of JSON knows end here.
+/// Larger numbers are not exact in every JSON reader.
 const COUNT_MAX: u64 = 1 << 53;
 
 /// Schedulers with their knobs.
@@ -30,7 +30,7 @@ pub(super) struct Branch {
 }
 
 impl Space {
-    /// Tries all values out.
+    /// Makes the space and tries all values out.
     pub(super) fn of(
         search: &Search,
         prepared: &Prepared,
@@ -58,7 +58,7 @@ impl Space {
         Ok(Space { branches })
     }
 
-    /// How many settings there are.
+    /// The number of settings.
     pub(super) fn size(&self) -> u64 {
         self.branches.iter().map(Branch::size).fold(0, u64::saturating_add).min(COUNT_MAX)
     }
@@ -69,7 +69,7 @@ impl Branch {
         self.knobs.iter().fold(1, |size: u64, knob| size.saturating_mul(knob.texts.len() as u64 + 1))
     }
 
-    /// The setting with a choice for each knob: 0 to leave it as it is, else one of its values, counted from 1.
+    /// The setting with a choice for each knob: 0 for unset, otherwise one of its values, counted from 1.
     pub(super) fn setting(&self, choices: &[usize]) -> Setting {
         let mut setting = Setting::untouched(&self.scheduler);
         for (knob, choice) in self.knobs.iter().zip(choices) {
@@ -81,7 +81,7 @@ impl Branch {
     }
 }
 
-/// The given values of a knob, under each scheduler that it is of, without what that has anyway.
+/// The given values of a knob under each of its schedulers, except the value that is the default there.
 fn values(
     search: &Search,
     knob: &Vary,
@@ -104,17 +104,17 @@ fn values(
                         (format!("{}.{}", knob.of, knob.name), tunables::unknown(&queue, &knob.name));
                     return Err(evaluator.plan.options.refuse(Field::Vary, tunable, problem));
                 }
-                // Whether it can be varied at all is checked below.
+                // Whether the knob can be varied at all is checked below.
                 texts = vec!["0".to_owned()];
             }
         }
     }
-    // A comparison of these values alone knows which can be, and which is what a scheduler has anyway.
+    // A comparison with only these values knows which are valid, and which is a scheduler's default.
     let vary = vec![Vary { texts, ..knob.clone() }];
     let comparison = Comparison { vary, repeats: 1, ..search.comparison.clone() };
     let plan = Plan::of(&comparison, environment)?;
     let mut knobs: Vec<Knob> = Vec::new();
-    // One of the guests' is varied over every scheduler of the host.
+    // A knob of the guests is varied with every scheduler of the host.
     let is_of_host = |scheduler: &str| is_queue_file || scheduler == knob.of;
     for run in plan.runs.iter().filter(|run| !run.variant.is_usual() && is_of_host(&run.spec.scheduler)) {
         let scheduler = run.spec.scheduler.clone();

@@ -1,4 +1,4 @@
-//! A search that can be taken up again: its runs, and what they were made of.
+//! A search that can be resumed: its runs, and everything that they depend on.
 
 use hoistway_answer::tuning::TuneRun;
 use serde::{Deserialize, Serialize};
@@ -11,10 +11,10 @@ use crate::error::{About as _, Error};
 use crate::fields::Field;
 use crate::sweep::VERSION;
 
-/// What [`State::format`] is written as.
+/// The value of [`State::format`].
 const FORMAT: &str = "hoistway-tune-state/1";
 
-/// The runs of a search, with all that their figures depend on.
+/// The runs of a search, with everything that their figures depend on.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
@@ -24,15 +24,15 @@ pub struct State {
     job_text: String,
     device: Value,
     host: Value,
-    /// The runs until now.
+    /// The runs so far.
     pub runs: Vec<TuneRun>,
 }
 
 impl State {
-    /// That of a search before its first run.
+    /// The state of a search before its first run.
     ///
     /// # Errors
-    /// What is wrong with the search's comparison.
+    /// If the search's comparison is invalid.
     pub fn of(search: &Search, environment: &dyn CallerEnvironment) -> Result<State, Error> {
         let evaluator = Evaluator::new(&search.comparison, environment)?;
         let setup = evaluator.plan.setups[0].summary()?;
@@ -45,14 +45,14 @@ impl State {
             host: setup.host,
             runs: Vec::new(),
         };
-        // As it is read again, so that it is equal to itself.
+        // A round trip through JSON, so that it equals itself when read again.
         serde_json::to_string(&state).and_then(|text| serde_json::from_str(&text)).about(Field::Load)
     }
 
-    /// Takes the runs of a state that was written down, if it is one of this search. Only the budget may be another.
+    /// Takes over the runs of a saved state if it belongs to this search. Only the budget may differ.
     ///
     /// # Errors
-    /// Which field is wrong, or differs.
+    /// Which field is invalid or differs.
     pub fn take_up(&mut self, text: &str) -> Result<(), String> {
         let expected = "expected the state of an earlier run of the same search";
         let written: State = serde_json::from_str(text).map_err(|error| format!("{error} ({expected})"))?;

@@ -1,4 +1,4 @@
-//! Single settings of a search, ranked as in one of its rounds, for other search algorithms.
+//! Single settings of a search, ranked as in one of its rounds, for use by other search algorithms.
 
 use hoistway_answer::Limit;
 use hoistway_answer::tuning::{Knob, Setting, Standing, TuneRun};
@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::fields::Field;
 use crate::repeats::{self, REPEATS_MAX};
 
-/// What there is to try, and how it is judged.
+/// The settings to try and how they are ranked.
 pub struct Trials<'a> {
     search: &'a Search,
     environment: &'a dyn CallerEnvironment,
@@ -25,10 +25,10 @@ pub struct Trials<'a> {
 }
 
 impl<'a> Trials<'a> {
-    /// Checks the search. Its budget does not matter.
+    /// Checks the search. Its budget is ignored.
     ///
     /// # Errors
-    /// The first thing that cannot be.
+    /// The first option that is invalid.
     pub fn of(search: &'a Search, environment: &'a dyn CallerEnvironment) -> Result<Self, Error> {
         let prepared = Prepared::of(search, environment)?;
         let evaluator = Evaluator::new(&prepared.comparison, environment)?;
@@ -37,13 +37,13 @@ impl<'a> Trials<'a> {
         Ok(Trials { search, environment, prepared, knobs })
     }
 
-    /// The schedulers that are searched.
+    /// The schedulers in the search.
     #[must_use]
     pub fn schedulers(&self) -> &[String] {
         &self.prepared.over
     }
 
-    /// What is searched of each, with the values beside its own.
+    /// The knobs of each scheduler, with their values except the default.
     #[must_use]
     pub fn knobs(&self) -> &[Knob] {
         &self.knobs
@@ -55,19 +55,19 @@ impl<'a> Trials<'a> {
         &self.prepared.comparison
     }
 
-    /// The evaluator of its runs, which [`standing`](Trials::standing) is handed.
+    /// The evaluator of its runs, to be passed to [`standing`](Trials::standing).
     ///
     /// # Errors
-    /// If what was read has changed since.
+    /// If a file that was read has changed since.
     pub fn evaluator(&self) -> Result<Evaluator<'_>, Error> {
         Evaluator::new(&self.prepared.comparison, self.environment)
     }
 
-    /// The results of a setting in whole runs with the first `seeds` seeds of the search. The observer is notified of all runs that
-    /// this took, including those that were `known`.
+    /// The results of a setting in full-length runs with the first `seeds` seeds of the search. The observer is notified of all
+    /// these runs, including those in `known`.
     ///
     /// # Errors
-    /// If the setting cannot be, if there is no such I/O as the objective names, and if it was ended.
+    /// If the setting is invalid, if the I/O named by the objective does not exist, or if it was ended.
     pub fn standing(
         &self,
         evaluate: &dyn Evaluate,

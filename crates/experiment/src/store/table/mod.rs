@@ -1,10 +1,10 @@
-//! Tables of other programs, row by row.
+//! Tables for other programs, written row by row.
 
 pub(crate) mod csv;
 
 use crate::store::error::DatasetError;
 
-/// What a column holds.
+/// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A text.
@@ -18,15 +18,15 @@ pub enum Kind {
 /// A column.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it holds.
+    /// The type of its values.
     pub kind: Kind,
-    /// Whether a row may lack it.
+    /// Whether a row may have no value.
     pub is_optional: bool,
 }
 
-/// A value of a row.
+/// A value in a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cell<'a> {
     /// A text.
@@ -35,19 +35,19 @@ pub enum Cell<'a> {
     Whole(u64),
     /// Any number.
     Number(f64),
-    /// There is none.
+    /// No value.
     Absent,
 }
 
-/// A table that is being written.
+/// A table to write to.
 pub trait Table {
-    /// Adds a row: a cell for each column, of its kind.
+    /// Adds a row: one cell per column, of the column's type.
     ///
     /// # Errors
     /// If it cannot be written.
     fn row(&mut self, cells: &mut dyn Iterator<Item = Cell<'_>>) -> Result<(), DatasetError>;
 
-    /// Writes what is left.
+    /// Writes buffered rows and completes the table.
     ///
     /// # Errors
     /// If it cannot be written.
