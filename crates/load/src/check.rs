@@ -1,5 +1,4 @@
-//! How a load is checked: that nothing in it is out of range, and that its fields fit together. Each part says for itself what
-//! it needs.
+//! How a load is checked: every field is in range, and the fields fit together. Each part checks its own fields.
 
 use std::fmt::Display;
 
@@ -9,7 +8,7 @@ use crate::LoadError;
 
 pub type Checked = Result<(), LoadError>;
 
-/// `field` is wrong if `is_right` is not so.
+/// Returns an error about `field` unless `is_right` holds.
 pub fn ensure(is_right: bool, field: &'static str, message: impl Display, hint: impl Display) -> Checked {
     if is_right { Ok(()) } else { Err(LoadError::new(field, message.to_string(), hint.to_string())) }
 }

@@ -1,4 +1,4 @@
-//! What one process of a load is asked to do.
+//! The description of one process of a load.
 
 mod check;
 
@@ -18,25 +18,25 @@ use crate::{IoPlan, LoadError, Pacer, Pattern};
 pub struct Process {
     /// Its name; clones of a job may share one.
     pub name: String,
-    /// What results repeat of it: names and values that mean something to the author of the load.
+    /// Names and values that results repeat: they mean something to the author of the load.
     pub options: Arc<[(String, String)]>,
     /// When it runs, and with whom.
     pub schedule: Schedule,
     /// How it issues I/O.
     pub issue: Issue,
-    /// What lies between it and its devices, and what it does for durability.
+    /// The page cache and durability.
     pub caching: Caching,
-    /// How fast it goes.
+    /// Think times, rate limits and balance.
     pub pace: Pace,
-    /// Latencies that decide how deep it goes, and when it fails.
+    /// Latency limits that set its depth or make it fail.
     pub latency: Latency,
-    /// It ends when its results are steady, those of its group if that is reported as one.
+    /// It ends when its results are steady, or those of its group if the group is reported as one.
     pub steady_state: Option<SteadyState>,
-    /// What the host makes of it.
+    /// Its priority, cgroup and CPUs.
     pub standing: Standing,
-    /// If its I/Os are wanted for log files, what these hold. Whoever runs a load asks for them.
+    /// What its log files hold, if its I/Os are logged. The runner of the load turns this on.
     pub log: Option<LogSettings>,
-    /// What its logs hold, if there are any.
+    /// The contents of its logs, if there are any.
     pub log_settings: LogSettings,
     /// The devices that it uses, each once: indices into [`Load::files`](crate::Load::files).
     pub files: Arc<[u32]>,
@@ -45,14 +45,14 @@ pub struct Process {
 }
 
 impl Process {
-    /// A process that works on all of one file, by this pattern: with direct I/O, one at a time, until it is done.
+    /// A process that works on all of one file with this pattern: direct I/O, depth 1, until the work is done.
     #[must_use]
     pub fn new(name: &str, file: u32, pattern: Pattern) -> Process {
         let (files, plan) = ([file].into(), IoPlan::new(pattern));
         Process { name: name.to_owned(), files, plan, ..Process::default() }
     }
 
-    /// Whether it can be run, as far as it alone is concerned.
+    /// Whether it can be run, without regard to the other processes.
     ///
     /// # Errors
     /// The first field that is wrong.
@@ -60,16 +60,17 @@ impl Process {
         check::process(self).map_err(|error| error.of(&self.name, self.plan.origin.as_ref()))
     }
 
-    /// Where it works on devices of `device_bytes` each: for each of its files the first byte and the length. Nothing
-    /// for a replay.
+    /// The regions that it works on, on devices of `device_bytes` each: for each of its files the first byte and the
+    /// length. Empty for a replay.
     ///
     /// # Errors
-    /// As for [`Process::generator`].
+    /// The same as [`Process::generator`].
     pub fn ranges(&self, device_bytes: u64) -> Result<Vec<(u64, u64)>, LoadError> {
         self.plan.ranges(device_bytes).map_err(|error| error.of(&self.name, self.plan.origin.as_ref()))
     }
 
-    /// What paces it as process `number` of its load, if anything does. The same seed gives the same gaps.
+    /// The pacer of the process with this number in its load, if its rate is limited. The same seed gives the same
+    /// gaps.
     #[must_use]
     pub fn pacer(&self, number: u32, seed: u64) -> Option<Pacer> {
         if let Some(replay) = &self.plan.replay {
@@ -119,23 +120,23 @@ pub enum Ends {
     All,
 }
 
-/// How a process issues I/O.
+/// How a process submits I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Issue {
-    /// Through which interface.
+    /// The interface.
     pub engine: Engine,
     /// I/Os that it keeps in flight, at least 1; 1 if its I/O is not direct.
     pub depth: u32,
-    /// Once full, it lets its queue drain to this before it submits again.
+    /// Once full, it lets its queue drain to this depth before it submits again.
     pub depth_low: Option<u32>,
-    /// I/Os that it submits at once, at most `depth`.
+    /// I/Os per submission, at most `depth`.
     pub batch: u32,
-    /// Completions that it waits for when its queue is full; 0 polls.
+    /// Completions that it waits for when its queue is full; 0 to poll.
     pub complete_min: u32,
-    /// Most completions that it takes at once, at least `complete_min` and 1.
+    /// Maximum completions that it reaps at once, at least `complete_min` and 1.
     pub complete_max: u32,
-    /// Whether it looks for its completions instead of waiting for an interrupt, where a device can do that.
+    /// Whether it polls for completions instead of waiting for an interrupt, if the device supports that.
     pub polls: bool,
     /// Whether it issues no I/O that overlaps one in flight.
     pub serialize_overlap: bool,
@@ -157,14 +158,14 @@ impl Default for Issue {
 }
 
 impl Issue {
-    /// So many I/Os in flight, by an engine that can.
+    /// Keeps `depth` I/Os in flight, with an asynchronous engine.
     #[must_use]
     pub fn asynchronous(depth: u32) -> Issue {
         Issue { engine: Engine::Libaio, depth, ..Issue::default() }
     }
 }
 
-/// The interface by which a process issues I/O.
+/// The interface through which a process submits I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
@@ -194,13 +195,13 @@ impl Engine {
     }
 }
 
-/// What lies between a process and its devices, and what it does for durability.
+/// How a process uses the page cache, and what it does for durability.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Caching {
-    /// Whether it bypasses the page cache. If not, it has one I/O in flight.
+    /// Whether it bypasses the page cache. A buffered process has one I/O in flight.
     pub direct: bool,
-    /// Whether it drops what the page cache has of its files before its first I/O.
+    /// Whether it drops the cached pages of its files before its first I/O.
     pub invalidate: bool,
     /// Whether each write must be durable before it completes.
     pub write_sync: WriteSync,
@@ -227,56 +228,56 @@ pub enum WriteSync {
     Dsync,
 }
 
-/// Latencies that decide how deep a process goes, and when it fails.
+/// Latency limits that set the depth of a process or make it fail.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Latency {
-    /// It searches the largest depth that keeps a latency, instead of keeping as many I/Os in flight as it may.
+    /// It searches for the largest depth that keeps a latency, instead of using its full depth.
     pub target: Option<LatencyTarget>,
-    /// It fails when a read, write or trim takes longer than this; zero for never.
+    /// It fails when a read, write or trim takes longer than this; zero for no limit.
     pub max: [Nanos; 3],
 }
 
-/// What a process that searches its depth looks for.
+/// The latency target of a process that searches for its depth.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LatencyTarget {
     /// The latency to keep.
     pub target: Nanos,
-    /// How long a depth is tried.
+    /// How long each depth is tried.
     pub window: Nanos,
-    /// How many percent of the I/Os have to keep it.
+    /// The percentage of I/Os that must keep the latency.
     pub percentile: f64,
-    /// Whether the process goes on when it has found the depth.
+    /// Whether the process continues after it has found the depth.
     pub goes_on: bool,
 }
 
 impl Default for LatencyTarget {
-    /// None, for all I/Os.
+    /// No search: the percentile includes all I/Os.
     fn default() -> Self {
         LatencyTarget { target: Nanos::ZERO, window: Nanos::ZERO, percentile: 100.0, goes_on: false }
     }
 }
 
-/// When results are steady.
+/// When results count as steady.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SteadyState {
-    /// What must be steady.
+    /// The criterion.
     pub steadiness: Steadiness,
-    /// For how many samples of a second, at least 1.
+    /// Number of one-second samples, at least 1.
     pub seconds: u32,
-    /// Time before the first of them.
+    /// Time before the first sample.
     pub ramp: Nanos,
 }
 
-/// What makes samples of a second steady.
+/// The criterion for steady samples.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Steadiness {
-    /// What is looked at.
+    /// The figure.
     pub figure: SteadyFigure,
-    /// Whether its slope must be below `limit`, by second, or its largest distance from the mean.
+    /// Whether the slope per second must be below `limit`; otherwise the largest distance from the mean.
     pub is_slope: bool,
     /// The limit, in I/Os or bytes, or in percent of the mean.
     pub limit: f64,
@@ -285,13 +286,13 @@ pub struct Steadiness {
 }
 
 impl Default for Steadiness {
-    /// fio's: I/Os per second that neither rise nor fall.
+    /// The default of fio: I/Os per second that neither rise nor fall.
     fn default() -> Self {
         Steadiness { figure: SteadyFigure::Ios, is_slope: true, limit: 0.01, is_percent: true }
     }
 }
 
-/// What is to be steady.
+/// A figure whose steadiness is checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SteadyFigure {
@@ -301,7 +302,7 @@ pub enum SteadyFigure {
     Bytes,
 }
 
-/// What the host makes of a process: its priority, its cgroup and its CPUs.
+/// What a process inherits from the host: priority, cgroup and CPUs.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Standing {
@@ -317,20 +318,20 @@ pub struct Standing {
     pub cpus: Option<Arc<[u32]>>,
 }
 
-/// What the log files of a process hold.
+/// The contents of a process's log files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogSettings {
-    /// Window over which entries are averaged; zero for an entry for each I/O.
+    /// Window over which entries are averaged; zero for one entry per I/O.
     pub window: Nanos,
-    /// Whether a window has the largest latency, not the mean.
+    /// Whether a window reports the largest latency instead of the mean.
     pub is_maximum: bool,
-    /// Whether entries have the offset of their I/O.
+    /// Whether entries contain the offset of their I/O.
     pub offsets: bool,
-    /// Whether entries have the whole priority of their I/O.
+    /// Whether entries contain the full priority of their I/O.
     pub priorities: bool,
     /// Window of histograms; zero for none.
     pub histogram_window: Nanos,
-    /// As many powers of two of a histogram's bins are put together, at most 6.
+    /// Number of powers of two by which histogram bins are merged, at most 6.
     pub histogram_coarseness: u8,
 }

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// What is wrong with a load: whose field, what was found, and what was expected or what to do.
+/// What is wrong with a load: the process and field, the value found, and what was expected or what to do.
 ///
 /// Displays as `process "writers": plan.pattern.volume.size: the region ... (use a larger device)`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoadError {
     /// The field at fault, by its path in [`Process`](crate::Process).
     pub field: &'static str,
-    /// Whose: the process, or where the field comes from and what it is called there.
+    /// The process, or the place that the field comes from, with its name there.
     pub place: String,
     /// What is wrong.
     pub message: String,
@@ -23,7 +23,7 @@ impl LoadError {
         LoadError { field, place: field.to_owned(), message: message.into(), hint: hint.into() }
     }
 
-    /// The same of a process.
+    /// The same error, about a process.
     pub(crate) fn of(self, name: &str, origin: Option<&Origin>) -> LoadError {
         let known = origin.and_then(|origin| origin.0.iter().find(|(field, _)| *field == self.field));
         let place = match known {
@@ -42,7 +42,7 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Where the fields of a process come from, and what they are called there: with it, messages point into the text that a load
-/// was read from. Pairs of a field and what stands before its messages.
+/// Where the fields of a process come from, and their names there, so that messages point into the text that a load was read
+/// from. Pairs of a field and the prefix of its messages.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Origin(pub Arc<[(&'static str, String)]>);

@@ -1,22 +1,22 @@
-//! How a process calls fsync: that depends on how its engine does.
+//! How a process calls fsync, which depends on its engine.
 
 use crate::description::Engine;
 
-/// What an fsync is to a process.
+/// How an engine carries out an fsync.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fsync {
-    /// The process sleeps in it, beside whatever it has under way: libaio has no other, and synchronous engines have
-    /// nothing else under way.
+    /// The process sleeps in it, whatever else is in flight: libaio has no asynchronous fsync, and synchronous engines
+    /// have nothing else in flight.
     Sleeps,
-    /// The same, once all that was submitted before has ended: the threads of POSIX asynchronous I/O take what belongs
-    /// to a file in its order.
+    /// The same, but only after all earlier I/Os have completed: the threads of POSIX asynchronous I/O process the
+    /// requests of a file in order.
     SleepsAlone,
-    /// An I/O like the others, beside which more may be submitted.
+    /// An I/O like the others; more I/Os may be submitted while it is in flight.
     IsQueued,
 }
 
 impl Fsync {
-    /// As this engine makes it.
+    /// How this engine carries out an fsync.
     #[must_use]
     pub fn of(engine: Engine) -> Fsync {
         match engine {
@@ -28,7 +28,7 @@ impl Fsync {
         }
     }
 
-    /// Whether it waits for what was submitted before.
+    /// Whether it waits for earlier submissions.
     #[must_use]
     pub fn waits(self) -> bool {
         self == Fsync::SleepsAlone

@@ -5,12 +5,12 @@ use hoistway_blk::bio::{IoPriority, Op};
 /// One I/O of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Io {
-    /// [`Op::Read`], [`Op::Write`], [`Op::Discard`] (a trim), or [`Op::Flush`]: an fsync: how that
-    /// is called depends on the [engine](crate::Fsync). To the block layer it goes as an empty write with PREFLUSH.
+    /// [`Op::Read`], [`Op::Write`], [`Op::Discard`] (a trim), or [`Op::Flush`] (an fsync; how it is called depends on
+    /// the [engine](crate::Fsync)). The block layer gets a flush as an empty write with PREFLUSH.
     pub op: Op,
     /// The device: index into [`Process::files`](crate::Process::files).
     pub file: u8,
-    /// The priority that this I/O has of its own; [`IoPriority::UNSET`] if it has none.
+    /// The I/O's own priority; [`IoPriority::UNSET`] if it has none.
     pub priority: IoPriority,
     /// Length; 0 for a flush.
     pub bytes: u32,

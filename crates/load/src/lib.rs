@@ -1,8 +1,8 @@
-//! What processes do: which I/Os they issue, how many at a time, when and how fast, and when they end.
+//! The load: which I/Os processes issue, how many at a time, when and how fast, and when they end.
 //!
-//! A [`Load`] is data: [`Process`]es and the files that they use. Everything has a default, so a program says only what is
-//! its own; [`Load::check`] says which field is wrong; every runner of loads calls it. When the sizes of the devices are
-//! known, a process becomes a [`Generator`], which yields its I/Os one after the other.
+//! A [`Load`] is data: [`Process`]es and the files that they use. Every field has a default, so a program sets only what
+//! differs. [`Load::check`] names the field that is wrong; every runner of loads calls it. Once the sizes of the devices
+//! are known, a process becomes a [`Generator`], which yields its I/Os in order.
 //!
 //! ```
 //! use hoistway_blk::ground::Nanos;
@@ -23,9 +23,10 @@
 //! # Ok::<(), hoistway_load::LoadError>(())
 //! ```
 //!
-//! I/Os that were recorded come from an iterator: see [`Replay`]. How a process runs is in [`process`].
+//! Recorded I/Os come from an iterator: see [`Replay`]. The module [`process`] contains the state machine of a process.
 //!
-//! Nothing here reads a clock, a file or the environment: each call is given the time. Types can be written and read with serde, but for replays.
+//! This crate reads no clock, no file and no environment variable: each call gets the time as an argument. All types except replays support
+//! serde.
 
 mod check;
 mod description;
@@ -60,7 +61,7 @@ pub use plan::{IoPlan, OwnFile, PlacedFile};
 pub use replay::{Pause, ProgramStep, Record, RecordError, Records, Replay, Summary, WAITS_MAX, When};
 pub use stream::{Purpose, Stream};
 
-/// The limits that a load has to keep.
+/// The limits of a load.
 pub mod limits {
     /// Larger than any device: below it, sums of sizes cannot overflow.
     pub const REGION_BYTES: u64 = 1 << 60;
@@ -68,13 +69,13 @@ pub mod limits {
     pub const BLOCK_BYTES: u64 = 1 << 30;
     /// Processes of a load.
     pub const PROCESSES: usize = 10_000;
-    /// Deeper than any queue: more is a slip of the pen, and memory for nothing.
+    /// Deeper than any queue: a larger depth is a mistake and would waste memory.
     pub const DEPTH: u32 = 1 << 20;
     /// Devices of a process.
     pub const DEVICES: usize = 255;
     /// Files of a process.
     pub const FILES: usize = 1 << 16;
-    /// Sizes of a direction, and rules about priorities; as in fio.
+    /// Sizes of a direction, and priority rules; as in fio.
     pub const SHARES: usize = 64;
     /// Zones of a distribution; as in fio.
     pub const ZONES: usize = 256;

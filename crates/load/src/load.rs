@@ -6,26 +6,26 @@ use crate::check::{Checked, ensure};
 use crate::limits::PROCESSES;
 use crate::{LoadError, Process};
 
-/// What is to be done: processes, and the files that they use. One file is one device.
+/// Processes and the files that they use. One file is one device.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Load {
-    /// The processes, clones of a job next to each other. The random numbers of a process depend on its position.
+    /// The processes; clones of a job are adjacent. The random numbers of a process depend on its position.
     pub processes: Vec<Process>,
     /// The files, each name once.
     pub files: Vec<String>,
-    /// What results repeat of the whole load, as they do [`Process::options`].
+    /// Options of the whole load that results repeat, like [`Process::options`].
     pub options: Vec<(String, String)>,
 }
 
 impl Load {
-    /// Without processes and files.
+    /// A load without processes and files.
     #[must_use]
     pub fn new() -> Load {
         Load::default()
     }
 
-    /// The number of the file of that name, which is added if it is new.
+    /// The number of the file with this name, which is added if it is new.
     pub fn file(&mut self, name: &str) -> u32 {
         let known = self.files.iter().position(|file| file == name);
         known.unwrap_or_else(|| {
@@ -34,12 +34,12 @@ impl Load {
         }) as u32
     }
 
-    /// Adds a process, which is a job of its own.
+    /// Adds a process as a job of its own.
     pub fn add(&mut self, process: Process) {
         self.add_clones(process, 1);
     }
 
-    /// Adds a job of so many processes that do the same, each with random numbers of its own.
+    /// Adds a job of `clones` identical processes, each with its own random numbers.
     pub fn add_clones(&mut self, mut process: Process, clones: u32) {
         process.schedule.job = self.processes.last().map_or(0, |last| last.schedule.job + 1);
         for clone in 0..clones {
@@ -70,7 +70,7 @@ impl Load {
     }
 }
 
-/// What depends on the other processes, and on the files.
+/// Checks the fields that depend on other processes or on the files.
 fn scheduled(process: &Process, load: &Load) -> Checked {
     let schedule = &process.schedule;
     let is_earlier = schedule

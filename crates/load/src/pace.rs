@@ -1,4 +1,4 @@
-//! How fast a process goes: pauses, rates, balance; and when its next I/O is due.
+//! The pace of a process: think times, rate limits, balance; and when its next I/O is due.
 
 use hoistway_blk::bio::Op;
 use hoistway_blk::ground::Nanos;
@@ -8,19 +8,19 @@ use crate::io::lane_of;
 use crate::replay::Pause;
 use crate::stream::{Purpose, Stream};
 
-/// How fast a process goes, if anything but its depth decides it.
+/// The pace of a process, if not only its depth limits it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pace {
     /// Pauses between I/Os.
     pub think: Option<Think>,
-    /// Limits.
+    /// Rate limits.
     pub rate: Option<Rate>,
     /// Its part in a balance between processes.
     pub flow: Option<Flow>,
 }
 
-/// Pauses of a process. It first waits for its outstanding I/O.
+/// Think times of a process. Before a pause it waits for its outstanding I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Think {
@@ -30,9 +30,9 @@ pub struct Think {
     pub spin: Nanos,
     /// I/Os between two pauses; 0 for pauses by time only.
     pub blocks: u32,
-    /// Time of I/O between two pauses; zero for pauses by I/Os only. With both, what comes first.
+    /// Time between two pauses; zero for pauses by I/Os only. With both, whichever comes first.
     pub io_time: Nanos,
-    /// Whether a limited rate goes on after a pause as if it had not been, instead of making up for it.
+    /// Whether a rate limit ignores the time of pauses, instead of making up for it.
     pub is_lost_to_rate: bool,
     /// Which I/Os count.
     pub counting: ThinkBlocks,
@@ -50,36 +50,37 @@ impl Default for Think {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkBlocks {
-    /// Those that have completed.
+    /// Completed I/Os.
     #[default]
     Completed,
-    /// Those that were issued.
+    /// Issued I/Os.
     Issued,
 }
 
-/// A process's part in a balance: the I/Os of all processes with the same `id` are in the proportions of their weights.
+/// The share of a process in a balance: the I/Os of all processes with the same `id` are in proportion to their
+/// weights.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// Which balance.
+    /// The number of the balance.
     pub id: u32,
     /// At least 1.
     pub weight: u32,
-    /// How long a process that is ahead sleeps before it tries again; zero for until it may go on.
+    /// How long a process that is ahead sleeps before it tries again; zero to sleep until it may continue.
     pub sleep: Nanos,
 }
 
-/// Limits of a process's pace, for reads, writes and trims; 0 is no limit.
+/// Rate limits of a process for reads, writes and trims; 0 is no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
-    /// How much per second.
+    /// The limits per second.
     pub limits: RateLimits,
-    /// How the gaps between I/Os are distributed.
+    /// The distribution of the gaps between I/Os.
     pub process: RateProcess,
 }
 
-/// What a rate counts.
+/// The unit of a rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateLimits {
@@ -89,19 +90,19 @@ pub enum RateLimits {
     Ios([u64; 3]),
 }
 
-/// How the gaps between I/Os of a limited rate are distributed.
+/// The distribution of the gaps between I/Os of a limited rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateProcess {
-    /// All the same.
+    /// Equal gaps.
     #[default]
     Linear,
     /// Exponentially: a Poisson process.
     Poisson,
 }
 
-/// Tells when the next I/O of a process with a limited rate is due, or of a replay with pauses. Times count from the start of
-/// the process. As in fio, one that is late catches up, and each direction of a mix has a rate of its own. One that
+/// Computes when the next I/O of a process with a rate limit, or of a replay with pauses, is due. Times count from the start
+/// of the process. As in fio, a process that is late catches up, and each direction of a mix has its own rate. A process that
 /// is early first waits for all its outstanding I/O, then for the time.
 #[derive(Clone, Debug)]
 pub struct Pacer {
@@ -117,7 +118,7 @@ pub struct Pacer {
 struct Lane {
     /// Units (bytes or I/Os) per second; 0 for no limit.
     per_second: u64,
-    /// Units in an I/O: 0 if its bytes count.
+    /// Units per I/O: 0 if its bytes count.
     fixed: u64,
     /// Mean gap of a Poisson process.
     gap_ns: f64,
@@ -147,14 +148,14 @@ impl Pacer {
         }
     }
 
-    /// Of a replay, whose I/Os have their pauses.
+    /// For a replay, whose I/Os have their own pauses.
     pub(crate) fn of_replay() -> Pacer {
         Pacer::new(Rate { limits: RateLimits::Ios([0; 3]), process: RateProcess::Linear }, 0, 0, 0)
     }
 
-    /// When the next I/O may be issued, from the start of the process: one of this kind that has this pause
-    /// ([`Generator::pause`](crate::Generator::pause)). A flush is never held back by a rate. As in fio, time that an I/O of a replay
-    /// took beyond its pause is not made up for.
+    /// When the next I/O, of this kind and with this pause ([`Generator::pause`](crate::Generator::pause)), may be issued, from the
+    /// start of the process. A rate never holds back a flush. As in fio, a replay does not make up for the time that an I/O took
+    /// beyond its pause.
     #[must_use]
     pub fn due(&self, op: Op, pause: Option<Pause>) -> Nanos {
         match pause {

@@ -1,4 +1,4 @@
-//! Which I/Os a process makes up, as data.
+//! The pattern of a process's I/Os, as data.
 
 mod check;
 
@@ -7,33 +7,33 @@ use std::sync::Arc;
 use hoistway_blk::bio::IoPriority;
 use serde::{Deserialize, Serialize};
 
-/// Which I/Os a process makes up: everything about them but where its files lie.
+/// The pattern of generated I/Os: everything about them except the position of the files.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pattern {
-    /// What it does.
+    /// The directions.
     pub direction: Direction,
     /// Percentage of reads in a mix.
     pub read_percent: u8,
     /// Block sizes of reads, writes and trims.
     pub sizes: [Sizes; 3],
-    /// Where an I/O goes.
+    /// The order of offsets.
     pub offsets: Offsets,
-    /// How much is done, and in which part of a file.
+    /// The amount of I/O, and the part of a file that it covers.
     pub volume: Volume,
-    /// Zones that are used one after the other.
+    /// Zones that are used in turn.
     pub zones: Option<Strided>,
-    /// Which of several files is next.
+    /// How the next of several files is chosen.
     pub service: FileService,
-    /// Files that are in use at a time: another one comes when one is done; 0 for all.
+    /// Maximum open files: the next file is opened when one is done; 0 for all.
     pub open_files: u64,
-    /// Shares of the I/Os that have a priority of their own.
+    /// Shares of the I/Os that have their own priority.
     pub priorities: Arc<[PriorityRule]>,
-    /// What was written is read again at the end of each pass, or when there are so many writes to check.
+    /// Written data is read back at the end of each pass, or after this many writes.
     pub verify_backlog: Option<u64>,
-    /// A flush after each so many writes, by two counts; 0 for none.
+    /// Flush after every so many writes: two independent counters (fsync, fdatasync); 0 for never.
     pub sync_every: [u32; 2],
-    /// Mixed into the seed of the run.
+    /// Mixed into the seed of the run, if given.
     pub seed: Option<i64>,
 }
 
@@ -58,7 +58,7 @@ impl Default for Pattern {
 }
 
 impl Pattern {
-    /// Goes over a whole file once, from one end to the other, in blocks of this size.
+    /// One pass over a whole file, from start to end, in blocks of this size.
     #[must_use]
     pub fn new(direction: Direction, block_bytes: u32) -> Pattern {
         Pattern { direction, sizes: [(); 3].map(|()| Sizes::Fixed(block_bytes)), ..Pattern::default() }
@@ -76,7 +76,7 @@ impl Pattern {
         Pattern::new(Direction::Write, block_bytes)
     }
 
-    /// The same at random: each block once.
+    /// The same pattern at random offsets: each block once.
     #[must_use]
     pub fn random(self) -> Pattern {
         Pattern { offsets: Offsets::Random(Random::default()), ..self }
@@ -87,7 +87,7 @@ impl Pattern {
         self.direction.lanes().iter().map(|&lane| &self.sizes[lane])
     }
 
-    /// The block size, if there is only one.
+    /// The block size, if all I/Os have the same.
     pub(crate) fn fixed_size(&self) -> Option<u32> {
         let mut sizes = self.active_sizes().map(|sizes| match sizes {
             Sizes::Fixed(bytes) => Some(*bytes),
@@ -97,7 +97,7 @@ impl Pattern {
         sizes.all(|size| size == Some(first)).then_some(first)
     }
 
-    /// Its random offsets, if they are.
+    /// The random offsets, if the pattern is random.
     pub(crate) fn random_offsets(&self) -> Option<&Random> {
         match &self.offsets {
             Offsets::Sequential { .. } => None,
@@ -105,14 +105,14 @@ impl Pattern {
         }
     }
 
-    /// What random offsets of a direction are multiples of, in bytes.
+    /// The alignment of random offsets of a direction, in bytes.
     pub(crate) fn align_bytes(&self, lane: usize) -> u64 {
         let own = self.random_offsets().and_then(|random| random.align_bytes[lane]);
         own.unwrap_or_else(|| u64::from(self.sizes[lane].min()))
     }
 }
 
-/// What a process does.
+/// The directions of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -129,7 +129,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The directions that occur: 0 for reads, 1 for writes, 2 for trims.
+    /// The directions in use: 0 for reads, 1 for writes, 2 for trims.
     #[must_use]
     pub fn lanes(self) -> &'static [usize] {
         match self {
@@ -149,14 +149,14 @@ impl Direction {
 pub enum Sizes {
     /// Always the same.
     Fixed(u32),
-    /// `min` plus a draw from `max`, rounded down to a multiple of `step` and cut to `max`: fio's rule, which
-    /// is even over the multiples if `min` divides `max`.
+    /// `min` plus a draw from `max`, rounded down to a multiple of `step` and limited to `max`: fio's rule, which is
+    /// uniform over the multiples if `min` divides `max`.
     Range {
         /// The smallest.
         min: u32,
         /// The largest.
         max: u32,
-        /// What sizes are multiples of; it divides `min`.
+        /// Sizes are multiples of this; it divides `min`.
         step: u32,
     },
     /// Sizes with their shares, which add up to 100 %.
@@ -174,7 +174,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Those of which there is anything: nothing may depend on a size that no I/O has.
+    /// The shares above 0: an unused size must not affect anything.
     pub(crate) fn drawn(shares: &[Share]) -> impl Iterator<Item = &Share> {
         shares.iter().filter(|share| share.percent > 0.0)
     }
@@ -202,16 +202,16 @@ impl Sizes {
     }
 }
 
-/// Where an I/O goes.
+/// The order of offsets.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Offsets {
-    /// Behind the last one.
+    /// Each I/O follows the previous one.
     Sequential {
-        /// Bytes between two I/Os, backwards if negative.
+        /// Gap between two I/Os in bytes; backwards if negative.
         skip_bytes: i64,
     },
-    /// Anywhere.
+    /// Random offsets.
     Random(Random),
 }
 
@@ -225,19 +225,19 @@ impl Default for Offsets {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Random {
-    /// What offsets of reads, writes and trims are multiples of, if it is not the smallest block.
+    /// Alignment of reads, writes and trims, if it is not the smallest block.
     pub align_bytes: [Option<u64>; 3],
-    /// Percentage of reads, writes and trims that go anywhere; the others continue the last.
+    /// Percentage of reads, writes and trims at random offsets; the others continue the last I/O.
     pub percent: [u8; 3],
-    /// I/Os from one new offset to the next, at least 1.
+    /// I/Os per random offset, at least 1.
     pub every: u32,
-    /// What those between two new offsets do.
+    /// The offsets of the I/Os between two random offsets.
     pub sequencer: Sequencer,
-    /// Whether each block is visited once in a pass: with an even distribution and without an alignment of its own.
+    /// Whether each block is visited once in a pass; requires a uniform distribution and the default alignment.
     pub map: bool,
-    /// Where draws come from.
+    /// The random generator.
     pub generator: RandomGenerator,
-    /// How they are distributed over the region.
+    /// The distribution over the region.
     pub distribution: Distribution,
     /// Whether each pass repeats the order of the first.
     pub repeats: bool,
@@ -259,33 +259,33 @@ impl Default for Random {
 }
 
 impl Random {
-    /// Whether each block is visited once in a pass. As in fio, a skewed distribution or an alignment of its own leaves no
-    /// room for that.
+    /// Whether each block is visited once in a pass. As in fio, this is not possible with a skewed distribution or an
+    /// explicit alignment.
     #[must_use]
     pub fn has_map(&self) -> bool {
         self.map && self.distribution == Distribution::Uniform && self.align_bytes == [None; 3]
     }
 }
 
-/// What the I/Os between two new random offsets do.
+/// The offsets of the I/Os between two random offsets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sequencer {
-    /// Each follows the one before.
+    /// Each follows the previous one.
     #[default]
     Sequential,
-    /// Each repeats the offset.
+    /// Each has the same offset.
     Identical,
 }
 
-/// Where random offsets come from; fio's two tausworthe generators differ only in range.
+/// The generator of random offsets; fio's two tausworthe generators differ only in range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RandomGenerator {
     /// Independent draws, or a permutation of all blocks.
     #[default]
     Tausworthe,
-    /// A shift register: each block once, a block number is often half of the one before.
+    /// A shift register: each block once; a block number is often half of the previous one.
     Lfsr,
 }
 
@@ -293,14 +293,14 @@ pub enum RandomGenerator {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Distribution {
-    /// All blocks alike.
+    /// All blocks equally often.
     #[default]
     Uniform,
     /// Some blocks more often than others.
     Skewed {
-        /// How much more often.
+        /// The distribution of ranks.
         popularity: Popularity,
-        /// Where the hottest lies: a fraction of the region. Anywhere if it is not given.
+        /// Position of the hottest block, as a fraction of the region; random if not given.
         centre: Option<f64>,
     },
     /// By zones, for reads, writes and trims.
@@ -308,16 +308,16 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// Whether it is one.
+    /// Whether the distribution is valid.
     ///
     /// # Errors
-    /// What is out of range.
+    /// The value that is out of range.
     pub fn check(&self) -> Result<(), crate::LoadError> {
         check::distribution(self)
     }
 }
 
-/// How draws are divided among ranks.
+/// The distribution of draws over ranks.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Popularity {
@@ -326,13 +326,14 @@ pub enum Popularity {
         /// Above 0, at most 100, and not 1.
         theta: f64,
     },
-    /// A share of `h` of the ranks gets 1 - `h` of the draws, and so on within it (fio's parameter).
+    /// A share `h` of the ranks gets 1 - `h` of the draws, and likewise within that share (fio's parameter).
     Pareto {
         /// Above 0 and below 1.
         h: f64,
     },
-    /// Those in the middle more often than others. fio's bell has a standard deviation of a twelfth of all ranks, to
-    /// which an even draw is added that is as wide as `spread_percent` of them, at most half (tried with fio 3.33).
+    /// Normal: ranks in the middle are more frequent. fio's distribution is a normal one with a standard deviation of a
+    /// twelfth of all ranks, plus a uniform draw with a width of `spread_percent` of the ranks, at most half of them
+    /// (tried with fio 3.33).
     Normal {
         /// Below 100.
         spread_percent: f64,
@@ -349,31 +350,31 @@ pub struct Zone {
     pub extent: Extent,
 }
 
-/// Length of a zone. Each begins where the one before it ends.
+/// Length of a zone. Each begins at the end of the previous one.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
-    /// Of the region.
+    /// Percentage of the region.
     Percent(f64),
-    /// In bytes.
+    /// Bytes.
     Bytes(u64),
 }
 
-/// An amount of a file: bytes, or a share of its size that is known only when the device is.
+/// An amount of a file: bytes, or a percentage of its size, which is known only when the device is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Amount {
-    /// In bytes.
+    /// Bytes.
     Bytes(u64),
-    /// Of the file.
+    /// Percentage of the file.
     Percent(u8),
 }
 
 impl Amount {
-    /// Nothing.
+    /// Zero bytes.
     pub const ZERO: Amount = Amount::Bytes(0);
 
-    /// What falls on each of so many files, in whole sectors; a percentage is of each anyway.
+    /// The part for each of `files` files, in whole sectors; a percentage applies to each file anyway.
     #[must_use]
     pub fn part_of(self, files: u64) -> Amount {
         match self {
@@ -382,7 +383,7 @@ impl Amount {
         }
     }
 
-    /// The amount in bytes, of a file of `whole` bytes.
+    /// The amount in bytes for a file of `whole` bytes.
     #[must_use]
     pub fn of(self, whole: u64) -> u64 {
         match self {
@@ -392,26 +393,26 @@ impl Amount {
     }
 }
 
-/// How much is done, and in which part of each file.
+/// The amount of I/O, and the part of each file that it covers.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Volume {
-    /// The part of the files that is used, divided among them, and what is done if `io_size` does not say it. With
-    /// `file_bytes` a number of bytes is only what is done. Without it, all of them.
+    /// The part of the files that is used, divided among them; also the amount of I/O if `io_size` is not given. With
+    /// `file_bytes`, a number of bytes is only the amount of I/O. None: all of them.
     pub size: Option<Amount>,
-    /// How much is done; what is more than `size` begins again.
+    /// The amount of I/O; beyond `size` the job starts over.
     pub io_size: Option<Amount>,
-    /// Where the part begins.
+    /// Start of the part.
     pub offset: Amount,
-    /// Added to `offset`, as often as [`IoPlan::increments`](crate::IoPlan::increments) says.
+    /// Added to `offset` [`IoPlan::increments`](crate::IoPlan::increments) times.
     pub offset_increment: Amount,
-    /// Size of each file, if it is given; the least and the most.
+    /// Size of each file, if given: minimum and maximum.
     pub file_bytes: Option<(u64, u64)>,
-    /// I/Os after which it ends; 0 for no limit.
+    /// I/Os after which the job ends; 0 for no limit.
     pub number_ios: u64,
-    /// How often all of it is done, at least 1.
+    /// Number of repetitions of the whole job, at least 1.
     pub loops: u64,
-    /// It goes on until its time is over, however often all of it is done.
+    /// The job continues until its time is over, whatever the number of repetitions.
     pub time_based: bool,
 }
 
@@ -430,11 +431,11 @@ impl Default for Volume {
     }
 }
 
-/// Zones of the region that are used one after the other.
+/// Zones of the region that are used in turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Strided {
-    /// Bytes to move in a zone before the next one begins.
+    /// Bytes to transfer in a zone before the next one begins.
     pub zone_bytes: u64,
     /// Length of a zone.
     pub range_bytes: u64,
@@ -442,23 +443,23 @@ pub struct Strided {
     pub skip_bytes: u64,
 }
 
-/// Which of several files is next.
+/// How the next of several files is chosen.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum FileService {
-    /// One file after the other, each for so many I/Os at a time.
+    /// In order, each for `ios` I/Os at a time.
     RoundRobin {
         /// At least 1.
         ios: u32,
     },
-    /// Each file until it is done.
+    /// In order, each until it is done.
     Sequential,
-    /// One at random, for so many I/Os.
+    /// At random, each for `ios` I/Os.
     Random {
         /// At least 1.
         ios: u32,
     },
-    /// Some files more often than others.
+    /// At random, some files more often than others.
     Skewed(Popularity),
 }
 
@@ -469,19 +470,19 @@ impl Default for FileService {
 }
 
 impl FileService {
-    /// Whether files are drawn for ever, so that each goes round by itself.
+    /// Whether files are chosen forever, so that each starts over by itself.
     pub(crate) fn never_ends(self) -> bool {
         matches!(self, FileService::Skewed(_))
     }
 }
 
-/// A share of the I/Os of a direction has a priority of its own.
+/// A share of the I/Os of a direction that have their own priority.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PriorityRule {
     /// 0 for reads, 1 for writes.
     pub lane: usize,
-    /// Only I/Os of this size; 0 for all.
+    /// Only I/Os of this size in bytes; 0 for all.
     pub bytes: u64,
     /// Their share.
     pub percent: u8,

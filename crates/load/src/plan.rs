@@ -1,4 +1,4 @@
-//! Which I/Os a process issues: everything about them but the sizes of the devices.
+//! The I/Os of a process: everything about them except the sizes of the devices.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use crate::check::{Checked, ensure, whole_sectors};
 use crate::limits::{FILES, REGION_BYTES};
 use crate::{Amount, Direction, Distribution, Extent, LoadError, Origin, Pattern, Replay, Sizes};
 
-/// Which I/Os a process issues. It becomes a [`Generator`](crate::Generator) when the sizes of the devices are known.
+/// The I/Os of a process. It becomes a [`Generator`](crate::Generator) once the sizes of the devices are known.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct IoPlan {
-    /// The I/Os that it makes up; clones of a job share it.
+    /// The pattern of generated I/Os; clones of a job share it.
     pub pattern: Arc<Pattern>,
-    /// How often `offset_increment` is added to `offset`.
+    /// The number of times that `offset_increment` is added to `offset`.
     pub increments: u32,
-    /// Its files, in the order in which it uses them: at least one, but for a replay.
+    /// Its files in the order of use: at least one, except for a replay.
     pub files: Arc<[PlacedFile]>,
-    /// What it does instead. Of the pattern only the priorities hold then.
+    /// A recording that is replayed instead. Then only the priorities of the pattern apply.
     #[serde(skip)]
     pub replay: Option<Arc<Replay>>,
     /// Where the fields of the process come from.
@@ -36,13 +36,13 @@ impl Default for IoPlan {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PlacedFile {
-    /// Which of the process's devices it is on.
+    /// Index of the device among the process's devices.
     pub device: u8,
-    /// Its place there, if it is not the whole device.
+    /// Its position there, if it is not the whole device.
     pub own: Option<OwnFile>,
 }
 
-/// Where a file that is not a whole device lies on it.
+/// The position on a device of a file that is not the whole device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OwnFile {
@@ -58,29 +58,29 @@ pub(crate) struct Region {
     /// First byte on the device.
     pub(crate) start: u64,
     pub(crate) bytes: u64,
-    /// All of the file that it is in, and where it begins there.
+    /// Size of the whole file that contains the region, and the region's start in it.
     pub(crate) file_bytes: u64,
     pub(crate) offset: u64,
-    /// From its start to where its file ends, or the device that the file is.
+    /// From the start of the region to the end of its file or device.
     pub(crate) room_bytes: u64,
-    /// Which of the process's devices it is on.
+    /// Index of the device among the process's devices.
     pub(crate) device: u8,
 }
 
 impl IoPlan {
-    /// On all of the process's first device.
+    /// On the whole first device of the process.
     #[must_use]
     pub fn new(pattern: Pattern) -> IoPlan {
         let files = Arc::new([PlacedFile::default()]);
         IoPlan { pattern: Arc::new(pattern), increments: 0, files, replay: None, origin: None }
     }
 
-    /// The pattern, to change it.
+    /// The pattern, for modification.
     pub fn pattern_mut(&mut self) -> &mut Pattern {
         Arc::make_mut(&mut self.pattern)
     }
 
-    /// What a generator relies on.
+    /// Checks what a generator relies on.
     pub(crate) fn check(&self) -> Checked {
         if self.replay.is_none() {
             let files = self.files.len();
@@ -100,8 +100,8 @@ impl IoPlan {
         self.pattern.check(self.files.len() as u64)
     }
 
-    /// What of a device, by its place in [`Process::files`](crate::Process::files), its files without a name take, in bytes;
-    /// none if it uses the device itself.
+    /// The bytes of a device, by its index in [`Process::files`](crate::Process::files), that the plan's unnamed files
+    /// occupy; none if it uses the device itself.
     #[must_use]
     pub fn own_bytes(&self, device: usize) -> Option<std::ops::Range<u64>> {
         let on_it = self.files.iter().filter(|file| usize::from(file.device) == device);
@@ -136,7 +136,7 @@ impl IoPlan {
         }
     }
 
-    /// Whether it goes over its region at random, not from one end to the other.
+    /// Whether its offsets are random.
     #[must_use]
     pub fn is_random(&self) -> bool {
         match &self.replay {
@@ -145,7 +145,7 @@ impl IoPlan {
         }
     }
 
-    /// Whether some of its I/Os have a priority of their own.
+    /// Whether some of its I/Os have their own priority.
     #[must_use]
     pub fn has_priorities(&self) -> bool {
         !self.pattern.priorities.is_empty()
@@ -157,7 +157,7 @@ impl IoPlan {
         self.replay.is_some()
     }
 
-    /// Whether it asks for flushes.
+    /// Whether it issues flushes.
     #[must_use]
     pub fn flushes(&self) -> bool {
         match &self.replay {
@@ -197,12 +197,12 @@ impl IoPlan {
             ));
         };
         let room = whole - offset;
-        // With a size of the files, size in bytes is only how much is done; without one it is divided among them.
+        // With a file size, a size in bytes is only the amount of I/O; without one it is divided among the files.
         let is_region = |size: &Amount| volume.file_bytes.is_none() || matches!(size, Amount::Percent(_));
         let size = volume.size.filter(is_region).map(|size| size.part_of(self.files.len() as u64));
         let bytes = match size {
             None => room,
-            // Tried with fio 3.33: in whole blocks, the smallest of all directions.
+            // Tried with fio 3.33: rounded to whole blocks of the smallest size of all directions.
             Some(Amount::Percent(percent)) => {
                 let block = pattern.sizes.iter().map(Sizes::min).min().map_or(1, u64::from).max(1);
                 Amount::Percent(percent).of(whole).min(room) / block * block
@@ -214,7 +214,7 @@ impl IoPlan {
                 return wrong_size(message, "use size=100%, or a larger device");
             }
         };
-        // Every direction has a block that fits.
+        // A block of every direction fits.
         let block = pattern.active_sizes().map(Sizes::min).max().unwrap_or(0);
         if bytes < u64::from(block) {
             let message = format!("the region of {bytes} bytes is smaller than a block of {block}");
@@ -226,7 +226,7 @@ impl IoPlan {
         Ok(Region { start: base + offset, bytes, file_bytes: whole, offset, room_bytes, device: file.device })
     }
 
-    /// Zones that are given in bytes have to lie in the region.
+    /// Checks that zones given in bytes lie in the region.
     fn zones_fit(&self, region_bytes: u64) -> Result<(), LoadError> {
         let random = self.pattern.random_offsets();
         let Some(Distribution::Zoned(zones)) = random.map(|random| &random.distribution) else { return Ok(()) };
@@ -246,8 +246,8 @@ impl IoPlan {
 }
 
 impl Pattern {
-    /// Where a region starts that `offset` and `offset_increment` place there. Tried with fio 3.33: if one of them is a
-    /// percentage, the sum is rounded up to the smallest block of all directions, those that do not occur too.
+    /// The start of a region with `offset` and `offset_increment`. Tried with fio 3.33: if one of them is a percentage,
+    /// the sum is rounded up to the smallest block of all directions, including unused ones.
     fn aligned(&self, offset: u64) -> Option<u64> {
         let is_percent = |amount: &Amount| matches!(amount, Amount::Percent(_));
         if !is_percent(&self.volume.offset) && !is_percent(&self.volume.offset_increment) {

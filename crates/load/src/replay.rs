@@ -1,7 +1,7 @@
-//! I/Os that were recorded, to be issued again.
+//! Recorded I/Os that are issued again.
 //!
-//! They are not held in memory: each run opens its [`Records`] anew and takes one after the other. What has to be known of them
-//! before is their [`Summary`].
+//! They are not held in memory: each run opens its [`Records`] again and reads one after the other. A [`Summary`] holds what
+//! must be known in advance.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use hoistway_blk::ground::Nanos;
 
 use crate::{Io, LoadError};
 
-/// When an I/O of a recording is issued.
+/// When a recorded I/O is issued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pause {
-    /// So long after the I/O before.
+    /// This long after the previous I/O.
     After(Nanos),
-    /// So long after the start.
+    /// This long after the start.
     Until(Nanos),
-    /// When the program that was recorded issues it.
+    /// When the recorded program would issue it.
     Program(ProgramStep),
 }
 
@@ -27,7 +27,7 @@ pub enum Pause {
 pub struct ProgramStep {
     /// What it waits for.
     pub when: When,
-    /// Modifiers of its bio: SYNC, FUA, PREFLUSH and the like.
+    /// Flags of its bio: SYNC, FUA, PREFLUSH and the like.
     pub flags: BioFlags,
     /// Whether it is submitted under a plug.
     pub is_plugged: bool,
@@ -35,37 +35,38 @@ pub struct ProgramStep {
     pub plug_goes_on: bool,
 }
 
-/// Streams that a stream of a program waits for at most.
+/// Maximum streams that a stream of a program waits for.
 pub const WAITS_MAX: usize = 3;
 
 /// When an I/O of a program is issued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
-    /// So long after the start (RP10, RP13, RP16).
+    /// This long after the start (RP10, RP13, RP16).
     At(Nanos),
-    /// After completions, whichever they are (RP6, RP7), and not before the submission before has ended.
+    /// After a number of completions in any order (RP6, RP7), and not before the end of the previous submission.
     AfterCompletions {
-        /// I/Os of its own stream that have to be completed.
+        /// Number of completed I/Os of its own stream.
         own: u64,
-        /// The same of the streams that its stream waits for, in the order of [`Replay::waits_on`]; none where it does not wait.
+        /// The number for each stream that it waits for, in the order of [`Replay::waits_on`]; none for a stream that it does
+        /// not wait for.
         of: [Option<u64>; WAITS_MAX],
-        /// So long after the last of them.
+        /// This long after the last of them.
         gap: Nanos,
     },
-    /// So long after the end of the submission before (RP8).
+    /// This long after the end of the previous submission (RP8).
     AfterSubmission(Nanos),
 }
 
-/// One I/O of a recording. Its priority does not count: that is up to who replays it.
+/// One I/O of a recording. Its priority is ignored: the process that replays it sets the priority.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// What was done.
+    /// The I/O.
     pub io: Io,
-    /// And when.
+    /// When it is issued.
     pub pause: Pause,
 }
 
-/// Why the records of a recording could not be read to their end.
+/// Why the records of a recording could not be read to the end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordError {
     /// The line at fault, from 1.
@@ -76,9 +77,9 @@ pub struct RecordError {
     pub hint: &'static str,
 }
 
-/// What yields records, as often as it is asked to, from the first on.
+/// A source of records, which can be read any number of times from the first record on.
 pub trait Records: fmt::Debug + Send + Sync {
-    /// Begins with the first.
+    /// Starts reading from the first record.
     ///
     /// # Errors
     /// If there is nothing to read.
@@ -116,20 +117,20 @@ impl Records for Arc<[Record]> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// Where its I/Os come from.
+    /// The source of its I/Os.
     pub records: Arc<dyn Records>,
-    /// What they are like.
+    /// A summary of the records.
     pub summary: Summary,
-    /// Of a stream of a recorded program: the processes that [`When::AfterCompletions`] counts, by their numbers in the load. `None` of
-    /// I/Os that do not wait for completions.
+    /// For a recorded stream: the processes whose completions [`When::AfterCompletions`] counts, by their numbers in the load. `None`
+    /// if its I/Os do not wait for completions.
     pub waits_on: Option<Arc<[u32]>>,
 }
 
 impl Replay {
-    /// Goes over all records once.
+    /// Reads all records once.
     ///
     /// # Errors
-    /// As for [`Records::open`] and its iterator.
+    /// The same as [`Records::open`] and its iterator.
     pub fn new(records: Arc<dyn Records>) -> Result<Replay, RecordError> {
         let mut summary = Summary::default();
         for record in records.open()? {
@@ -139,32 +140,32 @@ impl Replay {
     }
 }
 
-/// What the records of a recording are like.
+/// A summary of a recording's records.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
-    /// How many there are.
+    /// The number of I/Os.
     pub ios: u64,
-    /// For each device, by [`Io::file`], the byte behind the last one that is touched.
+    /// For each device, by [`Io::file`], the end of the last byte that is accessed.
     pub ends: Vec<u64>,
     /// The smallest and the largest read, write or trim, in bytes.
     pub sizes: Option<(u32, u32)>,
     /// Whether there are pauses.
     pub has_pauses: bool,
-    /// When the last I/O is due, if none is late, ns after the start; of a recorded program, whose I/Os wait for others, nothing is known.
+    /// When the last I/O is due, if none is late, ns after the start; unknown for a recorded program, whose I/Os wait for each other.
     pub last_due_ns: u64,
     /// Whether something is written or trimmed.
     pub modifies: bool,
     /// Whether there are flushes.
     pub flushes: bool,
-    /// I/Os that begin where the one before has ended.
+    /// I/Os that begin where the previous one ended.
     follows: u64,
     last_end: Option<u64>,
-    /// An offset that is no multiple of a sector, if there is one.
+    /// An offset that is not a multiple of a sector, if there is one.
     crooked: Option<u64>,
 }
 
 impl Summary {
-    /// One record more.
+    /// Adds a record.
     pub fn add(&mut self, Record { io, pause }: &Record) {
         let end = io.offset_bytes.saturating_add(u64::from(io.bytes));
         let file = usize::from(io.file);
@@ -192,7 +193,7 @@ impl Summary {
         }
     }
 
-    /// The same with other devices: for each, by its number here, which one it is.
+    /// The same with other devices: `devices` maps the numbers of the devices.
     #[must_use]
     pub fn on_devices(mut self, devices: &[u8]) -> Summary {
         let mut ends = vec![0; devices.iter().map(|&device| usize::from(device) + 1).max().unwrap_or(0)];
@@ -204,7 +205,7 @@ impl Summary {
         self
     }
 
-    /// Whether most I/Os begin elsewhere than where the one before has ended.
+    /// Whether most I/Os do not begin where the previous one ended.
     #[must_use]
     pub fn is_random(&self) -> bool {
         2 * self.follows < self.ios

@@ -1,16 +1,16 @@
-//! Random numbers: one stream for each process and purpose, so that drawing a size does not disturb the
-//! offsets, and a process more or less does not disturb the others.
+//! Random numbers: one stream for each process and purpose, so that drawing a size does not change the offsets, and an
+//! additional process does not change the others.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// What a stream of random numbers is for. The numbers are part of what a seed means: never change them.
+/// The purpose of a stream of random numbers. A seed's results depend on these values: never change them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub enum Purpose {
-    /// Where an I/O goes.
+    /// Offsets.
     Offset = 1,
-    /// What it does.
+    /// Directions.
     Direction = 2,
     /// Sizes of reads, writes and trims: 3, 4 and 5.
     Size = 3,
@@ -22,9 +22,9 @@ pub enum Purpose {
     StartDelay = 8,
     /// Which file is next.
     File = 9,
-    /// Which I/O gets a priority of its own.
+    /// Priorities of single I/Os.
     Priority = 10,
-    /// How large a file is.
+    /// Sizes of files.
     FileSize = 11,
 }
 
@@ -48,13 +48,13 @@ impl Stream {
         self.0.next_u64()
     }
 
-    /// An even draw from 0 to `n` - 1; 0 if `n` is 0. Its bias is below n / 2^64.
+    /// A uniform draw from 0 to `n` - 1; 0 if `n` is 0. Its bias is below n / 2^64.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
     }
 
-    /// An even draw from 0 to below 1.
+    /// A uniform draw from 0 (inclusive) to 1 (exclusive).
     #[inline]
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)

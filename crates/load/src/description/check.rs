@@ -1,4 +1,4 @@
-//! Whether a process can be run, as far as it alone is concerned.
+//! Whether a process can be run, without regard to the other processes.
 
 use hoistway_blk::ground::Nanos;
 
@@ -73,6 +73,6 @@ pub fn process(process: &Process) -> Checked {
     let are_known = used.chain(replayed).all(is_device);
     ensure(are_known, "plan.files", "a device that the process does not have", "a place in its files")?;
     process.plan.check()?;
-    // What goes through the page cache may have any size: the cache reads and writes whole pages.
+    // Buffered I/O may have any size: the page cache reads and writes whole pages.
     if caching.direct { process.plan.pattern.check_whole_blocks() } else { Ok(()) }
 }

@@ -1,7 +1,7 @@
-//! Several files: which one is next, and when all are done (tried with fio 3.33).
+//! Several files: which file is next, and when all are done (tried with fio 3.33).
 //!
-//! A file that is done is left out until all are done; then they all begin again, if the job goes on. A file is known
-//! to be done only when its turn comes, as in fio, so that it may still get a flush.
+//! A file that is done is skipped until all are done; then all begin again if the job continues. As in fio, a file is
+//! found to be done only when its turn comes, so it may still get a flush.
 
 use super::Cursor;
 use super::ranks::Ranks;
@@ -11,14 +11,14 @@ use crate::{FileService, Pattern, Popularity};
 /// The files of a process.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// All but the current one.
+    /// All files except the current one.
     others: Vec<Cursor>,
-    /// For each file where in `others` it is; of the current one it means nothing.
+    /// Index of each file in `others`; meaningless for the current file.
     places: Vec<u32>,
     states: Vec<State>,
     current: usize,
     rule: Rule,
-    /// I/Os left before another file is picked.
+    /// I/Os left before another file is chosen.
     left: u32,
     open: usize,
     open_max: usize,
@@ -43,23 +43,23 @@ enum Rule {
     Random {
         ios: u32,
     },
-    /// Ranks among [`SLOTS`] for each file, counted from `first`.
+    /// Ranks out of [`SLOTS`] for each file, counted from `first`.
     Skewed {
         ranks: Ranks,
         first: u64,
     },
 }
 
-/// As many ranks fall on each file: with these fio's shares come out.
+/// Ranks per file: reproduces fio's shares.
 const SLOTS: u64 = 1024;
 
-/// Whether each file starts over by itself, rather than when all are done.
+/// Whether each file starts over by itself instead of when all are done.
 pub(super) fn goes_round(job: &Pattern) -> bool {
     (job.volume.time_based && job.random_offsets().is_some()) || job.service.never_ends()
 }
 
 impl Files {
-    /// Of a process that is in the first file and has these others.
+    /// For a process that starts in the first file and has these other files.
     pub(super) fn new(job: &Pattern, others: Vec<Cursor>, seed: u64, process: u64) -> Files {
         let count = others.len() + 1;
         let mut stream = Stream::new(seed, process, Purpose::File);
@@ -69,7 +69,7 @@ impl Files {
             FileService::Random { ios } => Rule::Random { ios },
             FileService::Skewed(popularity) => Rule::Skewed {
                 ranks: Ranks::new(popularity, count as u64 * SLOTS),
-                // The middle of a bell is the file in the middle.
+                // The middle of a normal distribution is the file in the middle.
                 first: match popularity {
                     Popularity::Normal { .. } => 0,
                     Popularity::Zipf { .. } | Popularity::Pareto { .. } => stream.below(count as u64),
@@ -100,7 +100,7 @@ impl Files {
         self.states.len()
     }
 
-    /// Goes to the file of the next I/O.
+    /// Chooses the file of the next I/O.
     pub(super) fn pick(&mut self, cursor: &mut Cursor) {
         let is_open = self.states[self.current] == State::Open;
         if self.left > 0 && is_open {
@@ -110,7 +110,7 @@ impl Files {
         let next = match &self.rule {
             Rule::Sequential if is_open => self.current,
             Rule::RoundRobin { .. } | Rule::Sequential => {
-                // Nothing was open yet: the first file is the first.
+                // No file is open yet, so the first file comes first.
                 let is_fresh = self.open == 0 && self.done == 0 && self.states[self.current] == State::Closed;
                 self.usable_from(self.current + usize::from(!is_fresh))
             }
@@ -130,8 +130,8 @@ impl Files {
         self.go_to(next, cursor);
     }
 
-    /// The current file turned out to be done: goes to another. False if the job is done, as it is after a pass over all files that is
-    /// not to be followed by another.
+    /// The current file turned out to be done: switches to another. Returns false if the job is done, that is, after a pass over all
+    /// files if no other pass follows.
     pub(super) fn pick_after_the_end(&mut self, cursor: &mut Cursor, goes_on: impl FnOnce() -> bool) -> bool {
         if self.states[self.current] == State::Open {
             self.states[self.current] = State::Done;
@@ -148,7 +148,7 @@ impl Files {
             self.states.fill(State::Closed);
             self.others.iter_mut().for_each(Cursor::restart);
             cursor.restart();
-            // The turn goes on from the file that was last.
+            // The turn continues from the last file.
             let next = match self.rule {
                 Rule::Random { .. } => self.stream.below(self.states.len() as u64) as usize,
                 _ => (self.current + 1) % self.states.len(),
@@ -184,13 +184,13 @@ impl Files {
         }
     }
 
-    /// The first file from there on, round and round, that may be used: there is one as long as not all are done.
+    /// The first usable file from there on, wrapping around: one exists unless all are done.
     fn usable_from(&self, from: usize) -> usize {
         let count = self.states.len();
         (from..from + count).map(|file| file % count).find(|&file| self.is_usable(file)).unwrap_or(self.current)
     }
 
-    /// `drawn`, or another draw if that one may not be used.
+    /// Returns `drawn`, or draws again if that file is not usable.
     fn usable_at_random(&mut self, drawn: usize) -> usize {
         const DRAWS: u32 = 32;
         let mut file = drawn;

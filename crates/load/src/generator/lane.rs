@@ -1,4 +1,4 @@
-//! Where the next I/O of a direction goes.
+//! The offset of the next I/O of a direction.
 
 use super::grid::share_order;
 use super::order::Order;
@@ -7,24 +7,24 @@ use super::strided::Zones;
 use crate::stream::{Purpose, Stream};
 use crate::{Pattern, Sequencer, Sizes};
 
-/// One direction. As in fio, each goes on from where it was itself: a sequential mix reads the region and
-/// writes the region, side by side.
+/// One direction. As in fio, each direction has its own position: a sequential mix both reads and writes the whole
+/// region.
 #[derive(Clone, Debug)]
 pub(super) struct Lane {
     sizes: Draw,
     size_stream: Stream,
-    /// The smallest block, and whether there is no other.
+    /// The smallest block, and whether it is the only size.
     bytes_min: u64,
     is_fixed: bool,
     /// Alignment of random offsets.
     align: u64,
-    /// Which of the track's orders it uses.
+    /// Index of the track's order that it uses.
     order: usize,
     percent_random: u8,
     /// The last I/O, relative to the region; both 0 before the first.
     last_start: u64,
     last_end: u64,
-    /// The visit of a zone in which that was.
+    /// The number of the zone visit of that I/O.
     visit: u32,
 }
 
@@ -54,36 +54,36 @@ impl Lane {
     }
 }
 
-/// Where the next I/O of a random job goes.
+/// The next offset of a random job.
 enum Next {
-    /// There.
+    /// This offset.
     At(u64),
-    /// To a place that is drawn.
+    /// An offset to be drawn.
     Anywhere,
     /// The pass ends.
     Nowhere,
 }
 
-/// What the directions share.
+/// State that all directions share.
 #[derive(Clone, Debug)]
 pub(super) struct Track {
     pub(super) random: bool,
     pub(super) orders: Vec<Order>,
     pub(super) start_bytes: u64,
     pub(super) region_bytes: u64,
-    /// From the start of the region to the end of the device, or of a file of the process's own.
+    /// Bytes from the start of the region to the end of the device, or to the end of the process's own file.
     pub(super) room_bytes: u64,
-    /// All of the file that the region is in, and where it begins there.
+    /// Size of the whole file that contains the region, and the region's start in it.
     pub(super) file_bytes: u64,
     pub(super) offset: u64,
     pub(super) zones: Option<Box<Zones>>,
     /// Bytes between sequential I/Os, backwards if negative.
     pub(super) skip: i64,
-    /// Whether the region starts over by itself when it is done.
+    /// Whether the region starts over by itself at its end.
     pub(super) wraps: bool,
-    /// I/Os from one random offset to the next.
+    /// I/Os per random offset.
     pub(super) every: u32,
-    /// How many of them are left.
+    /// I/Os left at the current random offset.
     pub(super) run_left: u32,
     pub(super) sequencer: Sequencer,
     pub(super) order_stream: Stream,
@@ -107,7 +107,7 @@ impl Track {
         Some(self.at(lane, start))
     }
 
-    /// The same where a new pass begins.
+    /// The same at the start of a new pass.
     pub(super) fn begin_again(&mut self, lane: &mut Lane) -> Option<(u64, u32)> {
         let start = match self.orders.get_mut(lane.order) {
             Some(order) => {
@@ -130,7 +130,7 @@ impl Track {
         (self.start_bytes + start, bytes)
     }
 
-    /// The same of a job with zones.
+    /// The same for a job with zones.
     #[inline(never)]
     fn next_in_zone(&mut self, lane: &mut Lane) -> Option<(u64, u32)> {
         let zones = self.zones.as_mut()?;
@@ -157,7 +157,7 @@ impl Track {
         {
             return Some(start);
         }
-        // More than any job needs: a zone that is cut off may have few blocks that fit.
+        // More than any job needs: a truncated zone may have few blocks that fit.
         const DRAWS_MAX: u32 = 1 << 16;
         for _ in 0..DRAWS_MAX {
             let order = &mut self.orders[lane.order];
@@ -218,7 +218,7 @@ impl Track {
         }
     }
 
-    /// Where the next I/O of a random job goes that may follow the last one.
+    /// The next offset of a random job that may continue the last I/O.
     fn run_next(&mut self, lane: &Lane) -> Next {
         if self.run_left > 0 {
             self.run_left -= 1;
@@ -247,7 +247,8 @@ impl Track {
         }
     }
 
-    /// Whether an I/O of this lane may begin there: it lies in the region, or is of a size and only its end lies behind it.
+    /// Whether an I/O of this lane may start there: all of it lies in the region, or, if its size varies, at least its
+    /// start.
     #[inline]
     fn fits(&self, lane: &Lane, start: u64) -> bool {
         let end = start + lane.bytes_min;
@@ -260,7 +261,7 @@ impl Track {
         if self.skip != 0 && start > 0 {
             start = match start.checked_add_signed(self.skip) {
                 Some(start) => start,
-                // Backwards jobs go on from the end, as in fio even when they do not wrap otherwise.
+                // Backward jobs continue from the end, as in fio even when they do not wrap otherwise.
                 None => self.region_bytes.saturating_add_signed(self.skip),
             };
         }
@@ -270,8 +271,9 @@ impl Track {
         if self.wraps || self.skip < 0 {
             return Some(0);
         }
-        // Tried with fio 3.33: a job that skips as far as its file is long, or farther, starts over, as far behind its beginning as
-        // that is behind the file's. It is done where its last I/O ends with the region, and where it skips beyond the region only.
+        // Tried with fio 3.33: a job whose skip reaches or passes the end of its file starts over, as far behind its beginning as
+        // the offset is behind the file's. It is done if its last I/O ends with the region, or if it skips beyond the region but
+        // not the file.
         let starts_over = self.skip > 0 && start >= self.file_bytes && lane.last_end < self.region_bytes;
         (starts_over && self.offset + lane.bytes_min <= self.region_bytes).then_some(self.offset)
     }

@@ -1,5 +1,5 @@
-//! A linear feedback shift register of full period: every block once from a single word of state. This is
-//! fio's `random_generator=lfsr`, with its character: a block number is often half of the one before.
+//! A linear feedback shift register of full period: visits every block once, with a single word of state. This is fio's
+//! `random_generator=lfsr`, with its character: a block number is often half of the previous one.
 
 use crate::stream::Stream;
 
@@ -14,7 +14,7 @@ pub(super) struct Lfsr {
 }
 
 impl Lfsr {
-    /// A register for the blocks below `n` (at least 1) that starts at a random one.
+    /// A register for the blocks below `n` (at least 1), starting at a random block.
     pub(super) fn new(n: u64, stream: &mut Stream) -> Lfsr {
         // The states are 1 to 2^width - 1, and state s stands for block s - 1.
         let width = (64 - n.leading_zeros()).max(2);
@@ -136,8 +136,8 @@ mod tests {
         }
     }
 
-    /// x^(2^width) = x modulo the polynomial: a condition that an arbitrary mask does not meet. With the
-    /// periods of the widths that can be walked through, this catches any slip in the table.
+    /// x^(2^width) = x modulo the polynomial: a condition that an arbitrary mask does not meet. Together with the full
+    /// periods of the small widths, this catches any mistake in the table.
     #[test]
     fn the_polynomial_of_each_width_divides_x_to_the_power_of_the_period() {
         for (width, taps) in (2u32..=64).zip(TAPS) {

@@ -1,9 +1,9 @@
-//! The I/Os of a process, one after the other.
+//! Generates the I/Os of a process.
 //!
-//! fio's own numbers are not reproduced, only their distribution: which blocks are visited and how often, the
-//! shares of directions and sizes, and the rules by which a job runs on, wraps around and ends (tried with fio
-//! 3.33). Everything random comes from one seed, with a stream for each process and purpose; nothing is
-//! allocated for an I/O, but by [`unvisited`], which remembers where it was.
+//! It does not reproduce fio's random numbers, only their distribution: which blocks are visited and how often, the
+//! shares of directions and sizes, and the rules by which a job continues, wraps around and ends (tried with fio 3.33).
+//! Everything random comes from one seed, with a stream for each process and purpose. No I/O allocates memory, except
+//! with [`unvisited`], which remembers visited blocks.
 
 mod files;
 mod grid;
@@ -42,7 +42,7 @@ use verify::Verify;
 /// Yields the I/Os of one process in the order in which it issues them.
 #[derive(Debug)]
 pub struct Generator {
-    /// Where it is in its file.
+    /// Its position in the current file.
     cursor: Cursor,
     direction: Direction,
     /// A draw of 32 bits below this is a read.
@@ -59,24 +59,24 @@ pub struct Generator {
     sync_every: [u32; 2],
     sync_due: bool,
     last_was_sync: bool,
-    /// What decides whether the last I/O was a sync.
+    /// How a sync as the last I/O is detected.
     last: Last,
-    /// What most jobs do without.
+    /// State that most jobs do not need.
     extra: Option<Box<Extra>>,
 }
 
-/// Whose order says whether the last I/O was a sync, after which another one is not due (tried with fio 3.33).
+/// Which order determines whether the last I/O was a sync; no sync is due directly after a sync (tried with fio 3.33).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Last {
-    /// That of issues: a process with one I/O in flight.
+    /// The order of issue: for a process with one I/O in flight.
     Issued,
-    /// That of completions, and a sync has completed as soon as it is issued.
+    /// The order of completion, where a sync completes as soon as it is issued.
     ReapedOrSync,
-    /// That of completions.
+    /// The order of completion.
     Reaped,
 }
 
-/// Several files, priorities of single I/Os, a recording, reads that check what was written.
+/// Several files, priorities of single I/Os, a recording, and verify reads.
 #[derive(Debug, Default)]
 struct Extra {
     files: Option<Files>,
@@ -85,15 +85,15 @@ struct Extra {
     verify: Option<Verify>,
 }
 
-/// Where a process is in one of its files.
+/// The position of a process in one of its files.
 #[derive(Debug)]
 struct Cursor {
     /// Reads, writes, trims.
     lanes: [Lane; 3],
     track: Track,
-    /// The range that was trimmed and must now be written.
+    /// The trimmed range that must be written next.
     trimmed: Option<Io>,
-    /// Which of the process's devices it is on.
+    /// Index of the device among the process's devices.
     device: u8,
 }
 
@@ -112,11 +112,11 @@ impl Cursor {
 }
 
 impl Process {
-    /// Its I/Os as process `number` of its load, on devices whose sizes in bytes are known by their places in
-    /// [`Process::files`]. The same seed gives the same I/Os, on any machine.
+    /// The I/Os of the process with this number in its load, on devices whose sizes in bytes are given by their index
+    /// in [`Process::files`]. The same seed gives the same I/Os on any machine.
     ///
     /// # Errors
-    /// If what it works on does not fit a device, or is smaller than the smallest block of a direction.
+    /// If its region does not fit on a device, or is smaller than the smallest block of a direction.
     pub fn generator(
         &self,
         number: u32,
@@ -135,7 +135,7 @@ impl IoPlan {
             replay.summary.check(device_bytes)?;
             return Ok(Generator::of_replay(replay, &self.pattern, process, seed, device_bytes));
         }
-        // One file, as almost always, needs no list.
+        // A single file, the usual case, needs no list.
         if let [file] = *self.files {
             return Ok(Generator::new(&self.pattern, &[self.region(file, device_bytes)?], process, seed));
         }
@@ -145,7 +145,7 @@ impl IoPlan {
 }
 
 impl Generator {
-    /// Of a process with these regions, one for each of its files: at least one.
+    /// For a process with these regions, one for each of its files: at least one.
     pub(crate) fn new(job: &Pattern, regions: &[Region], process: u32, seed: u64) -> Generator {
         let mut generator = Generator::of_regions(job, regions, process, seed);
         if let Some(backlog) = job.verify_backlog {
@@ -156,7 +156,7 @@ impl Generator {
         generator
     }
 
-    /// Of a process that replays a recording.
+    /// For a process that replays a recording.
     pub(crate) fn of_replay(
         replay: &Replay,
         job: &Pattern,
@@ -172,13 +172,13 @@ impl Generator {
     }
 
     fn of_regions(job: &Pattern, regions: &[Region], process: u32, seed: u64) -> Generator {
-        // Not alike in both: a seed of 1 in run 2 is not one of 2 in run 1.
+        // The two must not be interchangeable: a seed of 1 in run 2 differs from a seed of 2 in run 1.
         let seed = job.seed.map_or(seed, |own| splitmix(splitmix(seed) ^ own as u64));
         let process = u64::from(process);
         let (bytes_max, ios_max) = limits(job, regions);
         let is_one = regions.len() == 1;
         let mut cursors = regions.iter().enumerate().map(|(number, region)| {
-            // The first file has the random numbers that the only one would have.
+            // The first file has the same random numbers as a single file.
             let seed = if number == 0 { seed } else { splitmix(seed ^ (number as u64) << 20) };
             cursor(job, *region, seed, process, is_one)
         });
@@ -212,14 +212,14 @@ impl Generator {
         self.extra.as_ref()?.recorded.as_ref()
     }
 
-    /// Goes by [`reaped`](Self::reaped) from now on, if the job syncs: it has several I/Os in flight, and sleeps in a sync or queues it.
+    /// From now on goes by [`reaped`](Self::reaped) if the job syncs: it has several I/Os in flight, and sleeps in a sync or queues it.
     pub(crate) fn follow_reaping(&mut self, sleeps_in_sync: bool) {
         if self.sync_every != [0, 0] {
             self.last = if sleeps_in_sync { Last::ReapedOrSync } else { Last::Reaped };
         }
     }
 
-    /// The process has noticed the end of an I/O.
+    /// The process has reaped an I/O.
     #[inline]
     pub(crate) fn reaped(&mut self, op: Op) {
         match self.last {
@@ -229,19 +229,19 @@ impl Generator {
         }
     }
 
-    /// In a replay, the pause before the last I/O: what [`Pacer::due`](crate::Pacer::due) goes by.
+    /// In a replay, the pause before the last I/O, as used by [`Pacer::due`](crate::Pacer::due).
     #[must_use]
     pub fn pause(&self) -> Option<Pause> {
         self.recorded()?.pause
     }
 
-    /// Whether it ended because its recording could not be read again as it was read when the load was made.
+    /// Whether it ended because its recording differed from what was read when the load was made.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.recorded().is_some_and(|recorded| recorded.has_failed)
     }
 
-    /// The next I/O, or `None` when the job has done its work. A job that is `time_based` goes on for ever.
+    /// The next I/O, or `None` when the job has done its work. A `time_based` job never ends.
     #[expect(clippy::should_implement_trait, reason = "`Iterator` is implemented and calls this")]
     #[inline]
     pub fn next(&mut self) -> Option<Io> {
@@ -252,7 +252,7 @@ impl Generator {
         self.issue(op)
     }
 
-    /// The next I/O of a job with several files, priorities of single I/Os, a recording, or reads that check.
+    /// The next I/O of a job with several files, priorities of single I/Os, a recording, or verify reads.
     #[inline(never)]
     fn next_of_several(&mut self) -> Option<Io> {
         let extra = self.extra.as_mut()?;
@@ -273,12 +273,12 @@ impl Generator {
                 verify.into_iter().for_each(|verify| verify.issued(io.op));
                 Some(io)
             }
-            // The end of the job may show only now.
+            // The end of the job may be detected only now.
             None => self.next_check(),
         }
     }
 
-    /// The next read that checks what was written, if it is time for one.
+    /// The next verify read, if one is due.
     fn next_check(&mut self) -> Option<Io> {
         let (bytes, ios, is_over) = (self.issued_bytes, self.issued_ios, self.is_over());
         self.extra.as_mut()?.verify.as_mut()?.next(bytes, ios, is_over)
@@ -291,7 +291,7 @@ impl Generator {
         if let Some(files) = self.extra.as_mut().and_then(|extra| extra.files.as_mut()) {
             files.pick(&mut self.cursor);
         }
-        // As in fio, the file is drawn first: a flush goes to the file whose turn it is.
+        // As in fio, the file is chosen first: a flush goes to the file whose turn it is.
         let op = self.next_op()?;
         let mut io = self.issue(op)?;
         if let Some(priorities) = self.extra.as_mut().and_then(|extra| extra.priorities.as_mut()) {
@@ -327,8 +327,8 @@ impl Generator {
         })
     }
 
-    /// The next I/O, of the kind that [`Generator::next_op`] drew. `None` if the job ends instead, because what is
-    /// left of its region is too small.
+    /// The next I/O, of the kind that [`Generator::next_op`] drew. `None` if the job ends because the rest of its
+    /// region is too small.
     #[inline(always)]
     fn issue(&mut self, op: Op) -> Option<Io> {
         let Some(lane) = lane_of(op) else {
@@ -350,7 +350,7 @@ impl Generator {
     fn count(&mut self, io: Io) -> Io {
         self.last_was_sync &= self.last != Last::Issued;
         if self.direction == Direction::TrimWrite && io.op == Op::Discard {
-            // As in fio, only the writes count.
+            // As in fio, only writes count.
             self.cursor.trimmed = Some(io);
         } else {
             self.issued_ios += 1;
@@ -358,13 +358,13 @@ impl Generator {
         }
         if self.sync_every != [0, 0] && io.op == Op::Write {
             self.writes += 1;
-            // It stays due until the next write: in a mix fio flushes again after each read in between.
+            // It remains due until the next write: in a mix fio flushes again after each read in between.
             self.sync_due = self.sync_every.iter().any(|&n| n > 0 && self.writes.is_multiple_of(u64::from(n)));
         }
         io
     }
 
-    /// The file is done: goes on with another, if there is one, or begins again.
+    /// The file is done: continues with another file if there is one, or starts over.
     #[cold]
     fn issue_on_another(&mut self, op: Op) -> Option<Io> {
         let is_one = self.extra.as_ref().is_none_or(|extra| extra.files.is_none());
@@ -373,13 +373,13 @@ impl Generator {
                 self.cursor.lanes.iter_mut().for_each(Lane::restart);
             }
             if self.direction == Direction::TrimWrite {
-                // As in fio, each pass may have as many.
+                // As in fio, the limit applies to each pass.
                 self.ios_max = self.ios_max.saturating_add(self.issued_ios);
             }
             let place = self.cursor.track.begin_again(&mut self.cursor.lanes[lane_of(op)?])?;
             return Some(self.count(self.cursor.io(op, place)));
         }
-        // Each file is tried twice: before its end and after a new beginning.
+        // Each file is tried twice: before its end and after starting over.
         let tries = self.extra.as_ref().and_then(|extra| extra.files.as_ref()).map_or(0, |files| 2 * files.count() + 1);
         for _ in 0..tries {
             let files = self.extra.as_mut().and_then(|extra| extra.files.as_mut());
@@ -391,7 +391,7 @@ impl Generator {
             if let Some(trimmed) = self.cursor.trimmed.take() {
                 return Some(self.count(Io { op: Op::Write, ..trimmed }));
             }
-            // Each file has its own turns of trims and writes.
+            // Each file has its own alternation of trims and writes.
             let op = if self.direction == Direction::TrimWrite { Op::Discard } else { op };
             let lane = lane_of(op)?;
             if let Some(place) = self.cursor.track.next(&mut self.cursor.lanes[lane]) {
@@ -412,15 +412,16 @@ impl Iterator for Generator {
     }
 }
 
-/// How often a job with one file goes over its region, or one that trims and writes over several (tried with fio 3.33).
+/// Number of passes over the region, for a job with one file, or one with several files that trims and writes (tried
+/// with fio 3.33).
 #[derive(Debug)]
 struct Passes {
     done: u64,
     loops: u64,
     time_based: bool,
-    /// What has to be moved in all, if it is given.
+    /// Total bytes to transfer, if given.
     bytes: Option<u64>,
-    /// The largest block of all directions, those that do not occur too.
+    /// The largest block of all directions, including unused ones.
     block_bytes_max: u64,
 }
 
@@ -435,14 +436,15 @@ impl Passes {
         }
     }
 
-    /// A pass has ended, after so many bytes of all passes: whether another one begins. It does not for less than a block.
+    /// Whether another pass follows one that has ended, given the bytes of all passes so far. None follows if less than a
+    /// block is left.
     fn goes_on(&mut self, direction: Direction, is_random: bool, issued_bytes: u64) -> bool {
         self.done += 1;
         if direction == Direction::Mixed {
-            // With a random order each direction has passes of its own, and otherwise if it is a number of bytes that ends them.
+            // With a random order each direction has its own passes; otherwise it does if a number of bytes ends them.
             return self.bytes.is_some() || if is_random { self.loops > 1 } else { self.done < self.loops };
         }
-        // Trims count here, and nowhere else.
+        // Trims count only here.
         let moved = if direction == Direction::TrimWrite { issued_bytes.saturating_mul(2) } else { issued_bytes };
         self.time_based
             || self.done < self.loops
@@ -451,13 +453,13 @@ impl Passes {
 }
 
 impl Passes {
-    /// Whether all directions begin a new pass where one has come to its end.
+    /// Whether all directions start a new pass when one of them has reached its end.
     fn restarts_all(&self, direction: Direction, is_random: bool) -> bool {
         direction == Direction::Mixed && !is_random && self.bytes.is_none()
     }
 }
 
-/// The beginning of a file.
+/// The start of a file.
 fn cursor(job: &Pattern, region: Region, seed: u64, process: u64, is_only: bool) -> Cursor {
     let (skip, every, sequencer) = match &job.offsets {
         Offsets::Sequential { skip_bytes } => (*skip_bytes, 1, Sequencer::Sequential),
@@ -497,23 +499,24 @@ fn sum_of(regions: &[Region]) -> u64 {
     regions.iter().fold(0, |sum: u64, region| sum.saturating_add(region.bytes))
 }
 
-/// How many bytes and I/Os end the job.
+/// The number of bytes and of I/Os after which the job ends.
 fn limits(job: &Pattern, regions: &[Region]) -> (u64, u64) {
     let volume = &job.volume;
     if volume.time_based {
         return (u64::MAX, u64::MAX);
     }
-    // A remainder smaller than a block is not touched, but where blocks are drawn again and again, or zones entered: there
-    // only the sum counts.
+    // A remainder smaller than a block stays untouched. Only the sum counts where blocks are drawn independently or in
+    // zones.
     let is_drawn =
         job.random_offsets().is_some_and(|random| !random.has_map() && random.generator != RandomGenerator::Lfsr);
-    // Likewise where no direction gets to the end of the region: those of a sequential mix begin at its start, each.
+    // The same applies where no direction reaches the end of the region: in a sequential mix each begins at its start.
     let is_side_by_side = regions.len() == 1 && job.direction == Direction::Mixed && job.random_offsets().is_none();
-    // Nor do those that skip: they start over in the middle of a block.
+    // Nor do jobs with a skip: they start over in the middle of a block.
     let is_skipping = matches!(job.offsets, Offsets::Sequential { skip_bytes } if skip_bytes != 0);
     let ends_by_sum = is_drawn || is_side_by_side || is_skipping || job.zones.is_some();
     let block = job.fixed_size().filter(|_| !ends_by_sum).map_or(1, u64::from);
-    // Tried with fio 3.33: where the device continues, the last block of a sequential job reaches over the end of the region.
+    // Tried with fio 3.33: if the device continues beyond the region, the last block of a sequential job extends over its
+    // end.
     let of_region = |region: &Region| match region.bytes.checked_next_multiple_of(block) {
         Some(bytes) if bytes <= region.room_bytes && job.random_offsets().is_none() => region.bytes,
         _ => region.bytes / block * block,
@@ -522,7 +525,7 @@ fn limits(job: &Pattern, regions: &[Region]) -> (u64, u64) {
     let pass_bytes = match (volume.io_size, volume.file_bytes, volume.size) {
         (Some(Amount::Bytes(bytes)), ..) => bytes,
         (Some(percent), ..) => percent.of(sum_of(regions)),
-        // With a size of the files, size is how much is done.
+        // If the file size is given, the size is the amount of work.
         (None, Some(_), Some(Amount::Bytes(bytes))) => bytes.min(whole_blocks()),
         (None, ..) => whole_blocks(),
     };
@@ -530,12 +533,11 @@ fn limits(job: &Pattern, regions: &[Region]) -> (u64, u64) {
     (pass_bytes.saturating_mul(volume.loops), ios)
 }
 
-/// Whether I/Os are cut short where they meet blocks that were visited: with a random map, and blocks of several sizes that
-/// all directions share.
+/// Whether I/Os are cut short at visited blocks: with a random map, and blocks of several sizes shared by all directions.
 fn cuts_short(job: &Pattern, region_bytes: u64) -> bool {
     let Some(random) = job.random_offsets() else { return false };
     let lanes = job.direction.lanes();
-    // Some of the I/Os of these go to visited blocks.
+    // Some of these I/Os reach visited blocks.
     let is_drawn = job.zones.is_none() && random.every == 1 && lanes.iter().all(|&lane| random.percent[lane] == 100);
     random.has_map()
         && random.generator == RandomGenerator::Tausworthe
@@ -544,7 +546,7 @@ fn cuts_short(job: &Pattern, region_bytes: u64) -> bool {
         && share_order(job, region_bytes)
 }
 
-/// The random orders of the lanes: one for all of them, or one for each.
+/// The random orders of the lanes: a common one, or one for each.
 fn orders(job: &Pattern, region_bytes: u64, seed: u64, process: u64, is_only: bool) -> Vec<Order> {
     let Some(random) = job.random_offsets() else { return Vec::new() };
     // Tried with fio 3.33: with several files or zones no pass repeats another.

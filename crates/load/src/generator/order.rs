@@ -1,4 +1,4 @@
-//! In which order the blocks of a random job are visited.
+//! The order in which a random job visits its blocks.
 
 use super::grid::Grid;
 use super::lfsr::Lfsr;
@@ -14,11 +14,11 @@ use crate::{Distribution, Random, RandomGenerator};
 pub(super) enum Order {
     /// Each block once, in the order of a permutation.
     Map { walk: Box<Walk>, stream: Stream, same_passes: bool },
-    /// Each block once, several in one I/O.
+    /// Each block once, several of them in one I/O.
     Unvisited(Box<Unvisited>),
     /// Each block once, in the order of a shift register.
     Lfsr(Lfsr),
-    /// Independent even draws.
+    /// Independent uniform draws.
     Free { blocks: u64, stream: Stream },
     /// Independent draws that favour some blocks.
     Skewed(Box<Skewed>),
@@ -27,7 +27,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// The order of the blocks of a grid for the direction `lane`. `same_passes`: all passes have the same.
+    /// The order of the blocks of a grid for the direction `lane`. `same_passes`: all passes have the same order.
     pub(super) fn new(random: &Random, same_passes: bool, lane: usize, grid: Grid, seed: u64, process: u64) -> Order {
         let Grid { align, blocks } = grid;
         let mut stream = Stream::new(seed, process, Purpose::Offset);
@@ -41,7 +41,7 @@ impl Order {
             }
         }
         match random.generator {
-            // A register visits each block once with or without a map.
+            // A shift register visits each block once, with or without a map.
             RandomGenerator::Lfsr => Order::Lfsr(Lfsr::new(blocks, &mut stream)),
             RandomGenerator::Tausworthe if random.has_map() => {
                 let walk = Box::new(Walk::new(blocks, &mut stream));
@@ -70,7 +70,7 @@ impl Order {
         }
     }
 
-    /// How long an I/O is that begins with the block that was drawn.
+    /// The length of an I/O that starts with the drawn block.
     #[inline]
     pub(super) fn cut(&mut self, start_bytes: u64, bytes: u32) -> u32 {
         match self {

@@ -1,9 +1,9 @@
-//! A keyed permutation: every block once, in random order, without a map of what was visited.
+//! A keyed permutation: every block once, in random order, without a map of visited blocks.
 //!
-//! fio keeps a bitmap of visited blocks; for a terabyte of 4k blocks that is 32 MiB that no cache holds. A
-//! permutation of the block numbers gives the same guarantee from a few words. It permutes the next power of
-//! two with steps that can each be undone (add a key, fold the high bits into the low ones, multiply by an odd
-//! number); values out of range are left out, which are fewer than those in range.
+//! fio keeps a bitmap of visited blocks; for a terabyte of 4k blocks that is 32 MiB, which fits into no cache. A
+//! permutation of the block numbers gives the same guarantee with a few words. It permutes the numbers below the next
+//! power of two with invertible steps (add a key, fold the high bits into the low ones, multiply by an odd number).
+//! Values out of range are skipped; they are fewer than those in range.
 
 use crate::stream::Stream;
 
@@ -35,13 +35,13 @@ impl Permutation {
         }
     }
 
-    /// How many numbers are permuted.
+    /// The number of values.
     #[inline]
     pub(super) fn len(&self) -> u64 {
         self.n
     }
 
-    /// Where `i`, which is below `n`, goes: as often as the result is out of range, it is permuted again.
+    /// The image of `i`, which is below `n`: it is permuted repeatedly until the result is in range.
     pub(super) fn at(&self, i: u64) -> u64 {
         let mut x = i;
         loop {
@@ -69,8 +69,8 @@ pub(super) struct Walk {
     permutation: Permutation,
     /// The next number to permute.
     next: u64,
-    /// What comes next, at `taken..filled`: numbers are permuted some at a time, without a branch that
-    /// depends on the outcome, since such a branch would cost more than the permutation itself.
+    /// The next values, at `taken..filled`. Several are permuted at once without a branch that depends on the result:
+    /// such a branch would cost more than the permutation itself.
     ahead: [u64; AHEAD],
     taken: usize,
     filled: usize,
@@ -110,7 +110,7 @@ impl Walk {
         self.filled > 0
     }
 
-    /// Starts over: in the same order, or with a key from `stream` in another.
+    /// Starts over: in the same order, or in a new order with a key from `stream`.
     pub(super) fn restart(&mut self, stream: Option<&mut Stream>) {
         if let Some(stream) = stream {
             self.permutation = Permutation::new(self.permutation.n, stream);
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Consecutive numbers must land independently of each other: seek distances decide what a disk does.
+    /// Consecutive values must be independent of each other: seek distances determine the speed of a disk.
     #[test]
     fn the_order_looks_random() {
         for (n, seed) in [(390_000_000u64, 1), (262_144, 2), (100_003, 3), (1 << 30, 4), (3_000, 5)] {
@@ -192,7 +192,7 @@ mod tests {
                 previous = block;
             }
             let count = (draws - 1) as f64;
-            // Independent even draws are a third of the range apart on average.
+            // Independent uniform draws are a third of the range apart on average.
             assert!((distance / count - 1.0 / 3.0).abs() < 0.02, "{n}: {}", distance / count);
             assert!((rising as f64 / count - 0.5).abs() < 0.02, "{n}: {}", rising as f64 / count);
             let expected = count / 16.0;

@@ -6,7 +6,7 @@ use crate::PriorityRule;
 use crate::io::{Io, lane_of};
 use crate::stream::Stream;
 
-/// Draws which I/O gets which priority.
+/// Draws the priorities of single I/Os.
 #[derive(Debug)]
 pub(super) struct Priorities {
     rules: Arc<[PriorityRule]>,

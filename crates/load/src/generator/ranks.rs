@@ -1,9 +1,9 @@
-//! Which of many blocks (or files) are asked for more often than others: zipf, pareto and a bell.
+//! Distributions that favour some blocks or files: zipf, pareto and normal.
 
 use crate::Popularity;
 use crate::stream::Stream;
 
-/// Draws ranks, from 0 on.
+/// Draws ranks, counted from 0.
 #[derive(Clone, Debug)]
 pub(super) enum Ranks {
     Zipf(Zipf),
@@ -13,13 +13,13 @@ pub(super) enum Ranks {
     },
     Bell {
         n: u64,
-        /// Width of the even draw, of the whole.
+        /// Width of the uniform draw, as a fraction of all ranks.
         spread: f64,
     },
 }
 
 impl Ranks {
-    /// Below `n`.
+    /// Ranks below `n`.
     pub(super) fn new(popularity: Popularity, n: u64) -> Ranks {
         match popularity {
             Popularity::Zipf { theta } => Ranks::Zipf(Zipf::new(n, theta)),
@@ -30,7 +30,7 @@ impl Ranks {
         }
     }
 
-    /// The rank that is drawn most often.
+    /// The most frequent rank.
     pub(super) fn hottest(&self) -> u64 {
         match self {
             Ranks::Zipf(_) | Ranks::Pareto { .. } => 0,
@@ -43,7 +43,7 @@ impl Ranks {
             Ranks::Zipf(zipf) => zipf.draw(stream) - 1,
             Ranks::Pareto { exponent, last } => (last * libm::pow(stream.fraction(), *exponent)) as u64,
             Ranks::Bell { n, spread } => {
-                // The mean of as many even draws has a standard deviation of a twelfth.
+                // The mean of this many uniform draws has a standard deviation of a twelfth.
                 const DRAWS: usize = 12;
                 let bell = (0..DRAWS).map(|_| stream.fraction()).sum::<f64>() / DRAWS as f64;
                 let at = bell + (stream.fraction() - 0.5) * spread;
@@ -63,7 +63,7 @@ pub(super) struct Zipf {
     /// The integral at 1.5, less 1; and at n + 0.5.
     low: f64,
     high: f64,
-    /// Draws that are this close to a rank are accepted at once.
+    /// Draws at least this close to a rank are accepted at once.
     near: f64,
 }
 
@@ -99,7 +99,7 @@ impl Zipf {
 
     fn inverse(&self, y: f64) -> f64 {
         let e = 1.0 - self.theta;
-        // Rounding may carry the argument past -1, where there is no logarithm.
+        // Rounding may push the argument below -1, where the logarithm is undefined.
         libm::exp(libm::log1p((e * y).max(-1.0)) / e)
     }
 }

@@ -5,16 +5,16 @@ use std::fmt;
 use crate::Io;
 use crate::replay::{Pause, Record, RecordError, Replay};
 
-/// Yields what was recorded, one after the other.
+/// Yields the recorded I/Os in order.
 pub(super) struct Recorded {
     records: Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>,
-    /// Those that should still come.
+    /// I/Os that are still expected.
     left: u64,
     /// The sizes of the devices.
     device_bytes: Vec<u64>,
     /// The pause before the last I/O.
     pub(super) pause: Option<Pause>,
-    /// The records turned out to be others than they were at first.
+    /// Whether the records differed from those of the first reading.
     pub(super) has_failed: bool,
 }
 
@@ -37,7 +37,7 @@ impl Recorded {
                 self.pause = Some(pause);
                 Some(io)
             }
-            // What is read is not what was read when the load was made.
+            // The records differ from those that were read when the load was made.
             _ => {
                 (self.left, self.has_failed) = (0, true);
                 None

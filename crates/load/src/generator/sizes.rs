@@ -1,4 +1,4 @@
-//! How large the next I/O is.
+//! Draws the sizes of I/Os.
 
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ impl Draw {
         Draw::Split(ends.into())
     }
 
-    /// A size that fits into `room`, which must be at least the smallest. As in fio, a draw that does not fit
-    /// is repeated, so that the end of a region is used up by smaller blocks.
+    /// A size that fits into `room`, which must be at least the smallest size. As in fio, a draw that does not fit is
+    /// repeated, so smaller blocks fill the end of a region.
     #[inline]
     pub(super) fn draw(&self, room: u64, stream: &mut Stream) -> u32 {
         match self {
@@ -76,7 +76,7 @@ impl Draw {
         match self {
             Draw::Fixed(bytes) => *bytes,
             Draw::Range { min, step, .. } => {
-                // Draws failed, so the room is below `max`.
+                // All draws failed, so the room is below `max`.
                 let room = room.min(u64::from(u32::MAX)) as u32;
                 (room - room % step).max(*min)
             }

@@ -1,24 +1,24 @@
-//! Random offsets that favour some blocks, wherever they lie.
+//! Random offsets that favour some blocks, which are spread over the region.
 
 use super::permutation::Permutation;
 use super::ranks::Ranks;
 use crate::Popularity;
 use crate::stream::{Purpose, Stream};
 
-/// Draws blocks by popularity. As in fio the ranks are scattered: hot blocks are spread over the region, not adjacent,
-/// not even those of a normal distribution. The hottest lies at the centre if there is one, and at random if not.
+/// Draws blocks by popularity. As in fio the ranks are scattered: hot blocks are not adjacent, even with a normal
+/// distribution. The hottest block lies at the centre if one is given, and otherwise at random.
 #[derive(Clone, Debug)]
 pub(super) struct Skewed {
     ranks: Ranks,
     scatter: Permutation,
-    /// Where the hottest rank goes before it is shifted to `base`.
+    /// The block of the hottest rank before the shift to `base`.
     first: u64,
     base: u64,
     stream: Stream,
 }
 
 impl Skewed {
-    /// For the blocks below `n`; the centre is a fraction of them.
+    /// For the blocks below `n`; the centre is a fraction of the region.
     pub(super) fn new(popularity: Popularity, centre: Option<f64>, n: u64, mut stream: Stream) -> Skewed {
         let ranks = Ranks::new(popularity, n);
         // With a centre, all processes have their hot blocks in the same places.

@@ -1,20 +1,20 @@
-//! Zones that are used one after the other (tried with fio 3.33).
+//! Zones that are used in turn (tried with fio 3.33).
 //!
-//! A zone is done when so many bytes were moved in it, by all directions together; then the next one begins, and behind
-//! the last one the first. A random job visits each block of a zone once before it visits one again, and forgets that
-//! when it leaves the zone.
+//! A zone is done when all directions together have transferred a number of bytes in it. Then the next zone begins; the
+//! first zone follows the last. A random job visits each block of a zone once before it visits one again, and forgets
+//! visited blocks when it leaves the zone.
 
 use crate::Strided;
 
-/// Where a job is among its zones. Positions are relative to the region.
+/// The position of a job in its zones. Offsets are relative to the region.
 #[derive(Clone, Debug)]
 pub(super) struct Zones {
     rule: Strided,
     start: u64,
     done_bytes: u64,
-    /// Counts the zones that were entered.
+    /// Number of zones entered so far.
     visit: u32,
-    /// A write that repeats the range of a trim counts with it.
+    /// Whether a write that repeats the range of a trim counts, too.
     counts_twice: bool,
 }
 
@@ -31,13 +31,13 @@ impl Zones {
         self.visit
     }
 
-    /// Begins with the first zone.
+    /// Starts over with the first zone.
     pub(super) fn restart(&mut self) {
         self.enter(0);
     }
 
-    /// Goes to the next zone if this one is done; answers whether it did. `last_start` is the last place of the region at
-    /// which a zone may begin.
+    /// Switches to the next zone if this one is done; returns whether it did. `last_start` is the last offset of the
+    /// region at which a zone may begin.
     pub(super) fn go_on(&mut self, last_start: u64) -> bool {
         if self.done_bytes < self.rule.zone_bytes {
             return false;
@@ -56,8 +56,8 @@ impl Zones {
         self.done_bytes += u64::from(bytes) * (1 + u64::from(self.counts_twice));
     }
 
-    /// Where an I/O goes that follows one that ended at `end`, `skip` bytes behind it. As in fio a block, and what is
-    /// skipped, may reach over the end of the zone.
+    /// The offset of an I/O `skip` bytes behind one that ended at `end`. As in fio, a block and its skip may reach
+    /// beyond the end of the zone.
     pub(super) fn following(&self, end: u64, skip: i64) -> u64 {
         if end <= self.start || end >= self.start + self.rule.range_bytes {
             return self.start;

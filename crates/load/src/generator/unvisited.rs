@@ -1,18 +1,19 @@
 //! A random map with blocks of several sizes.
 //!
-//! Tried with fio 3.33: a draw that was visited in this pass stands for the next place that was not, and an I/O is cut short
-//! where it meets one that was. A pass so has more I/Os, and smaller ones, than its sizes say.
+//! Tried with fio 3.33: if the drawn block was visited in this pass, the next unvisited block is used instead, and an I/O is
+//! cut short at the next visited block. So a pass has more and smaller I/Os than its sizes suggest.
 
 use std::collections::BTreeMap;
 
 use crate::stream::Stream;
 
-/// The blocks, of the smallest size, that were not visited in this pass.
+/// The blocks, in units of the smallest size, that were not visited in this pass.
 #[derive(Clone, Debug)]
 pub(super) struct Unvisited {
     block_bytes: u64,
     blocks: u64,
-    /// Bits of 64 blocks each that were visited. Most of a large region never is: words without any are left out.
+    /// Bitmap of visited blocks in words of 64. Words of zero are left out, since most of a large region is never
+    /// visited.
     visited: BTreeMap<u64, u64>,
     stream: Stream,
 }
@@ -28,10 +29,10 @@ impl Unvisited {
         self.from(drawn).or_else(|| self.from(0))
     }
 
-    /// The first one from there on.
+    /// The first unvisited block from there on.
     fn from(&self, block: u64) -> Option<u64> {
         let mut number = block / 64;
-        // Those before it count as visited.
+        // Blocks before it count as visited.
         let mut before = (1 << (block % 64)) - 1;
         for (&at, &word) in self.visited.range(number..) {
             if at != number || word | before != u64::MAX {
@@ -44,7 +45,7 @@ impl Unvisited {
         (found < self.blocks).then_some(found)
     }
 
-    /// Visits what an I/O touches; answers how long it may be.
+    /// Marks the blocks of an I/O as visited; returns its possible length.
     pub(super) fn visit(&mut self, start_bytes: u64, bytes: u32) -> u32 {
         let first = start_bytes / self.block_bytes;
         let wanted = u64::from(bytes).div_ceil(self.block_bytes);

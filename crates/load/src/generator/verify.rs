@@ -1,28 +1,28 @@
-//! What was written is read again, in the same order (tried with fio 3.33).
+//! Verify: reads back what was written, in the same order (tried with fio 3.33).
 //!
-//! Nothing is remembered of the writes: a second generator follows the first and turns its writes into reads.
+//! No writes are remembered: a second generator follows the first one and turns its writes into reads.
 
 use hoistway_blk::bio::Op;
 
 use super::Generator;
 use crate::Io;
 
-/// The reads that check what a process has written.
+/// The verify reads of a process.
 #[derive(Debug)]
 pub(super) struct Verify {
-    /// The process, where the checking has come to.
+    /// A copy of the generator at the position of the verification.
     follower: Box<Generator>,
-    /// Writes after which they are read, at the latest; otherwise it is done at the end of each pass.
+    /// Verify after at most this many writes; otherwise at the end of each pass.
     backlog: u64,
     unread: u64,
     is_reading: bool,
-    /// Bytes and I/Os of a pass, and those at which the current one ends.
+    /// Bytes and I/Os of a pass, and the totals at which the current pass ends.
     pass: (u64, u64),
     pass_ends: (u64, u64),
 }
 
 impl Verify {
-    /// Of a process at its beginning that goes over its region `loops` times.
+    /// For a process at its start that makes `loops` passes over its region.
     pub(super) fn new(follower: Generator, backlog: u64, loops: u64) -> Verify {
         let of_pass = |all: u64| if all == u64::MAX { all } else { all / loops.max(1) };
         let pass = (of_pass(follower.bytes_max), of_pass(follower.ios_max));
@@ -30,12 +30,12 @@ impl Verify {
         Verify { follower, backlog, unread: 0, is_reading: false, pass, pass_ends: pass }
     }
 
-    /// The process did an I/O.
+    /// The process has issued an I/O.
     pub(super) fn issued(&mut self, op: Op) {
         self.unread += u64::from(op == Op::Write);
     }
 
-    /// The next read, if it is time for one: the process has done so much, or all.
+    /// The next verify read, if one is due after this number of bytes and I/Os, or at the end of the job.
     pub(super) fn next(&mut self, bytes: u64, ios: u64, is_over: bool) -> Option<Io> {
         let is_end_of_pass = is_over || bytes >= self.pass_ends.0 || ios >= self.pass_ends.1;
         self.is_reading |= self.unread > 0 && (is_end_of_pass || self.unread >= self.backlog);

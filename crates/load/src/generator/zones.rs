@@ -12,17 +12,17 @@ pub(super) struct Zoned {
     stream: Stream,
 }
 
-/// A zone in which something is drawn.
+/// A zone that receives draws.
 #[derive(Clone, Copy, Debug)]
 struct Drawn {
-    /// A draw of 32 bits below this, and not below that of the zone before, falls into the zone.
+    /// A 32-bit draw below this, and not below the value of the previous zone, falls into the zone.
     below: u64,
     first: u64,
     blocks: u64,
 }
 
 impl Zoned {
-    /// For the blocks below `blocks`, whose starts are `align_bytes` apart. The shares add up to 100 %.
+    /// For the blocks below `blocks`, at a distance of `align_bytes`. The shares add up to 100 %.
     pub(super) fn new(zones: &[Zone], blocks: u64, align_bytes: u64, stream: Stream) -> Zoned {
         let (mut end, mut share) = (0.0, 0.0);
         let mut drawn = Vec::with_capacity(zones.len());
@@ -61,7 +61,7 @@ mod tests {
         Zone { access_percent, extent }
     }
 
-    /// The share of draws below each of `ends`, less those below the one before.
+    /// The shares of draws between consecutive `ends`.
     fn shares<const N: usize>(zones: &[Zone], blocks: u64, ends: [u64; N]) -> [f64; N] {
         const DRAWS: usize = 100_000;
         let mut zoned = Zoned::new(zones, blocks, 4096, Stream::new(5, 0, Purpose::Offset));

@@ -8,12 +8,12 @@ use crate::pattern::{
 };
 
 impl Pattern {
-    /// Whether all that it reads, writes and trims is of whole sectors, as direct I/O has to be.
+    /// Whether all reads, writes and trims are whole sectors, as direct I/O requires.
     pub(crate) fn check_whole_blocks(&self) -> Checked {
         self.active_sizes().try_for_each(whole_blocks)
     }
 
-    /// What a generator of so many files relies on.
+    /// Checks what a generator with `files` files relies on.
     pub(crate) fn check(&self, files: u64) -> Checked {
         let percent = self.read_percent;
         ensure(percent <= 100, "plan.pattern.read_percent", "out of range", "expected 0 to 100")?;
@@ -43,7 +43,8 @@ impl Pattern {
         if let Some(backlog) = self.verify_backlog {
             let field = "plan.pattern.verify_backlog";
             ensure(backlog > 0 && !reads, field, "nothing is written that could be read again", "expected writes")?;
-            // fio then reads each block once, sorted by offset, for which it remembers all of them.
+            // With several block sizes, fio reads each block once, sorted by offset, which requires remembering all of
+            // them.
             let has_map = self.random_offsets().is_none_or(Random::has_map);
             ensure(
                 has_map,
@@ -56,11 +57,11 @@ impl Pattern {
     }
 }
 
-/// The lane of trims, none of which goes through the page cache.
+/// The lane of trims, which never use the page cache.
 const TRIMS: usize = 2;
 const SIZES: &str = "plan.pattern.sizes";
 
-/// All sizes are of whole sectors.
+/// Checks that all sizes are whole sectors.
 fn whole_blocks(sizes: &Sizes) -> Checked {
     match sizes {
         Sizes::Fixed(bytes) => whole_sectors(SIZES, u64::from(*bytes)),
@@ -217,7 +218,7 @@ fn zones(pattern: &Pattern, files: u64) -> Checked {
     ensure(zone_bytes > 0 && range_bytes > 0, ZONE, "zones without bytes", "expected at least a block")?;
     whole_sectors(RANGE, range_bytes)?;
     whole_sectors(SKIP, skip_bytes)?;
-    // fio counts the bytes of a zone over all files, and then moves only the file whose turn it is.
+    // fio counts the bytes of a zone over all files, but then moves only the current file to the next zone.
     ensure(files <= 1, ZONE, "zones in a job with several files are not supported", "use a job for each file")?;
     let hint = "use io_size, which continues in the zones";
     ensure(
@@ -228,7 +229,7 @@ fn zones(pattern: &Pattern, files: u64) -> Checked {
     )?;
     if pattern.random_offsets().is_some() {
         for &lane in pattern.direction.lanes() {
-            // fio ends the job as soon as it draws a block that the zone cuts.
+            // fio ends the job when it draws a block that is cut off by the zone.
             let align = pattern.align_bytes(lane);
             let message = format_args!("zones of {range_bytes} bytes are not whole blocks of {align}");
             ensure(

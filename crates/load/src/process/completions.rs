@@ -1,26 +1,26 @@
-//! Completions of the streams of a recorded program: what streams wait for (RP6, RP18).
+//! Completions of the streams of a recorded program, which other streams wait for (RP6, RP18).
 
 use std::collections::VecDeque;
 
 use hoistway_blk::ground::Instant;
 
-/// Times of completions that are remembered. What is older was long ago for every stream that still counts it.
+/// Number of completion times that are kept. Older ones are long past for every stream that still counts them.
 const REMEMBERED: usize = 1024;
 
 /// The completions of one stream.
 #[derive(Default)]
 pub(super) struct Completions {
     count: u64,
-    /// Nothing more completes.
+    /// Whether no more completions will come.
     has_ended: bool,
-    /// The times of the last ones.
+    /// The times of the most recent completions.
     recent: VecDeque<Instant>,
-    /// Processes that wait for a count of completions.
+    /// Processes that wait for a number of completions: the number and the process.
     waiting: Vec<(u64, u32)>,
 }
 
 impl Completions {
-    /// I/Os have completed. Those who waited for that are `released`.
+    /// Adds completions. Processes that waited for them are added to `released`.
     pub(super) fn add(&mut self, now: Instant, ios: u32, released: &mut Vec<u32>) {
         for _ in 0..ios {
             if self.recent.len() == REMEMBERED {
@@ -32,7 +32,7 @@ impl Completions {
         self.release(released);
     }
 
-    /// The stream has ended: nothing more completes, and nothing waits for it any longer.
+    /// The stream has ended: releases all processes that still wait for it.
     pub(super) fn end(&mut self, released: &mut Vec<u32>) {
         self.has_ended = true;
         self.release(released);
@@ -48,7 +48,7 @@ impl Completions {
         });
     }
 
-    /// When so many had completed, if they have.
+    /// The time of completion number `count`, if it has been reached.
     pub(super) fn reached(&self, count: u64) -> Option<Instant> {
         if count == 0 {
             return Some(Instant::ZERO);
@@ -60,7 +60,7 @@ impl Completions {
         self.recent.get((self.recent.len() - 1).saturating_sub(from_the_end)).copied()
     }
 
-    /// A process waits until so many have completed.
+    /// A process waits for completion number `count`.
     pub(super) fn wait(&mut self, count: u64, process: u32) {
         if !self.waiting.contains(&(count, process)) {
             self.waiting.push((count, process));

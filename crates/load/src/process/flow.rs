@@ -1,24 +1,24 @@
 //! The balance between processes: `flow`.
 //!
-//! Tried with fio 3.33: the I/Os of all processes of a balance count, whatever their size, and none may be more than one
-//! I/O ahead of its share. A process counts before its start delay is over, and no longer, with all that it has done,
-//! when it has ended. With `flow_sleep=0` fio looks again and again whether it may go on; here the balance releases it.
+//! Tried with fio 3.33: all I/Os of the processes of a balance count, whatever their size, and no process may be more
+//! than one I/O ahead of its share. A process counts even before its start delay is over. Once it has ended, neither it
+//! nor its I/Os count. With `flow_sleep=0` fio polls until it may continue; here the balance releases it.
 
 use hoistway_blk::ground::Instant;
 
 use super::Process;
 use super::completions::Completions;
 
-/// What ties the processes of a load to each other: balances, and the parts of its processes in them; and completions of streams
-/// of a recorded program, which others wait for.
+/// The ties between the processes of a load: balances with the shares of processes in them, and completions of recorded streams
+/// that other streams wait for.
 #[derive(Default)]
 pub struct Flows {
     balances: Vec<Balance>,
-    /// One for each process.
+    /// The balance and share of each process.
     members: Vec<Option<Member>>,
-    /// One for each stream of a program.
+    /// The completions of each stream of a recorded program.
     completions: Vec<Option<Completions>>,
-    /// Processes that may go on, and whose release was not taken yet.
+    /// Released processes that [`Flows::pop_released`] has not returned yet.
     released: Vec<u32>,
 }
 
@@ -26,7 +26,7 @@ struct Balance {
     id: u32,
     weight: u64,
     ios: u64,
-    /// Processes that wait for their release.
+    /// Processes that wait to be released.
     held: Vec<u32>,
 }
 
@@ -63,11 +63,11 @@ impl Flows {
     pub(super) fn lets_through(&self, process: u32) -> bool {
         let Some(member) = &self.members[process as usize] else { return true };
         let balance = &self.balances[member.balance];
-        // With the next one, "done <= 1 + share", without the division.
+        // Equivalent to "done <= 1 + share" for the next I/O, without the division.
         u128::from(member.ios) * u128::from(balance.weight) <= u128::from(balance.ios + 1) * u128::from(member.weight)
     }
 
-    /// A process that may not go on is released when it may.
+    /// Registers a process that may not continue, to be released later.
     pub(super) fn hold(&mut self, process: u32) {
         let Some(member) = &self.members[process as usize] else { return };
         let held = &mut self.balances[member.balance].held;
@@ -92,18 +92,18 @@ impl Flows {
         }
     }
 
-    /// When so many I/Os of a stream had completed. If they have not, the stream `waiter` is released when they have.
+    /// The time of completion number `count` of a stream. If it has not been reached, `waiter` is released when it is.
     pub(super) fn completed(&mut self, process: u32, count: u64, waiter: u32) -> Option<Instant> {
         let Some(completions) = &mut self.completions[process as usize] else { return Some(Instant::ZERO) };
         let reached = completions.reached(count);
-        // Its own completions wake a stream anyway.
+        // The stream's own completions wake it anyway.
         if reached.is_none() && process != waiter {
             completions.wait(count, waiter);
         }
         reached
     }
 
-    /// A process has ended: it no longer counts.
+    /// A process has ended and no longer counts.
     pub fn leave(&mut self, process: u32) {
         if let Some(completions) = &mut self.completions[process as usize] {
             completions.end(&mut self.released);
@@ -128,14 +128,14 @@ impl Flows {
         self.balances[balance].held = held;
     }
 
-    /// Whether a process was released that [`Flows::pop_released`] has not returned.
+    /// Whether [`Flows::pop_released`] would return a process.
     #[inline]
     #[must_use]
     pub fn has_released(&self) -> bool {
         !self.released.is_empty()
     }
 
-    /// The number of a process that may go on: its [`RunningProcess::next`](super::RunningProcess::next) is due.
+    /// A released process: its [`RunningProcess::next`](super::RunningProcess::next) is due.
     pub fn pop_released(&mut self) -> Option<u32> {
         self.released.pop()
     }

@@ -1,12 +1,12 @@
 //! The search for the depth that keeps a latency: `latency_target` (tried with fio 3.33).
 //!
-//! It begins at a depth of 1 and doubles it as long as enough I/Os of a window are fast enough, then halves the gap between
-//! the largest depth that was good and the smallest that was not. A depth that was good and is not any more gives way to the
-//! one below it. From the window on in which the depth was found to be it, the process is measured until a window is good
-//! again: mostly the next one; if that is not, the depth goes down by one with each window until one is.
+//! The search starts at depth 1 and doubles the depth while enough I/Os of a window are fast enough. Then it halves the
+//! interval between the largest good depth and the smallest bad one. A depth that was good and becomes bad is lowered by
+//! one. Once the depth is found, the process is measured until a window is good again, which is usually the next one; each
+//! bad window until then lowers the depth by one.
 //!
-//! A process that goes on (`latency_run`) is measured from the beginning. Its depth goes down by one with each bad window,
-//! and up by one after three good ones.
+//! A process that continues after the search (`latency_run`) is measured from the start. Its depth is lowered by one after
+//! each bad window, and raised by one after three good ones.
 
 use std::cmp::Ordering;
 
@@ -15,17 +15,17 @@ use hoistway_measure::LatencySearchResult;
 
 use super::LatencyTarget;
 
-/// Good windows in a row after which a depth that is followed rises.
+/// After this many good windows in a row a followed depth is raised.
 const GOOD_WINDOWS: u32 = 3;
 
-/// Where the search is.
+/// State of the search.
 pub(super) struct LatencySearch {
     rule: LatencyTarget,
     depth: u32,
     depth_max: u32,
-    /// The largest depth that was good.
+    /// The largest good depth.
     good: u32,
-    /// The smallest that was not.
+    /// The smallest bad depth.
     bad: Option<u32>,
     stage: Stage,
     window_begins: Instant,
@@ -36,29 +36,29 @@ pub(super) struct LatencySearch {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Searching,
-    /// The depth is found: it is measured until a window is good.
+    /// The depth was found; the process is measured until a window is good.
     Measuring,
-    /// The depth is found, and from now on followed; holds the number of good windows in a row.
+    /// The depth was found and is being adjusted; holds the number of good windows in a row.
     Following(u32),
 }
 
-/// What the end of a window means for the process.
+/// What a process has to do at the end of a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Judgement {
-    /// It goes on.
+    /// Continue.
     GoOn,
-    /// It goes on at this larger depth.
+    /// Continue at this larger depth.
     Rise(u32),
-    /// It goes on at this smaller depth, when what is in flight has ended.
+    /// Continue at this smaller depth, after the I/Os in flight have completed.
     Fall(u32),
-    /// Its measurement begins again, and its runtime with it.
+    /// Restart its measurement and its runtime.
     Measure,
-    /// It is done.
+    /// End.
     End,
 }
 
 impl LatencySearch {
-    /// The search of a process whose measurement begins at `start`, and whose depth is at most `depth_max`.
+    /// The search of a process with measurement from `start` and a depth of at most `depth_max`.
     pub(super) fn new(rule: LatencyTarget, depth_max: u32, start: Instant) -> LatencySearch {
         LatencySearch {
             rule,
@@ -77,13 +77,13 @@ impl LatencySearch {
         self.depth
     }
 
-    /// What is searched, and the depth so far.
+    /// The target and the depth so far.
     pub(super) fn result(&self) -> LatencySearchResult {
         let LatencyTarget { target, window, percentile, .. } = self.rule;
         LatencySearchResult { depth: self.depth, target_ns: target.0, window_ns: window.0, percentile }
     }
 
-    /// An I/O has ended.
+    /// An I/O has completed.
     pub(super) fn finished(&mut self, now: Instant, latency: Nanos) {
         if now >= self.window_begins {
             self.ios += 1;
@@ -143,8 +143,8 @@ impl LatencySearch {
 mod tests {
     use super::*;
 
-    /// The depths of the windows of a search, and whether it has come to its end. `limit` is the largest good depth in the
-    /// window of this number, from 1.
+    /// The depths of a search's windows, and whether the search ended. `limit` is the largest good depth in the window
+    /// with this number, counted from 1.
     fn searched(limit: impl Fn(u64) -> u32, depth_max: u32, goes_on: bool, windows: u64) -> (Vec<u32>, bool) {
         let window = Nanos::from_millis(10);
         let rule = LatencyTarget { target: Nanos(1000), window, percentile: 90.0, goes_on };
@@ -153,7 +153,7 @@ mod tests {
         for number in 1..=windows {
             depths.push(search.depth());
             let end = Instant(number * window.0);
-            // A tenth may be slow.
+            // One I/O in ten may be slow.
             let slow = if search.depth() > limit(number) { 2 } else { 1 };
             for io in 0..10 {
                 search.finished(Instant(end.0 - 1), Nanos(if io < slow { 1001 } else { 1000 }));
@@ -178,11 +178,11 @@ mod tests {
         assert_eq!(depths(31, 64, false, 99), (vec![1, 2, 4, 8, 16, 32, 24, 28, 30, 31, 31], true));
         assert_eq!(depths(99, 5, false, 99), (vec![1, 2, 4, 5, 5], true));
         assert_eq!(depths(99, 1, false, 99), (vec![1, 1], true));
-        // Not even one I/O at a time is fast enough: it never ends.
+        // Not even depth 1 is fast enough: the search never ends.
         assert_eq!(depths(0, 32, false, 9), (vec![1; 9], false));
     }
 
-    /// One limit up to and with a window, and another one after it.
+    /// One limit up to and including a window, and another one after it.
     fn changing(before: u32, until: u64, after: u32) -> impl Fn(u64) -> u32 {
         move |window| if window <= until { before } else { after }
     }
@@ -191,13 +191,13 @@ mod tests {
 
     #[test]
     fn a_depth_that_was_good_and_is_no_more_gives_way_to_the_one_below() {
-        // While 5 is tried, between 4, which was good, and 6, which was not.
+        // While trying 5, between the good depth 4 and the bad depth 6.
         assert_eq!(searched(changing(5, 5, 3), 64, false, 99), (vec![1, 2, 4, 8, 6, 5, 4, 3, 3], true));
-        // While 39 is tried, above 38, which was good.
+        // While trying 39, above the good depth 38.
         let (depths, ends) = searched(changing(38, 12, 20), 64, false, 99);
         assert_eq!(depths[..14], [1, 2, 4, 8, 16, 32, 64, 48, 40, 36, 38, 39, 38, 37]);
         assert_eq!((&depths[14..], ends), (&[&(20..37).rev().collect::<Vec<_>>()[..], &[20]].concat()[..], true));
-        // Down to 1, and good again after a while.
+        // Down to depth 1, and good again after a while.
         let all_slow = |window| if (4..=7).contains(&window) { 0 } else { 3 };
         assert_eq!(searched(all_slow, 64, false, 99), (vec![1, 2, 4, 3, 2, 1, 1, 1, 1], true));
     }

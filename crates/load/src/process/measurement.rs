@@ -8,22 +8,22 @@ use hoistway_measure::{Direction, LatencyHistogram, LatencySearchResult, Process
 
 use super::{LogSettings, Process};
 
-/// The measurement of one process: fio's, with its samples of bandwidth and IOPS.
+/// The measurement of one process in the form of fio, with its bandwidth and IOPS samples.
 pub(super) struct Measurement {
     result: ProcessResult,
-    /// Latencies, by direction, of I/Os whose submission took no time: completion latency and total latency are the same,
-    /// so that one histogram stands for two, and for the zeros of a third.
+    /// Latencies, by direction, of I/Os whose submission took no time: completion latency equals total latency, so one
+    /// histogram serves for both, and for the zeros of the submission latency.
     immediate: [LatencyHistogram; 3],
-    /// The process began.
+    /// Start of the process.
     start: Instant,
-    /// Measurement begins here: after the ramp.
+    /// Start of the measurement, after the ramp.
     from: Instant,
     last: Instant,
     asynchronous: bool,
-    /// Single I/Os have priorities of their own; the others have the one that the process has set.
+    /// Whether single I/Os have their own priorities; the others have the priority of the process.
     has_priorities: bool,
     common: IoPriority,
-    /// For each direction what was done since the last sample.
+    /// For each direction, I/Os and bytes since the last sample.
     samples: [Sample; 3],
     syncs: Syncs,
 }
@@ -38,21 +38,21 @@ struct Sample {
 /// One finished I/O.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Finished {
-    /// What it did.
+    /// The operation.
     pub(super) op: Op,
     /// Its length.
     pub(super) bytes: u32,
-    /// Where it is on its device.
+    /// Its offset on the device.
     pub(super) offset_bytes: u64,
-    /// The priority that it has of its own, or none.
+    /// Its own priority, or none.
     pub(super) priority: IoPriority,
-    /// It was created.
+    /// When it was created.
     pub(super) created: Instant,
-    /// The system call that submitted it returned.
+    /// When the system call that submitted it returned.
     pub(super) issued: Instant,
-    /// The process has taken its completion.
+    /// When the process reaped it.
     pub(super) reaped: Instant,
-    /// The time of the process was up by then.
+    /// Whether the runtime of the process was over by then.
     pub(super) is_late: bool,
 }
 
@@ -64,8 +64,8 @@ fn direction_of(op: Op) -> Direction {
     }
 }
 
-/// In which order a process calls fsync and fdatasync: each after every N writes, and one fsync where both are due
-/// (tried with fio 3.33).
+/// The order of fsync and fdatasync in a process: each is due after every N writes; where both are due there is one
+/// fsync (tried with fio 3.33).
 #[derive(Debug)]
 struct Syncs {
     every: [u64; 2],
@@ -78,7 +78,7 @@ impl Syncs {
         Syncs { every, due: every.map(|writes| if writes == 0 { u64::MAX } else { writes }) }
     }
 
-    /// Whether the next one is an fdatasync. None of a recording is.
+    /// Whether the next one is an fdatasync. A recording has none.
     fn next_is_of_data(&mut self) -> bool {
         let [full, data] = self.due;
         for (due, every) in self.due.iter_mut().zip(self.every).filter(|(due, _)| **due == full.min(data)) {
@@ -88,7 +88,7 @@ impl Syncs {
     }
 }
 
-/// What the log of a process holds.
+/// The parameters of a process's log.
 fn log_parameters(process: &Process, settings: LogSettings) -> LogParameters {
     LogParameters {
         window_ns: settings.window.0,
@@ -130,7 +130,7 @@ impl Measurement {
         }
     }
 
-    /// A batch of I/Os was submitted, which left `depth` in flight.
+    /// A batch of I/Os was submitted; now `depth` are in flight.
     #[inline]
     pub(super) fn submitted(&mut self, now: Instant, batch: u32, depth: u32) {
         if now >= self.from {
@@ -139,7 +139,7 @@ impl Measurement {
         }
     }
 
-    /// A batch of completions was taken at once.
+    /// A batch of completions was reaped.
     #[inline]
     pub(super) fn reaped(&mut self, now: Instant, batch: u32) {
         if now >= self.from {
@@ -147,7 +147,7 @@ impl Measurement {
         }
     }
 
-    /// CPU time was spent for it. All of it counts as the system's: what is the process's own of it is not known.
+    /// CPU time was spent for the process. All of it counts as system time, since the process's own share is unknown.
     #[inline]
     pub(super) fn charged(&mut self, now: Instant, cpu: Nanos) {
         if now >= self.from {
@@ -155,14 +155,14 @@ impl Measurement {
         }
     }
 
-    /// The process kept its CPU busy by itself.
+    /// The process kept its CPU busy (spun).
     pub(super) fn spun(&mut self, now: Instant, cpu: Nanos) {
         if now >= self.from {
             self.result.cpu.user_ns += cpu.0;
         }
     }
 
-    /// Forgets what was measured, and goes on from now.
+    /// Discards the measurement and restarts it now.
     pub(super) fn restart(&mut self, now: Instant) {
         let old = std::mem::take(&mut self.result);
         self.result = ProcessResult {
@@ -187,12 +187,12 @@ impl Measurement {
         self.result.directions.iter().fold((0, 0), |sum, of| (sum.0 + of.ios, sum.1 + of.bytes))
     }
 
-    /// Sets what was found of its steadiness.
+    /// Sets the result of the steady-state check.
     pub(super) fn watched(&mut self, steady: Option<Box<SteadyState>>) {
         self.result.steady_state = steady;
     }
 
-    /// Sets what a search for a depth has found.
+    /// Sets the result of a search for a depth.
     pub(super) fn searched(&mut self, search: LatencySearchResult) {
         self.result.latency_search = Some(search);
     }
@@ -204,7 +204,7 @@ impl Measurement {
         }
     }
 
-    /// An I/O has ended.
+    /// An I/O was reaped.
     #[inline]
     pub(super) fn finished(&mut self, io: &Finished) {
         if io.reaped < self.from {
@@ -277,7 +277,7 @@ impl Measurement {
         *sample = Sample { since: now, ..Sample::default() };
     }
 
-    /// The result, of a process that ended at `end`.
+    /// The result of a process that ended at `end`.
     pub(super) fn into_result(mut self, end: Instant) -> ProcessResult {
         for (direction, immediate) in Direction::ALL.into_iter().zip(&self.immediate) {
             let result = self.result.direction_mut(direction);

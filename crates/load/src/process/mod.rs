@@ -1,7 +1,7 @@
-//! A fio process: what it is asked to do, and its main loop as a pure state machine.
+//! A fio process as a pure state machine: its description and its main loop.
 //!
-//! A [`RunningProcess`] reads no clock and does no I/O: each call is given the time, and [`RunningProcess::next`] returns what the
-//! caller has to do. The simulator is a caller in virtual time, the engine's jobs are one in real time.
+//! A [`RunningProcess`] reads no clock and does no I/O: each call gets the time, and [`RunningProcess::next`] returns what the
+//! caller has to do. The simulator calls it in virtual time, the engine's jobs in real time.
 //!
 //! ```
 //! use hoistway_blk::ground::Instant;
@@ -31,10 +31,10 @@
 //! # Ok::<(), hoistway_load::LoadError>(())
 //! ```
 //!
-//! `window` holds the I/Os in flight, `submit` decides when the next ones are issued, `reap` takes those that have ended,
-//! `measurement` is what comes out. `thinking` (pauses), `flow` (balance between processes), `latency_search` and `steady_state` are
-//! rules of their own; `phases` is which processes run when. `program` is the main loop of a stream that was recorded, and `completions`
-//! what such streams wait for.
+//! Modules: `window` holds the I/Os in flight, `submit` decides when the next ones are issued, `reap` takes completions, `measurement`
+//! is the result. `thinking` (pauses), `flow` (balance between processes), `latency_search` and `steady_state` are separate rules.
+//! `phases` decides which processes run when. `program` is the main loop of a recorded stream, and `completions` are what such streams
+//! wait for.
 
 mod completions;
 mod flow;
@@ -65,16 +65,16 @@ use program::ProgramStream;
 use thinking::Thinking;
 use window::Window;
 
-/// What the caller has to do for a process.
+/// What the caller has to do next for a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// Submit the I/O in this slot ([`RunningProcess::io`]), as part of the running system call.
     Submit(u32),
-    /// End the system call ([`RunningProcess::call_ended`]), which submits what was plugged.
+    /// End the system call ([`RunningProcess::call_ended`]), which submits the plugged I/Os.
     EndCall,
-    /// Call again when an I/O that it waits for has ended ([`RunningProcess::can_reap`]), or at this time.
+    /// Call again when enough I/Os have completed ([`RunningProcess::can_reap`]), or at this time.
     Wait(Option<Instant>),
-    /// Nothing: the process has ended.
+    /// Nothing; the process has ended.
     Exit,
 }
 
@@ -83,49 +83,50 @@ pub struct RunningProcess {
     number: u32,
     window: Window,
     fsync: Fsync,
-    /// Each write is followed by a flush of its device, and has ended when that has.
+    /// Whether each write is followed by a flush of its device, and completes with it.
     commits_writes: bool,
-    /// An I/O that was drawn and could not be submitted yet.
+    /// A generated I/O that could not be submitted yet.
     held_back: Option<Io>,
     generator: Generator,
     pacer: Option<Pacer>,
-    /// Of a stream of a recorded program: it is issued as that was.
+    /// The state of a recorded stream, if the process replays one.
     program: Option<ProgramStream>,
     measurement: Measurement,
     start: Instant,
-    /// Its rate counts from then on.
+    /// Start of its rate accounting.
     pace_start: Instant,
-    /// No I/O is submitted from then on.
+    /// From then on it submits no I/O.
     deadline: Instant,
-    /// From the beginning of its measurement to its deadline, if it has one.
+    /// From the start of its measurement to its deadline, if it has one.
     runtime: Option<Nanos>,
     search: Option<LatencySearch>,
-    /// The process fails when a read, write or trim takes longer; `None` for never.
+    /// The process fails if a read, write or trim takes longer; `None` for no limit.
     max_latency: Option<[Nanos; 3]>,
     think: Option<Thinking>,
-    /// How long the pause that has just begun keeps the CPU busy.
+    /// CPU time that the pause which has just begun spins.
     spin: Nanos,
-    /// It issues nothing that overlaps an I/O in flight.
+    /// Whether it waits before issuing an I/O that overlaps one in flight.
     serializes: bool,
-    /// Whether anything but its depth can hold an I/O back: balance, overlaps, rate or pauses.
+    /// Whether anything other than its depth can hold an I/O back: balance, overlaps, rate or pauses.
     is_restrained: bool,
-    /// Whether anything depends on the ends of its I/Os: overlaps, pauses, or a limit or a search by latency.
+    /// Whether anything depends on the completion of its I/Os: overlaps, pauses, or a latency limit or search.
     watches_ends: bool,
-    /// Of a process in a balance: how long it sleeps when it is ahead of its share; zero for until it may go on.
+    /// For a process in a balance: how long it sleeps when it is ahead of its share; zero to wait until it may
+    /// continue.
     flow_sleep: Option<Nanos>,
-    /// `end_fsync`: devices, from the last on, that are still to be flushed before it exits.
+    /// `end_fsync`: devices, from the last one on, that it still has to flush before it exits.
     devices_to_flush: u8,
-    /// Those flushes have begun: as in fio, they are not measured.
+    /// Whether those flushes have begun: as in fio, they are not measured.
     is_closing: bool,
-    /// It submits nothing any more.
+    /// Whether it has stopped submitting.
     is_exhausted: bool,
     has_exited: bool,
     exited_at: Instant,
 }
 
 impl RunningProcess {
-    /// Process `number` of its load, which begins at the start of time until [`RunningProcess::start_at`] says otherwise. `runtime`
-    /// replaces its own. The same seed gives the same gaps between its I/Os.
+    /// The process with this number in its load; it starts at time zero unless [`RunningProcess::start_at`] says otherwise.
+    /// `runtime` replaces its own. The same seed gives the same gaps between its I/Os.
     #[must_use]
     pub fn new(process: &Process, number: u32, generator: Generator, seed: u64, runtime: Option<Nanos>) -> Self {
         let runtime = runtime.or(process.schedule.runtime);
@@ -159,7 +160,7 @@ impl RunningProcess {
             has_exited: false,
             exited_at: Instant::ZERO,
         };
-        // The threads of POSIX asynchronous I/O take a sync in its turn.
+        // The threads of POSIX asynchronous I/O process a sync in order.
         if !is_synchronous && process.issue.depth > 1 && !running.fsync.waits() {
             running.generator.follow_reaping(running.fsync == Fsync::Sleeps);
         }
@@ -167,7 +168,7 @@ impl RunningProcess {
         running
     }
 
-    /// Sets when the process begins. `process` is the one that it was made of.
+    /// Sets the start time of the process. `process` is the description that it was made from.
     pub fn start_at(&mut self, process: &Process, start: Instant) {
         let shift = start.since(self.start);
         self.start = start;
@@ -187,7 +188,7 @@ impl RunningProcess {
         self.measurement = Measurement::new(process, start);
     }
 
-    /// Ends the process early: it submits nothing any more.
+    /// Ends the process early: it stops submitting.
     pub fn end(&mut self) {
         self.is_exhausted = true;
         if let Some(think) = &mut self.think {
@@ -202,26 +203,26 @@ impl RunningProcess {
         self.has_exited
     }
 
-    /// Whether it depends on other processes, so that [`RunningProcess::next`] needs the [`Flows`] of its load: it has a part in a balance,
-    /// or is a stream of a recorded program.
+    /// Whether it depends on other processes, so that [`RunningProcess::next`] needs the [`Flows`] of its load: it belongs to a balance, or
+    /// is a recorded stream.
     #[must_use]
     pub fn is_tied(&self) -> bool {
         self.flow_sleep.is_some() || self.program.is_some()
     }
 
-    /// When it stops submitting; [`Instant::NEVER`] if no time ends it.
+    /// When it stops submitting; [`Instant::NEVER`] without a time limit.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// I/Os and bytes that were measured so far.
+    /// I/Os and bytes measured so far.
     #[must_use]
     pub fn done(&self) -> (u64, u64) {
         self.measurement.done()
     }
 
-    /// Counts CPU time that was spent for it.
+    /// Adds CPU time that was spent for it.
     #[inline]
     pub fn charge(&mut self, now: Instant, cpu: Nanos) {
         self.measurement.charged(now, cpu);
@@ -229,8 +230,8 @@ impl RunningProcess {
 
     // --- the main loop ---
 
-    /// Runs the process until the caller has to do something. `flows` holds the balances and the completions of its load; only a process
-    /// that [is tied](RunningProcess::is_tied) to others looks at them.
+    /// Runs the process until the caller has to do something. `flows` holds the balances and completions of its load; only a process
+    /// that [is tied](RunningProcess::is_tied) to others uses it.
     #[inline(always)]
     pub fn next(&mut self, now: Instant, flows: &mut Flows) -> Step {
         if let Some(slot) = self.window.next_of_batch() {
@@ -263,7 +264,7 @@ impl RunningProcess {
             }
             if self.can_reap() {
                 self.reap(now);
-                // A write goes on with a flush.
+                // A write continues with a flush.
                 if self.commits_writes
                     && let Some(slot) = self.window.next_of_batch()
                 {
@@ -283,7 +284,7 @@ impl RunningProcess {
         }
     }
 
-    /// The flush of the next device at the end of the process, if one is left.
+    /// The next flush at the end of the process, if a device is left.
     #[cold]
     fn flush_at_end(&mut self, now: Instant) -> Option<u32> {
         let device = self.devices_to_flush.checked_sub(1)?;
@@ -293,7 +294,8 @@ impl RunningProcess {
         self.window.next_of_batch()
     }
 
-    /// How long the pause that the last [`Step::Wait`] began keeps the CPU busy: zero if it began none. Asked once for each.
+    /// How long the pause begun by the last [`Step::Wait`] spins on the CPU; zero if it began none. To be called once per
+    /// pause.
     #[inline]
     pub fn take_spin(&mut self) -> Nanos {
         std::mem::take(&mut self.spin)
@@ -306,7 +308,7 @@ impl RunningProcess {
         self.window.slot(slot)
     }
 
-    /// I/Os that were submitted, or are being submitted, and were not reaped yet.
+    /// I/Os that are submitted or being submitted, and not reaped yet.
     #[inline]
     #[must_use]
     pub fn in_flight(&self) -> u32 {
@@ -327,14 +329,14 @@ impl RunningProcess {
         self.measurement.submitted(now, count, self.window.in_flight());
     }
 
-    /// Whether it would submit or reap something now, if its rate and the like allow that.
+    /// Whether it would submit or reap something now, if its rate and other restraints allow it.
     pub fn has_more_to_do(&mut self, now: Instant) -> bool {
         self.room(now) > 0 || self.can_reap()
     }
 
     // --- completions ---
 
-    /// The I/O in this slot has ended.
+    /// The I/O in this slot has completed.
     #[inline]
     pub fn ended(&mut self, slot: u32) {
         self.window.ended(slot);
@@ -348,14 +350,14 @@ impl RunningProcess {
         self.window.ended(slot);
     }
 
-    /// Something has failed with this errno: the process stops, and the first error is its result.
+    /// An operation has failed with this errno: the process stops, and the first error is its result.
     #[cold]
     pub fn failed(&mut self, errno: i32) {
         self.measurement.failed(errno);
         self.is_exhausted = true;
     }
 
-    /// Whether as many I/Os have ended as it waits for.
+    /// Whether as many I/Os have completed as it waits for.
     #[inline]
     #[must_use]
     pub fn can_reap(&self) -> bool {

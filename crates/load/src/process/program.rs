@@ -1,4 +1,5 @@
-//! A stream of a recorded program: its I/Os wait for completions and for submissions, its own and others' (RP6 to RP10).
+//! A stream of a recorded program: its I/Os wait for completions and submissions, its own and those of other streams
+//! (RP6 to RP10).
 
 use std::sync::Arc;
 
@@ -10,28 +11,28 @@ use super::{Flows, RunningProcess, Step};
 use crate::Io;
 use crate::replay::{Pause, ProgramStep, When};
 
-/// Where a stream stands.
+/// State of a stream.
 pub(super) struct ProgramStream {
     /// The processes that it waits for.
     waits_on: Arc<[u32]>,
-    /// The submission of its last I/O has ended then.
+    /// When the submission of its last I/O ended.
     submitted: Instant,
-    /// It is in the submission of an I/O.
+    /// Whether it is submitting an I/O.
     is_submitting: bool,
-    /// The next I/O of the running call goes into the same plug.
+    /// Whether the next I/O of the running call goes into the same plug.
     plug_goes_on: bool,
-    /// The I/O in submission is under a plug.
+    /// Whether the I/O in submission is plugged.
     is_plugged: bool,
-    /// The I/O that comes next, drawn and not issued.
+    /// The next I/O, generated but not issued.
     next: Option<(Io, ProgramStep)>,
 }
 
 /// When the next I/O of a stream is issued.
 enum Due {
     At(Instant),
-    /// When a completion has come that is not known yet.
+    /// When a completion comes whose time is not known yet.
     Unknown,
-    /// There is none.
+    /// Never: there is none.
     Never,
 }
 
@@ -47,7 +48,7 @@ impl ProgramStream {
         }
     }
 
-    /// When what waits for this is issued, in a process that began at `start`.
+    /// When an I/O that waits for this is issued, in a process that began at `start`.
     fn due(&self, when: When, number: u32, start: Instant, flows: &mut Flows) -> Option<Instant> {
         let (own, of, gap) = match when {
             When::At(at) => return Some(start + at),
@@ -65,20 +66,20 @@ impl ProgramStream {
 }
 
 impl RunningProcess {
-    /// Whether the I/O in submission is under a plug, if it is that of a recorded program.
+    /// Whether the I/O in submission is plugged, if it belongs to a recorded program.
     #[must_use]
     pub fn recorded_plug(&self) -> Option<bool> {
         self.program.as_ref().map(|program| program.is_plugged)
     }
 
-    /// An I/O of a recorded program has completed: those that wait for it count from now, and its latency ends, even if its task is in
-    /// a call and notices it later. To be called beside [`RunningProcess::ended`].
+    /// An I/O of a recorded program has completed: its latency ends now, and streams that wait for it are notified, even if its task
+    /// is in a system call and reaps it later. To be called in addition to [`RunningProcess::ended`].
     pub fn completed(&mut self, slot: u32, now: Instant, flows: &mut Flows) {
         self.window.completed(slot, now);
         flows.complete(self.number, now, 1);
     }
 
-    /// [`RunningProcess::next`] of a stream of a program.
+    /// [`RunningProcess::next`] for a recorded stream.
     #[cold]
     pub(super) fn next_of_program(&mut self, now: Instant, flows: &mut Flows) -> Step {
         if let Some(program) = &mut self.program
@@ -95,7 +96,7 @@ impl RunningProcess {
             };
             if is_in_call {
                 return match due {
-                    // The task computes, and its plug stays.
+                    // The task is computing; its plug stays open.
                     Due::At(due) if due > now && self.program.as_ref().is_some_and(|program| program.plug_goes_on) => {
                         Step::Wait(Some(due))
                     }
@@ -122,7 +123,7 @@ impl RunningProcess {
         }
     }
 
-    /// Draws the next I/O, if it was not drawn already. Returns when it is issued.
+    /// Generates the next I/O unless there is one already. Returns when it is issued.
     fn draw(&mut self, now: Instant, flows: &mut Flows) -> Due {
         let Some(program) = &mut self.program else { return Due::Never };
         if self.is_exhausted || now >= self.deadline {
@@ -148,7 +149,7 @@ impl RunningProcess {
         program.due(step.when, self.number, self.start, flows).map_or(Due::Unknown, Due::At)
     }
 
-    /// Issues the I/O that was drawn.
+    /// Issues the generated I/O.
     fn issue(&mut self, now: Instant) -> Step {
         if let Some(program) = &mut self.program
             && let Some((io, step)) = program.next.take()

@@ -1,4 +1,4 @@
-//! I/Os that have ended: the process takes them, and their latencies are measured.
+//! Reaping: the process takes completed I/Os, and their latencies are measured.
 
 use hoistway_blk::bio::Op;
 use hoistway_blk::ground::{Instant, Nanos};
@@ -9,11 +9,11 @@ use super::RunningProcess;
 use super::measurement::Finished;
 use crate::ThinkBlocks;
 
-/// As in fio, the error of a process with an I/O above `max_latency`.
+/// The error of a process with an I/O above `max_latency`, as in fio.
 const ETIMEDOUT: i32 = 110;
 
 impl RunningProcess {
-    /// Takes I/Os that have ended.
+    /// Reaps completed I/Os.
     #[inline]
     pub(super) fn reap(&mut self, now: Instant) {
         let mut taken = 0;
@@ -25,7 +25,7 @@ impl RunningProcess {
             taken += 1;
             if let Some(op) = slot.op.filter(|_| !self.is_closing) {
                 self.generator.reaped(op);
-                // A recording measures to the completion, whenever the task looks for it.
+                // A recorded latency ends at the completion, not when the task reaps it.
                 let reaped = slot.completed.unwrap_or(now);
                 // A completion may be noticed before the call that submitted it has returned.
                 let issued = slot.issued.max(slot.created).min(reaped);
@@ -52,7 +52,7 @@ impl RunningProcess {
         }
     }
 
-    /// A write that has ended goes on with a flush of its device. Returns whether there is one.
+    /// A completed write continues with a flush of its device. Returns whether there is one.
     #[cold]
     fn commit_write(&mut self) -> bool {
         let Some(index) = self.window.first_ended() else { return false };
@@ -75,7 +75,7 @@ impl RunningProcess {
         }
     }
 
-    /// The I/O in this slot has ended after `latency`.
+    /// The I/O in this slot has completed after `latency`.
     #[cold]
     fn judge_end(&mut self, now: Instant, slot: u32, op: Op, latency: Nanos) {
         self.window.forget(slot);
@@ -94,10 +94,11 @@ impl RunningProcess {
         }
     }
 
-    /// The result of a process that has exited, or that its run ends now. `steady` is what was found of its steadiness.
+    /// The result of a process that has exited, or whose run ends now. `steady` is the result of its steady-state
+    /// check.
     #[must_use]
     pub fn into_result(mut self, now: Instant, steady: Option<Box<SteadyState>>) -> ProcessResult {
-        // A process that is bounded by time has run for that time, even if its last I/O ended a little later.
+        // A process with a time limit has run for that time, even if its last I/O completed a little later.
         let end = if self.has_exited { self.exited_at } else { now };
         if let Some(search) = &self.search {
             self.measurement.searched(search.result());

@@ -1,7 +1,7 @@
 //! Processes that end when their results are steady: `steadystate` (tried with fio 3.33).
 //!
-//! Every second there is a sample of what was done, of one process or, with `group_reporting`, of all of its group. When
-//! the samples of the last `steadystate_duration` are steady, those processes end.
+//! Every second a sample is taken of the I/O of a process or, with `group_reporting`, of its whole group. The processes
+//! end when the samples of the last `steadystate_duration` are steady.
 
 use hoistway_blk::ground::{Instant, Nanos};
 use hoistway_measure::fio::{SteadyState as Document, SteadyStateData};
@@ -11,16 +11,16 @@ use super::{Process, SteadyFigure, SteadyState as Rule};
 /// The time between two samples, as in fio.
 pub const STEADY_SAMPLE: Nanos = Nanos(1_000_000_000);
 
-/// All processes of a load whose results are watched.
+/// All processes of a load with a steady-state check.
 #[derive(Default)]
 pub struct SteadyStates {
     watched: Vec<Watched>,
 }
 
-/// Processes whose results are watched together.
+/// Processes that are checked together.
 struct Watched {
     rule: Rule,
-    /// The reporting group, if all of it is watched together.
+    /// The reporting group, if it is checked as a whole.
     group: Option<u32>,
     members: Vec<u32>,
     has_begun: bool,
@@ -32,7 +32,7 @@ struct Watched {
 }
 
 impl SteadyStates {
-    /// What is to be watched of these processes.
+    /// The checks of these processes.
     #[must_use]
     pub fn new(processes: &[Process]) -> SteadyStates {
         let mut all = SteadyStates::default();
@@ -55,8 +55,8 @@ impl SteadyStates {
         all
     }
 
-    /// A process begins to be measured at `start`. If it is the first of those that are watched together, returns which these are and
-    /// when the first sample is due.
+    /// The measurement of a process begins at `start`. If it is the first of the processes that are checked together, returns their
+    /// index and when the first sample is due.
     pub fn begin(&mut self, process: u32, start: Instant) -> Option<(u32, Instant)> {
         let index = self.watched.iter().position(|watched| watched.members.contains(&process))?;
         let watched = &mut self.watched[index];
@@ -64,19 +64,19 @@ impl SteadyStates {
         is_first.then_some((index as u32, start + watched.rule.ramp))
     }
 
-    /// The numbers of the processes that are watched together.
+    /// The numbers of the processes that are checked together.
     #[must_use]
     pub fn members(&self, watched: u32) -> &[u32] {
         &self.watched[watched as usize].members
     }
 
-    /// Takes the sample that is due: the I/Os and bytes that all members have done by now. Returns whether the results are steady, so that
-    /// the members end.
+    /// Takes the sample that is due: the I/Os and bytes of all members so far. Returns whether the results are steady, so that the members
+    /// end.
     pub fn sample(&mut self, watched: u32, done: (u64, u64)) -> bool {
         self.watched[watched as usize].sample(done)
     }
 
-    /// What a result holds of the steadiness of a process.
+    /// The steady-state part of a process's result.
     #[must_use]
     pub fn document(&self, process: u32) -> Option<Box<Document>> {
         let watched = self.watched.iter().find(|watched| watched.members.contains(&process))?;
@@ -120,7 +120,7 @@ impl Watched {
         } else if mean > 0.0 {
             100.0 * found / mean
         } else {
-            // Nothing was done: that is not steady.
+            // Without any I/O the results are not steady.
             f64::INFINITY
         };
         Steady { criterion, slope, deviation }
@@ -154,9 +154,9 @@ impl Watched {
     }
 }
 
-/// How steady a window is.
+/// The steadiness of a window.
 struct Steady {
-    /// What is compared with the limit.
+    /// The value that is compared with the limit.
     criterion: f64,
     slope: f64,
     deviation: f64,
@@ -167,7 +167,7 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / count
 }
 
-/// The slope of the line that fits best, by sample.
+/// The slope of the regression line, per sample.
 fn slope(values: &[f64]) -> f64 {
     let x_mean = (values.len() as f64 - 1.0) / 2.0;
     let y_mean = mean(values.iter().copied());

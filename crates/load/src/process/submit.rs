@@ -1,4 +1,4 @@
-//! When a process submits, and when it does not: its queue, pauses, rate, balance with others, overlaps and latencies.
+//! When a process submits: its queue, pauses, rate, balance with others, overlaps and latency search.
 
 use hoistway_blk::bio::Op;
 use hoistway_blk::ground::{Instant, Nanos};
@@ -11,15 +11,15 @@ use crate::{Fsync, Io, ThinkBlocks};
 /// The error of a process whose recording cannot be read to its end.
 pub(super) const EIO: i32 = 5;
 
-/// What holds an I/O back.
+/// A reason to hold an I/O back.
 enum Restraint {
     None,
-    /// Something, until then if that is known.
+    /// Something; until the given time, if it is known.
     Waits(Option<Instant>),
 }
 
 impl RunningProcess {
-    /// The pause that the process makes now, if any.
+    /// The current pause, if any.
     #[inline]
     pub(super) fn pause(&mut self, now: Instant) -> Option<Step> {
         let think = self.think.as_mut()?;
@@ -41,14 +41,14 @@ impl RunningProcess {
         Some(Step::Wait(Some(think.begin(now))))
     }
 
-    /// How many I/Os it may submit in the next system call.
+    /// The number of I/Os that it may submit in the next system call.
     #[inline]
     pub(super) fn room(&mut self, now: Instant) -> u32 {
         let room = self.window.room();
         if self.is_exhausted || now >= self.deadline { 0 } else { room }
     }
 
-    /// Draws the I/Os of the next system call. Returns when to try again if something forbids one now.
+    /// Generates the I/Os of the next system call. Returns when to try again if something forbids one now.
     #[inline]
     pub(super) fn gather(&mut self, now: Instant, room: u32, flows: &mut Flows) -> Option<Instant> {
         for _ in 0..room {
@@ -65,7 +65,7 @@ impl RunningProcess {
                     }
                 },
             };
-            // What was drawn before an fsync is submitted before it.
+            // I/Os generated before an fsync are submitted before it.
             if io.op == Op::Flush && (self.window.has_batch() || self.fsync.waits() && self.window.in_flight() > 0) {
                 self.held_back = Some(io);
                 return None;
@@ -85,7 +85,7 @@ impl RunningProcess {
         None
     }
 
-    /// Whether an I/O may be issued now, as far as balance, overlaps and rate are concerned. If so, they and pauses count it.
+    /// Whether balance, overlaps and rate allow an I/O now. If they do, the I/O is counted in them and for pauses.
     #[cold]
     fn restrain(&mut self, now: Instant, io: &Io, flows: &mut Flows) -> Restraint {
         if self.flow_sleep.is_some() && !flows.lets_through(self.number) {
@@ -110,7 +110,7 @@ impl RunningProcess {
         Restraint::None
     }
 
-    /// It is ahead of its share. Returns when to try again, if its balance does not release it before.
+    /// It is ahead of its share. Returns when to try again unless its balance releases it earlier.
     fn hold(&mut self, now: Instant, flows: &mut Flows) -> Option<Instant> {
         let sleep = self.flow_sleep.unwrap_or_default();
         let until = if sleep > Nanos::ZERO {
@@ -122,7 +122,7 @@ impl RunningProcess {
         (until != Instant::NEVER).then_some(until)
     }
 
-    /// Goes on with the search for a depth.
+    /// Continues the search for a depth.
     pub(super) fn search_depth(&mut self, now: Instant) {
         let Some(search) = &mut self.search else { return };
         match search.judge(now) {

@@ -1,17 +1,17 @@
-//! Think times: pauses of a process, in which it does what a program does with its data.
+//! Think times: pauses in which a program processes its data.
 
 use hoistway_blk::ground::{Instant, Nanos};
 
 use crate::{Think, ThinkBlocks};
 
-/// When a process pauses.
+/// State of the pauses of a process.
 pub(super) struct Thinking {
     think: Think,
     /// I/Os since the last pause.
     ios: u32,
-    /// The last pause began.
+    /// When the last pause began.
     last: Instant,
-    /// The pause that it makes now ends.
+    /// When the current pause ends, if there is one.
     pub(super) until: Option<Instant>,
 }
 
@@ -21,7 +21,7 @@ impl Thinking {
         Thinking { think, ios: 0, last: start, until: None }
     }
 
-    /// I/Os were issued, or have completed.
+    /// Counts I/Os that were issued or have completed.
     #[inline]
     pub(super) fn count(&mut self, which: ThinkBlocks, ios: u32) {
         if which == self.think.counting {
@@ -29,14 +29,14 @@ impl Thinking {
         }
     }
 
-    /// Whether it is time to pause.
+    /// Whether a pause is due.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         let Think { blocks, io_time, .. } = self.think;
-        // Tried with fio 3.33: the time before the first pause is longer by a pause.
+        // Tried with fio 3.33: the time before the first pause is longer by the length of a pause.
         (blocks > 0 && self.ios >= blocks) || (io_time > Nanos::ZERO && now >= self.last + io_time + self.length())
     }
 
-    /// A pause begins. Returns when it ends.
+    /// Begins a pause. Returns when it ends.
     pub(super) fn begin(&mut self, now: Instant) -> Instant {
         self.last = now;
         self.ios = 0;
@@ -45,7 +45,7 @@ impl Thinking {
         until
     }
 
-    /// How long a pause keeps the CPU busy.
+    /// How long a pause spins on the CPU.
     pub(super) fn spin(&self) -> Nanos {
         self.think.spin
     }

@@ -1,4 +1,5 @@
-//! The I/Os of a process in flight: of the running system call, at the devices, and those that have ended and are not reaped.
+//! The I/Os of a process in flight: those of the running system call, those at the devices, and those that have completed but
+//! are not reaped.
 
 use std::collections::VecDeque;
 
@@ -12,19 +13,19 @@ use crate::Io;
 pub(super) struct Window {
     slots: Vec<IoInFlight>,
     free: Vec<u32>,
-    /// Submitted, or being submitted, and not yet reaped.
+    /// I/Os that are submitted or being submitted, and not reaped yet.
     in_flight: u32,
-    /// Ended and not yet reaped.
+    /// I/Os that have completed and are not reaped yet.
     ended: VecDeque<u32>,
-    /// Of the running system call, in order.
+    /// I/Os of the running system call, in order.
     batch: Vec<u32>,
-    /// How many of them were submitted.
+    /// How many of the batch were submitted.
     called: usize,
-    /// The queue was full and now drains to `iodepth_low`.
+    /// Whether the queue was full and is draining to `iodepth_low`.
     is_draining: bool,
-    /// Nothing is submitted until all I/Os in flight have ended, because the depth has fallen.
+    /// Whether nothing may be submitted until all I/Os in flight have completed, because the depth was lowered.
     is_fenced: bool,
-    /// The I/O that the process sleeps in: until it has ended nothing is submitted, and nothing else is reaped.
+    /// The I/O that the process sleeps in: until it completes, nothing is submitted and nothing else is reaped.
     sleeps_in: Option<u32>,
     depth: u32,
     depth_low: u32,
@@ -36,29 +37,29 @@ pub(super) struct Window {
 /// An I/O in flight.
 #[derive(Clone, Copy, Default)]
 pub struct IoInFlight {
-    /// What it does; `None` in a slot that is free, or whose I/O has ended.
+    /// The operation; `None` in a slot that is free, or whose I/O has completed.
     pub op: Option<Op>,
     /// The device: index into [`Process::files`].
     pub device: u8,
-    /// The priority of its own; [`IoPriority::UNSET`] if it has none.
+    /// Its own priority; [`IoPriority::UNSET`] if it has none.
     pub priority: IoPriority,
     /// First byte on the device.
     pub offset_bytes: u64,
     /// Length.
     pub bytes: u32,
-    /// When it was drawn.
+    /// When it was generated.
     pub created: Instant,
     /// When the system call that submitted it returned.
     pub(super) issued: Instant,
-    /// Modifiers of its own.
+    /// Its own flags.
     pub flags: BioFlags,
-    /// Of an I/O of a recorded program: when it completed, if the caller has said so.
+    /// For a recorded program: when it completed, if the caller has reported that.
     pub(super) completed: Option<Instant>,
-    /// A write whose data is on the device, and which now flushes that: its submission is a flush.
+    /// Whether the data of the write is on the device and the I/O now flushes the device.
     pub is_committing: bool,
 }
 
-/// Sectors that `bytes` from an offset on touch: the ends of buffered I/O may lie within a sector.
+/// Sectors touched by `bytes` from an offset on: a buffered I/O may start or end within a sector.
 fn sectors(offset_bytes: u64, bytes: u32) -> u32 {
     ((offset_bytes + u64::from(bytes)).div_ceil(512) - offset_bytes / 512) as u32
 }
@@ -71,7 +72,7 @@ impl IoInFlight {
         sectors(self.offset_bytes, self.bytes)
     }
 
-    /// An I/O that was drawn now.
+    /// An I/O that was generated now.
     #[inline]
     pub(super) fn of(io: &Io, now: Instant) -> IoInFlight {
         IoInFlight {
@@ -120,7 +121,7 @@ impl Window {
         self.in_flight
     }
 
-    /// Nothing is submitted until all I/Os in flight have ended.
+    /// Nothing is submitted until all I/Os in flight have completed.
     pub(super) fn fence(&mut self) {
         self.is_fenced = true;
     }
@@ -154,7 +155,7 @@ impl Window {
         }
     }
 
-    /// Adds an I/O to the batch of the running system call. Returns its slot, if one was free.
+    /// Adds an I/O to the batch of the running system call. Returns its slot if one was free.
     #[inline]
     pub(super) fn add(&mut self, slot: IoInFlight) -> Option<u32> {
         let index = self.free.pop()?;
@@ -169,7 +170,7 @@ impl Window {
         self.called < self.batch.len()
     }
 
-    /// The write of this slot, which has ended and is not yet reaped, goes on with a flush of its device.
+    /// The write in this slot, which has completed and is not reaped yet, continues with a flush of its device.
     pub(super) fn commit(&mut self, index: u32) {
         self.slots[index as usize].is_committing = true;
         self.ended.pop_front();
@@ -190,7 +191,7 @@ impl Window {
         self.batch.len()
     }
 
-    /// The running system call returns. Returns how many I/Os it has submitted.
+    /// The running system call returns. Returns the number of I/Os that it submitted.
     #[inline]
     pub(super) fn call_ended(&mut self, now: Instant) -> u32 {
         let count = std::mem::take(&mut self.called);
@@ -211,14 +212,14 @@ impl Window {
         })
     }
 
-    /// The I/O of this slot has ended, and no longer overlaps anything.
+    /// The I/O in this slot has completed and no longer overlaps anything.
     pub(super) fn forget(&mut self, index: u32) {
         self.slots[index as usize].op = None;
     }
 
     // --- the way back ---
 
-    /// An I/O has ended.
+    /// An I/O has completed.
     #[inline]
     pub(super) fn ended(&mut self, index: u32) {
         if self.sleeps_in == Some(index) {
@@ -228,7 +229,7 @@ impl Window {
         }
     }
 
-    /// Whether as many have ended as it waits for.
+    /// Whether as many I/Os have completed as the process waits for.
     #[inline]
     pub(super) fn can_reap(&self) -> bool {
         if self.sleeps_in.is_some() {
@@ -243,12 +244,12 @@ impl Window {
         self.slots[index as usize].completed = Some(now);
     }
 
-    /// The first that has ended, and is not yet reaped.
+    /// The first completed I/O that is not reaped yet.
     pub(super) fn first_ended(&self) -> Option<u32> {
         self.ended.front().copied()
     }
 
-    /// Takes the first that has ended.
+    /// Reaps the first completed I/O.
     #[inline]
     pub(super) fn reap(&mut self) -> Option<(u32, IoInFlight)> {
         if self.sleeps_in.is_some() && self.ended.front() != self.sleeps_in.as_ref() {
