@@ -31,7 +31,7 @@ pub struct Pattern {
     pub priorities: Arc<[PriorityRule]>,
     /// Written data is read back at the end of each pass, or after this many writes.
     pub verify_backlog: Option<u64>,
-    /// Flush after every so many writes: two independent counters (fsync, fdatasync); 0 for never.
+    /// Writes between two flushes, for two independent counters (fsync, fdatasync); 0 for no flushes.
     pub sync_every: [u32; 2],
     /// Mixed into the seed of the run, if given.
     pub seed: Option<i64>,

@@ -1,5 +1,5 @@
-//! Loads a server of vhost-user-blk, ours or another, as one guest with one queue would: random reads of 4 KiB, so many at
-//! a time, waiting for interrupts. Prints how many there were a second.
+//! Loads a vhost-user-blk server, ours or another, as a guest with one queue would: random reads of 4 KiB at the given
+//! depth, waiting for interrupts. Prints the reads per second.
 //!
 //! `cargo run --profile server -p hoistway-serve --example vhost_user_load -- SOCKET DEPTH SECONDS`
 #![allow(dead_code, reason = "the tests' client, of which a load needs a part")]
@@ -46,7 +46,7 @@ fn main() {
         let before = guest.rings[0].available_index;
         guest.prepare(0, head, READ, sector(), Data::In(4096));
         guest.rings[0].offer_all(&[head]);
-        // All that has come back is asked for again before the next kick.
+        // Every completed read is submitted again before the next kick.
         let mut more = 1;
         while more < depth
             && let Some((head, _)) = guest.rings[0].take_used()

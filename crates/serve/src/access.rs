@@ -22,7 +22,7 @@ impl Access {
     /// Reads `user:NAME+cert:NAME`, or `all`.
     ///
     /// # Errors
-    /// If it is something else, or there is no such user; in words.
+    /// If it is neither, or there is no such user; as text.
     pub fn parse(text: &str) -> Result<Access, String> {
         if text == "all" {
             return Ok(Access::default());

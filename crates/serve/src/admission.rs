@@ -8,7 +8,7 @@ use crate::site::Site;
 /// Most clients at a time that are turned away with the protocol's error: each keeps a descriptor until it has read the error. Further clients are closed at once.
 const TURNED_AWAY_MAX: usize = 16;
 
-/// What a connected client counts as among all clients; dropping it ends that.
+/// Counts a connected client against the limits; dropping it ends that.
 pub struct Admission {
     site: Arc<Site>,
     client: Arc<Client>,

@@ -1,4 +1,4 @@
-//! What of a running server changes: its exports, and how its queue works. All of a change holds, or none of it.
+//! Changes of a running server: its exports, and the settings of its queue. A change applies completely or not at all.
 
 use std::sync::{Arc, PoisonError};
 
@@ -14,15 +14,15 @@ use crate::server::ServerError;
 use crate::site::Site;
 use crate::spec::{Placed, check_names, check_overlaps};
 
-/// How a server should work.
+/// The desired state of a server.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// Its exports, in their order.
     pub exports: Vec<Placed>,
     /// Its scheduler.
     pub scheduler: String,
-    /// Files of the queue, `nr_requests` say, or tunables as `SCHEDULER.NAME`, and what they should hold. All others get back
-    /// what they held when the scheduler was new.
+    /// Files of the queue, such as `nr_requests`, or tunables as `SCHEDULER.NAME`, and their values. All others get back the
+    /// value that they had when the scheduler was set.
     pub settings: Vec<(String, String)>,
 }
 
@@ -50,16 +50,16 @@ fn lay_out(placed: &Placed, engine: &Engine) -> Result<LaidOut, ServerError> {
 
 /// An export before and after a change.
 enum Step {
-    /// With this size.
+    /// It stays, with this size.
     Stays(Arc<Served>, u64),
     Begins(Box<LaidOut>),
 }
 
 impl Site {
-    /// Offers these exports and no others. Those that were there go on with other weights, priorities and limits.
+    /// Offers these exports and no others. Existing ones continue with the new weights, priorities and limits.
     ///
     /// # Errors
-    /// If one of them cannot be, or is another part of the target than it was: then nothing has changed.
+    /// If one of them is invalid, or is a different part of the target than before: then nothing has changed.
     pub fn offer_these(&self, exports: &[Placed]) -> Result<(), ServerError> {
         self.carry_out(exports, self.plan(exports)?)
     }
@@ -120,12 +120,13 @@ impl Site {
         drop(before);
         self.forget_withdrawn();
         self.disconnect_barred();
-        // Throttled requests may be allowed sooner, priorities change, and connections of withdrawn exports have to end.
+        // Throttled requests may be allowed earlier, priorities change, and connections of withdrawn exports have to
+        // end.
         self.inboxes.notify_all();
         Ok(())
     }
 
-    /// Listens for the guests of exports that there have not been.
+    /// Creates the sockets for guests of new exports.
     fn bind_new(&self, exports: &[Placed]) -> Result<Vec<GuestListener>, ServerError> {
         let offer = self.offer();
         let is_new = |placed: &&Placed| offer.named(&placed.spec.name).is_none();
@@ -137,7 +138,7 @@ impl Site {
         exports.iter().filter(is_new).filter_map(listen).collect()
     }
 
-    /// The exports as they are now.
+    /// The current exports.
     fn placed(&self) -> Vec<Placed> {
         self.offer().served.iter().map(|served| served.placed()).collect()
     }
@@ -152,17 +153,18 @@ impl Site {
     /// Adds an export, with a socket for its guest if it has one.
     ///
     /// # Errors
-    /// If there is one of that name, it is no part of its volume, or it cannot listen: then nothing has changed.
+    /// If the name exists already, it does not fit on its volume, or it cannot listen: then nothing has changed.
     pub fn add_export(self: &Arc<Self>, export: Placed) -> Result<(), ServerError> {
         let mut exports = self.placed();
         exports.push(export);
         self.change_exports(&exports)
     }
 
-    /// Removes an export: requests in flight complete, its clients are disconnected, and the socket for its guest goes.
+    /// Removes an export: requests in flight complete, its clients are disconnected, and the socket for its guest is
+    /// removed.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// If there is no export with that name.
     pub fn remove_export(self: &Arc<Self>, name: &str) -> Result<(), ServerError> {
         self.find(name)?;
         let mut exports = self.placed();
@@ -170,10 +172,11 @@ impl Site {
         self.change_exports(&exports)
     }
 
-    /// Changes the size of an export. Clients see it when they connect again; if it shrinks they are disconnected.
+    /// Changes the size of an export. Clients see the new size when they reconnect; if the export shrinks they are
+    /// disconnected.
     ///
     /// # Errors
-    /// If there is none of that name, or it would not fit: then nothing has changed.
+    /// If there is no export with that name, or it would not fit: then nothing has changed.
     pub fn resize_export(self: &Arc<Self>, name: &str, bytes: u64) -> Result<(), ServerError> {
         self.find(name)?;
         let mut exports = self.placed();
@@ -181,10 +184,10 @@ impl Site {
         self.change_exports(&exports)
     }
 
-    /// The export of this name.
+    /// The export with this name.
     ///
     /// # Errors
-    /// If there is none; in words.
+    /// If there is none; as text.
     pub(crate) fn find(&self, name: &str) -> Result<Arc<Served>, ServerError> {
         let offer = self.offer();
         offer.named(name).cloned().ok_or_else(|| {
@@ -193,7 +196,7 @@ impl Site {
         })
     }
 
-    /// Disconnects clients that may not use their export any more.
+    /// Disconnects clients that may no longer use their export.
     fn disconnect_barred(&self) {
         let offer = self.offer();
         let is_barred = |client: &Client| {
@@ -217,7 +220,7 @@ impl Site {
     /// Changes the server to this state. Returns a line for each change.
     ///
     /// # Errors
-    /// If something of it cannot be: then nothing has changed.
+    /// If part of the change is impossible: then nothing has changed.
     pub fn change_to(self: &Arc<Self>, wanted: &Wanted) -> Result<Vec<String>, ServerError> {
         let steps = self.plan(&wanted.exports)?;
         let guests = self.bind_new(&wanted.exports)?;
@@ -259,7 +262,7 @@ impl Site {
         Ok(changes)
     }
 
-    /// The scheduler, and the files that it has a say in, in the order in which they can be written.
+    /// The scheduler, and the files that depend on it, in an order in which they can be written.
     fn files(&self) -> Vec<(String, String)> {
         let state = self.state();
         let mut files = vec![("scheduler".to_owned(), state.scheduler().to_owned())];
@@ -268,15 +271,15 @@ impl Site {
         files
     }
 
-    /// Sets the scheduler and those of its files that are named; the others get back what they held when it was new.
+    /// Sets the scheduler and the named files; the others get back the value that they had when the scheduler was set.
     ///
     /// # Errors
-    /// If it does not take them: then nothing has changed.
+    /// If the queue rejects a value: then nothing has changed.
     pub fn set_all(&self, scheduler: &str, settings: &[(String, String)]) -> Result<(), ServerError> {
         let before = self.files();
         self.try_to_set_all(scheduler, settings).map_err(|why| {
             for (file, value) in &before {
-                // It held that a moment ago.
+                // Cannot fail: the file held this value before.
                 let _ = self.write(file, value);
             }
             ServerError::Refused(why)
@@ -289,7 +292,7 @@ impl Site {
         }
         let defaults = self.defaults.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let files = self.files();
-        // Before what is named: some tunables are two names of one thing.
+        // Defaults come before the named files: some tunables are two names for the same setting.
         for (file, value) in defaults.iter().filter(|file| !files.contains(file)) {
             self.write(file, value).map_err(|error| format!("{file}={value}: {error}"))?;
         }
@@ -306,7 +309,7 @@ impl Site {
         Ok(())
     }
 
-    /// The scheduler is new: what its files hold now is what they hold by themselves.
+    /// The scheduler is new, so its files now contain their defaults.
     pub(crate) fn remember_defaults(&self) {
         let files = self.files().split_off(1);
         *self.defaults.lock().unwrap_or_else(PoisonError::into_inner) = files;

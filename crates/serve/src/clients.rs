@@ -1,4 +1,4 @@
-//! Connected clients, how many of each peer, and which are to be disconnected.
+//! Connected clients, their number per peer, and disconnect requests.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::counts::Ended;
 use crate::event_loop::ConnectionId;
 
-/// What clients are counted by, for limits.
+/// The peer that clients are counted by, for limits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {
     /// The address of a machine.
@@ -23,7 +23,7 @@ pub enum Origin {
     Unknown,
 }
 
-/// Where a client comes from.
+/// The peer of a client.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// What it is counted by.
@@ -38,7 +38,7 @@ impl Peer {
         Peer { origin: Origin::Address(address.ip()), name: address.to_string() }
     }
 
-    /// A process of this machine, as far as the system says whose. `how` precedes that in the log.
+    /// A process of this machine; `user` if the system reports it. `how` precedes it in the log.
     #[must_use]
     pub fn unix(how: &str, user: Option<u32>) -> Peer {
         match user {
@@ -51,11 +51,11 @@ impl Peer {
 /// A connected client.
 #[derive(Debug)]
 pub struct Client {
-    /// How many came before it, and one.
+    /// The number of the client, counted from 1.
     pub number: u64,
     /// Its name in the log.
     pub name: String,
-    /// Where it comes from.
+    /// The peer.
     pub peer: Peer,
     since: Instant,
     id: OnceLock<ConnectionId>,
@@ -71,12 +71,12 @@ pub struct Client {
     in_flight: AtomicU64,
 }
 
-/// A client as it is shown.
+/// A client as shown to an administrator.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ClientState {
     /// Its number, by which it can be disconnected.
     pub number: u64,
-    /// Where it comes from.
+    /// The peer.
     pub peer: String,
     /// DNS names of its certificate.
     pub certificate: Vec<String>,
@@ -99,7 +99,7 @@ pub struct ClientState {
 }
 
 impl Client {
-    /// The client of this number, from this peer.
+    /// The client with this number from this peer.
     pub(crate) fn new(number: u64, peer: Peer, since: Instant) -> Client {
         Client {
             number,
@@ -125,7 +125,7 @@ impl Client {
         self.id.get().copied()
     }
 
-    /// It has chosen this export.
+    /// The client has chosen this export.
     pub fn opened(&self, export: &str) {
         let _ = self.export.set(export.to_owned());
     }
@@ -136,7 +136,7 @@ impl Client {
         self.export.get().map(String::as_str)
     }
 
-    /// It has presented a certificate with these DNS names.
+    /// The client has presented a certificate with these DNS names.
     pub fn presented(&self, names: Vec<String>) {
         let _ = self.certificate.set(names);
     }
@@ -147,7 +147,7 @@ impl Client {
         self.certificate.get().map_or(&[], Vec::as_slice)
     }
 
-    /// It is served by this connection.
+    /// Sets the connection that serves the client.
     pub fn served_by(&self, id: ConnectionId) {
         let _ = self.id.set(id);
     }
@@ -159,7 +159,7 @@ impl Client {
         self.is_to_disconnect.load(Relaxed)
     }
 
-    /// Counts a request. Only the thread that serves the client does.
+    /// Counts a request. Only called by the thread that serves the client.
     #[inline]
     pub fn completed(&self, what: Ended) {
         let add = |count: &AtomicU64, more: u64| count.store(count.load(Relaxed) + more, Relaxed);
@@ -176,13 +176,13 @@ impl Client {
         }
     }
 
-    /// As many requests are in flight now.
+    /// Sets the number of requests in flight.
     #[inline]
     pub fn set_in_flight(&self, requests: u32) {
         self.in_flight.store(u64::from(requests), Relaxed);
     }
 
-    /// As it is shown.
+    /// The client as shown to an administrator.
     pub(crate) fn state(&self, now: Instant) -> ClientState {
         ClientState {
             number: self.number,
@@ -204,16 +204,16 @@ impl Client {
 #[derive(Default)]
 pub(crate) struct Clients(Mutex<Connected>);
 
-/// Who is connected now.
+/// The connected clients.
 #[derive(Default)]
 pub(crate) struct Connected {
     /// Clients so far.
     pub(crate) number: u64,
-    /// Those that are served, by number.
+    /// The served clients, by number.
     pub(crate) clients: BTreeMap<u64, Arc<Client>>,
-    /// How many those are of each origin.
+    /// The number of them per origin.
     pub(crate) of_origin: FxHashMap<Origin, usize>,
-    /// Those that are turned away.
+    /// The number of clients that are being turned away.
     pub(crate) turned_away: usize,
 }
 

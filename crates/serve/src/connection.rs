@@ -1,11 +1,11 @@
 //! A connection of an NBD client: handshake, then requests in and replies out, on the thread of one worker.
 //!
 //! Nothing here blocks. [`Connection::run`] when the socket is ready, and the engine's handler when requests have
-//! ended, [advance](NbdConnection::advance) it as far as possible: replies go out, requests come in, and new requests are
-//! submitted together, so that neighbours can merge.
+//! completed, [advance](NbdConnection::advance) the connection as far as possible: replies go out, requests come in, and
+//! new requests are submitted together, so that neighbours can merge.
 //!
-//! **Back-pressure.** A connection that has as many requests in_flight as it may, or holds as many bytes, stops receiving. Then
-//! the client's socket fills, and the client waits: a client that never reads its replies costs at most its bounds.
+//! **Back-pressure.** A connection stops receiving when it reaches its limit of requests in flight or of bytes held. Then the
+//! client's socket fills up and the client has to wait: a client that never reads its replies costs at most these limits.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -51,9 +51,9 @@ pub struct NbdConnection {
     /// Whether the client has closed its side: the end of the stream will not be reported again.
     has_hung_up: bool,
     has_said_farewell: bool,
-    /// Since when the client has read none of the replies that wait for it, within [`ACTIVITY_STEP`]; never if none waits.
+    /// When the client last read a waiting reply, to within [`ACTIVITY_STEP`]; never if no reply waits.
     unread_since: Instant,
-    /// What it holds of the memory of all, as long as there are replies to be sent.
+    /// Its account in the shared memory, as long as there are replies to be sent.
     account: Option<Arc<Account>>,
 }
 
@@ -104,7 +104,7 @@ impl NbdConnection {
     fn advance(&mut self, now: Instant) -> Result<(), End> {
         for _ in 0..STEPS_A_TURN {
             if self.send(now)? {
-                // The rest is sent when others have had their turn.
+                // The rest is sent after other connections have had their turn.
                 break;
             }
             if self.tls_begins && self.outbox.is_empty() {
@@ -202,10 +202,10 @@ impl NbdConnection {
 
     fn begin_tls(&mut self) -> Result<(), End> {
         self.tls_begins = false;
-        // Data sent before TLS is not authenticated.
+        // Data received before TLS is not authenticated.
         let config = self.site.tls().filter(|_| self.input.held().is_empty()).ok_or(End::BeforeTls)?;
         self.socket.begin_tls(config).map_err(End::Broken)?;
-        // The client may have started already.
+        // The client may have sent data already.
         self.is_readable = true;
         Ok(())
     }
@@ -226,7 +226,7 @@ impl NbdConnection {
         }
         self.is_readable = receipt == Receipt::More || (self.has_hung_up && receipt != Receipt::End);
         if receipt == Receipt::End {
-            // It may still read: its requests are replied to.
+            // The client may still read, so its requests are replied to.
             match &mut self.phase {
                 Phase::Transmission(session) => session.stop_taking(),
                 _ => return Err(End::Gone),
@@ -299,7 +299,7 @@ impl NbdConnection {
             if let Err(end) = ended {
                 connection.end(now, end);
             }
-            // The event loop drops it, and has to know when it wants to run.
+            // The event loop drops it, and has to know when to run it.
             if connection.is_over() || connection.until() != until {
                 site.inboxes.notify(connection.id);
             }
@@ -349,7 +349,7 @@ impl NbdConnection {
         if self.unread_since == Instant::NEVER { Instant::NEVER } else { self.unread_since + STALL_MAX }
     }
 
-    /// When it has to run even if nothing happens.
+    /// When it has to run even if nothing happens before.
     fn until(&self) -> Instant {
         match &self.phase {
             Phase::Handshake(_, _, until) | Phase::Leaving(until) => *until,
@@ -404,7 +404,7 @@ impl Connection for NbdConnection {
             session.client.release(&self.site, now);
         }
         let mut advanced = if is_late { Err(End::Late) } else { self.advance(now) };
-        // Only now: data that has arrived in time counts, even if this thread was busy.
+        // Checked only now: data that has arrived in time counts, even if this thread was busy.
         if matches!(&self.phase, Phase::Transmission(session) if session.stalls_at() <= now) {
             advanced = advanced.and(Err(End::Stalled));
         }

@@ -1,5 +1,5 @@
-//! The control socket: one request and one reply, each a line of JSON. Access to the socket is access to all of it, so by default it
-//! is its owner's alone.
+//! The control socket: one request and one reply, each a line of JSON. A process that can connect has full control, so by default
+//! only the owner may connect.
 
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -29,16 +29,16 @@ use crate::timed_stream::TimedStream;
 const OWNER_ONLY: u32 = 0o600;
 /// Longest request, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
-/// Longest reply that is read, in bytes: a hundred thousand exports.
+/// Maximum reply in bytes: enough for a hundred thousand exports.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 /// Timeout for receiving a request, and for sending the reply.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause before retrying to connect when the backlog is full.
 const RETRY: Duration = Duration::from_millis(20);
-/// What is wrong with a server that says nothing.
+/// The error if a server closes the connection without a reply.
 const HUNG_UP: &str = "the server closed the connection without a reply";
 
-/// What can be asked of a running server.
+/// A request to a running server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "do")]
 pub enum Ask {
@@ -46,16 +46,16 @@ pub enum Ask {
     Show,
     /// Writes a file of the queue: `scheduler`, `nr_requests`, or a tunable as `SCHEDULER.NAME`.
     Set {
-        /// Which.
+        /// The file or tunable.
         key: String,
-        /// What to.
+        /// The new value.
         value: String,
     },
     /// Reloads the configuration file.
     Reload,
     /// Adds an export.
     Add {
-        /// As `--export` has it.
+        /// In the syntax of `--export`.
         export: String,
     },
     /// Removes an export.
@@ -90,24 +90,24 @@ pub enum Ask {
 pub enum Answer {
     /// Its state.
     State(State),
-    /// It has been changed.
+    /// The request was carried out.
     Done,
-    /// It has not, and why.
+    /// The request was refused, and why.
     Refused(String),
 }
 
 /// The state of a server.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct State {
-    /// The scheduler, among those there are.
+    /// The available schedulers, with the active one in brackets.
     pub schedulers: String,
     /// Requests of a hardware queue.
     pub nr_requests: String,
     /// The tunables of the scheduler: name and value.
     pub tunables: Vec<(String, String)>,
-    /// Commands that are at the target. What else is in flight and not held back waits for the scheduler.
+    /// Commands at the target. Requests in flight that are neither there nor throttled wait in the scheduler.
     pub at_target: usize,
-    /// When that was, in ns since the server started.
+    /// Time of the state, in ns since the server started.
     pub at_ns: u64,
     /// The exports, in their order.
     pub exports: Vec<ExportState>,
@@ -132,7 +132,7 @@ pub struct ExportState {
     pub limits: String,
     /// Which clients may use it.
     pub clients: String,
-    /// Clients at present.
+    /// Connected clients.
     pub connections: u64,
     /// Reads that completed without an error.
     pub reads: u64,
@@ -144,17 +144,17 @@ pub struct ExportState {
     pub written_bytes: u64,
     /// Other requests that completed without an error.
     pub others: u64,
-    /// Requests that completed with one.
+    /// Requests that completed with an error.
     pub errors: u64,
-    /// Requests at present.
+    /// Requests in flight.
     pub in_flight: u64,
-    /// In-flight requests that the limits hold back.
+    /// Requests in flight that are throttled by the limits.
     pub held_back: u64,
-    /// How long reads took.
+    /// Latencies of reads.
     pub read_latency: Latencies,
-    /// How long writes took.
+    /// Latencies of writes.
     pub write_latency: Latencies,
-    /// How long the others took.
+    /// Latencies of other requests.
     pub other_latency: Latencies,
 }
 
@@ -213,10 +213,10 @@ impl Site {
         self.offer().served.iter().map(of).collect()
     }
 
-    /// Writes a file of the queue: `scheduler`, `nr_requests`, another, or a tunable as `SCHEDULER.NAME`.
+    /// Writes a file of the queue: `scheduler`, `nr_requests` or another one, or a tunable as `SCHEDULER.NAME`.
     ///
     /// # Errors
-    /// If there is none, or it does not take the value; in words.
+    /// If it does not exist, or rejects the value; as text.
     pub fn set(&self, key: &str, value: &str) -> Result<(), String> {
         let file = match key.split_once('.') {
             None => key.to_owned(),
@@ -239,10 +239,10 @@ impl Site {
         })
     }
 
-    /// Changes settings of an export: all of them, or if one is wrong none.
+    /// Changes settings of an export: all of them, or none if one is wrong.
     ///
     /// # Errors
-    /// If there is no such export, no such setting, or it does not take the value; in words.
+    /// If the export or a setting does not exist, or a value is invalid; as text.
     pub fn change_export(&self, name: &str, settings: &[String]) -> Result<(), String> {
         let served = self.find(name).map_err(|error| error.to_string())?;
         let (mut changed, mut limits) = (served.settings(), served.throttle.limits());
@@ -257,7 +257,7 @@ impl Site {
         self.engine.set_weight(served.group, changed.weight).map_err(|error| error.to_string())?;
         served.set(changed);
         served.throttle.set_limits(self.engine.now(), limits);
-        // Throttled requests may be allowed sooner, and priorities change.
+        // Throttled requests may be allowed earlier, and priorities change.
         self.inboxes.notify_all();
         Ok(())
     }
@@ -301,7 +301,7 @@ impl Site {
 }
 
 impl Site {
-    /// What a file of the queue may hold, in parentheses.
+    /// The valid values of a file of the queue, in parentheses.
     fn expected(&self, file: &str) -> String {
         if file == "scheduler" {
             let names = self.state().schedulers.replace(['[', ']'], "");
@@ -319,18 +319,18 @@ impl Site {
     }
 }
 
-/// What a control socket needs of the program around the server. Errors are one line.
+/// Operations that a control socket needs from the program around the server. Errors are one line.
 pub trait Operator: Sync {
     /// Reloads the configuration.
     ///
     /// # Errors
-    /// Why nothing of it was applied.
+    /// The reason why nothing was applied.
     fn reload(&self) -> Result<(), String>;
 
-    /// The volume of an export that is to be added.
+    /// The volume of an export that is being added.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such volume.
     fn volume(&self, export: &ExportSpec) -> Result<usize, String>;
 }
 
@@ -343,7 +343,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Listens at this path, with rights for the owner only unless `access` says otherwise.
+    /// Listens at this path. Only the owner may connect unless `access` says otherwise.
     ///
     /// # Errors
     /// If the path is in use, or the system refuses.
@@ -374,7 +374,7 @@ impl Control {
     }
 }
 
-/// A change is made of what there is, so there is one at a time.
+/// The lock serializes changes, since a change is based on the current state.
 fn converse(site: &Mutex<&Arc<Site>>, stream: &UnixStream, stop: &Stop, operator: &dyn Operator) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     let mut line = Vec::new();
@@ -389,10 +389,10 @@ fn converse(site: &Mutex<&Arc<Site>>, stream: &UnixStream, stop: &Stop, operator
     TimedStream::new(stream, TIMEOUT, Some(stop)).write_all(text.as_bytes())
 }
 
-/// Asks a server, and waits at most this long for all of its reply.
+/// Sends a request to a server and waits for the complete reply until the timeout.
 ///
 /// # Errors
-/// If there is none, or it does not reply in time.
+/// If there is no server, or it does not reply in time.
 pub fn ask(path: &Path, ask: &Ask, timeout: Duration) -> io::Result<Answer> {
     let until = Instant::now() + timeout;
     let stream = loop {
@@ -411,7 +411,7 @@ pub fn ask(path: &Path, ask: &Ask, timeout: Duration) -> io::Result<Answer> {
     let heard = heard.and_then(|()| stream.take(ANSWER_BYTES_MAX).read_to_string(&mut text));
     heard.map_err(|error| match error.kind() {
         ErrorKind::TimedOut => io::Error::other(format!("no reply within {} s", timeout.as_secs())),
-        // Not as it is: a pipe of ours whose reader has gone is the end of a command, and no error.
+        // Do not return it unchanged: callers take a broken pipe for a closed standard output, which is not an error.
         ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => io::Error::other(HUNG_UP),
         _ => error,
     })?;

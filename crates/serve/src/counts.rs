@@ -53,7 +53,7 @@ impl Counts {
         self.in_flight.fetch_add(1, Relaxed);
     }
 
-    /// Counts a request that was replied to at once, successfully or not.
+    /// Counts a request that was completed at once, successfully or not.
     pub fn at_once(&self, is_ok: bool) {
         if is_ok { &self.others } else { &self.errors }.fetch_add(1, Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The throttle of an export: `io.max` for all its connections together.
+//! The throttle of an export: `io.max` for all of its connections together.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::event_loop::ConnectionId;
 
-/// The group that is limited: the root cannot be.
+/// The limited group; the root group cannot be limited.
 const GROUP: CgroupId = CgroupId(1);
 
 /// A throttled request: its connection, and its number there.
@@ -29,11 +29,11 @@ pub struct ExportThrottle {
 
 struct State {
     throttle: Throttle<Throttled>,
-    /// For each connection with throttled requests, the numbers of those that are now allowed and that it has not fetched.
+    /// For each connection with throttled requests, the numbers of those that are allowed now but not yet fetched.
     allowed: FxHashMap<ConnectionId, Vec<u16>>,
 }
 
-/// What [`ExportThrottle::release`] found.
+/// The result of [`ExportThrottle::release`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Released {
     /// Numbers of the connection's own requests that are now allowed.
@@ -66,11 +66,12 @@ impl ExportThrottle {
         self.lock().throttle.limits(GROUP)
     }
 
-    /// Changes the limits. Connections with throttled requests have to be notified: they may be allowed sooner now.
+    /// Changes the limits. Connections with throttled requests have to be notified: their requests may be allowed
+    /// earlier now.
     pub fn set_limits(&self, now: Instant, limits: IoMax) {
         let throttle = &mut self.lock().throttle;
         if throttle.limits(GROUP) == limits {
-            // Setting them again would start a new slice, part of which may be used at once.
+            // Setting the same limits again would start a new slice, part of which may be used at once.
             return;
         }
         throttle.set_limits(now, GROUP, limits);
@@ -97,7 +98,8 @@ impl ExportThrottle {
         false
     }
 
-    /// Takes the requests of a connection that are allowed by now, and names the other connections that have some.
+    /// Takes the requests of a connection that are allowed now, and names the other connections that have such
+    /// requests.
     #[must_use]
     pub fn release(&self, now: Instant, own: ConnectionId) -> Released {
         let (state, mut released) = (&mut *self.lock(), Vec::new());

@@ -9,10 +9,10 @@ use crate::stop::Stop;
 /// [inboxes](Site::inboxes); what a connection submits goes through a [client](crate::ThrottledClient), so that weights, priorities and limits
 /// hold between clients of all front ends.
 pub trait FrontEnd: Send + Sync {
-    /// Where it listens, for the log.
+    /// The address of its listener, for the log.
     fn place(&self) -> String;
 
-    /// Accepts clients until it is stopped. Errors of single clients are only logged. Clients that are
-    /// in stay when this ends: they leave when the site [drains](Site::is_draining).
+    /// Accepts clients until it is stopped. Errors of single clients are only logged. Connected clients stay when this
+    /// returns: they disconnect when the site [drains](Site::is_draining).
     fn serve(&self, site: &Arc<Site>, stop: &Stop);
 }

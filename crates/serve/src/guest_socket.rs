@@ -1,13 +1,13 @@
-//! Files of sockets: who may connect to them, and those that guests use.
+//! Socket files: access rights, and the sockets of guests.
 
 use std::thread::JoinHandle;
 
 use crate::stop::Stop;
 
-/// Who may connect to the file of a socket; `None` is what the system makes of it.
+/// Access to a socket file; `None` for the system's default.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SocketAccess {
-    /// Its mode: who can write to it can connect.
+    /// Its mode: processes that can write to it can connect.
     pub mode: Option<u32>,
     /// Its owner.
     pub user: Option<u32>,

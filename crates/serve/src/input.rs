@@ -1,4 +1,4 @@
-//! What a connection has received and not dealt with: a stretch of memory that begins and ends somewhere.
+//! Received data that is not handled yet: a buffer with a start and an end.
 
 use std::io::{self, IoSliceMut};
 
@@ -22,19 +22,19 @@ impl Default for Input {
     }
 }
 
-/// What receiving came to.
+/// The result of receiving.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Receipt {
-    /// There may be more.
+    /// There may be more data.
     More,
-    /// All that has come so far.
+    /// Everything that has arrived so far.
     All,
     /// The end of the stream.
     End,
 }
 
 impl Input {
-    /// What is there.
+    /// The bytes in the buffer.
     pub fn held(&self) -> &[u8] {
         &self.memory[self.start..self.end]
     }
@@ -48,7 +48,7 @@ impl Input {
         }
     }
 
-    /// Moves as much as fits into `into`, and returns how much that was.
+    /// Moves as much as fits to `into`, and returns the number of bytes.
     pub fn move_into(&mut self, into: &mut [u8]) -> usize {
         let count = into.len().min(self.end - self.start);
         into[..count].copy_from_slice(&self.held()[..count]);
@@ -56,7 +56,7 @@ impl Input {
         count
     }
 
-    /// Receives: first into `first`, then into this buffer. Returns how much went into `first`.
+    /// Receives: first into `first`, then into this buffer. Returns the number of bytes in `first`.
     ///
     /// # Errors
     /// If the socket is broken.
@@ -79,7 +79,7 @@ impl Input {
             }
         };
         self.end += received.saturating_sub(wanted);
-        // A short read has emptied the socket; later data is reported by the poller.
+        // A short read has emptied the socket; the poller reports later data.
         let receipt = if received < room && !socket.has_ended() { Receipt::All } else { Receipt::More };
         Ok((received.min(wanted), receipt))
     }

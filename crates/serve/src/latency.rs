@@ -1,4 +1,4 @@
-//! How long requests took: counters that all threads add to, and what can be read out of them.
+//! Latencies of requests: histograms that all threads add to, and readings of them.
 //!
 //! A bin is an eighth of a power of two wide, so a percentile is at most 12.5 % too high; bounds at powers of two are exact.
 
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 /// Bins of each power of two, as a power of two.
 const FINE_BITS: u32 = 3;
-/// The first bin ends at 2^10 ns, and the last one has whatever takes longer than 2^36 ns, 69 s.
+/// The first bin ends at 2^10 ns; the last one contains everything above 2^36 ns, 69 s.
 const FIRST_BITS: u32 = 10;
 const LAST_BITS: u32 = 36;
 const BINS: usize = 2 + (((LAST_BITS - FIRST_BITS) as usize) << FINE_BITS);
 
-/// Times of requests, counted.
+/// A histogram of latencies.
 pub struct Latency {
     bins: [AtomicU64; BINS],
     sum_ns: AtomicU64,
@@ -33,13 +33,13 @@ impl std::fmt::Debug for Latency {
 }
 
 impl Latency {
-    /// Counts one.
+    /// Counts a latency.
     pub fn count(&self, took: Nanos) {
         self.bins[bin(took.0)].fetch_add(1, Relaxed);
         self.sum_ns.fetch_add(took.0, Relaxed);
     }
 
-    /// What has been counted so far.
+    /// The counts so far.
     #[must_use]
     pub fn read(&self) -> Latencies {
         let bins = self.bins.iter().enumerate().map(|(at, count)| (bound_ns(at), count.load(Relaxed)));
@@ -47,7 +47,7 @@ impl Latency {
     }
 }
 
-/// The bin of a time. Bounds belong to the bin below them.
+/// The bin of a latency. A bound belongs to the bin below it.
 fn bin(ns: u64) -> usize {
     let below = ns.saturating_sub(1);
     if below >> FIRST_BITS == 0 {
@@ -61,7 +61,7 @@ fn bin(ns: u64) -> usize {
     1 + (((octave - FIRST_BITS) as usize) << FINE_BITS) + fine
 }
 
-/// Where a bin ends, in ns.
+/// The upper bound of a bin, in ns.
 fn bound_ns(bin: usize) -> u64 {
     match bin {
         0 => 1 << FIRST_BITS,
@@ -74,13 +74,13 @@ fn bound_ns(bin: usize) -> u64 {
     }
 }
 
-/// Times that have been counted.
+/// A reading of the histogram.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Latencies {
-    /// The bins that are not empty, in order: where one ends in ns, and how many are in it. What took longer than any
-    /// bound ends at 2^64 - 1.
+    /// The bins that are not empty, in order: the upper bound in ns, and the count. Latencies above all bounds have the
+    /// bound 2^64 - 1.
     pub bins: Vec<(u64, u64)>,
-    /// All times together, in ns.
+    /// Sum of all latencies, in ns.
     pub sum_ns: u64,
 }
 
@@ -90,13 +90,13 @@ impl Latencies {
         (FIRST_BITS..=LAST_BITS).map(|bits| 1 << bits)
     }
 
-    /// How many there are.
+    /// The number of latencies.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.bins.iter().map(|&(_, count)| count).sum()
     }
 
-    /// How many took at most this long.
+    /// The number of latencies of at most this length.
     #[must_use]
     pub fn below(&self, ns: u64) -> u64 {
         self.bins.iter().take_while(|&&(bound, _)| bound <= ns).map(|&(_, count)| count).sum()
@@ -113,7 +113,7 @@ impl Latencies {
         })
     }
 
-    /// What has come since.
+    /// The difference to an earlier reading.
     #[must_use]
     pub fn since(&self, before: &Latencies) -> Latencies {
         let had = |bound| before.bins.iter().find(|&&(other, _)| other == bound).map_or(0, |&(_, count)| count);

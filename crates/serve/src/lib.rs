@@ -5,9 +5,9 @@
 //!                 replies <- outbox <- session <-
 //! ```
 //!
-//! All of that happens on the thread of one worker, which waits for sockets where it waits for its commands ([`EventLoop`]), so
-//! that a request over memory costs a receive, a copy and a send. Each export is a group of the scheduler (its weight, and the
-//! priority of its clients) and has limits of its own.
+//! All of this happens on the thread of one worker, which waits for sockets and commands in the same place ([`EventLoop`]), so
+//! a request over memory costs a receive, a copy and a send. Each export is a group of the scheduler (with its weight, and the
+//! priority of its clients) and has its own limits.
 
 mod access;
 mod admission;

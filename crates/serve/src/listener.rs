@@ -54,7 +54,7 @@ impl Listener {
     /// Listens at an address, HOST:PORT.
     ///
     /// # Errors
-    /// If it is in use or none, or the system refuses.
+    /// If the address is in use or invalid, or the system refuses.
     pub fn tcp(address: &str) -> Result<Listener, ServerError> {
         let listening = TcpListener::bind(address).and_then(Listener::of_tcp);
         listening.map_err(|why| ServerError::Listen { place: address.to_owned(), why })
@@ -125,7 +125,7 @@ pub(crate) fn listens(socket: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 impl FrontEnd for Listener {
-    /// The address it listens on; with port 0 the system has chosen the port.
+    /// The address that it listens on; with port 0 the system has chosen the port.
     fn place(&self) -> String {
         match &self.place {
             Place::Unix { listener, .. } => place_of(listener),
@@ -158,7 +158,7 @@ pub(crate) fn admit(site: &Arc<Site>, socket: Socket, peer: Peer, requires_tls: 
     site.inboxes.add(site.inboxes.least_loaded(), begin);
 }
 
-/// The user whose process is at the other end.
+/// The user of the process at the other end.
 pub(crate) fn user_of(stream: &UnixStream) -> Option<u32> {
     socket_peercred(stream).ok().map(|peer| peer.uid.as_raw())
 }
@@ -200,7 +200,8 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 pub(crate) fn bind(path: &Path, access: SocketAccess) -> Result<(UnixListener, OwnSocket), ServerError> {
     let listen = || -> io::Result<(UnixListener, OwnSocket)> {
         make_room(path)?;
-        // It must not be open to others even for a moment. The mask is that of the process, which makes no other files in that time.
+        // It must never be open to others, even briefly. The mask applies to the whole process, which creates no other files
+        // meanwhile.
         let mask = access.mode.map(|_| umask(Mode::from_raw_mode(0o177)));
         let bound = UnixListener::bind(path);
         mask.map(umask);
@@ -221,7 +222,7 @@ pub(crate) fn bind(path: &Path, access: SocketAccess) -> Result<(UnixListener, O
 /// Removes a stale socket.
 ///
 /// # Errors
-/// If it cannot be taken away, or exists and is not a socket.
+/// If it cannot be removed, or exists and is not a socket.
 fn make_room(path: &Path) -> io::Result<()> {
     let Ok(there) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !there.file_type().is_socket() {

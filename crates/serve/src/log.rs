@@ -1,13 +1,13 @@
-//! Log lines: how important they are, and how many of one kind are written.
+//! Log lines: their levels, and rate limits by kind.
 
 use std::time::{Duration, Instant};
 
-/// How important a log line is.
+/// The level of a log line.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Level {
-    /// The server does not do what it should.
+    /// The server malfunctions.
     Error,
-    /// A client or the system did not do what it should.
+    /// A client or the system malfunctions.
     Warning,
     /// Anything else: connections, changes, start and end.
     Info,
@@ -16,10 +16,10 @@ pub enum Level {
 /// Receives log lines.
 pub type Log = Box<dyn Fn(Level, &str) + Send + Sync>;
 
-/// How often lines of one kind are counted anew.
+/// The period of rate limits.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Lines of one kind, of which a number is logged in each [`PERIOD`].
+/// Lines of one kind, whose number is limited in each [`PERIOD`].
 #[derive(Debug)]
 pub(crate) struct Lines {
     most: u32,
@@ -29,12 +29,12 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// At most this many in a period.
+    /// At most this many lines in a period.
     pub(crate) fn at_most(most: u32) -> Lines {
         Lines { most, began: None, logged: 0, left_out: 0 }
     }
 
-    /// Counts a line. Returns how many were left out before this one, or `None` if this one is to be left out.
+    /// Counts a line. Returns how many were dropped before it, or `None` if it must be dropped.
     pub(crate) fn count(&mut self, now: Instant) -> Option<u64> {
         if self.began.is_none_or(|began| now.duration_since(began) >= PERIOD) {
             (self.began, self.logged) = (Some(now), 0);
@@ -47,7 +47,7 @@ impl Lines {
         Some(self.take_left_out())
     }
 
-    /// How many were left out since this was asked last.
+    /// The number of lines dropped since the last call.
     pub(crate) fn take_left_out(&mut self) -> u64 {
         std::mem::take(&mut self.left_out)
     }

@@ -1,10 +1,11 @@
 //! The memory for the data of requests and replies: one pool for all clients, with a bound.
 //!
-//! A client may hold as much as is free then. So a few clients may have much, and many share what there is, but some always stays free
-//! for one that holds little (dynamic thresholds, as switches share their buffers). A client that needs more waits.
+//! A client may hold as much memory as is free at that moment. So a few clients may have much, and many share what there is, but some
+//! memory always stays free for a client that holds little (dynamic thresholds, as switches share their buffers). A client that needs
+//! more waits.
 //!
-//! One waiting client at a time may go beyond that, by one request: otherwise clients that hold parts of long requests could wait for
-//! each other.
+//! One waiting client at a time may exceed the limit by one request: otherwise clients that hold parts of long requests could wait
+//! for each other forever.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -16,16 +17,16 @@ use crate::event_loop::{ConnectionId, Inboxes};
 
 /// What one waiting client may take beyond the limit: the longest request, with room around its data.
 pub const EXTRA_BYTES: usize = TRANSFER_BYTES_MAX as usize + (1 << 20);
-/// Clients that are notified when memory becomes free. Each of them notifies more when it gives memory back.
+/// Number of clients that are notified when memory becomes free. Each of them notifies more when it returns memory.
 const NOTIFIED: usize = 2;
 
 /// The memory of all clients.
 pub struct Memory {
     limit: usize,
     used: AtomicUsize,
-    /// Whether a client waits: a hint, checked again under the lock.
+    /// Whether a client waits; a hint, checked again under the lock.
     has_waiters: AtomicBool,
-    /// Whether a client waits or is favoured: another such hint.
+    /// Whether a client waits or is favoured; also a hint.
     is_contended: AtomicBool,
     waiting: Mutex<Waiting>,
     inboxes: Inboxes,
@@ -35,12 +36,12 @@ pub struct Memory {
 struct Waiting {
     /// First come, first served.
     clients: VecDeque<ConnectionId>,
-    /// The client that may go beyond the limit.
+    /// The client that may exceed the limit.
     favoured: Option<ConnectionId>,
 }
 
 impl Memory {
-    /// At most this many bytes, of which 33 MiB are for one client at a time.
+    /// A pool of at most this many bytes, of which 33 MiB are reserved for one client at a time.
     #[must_use]
     pub fn new(bytes: usize, inboxes: Inboxes) -> Arc<Memory> {
         let limit = bytes.saturating_sub(EXTRA_BYTES);
@@ -66,7 +67,7 @@ impl Memory {
         self.limit + EXTRA_BYTES
     }
 
-    /// Whether there is so little that what is not needed should be given back.
+    /// Whether memory is so short that unneeded buffers should be freed.
     #[must_use]
     pub fn is_short(&self) -> bool {
         self.has_waiters.load(Relaxed) || self.used.load(Relaxed) > self.limit / 2
@@ -82,17 +83,17 @@ impl Memory {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes memory for a client that holds `own` bytes, besides those beyond the limit.
+    /// Takes memory for a client that holds `own` bytes within the limit.
     fn take(&self, own: usize, bytes: usize) -> bool {
         let fits = |used: usize| (used + bytes + own + bytes <= self.limit).then_some(used + bytes);
         self.used.fetch_update(SeqCst, Relaxed, fits).is_ok()
     }
 
-    /// The same, or beyond the limit if no other client has memory there. Else the client waits.
+    /// The same, but may exceed the limit if no other client does. Otherwise the client waits.
     #[cold]
     fn take_or_wait(&self, id: ConnectionId, own: usize, extra: usize, bytes: usize) -> Taken {
         let waiting = &mut *self.waiting();
-        // Before it is tried again: memory that becomes free from now on is noticed.
+        // Set before the retry, so that memory that becomes free from now on is noticed.
         self.is_contended.store(true, SeqCst);
         let taken = if self.take(own, bytes) {
             Taken::Within
@@ -123,46 +124,48 @@ impl Memory {
         }
     }
 
-    /// Notifies clients that wait. One that has no memory beyond the limit is not favoured any more.
+    /// Notifies waiting clients. A client that no longer exceeds the limit is not favoured any more.
     #[cold]
     fn notify_waiters(&self, id: ConnectionId, has_extra: bool) {
         let waiting = &mut *self.waiting();
         waiting.favoured.take_if(|favoured| *favoured == id && !has_extra);
         for _ in 0..NOTIFIED {
             let Some(next) = waiting.clients.pop_front() else { break };
-            // At the end of the queue, so that others are notified next time if this one needs more than there is.
+            // At the end of the queue, so that others are notified next time if there is not enough memory for this
+            // client.
             waiting.clients.push_back(next);
             self.inboxes.notify(next);
         }
         self.hint(waiting);
     }
 
-    /// A client has gone, or waits no longer.
+    /// A client has disconnected, or no longer waits.
     fn forget(&self, id: ConnectionId, has_extra: bool) {
         self.waiting().clients.retain(|&other| other != id);
         self.notify_waiters(id, has_extra);
     }
 }
 
-/// Where memory was taken.
+/// Where memory was taken from.
 enum Taken {
     Within,
     Beyond,
     Nothing,
 }
 
-/// What one client holds. Dropping it gives that back: the last one to have it is the engine, when the last request has ended.
+/// The memory that one client holds. Dropping it returns the memory; the engine drops the last reference, when the last
+/// request has completed.
 pub struct Account {
     memory: Arc<Memory>,
     id: ConnectionId,
     /// Bytes within the limit.
     own: AtomicUsize,
-    /// Bytes beyond it.
+    /// Bytes beyond the limit.
     extra: AtomicUsize,
 }
 
 impl Account {
-    /// Of a connection, which is notified when memory that it waits for may be there.
+    /// The account of a connection, which is notified when memory that it waits for may be free.
     #[must_use]
     pub fn new(memory: Arc<Memory>, id: ConnectionId) -> Arc<Account> {
         Arc::new(Account { memory, id, own: AtomicUsize::new(0), extra: AtomicUsize::new(0) })
@@ -180,7 +183,7 @@ impl Account {
         self.own.load(Relaxed) <= self.memory.limit.saturating_sub(self.memory.used())
     }
 
-    /// Takes memory. If it returns false the client has to wait, and is notified.
+    /// Takes memory. If it returns false the client has to wait, and will be notified.
     #[must_use]
     pub fn take(&self, bytes: usize) -> bool {
         let (own, extra) = (self.own.load(Relaxed), self.extra.load(Relaxed));
@@ -203,13 +206,13 @@ impl Account {
         }
     }
 
-    /// Takes memory, whether there is any or not.
+    /// Takes memory even if none is free.
     pub fn take_anyway(&self, bytes: usize) {
         self.memory.used.fetch_add(bytes, SeqCst);
         self.own.fetch_add(bytes, Relaxed);
     }
 
-    /// Gives memory back, first what lies beyond the limit.
+    /// Returns memory, first the part beyond the limit.
     pub fn give_back(&self, bytes: usize) {
         let extra = self.extra.load(Relaxed);
         let from_extra = bytes.min(extra);
@@ -267,7 +270,7 @@ mod tests {
         let clients: Vec<_> = (0..4).map(|number| account(&memory, number)).collect();
         let mut held = [0; 4];
         let mut done = 0;
-        // Each needs 8 MiB, in steps, and gives them back when it has them.
+        // Each client takes 8 MiB in steps, and returns them when it has all.
         for round in 0..1000 {
             let at = round % 4;
             if clients[at].take(MIB) {

@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The content type of Prometheus' text format.
 const CONTENT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A place where figures are asked for.
+/// A listener for metrics requests.
 #[derive(Debug)]
 pub struct Metrics {
     listener: TcpListener,
@@ -63,7 +63,7 @@ fn answer(site: &Site, stream: &TcpStream, stop: &Stop) -> io::Result<()> {
     let mut reader = BufReader::new(asks.take(REQUEST_BYTES_MAX));
     let mut first = String::new();
     reader.read_line(&mut first)?;
-    // All of it is read: closing with unread data would reset the connection and lose the reply.
+    // Read the request completely: closing with unread data would reset the connection and lose the reply.
     let mut line = String::new();
     while reader.read_line(&mut line)? > 0 && line.trim_end() != "" {
         line.clear();
@@ -112,11 +112,11 @@ const FIGURES: [Figure; 9] = [
     ("read_only", "Whether the export is read-only.", "gauge", |it| vec![("", u64::from(it.read_only))]),
 ];
 
-/// The state of a server, as Prometheus reads it.
+/// The state of a server in the format of Prometheus.
 #[must_use]
 pub fn text(state: &State) -> String {
     let mut out = String::new();
-    // Into a string nothing fails to be written.
+    // Writing to a string cannot fail.
     let _ = write_text(state, &mut out);
     out
 }
@@ -161,7 +161,7 @@ fn write_histogram(out: &mut String, labels: &str, latencies: &Latencies) -> std
     writeln!(out, "{name}_count{{{labels}}} {}", latencies.count())
 }
 
-/// As the value of a label is written.
+/// A text as the value of a label.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

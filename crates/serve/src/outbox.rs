@@ -1,4 +1,4 @@
-//! What a connection has to send: headers in one stretch of memory, data where it lies.
+//! The send queue of a connection: headers in one buffer, data in place.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -7,28 +7,28 @@ use hoistway_engine::Buffer;
 
 use crate::socket::Socket;
 
-/// Most pieces that one call sends; the kernel takes up to 1024.
+/// Maximum pieces per call; the kernel accepts up to 1024.
 const PIECES_MAX: usize = 256;
 
-/// Most bytes that are sent before other connections run: the kernel copies them on the worker's thread.
+/// Maximum bytes that are sent before other connections run: the kernel copies them on the worker's thread.
 const TURN_BYTES: usize = 256 << 10;
 
-/// What is to be sent, in order.
+/// Data to be sent, in order.
 #[derive(Default)]
 pub struct Outbox {
-    /// All headers that have not been sent, one behind the other, and at most as much in front of them that has.
+    /// All unsent headers, contiguous, preceded by at most as many bytes of sent ones.
     headers: Vec<u8>,
-    /// How much of `headers` has been sent.
+    /// Bytes of `headers` that have been sent.
     headers_gone: usize,
     pieces: VecDeque<Piece>,
-    /// How much of the first piece is gone, if that is data.
+    /// Bytes of the first piece that have been sent, if it is data.
     first_gone: usize,
-    /// Bytes of all pieces that are not gone.
+    /// Unsent bytes of all pieces.
     left: usize,
 }
 
 enum Piece {
-    /// A number of bytes of `headers`.
+    /// A number of bytes in `headers`.
     Header(usize),
     Data(Buffer),
 }
@@ -43,7 +43,7 @@ impl Piece {
 }
 
 impl Outbox {
-    /// Adds what `write` writes.
+    /// Adds a header written by `write`.
     pub fn header(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.headers.len();
         write(&mut self.headers);
@@ -72,11 +72,11 @@ impl Outbox {
         self.left == 0
     }
 
-    /// Sends as much as the socket takes and a turn allows. `spent` is given each buffer that has been sent whole. Returns whether the
-    /// socket may take more.
+    /// Sends as much as the socket accepts and a turn allows. `spent` gets each buffer that has been sent completely. Returns whether
+    /// the socket may accept more.
     ///
     /// # Errors
-    /// If the socket is broken. That it takes nothing at present is none.
+    /// If the socket is broken. A full socket is not an error.
     pub fn send(&mut self, socket: &mut Socket, mut spent: impl FnMut(Buffer)) -> io::Result<bool> {
         let before = self.left;
         while self.left > 0 {
@@ -109,7 +109,7 @@ impl Outbox {
         Ok(false)
     }
 
-    /// A number of bytes has been sent.
+    /// Removes bytes that have been sent.
     fn forget(&mut self, mut sent: usize, spent: &mut impl FnMut(Buffer)) {
         self.left -= sent;
         sent += self.first_gone;
@@ -126,7 +126,7 @@ impl Outbox {
             }
         }
         self.first_gone = match self.pieces.front_mut() {
-            // It may never be sent whole: later replies are added to it.
+            // The header piece may never be sent completely: later replies are added to it.
             Some(Piece::Header(len)) => {
                 *len -= sent;
                 self.headers_gone += sent;
@@ -134,7 +134,7 @@ impl Outbox {
             }
             _ => sent,
         };
-        // No more is moved than has been sent.
+        // Moves at most as many bytes as have been sent.
         if self.headers_gone > self.headers.len() / 2 {
             self.headers.drain(..self.headers_gone);
             self.headers_gone = 0;
@@ -164,7 +164,7 @@ mod tests {
             outbox.header(|out| out.extend([3]));
             expected.extend([1, 2, 3]);
             outbox.send(&mut socket, |_| spent += 1).unwrap();
-            // A reader that is slower than the writer.
+            // A reader slower than the writer.
             let mut some = [0; 9999];
             if let Ok(count) = far.read(&mut some) {
                 received.extend_from_slice(&some[..count]);

@@ -1,4 +1,4 @@
-//! Buffers that a connection uses again, and what it holds of the memory of all.
+//! Reusable buffers of a connection, and its account in the shared memory.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use hoistway_engine::{Buffer, Buffers};
 
 use crate::memory::Account;
 
-/// Most buffers that are kept.
+/// Maximum number of buffers that are kept.
 const BUFFERS: usize = 160;
-/// Most bytes of all that are kept.
+/// Maximum bytes of all kept buffers.
 const BYTES: usize = 8 << 20;
 
-/// Buffers of completed requests. What is in them is of this connection's own past.
+/// Buffers of completed requests. Their old contents come from this connection only.
 ///
-/// Each buffer is paid for from the account when it is allocated, until it is given back and not kept.
+/// Each buffer is charged to the account from its allocation until it is returned and not kept.
 pub struct Pool {
     source: Buffers,
     account: Arc<Account>,
@@ -21,19 +21,19 @@ pub struct Pool {
     bytes: usize,
 }
 
-/// The place of a request's data on the target.
+/// The position of a request's data on the target.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Bytes of the first block before it.
+    /// Bytes of the first block before the data.
     pub before: usize,
     /// Its length in bytes.
     pub len: usize,
-    /// Bytes of the last block behind it.
+    /// Bytes of the last block after the data.
     pub behind: usize,
 }
 
 impl Place {
-    /// At this byte of a target with such blocks.
+    /// The position at this byte of a target with blocks of this size.
     pub fn new(offset: u64, len: usize, block_bytes: u32) -> Place {
         let block = u64::from(block_bytes);
         let before = (offset & (block - 1)) as usize;
@@ -41,24 +41,24 @@ impl Place {
         Place { before, len, behind: all - before - len }
     }
 
-    /// Bytes of all of its blocks.
+    /// Bytes of all its blocks.
     pub fn all(self) -> usize {
         self.before + self.len + self.behind
     }
 }
 
 impl Pool {
-    /// An empty one.
+    /// An empty pool.
     pub fn new(source: Buffers, account: Arc<Account>) -> Self {
         Pool { source, account, buffers: Vec::new(), bytes: 0 }
     }
 
-    /// The account that pays.
+    /// The account that is charged.
     pub fn account(&self) -> &Account {
         &self.account
     }
 
-    /// A buffer that was kept, with room around the data for the rest of the first and last block.
+    /// A kept buffer, if any, with room around the data for the rest of the first and last block.
     pub fn kept(&mut self, place: Place) -> Option<Buffer> {
         let all = place.all();
         let at = self.buffers.iter().rposition(|buffer| buffer.len() == all)?;
@@ -67,7 +67,7 @@ impl Pool {
         Some(if all == place.len { buffer } else { buffer.window(place.before, place.len) })
     }
 
-    /// A new one, which the caller has paid for.
+    /// A new buffer, which the caller has charged to the account.
     pub fn paid(&self, place: Place) -> Buffer {
         if place.all() == place.len {
             return self.source.zeroed(place.len);
@@ -75,7 +75,7 @@ impl Pool {
         self.source.around(place.before, place.len, place.behind)
     }
 
-    /// One of this kind, if there is memory for it. Else the connection is notified when there may be.
+    /// A buffer for this position, if there is memory for it. Otherwise the connection is notified when there may be.
     pub fn take(&mut self, place: Place) -> Option<Buffer> {
         if let Some(buffer) = self.kept(place) {
             return Some(buffer);
@@ -83,7 +83,7 @@ impl Pool {
         self.account.take(place.all()).then(|| self.paid(place))
     }
 
-    /// One of this length, whether there is memory for it or not.
+    /// A buffer of this length, even if no memory is free.
     pub fn take_anyway(&mut self, len: usize) -> Buffer {
         let place = Place { before: 0, len, behind: 0 };
         self.kept(place).unwrap_or_else(|| {
@@ -92,7 +92,7 @@ impl Pool {
         })
     }
 
-    /// Takes a buffer back: keeps it for later, unless it is long or memory is short.
+    /// Takes a buffer back: keeps it, unless it is long or memory is short.
     pub fn give_back(&mut self, buffer: Buffer) {
         let (before, behind) = buffer.margins();
         let len = before + buffer.len() + behind;
@@ -146,7 +146,7 @@ mod tests {
         assert!(pool.bytes <= BYTES);
         let kept: usize = pool.buffers.iter().map(|buffer| buffer.len()).sum();
         assert_eq!(kept, pool.bytes);
-        // Two buffers were not given back.
+        // Two buffers are still in use.
         assert_eq!(memory.used(), kept + 4096 + 512);
         drop(pool);
         assert_eq!(memory.used(), 0);

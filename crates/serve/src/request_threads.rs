@@ -1,4 +1,4 @@
-//! Short requests, each served on a thread of its own, so that a silent peer keeps no other waiting.
+//! Short requests, each served on its own thread, so that a silent peer does not block others.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,10 +12,10 @@ use crate::listener::pause_after;
 use crate::site::Site;
 use crate::stop::Stop;
 
-/// Most requests at a time. A further one replaces the oldest.
+/// Maximum simultaneous requests. A further one replaces the oldest.
 const AT_ONCE: usize = 16;
 
-/// Serves each accepted stream on a thread of its own until `stop` is set; `attend` must end when its stream does.
+/// Serves each accepted stream on its own thread until `stop` is set; `attend` must return when its stream ends.
 pub(crate) fn serve<L: AsFd, S: AsFd + Send + Sync>(
     listener: &L,
     site: &Site,
@@ -44,7 +44,7 @@ pub(crate) fn serve<L: AsFd, S: AsFd + Send + Sync>(
             }
             let stream = Arc::new(stream);
             there.push_back(Arc::downgrade(&stream));
-            // Without a thread the stream is closed.
+            // If no thread can be created, the stream is closed.
             let _ = thread::Builder::new().spawn_scoped(scope, move || attend(&stream));
         }
     });

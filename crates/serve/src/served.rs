@@ -12,12 +12,12 @@ use crate::counts::Counts;
 use crate::export_throttle::ExportThrottle;
 use crate::spec::{ExportSpec, Placed, Settings};
 
-/// What an export comes to on its volume.
+/// The layout of an export on its volume.
 #[derive(Clone, Debug)]
 pub(crate) struct LaidOut {
-    /// As clients see it.
+    /// The export as clients see it.
     pub(crate) export: Export,
-    /// Its bytes of the volume.
+    /// Its bytes on the volume.
     pub(crate) range: std::ops::Range<u64>,
     /// Bytes of a block of the target.
     pub(crate) block_bytes: u32,
@@ -25,21 +25,21 @@ pub(crate) struct LaidOut {
 
 /// An export of a running server.
 pub struct Served {
-    /// What was asked for; settings, limits and clients may have changed since.
+    /// The specification when it was added; settings, limits and clients may have changed since.
     spec: ExportSpec,
-    /// As clients see it, but for its size.
+    /// The export as clients see it, except for its size.
     export: Export,
     /// Its name.
     pub name: String,
     /// Which of the target's volumes it is on.
     pub volume: usize,
-    /// Where it begins there, in bytes.
+    /// Its first byte on the volume.
     pub first_byte: u64,
     /// Its size in bytes; changes while the server runs.
     size_bytes: AtomicU64,
     /// Bytes of a block of the target.
     pub block_bytes: u32,
-    /// All its connections together.
+    /// The group of all its connections.
     pub group: Group,
     /// Changes while the server runs.
     settings: Mutex<Settings>,
@@ -49,12 +49,12 @@ pub struct Served {
     pub throttle: ExportThrottle,
     /// Whether it has been withdrawn: its connections are closed.
     is_withdrawn: AtomicBool,
-    /// What it has done.
+    /// Its statistics.
     pub counts: Counts,
 }
 
 impl Served {
-    /// A new one on these bytes of a volume with blocks of this size.
+    /// A new export on these bytes of a volume with blocks of this size.
     #[must_use]
     pub(crate) fn new(placed: &Placed, laid_out: LaidOut, group: Group) -> Served {
         let LaidOut { export, range, block_bytes } = laid_out;
@@ -75,24 +75,24 @@ impl Served {
         }
     }
 
-    /// As clients see it now.
+    /// The export as clients see it now.
     #[must_use]
     pub fn export(&self) -> Export {
         Export { size_bytes: self.size_bytes(), ..self.export.clone() }
     }
 
-    /// Its size in bytes now.
+    /// Its current size in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes.load(Relaxed)
     }
 
-    /// Changes that. Clients that are connected see it when they connect again.
+    /// Changes its size. Connected clients see it when they reconnect.
     pub(crate) fn resize(&self, bytes: u64) {
         self.size_bytes.store(bytes, Relaxed);
     }
 
-    /// What would have to be asked for to have it as it is now.
+    /// The specification of its current state.
     pub(crate) fn placed(&self) -> Placed {
         let spec = ExportSpec {
             size: Some(self.size_bytes()),
@@ -104,7 +104,7 @@ impl Served {
         Placed { spec, volume: self.volume }
     }
 
-    /// Whether it is the same part of the same volume as this, perhaps of another size, with nothing else that cannot change.
+    /// Whether it is the same part of the same volume, except for its size, and agrees in everything that cannot change.
     pub(crate) fn is_like(&self, placed: &Placed, laid_out: &LaidOut) -> bool {
         let export = Export { size_bytes: self.export.size_bytes, ..laid_out.export.clone() };
         (&self.export, self.volume, self.first_byte) == (&export, placed.volume, laid_out.range.start)
@@ -118,7 +118,7 @@ impl Served {
         self.is_withdrawn.load(Relaxed)
     }
 
-    /// Withdraws it. Its connections notice when they are notified.
+    /// Withdraws it. Its connections end when they are notified.
     pub fn withdraw(&self) {
         self.is_withdrawn.store(true, Relaxed);
     }
@@ -129,7 +129,7 @@ impl Served {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes them.
+    /// Changes its settings.
     pub fn set(&self, settings: Settings) {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings;
     }
@@ -140,7 +140,7 @@ impl Served {
         self.access.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changes that. Connected clients stay.
+    /// Changes which clients may use it. Connected clients stay.
     pub fn set_access(&self, access: Access) {
         *self.access.lock().unwrap_or_else(PoisonError::into_inner) = access;
     }
@@ -154,7 +154,7 @@ impl Served {
     /// Its part of the target.
     ///
     /// # Errors
-    /// If the target does not have it.
+    /// If the target is smaller.
     pub fn on<'a>(&self, engine: &'a Engine) -> Result<Volume<'a>, Errno> {
         let volume = engine.volumes().into_iter().nth(self.volume).ok_or(Errno::NOSPC)?;
         let part = volume.part(self.first_byte..self.first_byte + self.size_bytes())?;
@@ -162,7 +162,7 @@ impl Served {
     }
 }
 
-/// The exports at a time; the empty name also selects the first.
+/// The current exports; the empty name also selects the first.
 #[derive(Default)]
 pub struct Offer {
     /// The exports.
@@ -172,7 +172,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Of these.
+    /// An offer of these exports.
     #[must_use]
     pub fn of(served: Vec<Arc<Served>>) -> Offer {
         let exports = served.iter().map(|served| served.export()).collect();
@@ -189,7 +189,7 @@ impl Offer {
         Arc::new(Offer::of(self.served.iter().filter(allows).cloned().collect()))
     }
 
-    /// The export of this very name.
+    /// The export with exactly this name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&Arc<Served>> {
         self.served.iter().find(|served| served.name == name)

@@ -18,27 +18,27 @@ use crate::stop::Stop;
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// An export.
+    /// An export is invalid.
     #[error(transparent)]
     Export(#[from] SpecError),
-    /// A weight.
+    /// A weight is invalid.
     #[error(transparent)]
     Weight(#[from] ConfigError),
-    /// What a running server does not change, or its queue does not take.
+    /// A change that is not possible while running, or that the queue rejects.
     #[error("{0}")]
     Refused(String),
-    /// The block layer or the target.
+    /// The block layer or the target failed to start.
     #[error(transparent)]
     Engine(#[from] StartError),
-    /// The system.
+    /// A system call failed.
     #[error(transparent)]
     System(#[from] io::Error),
-    /// A socket.
+    /// A socket cannot be opened.
     #[error("cannot listen on {place}: {why}")]
     Listen {
-        /// Where.
+        /// Its address.
         place: String,
-        /// What the system said.
+        /// The system's error.
         why: io::Error,
     },
 }
@@ -49,7 +49,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the block layer over `target`, with these exports on it.
+    /// Starts the block layer over `target` with these exports.
     ///
     /// # Errors
     /// If the options contradict each other or the target, or the system refuses.
@@ -61,7 +61,7 @@ impl Server {
         log: Log,
     ) -> Result<Server, ServerError> {
         let inboxes = Inboxes::new(config.workers)?;
-        // Workers busy-poll in their event loops, where the sockets are.
+        // Workers busy-poll in their event loops, which also poll the sockets.
         let busy_poll_max = Duration::from_nanos(config.spin.0);
         let config = hoistway_engine::Config { spin: Nanos::ZERO, ..config.clone() };
         let engine = Engine::start(&config, EventLoop::around(target, inboxes.clone()).busy_polling(busy_poll_max))?;
@@ -71,7 +71,7 @@ impl Server {
         Ok(Server { site: Arc::new(site) })
     }
 
-    /// What it is made of.
+    /// The state that all connections share.
     #[must_use]
     pub fn site(&self) -> &Arc<Site> {
         &self.site
@@ -86,20 +86,21 @@ impl Server {
         });
     }
 
-    /// Drains the server: in-flight requests are completed, throttled ones are refused, and connections are closed. Waits until none
-    /// is left, but no longer than `grace`; returns how many are.
+    /// Drains the server: requests in flight complete, throttled ones are refused, and connections are closed. Waits until none is
+    /// left, at most for `grace`; returns how many are left.
     #[must_use]
     pub fn drain(&self, grace: Duration) -> usize {
         self.site.drain();
         self.site.inboxes.wait_until_empty(grace)
     }
 
-    /// Stops the block layer and its workers; connections that are left are dropped.
+    /// Stops the block layer and its workers; remaining connections are dropped.
     pub fn stop(self) {
         self.site.engine.stop();
     }
 
-    /// The same without waiting for the workers: after [`drain`](Self::drain) timed out, their commands may never end.
+    /// The same without waiting for the workers: after [`drain`](Self::drain) timed out, their commands may never
+    /// complete.
     pub fn abandon(self) {
         self.site.engine.abandon();
     }

@@ -1,4 +1,4 @@
-//! What all connections of a server share.
+//! State that all connections of a server share.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,7 +13,7 @@ use crate::log::{Level, Lines, Log};
 use crate::memory::Memory;
 use crate::served::{Offer, Served};
 
-/// Bounds of what a server takes on.
+/// Limits of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
     /// Connections at a time.
@@ -40,24 +40,24 @@ impl Default for Bounds {
     }
 }
 
-/// Lines of each level about clients that are logged in ten seconds.
+/// Maximum log lines about clients in ten seconds, per level.
 const CLIENT_LINES_MAX: u32 = 200;
 
-/// What all connections of a server share.
+/// State that all connections of a server share.
 pub struct Site {
-    /// The block layer at work.
+    /// The running block layer.
     pub engine: Engine,
     /// The exports; replaced as a whole.
     pub(crate) offer: Mutex<Arc<Offer>>,
     /// Withdrawn exports that may still have connections.
     pub(crate) withdrawn: Mutex<Vec<Arc<Served>>>,
-    /// Contents of the queue's files when the scheduler was set.
+    /// Values of the queue's files when the scheduler was set.
     pub(crate) defaults: Mutex<Vec<(String, String)>>,
     /// Inboxes of the workers, for new connections.
     pub inboxes: Inboxes,
     /// The TLS configuration for new connections, if there is one.
     pub(crate) tls: Mutex<Option<Arc<ServerConfig>>>,
-    /// Bounds.
+    /// Limits.
     pub bounds: Bounds,
     /// The memory of all connections.
     pub memory: Arc<Memory>,
@@ -65,20 +65,20 @@ pub struct Site {
     pub(crate) connected: Clients,
     /// Whether the server drains.
     pub is_draining: AtomicBool,
-    /// Limits how often failures to accept are logged.
+    /// Rate limit of log lines about failures to accept.
     pub(crate) accept_failures: Mutex<Lines>,
-    /// The same for what clients do, by level.
+    /// Rate limits of log lines about clients, by level.
     client_lines: [Mutex<Lines>; 3],
     /// Sockets for guests, with the threads that serve them.
     pub(crate) guest_sockets: Mutex<Vec<GuestSocket>>,
-    /// Who may connect to further sockets of that kind.
+    /// Access to the sockets of guests that are added later.
     pub(crate) guest_access: OnceLock<SocketAccess>,
     /// Receives log lines.
     pub log: Log,
 }
 
 impl Site {
-    /// One without exports, over an engine whose workers have these inboxes.
+    /// A site without exports, over an engine whose workers have these inboxes.
     pub(crate) fn new(engine: Engine, inboxes: Inboxes, bounds: Bounds, log: Log) -> Site {
         Site {
             engine,
@@ -99,7 +99,7 @@ impl Site {
         }
     }
 
-    /// The present exports.
+    /// The current exports.
     #[must_use]
     pub fn offer(&self) -> Arc<Offer> {
         Arc::clone(&self.offer.lock().unwrap_or_else(PoisonError::into_inner))
@@ -137,7 +137,7 @@ impl Site {
         (self.log)(Level::Info, &what.to_string());
     }
 
-    /// Writes a log line about a client, unless there were many lately.
+    /// Writes a log line about a client, unless there were too many lately.
     pub fn say_of_client(&self, what: std::fmt::Arguments<'_>) {
         self.log_of_client(Level::Info, what);
     }

@@ -1,4 +1,4 @@
-//! Sockets of all kinds, as one.
+//! A common type for all kinds of sockets.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::TcpStream;
@@ -11,16 +11,16 @@ use rustls::ServerConfig;
 use crate::stream::Stream;
 use crate::tls::TlsLayer;
 
-/// A connected socket that never makes a caller wait.
+/// A connected non-blocking socket.
 #[derive(Debug)]
 pub struct Socket {
     plain: Box<dyn Stream>,
-    /// What is spoken on it, if that is not plain.
+    /// The TLS layer, if the connection uses TLS.
     tls: Option<Box<TlsLayer>>,
 }
 
 impl Socket {
-    /// Makes a socket of this machine one of ours.
+    /// Wraps a Unix socket.
     ///
     /// # Errors
     /// If the system refuses.
@@ -29,7 +29,7 @@ impl Socket {
         Ok(Socket::of(stream))
     }
 
-    /// Makes a TCP socket one of ours.
+    /// Wraps a TCP socket.
     ///
     /// # Errors
     /// If the system refuses.
@@ -40,24 +40,24 @@ impl Socket {
         Ok(Socket::of(stream))
     }
 
-    /// A stream that never makes a caller wait.
+    /// Wraps a non-blocking stream.
     pub(crate) fn of(stream: impl Stream + 'static) -> Socket {
         Socket { plain: Box::new(stream), tls: None }
     }
 
-    /// From now on TLS is spoken, which the client begins.
+    /// Starts TLS; the client begins the handshake.
     ///
     /// # Errors
-    /// If the configuration is none for servers.
+    /// If the configuration is not valid for a server.
     pub fn begin_tls(&mut self, config: Arc<ServerConfig>) -> io::Result<()> {
         self.tls = Some(Box::new(TlsLayer::new(config)?));
         Ok(())
     }
 
-    /// Receives what has come, as much as there is room for; 0 is the end of the stream.
+    /// Receives available data, as much as there is room for; 0 is the end of the stream.
     ///
     /// # Errors
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing has come; others end the connection.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if there is none; other errors end the connection.
     pub fn receive(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         match &mut self.tls {
             None => self.plain.read_vectored(into),
@@ -65,21 +65,21 @@ impl Socket {
         }
     }
 
-    /// DNS names of the client's certificate, once, when it has presented one.
+    /// DNS names of the client's certificate; returned once, after the client has presented one.
     pub fn peer_names(&mut self) -> Option<Vec<String>> {
         self.tls.as_mut()?.peer_names()
     }
 
-    /// Whether the end of the stream has been seen behind what was received.
+    /// Whether the end of the stream directly follows the received data.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.has_ended())
     }
 
-    /// Sends as much as the system takes.
+    /// Sends as much as the system accepts.
     ///
     /// # Errors
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if that is nothing; others end the connection.
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if it accepts nothing; other errors end the connection.
     pub fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         match &mut self.tls {
             None => self.plain.write_vectored(pieces),
@@ -87,7 +87,7 @@ impl Socket {
         }
     }
 
-    /// Sends what it keeps of what it took, as far as the system takes it.
+    /// Sends buffered TLS records, as far as the system accepts them.
     ///
     /// # Errors
     /// If the socket is broken.
@@ -95,20 +95,20 @@ impl Socket {
         self.tls.as_mut().map_or(Ok(()), |tls| tls.push(&mut *self.plain))
     }
 
-    /// Whether it keeps something of what it took.
+    /// Whether TLS records are buffered.
     #[must_use]
     pub fn has_unsent(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.has_unsent())
     }
 
-    /// Announces the end of the stream, if the protocol can.
+    /// Announces the end of the stream, if the protocol supports that.
     pub fn say_farewell(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.say_farewell();
         }
     }
 
-    /// Shuts down both directions, which pollers of the socket notice.
+    /// Shuts down both directions; pollers of the socket are notified.
     pub fn shut_down(&self) {
         self.plain.shut_down();
     }

@@ -1,4 +1,4 @@
-//! Exports as people write them: `name=vm1,size=10G,weight=200`.
+//! The text form of exports: `name=vm1,size=10G,weight=200`.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -10,27 +10,27 @@ use hoistway_nbd::wire::STRING_BYTES_MAX;
 
 use crate::access::Access;
 
-/// Weights of exports, as bfq has those of groups.
+/// Weights of exports; the same range as bfq's group weights.
 pub const WEIGHTS: std::ops::RangeInclusive<u16> = 1..=1000;
 
-/// An export that is asked for.
+/// The specification of an export.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExportSpec {
     /// Its name.
     pub name: String,
-    /// What it is, for people.
+    /// A description for users.
     pub description: String,
-    /// A file or disk of its own; else it is a part of the server's target.
+    /// Its own file or disk; otherwise it is a part of the server's target.
     pub path: Option<PathBuf>,
-    /// Where a guest comes in whose disk it is, over vhost-user.
+    /// The vhost-user socket for the guest whose disk it is.
     pub vhost_user: Option<PathBuf>,
-    /// Where it begins, in bytes.
+    /// Its first byte.
     pub offset: u64,
-    /// Its length in bytes; `None` for all that there is.
+    /// Its length in bytes; `None` for all of the volume.
     pub size: Option<u64>,
     /// Whether it is read-only.
     pub read_only: bool,
-    /// Whether it may overlap other exports although clients may write to one of them.
+    /// Whether it may overlap other exports even if clients may write to one of them.
     pub shared: bool,
     /// Which clients may use it.
     pub access: Access,
@@ -40,25 +40,25 @@ pub struct ExportSpec {
     pub limits: IoMax,
 }
 
-/// What of an export can change.
+/// Settings of an export that can change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// Its share, beside those of others: 1 to 1000.
+    /// Its share relative to other exports: 1 to 1000.
     pub weight: u16,
     /// Its class and level.
     pub ioprio: IoPriority,
 }
 
-/// An export and the volume of the target that it is on.
+/// An export and its volume of the target.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// What is asked for.
+    /// The specification.
     pub spec: ExportSpec,
-    /// Which volume.
+    /// The number of the volume.
     pub volume: usize,
 }
 
-/// What is wrong with an export, in one line.
+/// An error in an export, in one line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SpecError(String);
@@ -68,7 +68,7 @@ fn wrong<T>(what: impl Into<String>) -> Result<T, SpecError> {
 }
 
 impl Default for ExportSpec {
-    /// All of the target, under the empty name.
+    /// The whole target, under the empty name.
     fn default() -> Self {
         ExportSpec {
             name: String::new(),
@@ -90,7 +90,7 @@ impl ExportSpec {
     /// Reads `KEY=VALUE,KEY=VALUE,read-only`.
     ///
     /// # Errors
-    /// If a key is unknown or given twice, or a value is none of its values.
+    /// If a key is unknown or given twice, or a value is invalid.
     pub fn parse(text: &str) -> Result<ExportSpec, SpecError> {
         let mut spec = ExportSpec::default();
         let mut seen: Vec<&str> = Vec::new();
@@ -105,10 +105,10 @@ impl ExportSpec {
         Ok(spec)
     }
 
-    /// Takes one setting; `read-only` has no value, all others have one.
+    /// Parses one setting; `read-only` has no value, all others have one.
     ///
     /// # Errors
-    /// If there is none of that name, or the value is none of its values.
+    /// If the setting is unknown, or its value is invalid.
     pub fn take(&mut self, key: &str, value: Option<&str>) -> Result<(), SpecError> {
         let bytes = |text| parse_size(text).map_err(|why| SpecError(format!("{key}: {why}")));
         match (key, value) {
@@ -143,10 +143,10 @@ impl ExportSpec {
         Ok(())
     }
 
-    /// Which bytes of a volume of `volume_bytes` it is. A guest's disk is made of whole blocks of `block_bytes`.
+    /// Its bytes on a volume of `volume_bytes`. A guest's disk consists of whole blocks of `block_bytes`.
     ///
     /// # Errors
-    /// If the volume does not have them, or they are not whole blocks and are a guest's disk.
+    /// If the volume is too small, or a guest's disk is not made of whole blocks.
     pub fn range(&self, volume_bytes: u64, block_bytes: u64) -> Result<Range<u64>, SpecError> {
         let Self { name, offset, .. } = self;
         let rest = volume_bytes.saturating_sub(*offset);
@@ -168,13 +168,13 @@ impl ExportSpec {
     }
 }
 
-/// The settings that can change while a server runs.
+/// The settings that can change while a server is running.
 pub const SETTINGS: &str = "weight=, ioprio=, max-iops=, max-bps=, riops=, wiops=, rbps=, wbps=";
 
-/// Applies one of them. Returns whether there is one of that name.
+/// Applies one of them. Returns whether the setting exists.
 ///
 /// # Errors
-/// If the value is none of its values.
+/// If the value is invalid.
 pub fn apply(key: &str, value: &str, settings: &mut Settings, limits: &mut IoMax) -> Result<bool, SpecError> {
     match key {
         "weight" => match value.parse() {
@@ -219,7 +219,7 @@ fn parse_ioprio(text: &str) -> Result<IoPriority, SpecError> {
     }
 }
 
-/// How a priority is written.
+/// The text form of a priority.
 #[must_use]
 pub fn ioprio_text(ioprio: IoPriority) -> String {
     match ioprio.class() {
@@ -229,10 +229,10 @@ pub fn ioprio_text(ioprio: IoPriority) -> String {
     }
 }
 
-/// Whether names are different.
+/// Checks that names are unique.
 ///
 /// # Errors
-/// If two are not.
+/// If two are equal.
 pub fn check_names(specs: &[ExportSpec]) -> Result<(), SpecError> {
     for (at, spec) in specs.iter().enumerate() {
         if specs[..at].iter().any(|other| other.name == spec.name) {
@@ -242,10 +242,10 @@ pub fn check_names(specs: &[ExportSpec]) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// Refuses exports that overlap on a volume if clients may write to one of them, unless both are shared.
+/// Rejects exports that overlap on a volume if clients may write to one of them, unless both are shared.
 ///
 /// # Errors
-/// If two do. Each export comes with its volume and its range there.
+/// If two exports overlap. Each export comes with its volume and its range there.
 pub fn check_overlaps(exports: &[(&ExportSpec, usize, Range<u64>)]) -> Result<(), SpecError> {
     for (at, (spec, volume, range)) in exports.iter().enumerate() {
         for (other, other_volume, other_range) in &exports[..at] {

@@ -17,7 +17,7 @@ struct StopInside {
 }
 
 impl Stop {
-    /// Not yet.
+    /// Creates a flag that is not set.
     ///
     /// # Errors
     /// If the system refuses a descriptor.
@@ -26,32 +26,32 @@ impl Stop {
         Ok(Stop(Arc::new(StopInside { event_fd, is_stopped: AtomicBool::new(false) })))
     }
 
-    /// Now.
+    /// Sets the flag.
     pub fn stop(&self) {
         self.0.is_stopped.store(true, Relaxed);
-        // It stays signaled: there is no second start.
+        // It stays signaled: the flag is never reset.
         let _ = rustix::io::write(&self.0.event_fd, &1_u64.to_ne_bytes());
     }
 
-    /// Whether it has been stopped.
+    /// Whether the flag is set.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.0.is_stopped.load(Relaxed)
     }
 
-    /// Waits until it is stopped.
+    /// Waits until the flag is set.
     pub fn wait_stopped(&self) {
         while !self.is_stopped() {
             Stop::wait(None, self.0.event_fd.as_fd(), PollFlags::IN, None);
         }
     }
 
-    /// Waits until it is stopped, or something comes to `listener`.
+    /// Waits until the flag is set, or `listener` has a connection.
     pub(crate) fn wait_or(&self, listener: BorrowedFd<'_>) {
         Stop::wait(Some(self), listener, PollFlags::IN, None);
     }
 
-    /// Waits until it is stopped, something can be done at `descriptor`, or `most` has passed.
+    /// Waits until the flag is set, `descriptor` is ready, or `most` has passed.
     pub(crate) fn wait(stop: Option<&Stop>, descriptor: BorrowedFd<'_>, what: PollFlags, most: Option<&Timespec>) {
         let watched = PollFd::from_borrowed_fd(descriptor, what);
         let _ = match stop {

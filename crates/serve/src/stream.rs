@@ -1,4 +1,4 @@
-//! What bytes come and go by, whatever kind of socket it is.
+//! The byte streams below sockets of all kinds.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -6,15 +6,15 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-/// A connected stream that never makes a caller wait. One that reads less than there was room for has nothing more at present.
+/// A connected non-blocking stream. After a short read there is no more data for now.
 pub(crate) trait Stream: Read + Write + AsFd + Send + fmt::Debug {
-    /// Shuts down both directions, which pollers of the socket notice.
+    /// Shuts down both directions; pollers of the socket are notified.
     fn shut_down(&self);
 }
 
 impl Stream for UnixStream {
     fn shut_down(&self) {
-        // What has gone already need not be shut down.
+        // A stream that is closed already need not be shut down.
         let _ = self.shutdown(Shutdown::Both);
     }
 }

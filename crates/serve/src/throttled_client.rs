@@ -17,11 +17,11 @@ pub struct ThrottledClient {
     served: Arc<Served>,
     id: ConnectionId,
     client: Client,
-    /// The I/O context that the engine has for this client.
+    /// The I/O context of this client in the engine.
     context: Context,
     /// Requests that have been pushed.
     batch: Vec<Request>,
-    /// Requests for the engine: the throttle allows them.
+    /// Requests that the throttle allows, to be submitted to the engine.
     allowed: Vec<Request>,
     /// Throttled requests by number.
     throttled: VecDeque<(u16, Request)>,
@@ -57,7 +57,7 @@ impl ThrottledClient {
         })
     }
 
-    /// Adds a request, which goes with the next [`submit`](Self::submit).
+    /// Adds a request, to be sent with the next [`submit`](Self::submit).
     #[inline]
     pub fn push(&mut self, request: Request) {
         self.batch.push(request);
@@ -72,7 +72,8 @@ impl ThrottledClient {
                 self.allowed.append(&mut self.batch);
             }
         }
-        // Requests that the engine has no room for stay until others have ended. If the engine has stopped, they are dropped with the connection.
+        // Requests that the engine has no room for stay until others have completed. If the engine has stopped, they are dropped with the
+        // connection.
         if !self.allowed.is_empty() {
             let _ = self.client.submit_all(&mut self.allowed);
         }
@@ -118,7 +119,7 @@ impl ThrottledClient {
                 Operation::Write { .. } => Op::Write,
                 Operation::WriteZeroes { .. } => Op::WriteZeroes,
                 Operation::Discard { .. } => Op::Discard,
-                // It has no length to be limited by.
+                // A flush has no length to be limited by.
                 Operation::Flush => {
                     self.allowed.push(request);
                     continue;

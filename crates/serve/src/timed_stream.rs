@@ -34,7 +34,7 @@ impl<'a, S: AsFd> TimedStream<'a, S> {
 
     fn until_deadline(&self, what: PollFlags, mut step: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
         loop {
-            // Before each step: a peer that sends a byte now and then never blocks for long.
+            // Checked before each step: a peer that sends a byte now and then never blocks for long.
             if Instant::now() >= self.until {
                 return Err(ErrorKind::TimedOut.into());
             }

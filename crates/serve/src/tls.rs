@@ -1,4 +1,4 @@
-//! TLS, by rustls: which certificates, and a socket that speaks it without ever making a caller wait.
+//! TLS by rustls: reading certificates, and a non-blocking TLS layer for sockets.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read as _, Write as _};
@@ -13,24 +13,25 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection};
 
 use crate::stream::Stream;
 
-/// Longest file that is read: certificates of all authorities there are have a quarter of it.
+/// Maximum file size in bytes: the certificates of all public authorities together need a quarter of it.
 const BYTES_MAX: u64 = 1 << 20;
-/// Keys that can be used.
+/// Supported keys.
 const KEYS: &str = "expected RSA of 2048, 3072 or 4096 bits, ECDSA P-256 or P-384, or Ed25519";
 const ENCRYPTED_KEY: &[u8] = b"BEGIN ENCRYPTED PRIVATE KEY";
 
 /// The files that TLS needs, as PEM.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsFiles {
-    /// The server's certificate, with those between it and the authority's behind it.
+    /// The server's certificate, followed by intermediate certificates.
     pub certificate: PathBuf,
     /// The key that belongs to it.
     pub key: PathBuf,
-    /// Certificates of authorities, one of which must have signed a client's certificate. Without it clients need none.
+    /// Certificates of authorities, one of which must have signed a client's certificate. Without this file clients
+    /// need no certificate.
     pub authority: Option<PathBuf>,
 }
 
-/// What is wrong with one of the files.
+/// An error in one of the files.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {why}", path.display())]
 pub struct TlsError {
@@ -50,7 +51,7 @@ fn unreadable(path: &Path, what: &str, error: &pem::Error) -> TlsError {
     }
 }
 
-/// What stands in the files that TLS needs.
+/// Contents of the TLS files.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TlsTexts {
     files: TlsFiles,
@@ -88,7 +89,7 @@ fn private_key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, TlsEr
 }
 
 impl TlsFiles {
-    /// Reads them.
+    /// Reads the files.
     ///
     /// # Errors
     /// If one of them cannot be read.
@@ -103,10 +104,10 @@ impl TlsFiles {
 }
 
 impl TlsTexts {
-    /// What a server needs of them.
+    /// Makes the configuration of a server.
     ///
     /// # Errors
-    /// If one of them is something else, or does not belong to the others.
+    /// If one of them is not valid, or does not match the others.
     pub fn config(&self) -> Result<Arc<ServerConfig>, TlsError> {
         let TlsFiles { certificate: certificate_path, key: key_path, .. } = &self.files;
         let provider = Arc::new(default_provider());
@@ -125,7 +126,7 @@ impl TlsTexts {
             }
             _ => builder.with_no_client_auth(),
         };
-        // That the key is another one's shows here, and what PEM cannot say of the certificate.
+        // Fails if the key does not match, or the certificate has errors that its PEM form does not show.
         let config = builder.with_single_cert(chain, key).map_err(|error| match error {
             rustls::Error::InvalidCertificate(_) => wrong(certificate_path, error),
             error @ rustls::Error::General(_) => wrong(key_path, format!("{error} ({KEYS})")),
@@ -139,9 +140,9 @@ impl TlsTexts {
 #[derive(Debug)]
 pub(crate) struct TlsLayer {
     connection: ServerConnection,
-    /// The client has said that nothing more comes, or has gone.
+    /// Whether the client has sent the end of the stream, or has disconnected.
     has_ended: bool,
-    /// The names of the client's certificate have been asked for.
+    /// Whether the names of the client's certificate have been requested.
     is_known: bool,
 }
 
@@ -155,7 +156,8 @@ impl TlsLayer {
         self.has_ended
     }
 
-    /// DNS names of the client's certificate, once, when it has presented one. It has been verified.
+    /// DNS names of the client's certificate, which has been verified; returned once, after the client has presented
+    /// one.
     pub(crate) fn peer_names(&mut self) -> Option<Vec<String>> {
         if self.is_known || self.connection.is_handshaking() {
             return None;
@@ -203,7 +205,7 @@ impl TlsLayer {
         Ok(received)
     }
 
-    /// Reads from the system. Returns whether there was data, or the end.
+    /// Reads from the system. Returns whether there was data, or the end of the stream.
     fn pull(&mut self, plain: &mut dyn Stream) -> io::Result<bool> {
         match self.connection.read_tls(plain) {
             Ok(_) => {}
@@ -212,13 +214,13 @@ impl TlsLayer {
             Err(error) => return Err(error),
         }
         let processed = self.connection.process_new_packets();
-        // Also what is said to a client that is refused.
+        // Also sends alerts to a client that is refused.
         let pushed = self.push(plain);
         processed.map_err(|error| io::Error::other(format!("TLS: {error}")))?;
         pushed.map(|()| true)
     }
 
-    /// Takes what fits into one batch of records, when the one before it is gone.
+    /// Takes as much as fits into one batch of records, once the previous batch has been sent.
     pub(crate) fn send(&mut self, plain: &mut dyn Stream, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         self.push(plain)?;
         if self.has_unsent() {

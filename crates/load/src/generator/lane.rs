@@ -271,9 +271,9 @@ impl Track {
         if self.wraps || self.skip < 0 {
             return Some(0);
         }
-        // Tried with fio 3.33: a job whose skip reaches or passes the end of its file starts over, as far behind its beginning as
-        // the offset is behind the file's. It is done if its last I/O ends with the region, or if it skips beyond the region but
-        // not the file.
+        // Tried with fio 3.33: a job whose skip reaches or passes the end of its file starts over, at a distance from the
+        // region's start that equals the region's offset in the file. It is done if its last I/O ended with the region, or if the
+        // skip leaves the region but not the file.
         let starts_over = self.skip > 0 && start >= self.file_bytes && lane.last_end < self.region_bytes;
         (starts_over && self.offset + lane.bytes_min <= self.region_bytes).then_some(self.offset)
     }

@@ -43,8 +43,7 @@ impl Pattern {
         if let Some(backlog) = self.verify_backlog {
             let field = "plan.pattern.verify_backlog";
             ensure(backlog > 0 && !reads, field, "nothing is written that could be read again", "expected writes")?;
-            // With several block sizes, fio reads each block once, sorted by offset, which requires remembering all of
-            // them.
+            // Without a random map fio reads each block once, sorted by offset, and has to remember all of them.
             let has_map = self.random_offsets().is_none_or(Random::has_map);
             ensure(
                 has_map,

@@ -1,12 +1,12 @@
 //! How long to busy-poll before sleeping. A wake-up takes longer than most I/Os over memory, but polling costs CPU time: the worker
-//! polls for as long as it would have paid the last time, and not at all after a long wait.
+//! polls for as long as the last wait lasted, and does not poll after a long wait.
 
 use std::time::Duration;
 
-/// The first and shortest time that is worth polling.
+/// The first and shortest polling time.
 const LEAST: Duration = Duration::from_micros(4);
 
-/// The present polling time, adapted to how long the last waits were.
+/// The current polling time, adapted to the length of recent waits.
 #[derive(Clone, Copy, Debug)]
 pub struct BusyPoll {
     now: Duration,
@@ -14,7 +14,7 @@ pub struct BusyPoll {
 }
 
 impl BusyPoll {
-    /// None at first, and never more than `most`.
+    /// Starts without polling; never polls longer than `most`.
     pub fn new(most: Duration) -> Self {
         BusyPoll { now: Duration::ZERO, most }
     }
@@ -24,7 +24,7 @@ impl BusyPoll {
         self.now
     }
 
-    /// Something came after this time, polled or slept through.
+    /// Records a wait of this time, whether polled or slept.
     pub fn waited(&mut self, time: Duration) {
         if time > self.most {
             self.now = Duration::ZERO;

@@ -22,8 +22,9 @@ impl EventFd {
         Ok(EventFd { descriptor, sleeps: AtomicBool::new(false), signaled: AtomicBool::new(false) })
     }
 
-    /// The worker is about to sleep. Returns whether it may: nothing has signaled since it last woke up. `SeqCst`, here and in
-    /// [`wake`](Wake::wake): either this sees the signal, or the signaling thread sees that the worker sleeps.
+    /// The worker is about to sleep. Returns whether it may, that is, whether there was no signal since it last woke up.
+    /// `SeqCst`, here and in [`wake`](Wake::wake): either this sees the signal, or the signaling thread sees that the worker
+    /// sleeps.
     pub(super) fn may_sleep(&self) -> bool {
         self.sleeps.store(true, SeqCst);
         !self.signaled.load(SeqCst)

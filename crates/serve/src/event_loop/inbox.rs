@@ -78,7 +78,7 @@ impl Inboxes {
         &self.0.inboxes[worker]
     }
 
-    /// This many connections of a worker have been dropped.
+    /// Connections of a worker have been dropped.
     pub(super) fn dropped(&self, worker: usize, connections: usize) {
         self.of(worker).connections.fetch_sub(connections, SeqCst);
         if self.connections() == 0 {
@@ -115,7 +115,7 @@ impl Inboxes {
         self.0.inboxes.iter().map(|inbox| inbox.at_target.load(Relaxed)).sum()
     }
 
-    /// Adds a connection, made with the number that it will have. It runs for the first time at once.
+    /// Adds a connection; `connection` makes it with its number. It runs for the first time at once.
     pub fn add(&self, worker: usize, connection: impl FnOnce(ConnectionId) -> SharedConnection) {
         let inbox = self.of(worker);
         let number = {

@@ -1,8 +1,8 @@
 //! The event loops of the workers.
 //!
-//! A worker sleeps in its [`Station`] and nowhere else. To serve a connection on the worker's thread, without waking another one,
-//! its socket has to be polled there: [`EventLoop`] wraps a target, and each of its stations polls the sockets of its worker's
-//! connections together with the completions of the wrapped station. It knows no protocol.
+//! A worker sleeps only in its [`Station`]. To serve a connection on the worker's thread without waking another thread, its
+//! socket has to be polled there: [`EventLoop`] wraps a target, and each of its stations polls the sockets of its worker's
+//! connections together with the completions of the wrapped station. It is independent of any protocol.
 
 mod busy_poll;
 mod event_fd;
@@ -24,7 +24,7 @@ use poller::Epoll;
 pub(crate) use poller::{Poller, Watched};
 use station::EventLoopStation;
 
-/// Why a connection runs. Readiness is edge-triggered: it is reported once, when it begins.
+/// Why a connection runs. Readiness is edge-triggered: it is reported once, when it starts.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Ready {
     /// There may be something to receive, or the end of the stream.
@@ -49,7 +49,7 @@ pub trait Connection: Send {
     /// Its socket.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
-    /// It has been registered, and can have more descriptors than its socket polled.
+    /// It has been registered, and can have descriptors other than its socket polled.
     fn registered(&mut self, _watch: Watch) {}
 
     /// Its socket is ready, it has been notified, or its time has come. Other connections wait meanwhile.
@@ -58,14 +58,14 @@ pub trait Connection: Send {
     /// It panicked and will be dropped.
     fn panicked(&self);
 
-    /// Whether it can be [polled](Self::poll): it shares memory with its client, which need not signal while the worker polls. It
-    /// runs once however many of its descriptors are ready.
+    /// Whether it can be [polled](Self::poll): it shares memory with its client, which does not have to signal while the worker
+    /// polls. It runs once, however many of its descriptors are ready.
     fn is_polled(&self) -> bool {
         false
     }
 
-    /// Whether its client has written something new to the shared memory. If the worker is about to sleep, the client has to signal
-    /// from now on; otherwise it need not.
+    /// Whether its client has written new data to the shared memory. If the worker is about to sleep, the client has to signal from
+    /// now on; otherwise it need not.
     fn poll(&mut self, _is_about_to_sleep: bool) -> bool {
         false
     }
@@ -123,12 +123,12 @@ impl EventLoop {
         EventLoop::with(inside, inboxes, Box::new(|| Ok(Arc::new(Epoll::new()?))))
     }
 
-    /// The same with other pollers.
+    /// The same with a custom poller.
     pub(crate) fn with(inside: Box<dyn Backend>, inboxes: Inboxes, poller: MakePoller) -> EventLoop {
         EventLoop { inside, inboxes, poller, busy_poll_max: Duration::ZERO }
     }
 
-    /// An idle worker busy-polls for at most this time before it sleeps, and only as long as that pays.
+    /// An idle worker busy-polls for at most this time before it sleeps, and only while polling pays off.
     #[must_use]
     pub fn busy_polling(mut self, most: Duration) -> EventLoop {
         self.busy_poll_max = most;

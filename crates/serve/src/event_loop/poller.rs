@@ -11,7 +11,7 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 
 use super::Ready;
 
-/// Events that one call returns.
+/// Maximum events returned by one call.
 const EVENTS: usize = 64;
 /// The key of the timer.
 const ALARM: u64 = u64::MAX;
@@ -40,15 +40,15 @@ pub trait Poller: Send + Sync + fmt::Debug {
     /// Removes a descriptor. Closing one that has not been duplicated removes it, too.
     fn remove(&self, descriptor: BorrowedFd<'_>);
 
-    /// Waits until a descriptor is ready, but no longer than `most`, and appends keys and readiness.
+    /// Waits until a descriptor is ready, at most for `most`, and appends keys and readiness.
     fn wait(&self, most: Option<Duration>, events: &mut Vec<(u64, Ready)>);
 }
 
-/// Linux's epoll, with a timer that is finer than its timeouts.
+/// Linux's epoll, with a timer of finer resolution than its timeouts.
 #[derive(Debug)]
 pub struct Epoll {
     set: OwnedFd,
-    /// A timer in the set: timeouts of epoll are whole ms.
+    /// A timer in the set, since timeouts of epoll are whole ms.
     alarm: OwnedFd,
 }
 

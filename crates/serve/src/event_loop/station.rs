@@ -22,7 +22,7 @@ const EVENT_FD: u64 = u64::MAX - 1;
 const INSIDE: u64 = u64::MAX - 2;
 /// Loops of a busy worker between two polls of the sockets, each of which is a system call.
 const LOOPS_BETWEEN_POLLS: u32 = 4;
-/// How long before a timeout a worker wakes up: sleeping until then would be late.
+/// A worker wakes up this long before a timeout, because wake-ups are late.
 const WAKE_MARGIN: Duration = Duration::from_micros(60);
 
 pub struct EventLoopStation {
@@ -31,10 +31,10 @@ pub struct EventLoopStation {
     worker: usize,
     poller: Arc<dyn Poller>,
     connections: FxHashMap<u64, Registration>,
-    /// Those of them that share memory with their client.
+    /// Connections that share memory with their client.
     polled: Vec<u64>,
     busy_poll: BusyPoll,
-    /// When connections want to run.
+    /// When connections are due to run.
     due: BTreeSet<(Instant, u64)>,
     events: Vec<(u64, Ready)>,
     /// Reused allocation.
@@ -50,7 +50,7 @@ struct Registration {
     connection: SharedConnection,
     until: Instant,
     is_polled: bool,
-    /// The round in which it ran last.
+    /// The round in which it last ran.
     round: u64,
 }
 
@@ -95,7 +95,7 @@ impl EventLoopStation {
         let EventLoopStation { poller, events, inboxes, worker, has_completions, .. } = self;
         let before = events.len();
         poller.wait(most, events);
-        // All other events are of connections.
+        // All other events belong to connections.
         let mut at = before;
         while let Some(&(name, _)) = events.get(at) {
             match name {
@@ -128,7 +128,7 @@ impl EventLoopStation {
         any
     }
 
-    /// Busy-polls for as long as that has paid lately. Returns whether something came.
+    /// Busy-polls for as long as that has paid off lately. Returns whether there was an event.
     fn poll_busily(&mut self, begin: time::Instant, most: Option<Duration>) -> bool {
         let most = most.map_or(self.busy_poll.now(), |most| most.min(self.busy_poll.now()));
         // Clients without shared memory, and completions, need a system call.
@@ -159,7 +159,7 @@ impl EventLoopStation {
             self.run_one(now, number, ready);
         }
         self.events = events;
-        // Each once: a connection that is due again at once waits for the others.
+        // Each runs once: a connection that is due again at once waits for the others.
         let mut due = std::mem::take(&mut self.due_numbers);
         due.extend(self.due.iter().take_while(|&&(until, _)| until <= now).map(|&(_, number)| number));
         for number in due.drain(..) {
@@ -183,7 +183,8 @@ impl EventLoopStation {
         if all_notified {
             notified.extend(self.connections.keys());
         }
-        // Each once: a connection that is notified by itself and by others would otherwise run ever more often.
+        // Each runs once: a connection that is notified by itself and by others would otherwise run more and more
+        // often.
         notified.sort_unstable();
         notified.dedup();
         for number in notified {
@@ -213,8 +214,8 @@ impl EventLoopStation {
         }
         registration.round = self.rounds;
         let mut connection = lock(&registration.connection);
-        // A panic ends this connection only: what it shares with others is behind locks that are released, and the queue is not
-        // touched here.
+        // A panic ends this connection only: state that it shares with others is behind locks, which are released, and the
+        // queue is not touched here.
         let next = catch_unwind(AssertUnwindSafe(|| connection.run(now, ready))).unwrap_or_else(|_| {
             connection.panicked();
             Next::Close
@@ -284,7 +285,7 @@ impl Station for EventLoopStation {
             && !self.poll_memory(true)
         {
             self.poll_sockets(most);
-            // Only now: a connection that notifies itself again and again must not keep the others from being polled.
+            // Only here: a connection that notifies itself again and again must not keep the others from being polled.
             self.loops = 0;
         }
         self.busy_poll.waited(begin.elapsed());

@@ -1,26 +1,26 @@
-//! What a client knows of its disk: which contents each block may have.
+//! What a client knows about its disk: the possible contents of each block.
 
-/// A content that a block may have.
+/// A possible content of a block.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     fill: u8,
     /// When it was reported.
     at: u64,
-    /// It was there then, and nothing that came before is.
+    /// Whether the block certainly had this content then, and no earlier one.
     is_sure: bool,
 }
 
-/// The blocks of a disk. Each is filled with one byte, over and over.
+/// The blocks of a disk. Each is filled with a repeated byte.
 #[derive(Debug)]
 pub struct Book {
-    /// What each block may hold after a power cut, in the order of the reports.
+    /// The possible contents of each block after a power cut, in the order of the reports.
     blocks: Vec<Vec<Entry>>,
     /// Changes whose outcome is unknown: they may take effect at any time.
     ghosts: Vec<(u64, u64, u8)>,
 }
 
 impl Book {
-    /// Of this many blocks of durable zeroes.
+    /// A disk of this many blocks of durable zeroes.
     pub fn new(blocks: u64) -> Self {
         Book { blocks: vec![vec![Entry { fill: 0, at: 0, is_sure: true }]; blocks as usize], ghosts: Vec::new() }
     }
@@ -33,7 +33,7 @@ impl Book {
         &mut self.blocks[first as usize..(first + count) as usize]
     }
 
-    /// A change has completed: it is there, and perhaps durable.
+    /// A change has completed: it is visible, and possibly durable.
     pub fn changed(&mut self, (first, count): (u64, u64), fill: u8, at: u64, is_durable: bool) {
         for block in self.each(first, count) {
             if is_durable {
@@ -43,7 +43,7 @@ impl Book {
         }
     }
 
-    /// A change failed, or was only a hint: it may be there.
+    /// A change failed, or was only a hint: it may be visible.
     pub fn may_have_changed(&mut self, (first, count): (u64, u64), fill: u8, at: u64) {
         self.each(first, count).iter_mut().for_each(|block| block.push(Entry { fill, at, is_sure: false }));
     }
@@ -53,7 +53,7 @@ impl Book {
         self.ghosts.push((first, count, fill));
     }
 
-    /// A flush has completed that was submitted then.
+    /// A flush that was submitted at this time has completed.
     pub fn flushed(&mut self, asked_at: u64) {
         for block in &mut self.blocks {
             if let Some(last) = block.iter().rposition(|entry| entry.is_sure && entry.at < asked_at) {
@@ -69,13 +69,13 @@ impl Book {
         }
     }
 
-    /// The power went: what was not durable may be there or not.
+    /// The power was cut: a change that was not durable may be lost.
     pub fn power_cut(&mut self, at: u64) {
         self.settled(at);
         self.blocks.iter_mut().flatten().for_each(|entry| entry.is_sure = false);
     }
 
-    /// Whether a block may hold this.
+    /// Whether a block may have this content.
     pub fn may_hold(&self, block: u64, fill: u8) -> bool {
         let entries = &self.blocks[block as usize];
         let from = entries.iter().rposition(|entry| entry.is_sure).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! A client of NBD that never waits: it is moved on, a little at a time.
+//! An NBD client that never waits: each call advances it a little.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use super::wire::Wire;
 
 pub const BLOCK: u64 = 512;
 
-/// What is asked for; blocks from the start of the export, and how many.
+/// A request; in blocks from the start of the export.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ask {
     Read {
@@ -39,7 +39,7 @@ pub enum Ask {
     Cache {
         place: (u64, u64),
     },
-    /// What is a hole, in one piece if `one`; only with structured replies.
+    /// Which blocks are holes; `one`: as a single extent. Only with structured replies.
     Status {
         place: (u64, u64),
         one: bool,
@@ -47,7 +47,7 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// What it is about.
+    /// The blocks that it concerns.
     pub fn place(self) -> (u64, u64) {
         match self {
             Ask::Read { place, .. } | Ask::Write { place, .. } | Ask::Trim { place, .. } => place,
@@ -56,7 +56,7 @@ impl Ask {
         }
     }
 
-    /// What the place holds when it has gone well, and whether durably so.
+    /// The content of the blocks after success, and whether it is durable.
     pub fn change(self) -> Option<(u8, bool)> {
         match self {
             Ask::Write { fill, fua, .. } => Some((fill, fua)),
@@ -86,12 +86,12 @@ impl Ask {
 pub struct Asked {
     pub ask: Ask,
     pub at: u64,
-    /// The place of its end in all that is sent.
+    /// Its end in the stream of all bytes sent.
     end: u64,
     data: Vec<u8>,
     filled: u64,
     error: u32,
-    /// Of a block status, blocks and whether they read as zeroes.
+    /// For a block status: blocks, and whether they read as zeroes.
     status: Vec<(Range<u64>, bool)>,
 }
 
@@ -101,7 +101,7 @@ pub struct Answer {
     pub ask: Ask,
     pub asked_at: u64,
     pub result: Result<Vec<u8>, u32>,
-    /// Of a block status, blocks and whether they read as zeroes.
+    /// For a block status: blocks, and whether they read as zeroes.
     pub status: Vec<(Range<u64>, bool)>,
 }
 
@@ -110,7 +110,7 @@ enum Phase {
     Greeting,
     StartTls,
     Options,
-    /// All options are refused.
+    /// The server has refused all options.
     TurnedAway,
     Transmission,
 }
@@ -120,7 +120,7 @@ enum Phase {
 pub struct Client {
     pub far: Wire,
     export: String,
-    /// What it wants TLS with, if it does.
+    /// The TLS configuration to connect with, if it uses TLS.
     tls: Option<Arc<ClientConfig>>,
     replies: Replies,
     phase: Phase,
@@ -129,7 +129,7 @@ pub struct Client {
     received: Vec<u8>,
     pub asked: BTreeMap<u64, Asked>,
     last_cookie: u64,
-    /// It has said that it leaves.
+    /// Whether it has sent its disconnect request.
     pub is_leaving: bool,
 }
 
@@ -138,8 +138,8 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 impl Asked {
-    /// Takes pieces of a block status: lengths and flags of this size each. They are whole blocks, without gaps from the front on, all of
-    /// what was asked for unless one was wanted, and a hole reads as zeroes.
+    /// Takes the extents of a block status: lengths and flags of this size each. They must be whole blocks without gaps, must cover the
+    /// whole request unless a single extent was requested, and a hole must read as zeroes.
     fn take_status(&mut self, pieces: &[u8], size: usize) {
         let Ask::Status { place: (first, count), one } = self.ask else { panic!("not asked for: {:?}", self.ask) };
         assert!(self.status.is_empty() && !pieces.is_empty() && pieces.len().is_multiple_of(2 * size));
@@ -180,12 +180,12 @@ impl Client {
         self.tls.is_some()
     }
 
-    /// Whether nothing is left to be sent.
+    /// Whether everything has been sent.
     pub fn has_sent_all(&self) -> bool {
         self.to_send.is_empty() && self.far.has_sent_all()
     }
 
-    /// Sends these bytes, whatever they are.
+    /// Sends these bytes unchecked.
     pub fn say(&mut self, bytes: &[u8]) {
         self.to_send.extend(bytes);
     }
@@ -214,7 +214,7 @@ impl Client {
     }
 
     pub fn ask(&mut self, ask: Ask, at: u64) {
-        // Who has not agreed on structured replies cannot ask for the status.
+        // A client without structured replies cannot request a block status.
         let ask = match ask {
             Ask::Status { place, .. } if !self.replies.are_chunks() => Ask::Cache { place },
             ask => ask,
@@ -234,12 +234,12 @@ impl Client {
         self.asked.insert(self.last_cookie, asked);
     }
 
-    /// Requests that the server may have, whose outcome this client will not see.
+    /// Requests that the server may have received, whose outcome this client will not see.
     pub fn abandoned(&self) -> impl Iterator<Item = Ask> {
         self.asked.values().filter(|asked| asked.end <= self.sent).map(|asked| asked.ask)
     }
 
-    /// Sends something.
+    /// Sends some bytes.
     pub fn send(&mut self, random: &mut Random) {
         let some = if random.one_in(4) { 1 + random.below(40) as usize } else { usize::MAX };
         let sent = self.far.send(&self.to_send[..self.to_send.len().min(some)]);
@@ -247,7 +247,7 @@ impl Client {
         self.sent += sent as u64;
     }
 
-    /// Receives something, and takes the replies in it.
+    /// Receives some bytes, and parses the replies.
     pub fn receive(&mut self, random: &mut Random, answers: &mut Vec<Answer>) {
         let some = if random.one_in(4) { 1 + random.below(40) as usize } else { usize::MAX };
         self.far.receive(some, &mut self.received);
@@ -258,7 +258,7 @@ impl Client {
         self.received.drain(..used);
     }
 
-    /// Takes what comes next, and returns how many bytes that was, if it is there.
+    /// Parses the next item if it is complete, and returns its length in bytes.
     fn take(&mut self, from: usize, answers: &mut Vec<Answer>) -> Option<usize> {
         match self.phase {
             Phase::Greeting => {
@@ -284,7 +284,7 @@ impl Client {
                     return Some(taken);
                 }
                 assert_eq!((which, kind, len), (option::STARTTLS, option_reply::ACK, 0));
-                // A server that ends may have said farewell already.
+                // A server that ends may have sent its end of stream already.
                 let rest = self.received.split_off(from + 20);
                 if let Some(config) = &self.tls {
                     self.far.begin_tls(config, &rest);
@@ -324,7 +324,7 @@ impl Client {
         }
     }
 
-    /// There are too many clients, which this refusal says.
+    /// There are too many clients, which the refusal must say.
     fn turned_away(&mut self, from: usize, len: u32) -> Option<usize> {
         let why = self.received.get(from + 20..from + 20 + len as usize)?;
         assert_eq!(why, b"too many clients are connected");

@@ -1,4 +1,4 @@
-//! A server in one thread and in virtual time, from its start to its end.
+//! A server on one thread and in virtual time, from start to end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -22,9 +22,9 @@ use crate::spec::Placed;
 
 const WORKERS: usize = 3;
 
-/// Little beyond what one client may have more.
+/// Only little more than the additional memory of one client.
 const MEMORY_BYTES: usize = EXTRA_BYTES + (96 << 10);
-/// Bounds that are soon reached.
+/// Limits low enough to be reached often.
 pub const BOUNDS: Bounds = Bounds {
     connections: 10,
     connections_per_peer: usize::MAX,
@@ -39,13 +39,13 @@ pub struct Life {
     workers: Vec<Worker>,
     streams: Streams,
     clock: ManualClock,
-    /// Whether the log has reported a bug.
+    /// Whether the log has reported an internal error.
     has_bug: Arc<AtomicBool>,
     /// Steps of workers so far.
     pub steps: u64,
 }
 
-/// An export that is offered: its name, its blocks, and what else is said of it.
+/// An offered export: its name, its blocks, and its other settings.
 #[derive(Clone, Debug)]
 pub struct Offered {
     pub name: &'static str,
@@ -63,7 +63,7 @@ impl Offered {
 }
 
 impl Life {
-    /// It begins, over this disk, of which nothing errs in the blocks of the first export.
+    /// Starts over this disk, whose blocks of the first export never fail.
     pub fn begin(
         disk: &Disk,
         exports: &[Offered],
@@ -103,7 +103,7 @@ impl Life {
         self.clock.now()
     }
 
-    /// Offers these from now on.
+    /// Replaces the offered exports.
     pub fn offer(&self, exports: &[Offered]) {
         let placed: Vec<_> = exports.iter().map(Offered::placed).collect();
         self.site.offer_these(&placed).unwrap();
@@ -117,7 +117,7 @@ impl Life {
         far
     }
 
-    /// One worker does a step, and time goes on.
+    /// One worker makes a step, and time advances.
     pub fn step(&mut self, random: &mut Random) {
         let passes = if random.one_in(3000) { 300_000_000 } else { 20_000 };
         let passes = if random.one_in(40_000) { 11_000_000_000 } else { 1 + random.below(passes) };
@@ -128,7 +128,7 @@ impl Life {
         assert!(!self.has_bug.load(Relaxed), "the log reports an internal error");
     }
 
-    /// Another scheduler, or number of requests.
+    /// Changes the scheduler or its number of requests.
     pub fn change_queue(&self, random: &mut Random) {
         let (file, text) = match random.one_in(2) {
             true => ("scheduler", SCHEDULERS[random.below(4) as usize].to_owned()),
@@ -137,7 +137,7 @@ impl Life {
         self.site.engine.begin_to_set_attribute(file, &text).unwrap();
     }
 
-    /// Waits until all in-flight requests have ended, those of clients that have gone, too.
+    /// Waits until all requests in flight have completed, including those of disconnected clients.
     pub fn settle(&mut self, random: &mut Random) {
         let mut quiet = 0;
         for _ in 0..400_000 {
@@ -151,7 +151,7 @@ impl Life {
         panic!("{} commands never end", self.site.inboxes.at_target());
     }
 
-    /// All clients have gone: it ends.
+    /// All clients have disconnected; stops the server.
     pub fn end(self, random: &mut Random) {
         let Life { site, mut workers, clock, .. } = self;
         for served in &site.offer().served {

@@ -1,6 +1,6 @@
-//! The whole server in one thread and in virtual time, under faults that a seed decides: clients, with TLS and without, that leave
-//! in mid-request, that never listen and that send anything; a target that errs, stalls, transfers short and vanishes; changes of exports, limits and schedulers;
-//! restarts, and power cuts. A seed that fails reproduces the failure.
+//! The whole server on one thread and in virtual time, under faults that a seed determines: clients, with and without TLS, that disconnect
+//! in mid-request, never read, or send garbage; a target that fails, stalls, transfers short and vanishes; changes of exports, limits and
+//! schedulers; restarts and power cuts. A failing seed reproduces the failure.
 
 mod book;
 mod client;
@@ -18,12 +18,12 @@ use life::{Life, Offered};
 use wire::TlsSides;
 use world::World;
 
-/// Lives of a server in one history, and things that happen in each.
+/// Restarts of a server in one history, and random actions in each.
 const LIVES: u64 = 3;
 const STEPS: u64 = 6000;
 
-/// One history, by its seed. Answers how many requests were completed, and of those by TLS, a sum over the answers, and in how many
-/// steps of workers.
+/// Runs one history, given by its seed. Returns the number of completed requests, the number of those over TLS, a digest of the
+/// replies, and the steps of workers.
 fn history(seed: u64) -> (u64, u64, u64, u64) {
     let mut world = World::new(seed);
     for life in 0..LIVES {
@@ -56,7 +56,7 @@ fn whatever_goes_wrong_each_client_is_answered_once_and_what_was_made_durable_is
     println!("{seeds} histories, {all_steps} steps, {answers} replies, {in_tls} by TLS, in {:?}", begin.elapsed());
 }
 
-/// Time is virtual, and nothing else is left to chance.
+/// Time is virtual, and nothing else depends on chance.
 #[test]
 fn the_same_seed_is_the_same_history() {
     assert_eq!(history(7), history(7));

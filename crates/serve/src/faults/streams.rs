@@ -1,4 +1,4 @@
-//! Connections in memory, and how workers wait for what comes by them.
+//! In-memory connections, and the poller through which workers wait for them.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
@@ -20,30 +20,30 @@ struct Inside {
     room: usize,
     /// Events that the server's worker has not seen yet.
     news: Ready,
-    /// The client sends nothing more.
+    /// Whether the client has finished sending.
     has_finished: bool,
-    /// The client has closed its end.
+    /// Whether the client has closed its end.
     has_gone: bool,
-    /// The client's end broke, and what had come was lost.
+    /// Whether the client's end broke, so that unread data was lost.
     is_broken: bool,
     server_has_gone: bool,
     random: Random,
 }
 
 type Shared = Arc<Mutex<Inside>>;
-/// A name or number, and the connection that it is of, as long as there is one.
+/// A name or number, and the connection that it belongs to, as long as that exists.
 type Named<N> = (N, Weak<Mutex<Inside>>);
 
 fn lock(shared: &Mutex<Inside>) -> MutexGuard<'_, Inside> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// All connections, by the number of the descriptor that stands for the server's end.
+/// All connections, by the descriptor number that represents the server's end.
 #[derive(Clone, Default, Debug)]
 pub struct Streams(Arc<Mutex<Vec<Named<i32>>>>);
 
 impl Streams {
-    /// A connection that holds this many bytes each way.
+    /// A connection with buffers of this many bytes in each direction.
     pub fn pair(&self, room: usize, random: Random) -> (Near, Far) {
         let shared = Arc::new(Mutex::new(Inside {
             to_server: VecDeque::new(),
@@ -152,7 +152,7 @@ impl Drop for Near {
 pub struct Far(Shared);
 
 impl Far {
-    /// Sends what there is room for, and returns how much that was.
+    /// Sends as much as fits, and returns the number of bytes.
     pub fn send(&mut self, bytes: &[u8]) -> usize {
         let inside = &mut *lock(&self.0);
         let count =
@@ -164,7 +164,7 @@ impl Far {
         count
     }
 
-    /// Takes at most this many bytes, into the end of `into`.
+    /// Receives at most this many bytes and appends them to `into`.
     pub fn receive(&mut self, most: usize, into: &mut Vec<u8>) {
         let inside = &mut *lock(&self.0);
         let count = inside.to_client.len().min(most);
@@ -172,20 +172,20 @@ impl Far {
         inside.news.to_send |= count > 0;
     }
 
-    /// Whether nothing more comes.
+    /// Whether the stream has ended.
     pub fn has_ended(&self) -> bool {
         let inside = lock(&self.0);
         inside.server_has_gone && inside.to_client.is_empty()
     }
 
-    /// Sends nothing more.
+    /// Finishes sending.
     pub fn finish(&mut self) {
         let inside = &mut *lock(&self.0);
         inside.has_finished = true;
         (inside.news.to_receive, inside.news.has_hung_up) = (true, true);
     }
 
-    /// Its cable is pulled out.
+    /// Breaks the connection.
     pub fn break_it(&mut self) {
         lock(&self.0).is_broken = true;
     }
@@ -200,7 +200,7 @@ impl Drop for Far {
     }
 }
 
-/// How a worker waits for such connections.
+/// The poller of a worker for such connections.
 #[derive(Debug)]
 pub struct Watch {
     streams: Streams,
@@ -215,7 +215,7 @@ impl Watch {
 
 impl Poller for Watch {
     fn add(&self, descriptor: BorrowedFd<'_>, name: u64, what: Watched) -> io::Result<()> {
-        // No worker sleeps, so event_fds are not signaled.
+        // No worker sleeps, so eventfds are not signaled.
         if what == Watched::Socket {
             let all = self.streams.0.lock().unwrap();
             let found = all.iter().rev().find(|(number, _)| *number == descriptor.as_raw_fd());

@@ -1,4 +1,4 @@
-//! A client's end of a connection, with TLS on it or not.
+//! The client's end of a connection, with or without TLS.
 
 use std::io::{self, ErrorKind, Read as _, Write};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::streams::Far;
 
 const HOST: &str = "localhost";
 
-/// What both sides of TLS are made with. Keys, signatures and certificates are random, but each has always the same length, so a
-/// seed's history is the same.
+/// The TLS configurations of both sides. Keys, signatures and certificates are random, but their lengths are constant, so a
+/// seed's history stays the same.
 pub struct TlsSides {
     pub server: Arc<ServerConfig>,
     pub client: Arc<ClientConfig>,
@@ -39,7 +39,7 @@ impl TlsSides {
     }
 }
 
-/// The end.
+/// The client's end.
 #[derive(Debug)]
 pub struct Wire {
     far: Far,
@@ -51,14 +51,14 @@ impl Wire {
         Wire { far, tls: None }
     }
 
-    /// What comes and goes is TLS from now on, beginning with these bytes that have come.
+    /// Switches to TLS, beginning with these received bytes.
     pub fn begin_tls(&mut self, config: &Arc<ClientConfig>, came: &[u8]) {
         let name = ServerName::try_from(HOST).unwrap();
         let tls = self.tls.insert(Box::new(ClientConnection::new(Arc::clone(config), name).unwrap()));
         take_in(tls, came, &mut Vec::new());
     }
 
-    /// Sends what there is room for, and returns how much that was.
+    /// Sends as much as fits, and returns the number of bytes.
     pub fn send(&mut self, bytes: &[u8]) -> usize {
         let Some(tls) = &mut self.tls else { return self.far.send(bytes) };
         push(tls, &mut self.far);
@@ -70,12 +70,12 @@ impl Wire {
         taken
     }
 
-    /// Whether nothing of what was sent is left here.
+    /// Whether everything has been sent.
     pub fn has_sent_all(&self) -> bool {
         self.tls.as_ref().is_none_or(|tls| !tls.wants_write())
     }
 
-    /// Takes at most this many bytes of the connection, and appends what they say to `into`.
+    /// Receives at most this many bytes from the connection, and appends the decrypted data to `into`.
     pub fn receive(&mut self, most: usize, into: &mut Vec<u8>) {
         let Some(tls) = &mut self.tls else { return self.far.receive(most, into) };
         let mut came = Vec::new();
@@ -84,23 +84,23 @@ impl Wire {
         push(tls, &mut self.far);
     }
 
-    /// Whether nothing more comes.
+    /// Whether the stream has ended.
     pub fn has_ended(&self) -> bool {
         self.far.has_ended()
     }
 
-    /// Sends nothing more.
+    /// Finishes sending.
     pub fn finish(&mut self) {
         self.far.finish();
     }
 
-    /// Its cable is pulled out.
+    /// Breaks the connection.
     pub fn break_it(&mut self) {
         self.far.break_it();
     }
 }
 
-/// Takes records, or parts of them, and puts what they say into the end of `into`.
+/// Takes records, or parts of them, and appends the decrypted data to `into`.
 fn take_in(tls: &mut ClientConnection, mut came: &[u8], into: &mut Vec<u8>) {
     while !came.is_empty() {
         tls.read_tls(&mut came).unwrap();
@@ -112,7 +112,7 @@ fn take_in(tls: &mut ClientConnection, mut came: &[u8], into: &mut Vec<u8>) {
     }
 }
 
-/// Hands records on, as far as there is room.
+/// Sends records, as far as there is room.
 fn push(tls: &mut ClientConnection, far: &mut Far) {
     while tls.wants_write() && tls.write_tls(&mut Sink(far)).is_ok() {}
 }

@@ -1,4 +1,4 @@
-//! A guest's connection: its worker runs it when kicked, and its message thread waits here until requests have ended.
+//! A guest's connection: its worker runs it when kicked. Its message thread waits here until requests have completed.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -20,7 +20,7 @@ use crate::served::Served;
 use crate::site::Site;
 use crate::throttled_client::ThrottledClient;
 
-/// Requests that the engine has of one of ours: each of its ranges is one.
+/// Requests of the engine for one request of a guest: one for each range.
 const PARTS: u32 = 33;
 
 /// A guest.
@@ -30,16 +30,16 @@ pub struct Guest {
     id: ConnectionId,
     client: Arc<Client>,
     inside: Mutex<Inside>,
-    /// Notified when requests have ended.
+    /// Notified when requests have completed.
     ended: Condvar,
 }
 
-/// What a guest's worker and its message thread share.
+/// State shared by a guest's worker and its message thread.
 pub struct Inside {
     /// `None` if it could not start, or has ended.
     pub requests: Option<Requests>,
     pub watch: Option<Watch>,
-    /// No more requests are taken; it ends when the in-flight ones have.
+    /// No more requests are taken; it ends when those in flight have completed.
     is_leaving: bool,
 }
 
@@ -115,7 +115,7 @@ impl Guest {
         (inside, has_stayed)
     }
 
-    /// The front end has gone or sent nonsense: no requests are returned to a guest that may not be there.
+    /// The front end has disconnected or violated the protocol: no requests are returned to a guest that may be gone.
     pub fn hang_up(&self) {
         self.leave(true);
         self.call();
@@ -152,7 +152,7 @@ impl Guest {
         let (now, until) = (self.site.engine.now(), requests.client.release_at());
         batch.drain(..).for_each(|completion| requests.completed(now, completion));
         let is_more = requests.advance(&self.site, now, &|what| self.say(what));
-        // The event loop drops a guest, and has to know when it wants to run.
+        // The event loop drops a guest, and has to know when to run it.
         if is_more || inside.is_leaving || requests.client.release_at() != until {
             self.call();
         }

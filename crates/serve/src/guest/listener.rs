@@ -1,4 +1,4 @@
-//! Where guests come from: a socket for each disk, and one guest at a time on it.
+//! Listeners for guests: one socket per disk, and one guest at a time on it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,7 +18,7 @@ use crate::server::ServerError;
 use crate::site::Site;
 use crate::stop::Stop;
 
-/// Listens for the front end of a guest whose disk is an export. The socket goes with it.
+/// Listens for the front end of a guest whose disk is an export. Dropping it removes the socket.
 #[derive(Debug)]
 pub struct GuestListener {
     listener: UnixListener,
@@ -29,7 +29,7 @@ pub struct GuestListener {
 }
 
 impl GuestListener {
-    /// Listens at a path, for a guest that has this export. A socket that was left there by a server that has gone is replaced.
+    /// Listens at a path for a guest with this export. A stale socket of an earlier server is replaced.
     ///
     /// # Errors
     /// If the path is in use, or the system refuses.
@@ -51,7 +51,7 @@ impl GuestListener {
     /// Accepts a front end. Returns a descriptor that becomes readable when its guest has disconnected.
     fn take_in(&self, site: &Arc<Site>, stream: UnixStream) -> io::Result<Option<OwnedFd>> {
         let admission = site.admit(Peer::unix("vhost-user", user_of(&stream)));
-        // There is no way to say why.
+        // The protocol cannot report the reason.
         let Some(admission) = admission.filter(|admission| admission.refusal().is_none()) else { return Ok(None) };
         let name = &admission.client().name;
         let Some(served) = site.offer().named(&self.export).cloned() else {
@@ -81,10 +81,10 @@ impl GuestListener {
 }
 
 impl Site {
-    /// Serves the guests of a socket on a thread of its own, until its export is removed or the server drains.
+    /// Serves the guests of a socket on a separate thread, until its export is removed or the server drains.
     ///
     /// # Errors
-    /// If the system has no thread or descriptor for it.
+    /// If the system has no thread or descriptor left.
     pub fn serve_guests(self: &Arc<Self>, listener: GuestListener) -> io::Result<()> {
         let (export, place, stop) = (listener.export.clone(), listener.place(), Stop::new()?);
         let (site, until) = (Arc::clone(self), stop.clone());
@@ -94,25 +94,25 @@ impl Site {
         Ok(())
     }
 
-    /// Where guests are served.
+    /// The sockets of guests.
     #[must_use]
     pub fn guest_places(&self) -> Vec<String> {
         self.sockets().iter().map(|socket| socket.place.clone()).collect()
     }
 
-    /// Who may connect to the sockets of exports that are added. Set once.
+    /// Sets who may connect to the sockets of exports that are added later. To be called once.
     pub fn set_guest_access(&self, access: SocketAccess) {
         let _ = self.guest_access.set(access);
     }
 
-    /// Closes the sockets of exports for which this holds. Guests stay.
+    /// Closes the sockets of exports for which this holds. Connected guests stay.
     pub(crate) fn stop_guests(&self, is_over: impl Fn(&str) -> bool) {
         let sockets = std::mem::take(&mut *self.sockets());
         let (over, others): (Vec<_>, Vec<_>) = sockets.into_iter().partition(|socket| is_over(&socket.export));
         self.sockets().extend(others);
         over.iter().for_each(|socket| socket.stop.stop());
         for socket in over {
-            // One that panicked is over, too.
+            // A thread that panicked has ended, too.
             let _ = socket.thread.join();
         }
     }
@@ -141,7 +141,7 @@ impl FrontEnd for GuestListener {
                 Err(error) => Err(error),
             };
             match taken_in {
-                // The next guest waits until the in-flight requests of the last one have ended.
+                // The next guest waits until the requests in flight of the previous one have completed.
                 Ok(Some(left)) => stop.wait_or(left.as_fd()),
                 Ok(None) => {}
                 Err(error) => pause_after(site, &error),

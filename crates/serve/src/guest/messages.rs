@@ -1,4 +1,4 @@
-//! What a front end says, message by message, on a thread of its own: it may take its time, in the middle of one, too.
+//! The messages of a front end, on a separate thread: reading them may block, even in the middle of one.
 
 use std::fs::File;
 use std::io;
@@ -20,14 +20,14 @@ use super::connection::{Guest, Inside};
 use super::requests::Requests;
 use crate::event_loop::Watch;
 
-/// Most memory regions that a front end may have.
+/// Maximum memory regions of a front end.
 const REGIONS: u64 = 32;
 
 /// Takes messages until there are no more.
 pub fn run(guest: &Arc<Guest>, socket: UnixStream) {
     let mut handler = BackendReqHandler::from_stream(socket, Arc::new(Messages(Arc::clone(guest))));
     let mut has_refused = false;
-    // As elsewhere: a panic ends this guest only.
+    // As elsewhere, a panic ends this guest only.
     let ended = catch_unwind(AssertUnwindSafe(|| {
         loop {
             match handler.handle_request() {
@@ -52,7 +52,7 @@ pub fn run(guest: &Arc<Guest>, socket: UnixStream) {
 
 struct Messages(Arc<Guest>);
 
-/// What cannot be done ends the connection.
+/// An operation that fails ends the connection.
 fn refused(problem: impl Into<Problem>) -> Error {
     Error::ReqHandlerError(io::Error::other(problem.into().to_string()))
 }
@@ -63,7 +63,7 @@ impl Messages {
         body(device(inside)?).map_err(refused)
     }
 
-    /// Does something while no request is in flight.
+    /// Runs `body` while no request is in flight.
     fn at_rest<T>(&self, body: impl FnOnce(&Guest, MutexGuard<'_, Inside>) -> Result<T>) -> Result<T> {
         let mut inside = self.0.lock();
         device(&mut inside)?.pause(true);
@@ -117,7 +117,7 @@ impl VhostUserBackendReqHandler for Messages {
         Ok(())
     }
 
-    /// Obsolete, and never implemented the same way.
+    /// Obsolete, and implementations differ.
     fn reset_owner(&self) -> Result<()> {
         Ok(())
     }
@@ -259,7 +259,7 @@ impl VhostUserBackendReqHandler for Messages {
         self.with(|device| Ok(device.config(offset, size)))?.ok_or(Error::InvalidParam)
     }
 
-    /// A cache that is switched off is flushed first. A driver that writes where it may not keeps its disk.
+    /// A write cache is flushed when it is turned off. A write to a read-only field is refused, but the guest keeps its disk.
     fn set_config(&self, offset: u32, bytes: &[u8], _: VhostUserConfigFlags) -> Result<()> {
         let wanted = device(&mut self.0.lock())?.wants_write_back(offset, bytes);
         let invalid = |problem: Problem| io::Error::new(io::ErrorKind::InvalidInput, problem.to_string());

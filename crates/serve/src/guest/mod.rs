@@ -1,8 +1,8 @@
 //! Guests: virtual machines whose disk is an export, over vhost-user.
 //!
-//! Messages of the front end (the emulator) are few, and each may have to wait for requests to end: a thread of the guest's own
-//! takes them. A worker reads the rings whenever they are kicked, and does the I/O. Between both is one lock,
-//! which is free nearly always.
+//! The front end (the emulator) sends few messages, but each may have to wait for requests to complete, so a thread per guest
+//! handles them. A worker reads the rings when they are kicked, and does the I/O. One lock is shared by both; it is almost
+//! never contended.
 
 mod connection;
 mod listener;

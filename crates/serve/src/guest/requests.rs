@@ -1,4 +1,4 @@
-//! The requests of a guest: from its rings to the engine, and back.
+//! The requests of a guest, from its rings to the engine and back.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::served::Served;
 use crate::site::Site;
 use crate::throttled_client::ThrottledClient;
 
-/// Heads and descriptors that are taken from all rings in a turn: others wait meanwhile. A request mostly has three, a hostile one
-/// a thousand.
+/// Maximum heads and descriptors taken from all rings in a turn, while other connections wait. A typical request has three, a
+/// hostile one up to a thousand.
 const TURN: usize = 4096;
-/// The part of a request that is the flush behind the others.
+/// The part of a request that is the flush after the others.
 const FLUSH_BEHIND: u64 = 1 << 32;
 /// The flush that no request asked for.
 const OWN_FLUSH: u64 = u64::MAX;
@@ -26,7 +26,7 @@ const HEADER_BYTES: u64 = 16;
 /// A guest's disk, and its in-flight requests.
 pub struct Requests {
     served: Arc<Served>,
-    /// Whose they are.
+    /// The guest's client entry.
     peer: Arc<Client>,
     pub device: Device,
     pub client: ThrottledClient,
@@ -36,9 +36,9 @@ pub struct Requests {
     pool: Pool,
     /// The ring that is read first, in rotation.
     first_ring: u16,
-    /// No more requests are returned: the guest has gone, or will be served by another process.
+    /// No more requests are returned: the guest has disconnected, or another process will serve it.
     pub is_gone: bool,
-    /// How the flush ended that no request asked for.
+    /// The result of the flush that no request asked for.
     pub own_flush: Option<Result<(), Errno>>,
     pub completed: u64,
     pub malformed: u64,
@@ -58,9 +58,9 @@ struct Pending {
     began: Instant,
     kind: Kind,
     bytes: u32,
-    /// Whether it has to be durable when it ends, which takes a flush.
+    /// Whether it must be durable when it completes, which takes a flush.
     flushes_behind: bool,
-    /// Parts that have not ended.
+    /// Parts that have not completed.
     left: u32,
     result: Result<(), Errno>,
 }
@@ -98,7 +98,7 @@ impl Requests {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether nothing more may be taken at present; what ends makes room.
+    /// Whether nothing more may be taken now; a completion makes room.
     fn is_full(&self, site: &Site) -> bool {
         self.in_flight() >= site.bounds.in_flight as usize
             || self.held_bytes >= site.bounds.held_bytes
@@ -144,7 +144,7 @@ impl Requests {
                     self.free.pop();
                     self.begin(now, slot, head, request);
                     if self.served.throttle.is_limited() {
-                        // So that no more is taken than has its turn, and one.
+                        // Submit now, so that at most one request more than a turn allows is taken.
                         self.client.submit(site, now);
                     }
                 }
@@ -171,7 +171,7 @@ impl Requests {
         true
     }
 
-    /// A free slot, which stays free.
+    /// Returns a free slot without occupying it.
     fn free_slot(&mut self) -> u32 {
         if self.free.is_empty() {
             self.free.push(self.slots.len() as u32);
@@ -204,7 +204,7 @@ impl Requests {
                     (pending.left, pending.result) = (0, Err(Errno::INVAL));
                 }
             }
-            // Of what was written through nothing is left to be made durable.
+            // With write-through, completed writes are durable already.
             Request::Flush if !is_write_back => pending.left = 0,
             Request::Flush => self.client.push(Io::flush(token)),
             Request::Discard(ranges) => {
@@ -219,7 +219,7 @@ impl Requests {
                     fast_only: false,
                 });
             }
-            // The device has completed it.
+            // The device model has completed it already.
             Request::Id => pending.left = 0,
         }
         self.slots[slot as usize].pending = Some(pending);
@@ -245,7 +245,7 @@ impl Requests {
         pending.flushes_behind = pending.left > 0 && !self.device.is_write_back();
     }
 
-    /// Flushes what has ended, though no request asks for it.
+    /// Flushes completed writes, although no request asks for it.
     pub fn begin_own_flush(&mut self, site: &Site, now: Instant) {
         self.own_flush = None;
         self.client.push(Io::flush(OWN_FLUSH));
@@ -265,7 +265,7 @@ impl Requests {
         self.held_bytes -= buffer.len();
         let Some(pending) = self.slots.get_mut(slot as usize).and_then(|slot| slot.pending.as_mut()) else { return };
         pending.left -= 1;
-        // A discard is a hint, which a target may be unable to take.
+        // A discard is a hint, which a target may not support.
         let is_hint = pending.kind == Kind::Discard && result == Err(Errno::OPNOTSUPP);
         pending.result = pending.result.and(if is_hint { Ok(()) } else { result });
         if pending.left > 0 {

@@ -1,4 +1,4 @@
-//! Requests that have come: each goes to the engine in as many parts as it takes.
+//! Received requests: each is split into as many engine requests (parts) as needed.
 
 use hoistway_blk::ground::Instant;
 use hoistway_engine::{Buffer, Errno, Operation, Request as Io};
@@ -9,20 +9,20 @@ use crate::outbox::Outbox;
 use crate::pool::Place;
 use crate::site::Site;
 
-/// Shortest read that is checked for holes: finding them has a cost, too.
+/// Shorter reads are not checked for holes, because finding holes has a cost, too.
 const READ_WITH_HOLES_BYTES: u64 = 32 << 10;
-/// Requests without data may be longer than what the engine takes at a time: 2^32 - 1 sectors.
+/// Requests without data may exceed the engine's maximum of 2^32 - 1 sectors.
 const PART_BYTES_MAX: u64 = 1 << 40;
-/// Most extents that a block-status reply lists, each of which takes a system call of a microsecond or two.
+/// Maximum extents in a block-status reply; finding each takes a system call of one or two microseconds.
 const EXTENTS_AT_ONCE: usize = 128;
 
 impl Session {
-    /// Begins a request. Returns false if there is no memory for it; then nothing has been done.
+    /// Begins a request. Returns false if there is no memory for it; then nothing has changed.
     pub(super) fn begin_request(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) -> bool {
         let Request { offset, length, .. } = request;
         match request.command {
             Command::Read { unfragmented } => {
-                // Limits are about what is asked for, wherever it lies: what is limited is read whole, as one request.
+                // Limits apply to the requested bytes, including holes: with limits a read is one whole request.
                 let may_leave_out = !unfragmented && !self.served.throttle.is_limited();
                 if self.has_chunks && may_leave_out && length >= READ_WITH_HOLES_BYTES {
                     return self.begin_read_with_holes(site, now, request, outbox);
@@ -53,7 +53,7 @@ impl Session {
             Command::WriteZeroes { fua, no_hole, fast } => self.begin_parts(now, request, fua, |bytes| {
                 Operation::WriteZeroes { bytes, may_unmap: !no_hole, fast_only: fast }
             }),
-            // A hint: what it names will be read when it is read. Whether it exists has been checked.
+            // A hint: the data will be read when it is needed. The range has been checked.
             Command::Cache => {
                 self.served.counts.at_once(true);
                 self.completed += 1;
@@ -72,8 +72,8 @@ impl Session {
         self.client.push(Io::new(operation, request.offset, buffer, token_of(slot, 0)));
     }
 
-    /// Without data, and perhaps longer than the engine takes at a time. What has to be durable is followed by a flush, when
-    /// all of it has ended.
+    /// Begins a request without data, which may exceed the engine's maximum. A request that must be durable is followed by a
+    /// flush, after all of its parts have completed.
     fn begin_parts(&mut self, now: Instant, request: Request, fua: bool, operation: impl Fn(u64) -> Operation) {
         let Request { offset, length, .. } = request;
         let parts = length.div_ceil(PART_BYTES_MAX) as u32;
@@ -91,21 +91,21 @@ impl Session {
         self.client.push(Io::read(offset, buffer, token_of(slot, part)));
     }
 
-    /// Where the data of a request lies on the target.
+    /// The position of a request's data on the target.
     fn place(&self, offset: u64, length: u64) -> Place {
         Place::new(self.served.first_byte + offset, length as usize, self.served.block_bytes)
     }
 
     fn begin_read_with_holes(&mut self, site: &Site, now: Instant, request: Request, outbox: &mut Outbox) -> bool {
         let extents = self.extents_of_read(site, request).unwrap_or_default();
-        // At most one for each block of a read.
+        // At most one per block of a read.
         self.spent += extents.len() as u32;
         let mut chunks = Vec::new();
         if extents.iter().any(|extent| extent.hole) {
             let mut offset = request.offset;
             for extent in extents {
                 let data = (!extent.hole).then(Buffer::default);
-                // A part of a request, so it fits.
+                // It is a part of a request, so its length fits.
                 chunks.push(Chunk { offset, length: extent.length as u32, data });
                 offset += extent.length;
             }
@@ -125,7 +125,7 @@ impl Session {
         for (&(part, offset, _), &place) in parts.iter().zip(&places) {
             let kept = self.pool.kept(place);
             if kept.is_some() {
-                // That one has been paid for before.
+                // That buffer has been charged before.
                 self.pool.account().give_back(place.all());
             }
             let buffer = kept.unwrap_or_else(|| self.pool.paid(place));
@@ -138,7 +138,7 @@ impl Session {
     }
 
     fn reply_with_block_status(&mut self, site: &Site, request: Request, one: bool, outbox: &mut Outbox) {
-        // Two, since adjacent extents of one kind are merged.
+        // Two extents are enough, since adjacent extents of one kind are merged.
         let extents = self.extents(site, request, if one { 2 } else { EXTENTS_AT_ONCE });
         self.spent = TURN;
         match extents {
@@ -155,14 +155,14 @@ impl Session {
         }
     }
 
-    /// Data and holes of a range, in order and without gaps; at most `most` of them.
+    /// Data and holes of a range, in order and without gaps; at most `most` extents.
     fn extents(&self, site: &Site, request: Request, most: usize) -> std::io::Result<Vec<Extent>> {
         let Request { offset, length, .. } = request;
         let extents = self.served.on(&site.engine)?.extents(offset..offset + length, most)?;
         Ok(extents.into_iter().map(extent_of).collect())
     }
 
-    /// Data and holes of a read. Where finding holes takes long, they count as data.
+    /// Data and holes of a read. If finding holes takes too long, the rest counts as data.
     fn extents_of_read(&self, site: &Site, request: Request) -> std::io::Result<Vec<Extent>> {
         let Request { offset, length, .. } = request;
         let extents = self.served.on(&site.engine)?.extents_of_read(offset..offset + length)?;

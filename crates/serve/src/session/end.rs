@@ -1,4 +1,4 @@
-//! Requests whose parts have ended: each has one reply.
+//! Completed requests: each gets one reply.
 
 use hoistway_blk::ground::Instant;
 use hoistway_engine::{Buffer, Completion, Errno, Request as Io};
@@ -9,14 +9,14 @@ use crate::counts::Ended;
 use crate::outbox::Outbox;
 
 impl Session {
-    /// A part of a request has ended.
+    /// A part of a request has completed.
     pub fn completed(&mut self, now: Instant, completion: Completion, outbox: &mut Outbox) {
         let Completion { token, result, buffer } = completion;
         let (slot, part) = (token as u32, (token >> 32) as usize);
         let Some(pending) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else { return };
         self.held_bytes -= buffer.len();
         pending.left -= 1;
-        // A trim is a hint, which a target may be unable to take.
+        // A trim is a hint, which a target may not support.
         let is_hint = matches!(pending.request.command, Command::Trim { .. }) && result == Err(Errno::OPNOTSUPP);
         pending.result = pending.result.and(if is_hint { Ok(()) } else { result });
         let mut whole = None;
@@ -26,7 +26,7 @@ impl Session {
         }
         match pending.left {
             0 => self.finish(now, slot, whole, outbox),
-            // What remains is the flush of what has to be durable.
+            // Only the flush of a durable request is left.
             1 if pending.request.flushes_behind() && part != FLUSH_BEHIND => {
                 if pending.result.is_ok() {
                     self.client.push(Io::flush(token_of(slot, FLUSH_BEHIND as u32)));
@@ -38,7 +38,7 @@ impl Session {
         }
     }
 
-    /// All parts of a request have ended: its reply is ready.
+    /// All parts of a request have completed: its reply is ready.
     pub(super) fn finish(&mut self, now: Instant, slot: u32, whole: Option<Buffer>, outbox: &mut Outbox) {
         let Some(Pending { request, began, result, chunks, .. }) = self.slots[slot as usize].take() else { return };
         self.free.push(slot);
@@ -78,7 +78,7 @@ impl Session {
     }
 }
 
-/// What of a request is counted.
+/// The kind of a request in the statistics.
 fn kind(request: &Request) -> Ended {
     match request.command {
         Command::Read { .. } => Ended::Read(request.length),

@@ -21,59 +21,59 @@ use crate::served::Served;
 use crate::site::{Bounds, Site};
 use crate::throttled_client::ThrottledClient;
 
-/// So much may be done for a client on this thread before others have their turn: requests that are answered as they come, each of
-/// which takes less than a microsecond, and parts of a file that are looked for, each of which takes one or two.
+/// Maximum work for one client on this thread before others have their turn, counted in requests that complete immediately, each
+/// of which takes less than a microsecond, and in extents that are looked up, each of which takes one or two.
 const TURN: u32 = 64;
 
-/// A client that has begun to send a write and sends no more of it for this long is disconnected: it holds memory.
+/// A client that sends no data in the middle of a write for this long is disconnected, because it holds memory.
 pub const STALL_MAX: Nanos = Nanos::from_secs(30);
-/// Memory for the data of a write is taken in steps of this, as the data arrives.
+/// Memory for the data of a write is taken in steps of this size, as the data arrives.
 const STEP_BYTES: usize = 256 << 10;
-/// How exactly the time of the last data is kept, so that a timer is not set for each piece.
+/// Resolution of the time of the last data, so that a timer is not set for each piece.
 pub const ACTIVITY_STEP: Nanos = Nanos::from_secs(1);
 
 /// A client that has chosen an export.
 pub struct Session {
-    /// Which.
+    /// The export.
     pub served: Arc<Served>,
-    /// Whose.
+    /// The client.
     peer: Arc<Client>,
     requests: Requests,
     writer: ReplyWriter,
     has_chunks: bool,
-    /// The way to the engine.
+    /// The client of the engine.
     pub client: ThrottledClient,
     /// In-flight requests, by slot.
     slots: Vec<Option<Pending>>,
     free: Vec<u32>,
     in_flight: u32,
-    /// Bytes of buffers that requests have.
+    /// Bytes of buffers in use by requests.
     held_bytes: usize,
     /// The write whose data is being received.
     receiving: Option<Receiving>,
-    /// The request that is refused when its data has been dropped.
+    /// The request that is refused once its data has been discarded.
     dropping: Option<Dropping>,
-    /// Nothing more is taken.
+    /// Whether no more requests are taken.
     leaves: bool,
-    /// Whether the next request, or more of the data of this one, waits for memory or for room within the bounds.
+    /// Whether the next request, or more data of the current one, waits for memory or for room within the limits.
     is_blocked: bool,
-    /// Buffers to be used again.
+    /// Reusable buffers.
     pub pool: Pool,
-    /// Requests so far.
+    /// Requests completed so far.
     pub completed: u64,
-    /// What this thread has done for it without the engine since others had their turn: see [`TURN`].
+    /// Work done on this thread without the engine since others had their turn: see [`TURN`].
     spent: u32,
 }
 
 /// An in-flight request.
 struct Pending {
     request: Request,
-    /// When it had come whole.
+    /// When it was completely received.
     began: Instant,
-    /// Parts that have not ended.
+    /// Parts that have not completed.
     left: u32,
     result: Result<(), Errno>,
-    /// Of a READ that is more than one chunk, its chunks in order.
+    /// For a READ with several chunks, its chunks in order.
     chunks: Vec<Chunk>,
 }
 
@@ -81,7 +81,7 @@ struct Pending {
 struct Chunk {
     offset: u64,
     length: u32,
-    /// `None` is a hole, an empty one has not been read yet.
+    /// `None` is a hole; an empty buffer has not been read yet.
     data: Option<Buffer>,
 }
 
@@ -89,9 +89,9 @@ struct Receiving {
     request: Request,
     buffer: Buffer,
     filled: usize,
-    /// Bytes that memory has been taken for, from the front.
+    /// Bytes that memory has been taken for, from the start.
     paid: usize,
-    /// When data came last, within [`ACTIVITY_STEP`].
+    /// When the last data arrived, to within [`ACTIVITY_STEP`].
     active_at: Instant,
 }
 
@@ -101,21 +101,21 @@ struct Dropping {
     left: u64,
 }
 
-/// What was made of received bytes.
+/// The result of parsing received bytes.
 pub enum Taken {
-    /// They are not enough for anything.
+    /// They are not complete.
     Nothing,
-    /// At least one request, or a part of one.
+    /// At least one request, or part of one, was taken.
     Something,
     /// They violate the protocol.
     Violation(Violation),
 }
 
 impl Session {
-    /// Begins it.
+    /// Begins the session.
     ///
     /// # Errors
-    /// If the target does not have what the export says.
+    /// If the target is smaller than the export.
     pub fn begin(
         admission: &Admission,
         id: ConnectionId,
@@ -126,7 +126,7 @@ impl Session {
         handler: impl Handler + 'static,
     ) -> Result<Session, Errno> {
         let site = admission.site();
-        // One more than we take: a request that was refused by the engine would have to be kept.
+        // One more than is taken: a request refused by the engine would have to be kept.
         let depth = 2 * site.bounds.in_flight + 2;
         let client = ThrottledClient::open(site, Arc::clone(&served), id, depth, handler)?;
         served.counts.connections.fetch_add(1, Relaxed);
@@ -162,9 +162,9 @@ impl Session {
         has_had
     }
 
-    /// Whether nothing more may be taken at present.
+    /// Whether no more may be taken now.
     pub fn is_full(&self, bounds: &Bounds, to_send_bytes: usize) -> bool {
-        // One whose data is on its way has its room already.
+        // A request whose data is being received has its room already.
         self.receiving.is_none()
             && (self.in_flight >= bounds.in_flight || self.held_bytes + to_send_bytes >= bounds.held_bytes)
     }
@@ -174,12 +174,12 @@ impl Session {
         self.in_flight == 0
     }
 
-    /// Whether the client or the server has said that it is the end.
+    /// Whether the client or the server has asked to end.
     pub fn is_leaving(&self) -> bool {
         self.leaves
     }
 
-    /// No more requests are taken; in-flight ones complete.
+    /// No more requests are taken; those in flight complete.
     pub fn stop_taking(&mut self) {
         self.leaves = true;
         if let Some(Receiving { buffer, paid, .. }) = self.receiving.take() {
@@ -192,7 +192,7 @@ impl Session {
         self.pool.account().stop_waiting();
     }
 
-    /// The server drains: throttled requests are refused, in-flight ones complete.
+    /// The server drains: throttled requests are refused, those in flight complete.
     pub fn leave(&mut self, now: Instant, outbox: &mut Outbox) {
         self.stop_taking();
         for Io { token, buffer, .. } in self.client.give_up() {
@@ -202,12 +202,12 @@ impl Session {
 
     // --- receiving ---
 
-    /// Whether it waits for memory or for room within the bounds, and nothing may be received.
+    /// Whether it waits for memory or for room within the limits, so that nothing may be received.
     pub fn is_blocked(&self) -> bool {
         self.is_blocked
     }
 
-    /// Where the data that is being received goes.
+    /// The buffer for the data that is being received.
     pub fn wanted(&mut self) -> &mut [u8] {
         match &mut self.receiving {
             Some(receiving) => &mut receiving.buffer[receiving.filled..receiving.paid],
@@ -215,7 +215,7 @@ impl Session {
         }
     }
 
-    /// Takes memory for more of the data that is being received. Returns whether there is room for any.
+    /// Takes memory for more data of the current write. Returns whether there is room for any.
     fn pay(&mut self, now: Instant) -> bool {
         let Some(receiving) = &mut self.receiving else { return true };
         let rest = receiving.buffer.len() - receiving.paid;
@@ -223,7 +223,7 @@ impl Session {
             return true;
         }
         let step = rest.min(STEP_BYTES);
-        // While it waits for memory the client is not to blame.
+        // The client does not stall while it waits for memory.
         receiving.active_at = now;
         let has = self.pool.account().take(step);
         if has {
@@ -232,7 +232,7 @@ impl Session {
         has
     }
 
-    /// Whether there is room within the bounds for the data of a request. One is always accepted.
+    /// Whether the limits allow the data of a request. One request is always accepted.
     fn has_room(&self, bounds: &Bounds, request: &Request, to_send_bytes: usize) -> bool {
         let held = self.held_bytes + to_send_bytes;
         let has_data = matches!(request.command, Command::Read { .. } | Command::Write { .. });
@@ -249,13 +249,13 @@ impl Session {
         }
     }
 
-    /// When the client has to be disconnected, unless more of its write has come.
+    /// When the client has to be disconnected, unless more data of its write arrives.
     pub fn stalls_at(&self) -> Instant {
         let receiving = self.receiving.as_ref().filter(|_| !self.is_blocked);
         receiving.map_or(Instant::NEVER, |receiving| receiving.active_at + STALL_MAX)
     }
 
-    /// Takes requests, as long as there are any and there is room for them.
+    /// Takes requests while there are any and there is room for them.
     pub fn take(&mut self, site: &Site, now: Instant, input: &mut Input, outbox: &mut Outbox) -> Taken {
         let mut taken = Taken::Nothing;
         self.is_blocked = false;
@@ -327,7 +327,7 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// In-flight requests end without a reply: the engine's client is dropped with the session.
+    /// Requests in flight end without a reply: the engine's client is dropped with the session.
     fn drop(&mut self) {
         let counts = &self.served.counts;
         counts.connections.fetch_sub(1, Relaxed);
@@ -335,7 +335,7 @@ impl Drop for Session {
     }
 }
 
-/// The part that is the flush behind the others.
+/// The part number of the flush after the others.
 const FLUSH_BEHIND: usize = u32::MAX as usize;
 
 /// Whether a request without data has to be durable.

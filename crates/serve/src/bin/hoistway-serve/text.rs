@@ -1,10 +1,10 @@
-//! Names that come from clients and files, as a terminal may show them.
+//! Makes names from clients and files safe for terminals.
 
 /// A text on one line, without characters that control a terminal: names come from clients and files.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
-        // Characters that change the direction of text are no controls to Unicode.
+        // Unicode does not count characters that change the direction of text as control characters.
         let turns = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         if turns || character.is_control() {
             line.extend(character.escape_default());

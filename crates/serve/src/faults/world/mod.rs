@@ -1,4 +1,4 @@
-//! Clients of all kinds at one server, and what each of them must see.
+//! Clients of all kinds at one server, with checks of what each of them sees.
 
 mod seen;
 
@@ -14,11 +14,11 @@ use super::life::{BOUNDS, Life, Offered};
 use super::wire::TlsSides;
 
 const BLOCKS: u64 = 320;
-/// Longest request, in blocks.
+/// Maximum length of a request, in blocks.
 const LONGEST: u64 = 12;
-/// Reads and writes that the limited export may do in a second, each.
+/// Limit of the limited export: reads per second, and writes per second.
 const LIMIT: u64 = 30;
-/// Those that it may do at once, after a rest.
+/// Requests that it may do at once after being idle.
 const BURST: u64 = 10;
 
 const CALM: usize = 0;
@@ -40,30 +40,30 @@ fn exports() -> Vec<Offered> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Role {
-    /// Where nothing errs; nothing that others do shows.
+    /// Its blocks never fail; it must not notice what others do.
     Calm,
-    /// Does everything that a client may, and leaves in every way.
+    /// Does everything that a client may do, and disconnects in every possible way.
     Busy,
-    /// Asks, and never listens.
+    /// Sends requests and never reads.
     Deaf,
-    /// Says nothing.
+    /// Sends nothing.
     Silent,
-    /// Says anything.
+    /// Sends garbage.
     Noisy,
 }
 
-/// A place from which clients connect.
+/// A slot for a client that connects.
 struct Slot {
     role: Role,
     export: usize,
     client: Option<Client>,
-    /// When it connected, or said that it leaves.
+    /// When it connected, or sent its disconnect request.
     since: Instant,
-    /// The server may close it: it drains, has no room, or the disk broke.
+    /// Whether the server may close the connection: it drains, has no room, or the disk failed.
     may_be_closed: bool,
 }
 
-/// All of it.
+/// The whole simulated world.
 pub struct World {
     random: Random,
     clock: ManualClock,
@@ -71,25 +71,25 @@ pub struct World {
     life: Life,
     tls: TlsSides,
     exports: Vec<Offered>,
-    /// Whether the third export is on offer.
+    /// Whether the third export is offered.
     offers_all: bool,
-    /// Since when the disk has been pulled out, if it is; and until when it was last.
+    /// When the disk was removed, if it is; and when it was last put back.
     gone_since: Option<u64>,
     gone_until: u64,
     books: Vec<Book>,
     slots: Vec<Slot>,
-    /// What has been done so far: the order of events.
+    /// Number of actions so far: orders events.
     stamp: u64,
-    /// When the limited export was looked at last, and how many reads it had done.
+    /// When the limited export was last checked, and its reads until then.
     limited_since: (Instant, u64),
-    /// Clients that never listened, in this life.
+    /// Clients that never read, since the last start.
     deaf_clients: u64,
     /// Replies so far, and a digest of them.
     completed: u64,
-    /// Those of them that came by TLS.
+    /// Replies over TLS.
     answered_in_tls: u64,
     digest: u64,
-    /// Steps of earlier lives.
+    /// Steps before the last start.
     steps: u64,
 }
 
@@ -144,7 +144,7 @@ impl World {
 
     // --- what happens ---
 
-    /// This many random actions.
+    /// Performs this many random actions.
     pub fn go_on(&mut self, steps: u64) {
         for _ in 0..steps {
             if self.random.one_in(3) {
@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// The disk is pulled out, or put in again.
+    /// Removes the disk, or puts it back.
     fn pull(&mut self) {
         self.stamp += 1;
         if self.gone_since.is_some() {
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// An administrator changes something.
+    /// Makes a random administrative change.
     fn operate(&mut self) {
         if self.random.one_in(2) {
             return self.life.change_queue(&mut self.random);
@@ -256,7 +256,7 @@ impl World {
         }
     }
 
-    /// A client goes, in one way or the other.
+    /// Disconnects a client in a random way.
     fn depart(&mut self, index: usize) {
         let now = self.life.now();
         let slot = &mut self.slots[index];
@@ -280,7 +280,7 @@ impl World {
         }
     }
 
-    /// A client has gone: the outcome of its in-flight requests is unknown.
+    /// A client has disconnected: the outcome of its requests in flight is unknown.
     fn lose(&mut self, index: usize) {
         let Slot { export, ref mut client, .. } = self.slots[index];
         let Some(client) = client.take() else { return };
@@ -317,7 +317,7 @@ impl World {
         let (fua, fill) = (random.one_in(4), 1 + random.below(255) as u8);
         let ask = match random.below(if is_calm { 8 } else { 14 }) {
             0..=3 => Ask::Read { place, unfragmented: random.one_in(2) },
-            // What is durable needs a flush of the device, which may fail.
+            // A durable write needs a flush of the device, which may fail.
             4..=7 => Ask::Write { place, fill, fua: fua && !is_calm },
             8 => Ask::Write { place, fill, fua: true },
             9 => Ask::Trim { place, fua },
@@ -333,14 +333,14 @@ impl World {
 
     // --- how a life ends ---
 
-    /// The server is stopped, and the next one begins over the same disk.
+    /// Stops the server, and starts the next one over the same disk.
     pub fn restart(&mut self) {
         self.drain();
         self.look_at_the_disk();
         self.begin_anew();
     }
 
-    /// The power goes, and the next server begins over what is left.
+    /// Cuts the power, and starts the next server over what is left.
     pub fn cut_the_power(&mut self) {
         (0..self.slots.len()).for_each(|index| self.lose(index));
         let left = self.disk.after_power_cut(&mut self.random);
@@ -373,7 +373,7 @@ impl World {
         self.books.iter_mut().for_each(|book| book.settled(self.stamp));
     }
 
-    /// Takes what the server had sent before it closed a connection.
+    /// Reads what the server sent before it closed the connection.
     fn exchange_rest(&mut self, index: usize) {
         while self.slots[index].client.is_some() && self.slots[index].role == Role::Busy {
             self.exchange(index);
@@ -391,8 +391,8 @@ impl World {
         (self.limited_since, self.deaf_clients) = ((self.life.now(), 0), 0);
     }
 
-    /// All of it ends. Answers how many requests were completed, and of those by TLS, a sum over the answers, and in how many steps of
-    /// workers.
+    /// Ends everything. Returns the number of completed requests, the number of those over TLS, a digest of the replies, and the steps
+    /// of workers.
     pub fn end(mut self) -> (u64, u64, u64, u64) {
         self.quiesce();
         self.drain();

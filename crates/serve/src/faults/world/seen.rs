@@ -1,4 +1,4 @@
-//! What clients see, and what there is to be seen.
+//! What clients see, and the checks of it.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,14 +9,14 @@ use super::super::life::BOUNDS;
 use super::{BURST, LIMIT, LONGEST, Role, Slot, World};
 
 impl World {
-    /// Sends and receives something.
+    /// Sends and receives some bytes.
     pub(super) fn exchange(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let (role, export) = (slot.role, slot.export);
         let Some(client) = &mut slot.client else { return };
         client.send(&mut self.random);
         let mut answers = Vec::new();
-        // Who never listens has to hear of the export all the same, or there would be nothing to ask of it.
+        // Even a client that never reads has to learn its export first, or it could not send requests.
         if role != Role::Silent && !(role == Role::Deaf && client.is_ready()) {
             if role == Role::Noisy && client.is_ready() {
                 client.far.receive(usize::MAX, &mut Vec::new());
@@ -36,7 +36,7 @@ impl World {
         let sum =
             result.as_ref().map_or_else(|&error| u64::from(error), |data| data.iter().map(|&it| u64::from(it)).sum());
         self.digest = self.digest.wrapping_mul(31).wrapping_add(sum);
-        // The disk was out at some time between request and reply.
+        // Whether the disk was missing at some time between request and reply.
         let may_err = role != Role::Calm || self.gone_since.is_some() || asked_at <= self.gone_until;
         let has_no_disk = self.gone_since.is_some_and(|since| asked_at > since);
         let (is_within, book) = (self.is_within(export, ask), &mut self.books[export]);
@@ -68,7 +68,7 @@ impl World {
                 }
             }
             (Ok(_), Ask::Flush) => book.flushed(asked_at),
-            // A hint, which may have come to nothing.
+            // A trim is a hint, which may have no effect.
             (Ok(_), Ask::Trim { place, .. }) => book.may_have_changed(place, 0, self.stamp),
             (Ok(_), ask) => {
                 if let Some((fill, is_durable)) = ask.change() {
@@ -91,7 +91,7 @@ impl World {
         self.lose(index);
     }
 
-    /// All requests complete, and then everything can be checked.
+    /// Waits until all requests have completed, then checks everything.
     pub(super) fn quiesce(&mut self) {
         let (since, before) = self.limited_since;
         let (reads, most) =
@@ -136,7 +136,7 @@ impl World {
     }
 
     fn look_at_the_bounds(&self) {
-        // What a client that never reads has in its socket, in the server, and in flight.
+        // A client that never reads has requests in its socket, in the server, and in flight.
         let bytes = LONGEST * BLOCK;
         let most =
             self.deaf_clients * (((16 << 10) + BOUNDS.held_bytes as u64) / bytes + u64::from(BOUNDS.in_flight) + 1);

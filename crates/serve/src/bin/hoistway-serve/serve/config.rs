@@ -1,7 +1,7 @@
-//! The configuration file: the options of the command line by their names, as TOML, and exports as `[[export]]`.
+//! The configuration file: command-line options by their names, as TOML, and exports as `[[export]]`.
 //!
-//! Each option of the file is read by what reads the command line, so there is one set of names, values and messages. What the
-//! command line says comes behind the file: it replaces an option that has one value and adds to one that may be given several times.
+//! The parser of the command line also parses each option of the file, so there is one set of names, values and messages. The command
+//! line overrides the file: it replaces an option with a single value, and adds to one that may be given several times.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,19 +20,19 @@ use super::target::read_text;
 /// Options that can change while the server runs.
 const LIVE: [&str; 4] = ["export", "scheduler", "set", "nr_requests"];
 
-/// Before the name of an export in quotes, in errors and where places are kept.
+/// Prefix of an export's name in quotes, in errors and in `places`.
 const EXPORT: &str = "export ";
 
-/// An option that is at least so similar to an unknown one is suggested.
+/// Suggest known options at least this similar to an unknown one.
 const LIKE_PERCENT: u32 = 75;
 
-/// What the command line and the configuration file ask for.
+/// The options of the command line and the configuration file.
 pub(super) struct Asked {
     pub(super) options: ServeOptions,
     pub(super) exports: Vec<ExportSpec>,
     /// Values of options that cannot change while the server runs, by name.
     pub(super) fixed: BTreeMap<String, Vec<OsString>>,
-    /// Where the file says an option, unless the command line has the last word; and where an export begins.
+    /// The position in the file of each option that the command line does not override, and of each export.
     places: BTreeMap<String, String>,
 }
 
@@ -43,7 +43,7 @@ impl Asked {
         Asked::of(line, options, &matches)
     }
 
-    /// Adds the file that a command line names to what was parsed from that line.
+    /// Adds the file named on a command line to the options parsed from that line.
     pub(super) fn of(line: &[OsString], of_line: ServeOptions, matches_of_line: &ArgMatches) -> Result<Asked> {
         let (mut exports, mut places) = (Vec::new(), BTreeMap::new());
         let (options, matches) = match of_line.config.clone() {
@@ -56,7 +56,7 @@ impl Asked {
                     let is_of_line = |id| matches_of_line.value_source(id) == Some(ValueSource::CommandLine);
                     option.starts_with(EXPORT) || !is_of_line(&option.replace('-', "_"))
                 });
-                // Later options override earlier ones, so the line has the last word.
+                // Later options override earlier ones, so the command line wins.
                 all.extend_from_slice(line);
                 let (matches, options) = parse(&all).map_err(|error| anyhow!(first_line(&error)))?;
                 (options, matches)
@@ -145,7 +145,7 @@ impl File<'_> {
         anyhow!("{}: {what}", self.place(at))
     }
 
-    /// Adds its options to those of a command line, and its exports to the others.
+    /// Adds its options to those of a command line, and its exports to the existing ones.
     fn read(
         &self,
         line: &mut Vec<OsString>,

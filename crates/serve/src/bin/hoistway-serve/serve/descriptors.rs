@@ -5,11 +5,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::log::log;
 
-/// Descriptors that are kept for files, listeners, the control socket and metrics, and those of each worker.
+/// Descriptors reserved for files, listeners, the control socket and metrics, and per worker.
 const RESERVED: usize = 64;
 const RESERVED_PER_WORKER: usize = 8;
 
-/// Raises the limit of open files as far as it can be. Returns how many connections fit, at most `wanted`.
+/// Raises the limit of open files as far as possible. Returns how many connections fit, at most `wanted`.
 pub(super) fn connections(wanted: usize, workers: usize) -> usize {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // Without the right to raise it, the limit stays as it is.

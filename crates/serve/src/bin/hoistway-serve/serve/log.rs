@@ -1,4 +1,4 @@
-//! The log, on standard error. A thread of its own writes it, so that a slow reader of standard error never blocks a client.
+//! The log, on standard error. A separate thread writes it, so a slow reader of standard error never blocks a client.
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -14,7 +14,7 @@ use crate::text::one_line;
 
 /// Lines that may be queued; further ones are counted and dropped.
 const LINES_MAX: usize = 4096;
-/// How long the server waits at its end for queued lines to be written.
+/// How long the server waits for queued lines when it exits.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 static LINES: OnceLock<SyncSender<(Level, String)>> = OnceLock::new();
@@ -27,7 +27,7 @@ static LOST: AtomicU64 = AtomicU64::new(0);
 pub(super) fn begin() -> Result<()> {
     let (sender, lines) = sync_channel(LINES_MAX);
     thread::Builder::new().name("log".into()).spawn(move || write_all(&lines))?;
-    // A second start is no error.
+    // A second start is harmless.
     let _ = LINES.set(sender);
     Ok(())
 }
@@ -69,7 +69,7 @@ pub(super) fn set_level(level: Level) {
     LEVEL.store(level as u8, Relaxed);
 }
 
-/// Queues an information; never blocks.
+/// Queues a line of level info; never blocks.
 pub(super) fn say(what: &str) {
     log(Level::Info, what);
 }
@@ -87,7 +87,7 @@ pub(super) fn log(level: Level, what: &str) {
     }
 }
 
-/// Waits a moment for queued lines to be written.
+/// Waits up to [`FLUSH_TIMEOUT`] for queued lines to be written.
 pub(super) fn end() {
     let until = Instant::now() + FLUSH_TIMEOUT;
     while WAITING.load(Relaxed) > 0 && Instant::now() < until {

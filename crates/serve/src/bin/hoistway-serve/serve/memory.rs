@@ -1,13 +1,13 @@
 //! How much memory the data of clients may take.
 
-/// Of the machine's memory, one part in this many.
+/// The share of the machine's memory is one divided by this.
 const SHARE: u64 = 4;
 const BYTES_MIN: u64 = 64 << 20;
 const BYTES_MAX: u64 = 1 << 30;
 
 /// A quarter of the machine's memory, at most 1 GiB.
 pub(super) fn default_bytes() -> usize {
-    // Where the system does not say, it is no machine with less.
+    // Without `/proc/meminfo`, assume that the machine has enough memory for the maximum.
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     share_of(total(&text).unwrap_or(u64::MAX)) as usize
 }

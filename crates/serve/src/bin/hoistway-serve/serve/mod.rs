@@ -39,7 +39,7 @@ pub(crate) fn run(options: ServeOptions, matches: &ArgMatches) -> Result<ExitCod
     ended
 }
 
-/// A key that others can read is no secret.
+/// Warns if others can read the key.
 fn warn_of_readable_key(key: &Path) {
     let mode = std::fs::metadata(key).map_or(0, |it| it.permissions().mode());
     if mode & 0o007 != 0 {
@@ -61,12 +61,12 @@ fn tls_files(options: &ServeOptions) -> Result<Option<TlsFiles>> {
     }
 }
 
-/// Whether there is anywhere to listen, and sockets of systemd are for exports that there are.
+/// Checks that there is at least one listener, and that sockets from systemd belong to existing exports.
 fn check_places(asked: &Asked, handed: &Handed) -> Result<()> {
     let Asked { options, exports, .. } = asked;
     let has_guests = exports.iter().any(|export| export.vhost_user.is_some()) || !handed.guests.is_empty();
     let has_any = !options.socket.is_empty() || !options.tcp.is_empty() || !handed.clients.is_empty() || has_guests;
-    // Sockets of systemd are not there when it is only checked.
+    // With `--check` there are no sockets from systemd.
     if !has_any && !options.check {
         bail!("nowhere to listen (expected --socket PATH, --tcp HOST:PORT or --vhost-user PATH)");
     }
@@ -82,7 +82,7 @@ fn check_places(asked: &Asked, handed: &Handed) -> Result<()> {
 }
 
 fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<ExitCode> {
-    // After the names of the program and the command.
+    // The arguments after the names of the program and the command.
     let line: Vec<_> = std::env::args_os().skip(2).collect();
     let asked = Asked::of(&line, options, matches)?;
     let Asked { options, exports, .. } = &asked;
@@ -174,7 +174,7 @@ fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<Exit
         None => options.control.as_deref().map(|path| Control::listen(path, of_control)).transpose()?,
     };
     let metrics = options.metrics.map(Metrics::listen).transpose()?;
-    // All files and sockets are open.
+    // Drop privileges only after all files and sockets are open.
     if let Some(user) = &user {
         user::become_user(user)?;
     }

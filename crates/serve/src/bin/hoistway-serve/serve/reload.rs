@@ -1,4 +1,4 @@
-//! Applies a configuration, at the start and on reload.
+//! Applies a configuration at startup and on reload.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::systemd::{self, News};
 use super::target::Volumes;
 use super::tls_files;
 
-/// The state of a server that these options ask for.
+/// The server state described by these options.
 pub(super) fn wanted(asked: &Asked, volumes: &Volumes) -> Result<Wanted> {
     let Asked { options, exports, .. } = asked;
     let on = volumes.of(exports)?;
@@ -95,7 +95,7 @@ impl Reloader {
     }
 }
 
-/// What control sockets need, for a running server.
+/// Carries out requests to the control socket for a running server.
 pub(super) struct Operating<'a> {
     pub(super) reloader: &'a Reloader,
     pub(super) site: &'a Arc<Site>,
@@ -112,7 +112,7 @@ impl Operator for Operating<'_> {
     }
 }
 
-/// Only regular files are read again: reading a pipe could block the server's end.
+/// Only regular files are read again: reading a pipe could block forever.
 fn check(option: &str, file: Option<&Path>) -> Result<()> {
     let Some(file) = file else { return Ok(()) };
     match std::fs::metadata(file) {

@@ -10,10 +10,10 @@ use hoistway_serve::Listener;
 use listenfd::ListenFd;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Longest time that a service manager whose socket is full may block a notification.
+/// Maximum time that a notification may block if the service manager's socket is full.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Sockets passed by `.socket` units: their FileDescriptorName= says for what.
+/// Sockets passed by `.socket` units; FileDescriptorName= says what each is for.
 #[derive(Default)]
 pub(super) struct Handed {
     /// For NBD clients: any other name.
@@ -57,7 +57,7 @@ pub(super) fn sockets() -> Result<Handed> {
     Ok(handed)
 }
 
-/// A descriptor, for errors.
+/// The name of a descriptor in errors.
 fn descriptor(at: usize) -> String {
     format!("LISTEN_FDS: descriptor {}", at + 3)
 }

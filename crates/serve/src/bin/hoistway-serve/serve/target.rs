@@ -1,4 +1,4 @@
-//! What is served.
+//! The target: the storage that is served.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -13,14 +13,15 @@ use hoistway_serve_options::ServeOptions;
 
 use super::say;
 
-/// So that one's own device file with random parts is the same each time.
+/// A fixed seed: a custom device file with random parts gives the same device each time.
 const DEVICE_SEED: u64 = 1;
-/// Longest configuration file or device preset.
+/// Maximum size of a configuration file or device preset, in bytes.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
 /// Bytes that a client may read or write in its turn.
 pub(super) fn turn_bytes(options: &ServeOptions) -> u32 {
-    // Memory is copied on the worker's thread. Devices do the work elsewhere, and long commands suit them.
+    // Memory targets copy data on the worker's thread. Devices do the work elsewhere, so long commands are better for
+    // them.
     let is_memory =
         options.target.as_deref().is_some_and(|target| matches!(Target::parse(target), Ok(Target::Memory(_))));
     if is_memory { 256 << 10 } else { 1 << 20 }
@@ -28,9 +29,9 @@ pub(super) fn turn_bytes(options: &ServeOptions) -> u32 {
 
 /// The volumes of a target.
 pub(super) enum Volumes {
-    /// One volume, which all exports are parts of.
+    /// One volume that all exports are parts of.
     Target,
-    /// A volume for each of these files.
+    /// One volume for each of these files.
     Own(Vec<PathBuf>),
 }
 
@@ -72,11 +73,11 @@ fn parsed(options: &ServeOptions) -> Result<Option<Target>> {
     Ok(parsed)
 }
 
-/// Something of the same size as the target, for `--check`: nothing is locked or written.
+/// A memory target of the same size as the target, for `--check`: nothing is locked or written.
 pub(super) fn imitate(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
     let length = |path: &Path, is_written: bool| -> Result<u64> {
         let opened = OpenOptions::new().read(true).write(is_written).open(path);
-        // Of a disk the metadata has no length.
+        // The metadata of a block device has no length.
         let bytes = opened.and_then(|mut file| file.seek(SeekFrom::End(0)));
         match bytes.with_context(|| path.display().to_string())? {
             0 => bail!("{}: is empty", path.display()),
@@ -106,7 +107,7 @@ pub(super) fn imitate(options: &ServeOptions, exports: &[ExportSpec]) -> Result<
     Ok((Box::new(Null::with_volumes(&[bytes])), Volumes::Target))
 }
 
-/// The files of the exports' own, each once.
+/// The files that exports name, each once.
 fn own_paths(exports: &[ExportSpec]) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for path in exports.iter().filter_map(|export| export.path.as_ref()) {
@@ -122,7 +123,7 @@ fn is_only_read(exports: &[ExportSpec], path: &PathBuf) -> bool {
     exports.iter().all(|export| export.read_only || export.path.as_ref() != Some(path))
 }
 
-/// Opens the target, or the files of the exports' own: each of them once, however many exports are on it.
+/// Opens the target, or the files that exports name, each of them once.
 pub(super) fn open(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
     let parsed = parsed(options)?;
     let (Some(target), Some(parsed)) = (options.target.as_deref(), parsed) else { return open_own(options, exports) };

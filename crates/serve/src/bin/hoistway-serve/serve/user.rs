@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use hoistway_serve::SocketAccess;
 use nix::unistd::{Group, User, geteuid, initgroups, setgid, setuid};
 
-/// Looks up a user that the process can become.
+/// Looks up a user that the process can switch to.
 pub(super) fn find(name: &str) -> Result<User> {
     let found = User::from_name(name).with_context(|| format!("--user {name}"))?;
     let Some(user) = found else { bail!("--user {name}: there is no such user") };
@@ -38,7 +38,7 @@ pub(super) fn access(option: &str, owner: Option<&str>, mode: Option<u32>) -> Re
     Ok(SocketAccess { mode, user: Some(of_user), group })
 }
 
-/// Changes all threads of the process to that user and its groups, irrevocably.
+/// Switches all threads of the process to that user and its groups, irrevocably.
 pub(super) fn become_user(user: &User) -> Result<()> {
     if geteuid() == user.uid {
         return Ok(());

@@ -1,14 +1,14 @@
-//! A minute of states of a server.
+//! The states of a server in the last minute.
 
 use std::collections::VecDeque;
 
 use hoistway_serve::{ExportState, State};
 
-/// How far back it goes.
+/// Length of the history, ns.
 const SPAN_NS: u64 = 60_000_000_000;
-/// Samples in which nothing waited before that is taken for a fact.
+/// Number of samples without waiting requests after which the note appears.
 const SAMPLES: usize = 5;
-/// From nothing to the most of the minute.
+/// From nothing to the maximum of the minute.
 const BARS: [char; 8] =
     ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
 
@@ -24,7 +24,7 @@ impl History {
         History { past: VecDeque::new(), now }
     }
 
-    /// Adds a state. One of another server on the same socket begins anew.
+    /// Adds a state. A state of another server on the same socket starts a new history.
     pub(super) fn push(&mut self, state: State) {
         if state.at_ns < self.now.at_ns {
             *self = History::new(state);
@@ -60,7 +60,7 @@ impl History {
         };
         let rates: Vec<f64> = states.windows(2).map(rate).collect();
         let each = rates.len().div_ceil(width.max(1)).max(1);
-        // Whole groups end now.
+        // Full groups, aligned to the newest sample.
         let groups: Vec<f64> =
             rates.rchunks(each).rev().map(|group| group.iter().copied().fold(0.0, f64::max)).collect();
         let most = groups.iter().copied().fold(0.0, f64::max);
@@ -68,7 +68,7 @@ impl History {
         groups.iter().map(bar).collect()
     }
 
-    /// Whether nothing has waited for the scheduler lately, though several exports were used.
+    /// Whether no request has waited for the scheduler lately, although several exports were used.
     pub(super) fn nothing_waits(&self) -> bool {
         let is_busy = |export: &&ExportState| {
             let past = self.past.front().and_then(|past| past.exports.iter().find(|other| other.name == export.name));

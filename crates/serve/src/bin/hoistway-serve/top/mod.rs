@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const GLANCE: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(options: &TopOptions) -> Result<()> {
-    // Before the terminal changes mode, so that a wrong path is one error line.
+    // Checked before the terminal changes mode, so that a wrong path gives a one-line error.
     let first = look(&options.control)?;
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
         bail!("top needs a terminal (hoistway ctl show prints the figures once)");
@@ -49,7 +49,8 @@ fn look(control: &Path) -> Result<State> {
     }
 }
 
-/// Fetches states until the server is gone. On a thread of its own, so that a server that does not reply cannot block the keys.
+/// Fetches states until the server is gone. Runs on a separate thread, so that a server that does not reply cannot block the
+/// keyboard.
 fn looks(options: &TopOptions) -> Receiver<Result<State>> {
     let (sender, looks) = mpsc::sync_channel(1);
     let (control, every) = (options.control.clone(), Duration::from_secs(options.every));

@@ -26,17 +26,17 @@ const HEADER: [&str; 15] = [
     "weight",
     "last minute",
 ];
-/// Columns that a narrow window does without, those first that are missed least.
+/// Columns that a narrow window omits, least important first.
 const SPARED: [usize; 14] = [14, 1, 6, 10, 13, 2, 3, 5, 9, 12, 7, 11, 8, 4];
-/// Width of names from which on columns are left out.
+/// Names are not shortened below this width; columns are omitted instead.
 const NAME_WIDTH: usize = 20;
-/// Most bars of the last minute.
+/// Maximum number of bars for the last minute.
 const BARS: usize = 20;
 
 /// The order of the exports.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Sort {
-    /// As the server has them.
+    /// As configured.
     #[default]
     Configured,
     /// By bytes a second, the most first.
@@ -68,7 +68,7 @@ impl Sort {
     }
 }
 
-/// How the user wants to see it.
+/// The view that the user has chosen.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct View {
     /// The order of the exports.
@@ -123,7 +123,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, history: &History, view: View) {
     frame.render_widget(Paragraph::new(hint), bottom);
 }
 
-/// A row for each export, and perhaps its clients.
+/// One row per export, optionally followed by its clients.
 fn rows(history: &History, view: View) -> Vec<Vec<String>> {
     let (before, now) = (history.before(), history.now());
     let seconds = before.map_or(0.0, |before| now.at_ns.saturating_sub(before.at_ns) as f64 / 1e9);
@@ -145,7 +145,7 @@ fn rows(history: &History, view: View) -> Vec<Vec<String>> {
     rows
 }
 
-/// Says when weights differ and have nothing to act on.
+/// A note if weights differ but have no effect, because no requests wait.
 fn note(history: &History) -> Option<String> {
     let now = history.now();
     let has_weights = now.exports.windows(2).any(|pair| pair[0].weight != pair[1].weight);
@@ -160,7 +160,7 @@ fn note(history: &History) -> Option<String> {
     history.nothing_waits().then(|| format!("weights have nothing to act on: {why}"))
 }
 
-/// The columns that such a window has room for, and how wide they are: a figure is all there or not at all.
+/// The columns that fit into a window of this width, and their widths: a figure is shown completely or not at all.
 fn columns(rows: &[Vec<String>], width: usize) -> Vec<(usize, usize)> {
     let needs = |at: usize| rows.iter().map(|cells| &*cells[at]).chain([HEADER[at]]).map(wide).max().unwrap_or(0);
     let mut columns: Vec<_> = (0..HEADER.len()).map(|at| (at, needs(at))).collect();
@@ -172,7 +172,7 @@ fn columns(rows: &[Vec<String>], width: usize) -> Vec<(usize, usize)> {
         }
         columns.retain(|&(at, _)| at != spared);
     }
-    // What is left over is for the names.
+    // The remaining width is for names.
     let others = taken(&columns) - columns[0].1;
     columns[0].1 = longest.min(width.saturating_sub(others));
     columns
@@ -192,7 +192,7 @@ fn cut(text: &str, width: usize) -> String {
     kept + "\u{2026}"
 }
 
-/// What an export did, a second.
+/// The rates of an export, per second.
 struct Rates {
     reads: f64,
     read_bytes: f64,
@@ -203,7 +203,7 @@ struct Rates {
 }
 
 impl Rates {
-    /// None if no time has passed, or the export is a new one of that name.
+    /// None if no time has passed, or if the export is a new one with an old name.
     fn of(past: &ExportState, now: &ExportState, seconds: f64) -> Option<Rates> {
         let rate = |past: u64, now: u64| now.checked_sub(past).map(|new| new as f64 / seconds);
         if seconds <= 0.0 {
@@ -223,7 +223,7 @@ impl Rates {
         self.read_bytes + self.written_bytes
     }
 
-    /// What exports are sorted by, the most first.
+    /// The sort key of an export; the largest comes first.
     fn key(&self, sort: Sort) -> f64 {
         let p99 = |latency: &Latencies| latency.percentile(99.0).unwrap_or(0) as f64;
         match sort {
@@ -262,7 +262,7 @@ fn cells(export: &ExportState, rates: Option<&Rates>, all_bytes: f64, bars: Stri
     cells
 }
 
-/// A client below its export: what it does, and nothing about latencies, which are counted by export.
+/// The row of a client below its export: its rates, but no latencies, which are counted per export.
 fn client_cells(client: &ClientState, past: Option<&ClientState>, seconds: f64) -> Vec<String> {
     let rate = |figure: fn(&ClientState) -> u64, unit: f64| match past {
         Some(past) if seconds > 0.0 => short(figure(client).saturating_sub(figure(past)) as f64 / seconds / unit),
@@ -289,7 +289,7 @@ fn client_cells(client: &ClientState, past: Option<&ClientState>, seconds: f64) 
     ]
 }
 
-/// At least two figures, at most seven characters below 10 millions.
+/// Formats a number with at least two digits, and at most seven characters below 10 millions.
 fn short(value: f64) -> String {
     match value {
         _ if value == 0.0 => "0".into(),
@@ -342,7 +342,7 @@ mod tests {
         }
     }
 
-    /// The lines of a screen, without spaces at their ends.
+    /// The lines of a screen, without trailing spaces.
     fn drawn(before: Option<&State>, now: &State, width: u16) -> Vec<String> {
         let mut history = History::new(before.unwrap_or(now).clone());
         if before.is_some() {
@@ -448,7 +448,7 @@ mod tests {
         let mut history = History::new(state(0));
         for second in 1..=100_u64 {
             let mut now = state(second * 1_000_000_000);
-            // The second one is the faster one, and has stopped at last.
+            // The second export is the faster one, and finally stops.
             now.exports[0].read_bytes = second << 20;
             now.exports[1].read_bytes = second.min(99) << 22;
             let client = ClientState {
