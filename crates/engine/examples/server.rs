@@ -1,5 +1,5 @@
-//! A block store for two clients, one of which must not suffer from the other: an editor that saves one page after the other, and a
-//! backup that writes as much at once as it may. Both share a file under bfq, by weight; meanwhile a tunable changes.
+//! A block store with two clients, one of which must not slow down the other: an editor saves one page after the other, and a
+//! backup writes as much at once as it can. Both share a file under bfq, by weight; a tunable changes meanwhile.
 use std::{env, fs, thread};
 
 use hoistway_engine::{
@@ -31,7 +31,7 @@ fn save(client: &Client, completions: &Completions, depth: u64, content: u8) {
     }
 }
 
-/// Both save their pages.
+/// Both clients save their pages.
 pub fn main() {
     let path = env::temp_dir().join(format!("hoistway-server-{}", std::process::id()));
     fs::write(&path, vec![0; (2 * PAGES * PAGE) as usize]).unwrap();

@@ -10,8 +10,8 @@ use crate::worker::{Message, Shared};
 /// A client: one process, connection or virtual disk, as schedulers see it. Its requests go to its worker in order, and its
 /// [`Handler`](crate::Handler) gets their completions on that worker's thread.
 ///
-/// Dropping it discards requests that the queue has not seen; in-flight ones end without a completion. The handler is dropped
-/// when all have ended.
+/// Dropping it discards requests that the queue has not seen; requests in flight end without a completion. The handler is
+/// dropped when all have ended.
 pub struct Client {
     shared: Arc<Shared>,
     worker: usize,
@@ -20,17 +20,17 @@ pub struct Client {
     unanswered: Arc<AtomicU32>,
 }
 
-/// A request that was not taken, and why: [`AGAIN`](Refused::AGAIN), or [`Errno::SHUTDOWN`].
+/// A request that was not accepted, and why: [`AGAIN`](Refused::AGAIN), or [`Errno::SHUTDOWN`].
 #[derive(Debug)]
 pub struct Refused {
-    /// It.
+    /// The request.
     pub request: Request,
-    /// Why.
+    /// The reason.
     pub why: Errno,
 }
 
 impl Refused {
-    /// The client has as many requests unanswered as it may have (EAGAIN): the next completion makes room.
+    /// The client has reached its maximum of uncompleted requests (EAGAIN): the next completion makes room.
     pub const AGAIN: Errno = Errno(11);
 }
 
@@ -42,8 +42,8 @@ impl Client {
     /// Submits a request, which completes exactly once.
     ///
     /// # Errors
-    /// If there is no room, or no engine any more: the request is given back, and does not complete. This is
-    /// the back-pressure of the engine, which holds [`depth`](Self::depth) requests of a client and no more.
+    /// If there is no room, or the engine has stopped: the request is returned and does not complete. This is the
+    /// back-pressure of the engine, which holds at most [`depth`](Self::depth) requests of a client.
     pub fn submit(&self, request: Request) -> Result<(), Refused> {
         if self.take_room(1) == 0 {
             return Err(Refused { request, why: Refused::AGAIN });
@@ -58,11 +58,11 @@ impl Client {
         }
     }
 
-    /// Submits requests together, which wakes the worker once and lets neighbours among them merge. Takes from the front of
-    /// `requests` what there is room for, and returns whether that was all.
+    /// Submits requests together, which wakes the worker only once and lets neighbours among them merge. Takes as many from
+    /// the front of `requests` as there is room for, and returns whether that was all.
     ///
     /// # Errors
-    /// If there is no engine any more ([`Errno::SHUTDOWN`]); then none was taken.
+    /// If the engine has stopped ([`Errno::SHUTDOWN`]); then none was taken.
     pub fn submit_all(&self, requests: &mut Vec<Request>) -> Result<bool, Errno> {
         let taken = self.take_room(requests.len() as u32);
         let client = self.number;
@@ -76,7 +76,7 @@ impl Client {
         Err(Errno::SHUTDOWN)
     }
 
-    /// Takes room for at most `wanted` requests. Returns for how many.
+    /// Reserves room for at most `wanted` requests. Returns the number reserved.
     fn take_room(&self, wanted: u32) -> u32 {
         let mut taken = 0;
         let grow = |unanswered| {
@@ -87,24 +87,24 @@ impl Client {
         taken
     }
 
-    /// Cancels a request. If the queue has not seen it yet it completes with [`Errno::CANCELED`], else as usual. Of several with
-    /// the same token one is canceled.
+    /// Cancels a request. If the queue has not seen it yet, it completes with [`Errno::CANCELED`]; otherwise it completes as
+    /// usual. If several have this token, one of them is canceled.
     pub fn cancel(&self, token: u64) {
         let _ = self.shared.mailboxes[self.worker].send_one(Message::Cancel { client: self.number, token });
     }
 
-    /// Priority and group of what it submits from now on.
+    /// Sets the priority and group of requests submitted from now on.
     pub fn set_context(&self, context: Context) {
         let _ = self.shared.mailboxes[self.worker].send_one(Message::Context { client: self.number, context });
     }
 
-    /// How many requests it may have unanswered.
+    /// Maximum number of uncompleted requests.
     #[must_use]
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// How many it has.
+    /// Current number of uncompleted requests.
     #[must_use]
     pub fn unanswered(&self) -> u32 {
         self.unanswered.load(Relaxed)

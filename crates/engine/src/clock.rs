@@ -4,18 +4,18 @@ use std::time;
 
 use hoistway_blk::ground::Instant;
 
-/// A clock that does not run backwards, on any thread.
+/// A monotonic clock that any thread may read.
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// The current time.
     fn now(&self) -> Instant;
 }
 
-/// The machine's monotonic clock, from when this was made on.
+/// The machine's monotonic clock, counted from its creation.
 #[derive(Debug)]
 pub struct MonotonicClock(time::Instant);
 
 impl MonotonicClock {
-    /// It is time 0.
+    /// A clock that starts at time 0 now.
     #[must_use]
     pub fn start() -> Self {
         MonotonicClock(time::Instant::now())

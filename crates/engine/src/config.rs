@@ -1,4 +1,4 @@
-//! How to start an engine.
+//! The configuration of an engine.
 
 use std::io;
 
@@ -7,33 +7,33 @@ use hoistway_blk::policy::ContentionOptions;
 use hoistway_blk::queue::ConfigError;
 use hoistway_blk::request::NoMerges;
 
-/// How to start an engine. The defaults suit a block server.
+/// The configuration of an engine. The defaults suit a block server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Worker threads, each with a hardware queue of its own if the target has as many; 1 to 256.
+    /// Worker threads, each with its own hardware queue if the target has enough; 1 to 256.
     pub workers: usize,
     /// The scheduler, one of [`SCHEDULERS`](hoistway_blk::queue::SCHEDULERS).
     pub scheduler: String,
-    /// The kernel whose behaviour the block layer has.
+    /// The kernel whose block layer is reproduced.
     pub kernel: Kernel,
-    /// Commands of each hardware queue at the target; `None` for as many as the target takes. A scheduler has a choice
-    /// only among what is beyond it.
+    /// Commands per hardware queue at the target; `None` for the target's maximum. A scheduler can only reorder
+    /// requests beyond it.
     pub queue_depth: Option<u32>,
-    /// Requests of each hardware queue; `None` for the kernel's default.
+    /// Requests per hardware queue; `None` for the kernel's default.
     pub nr_requests: Option<u32>,
-    /// What is done against contention for the scheduler's lock. By default all that there is.
+    /// Contention options for the scheduler's lock. By default all are on.
     pub techniques: ContentionOptions,
-    /// How much merging is switched off.
+    /// Which kinds of merging are turned off.
     pub nomerges: NoMerges,
-    /// Requests of a worker's clients that the block layer has at once; more wait with their clients.
+    /// Maximum requests of a worker's clients in the block layer at a time; others wait in their clients.
     pub requests_per_worker: u32,
-    /// Bytes that a client may read or write before other clients of its worker have their turn; 16 times as many that it discards or
-    /// zeroes as holes. A multiple of the target's blocks.
+    /// Bytes that a client may read or write before other clients of its worker have their turn; for discards, and zeroing as holes,
+    /// 16 times as many. A multiple of the target's blocks.
     pub turn_bytes: u32,
-    /// How long a worker without work looks for more before it sleeps. Being woken takes longer than this.
+    /// How long an idle worker busy-polls before it sleeps. A wake-up takes longer than this.
     pub spin: Nanos,
-    /// Whether it counts what a kernel's `/sys/block/DEV/stat` shows, for [`Engine::disk_summary`](crate::Engine::disk_summary). That takes
-    /// some time of each request.
+    /// Whether to keep the statistics of a kernel's `/sys/block/DEV/stat`, for [`Engine::disk_summary`](crate::Engine::disk_summary). Costs
+    /// some time per request.
     pub keeps_statistics: bool,
 }
 
@@ -58,15 +58,15 @@ impl Default for Config {
 /// Why an engine did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A field of [`Config`] contradicts itself, the target or the machine.
+    /// A field of [`Config`] contradicts another one, the target or the machine.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The target could not be opened for a worker.
     #[error("worker {worker}: {source}")]
     Station {
-        /// Which.
+        /// The worker.
         worker: usize,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A thread could not be started.

@@ -1,14 +1,14 @@
-//! Whose I/O it is.
+//! The owner of an I/O.
 
 use hoistway_blk::bio::IoPriority;
 use hoistway_blk::ground::CgroupId;
 
-/// What schedulers know of a client, beside that it is one: each is an I/O context of its own.
+/// What schedulers know about a client. Each client is a separate I/O context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Context {
-    /// Class and level: bfq and mq-deadline honour it.
+    /// Class and level; honoured by bfq and mq-deadline.
     pub ioprio: IoPriority,
-    /// The group whose weight counts: bfq honours it.
+    /// The group whose weight applies; honoured by bfq.
     pub group: Group,
 }
 
@@ -17,7 +17,7 @@ pub struct Context {
 pub struct Group(pub(crate) CgroupId);
 
 impl Group {
-    /// The one that all clients without one are in.
+    /// The group of all clients without another one.
     pub const ROOT: Group = Group(CgroupId::ROOT);
 }
 

@@ -27,7 +27,7 @@ use crate::slots::Slots;
 use crate::worker::{Change, DiskCounters, Member, Message, Reply, Shared, Sink, Worker, events_of_group, waiter};
 
 const WORKERS_MAX: usize = 256;
-/// Of a group, as the weight file of bfq has it.
+/// Valid weights of a group, as in the weight file of bfq.
 const WEIGHTS: std::ops::RangeInclusive<u16> = 1..=1000;
 
 /// A running block layer: a queue with its scheduler over a target, and the threads that drive it. It can be used from any
@@ -42,10 +42,10 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts one over a target.
+    /// Starts an engine over a target.
     ///
     /// # Errors
-    /// If the configuration contradicts itself or the target, or the system refuses what is needed.
+    /// If the configuration contradicts itself or the target, or the system refuses a resource.
     pub fn start(config: &Config, backend: impl Backend + 'static) -> Result<Engine, StartError> {
         let (engine, workers) = Engine::prepare(config, backend, MonotonicClock::start())?;
         for (index, worker) in workers.into_iter().enumerate() {
@@ -62,11 +62,12 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The same by another clock, and without threads: the caller [runs](Worker::run) the workers, or has one after the other
-    /// do a [step](Worker::step), until all have [stopped](crate::Stepped::Stopped), which takes dropping the engine.
+    /// Prepares an engine with another clock and without threads: the caller [runs](Worker::run) the workers, or lets them
+    /// [step](Worker::step) in turn, until all have [stopped](crate::Stepped::Stopped), which happens after the engine is
+    /// dropped.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// The same as [`start`](Self::start).
     pub fn prepare(
         config: &Config,
         backend: impl Backend + 'static,
@@ -126,7 +127,7 @@ impl Engine {
         Ok((Engine { shared, backend, kernel, threads: Mutex::default(), next_worker: AtomicUsize::new(0) }, all))
     }
 
-    /// Its volumes, as the target has them.
+    /// The volumes of the target.
     #[must_use]
     pub fn volumes(&self) -> Vec<Volume<'_>> {
         let shapes = self.backend.shape().volumes.iter().cloned();
@@ -136,7 +137,7 @@ impl Engine {
     /// The first volume: most targets have one.
     ///
     /// # Panics
-    /// If the target has none.
+    /// If the target has no volume.
     #[must_use]
     pub fn volume(&self) -> Volume<'_> {
         self.volumes().swap_remove(0)
@@ -148,7 +149,7 @@ impl Engine {
         self.shared.mailboxes.len()
     }
 
-    /// Number of hardware queues: as many as workers, or as the target has if those are fewer.
+    /// Number of hardware queues: one per worker, or fewer if the target has fewer.
     #[must_use]
     pub fn hw_queues(&self) -> u16 {
         self.shared.queue.hw_queues()
@@ -166,9 +167,8 @@ impl Engine {
         self.shared.clock.now()
     }
 
-    /// The content of a file as in `/sys/block/DEV/queue/`, tunables under `iosched/`, its newline included. There is no
-    /// `rq_affinity` (a completion is taken where its command was started) and no `io_timeout` (a command that does not come
-    /// back is waited for).
+    /// The content of a file in `/sys/block/DEV/queue/`, with tunables in `iosched/`, including the final newline. There is
+    /// no `rq_affinity` (a command completes where it was started) and no `io_timeout` (commands never time out).
     ///
     /// # Errors
     /// If there is no such file.
@@ -177,32 +177,33 @@ impl Engine {
         self.shared.queue.attribute(file)
     }
 
-    /// What the kernel's files of a disk with this name would show now, `passed` after the start. None unless the engine [keeps statistics](Config::keeps_statistics).
+    /// The contents of the kernel's statistics files for a disk with this name, at time `passed` after the start. None unless the engine
+    /// [keeps statistics](Config::keeps_statistics).
     #[must_use]
     pub fn disk_summary(&self, file: &str, passed: Nanos) -> Option<DiskSummary> {
         let now = (self.shared.hz, self.shared.now());
         Some(self.shared.statistics.as_ref()?.summary(self.kernel, now, file, passed.0))
     }
 
-    /// The tunables of the present scheduler: the files under `iosched/`, in their order.
+    /// The tunables of the current scheduler: the files in `iosched/`, in order.
     #[must_use]
     pub fn tunables(&self) -> Vec<&'static Tunable> {
         self.shared.queue.tunables()
     }
 
-    /// Writes such a file, and waits until the value takes effect. Another scheduler or number of requests takes effect once all
-    /// in-flight requests have completed; new ones wait meanwhile. Not to be called by handlers and residents.
+    /// Writes such a file, and waits until the value takes effect. A new scheduler or number of requests takes effect once all
+    /// requests in flight have completed; new requests wait meanwhile. Must not be called by handlers or residents.
     ///
     /// # Errors
-    /// If the kernel would refuse the text; then nothing has changed.
+    /// If the kernel would reject the text; then nothing has changed.
     pub fn set_attribute(&self, file: &str, text: &str) -> Result<(), AttributeError> {
         self.ask_to_set(file, text)?.wait()
     }
 
-    /// The same without waiting. Whether the kernel would refuse the text is not reported.
+    /// The same without waiting. It does not report whether the kernel would reject the text.
     ///
     /// # Errors
-    /// If there is no such file, or no engine any more.
+    /// If there is no such file, or the engine has stopped.
     pub fn begin_to_set_attribute(&self, file: &str, text: &str) -> Result<(), AttributeError> {
         self.ask_to_set(file, text).map(drop)
     }
@@ -215,8 +216,8 @@ impl Engine {
         sent.map(|()| reply).map_err(|_| AttributeError::Busy)
     }
 
-    /// A new group of clients: one share of the device for all of them together, by weight, 1 to 1000 (100 is usual), if the
-    /// scheduler has such shares (bfq).
+    /// Adds a group of clients, which together get a share of the device by weight, from 1 to 1000 (default 100), if the
+    /// scheduler supports shares (bfq).
     ///
     /// # Errors
     /// If the weight is out of range.
@@ -231,7 +232,7 @@ impl Engine {
     /// Changes the weight of a group.
     ///
     /// # Errors
-    /// If it is out of range.
+    /// If the weight is out of range.
     pub fn set_weight(&self, Group(cgroup): Group, weight: u16) -> Result<(), ConfigError> {
         check_weight(weight)?;
         self.groups().iter_mut().filter(|(id, _)| *id == cgroup).for_each(|group| group.1 = weight);
@@ -239,7 +240,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Forgets a group. Its clients should have gone: what one of them still did would count as that of a new group.
+    /// Removes a group. Its clients must be gone: I/O of a remaining one would count as that of a new group.
     pub fn remove_group(&self, Group(cgroup): Group) {
         self.groups().retain(|(id, _)| *id != cgroup);
         self.notify_scheduler(SchedulerEvent::CgroupRemoved(cgroup));
@@ -250,26 +251,26 @@ impl Engine {
     }
 
     fn notify_scheduler(&self, event: SchedulerEvent) {
-        // A stopped engine has no scheduler any more.
+        // A stopped engine has no scheduler, so the event may be lost.
         let _ = self.shared.mailboxes[0].send_one(Message::Event(event));
     }
 
-    /// Stops the workers and waits until their threads have ended: in-flight requests complete as usual, requests that the queue
-    /// has not seen yet end with [`Errno::SHUTDOWN`], and so do later ones. Stopping it twice is no error. Dropping the engine closes
-    /// the target.
+    /// Stops the workers and waits until their threads have ended: requests in flight complete as usual, and requests that the queue
+    /// has not seen, or that come later, end with [`Errno::SHUTDOWN`]. Stopping it twice is allowed. Dropping the engine closes the
+    /// target.
     pub fn stop(&self) {
         self.begin_to_stop();
         let threads = std::mem::take(&mut *self.threads());
         let own = std::thread::current().id();
-        // A worker that drops the last reference to its engine cannot wait for itself.
+        // A worker that drops the last reference to its engine must not join itself.
         for thread in threads.into_iter().filter(|thread| thread.thread().id() != own) {
-            // A panic of the thread has been reported by it.
+            // A thread that panicked has reported it already.
             let _ = thread.join();
         }
     }
 
-    /// Makes the workers stop as [`stop`](Self::stop) does, but does not wait for them, now or when the engine is dropped: a command
-    /// of the target may never end. Their threads keep the target open until they have ended.
+    /// Stops the workers like [`stop`](Self::stop), but does not wait for them, now or when the engine is dropped: a command of the
+    /// target may never end. The threads keep the target open until they have ended.
     pub fn abandon(&self) {
         self.begin_to_stop();
         // Dropping a handle detaches its thread.
@@ -317,7 +318,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// Makes all workers complete in-flight requests and stop.
+    /// Makes all workers complete the requests in flight and stop.
     pub(crate) fn begin_to_stop(&self) {
         for mailbox in &self.shared.mailboxes {
             let _ = mailbox.send_one(Message::Stop);
@@ -331,7 +332,7 @@ impl Drop for Engine {
     }
 }
 
-/// Whether a file of `queue/` means anything here.
+/// Whether a file of `queue/` is supported here.
 fn check_file(file: &str) -> Result<(), AttributeError> {
     if matches!(file, "rq_affinity" | "io_timeout") { Err(AttributeError::Unknown) } else { Ok(()) }
 }
@@ -343,32 +344,32 @@ fn check_weight(weight: u16) -> Result<(), ConfigError> {
     Err(ConfigError::new("weight", format!("{weight} is not in {} to {}", WEIGHTS.start(), WEIGHTS.end())))
 }
 
-/// Where buffers for requests to a target come from. Requests that are not made of whole blocks need no copy of their data in buffers
-/// of [`around`](Self::around).
+/// A source of buffers for requests to a target. A request that does not consist of whole blocks needs no copy of its data if its
+/// buffer is made by [`around`](Self::around).
 #[derive(Clone)]
 pub struct Buffers(Arc<dyn Backend>);
 
 impl Buffers {
-    /// One of `len` zeroes, in memory that the target knows beforehand, if there is such and it has room.
+    /// A buffer of `len` zeroes, in registered memory if the target has some left.
     #[must_use]
     pub fn zeroed(&self, len: usize) -> Buffer {
         self.0.buffer(len)
     }
 
-    /// One of `len` zeroes for the data of a request, with room in its memory for the rest of the first and last block: `before` and
-    /// `behind` bytes.
+    /// A buffer of `len` zeroes for the data of a request, with room for the rest of the first and last block: `before` and `behind`
+    /// bytes.
     #[must_use]
     pub fn around(&self, before: usize, len: usize, behind: usize) -> Buffer {
         self.0.buffer(before + len + behind).window(before, len)
     }
 }
 
-/// A disk as clients see it: one of the target's volumes, or a part of it.
+/// A disk as clients see it: a volume of the target, or a part of one.
 #[derive(Clone)]
 pub struct Volume<'a> {
     engine: &'a Engine,
     shape: VolumeShape,
-    /// Which bytes of the target's volume.
+    /// Its bytes in the target's volume.
     range: Range<u64>,
 }
 
@@ -379,38 +380,38 @@ impl Volume<'_> {
         self.range.end - self.range.start
     }
 
-    /// Where it begins within its block, in bytes: 0 unless it is a [part](Self::part) that begins elsewhere.
+    /// Its offset within its first block, in bytes: 0 unless it is a [part](Self::part) that begins within a block.
     #[must_use]
     pub fn offset_in_block(&self) -> u64 {
         self.range.start % u64::from(self.block_bytes())
     }
 
-    /// Bytes of a block of the target. Requests that are not made of whole blocks cost more: a write reads the blocks that it changes
-    /// in part, while other writes to them wait.
+    /// Bytes of a block of the target. Requests that do not consist of whole blocks cost more: a write reads the blocks that it
+    /// changes in part, while other writes to them wait.
     #[must_use]
     pub fn block_bytes(&self) -> u32 {
         self.engine.backend.shape().limits.logical_block.max(1) * SECTOR_BYTES as u32
     }
 
-    /// What they should be multiples of, in bytes.
+    /// Preferred size and alignment of requests, in bytes.
     #[must_use]
     pub fn preferred_block_bytes(&self) -> u32 {
         self.engine.backend.shape().limits.physical_block.max(1) * SECTOR_BYTES as u32
     }
 
-    /// Whether distance costs time there.
+    /// Whether seeks cost time.
     #[must_use]
     pub fn is_rotational(&self) -> bool {
         self.engine.backend.shape().limits.rotational
     }
 
-    /// Whether it cannot be written.
+    /// Whether it is read-only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.shape.read_only
     }
 
-    /// The same, but read-only.
+    /// The same volume, read-only.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.shape.read_only = true;
@@ -420,13 +421,13 @@ impl Volume<'_> {
     /// A part of it, in bytes from its start.
     ///
     /// # Errors
-    /// If it ends before it begins ([`Errno::INVAL`]), or reaches beyond the end ([`Errno::NOSPC`]).
+    /// If its end is before its start ([`Errno::INVAL`]), or it exceeds the volume ([`Errno::NOSPC`]).
     pub fn part(mut self, range: Range<u64>) -> Result<Self, Errno> {
         self.range = self.place(range)?;
         Ok(self)
     }
 
-    /// A range of it in the target's volume.
+    /// Converts a range of this volume to one of the target's volume.
     fn place(&self, range: Range<u64>) -> Result<Range<u64>, Errno> {
         if range.end < range.start {
             return Err(Errno::INVAL);
@@ -437,7 +438,7 @@ impl Volume<'_> {
         Ok(self.range.start + range.start..self.range.start + range.end)
     }
 
-    /// The extents of a range, which `find` finds in whole sectors.
+    /// The extents of a byte range; `find` finds them in whole sectors.
     fn find_extents(
         &self,
         range: Range<u64>,
@@ -446,7 +447,7 @@ impl Volume<'_> {
         let Range { start, end } = self.place(range)?;
         let sector = |bytes: u64| Sector(self.shape.first.0 + bytes);
         let mut extents = find(sector(start / SECTOR_BYTES)..sector(end.div_ceil(SECTOR_BYTES)))?;
-        // What lies before the range in its first sector, and behind it in its last one.
+        // The bytes before the range in its first sector, and after it in its last sector.
         let (mut skip, mut left) = (start % SECTOR_BYTES, end - start);
         extents.retain_mut(|extent| {
             let skipped = extent.bytes.min(skip);
@@ -458,30 +459,31 @@ impl Volume<'_> {
         Ok(extents)
     }
 
-    /// What of a range of bytes is data and what are holes, in order and without gaps: all of it, or the first `most` parts, one at
-    /// least. It searches on this thread, and may take a while. Blocks that are being written may be either.
+    /// Data and holes of a byte range, in order and without gaps: all parts, or the first `most`, at least one. The search runs on
+    /// this thread and may take time. Blocks that are being written may count as either.
     ///
     /// # Errors
-    /// If the range is no part of the volume, or the target cannot be asked.
+    /// If the range is outside the volume, or the target cannot find the extents.
     pub fn extents(&self, range: Range<u64>, most: usize) -> std::io::Result<Vec<Extent>> {
         self.find_extents(range, |sectors| self.engine.backend.extents(sectors, most))
     }
 
-    /// All of the data and holes of a range that is about to be read. Where finding holes takes long, they count as data.
+    /// All data and holes of a range that is about to be read. If finding holes takes too long, they count as data.
     ///
     /// # Errors
-    /// As [`extents`](Self::extents).
+    /// The same as [`extents`](Self::extents).
     pub fn extents_of_read(&self, range: Range<u64>) -> std::io::Result<Vec<Extent>> {
         self.find_extents(range, |sectors| self.engine.backend.extents_of_read(sectors))
     }
 
-    /// A client on it, which may have `depth` requests unanswered, at least 1. Clients go to workers in turn.
+    /// Adds a client of this volume with at most `depth` uncompleted requests, at least 1. Clients are assigned to
+    /// workers in turn.
     #[must_use]
     pub fn client(&self, context: Context, depth: u32, handler: impl Handler + 'static) -> Client {
         self.client_at(None, context, depth, handler)
     }
 
-    /// The same, at the worker of this number, modulo how many there are: for a caller on its thread.
+    /// The same, on the worker with this number, modulo the number of workers: for callers on that worker's thread.
     #[must_use]
     pub fn client_on(&self, worker: usize, context: Context, depth: u32, handler: impl Handler + 'static) -> Client {
         self.client_at(Some(worker), context, depth, handler)
@@ -493,8 +495,8 @@ impl Volume<'_> {
         Client::new(Arc::clone(&self.engine.shared), worker, client, depth.max(1), unanswered)
     }
 
-    /// A client that lives on a worker's thread: that of this number, modulo how many there are. Its first turn comes at
-    /// once, and it stays until it leaves or the engine is stopped.
+    /// Adds a client that runs on a worker's thread: the worker with this number, modulo the number of workers. Its
+    /// first turn comes at once, and it stays until it leaves or the engine is stopped.
     pub fn settle(&self, context: Context, worker: usize, resident: impl Resident + 'static) {
         let sink = Sink::Resident(Box::new(resident));
         self.engine.attach(self, context, sink, Some(worker));

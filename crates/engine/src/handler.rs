@@ -1,13 +1,13 @@
-//! What completions go to: a closure on the worker's thread, or another thread that waits for [`Completions`].
+//! Receivers of completions: a closure on the worker's thread, or another thread that waits for [`Completions`].
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::request::Completion;
 
-/// Takes the completions of a client's requests, on the thread of its worker, where other clients wait meanwhile: it must be
+/// Receives the completions of a client's requests, on the thread of its worker. Other clients wait meanwhile, so it must be
 /// short and must not sleep. Closures are handlers.
 pub trait Handler: Send {
-    /// Takes them, all that have come since the last call. What is left in `batch` is dropped.
+    /// Receives all completions since the last call. Those left in `batch` are dropped.
     fn completed(&mut self, batch: &mut Vec<Completion>);
 }
 
@@ -17,7 +17,7 @@ impl<F: FnMut(&mut Vec<Completion>) + Send> Handler for F {
     }
 }
 
-/// A handler that passes completions to another thread, and where that one gets them.
+/// A handler that passes completions to another thread, and the end that this thread reads.
 #[must_use]
 pub fn completions() -> (CompletionsHandler, Completions) {
     let shared: Arc<Shared> = Arc::default();
@@ -63,13 +63,13 @@ impl Drop for CompletionsHandler {
 }
 
 impl Completions {
-    /// Takes those that are there, into the end of `into`.
+    /// Appends available completions to `into`.
     pub fn take(&self, into: &mut Vec<Completion>) {
         into.append(&mut self.0.lock().completions);
     }
 
-    /// Waits until there are any, and takes them. Returns false if none will come, because the client was dropped or the engine
-    /// stopped.
+    /// Waits for completions and appends them. Returns false if none will come, because the client was dropped or the engine
+    /// has stopped.
     pub fn wait(&self, into: &mut Vec<Completion>) -> bool {
         let inside = self.0.lock();
         let wait = self.0.arrived.wait_while(inside, |inside| inside.completions.is_empty() && !inside.is_closed);

@@ -1,7 +1,7 @@
-//! The block layer in real time: the same schedulers that the simulator runs, over memory, files, disks and simulated devices.
+//! The block layer in real time: the schedulers of the simulator over memory, files, disks and simulated devices.
 //!
-//! An [`Engine`] is a queue with a scheduler, over a target (a [`Backend`]), driven by worker threads. Readers and
-//! writers are [`Client`]s of its [volumes](Volume), each with an I/O [`Context`] that schedulers know it by:
+//! An [`Engine`] is a queue with a scheduler over a target (a [`Backend`]), driven by worker threads. Its users are
+//! [`Client`]s of its [volumes](Volume), each with an I/O [`Context`] for the scheduler:
 //!
 //! ```
 //! use hoistway_engine::{Buffer, Config, Context, Engine, Memory, Request, completions};
@@ -19,26 +19,27 @@
 //! ```
 //!
 //! # What it promises
-//! - Each request completes exactly once, with an errno if it failed ([`Errno`]), unless its client is dropped before.
-//! - A [`Buffer`] belongs to the engine until its request completes: no client, however it ends, can take it away from a
-//!   device.
-//! - Memory is bounded: a client has at most its depth of requests in flight, and more are [`Refused`], not queued.
+//! - Each request completes exactly once, with an errno if it failed ([`Errno`]), unless its client is dropped first.
+//! - A [`Buffer`] belongs to the engine until its request completes: even a client that disappears cannot take it away
+//!   from a device.
+//! - Memory is bounded: a client has at most its depth of requests in flight; further ones are [`Refused`], not queued.
 //! - Writes that completed before a flush, and durable writes, are on stable storage if the target has any.
-//! - Requests may begin and end anywhere. Those that are not made of whole [blocks](Volume::block_bytes) read blocks to complete a
-//!   write; no other write comes between.
-//! - Scheduler, tunables, number of requests, weights and priorities change while clients submit.
+//! - Requests may begin and end at any byte. A write that does not consist of whole [blocks](Volume::block_bytes) reads the
+//!   missing parts of its blocks first; no other write comes in between.
+//! - The scheduler, tunables, the number of requests, weights and priorities can change while clients submit.
 //!
 //! # What it does not do
-//! - It does not time out: a command that a target never ends is waited for.
+//! - It has no timeout: it waits forever for a command that a target never ends.
 //! - It does not limit rates (`io.max`); the caller may.
-//! - Only buffers of [`Buffers`] can be registered with the ring ([`Files::with_fixed_buffers`]), and only requests that were merged with no
-//!   other use that.
+//! - Only buffers from [`Buffers`] can be registered with the ring ([`Files::with_fixed_buffers`]), and only requests that were not merged
+//!   use the registration.
 //!
 //! # How it works
-//! Clients belong to a worker, in turn. Their requests come through its mailbox, in batches, and go through the block layer on
-//! its thread; so do those of a [`Resident`], which lives there and needs no mailbox. Whichever worker the scheduler hands a
-//! request to carries it out on its own station, and sends the end of it to the client's worker. A worker without work busy-polls
-//! for a moment ([`Config::spin`]) and then sleeps until a command ends, a message comes, or a timer of the scheduler is due.
+//! Clients are assigned to workers in turn. Their requests pass through the worker's mailbox in batches, and through the block
+//! layer on the worker's thread; so do those of a [`Resident`], which runs on that thread and needs no mailbox. The worker that
+//! the scheduler gives a request to carries it out on its own station, and sends the completion to the client's worker. An idle
+//! worker busy-polls for a moment ([`Config::spin`]) and then sleeps until a command ends, a message comes, or a timer of the
+//! scheduler is due.
 //!
 //! [`job`] runs the processes of a load as residents.
 

@@ -1,4 +1,4 @@
-//! Messages to a worker: any thread sends them in batches, the worker takes them all at once, and is woken only if it sleeps.
+//! Messages to a worker: any thread sends them in batches. The worker takes them all at once, and is woken only if it sleeps.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use crate::wake::Wake;
 /// The messages that a worker has not taken yet.
 pub struct Mailbox<T> {
     inside: Mutex<Inside<T>>,
-    /// Whether there may be messages: a hint for a worker that looks often. `Relaxed`, because the lock decides.
+    /// Whether there may be messages: a hint for a worker that checks often. `Relaxed`, because the lock decides.
     has_messages: AtomicBool,
     waker: Arc<dyn Wake>,
 }
@@ -17,12 +17,12 @@ struct Inside<T> {
     messages: Vec<T>,
     /// Whether the worker sleeps, or is about to.
     sleeps: bool,
-    /// Whether messages are no longer taken.
+    /// Whether the mailbox rejects messages.
     is_closed: bool,
 }
 
 impl<T> Mailbox<T> {
-    /// An empty one of a worker that is woken by this.
+    /// An empty mailbox of a worker with this waker.
     pub fn new(waker: Arc<dyn Wake>) -> Self {
         let inside = Inside { messages: Vec::new(), sleeps: false, is_closed: false };
         Mailbox { inside: Mutex::new(inside), has_messages: AtomicBool::new(false), waker }
@@ -32,12 +32,12 @@ impl<T> Mailbox<T> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends messages, and returns whether the worker will see them. If not they stay in `batch`.
+    /// Sends messages, and returns whether the worker will see them. If not, they stay in `batch`.
     pub fn send(&self, batch: &mut Vec<T>) -> bool {
         self.send_with(|messages| messages.append(batch))
     }
 
-    /// Has `leave` add messages, and returns whether the worker will see them. If not it was not called.
+    /// Lets `leave` add messages, and returns whether the worker will see them. If not, it was not called.
     pub fn send_with(&self, leave: impl FnOnce(&mut Vec<T>)) -> bool {
         let mut inside = self.lock();
         if inside.is_closed {
@@ -48,7 +48,7 @@ impl<T> Mailbox<T> {
         true
     }
 
-    /// Sends one message, or gives it back if the worker has stopped.
+    /// Sends one message, or returns it if the worker has stopped.
     pub fn send_one(&self, message: T) -> Result<(), T> {
         let mut inside = self.lock();
         if inside.is_closed {
@@ -62,14 +62,14 @@ impl<T> Mailbox<T> {
     fn notify(&self, mut inside: MutexGuard<'_, Inside<T>>) {
         self.has_messages.store(true, Relaxed);
         let sleeps = std::mem::take(&mut inside.sleeps);
-        // Woken up, it wants the lock.
+        // Unlock first: the woken worker needs the lock.
         drop(inside);
         if sleeps {
             self.waker.wake();
         }
     }
 
-    /// Takes everything that is there. `into` is empty, and its memory is used for what comes next.
+    /// Takes all messages. `into` must be empty; its memory is reused for later messages.
     #[inline]
     pub fn take(&self, into: &mut Vec<T>) {
         debug_assert!(into.is_empty(), "what was taken before has been dealt with");
@@ -92,12 +92,12 @@ impl<T> Mailbox<T> {
         self.lock().sleeps = false;
     }
 
-    /// Wakes the worker, whatever it does.
+    /// Wakes the worker unconditionally.
     pub fn wake(&self) {
         self.waker.wake();
     }
 
-    /// Messages are no longer taken; returns those that are left.
+    /// Rejects messages from now on; returns those that are left.
     pub fn close(&self) -> Vec<T> {
         let mut inside = self.lock();
         inside.is_closed = true;

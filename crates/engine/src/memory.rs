@@ -1,4 +1,4 @@
-//! The memory that data moves through. All of it that needs `unsafe` is here and in the ring.
+//! The memory for data. All code that needs `unsafe` is here and in the ring.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -14,38 +14,39 @@ mod arena;
 
 pub(crate) use arena::Arena;
 
-/// Buffers begin at multiples of it, in bytes: what any device asks of direct I/O.
+/// Alignment of buffers, in bytes: sufficient for direct I/O on any device.
 pub const BUFFER_ALIGN: usize = 4096;
 
-/// Buffers from this length on are mappings of their own: an allocator would clear all of their memory, and so take it, at once.
+/// Buffers of at least this length are separate mappings: an allocator would clear all of their memory, and so allocate it, at
+/// once.
 const MAPPED_BYTES: usize = if cfg!(miri) { usize::MAX } else { 256 << 10 };
 
 /// The data of a request. It moves into the engine with the request and comes back with its completion, so only the device
 /// touches it meanwhile, even if its client is dropped.
 ///
-/// Its memory begins at a multiple of [`BUFFER_ALIGN`], and what it holds may be a [window](Self::window) within it: for requests that
-/// do not begin or end with a block.
+/// Its memory begins at a multiple of [`BUFFER_ALIGN`]. Its content may be a [window](Self::window) of the memory, for requests that
+/// do not begin or end at a block boundary.
 pub struct Buffer {
     start: NonNull<u8>,
-    /// Bytes of the memory before those that it holds.
+    /// Bytes of the memory before the content.
     before: usize,
     len: usize,
-    /// What was allocated; `before + len` is no more.
+    /// Allocated bytes; at least `before + len`.
     capacity: usize,
-    /// What it is a part of, if it was not allocated for itself.
+    /// The arena that it is a part of, if it is not a separate allocation.
     home: Option<Arc<Arena>>,
 }
 
 // SAFETY: a buffer owns its memory, as a boxed slice does.
 unsafe impl Send for Buffer {}
-// SAFETY: shared, it can only be read.
+// SAFETY: a shared reference only allows reading.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// None: for requests without data.
+    /// An empty buffer, for requests without data.
     pub const EMPTY: Buffer = Buffer { start: NonNull::dangling(), before: 0, len: 0, capacity: 0, home: None };
 
-    /// One of `len` zeroes, at a multiple of [`BUFFER_ALIGN`]. A long one takes memory only as it is written.
+    /// A buffer of `len` zeroes, aligned to [`BUFFER_ALIGN`]. A long one takes memory only when it is written.
     #[must_use]
     pub fn zeroed(len: usize) -> Buffer {
         if len == 0 {
@@ -65,17 +66,17 @@ impl Buffer {
         Buffer { start, before: 0, len, capacity: len, home: None }
     }
 
-    /// How long it can be made.
+    /// Its maximum length.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity - self.before
     }
 
-    /// Makes it hold `len` bytes of its memory, behind the first `before`.
+    /// Makes the `len` bytes after the first `before` its content.
     ///
     /// # Panics
-    /// If its memory does not have them.
+    /// If its memory is smaller.
     #[must_use]
     pub fn window(mut self, before: usize, len: usize) -> Buffer {
         let fits = before.checked_add(len).is_some_and(|end| end <= self.capacity);
@@ -84,17 +85,16 @@ impl Buffer {
         self
     }
 
-    /// Bytes of its memory before and behind those that it holds.
+    /// Bytes of its memory before and after its content.
     #[must_use]
     pub fn margins(&self) -> (usize, usize) {
         (self.before, self.capacity - self.before - self.len)
     }
 
-    /// Makes it longer or shorter: a buffer is used again for a request of another length. What comes to light is what was
-    /// there before.
+    /// Changes its length, to reuse it for a request of another length. Bytes that are added have old content.
     ///
     /// # Panics
-    /// If it has no [room](Self::capacity) for that.
+    /// If this exceeds its [capacity](Self::capacity).
     #[inline]
     pub fn set_len(&mut self, len: usize) {
         assert!(len <= self.capacity(), "a buffer of {} bytes cannot hold {len}", self.capacity());
@@ -166,7 +166,7 @@ impl fmt::Debug for Buffer {
     }
 }
 
-/// Where a piece of a command's data lies, as the kernel's `iovec` has it.
+/// A segment of a command's data, in the form of the kernel's `iovec`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct RawSegment {
@@ -176,11 +176,11 @@ pub struct RawSegment {
     pub len: usize,
 }
 
-// SAFETY: an address by itself can be known to any thread.
+// SAFETY: an address alone may be sent to any thread.
 unsafe impl Send for RawSegment {}
 
 impl RawSegment {
-    /// A piece of a [`Buffer`] whose address was [exposed](Buffer::address).
+    /// A part of a [`Buffer`] whose address was [exposed](Buffer::address).
     #[inline]
     pub(crate) fn at(address: usize, len: usize) -> RawSegment {
         RawSegment { start: std::ptr::with_exposed_provenance_mut(address), len }
@@ -192,14 +192,14 @@ impl RawSegment {
         RawSegment { start: self.start, len: bytes }
     }
 
-    /// What is left of it behind its first bytes.
+    /// The rest after its first bytes.
     #[inline]
     pub(crate) fn behind(self, bytes: usize) -> RawSegment {
         RawSegment { start: self.start.wrapping_add(bytes), len: self.len - bytes }
     }
 }
 
-/// The data of a command, piece by piece in the order of its sectors, while a station is being handed it.
+/// The data of a command, segment by segment in the order of its sectors, while a station starts it.
 #[derive(Debug)]
 pub struct Segments<'a> {
     raw: &'a [RawSegment],
@@ -210,13 +210,13 @@ impl<'a> Segments<'a> {
     /// The data of a request whose buffers the engine owns.
     ///
     /// # Safety
-    /// All of it stays allocated and nothing else touches it until the command has ended.
+    /// All of it must stay allocated and untouched by others until the command has ended.
     #[inline]
     pub(crate) unsafe fn new(raw: &'a [RawSegment]) -> Self {
         Segments { raw, _lent: PhantomData }
     }
 
-    /// Where the pieces lie. They stay there, and nothing else touches them, until the command has ended: a ring relies on
+    /// The segments. Their memory stays in place and untouched by others until the command has ended: a ring relies on
     /// that, because it uses them after the call.
     #[inline]
     #[must_use]
@@ -224,7 +224,7 @@ impl<'a> Segments<'a> {
         self.raw
     }
 
-    /// Each piece, and how many bytes come before it.
+    /// Calls `body` with each segment and the number of bytes before it.
     #[inline]
     pub fn for_each(&mut self, mut body: impl FnMut(u64, &mut [u8])) {
         let mut before = 0;

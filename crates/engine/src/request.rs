@@ -7,10 +7,10 @@ use hoistway_blk::bio::{IoPriority, Status};
 
 use crate::memory::Buffer;
 
-/// The longest read or write, in bytes.
+/// Maximum length of a read or write, in bytes.
 pub const TRANSFER_BYTES_MAX: u64 = 32 << 20;
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
     /// Fills the buffer.
@@ -20,20 +20,20 @@ pub enum Operation {
         /// Completes only when the data is on stable storage (FUA).
         durable: bool,
     },
-    /// Makes all writes durable that completed before this was submitted.
+    /// Makes all writes durable that completed before its submission.
     Flush,
     /// The content is no longer needed; afterwards it reads as zeroes or as before.
     Discard {
-        /// How much, in bytes.
+        /// Length, in bytes.
         bytes: u64,
     },
     /// The content reads as zeroes afterwards.
     WriteZeroes {
-        /// How much, in bytes.
+        /// Length, in bytes.
         bytes: u64,
-        /// The space need not stay allocated.
+        /// Whether the space may be deallocated.
         may_unmap: bool,
-        /// Rather fail with `EOPNOTSUPP` than take as long as writing zeroes would.
+        /// Whether to fail with `EOPNOTSUPP` rather than take as long as writing zeroes.
         fast_only: bool,
     },
 }
@@ -41,15 +41,15 @@ pub enum Operation {
 /// A request.
 #[derive(Debug)]
 pub struct Request {
-    /// What to do.
+    /// The operation.
     pub operation: Operation,
-    /// Where it begins, in bytes from the start of the volume; 0 for a flush.
+    /// Its offset in the volume, in bytes; 0 for a flush.
     pub offset: u64,
-    /// The data of a read or write, which is as long as its buffer; empty for anything else.
+    /// The data of a read or write, whose length is that of the buffer; empty for other operations.
     pub buffer: Buffer,
-    /// Anything that lets the client recognise it.
+    /// An arbitrary value by which the client recognises it.
     pub token: u64,
-    /// The priority of its own; [`IoPriority::UNSET`] for that of the client's [`Context`](crate::Context).
+    /// Its own priority; [`IoPriority::UNSET`] for that of the client's [`Context`](crate::Context).
     pub ioprio: IoPriority,
 }
 
@@ -60,38 +60,38 @@ impl Request {
         Request { operation, offset, buffer, token, ioprio: IoPriority::UNSET }
     }
 
-    /// Reads as much as the buffer holds.
+    /// A read of the length of the buffer.
     #[must_use]
     pub fn read(offset: u64, buffer: Buffer, token: u64) -> Request {
         Request::new(Operation::Read, offset, buffer, token)
     }
 
-    /// Writes the buffer.
+    /// A write of the buffer.
     #[must_use]
     pub fn write(offset: u64, buffer: Buffer, token: u64) -> Request {
         Request::new(Operation::Write { durable: false }, offset, buffer, token)
     }
 
-    /// Flushes.
+    /// A flush.
     #[must_use]
     pub fn flush(token: u64) -> Request {
         Request::new(Operation::Flush, 0, Buffer::EMPTY, token)
     }
 
-    /// Discards.
+    /// A discard.
     #[must_use]
     pub fn discard(offset: u64, bytes: u64, token: u64) -> Request {
         Request::new(Operation::Discard { bytes }, offset, Buffer::EMPTY, token)
     }
 
-    /// Zeroes, which may take as long as it takes and may leave holes.
+    /// A write-zeroes that may take any time and may leave holes.
     #[must_use]
     pub fn write_zeroes(offset: u64, bytes: u64, token: u64) -> Request {
         let operation = Operation::WriteZeroes { bytes, may_unmap: true, fast_only: false };
         Request::new(operation, offset, Buffer::EMPTY, token)
     }
 
-    /// How much of the volume it covers, in bytes.
+    /// The length of its range on the volume, in bytes.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -108,14 +108,14 @@ impl Request {
     }
 }
 
-/// The completion of a request: each has exactly one, in no particular order, unless its client is dropped before.
+/// The completion of a request: each request has exactly one, in any order, unless its client is dropped first.
 #[derive(Debug)]
 pub struct Completion {
-    /// The request's.
+    /// The token of the request.
     pub token: u64,
-    /// How it ended.
+    /// The result.
     pub result: Result<(), Errno>,
-    /// The request's buffer; of a read that went well, the data.
+    /// The buffer of the request; for a successful read it contains the data.
     pub buffer: Buffer,
 }
 
@@ -128,20 +128,20 @@ impl Errno {
     pub const PERM: Errno = Errno(1);
     /// The device failed.
     pub const IO: Errno = Errno(5);
-    /// The request makes no sense: it is empty, or longer than [`TRANSFER_BYTES_MAX`].
+    /// The request is invalid: it is empty, or longer than [`TRANSFER_BYTES_MAX`].
     pub const INVAL: Errno = Errno(22);
     /// It reaches beyond the end of the volume, or the storage behind it is full.
     pub const NOSPC: Errno = Errno(28);
-    /// The volume cannot do that, or not fast.
+    /// The volume does not support the operation, or not a fast form of it.
     pub const OPNOTSUPP: Errno = Errno(95);
-    /// The engine has been stopped.
+    /// The engine has stopped.
     pub const SHUTDOWN: Errno = Errno(108);
-    /// The client took the request back before it was on its way.
+    /// The client canceled the request before the queue saw it.
     pub const CANCELED: Errno = Errno(125);
 }
 
 impl Errno {
-    /// How a bio ended.
+    /// The result of a bio with this status.
     #[inline]
     pub(crate) fn of(status: Status) -> Result<(), Errno> {
         if status == Status::Ok { Ok(()) } else { Err(Errno(status.errno())) }

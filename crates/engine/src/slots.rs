@@ -1,4 +1,4 @@
-//! Where the data of each in-flight request lies: a worker may carry out a command of another worker's client.
+//! The data of requests in flight: a worker may carry out a command of another worker's client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -12,8 +12,8 @@ use crate::memory::RawSegment;
 const MAY_UNMAP: u32 = 1;
 const FAST_ONLY: u32 = 2;
 
-/// An in-flight request. Its words are `Relaxed`: the request passes from worker to worker under the locks of the queue,
-/// which put them in order.
+/// A request in flight. Its fields are accessed `Relaxed`: the request passes between workers under the locks of the
+/// queue, which order the accesses.
 #[derive(Default)]
 struct Slot {
     address: AtomicUsize,
@@ -21,19 +21,19 @@ struct Slot {
     zeroing: AtomicU32,
 }
 
-/// The requests of all workers: each has a share of the numbers, and only it gives those out.
+/// The requests of all workers. Each worker has a share of the numbers and allocates only from it.
 #[derive(Clone)]
 pub struct Slots {
     slots: Arc<[Slot]>,
     of_worker: u32,
-    /// Bits of a number that say which of its worker's it is.
+    /// Low bits of a number: the index at its worker.
     bits: u32,
 }
 
 impl Slots {
-    /// This many for each worker.
+    /// This many slots per worker.
     pub fn new(workers: usize, of_worker: u32) -> Self {
-        // Each worker's begin at a multiple of a power of two: to divide takes longer than to shift.
+        // The numbers of each worker start at a multiple of a power of two, because shifting is faster than dividing.
         let bits = of_worker.next_power_of_two().trailing_zeros();
         Slots { slots: (0..workers << bits).map(|_| Slot::default()).collect(), of_worker, bits }
     }
@@ -44,13 +44,13 @@ impl Slots {
         first..first + self.of_worker
     }
 
-    /// The worker that a number belongs to, and which of its numbers it is.
+    /// The worker of a number, and the index at that worker.
     #[inline]
     pub fn place(&self, slot: u32) -> (usize, usize) {
         ((slot >> self.bits) as usize, (slot & ((1 << self.bits) - 1)) as usize)
     }
 
-    /// A request begins: its data lies at `address`.
+    /// A request begins, with its data at `address`.
     #[inline]
     pub fn set(&self, slot: u32, address: usize, first_sector: u64, zeroing: Zeroing) {
         let slot = &self.slots[slot as usize];
@@ -60,7 +60,7 @@ impl Slots {
         slot.zeroing.store(zeroing, Relaxed);
     }
 
-    /// Where the data of a bio lies.
+    /// The data of a bio.
     #[inline]
     pub fn segment(&self, bio: &Bio) -> RawSegment {
         let slot = &self.slots[bio.owner as usize];
@@ -73,7 +73,7 @@ impl Slots {
         self.slots[slot as usize].first_sector.load(Relaxed)
     }
 
-    /// What a write-zeroes allows.
+    /// How a write-zeroes may zero.
     pub fn zeroing(&self, bio: &Bio) -> Zeroing {
         let bits = self.slots[bio.owner as usize].zeroing.load(Relaxed);
         Zeroing { may_unmap: bits & MAY_UNMAP != 0, fast_only: bits & FAST_ONLY != 0 }

@@ -1,12 +1,12 @@
-//! What an engine runs on, as users write it.
+//! The targets of an engine in their text form.
 
 use std::path::PathBuf;
 
-/// Size of `null:` without one.
+/// Default size of `null:`.
 const NULL_BYTES: u64 = 1 << 40;
-/// Smallest and largest memory target, and largest file that a run creates.
+/// Size range of memory targets, and of files that a run creates.
 const TARGET_BYTES: std::ops::RangeInclusive<u64> = 4096..=Target::BYTES_MAX;
-/// Most memory for fixed buffers.
+/// Maximum memory for fixed buffers.
 const FIXED_BYTES_MAX: u64 = 1 << 30;
 
 /// The value of `--target`.
@@ -27,13 +27,14 @@ pub enum Target {
 impl Target {
     /// The forms that [`parse`](Self::parse) accepts.
     pub const EXPECTED: &str = "expected file:PATH, blk:PATH, mem:SIZE, null:, null:SIZE or sim:PRESET";
-    /// Largest size of a target.
+    /// Maximum size of a target.
     pub const BYTES_MAX: u64 = 1 << 50;
 
     /// Parses one of the forms.
     ///
     /// # Errors
-    /// If it has none of them, a path is empty or a size out of range; the message lacks the name of the option.
+    /// If it has none of the forms, a path is empty or a size is out of range; the message does not contain the name of
+    /// the option.
     pub fn parse(text: &str) -> Result<Target, String> {
         let Some((kind, rest)) = text.split_once(':') else { return Err(Target::EXPECTED.into()) };
         let path = || match rest {
@@ -59,7 +60,7 @@ impl Target {
 /// A number of bytes: `4096`, `512K`, `10G`, `10GiB`, in powers of 1024.
 ///
 /// # Errors
-/// If it is none.
+/// If it is not a number of bytes.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -75,10 +76,10 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("{text:?} is no number, alone or with K, M, G or T"))
 }
 
-/// Bytes of [fixed buffers](crate::Files::with_fixed_buffers), as users write them.
+/// Parses the bytes of [fixed buffers](crate::Files::with_fixed_buffers).
 ///
 /// # Errors
-/// If it is no size, or more than 1 GiB.
+/// If it is not a size, or more than 1 GiB.
 pub fn parse_fixed_buffers(text: &str) -> Result<usize, String> {
     let bytes = parse_size(text).ok().filter(|&bytes| bytes <= FIXED_BYTES_MAX);
     bytes.map(|bytes| bytes as usize).ok_or_else(|| format!("{text:?} is no size from 0 to 1G, such as 4M"))

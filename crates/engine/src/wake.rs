@@ -3,13 +3,13 @@
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Wakes a worker that sleeps. If it does not yet, its next sleep ends at once.
+/// Wakes a worker that sleeps. If it is awake, its next sleep ends at once.
 pub trait Wake: Send + Sync {
     /// Wakes it.
     fn wake(&self);
 }
 
-/// Where a worker sleeps that waits for nothing but other threads and the time.
+/// Where a worker sleeps that waits only for other threads and timeouts.
 #[derive(Default)]
 pub struct Parker {
     is_woken: Mutex<bool>,
@@ -18,12 +18,12 @@ pub struct Parker {
 }
 
 impl Parker {
-    /// From now on waking this wakes `waker`. Only the first call counts.
+    /// From now on waking it wakes `waker` instead. Only the first call counts.
     pub fn wake_instead(&self, waker: Arc<dyn Wake>) {
         let _ = self.instead.set(waker);
     }
 
-    /// Sleeps until it is woken, but no longer than `most`.
+    /// Sleeps until it is woken, at most for `most`.
     pub fn park(&self, most: Option<Duration>) {
         let is_woken = self.is_woken.lock().unwrap_or_else(PoisonError::into_inner);
         let mut is_woken = match most {

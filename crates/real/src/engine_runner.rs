@@ -1,4 +1,4 @@
-//! Runs in real time: each on an engine of its own over the target.
+//! Runs in real time, each with its own engine over the target.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant as WallClock;
@@ -15,19 +15,19 @@ use crate::{RealPlan, cpus, error};
 pub(crate) struct EngineRunner<'a> {
     plan: &'a RealPlan<'a>,
     job_facts: JobFacts,
-    /// One for each row.
+    /// The run of each row's load.
     load_runs: &'a [Arc<LoadRun>],
     observer: &'a dyn RunObserver,
     begun: &'a (dyn Fn(&RunRow, &Arc<LoadRun>) + Sync),
     found: Mutex<Found>,
 }
 
-/// What the first run has found.
+/// Findings of the first run.
 #[derive(Clone, Default)]
 pub(crate) struct Found {
     pub(crate) hw_queues: u32,
     pub(crate) nr_requests: u32,
-    /// Remarks about the target.
+    /// Notes about the target.
     pub(crate) notes: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> EngineRunner<'a> {
             scheduler: row.scheduler.clone(),
             queue_depth: experiment.queue_depth,
             techniques: experiment.techniques,
-            // A resident on a worker of its own never waits for a slot.
+            // With this many requests no resident ever waits for a slot.
             requests_per_worker: processes.iter().map(|process| process.issue.depth).sum::<u32>().max(64),
             keeps_statistics: true,
             ..Config::default()
@@ -118,13 +118,13 @@ impl Runner for EngineRunner<'_> {
     }
 }
 
-/// CPU time of this program so far.
+/// CPU time of this process so far.
 fn cpu_time_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Processes share workers: each is charged for its share of the I/Os, beside the time for which it kept its CPU busy itself.
+/// Processes share workers: each is charged for its share of the I/Os, in addition to the time that it spent spinning.
 fn share_cpu_time(processes: &mut [ProcessResult], cpu_ns: u64) {
     let spun_ns: u64 = processes.iter().map(|process| process.cpu.user_ns).sum();
     let cpu_ns = cpu_ns.saturating_sub(spun_ns);

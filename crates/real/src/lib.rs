@@ -1,9 +1,10 @@
 //! Experiments in real time: a fio job file under several schedulers on a file, a disk, memory or a simulated device.
 //!
-//! A [`RealExperiment`] says what runs, and on what. A [`RealPlan`] is one that was checked; its [`run`](RealPlan::run) returns the
-//! same result document as a comparison in virtual time. What is wrong is an [`Error`] of the experiment that names the field.
+//! A [`RealExperiment`] says what runs, and on which target. A [`RealPlan`] is a checked experiment; its [`run`](RealPlan::run)
+//! returns the same kind of result document as a comparison in virtual time. Errors name the field at fault.
 //!
-//! `target` is what a load runs on, [`made`] the files that are created for it, `rows` which runs there are, `engine_runner` carries each of them out on an engine of its own.
+//! Modules: `target` is what a load runs on, [`made`] the files that are created for it, `rows` the list of runs, `engine_runner` carries
+//! out each of them with its own engine.
 
 mod engine_runner;
 pub mod made;
@@ -28,46 +29,46 @@ use serde_json::{Value, json};
 use engine_runner::EngineRunner;
 use target::Target;
 
-/// What latencies are of.
+/// The notice that defines latencies.
 const ABOUT_LATENCY: &str = "Latencies are from when a process submits an I/O until it is notified of its end; fio's slat is \
                              part of its clat here.";
 
-/// What runs in real time, as plain data.
+/// An experiment in real time, as plain data.
 #[derive(Clone, Debug)]
 pub struct RealExperiment {
     /// The job file or the recording.
     pub load: Load,
     /// How a recording is replayed.
     pub replay: Replay,
-    /// What it runs on: `file:PATH`, `blk:PATH`, `mem:SIZE`, `null:` or `sim:PRESET`.
+    /// The target: `file:PATH`, `blk:PATH`, `mem:SIZE`, `null:` or `sim:PRESET`.
     pub target: String,
-    /// The schedulers in their order, each as often as it is named.
+    /// The schedulers in order, each as often as it is listed.
     pub schedulers: Vec<String>,
     /// Tunables of these schedulers.
     pub tunables: Vec<Tunable>,
     /// Files of `queue/`.
     pub queue_files: Vec<QueueFile>,
-    /// How often all schedulers run, one round after the other.
+    /// Number of rounds; in each all schedulers run.
     pub repeats: u32,
-    /// What the others are compared with; `None` for the first scheduler.
+    /// The baseline of comparisons; `None` for the first scheduler.
     pub baseline: Option<String>,
-    /// The figures that results are judged by.
+    /// The figures that schedulers are ranked by.
     pub focus: Vec<WeightedFigure>,
-    /// The fraction below which a difference does not matter; `None` for the usual one.
+    /// Smaller differences, as a fraction, are ignored; `None` for the default.
     pub smallest_effect: Option<f64>,
-    /// Replaces the run time of every process.
+    /// Replaces the runtime of every process.
     pub runtime_ns: Option<u64>,
-    /// Replaces the time of every process before its measurement begins.
+    /// Replaces the ramp time of every process.
     pub ramp_ns: Option<u64>,
-    /// What is random in the load is drawn from it.
+    /// The seed of all random numbers of the load.
     pub seed: u64,
     /// Whether logs of single I/Os are kept.
     pub logs: bool,
-    /// Worker threads; `None` for one for each process, at most one for each CPU.
+    /// Worker threads; `None` for one per process, at most one per CPU.
     pub workers: Option<usize>,
-    /// Commands of each hardware queue at the target; `None` for as many as it takes.
+    /// Commands per hardware queue at the target; `None` for the target's maximum.
     pub queue_depth: Option<u32>,
-    /// What is done against contention for the scheduler's lock.
+    /// Contention options for the scheduler's lock.
     pub techniques: ContentionOptions,
     /// Bytes of memory that are registered with the ring of every worker.
     pub fixed_buffers: usize,
@@ -75,7 +76,7 @@ pub struct RealExperiment {
     pub force: bool,
 }
 
-/// A real experiment that was checked.
+/// A checked experiment in real time.
 pub struct RealPlan<'a> {
     experiment: &'a RealExperiment,
     environment: &'a dyn CallerEnvironment,
@@ -85,12 +86,12 @@ pub struct RealPlan<'a> {
     rows: Vec<RunRow>,
 }
 
-/// Cancels the runs of a plan, and shows their progress.
+/// Controls that cancel the runs of a plan and report their progress.
 #[derive(Clone, Debug)]
 pub struct RealControls(Vec<Arc<LoadRun>>);
 
 impl RealControls {
-    /// Ends all runs early. What they have measured until then counts.
+    /// Ends all runs early. Their measurements until then count.
     pub fn cancel(&self) {
         self.0.iter().for_each(|run| run.cancel());
     }
@@ -101,7 +102,7 @@ impl RealControls {
         self.0.iter().any(|run| run.is_cancelled())
     }
 
-    /// I/Os that have ended so far, in all runs together.
+    /// I/Os completed so far in all runs together.
     #[must_use]
     pub fn ios(&self) -> u64 {
         self.0.iter().map(|run| run.ios()).sum()
@@ -109,10 +110,10 @@ impl RealControls {
 }
 
 impl<'a> RealPlan<'a> {
-    /// Checks what an experiment asks for. Nothing is opened or written yet.
+    /// Checks an experiment. Nothing is opened or written yet.
     ///
     /// # Errors
-    /// The first thing that cannot be.
+    /// The first field that is invalid.
     pub fn of(experiment: &'a RealExperiment, environment: &'a dyn CallerEnvironment) -> Result<RealPlan<'a>, Error> {
         let target = Target::parse(&experiment.target, environment)?;
         let comparison = Comparison {
@@ -141,7 +142,7 @@ impl<'a> RealPlan<'a> {
         self.rows.len()
     }
 
-    /// Where the target is, if it is a file or a device: results must not be written over it.
+    /// The path of the target, if it is a file or a device: results must not be written over it.
     #[must_use]
     pub fn target_path(&self) -> Option<&Path> {
         self.target.path()
@@ -153,8 +154,8 @@ impl<'a> RealPlan<'a> {
         RealControls(self.rows.iter().map(|_| Arc::new(LoadRun::new(&self.file.load))).collect())
     }
 
-    /// Checks that the load may run on the target, and creates a missing file. Returns whether the target is ready: it is not if the
-    /// runs were cancelled meanwhile, and the file is gone again.
+    /// Checks that the load may run on the target, and creates a missing file. Returns whether the target is ready; it is not if the
+    /// runs were cancelled meanwhile, in which case the file is removed again.
     ///
     /// # Errors
     /// If the load would overwrite something, or the file cannot be created.
@@ -170,8 +171,8 @@ impl<'a> RealPlan<'a> {
         error(Field::Target, format!("{name} {}: {problem}", self.experiment.target))
     }
 
-    /// Carries out all runs, one after the other, on a target that was [prepared](RealPlan::prepare). `begun` is called with each run that
-    /// begins. `controls` are this plan's.
+    /// Carries out all runs, one after the other, on a target that was [prepared](RealPlan::prepare). `begun` is called when a run begins.
+    /// `controls` must come from this plan.
     ///
     /// # Errors
     /// The first run that cannot begin.
@@ -191,7 +192,7 @@ impl<'a> RealPlan<'a> {
         Ok(head.document(outcomes, self.experiment.schedulers.len(), observer.seconds() - begin))
     }
 
-    /// What the document says beside the runs.
+    /// The parts of the document other than the runs.
     fn head(&self, runner: EngineRunner<'_>, repeats: u32) -> DocumentHead {
         let experiment = self.experiment;
         let found = runner.found();
@@ -228,7 +229,7 @@ impl<'a> RealPlan<'a> {
         }
     }
 
-    /// Replaces the run time of every process.
+    /// Replaces the runtime of every process.
     fn runtime(&self) -> Option<Nanos> {
         self.experiment.runtime_ns.map(Nanos)
     }

@@ -1,4 +1,4 @@
-//! Files that runs make, and may write again.
+//! Files that runs create, and may overwrite later.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -7,19 +7,19 @@ use std::path::Path;
 use hoistway_load::Load;
 use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
 
-/// Of files that runs have made, an extended attribute: they may be written again. Not every file system keeps it.
+/// An extended attribute that marks files created by runs, which may be overwritten. Not every file system keeps it.
 const MADE: &str = "user.hoistway.made";
 
-/// Whether a run has made this file.
+/// Whether a run has created this file.
 #[must_use]
 pub fn is_made(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| fgetxattr(&file, MADE, &mut [0u8; 8]).is_ok())
 }
 
-/// Bytes of a file that a load needs.
+/// Bytes of the file that a load needs.
 ///
 /// # Errors
-/// The load runs on as much as there is.
+/// If the load gives no size.
 pub fn bytes_of(load: &Load) -> Result<u64, String> {
     let mut bytes = 0;
     for process in &load.processes {
@@ -35,23 +35,23 @@ pub fn bytes_of(load: &Load) -> Result<u64, String> {
     Ok(bytes)
 }
 
-/// Makes a file of this size, unless it is interrupted: returns whether it is there. It is filled, as fio does: reading holes would be
-/// reading nothing.
+/// Creates a file of this size, unless it is interrupted: returns whether the file exists. It is filled with data, as fio does,
+/// because reads of holes would not measure anything.
 ///
 /// # Errors
-/// It cannot be created, or is there already.
+/// If it cannot be created, or exists already.
 pub fn make(path: &Path, bytes: u64, is_interrupted: &dyn Fn() -> bool) -> Result<bool, String> {
     let failed = |error: std::io::Error| format!("cannot be created: {error}");
     if path.exists() {
         return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // It gets its name when it is whole: what a run that was killed has left is replaced by the next one.
+    // The file is renamed when it is complete; the next run replaces what a killed run has left.
     let part = path.with_file_name(format!(".{name}.hoistway-part"));
     let _ = std::fs::remove_file(&part);
     let mut file = File::create_new(&part).map_err(failed)?;
     let filled = fill(&mut file, bytes, is_interrupted).and_then(|is_whole| {
-        // Without it the next run has to be forced.
+        // Without the attribute the next run needs `force`.
         let _ = fsetxattr(&file, MADE, b"1", XattrFlags::CREATE);
         if is_whole {
             std::fs::rename(&part, path)?;
@@ -59,7 +59,7 @@ pub fn make(path: &Path, bytes: u64, is_interrupted: &dyn Fn() -> bool) -> Resul
         Ok(is_whole)
     });
     if !matches!(filled, Ok(true)) {
-        // Half a file is of no use to anybody.
+        // An incomplete file is useless.
         let _ = std::fs::remove_file(&part);
     }
     filled.map_err(failed)

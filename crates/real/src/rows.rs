@@ -1,4 +1,4 @@
-//! The runs that an experiment asks for.
+//! The runs of an experiment.
 
 use hoistway_answer::document::{Front, RunVariant};
 use hoistway_experiment::limits::REPEATS_MAX;
@@ -7,7 +7,7 @@ use serde_json::Map;
 
 use crate::{RealExperiment, error};
 
-/// The runs in their order: every scheduler of the list, as often as it was named, then all of them again for the next repeat.
+/// The runs in order: every scheduler of the list, as often as it is listed, then all of them again for the next repeat.
 pub(crate) fn rows(experiment: &RealExperiment, environment: &dyn CallerEnvironment) -> Result<Vec<RunRow>, Error> {
     let RealExperiment { schedulers, tunables, queue_files, .. } = experiment;
     let refuse = |field: Field, given: &str, problem: String| {

@@ -1,4 +1,4 @@
-//! Targets: what a load runs on.
+//! Targets that a load runs on.
 
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use hoistway_load::Load;
 use crate::error;
 use crate::made;
 
-/// What a load runs on.
+/// The target of a load.
 pub(crate) enum Target {
     File(PathBuf),
     Block(PathBuf),
@@ -21,7 +21,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Reads a target as it is written down.
+    /// Parses the text form of a target.
     pub(crate) fn parse(text: &str, environment: &dyn CallerEnvironment) -> Result<Target, Error> {
         use hoistway_engine::Target as Written;
         let refuse = |why: String| error(Field::Target, format!("{} {text}: {why}", environment.name(Field::Target)));
@@ -37,7 +37,7 @@ impl Target {
         })
     }
 
-    /// Where it is, if it is a file or a device.
+    /// Its path, if it is a file or a device.
     pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Target::File(path) | Target::Block(path) => Some(path),
@@ -45,7 +45,7 @@ impl Target {
         }
     }
 
-    /// What results call it.
+    /// Its name in results.
     pub(crate) fn name(&self) -> String {
         match self {
             Target::File(path) | Target::Block(path) => path.display().to_string(),
@@ -55,7 +55,7 @@ impl Target {
         }
     }
 
-    /// What statistics call its disk: by its path, or by that of the load's file which it stands in for.
+    /// The name of its disk in statistics: its path, or that of the load's file which it replaces.
     pub(crate) fn disk(&self, load: &Load) -> String {
         match self {
             Target::File(path) | Target::Block(path) => path.display().to_string(),
@@ -65,11 +65,11 @@ impl Target {
         }
     }
 
-    /// Checks that the load may run on it, and creates a missing file. Returns whether it is ready, which it is not if it is interrupted.
-    /// `option` is what allows to overwrite it.
+    /// Checks that the load may run on it, and creates a missing file. Returns whether it is ready; it is not if it was interrupted.
+    /// `option` names the option that allows overwriting.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Why it cannot be used.
     pub(crate) fn prepare(
         &self,
         load: &Load,
@@ -107,10 +107,10 @@ impl Target {
         }
     }
 
-    /// Opens it for this many workers and bytes of fixed buffers. Returns notices about it.
+    /// Opens it for this number of workers and bytes of fixed buffers. Returns notices about it.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Why it cannot be opened.
     pub(crate) fn open(
         &self,
         load: &Load,
@@ -134,7 +134,7 @@ impl Target {
     }
 }
 
-/// Makes a file as large as the load needs, unless it is interrupted.
+/// Creates a file as large as the load needs, unless it is interrupted.
 fn make(path: &Path, load: &Load, is_interrupted: &dyn Fn() -> bool) -> Result<bool, String> {
     made::make(path, made::bytes_of(load)?, is_interrupted)
 }

@@ -13,17 +13,17 @@ use super::{Backend, Command, Ended, Extent, Shape, Started, Station, VolumeShap
 use crate::memory::Segments;
 use crate::wake::{Parker, Wake};
 
-/// Commands at a time for each hardware queue: they end as they are started, so this only has to be enough for a batch.
+/// Commands per hardware queue. They end when they are started, so it only has to be large enough for a batch.
 const QUEUE_DEPTH: u32 = 256;
 
-/// One volume of zeroes in memory, which forgets everything with the engine.
+/// A volume of zeroes in memory; its content is lost with the engine.
 pub struct Memory {
     shape: Shape,
     bytes: Arc<SparseBytes>,
 }
 
 impl Memory {
-    /// This many bytes.
+    /// A volume of this many bytes.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         let sectors = bytes.div_ceil(SECTOR_BYTES);
@@ -76,7 +76,7 @@ impl Station for MemoryStation {
     }
 }
 
-/// Does to the content what a command says.
+/// Carries a command out on the content.
 pub(super) fn carry_out(bytes: &SparseBytes, command: &Command, mut data: Segments<'_>) {
     let (at, len) = (command.sector.0 * SECTOR_BYTES, u64::from(command.sectors) * SECTOR_BYTES);
     match command.op {

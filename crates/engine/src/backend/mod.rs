@@ -1,5 +1,5 @@
-//! What carries commands out, behind two small traits: a [`Backend`] is a target as all threads see it, a [`Station`] is one
-//! worker's access to it.
+//! Targets that carry commands out, behind two small traits: a [`Backend`] is a target as all threads see it, a [`Station`]
+//! is one worker's access to it.
 
 mod file;
 mod memory;
@@ -28,39 +28,39 @@ use crate::wake::Wake;
 
 /// A target.
 pub trait Backend: Send + Sync {
-    /// What does not change.
+    /// Its constant properties.
     fn shape(&self) -> &Shape;
 
-    /// What a worker works with. Called for worker 0, 1, ... before any of them runs.
+    /// Makes the station of a worker. Called for workers 0, 1, ... before any of them runs.
     ///
     /// # Errors
-    /// If the system refuses something that it needs, a ring say.
+    /// If the system refuses a resource, such as a ring.
     fn station(&self, worker: usize) -> io::Result<Box<dyn Station>>;
 
-    /// A buffer of `len` zeroes for requests to this target: in memory that its stations know beforehand, if there is such.
+    /// A buffer of `len` zeroes for requests to this target, in memory registered with its stations if possible.
     fn buffer(&self, len: usize) -> Buffer {
         Buffer::zeroed(len)
     }
 
-    /// Which parts of a range of sectors hold data and which are holes that read as zeroes, in order and without gaps: all of them,
-    /// or the first `most`, one at least. Each may take a while, on the caller's thread.
+    /// Which parts of a range of sectors hold data and which are holes that read as zeroes, in order and without gaps: all parts,
+    /// or at least the first `most`, of which there is at least one. Finding each may take time, on the caller's thread.
     ///
     /// # Errors
-    /// If the target cannot be asked.
+    /// If the target cannot find them.
     fn extents(&self, range: Range<Sector>, _most: usize) -> io::Result<Vec<Extent>> {
         Ok(vec![Extent { bytes: (range.end - range.start) * SECTOR_BYTES, is_hole: false }])
     }
 
-    /// All of the data and holes of a range that is about to be read. Where finding holes takes long, they may count as data.
+    /// All data and holes of a range that is about to be read. If finding holes takes too long, they may count as data.
     ///
     /// # Errors
-    /// As [`extents`](Self::extents).
+    /// The same as [`extents`](Self::extents).
     fn extents_of_read(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
         self.extents(range, usize::MAX)
     }
 }
 
-/// A part of a volume that is all data or all hole.
+/// A part of a volume that consists of either data or a hole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
     /// Its length in bytes.
@@ -69,93 +69,94 @@ pub struct Extent {
     pub is_hole: bool,
 }
 
-/// What a target is like.
+/// The constant properties of a target.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Its volumes, in the order of their sectors. What lies between them does not exist.
+    /// Its volumes, ordered by sector. The sectors between them do not exist.
     pub volumes: Vec<VolumeShape>,
-    /// What a command may span, and what the target can do. The capacity is the end of the last volume.
+    /// The limits of a command, and the features of the target. The capacity is the end of the last volume.
     pub limits: Limits,
-    /// Hardware queues, at most: as many as workers if it does not matter.
+    /// Maximum hardware queues; the number of workers if the target has no limit.
     pub hw_queues_max: u16,
-    /// Commands that each hardware queue holds.
+    /// Commands per hardware queue.
     pub queue_depth: u32,
-    /// Whether the depth is that of all hardware queues together.
+    /// Whether all hardware queues share the depth.
     pub host_wide_tags: bool,
 }
 
-/// A volume: a stretch of the target's sectors that clients see as a disk.
+/// A volume: a range of the target's sectors that clients see as a disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VolumeShape {
-    /// Where it begins.
+    /// Its first sector.
     pub first: Sector,
     /// Its length in sectors, of whole blocks.
     pub sectors: u64,
-    /// Its length in bytes. The last block may have fewer: the rest of it reads as zeroes, and writes to that are dropped.
+    /// Its length in bytes. The last block may have fewer bytes: its rest reads as zeroes, and writes to the rest are
+    /// dropped.
     pub bytes: u64,
-    /// Whether it cannot be written.
+    /// Whether it is read-only.
     pub read_only: bool,
 }
 
-/// A command, as a request has become one.
+/// A command, made from a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Command {
-    /// Its number: of commands in flight, on whatever worker, no two have the same. Less than `hw_queues * queue_depth`.
+    /// Its number, unique among all commands in flight on all workers. Less than `hw_queues * queue_depth`.
     pub id: u32,
-    /// The hardware queue that it comes from.
+    /// Its hardware queue.
     pub queue: u16,
     /// Its driver tag.
     pub tag: u32,
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// First sector.
     pub sector: Sector,
     /// Length in sectors; 0 for a flush.
     pub sectors: u32,
-    /// A write that ends when its data is durable.
+    /// Whether it ends only when its data is durable.
     pub fua: bool,
-    /// What kind of zeroes a write-zeroes is after.
+    /// For a write-zeroes: how it may zero.
     pub zeroing: Zeroing,
 }
 
-/// What a write-zeroes allows.
+/// How a write-zeroes may zero.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Zeroing {
-    /// The space need not stay allocated.
+    /// Whether the space may be deallocated.
     pub may_unmap: bool,
-    /// Rather fail than write zeroes.
+    /// Whether to fail rather than write zeroes as data.
     pub fast_only: bool,
 }
 
-/// What a station makes of a command.
+/// The result of starting a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Started {
     /// It has ended.
     Done(Status),
-    /// It is in flight; [`Station::reap`] will report its end.
+    /// It is in flight; [`Station::reap`] will return its end.
     Queued,
-    /// There is no room until an in-flight command of this target ends.
+    /// There is no room until another command of this target ends.
     Full,
 }
 
 /// The end of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ended {
-    /// The command's.
+    /// The number of the command.
     pub id: u32,
-    /// How it ended.
+    /// Its status.
     pub status: Status,
 }
 
 /// One worker's access to a target. All calls come from that worker's thread.
 pub trait Station: Send {
-    /// Starts a command. Its data stays where it is until the command has ended.
+    /// Starts a command. Its data must stay in place until the command has ended.
     fn start(&mut self, now: Instant, command: &Command, data: Segments<'_>) -> Started;
 
-    /// Submits what was started, and takes what has ended. Never sleeps.
+    /// Submits started commands, and returns those that have ended. Never sleeps.
     fn reap(&mut self, now: Instant, ended: &mut Vec<Ended>);
 
-    /// When it has to be called again even if nothing wakes it: for targets that follow the clock of the engine.
+    /// When it must be called again even if nothing wakes it: for targets that follow the engine's clock.
     fn next_at(&self) -> Option<Instant> {
         None
     }
@@ -163,25 +164,26 @@ pub trait Station: Send {
     /// Sleeps until a command ends, the station is woken, or `most` has passed.
     fn sleep(&mut self, most: Option<Duration>);
 
-    /// What becomes readable whenever a command ends, for a station around this one that sleeps by its own means; `None` if
-    /// commands end only at [`next_at`](Self::next_at) or by other threads that [wake](Self::wake_instead) it.
+    /// A descriptor that becomes readable whenever a command ends, for a wrapping station that sleeps in its own poller;
+    /// `None` if commands end only at [`next_at`](Self::next_at) or through other threads that [wake](Self::wake_instead)
+    /// it.
     ///
     /// # Errors
-    /// If the system refuses it.
+    /// If the system refuses a descriptor.
     fn descriptor(&mut self) -> io::Result<Option<BorrowedFd<'_>>> {
         Ok(None)
     }
 
-    /// From now on [`sleep`](Self::sleep) is not called, because a station around this one sleeps by its own means: other
-    /// threads that have something for this one wake that instead.
+    /// From now on [`sleep`](Self::sleep) is not called, because a wrapping station sleeps instead: other threads that
+    /// want to wake this station must wake that one.
     fn wake_instead(&mut self, _waker: Arc<dyn Wake>) {}
 
-    /// What wakes it.
+    /// The waker of this station.
     fn waker(&self) -> Arc<dyn Wake>;
 }
 
 impl VolumeShape {
-    /// One that can be written, of this many sectors.
+    /// A writable volume of this many sectors.
     #[must_use]
     pub fn new(first: Sector, sectors: u64) -> VolumeShape {
         VolumeShape { first, sectors, bytes: sectors * SECTOR_BYTES, read_only: false }
@@ -189,7 +191,7 @@ impl VolumeShape {
 }
 
 impl Shape {
-    /// Where the last volume ends.
+    /// The end of the last volume.
     #[must_use]
     pub fn end(&self) -> Sector {
         self.volumes.last().map_or(Sector(0), |volume| Sector(volume.first.0 + volume.sectors))

@@ -1,4 +1,4 @@
-//! A target that does nothing, at once: what is left is the cost of the way to it.
+//! A target that completes everything at once without doing anything: it shows the cost of the engine itself.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::wake::{Parker, Wake};
 
 const QUEUE_DEPTH: u32 = 256;
 
-/// Volumes that forget what is written, and leaves the buffers of reads as they are.
+/// Volumes that discard writes, and leave the buffers of reads unchanged.
 pub struct Null {
     shape: Shape,
 }

@@ -1,4 +1,5 @@
-//! A device model in real time: the content is in memory, in a file, or nowhere, and commands end when the model says.
+//! A device model in real time: the content is in memory, in a file, or discarded, and commands end when the model
+//! says.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,8 +21,7 @@ use super::{Backend, Command, Ended, Extent, Shape, Started, Station, VolumeShap
 use crate::memory::Segments;
 use crate::wake::{Parker, Wake};
 
-/// A worker that waits for the model for less than this looks at the clock all the while: being woken takes longer than most
-/// devices do, and comes late.
+/// For waits shorter than this a worker polls the clock: waking up takes longer than most devices do, and comes late.
 const WATCH: Duration = Duration::from_micros(60);
 
 /// A simulated device. All workers share the model.
@@ -31,7 +31,7 @@ pub struct Simulated {
     model: Arc<Mutex<Model>>,
 }
 
-/// Where a device's content is.
+/// Where a device's content is kept.
 enum Content {
     Memory(SparseBytes),
     File(SparseFile),
@@ -40,13 +40,13 @@ enum Content {
 struct Model {
     device: Box<dyn Device>,
     schedule: Schedule,
-    /// The last time that the device was given: workers read the clock before they come here, and may come in another
-    /// order.
+    /// The last time passed to the device: workers read the clock before they take the lock, and may take it in a
+    /// different order.
     now: Instant,
-    /// What is at the device, by its tag there.
+    /// Commands at the device, by their tag there.
     at_device: Vec<AtDevice>,
     workers: Vec<Due>,
-    /// Announcements so far: of two for the same moment the earlier one comes first.
+    /// Number of announcements so far: of two for the same time the earlier one comes first.
     announced: u64,
 }
 
@@ -55,11 +55,11 @@ struct Model {
 struct AtDevice {
     worker: usize,
     ended: Ended,
-    /// What came of it in the content, if that failed.
+    /// The status of the content access, if it failed.
     failed: Option<Status>,
 }
 
-/// What is to happen at a worker's station.
+/// An event that is due at a worker's station.
 struct Due {
     events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     parker: Arc<Parker>,
@@ -67,14 +67,14 @@ struct Due {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Event {
-    /// An alarm of the model.
+    /// A timer of the model.
     Alarm(u32),
     /// The command with this tag ends.
     End(u32),
 }
 
 impl Simulated {
-    /// A device in real time. Its content is as large as the model's disk, and takes as much memory as is written.
+    /// A device in real time. Its content is as large as the model's disk, and takes memory only for written parts.
     #[must_use]
     pub fn new(device: Box<dyn Device>) -> Self {
         let it = device.shape().clone();
@@ -115,18 +115,18 @@ impl Simulated {
         Simulated { shape, content, model: Arc::new(Mutex::new(model)) }
     }
 
-    /// The same, but it forgets what is written and leaves the buffers of reads as they are: for loads that only want to know
-    /// how long things take. It needs no memory.
+    /// The same, but writes are discarded and reads leave their buffers unchanged: for loads that only measure time. It needs
+    /// no memory.
     #[must_use]
     pub fn forgetful(self) -> Self {
         Simulated { content: None, ..self }
     }
 
-    /// The same, but its content is in a sparse file, which is made if it is missing, and stays. It is written through the page
-    /// cache and not synced: it survives this program, but not the machine.
+    /// The same, but with its content in a sparse file, which is created if missing and kept. The file is written through the
+    /// page cache and not synced: the content survives this program, but not a crash of the machine.
     ///
     /// # Errors
-    /// If the file cannot be opened or made, is in use, or is not as large as the device.
+    /// If the file cannot be opened or created, is in use, or has another size than the device.
     pub fn in_file(self, path: &Path) -> Result<Self, OpenError> {
         let file = SparseFile::open(path, self.shape.limits.capacity.0 * SECTOR_BYTES)?;
         Ok(Simulated { content: Some(Arc::new(Content::File(file))), ..self })
@@ -170,7 +170,7 @@ impl Backend for Simulated {
 
 struct SimulatedStation {
     worker: usize,
-    /// From the tags of one hardware queue to those of the next, at the device.
+    /// Distance between the tags of two hardware queues at the device.
     stride: u32,
     content: Option<Arc<Content>>,
     model: Arc<Mutex<Model>>,
@@ -182,13 +182,13 @@ fn lock(model: &Mutex<Model>) -> MutexGuard<'_, Model> {
 }
 
 impl Model {
-    /// The time that the device is given: this one, or the last one if that is later.
+    /// The time to pass to the device: this one, or the last one if that is later.
     fn at(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);
         self.now
     }
 
-    /// Enters what the device has announced in a call of this worker.
+    /// Records the events that the device announced during a call of this worker.
     fn take_announced(&mut self, worker: usize) {
         let Model { schedule, at_device, workers, announced, .. } = self;
         let mut enter = |to: usize, at: Instant, event| {
@@ -225,7 +225,7 @@ impl Station for SimulatedStation {
         let mut guard = lock(&self.model);
         let model = &mut *guard;
         let now = model.at(now);
-        // What it refuses now, it takes after one of its completions.
+        // A command that the device refuses now is accepted after one of its completions.
         if model.device.submit(now, device_command, &mut model.schedule).is_err() {
             return Started::Full;
         }
@@ -233,7 +233,7 @@ impl Station for SimulatedStation {
         model.at_device[tag as usize] = AtDevice { worker: self.worker, ended, failed: None };
         model.take_announced(self.worker);
         drop(guard);
-        // A command may touch the content at any time until it ends.
+        // The device may access the content at any time until the command ends.
         match self.content.as_deref() {
             Some(Content::Memory(bytes)) => carry_out(bytes, command, data),
             Some(Content::File(file)) => {
@@ -260,7 +260,7 @@ impl Station for SimulatedStation {
                     ended.push(Ended { status: failed.unwrap_or(as_modelled.status), ..as_modelled });
                 }
                 Event::Alarm(alarm) => {
-                    // A little late by our clock, but not by the device's.
+                    // Late by our clock, but on time by the device's.
                     let at = model.at(at);
                     model.device.wake(at, alarm, &mut model.schedule);
                     model.take_announced(self.worker);

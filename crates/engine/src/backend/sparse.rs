@@ -1,4 +1,4 @@
-//! Memory that holds only what was written: the content of targets that keep it themselves.
+//! Memory that holds only written chunks: the content of targets in memory.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -6,24 +6,24 @@ use hoistway_blk::ground::{SECTOR_BYTES, Sector};
 
 use super::Extent;
 
-/// Bytes of a chunk: what a first write allocates, and what a hole is a multiple of.
+/// Bytes of a chunk, the unit of allocation and of holes.
 const CHUNK: u64 = 64 << 10;
 const CHUNK_SECTORS: u64 = CHUNK / SECTOR_BYTES;
 
-/// Chunks of a region: a disk of 8 TB has 30,000 regions, and only those take space in which something was written.
+/// Chunks of a region: a disk of 8 TB has 30,000 regions, of which only the written ones take space.
 const REGION: u64 = 4096;
 
 type Chunk = Option<Box<[u8]>>;
 type Region = Box<[Mutex<Chunk>]>;
 
-/// The content. Each chunk has its lock, so that transfers to different places do not meet.
+/// The content. Each chunk has its own lock, so transfers to different places do not contend.
 pub struct SparseBytes {
     regions: Box<[OnceLock<Region>]>,
     bytes: u64,
 }
 
 impl SparseBytes {
-    /// This many zeroes.
+    /// This many bytes, all zero.
     pub fn new(bytes: u64) -> Self {
         SparseBytes { regions: (0..bytes.div_ceil(CHUNK * REGION)).map(|_| OnceLock::new()).collect(), bytes }
     }
@@ -51,7 +51,7 @@ impl SparseBytes {
         });
     }
 
-    /// Zeroes; whole chunks are given up if that is allowed, and allocated if it is not.
+    /// Writes zeroes; whole chunks are freed if that is allowed, and allocated otherwise.
     pub fn zero(&self, at: u64, bytes: u64, may_unmap: bool) {
         self.each_of((at, bytes), may_unmap, |chunk, within, len| match chunk {
             _ if may_unmap && len as u64 == CHUNK => *chunk = None,
@@ -61,7 +61,7 @@ impl SparseBytes {
         });
     }
 
-    /// Data and holes of a range: all of it, or the first `most` parts, one at least.
+    /// Data and holes of a range: all parts, or the first `most`, at least one.
     pub fn extents(&self, from: Sector, to: Sector, most: usize) -> Vec<Extent> {
         let mut extents: Vec<Extent> = Vec::new();
         let mut at = from.0;
@@ -80,12 +80,12 @@ impl SparseBytes {
         extents
     }
 
-    /// Each chunk of a range, with where in it the range begins and how much of it that covers.
+    /// Calls `body` with each chunk of a range, the offset of the range in the chunk, and the number of bytes there.
     fn each(&self, at: u64, bytes: u64, body: impl FnMut(&mut Chunk, usize, usize)) {
         self.each_of((at, bytes), false, body);
     }
 
-    /// The same, but perhaps not for regions in which nothing was ever written.
+    /// The same, but may skip regions that were never written.
     fn each_of(&self, (at, bytes): (u64, u64), only_there: bool, mut body: impl FnMut(&mut Chunk, usize, usize)) {
         debug_assert!(at + bytes <= self.bytes, "the range lies within the capacity");
         let (mut at, end) = (at, at + bytes);
@@ -101,7 +101,7 @@ impl SparseBytes {
         }
     }
 
-    /// Whether anything was ever written near this chunk.
+    /// Whether the region of this chunk was ever written.
     fn has_region(&self, chunk: u64) -> bool {
         self.regions[(chunk / REGION) as usize].get().is_some()
     }

@@ -1,4 +1,4 @@
-//! A disk with a cache that forgets.
+//! A simulated disk with a volatile cache.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,32 +8,33 @@ use hoistway_blk::ground::SECTOR_BYTES;
 
 use super::random::Random;
 
-/// Its content, and what of it would be left without power. Clones are the same disk, which outlives its targets.
+/// The content of the disk, and the part of it that would survive a power cut. Clones are the same disk, which outlives
+/// its targets.
 #[derive(Clone, Debug)]
 pub struct Disk(Arc<Mutex<Content>>);
 
 #[derive(Debug)]
 pub(super) struct Content {
-    /// As it reads.
+    /// The content as read.
     pub bytes: Vec<u8>,
-    /// What is on stable storage.
+    /// The content of stable storage.
     stable: Vec<u8>,
-    /// Sectors that may differ between both, and the last change of each.
+    /// Sectors that may differ between the two, and the last change of each.
     dirty: BTreeMap<usize, u64>,
-    /// Of each sector the change that is stable: it never becomes an older one.
+    /// For each sector the change that is stable; it never reverts to an older one.
     stable_at: Vec<u64>,
     changes: u64,
-    /// Whether it is pulled out.
+    /// Whether the disk is removed.
     pub is_gone: bool,
 }
 
-/// What a sync makes durable: a sector, the change that it is at, and what it holds.
+/// What a sync makes durable: a sector, its change number, and its content.
 pub(super) type Unstable = (usize, u64, Vec<u8>);
 
 const SECTOR: usize = SECTOR_BYTES as usize;
 
 impl Disk {
-    /// This many sectors of zeroes.
+    /// A disk of this many sectors of zeroes.
     #[must_use]
     pub fn new(sectors: u64) -> Self {
         Disk::of(vec![0; sectors as usize * SECTOR])
@@ -57,17 +58,18 @@ impl Disk {
         self.lock().bytes.len() as u64
     }
 
-    /// It is pulled out: from now on everything errs, in-flight jobs too.
+    /// Removes the disk: from now on everything fails, including jobs in flight.
     pub fn vanish(&self) {
         self.lock().is_gone = true;
     }
 
-    /// It is there again, with what it held.
+    /// Puts the disk back, with its content.
     pub fn come_back(&self) {
         self.lock().is_gone = false;
     }
 
-    /// What of a range of sectors holds nothing but zeroes, as pieces: their lengths, and whether they do. `None` if it is gone.
+    /// Splits a range of sectors into pieces of zeroes and data: their lengths, and whether they are zeroes. `None` if the disk
+    /// is removed.
     pub(super) fn pieces(&self, sectors: Range<usize>) -> Option<Vec<(u64, bool)>> {
         let content = self.lock();
         if content.is_gone {
@@ -85,7 +87,7 @@ impl Disk {
         Some(pieces)
     }
 
-    /// All of it, as it reads.
+    /// Its whole content, as read.
     #[must_use]
     pub fn content(&self) -> Vec<u8> {
         self.lock().bytes.clone()
@@ -95,8 +97,8 @@ impl Disk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another one with what this would hold if its power went now: of each sector that was not made durable what is stable,
-    /// or what it reads as.
+    /// A new disk with the content after a power cut now: each sector that was not made durable has either its stable or its
+    /// latest content.
     #[must_use]
     pub fn after_power_cut(&self, random: &mut Random) -> Disk {
         let content = self.lock();
@@ -110,19 +112,19 @@ impl Disk {
 }
 
 impl Content {
-    /// These bytes were changed.
+    /// Records a change of these bytes.
     pub fn changed(&mut self, at: usize, len: usize) {
         self.changes += 1;
         self.dirty.extend((at / SECTOR..(at + len).div_ceil(SECTOR)).map(|sector| (sector, self.changes)));
     }
 
-    /// What a sync that begins now makes durable.
+    /// The sectors that a sync starting now makes durable.
     pub fn unstable(&self) -> Vec<Unstable> {
         let place = |sector: usize| sector * SECTOR..(sector + 1) * SECTOR;
         self.dirty.iter().map(|(&sector, &change)| (sector, change, self.bytes[place(sector)].to_vec())).collect()
     }
 
-    /// It has ended.
+    /// The sync has ended.
     pub fn synced(&mut self, sectors: &[Unstable]) {
         for (sector, change, bytes) in sectors {
             if *change <= self.stable_at[*sector] {

@@ -1,6 +1,6 @@
-//! The whole engine in one thread and in virtual time, under faults that a seed decides: rings that err, transfer short, refuse
-//! and stall; a disk that is pulled out, and may come back; clients that cancel, depart and come back, and
-//! share blocks; schedulers that change. A seed that fails reproduces the failure.
+//! The whole engine on one thread and in virtual time, under faults that a seed determines: rings that fail, transfer short,
+//! refuse and stall; a disk that is removed and may come back; clients that cancel, disconnect, come back and share blocks;
+//! changes of schedulers. A failing seed reproduces the failure.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -22,14 +22,14 @@ const BLOCK: usize = 512;
 const BLOCKS: u64 = 256;
 const CLIENTS: usize = 5;
 
-/// What a client knows of its part of the disk: each block holds one of the fills that may be there.
+/// What a client knows about its part of the disk: each block holds one of the possible fills.
 struct Peer {
     client: Option<Client>,
     completions: Arc<Mutex<Vec<Completion>>>,
     next_token: u64,
-    /// By token: first block, blocks, and what they hold if it goes well.
+    /// By token: first block, number of blocks, and their content after success.
     under_way: BTreeMap<u64, (u64, u64, Option<u8>)>,
-    /// What each block may hold: more than one value after an error.
+    /// The possible contents of each block: several after an error.
     may_hold: Vec<Vec<u8>>,
     completed: u64,
 }
@@ -43,10 +43,10 @@ struct World {
     clock: ManualClock,
     random: Random,
     disk: Disk,
-    /// The disk has been pulled out.
+    /// Whether the disk has been removed.
     is_gone: bool,
     peers: Vec<Peer>,
-    /// Where the parts of the clients begin in their first block, in bytes: neighbours share blocks unless it is 0.
+    /// Offset of the clients' parts in their first block, in bytes: neighbours share blocks unless it is 0.
     shift: u64,
 }
 
@@ -85,7 +85,7 @@ impl World {
         peer.client = Some(part.client(Context::default(), 12, handler));
     }
 
-    /// One random action.
+    /// Performs one random action.
     fn act(&mut self) {
         let index = self.random.below(CLIENTS as u64) as usize;
         if self.peers[index].client.is_none() {
@@ -124,7 +124,8 @@ impl World {
                 peer.may_hold[first as usize..(first + count) as usize].iter_mut().for_each(|block| block.push(fill));
             }
         }
-        // It may still be in flight when the next client comes, which must not see it: it waits, as a server would.
+        // A request may still be in flight when the next client comes, which must not see it: so wait, as a server
+        // would.
         for _ in 0..20_000 {
             self.step();
         }
@@ -166,7 +167,7 @@ impl World {
         }
     }
 
-    /// One worker does a step, and time goes on.
+    /// One worker makes a step, and time advances.
     fn step(&mut self) -> Option<usize> {
         let worker = self.random.below(self.workers.len() as u64) as usize;
         self.clock.pass(Nanos(1 + self.random.below(20_000)));
@@ -182,16 +183,16 @@ impl World {
                 for block in first..first + count {
                     let may_hold = &mut peer.may_hold[block as usize];
                     match (completion.result, fill) {
-                        // A discard leaves out blocks that it covers in part.
+                        // A discard skips blocks that it covers only in part.
                         (Ok(()), Some(0)) if self.shift > 0 => may_hold.push(0),
                         (Ok(()), Some(fill)) => *may_hold = vec![fill],
-                        // It was not even begun.
+                        // The request was never started.
                         (Err(Errno::CANCELED), Some(_)) if count == 1 => {}
                         (Err(_), Some(fill)) => may_hold.push(fill),
                         (Ok(()), None) => {
                             let within = (block - first) as usize * BLOCK;
                             let read = &completion.buffer[within..within + BLOCK];
-                            // A write that failed may have got through in part.
+                            // A failed write may have been carried out in part.
                             assert!(read.iter().all(|byte| may_hold.contains(byte)), "{read:?} is not of {may_hold:?}");
                         }
                         (Err(_), None) => {}
@@ -202,7 +203,7 @@ impl World {
     }
 }
 
-/// One history, by its seed. Returns how many requests were completed.
+/// Runs one history, given by its seed. Returns the number of completed requests.
 fn history(seed: u64) -> u64 {
     let mut world = World::new(seed);
     for _ in 0..6000 {
@@ -212,7 +213,7 @@ fn history(seed: u64) -> u64 {
         world.step();
         world.check();
     }
-    // In the end every request has completed, whatever went wrong.
+    // In the end every request must have completed, whatever failed.
     for _ in 0..60_000 {
         world.step();
         world.check();

@@ -1,6 +1,6 @@
-//! What can go wrong below the engine, by a seed: a disk in memory whose ring errs, transfers short, refuses and stalls, that is
-//! pulled out and comes back, and that loses what was not made durable in a power cut. For tests that run everything in one thread
-//! and in virtual time; compiled with the feature `faults` only.
+//! Faults below the engine, determined by a seed: a disk in memory whose ring fails, transfers short, refuses and stalls, that is
+//! removed and comes back, and that loses data which was not durable in a power cut. For tests that run everything on one thread
+//! and in virtual time; compiled only with the feature `faults`.
 
 mod disk;
 #[cfg(test)]
@@ -25,12 +25,12 @@ use crate::backend::{Backend, DataMap, Extent, FileStation, Shape, Station, Volu
 use crate::clock::Clock;
 use ring::FaultyRing;
 
-/// A clock that a test moves. Clones are the same clock.
+/// A clock that a test advances. Clones are the same clock.
 #[derive(Clone, Default, Debug)]
 pub struct ManualClock(Arc<AtomicU64>);
 
 impl ManualClock {
-    /// Moves it forward.
+    /// Advances it.
     pub fn pass(&self, time: Nanos) {
         self.0.fetch_add(time.0, Relaxed);
     }
@@ -47,12 +47,13 @@ pub struct FaultyTarget {
     shape: Shape,
     disk: Disk,
     seed: u64,
-    /// Bytes where nothing errs.
+    /// Bytes in which nothing fails.
     sound: Range<u64>,
 }
 
 impl FaultyTarget {
-    /// Over this disk. Nothing errs that is wholly within `sound`, bytes from the start; all else is as the seed says.
+    /// A target over this disk. I/O wholly within `sound`, in bytes from the start, never fails; all else follows the
+    /// seed.
     #[must_use]
     pub fn new(disk: Disk, seed: u64, sound: Range<u64>) -> Self {
         let sectors = disk.bytes() / SECTOR_BYTES;
@@ -81,7 +82,7 @@ impl Backend for FaultyTarget {
         Ok(Box::new(FileStation::new(ring, self.shape.volumes.clone().into(), maps)))
     }
 
-    /// As of a file that has just been written by a program that leaves holes wherever there are zeroes.
+    /// The extents of a file as if a program had written it and left holes for all zeroes.
     fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
         let pieces = self.disk.pieces(range.start.0 as usize..range.end.0 as usize);
         let pieces = pieces.ok_or_else(|| io::Error::other("the disk is gone"))?;

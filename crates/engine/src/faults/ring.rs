@@ -1,4 +1,4 @@
-//! A ring over a disk in memory, and what may go wrong with it.
+//! A ring over a disk in memory, with its faults.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -21,27 +21,27 @@ const EOPNOTSUPP: i32 = -95;
 pub struct FaultyRing {
     disk: Disk,
     random: Random,
-    /// Bytes where nothing errs.
+    /// Bytes in which nothing fails.
     sound: Range<u64>,
     under_way: Vec<UnderWay>,
     parker: Arc<Parker>,
 }
 
-/// A job, as far as it has not come back.
+/// A job that has not come back.
 struct UnderWay {
     tag: u64,
-    /// Looks that it still takes.
+    /// Polls until it comes back.
     looks: u64,
     rest: Rest,
 }
 
-/// What is left to be done of a job.
+/// The work that is left of a job.
 enum Rest {
-    /// It is done, or has failed.
+    /// It is done, or has failed, with this result.
     Result(i32),
-    /// All of it.
+    /// The whole job.
     Job { at: u64, what: Call },
-    /// These sectors become durable.
+    /// These sectors will become durable.
     Sync(Vec<Unstable>),
 }
 
@@ -65,7 +65,7 @@ impl FaultyRing {
         FaultyRing { disk, random, sound, under_way: Vec::new(), parker: Arc::default() }
     }
 
-    /// Does a job, or the beginning of one. Returns what the system would.
+    /// Carries out a job, or the first part of it. Returns the result of the system call.
     fn carry_out(&mut self, at: u64, what: &Call) -> i32 {
         let (content, at) = (&mut *self.disk.lock(), at as usize);
         let (list, is_write) = match what {
@@ -82,7 +82,7 @@ impl FaultyRing {
         let mut done = 0;
         for segment in list {
             let len = segment.len.min(most - done);
-            // SAFETY: what the segments of a job name stays where it is until the job has come back.
+            // SAFETY: the memory of a job's segments stays in place until the job has come back.
             let bytes = unsafe { std::slice::from_raw_parts_mut(segment.start, len) };
             let there = &mut content.bytes[at + done..at + done + len];
             if is_write {
@@ -104,7 +104,7 @@ impl FaultyRing {
         done as i32
     }
 
-    /// Whether a job goes wrong, and how.
+    /// Whether a job fails, and how.
     fn fault(&mut self, at: u64, bytes: u64, is_sync: bool) -> Option<i32> {
         let may_err = is_sync || at < self.sound.start || at + bytes > self.sound.end;
         match self.random.below(40) {
@@ -126,7 +126,7 @@ impl Ring for FaultyRing {
             What::Read(list) => Ok(Call::Read(list.to_vec())),
             What::Write(list, is_durable) => Ok(Call::Write(list.to_vec(), is_durable)),
             What::Punch(bytes) if !self.random.one_in(30) => Ok(Call::Punch(bytes)),
-            // This file system cannot zero without writing, and sometimes not punch either.
+            // This file system cannot zero a range without writing, and sometimes cannot punch holes.
             What::Punch(_) | What::Zero(_) => Err(Rest::Result(EOPNOTSUPP)),
             What::Sync => Err(Rest::Sync(self.disk.lock().unstable())),
         };
@@ -135,11 +135,11 @@ impl Ring for FaultyRing {
         let rest = match (fault, what) {
             (Some(errno), _) => Rest::Result(errno),
             (None, Err(rest)) => rest,
-            // Some are done as they come, and some just before they come back.
+            // Some are carried out when they arrive, and some just before they come back.
             (None, Ok(what)) if self.random.one_in(2) => Rest::Result(self.carry_out(at, &what)),
             (None, Ok(what)) => Rest::Job { at, what },
         };
-        // Now and then one stalls for long.
+        // Occasionally a job stalls for a long time.
         let looks = if self.random.one_in(50) { 3000 } else { self.random.below(20) };
         self.under_way.push(UnderWay { tag, looks, rest });
         true

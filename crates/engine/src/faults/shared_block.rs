@@ -1,4 +1,4 @@
-//! A client that writes whole blocks beside one that writes a byte in them, over a ring that stalls and transfers short.
+//! One client writes whole blocks and another a byte in them, over a ring that stalls and transfers short.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use crate::request::{Completion, Request};
 const BLOCK: usize = 512;
 /// The byte of the second block that the second client writes.
 const BYTE: usize = BLOCK + 100;
-/// Where both write.
+/// The range that both write.
 const BYTES: usize = 3 * BLOCK;
 
 type Ended = Arc<Mutex<Vec<Completion>>>;

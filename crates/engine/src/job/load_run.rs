@@ -1,4 +1,4 @@
-//! What the processes of a running load share: phases, balances, steadiness, and results.
+//! State that the processes of a running load share: phases, balances, steady-state checks, and results.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,24 +9,24 @@ use hoistway_load::Load;
 use hoistway_load::process::{Flows, Phases, RunningProcess, STEADY_SAMPLE, SteadyStates, Step};
 use hoistway_measure::ProcessResult;
 
-/// One run of a load, for its processes and for those that watch or cancel it.
+/// One run of a load, shared by its processes and by callers that observe or cancel it.
 pub struct LoadRun {
     processes: Vec<Shared>,
     state: Mutex<State>,
-    /// Processes have started or exited.
+    /// Notified when processes have started or exited.
     changed: Condvar,
     is_cancelled: AtomicBool,
     ios: AtomicU64,
 }
 
-/// What is shared of one process without the lock.
+/// The state of one process that is shared without the lock.
 struct Shared {
     start_delay: Nanos,
     ramp: Nanos,
     is_watched: bool,
-    /// It is to submit nothing any more.
+    /// Whether it must stop submitting.
     is_ended: AtomicBool,
-    /// I/Os and bytes that it has done, if its steadiness is watched.
+    /// I/Os and bytes so far, if it has a steady-state check.
     ios: AtomicU64,
     bytes: AtomicU64,
 }
@@ -35,9 +35,9 @@ struct State {
     phases: Phases,
     flows: Flows,
     steady: SteadyStates,
-    /// When the next sample of results that are watched is due.
+    /// When the next sample of a steady-state check is due.
     samples: Vec<(Instant, u32)>,
-    /// When each process begins, if that is known.
+    /// When each process starts, if known.
     starts: Vec<Option<Instant>>,
     /// Processes that have exited, and when.
     exited: Vec<Option<(RunningProcess, Instant)>>,
@@ -72,7 +72,7 @@ impl LoadRun {
         }
     }
 
-    /// Ends the run early. What was measured until then is its result.
+    /// Ends the run early. Its measurements until then are the result.
     pub fn cancel(&self) {
         self.is_cancelled.store(true, Relaxed);
     }
@@ -83,7 +83,7 @@ impl LoadRun {
         self.is_cancelled.load(Relaxed)
     }
 
-    /// I/Os that have ended so far.
+    /// I/Os completed so far.
     #[must_use]
     pub fn ios(&self) -> u64 {
         self.ios.load(Relaxed)
@@ -99,21 +99,21 @@ impl LoadRun {
         self.ios.fetch_add(ios, Relaxed);
     }
 
-    /// Whether a process is to submit nothing any more.
+    /// Whether a process must stop submitting.
     pub(super) fn is_ended(&self, number: u32) -> bool {
         self.is_cancelled() || self.processes[number as usize].is_ended.load(Relaxed)
     }
 
-    /// When a process begins, if that is known.
+    /// When a process starts, if known.
     pub(super) fn start_of(&self, number: u32) -> Option<Instant> {
         self.lock().starts[number as usize]
     }
 
-    /// The next step of a process that is in a balance.
+    /// The next step of a process in a balance.
     pub(super) fn next_of_tied(&self, process: &mut RunningProcess, now: Instant) -> Step {
         let mut state = self.lock();
         let step = process.next(now, &mut state.flows);
-        // Processes that are held look again by themselves.
+        // Held processes poll, so releases are ignored.
         while state.flows.pop_released().is_some() {}
         step
     }
@@ -128,7 +128,7 @@ impl LoadRun {
         }
     }
 
-    /// A process has exited: some end with it, others start.
+    /// A process has exited: some processes end with it, others start.
     pub(super) fn exited(&self, number: u32, process: RunningProcess, now: Instant) {
         self.had_its_turn(number, &process);
         let mut state = self.lock();
@@ -159,7 +159,7 @@ impl LoadRun {
         }
     }
 
-    /// Waits until all processes have exited, takes the samples of those that are watched meanwhile, and returns the results.
+    /// Waits until all processes have exited, takes steady-state samples meanwhile, and returns the results.
     pub(super) fn wait(&self, clock: impl Fn() -> Instant) -> Vec<ProcessResult> {
         let mut state = self.lock();
         while state.phases.is_running() {

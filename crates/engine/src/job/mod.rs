@@ -1,4 +1,4 @@
-//! Loads in real time: each process of a load lives with a worker of an engine, as a [`RunningProcess`], and issues its I/Os there.
+//! Loads in real time: each process of a load runs on a worker of an engine, as a [`RunningProcess`] that submits its I/Os there.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -18,7 +18,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `refusals` is what a real run cannot do or does not heed, `load_run` what the processes share, `process` one of them at its worker.
+//! Modules: `refusals` lists what a real run cannot do or ignores, `load_run` is the state that processes share, `process` is one
+//! process on its worker.
 
 mod load_run;
 mod process;
@@ -40,19 +41,19 @@ pub use refusals::{Refusal, check, notices};
 use self::process::JobProcess;
 use crate::{Context, Engine, Group};
 
-/// The settings of a run beside its load.
+/// The settings of a run other than its load.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct JobSettings {
-    /// What is random in the load is drawn from it.
+    /// The seed of all random numbers of the load.
     pub seed: u64,
-    /// Replaces the run time of every process.
+    /// Replaces the runtime of every process.
     pub runtime: Option<Nanos>,
 }
 
 /// Why a load cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// It asks for something that a real run cannot do.
+    /// It has an option that a real run does not support.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// It does not fit the target.
@@ -63,7 +64,7 @@ pub enum JobError {
     Weight {
         /// The name of the cgroup.
         cgroup: String,
-        /// What is wrong with its weight.
+        /// The error about its weight.
         source: ConfigError,
     },
 }
@@ -72,10 +73,10 @@ pub enum JobError {
 const WEIGHT: u16 = 100;
 
 /// Runs a load on the first volume of an engine until it is done or [cancelled](LoadRun::cancel), and returns the results of its
-/// processes. `shared` was made of this load, and is used once.
+/// processes. `shared` must be made from this load, and can be used only once.
 ///
 /// # Errors
-/// If the load asks for something that cannot be done, or does not fit the volume; nothing has run then.
+/// If the load has an unsupported option, or does not fit the volume; nothing has run then.
 pub fn run(
     engine: &Engine,
     load: &Load,

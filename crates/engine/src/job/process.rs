@@ -1,4 +1,4 @@
-//! One process at its worker: a [`RunningProcess`] whose I/Os are requests to the engine.
+//! A process on its worker: a [`RunningProcess`] whose I/Os are requests to the engine.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use hoistway_load::{Process, WriteSync};
 use super::LoadRun;
 use crate::{Buffer, Buffers, Completion, Operation, Request, Resident, Turn};
 
-/// How often a process that waits for others, to begin or for its share, looks whether it may go on.
+/// How often a process that waits for others, to start or for its share, checks whether it may continue.
 const WAIT_FOR_OTHERS: Nanos = Nanos::from_millis(1);
-/// How often any other process looks whether it is to end.
+/// How often any other process checks whether it must end.
 const WAIT_FOR_END: Nanos = Nanos::from_millis(50);
 
-/// A process at its worker.
+/// A process on its worker.
 pub(super) struct JobProcess {
     number: u32,
     shared: Arc<LoadRun>,
@@ -23,11 +23,11 @@ pub(super) struct JobProcess {
     /// `None` once it has exited.
     process: Option<RunningProcess>,
     has_started: bool,
-    /// Of each slot, memory that is used again and again; empty while its I/O is in flight.
+    /// A reused buffer per slot; empty while the slot's I/O is in flight.
     buffers: Vec<Buffer>,
-    /// It keeps its CPU busy until then.
+    /// Until then it keeps its CPU busy.
     spins_until: Instant,
-    /// It is in none of them.
+    /// The balances of a process that has none.
     no_flows: Flows,
     /// The time of its last turn.
     now: Instant,
@@ -55,7 +55,7 @@ impl JobProcess {
         }
     }
 
-    /// Starts the process if its time has come. Returns when to look again if not.
+    /// Starts the process if it is due. Otherwise returns when to check again.
     fn start(&mut self, now: Instant) -> Option<Instant> {
         if self.has_started {
             return None;
@@ -80,7 +80,7 @@ impl JobProcess {
         self.shared.count_ios(ended.len() as u64);
         for Completion { token, result, mut buffer } in ended.drain(..) {
             let slot = token as u32;
-            // Flushes and trims have none.
+            // Flushes and trims have no buffer.
             if buffer.capacity() > 0 {
                 buffer.set_len(buffer.capacity());
                 self.buffers[slot as usize] = buffer;
@@ -92,7 +92,7 @@ impl JobProcess {
         }
     }
 
-    /// The request of the I/O in a slot.
+    /// Makes the request for the I/O in a slot.
     fn request(&mut self, slot: u32, io: IoInFlight) -> Request {
         let token = u64::from(slot);
         let mut buffer = || {
@@ -134,7 +134,7 @@ impl JobProcess {
                 Step::EndCall => {
                     let Some(process) = &mut self.process else { return Turn::Leaves };
                     process.call_ended(now);
-                    // The next call is a turn of its own: what is submitted in one turn goes through one plug.
+                    // The next call is a separate turn: requests of one turn go through one plug.
                     if process.has_more_to_do(now) {
                         return Turn::By(now);
                     }
@@ -155,7 +155,7 @@ impl JobProcess {
         }
     }
 
-    /// Its next turn is at this time, if no I/O of it ends before.
+    /// Its next turn is at this time, unless an I/O completes earlier.
     fn by(&self, now: Instant, alarm: Option<Instant>) -> Turn {
         let Some(process) = &self.process else { return Turn::Leaves };
         let look = if process.is_tied() { WAIT_FOR_OTHERS } else { WAIT_FOR_END };
@@ -187,14 +187,14 @@ impl Resident for JobProcess {
 
 impl Drop for JobProcess {
     fn drop(&mut self) {
-        // The engine was stopped while it ran: the thread that waits for its results gets them.
+        // The engine was stopped while it ran: its results go to the waiting thread.
         if let Some(process) = self.process.take() {
             self.shared.exited(self.number, process, self.now);
         }
     }
 }
 
-/// Fills a buffer with bytes that no storage can compress.
+/// Fills a buffer with incompressible bytes.
 fn noise(mut buffer: Buffer) -> Buffer {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     for word in buffer.chunks_mut(8) {

@@ -1,21 +1,21 @@
-//! What a load may ask for that a real run cannot do, or that makes no difference to it.
+//! Options of a load that a real run does not support, or ignores.
 
 use hoistway_load::{Load, Process};
 
-/// Something that a load asks for and that cannot be done.
+/// An option of a load that is not supported.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{who}: {what}")]
 pub struct Refusal {
     /// The process, or the files of the load.
     pub who: String,
-    /// What cannot be done, why, and what was expected.
+    /// The option, why it is not supported, and what was expected.
     pub what: &'static str,
 }
 
-/// Whether a load can be run.
+/// Checks that a load can be run.
 ///
 /// # Errors
-/// The first thing that cannot be done.
+/// The first unsupported option.
 pub fn check(load: &Load) -> Result<(), Refusal> {
     if load.files.len() > 1 {
         let who = load.files.join(", ");
@@ -24,7 +24,7 @@ pub fn check(load: &Load) -> Result<(), Refusal> {
     load.processes.iter().try_for_each(check_process)
 }
 
-/// Sentences about what a load asks for that makes no difference to a run.
+/// Notices about options of a load that have no effect in a real run.
 #[must_use]
 pub fn notices(load: &Load) -> Vec<String> {
     let mut bound: Vec<&str> = Vec::new();

@@ -1,15 +1,16 @@
-//! Memory for buffers that a ring knows beforehand (`IORING_REGISTER_BUFFERS`): its pages are pinned once, not for each request.
+//! Memory for buffers that is registered with a ring (`IORING_REGISTER_BUFFERS`): its pages are pinned once, not for each
+//! request.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{BUFFER_ALIGN, Buffer};
 
-/// Lengths that buffers may have, as powers of two from 1 byte on.
+/// Number of possible buffer lengths: powers of two from 1 byte.
 const CLASSES: usize = 32;
 
-/// One piece of memory that buffers are parts of. Lengths are rounded up to powers of two; what is given back is used again for the
-/// same length, and for any when all of it has been given back.
+/// A piece of memory that buffers are parts of. Lengths are rounded up to powers of two. Returned memory is reused for the same
+/// length, and for any length once all buffers have been returned.
 pub struct Arena {
     memory: Buffer,
     parts: Mutex<Parts>,
@@ -17,32 +18,32 @@ pub struct Arena {
 
 #[derive(Default)]
 struct Parts {
-    /// What was given back, as places in bytes, by the logarithm of its length.
+    /// Returned parts, as offsets in bytes, by the logarithm of their length.
     free: [Vec<usize>; CLASSES],
-    /// Where nothing was taken yet, in bytes.
+    /// Offset of the memory that was never used, in bytes.
     next: usize,
     in_use: usize,
 }
 
-/// Of how many bytes a buffer of this length is.
+/// Bytes of a buffer of this length.
 fn rounded(len: usize) -> usize {
     len.max(BUFFER_ALIGN).next_power_of_two()
 }
 
 impl Arena {
-    /// One of this many bytes.
+    /// An arena of this many bytes.
     pub fn new(bytes: usize) -> Arc<Arena> {
         debug_assert!(bytes < 1 << CLASSES);
         Arc::new(Arena { memory: Buffer::zeroed(bytes), parts: Mutex::default() })
     }
 
-    /// Its addresses.
+    /// Its address range.
     pub fn addresses(&self) -> Range<usize> {
         let start = self.memory.start.as_ptr().expose_provenance();
         start..start + self.memory.len
     }
 
-    /// A buffer of zeroes in it, if it has room.
+    /// A buffer of zeroes in it, if there is room.
     pub fn zeroed(self: &Arc<Self>, len: usize) -> Option<Buffer> {
         if len == 0 || len > self.memory.len {
             return None;
@@ -52,12 +53,12 @@ impl Arena {
         // SAFETY: the part ends within the memory.
         let start = unsafe { start.add(place) };
         let mut buffer = Buffer { start, before: 0, len, capacity: len, home };
-        // Others have used it before.
+        // The memory may have been used before.
         buffer.fill(0);
         Some(buffer)
     }
 
-    /// A buffer of this capacity that begins there will not be used any more.
+    /// Returns the memory of a buffer with this start and capacity.
     pub(super) fn give_back(&self, start: usize, capacity: usize) {
         let place = start - self.memory.start.as_ptr().addr();
         self.parts().give_back(place, rounded(capacity));

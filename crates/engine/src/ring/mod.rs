@@ -1,4 +1,4 @@
-//! The way to the system's files: jobs go in, results come out, in any order.
+//! Access to files: jobs go in, results come out, in any order.
 
 mod threads;
 mod uring;
@@ -13,61 +13,60 @@ use std::time::Duration;
 use crate::memory::RawSegment;
 use crate::wake::Wake;
 
-/// What a ring can do to the files that it was made for, which jobs name by their place among them. Places and lengths are in
-/// bytes.
+/// An operation on one of the ring's files, given by its index. Offsets and lengths are in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// Which file.
+    /// Index of the file.
     pub file: u32,
-    /// Where in it.
+    /// Offset in the file.
     pub at: u64,
-    /// What to do there.
+    /// The operation.
     pub what: What<'a>,
 }
 
-/// What a job does.
+/// The operation of a job.
 #[derive(Clone, Copy, Debug)]
 pub enum What<'a> {
-    /// Fills these.
+    /// Reads into these segments.
     Read(&'a [RawSegment]),
-    /// Writes these, and durably so before it ends if that is asked for (`RWF_DSYNC`).
+    /// Writes these segments; durably (`RWF_DSYNC`) if the flag is set.
     Write(&'a [RawSegment], bool),
     /// `fdatasync`.
     Sync,
-    /// Deallocates this many bytes, which read as zeroes then (`FALLOC_FL_PUNCH_HOLE`).
+    /// Deallocates this many bytes, which then read as zeroes (`FALLOC_FL_PUNCH_HOLE`).
     Punch(u64),
-    /// Zeroes this many bytes without writing them, and keeps their space (`FALLOC_FL_ZERO_RANGE`).
+    /// Zeroes this many bytes without writing them, and keeps their space allocated (`FALLOC_FL_ZERO_RANGE`).
     Zero(u64),
 }
 
-/// A ring: io_uring, or what stands in for it.
+/// A ring: io_uring, or a substitute for it.
 pub trait Ring: Send {
     /// Takes a job, and returns whether there was room for it. It comes back from [`reap`](Self::reap) with its tag.
     ///
     /// # Safety
-    /// The list of segments stays where it is, and what they name stays allocated and untouched by others, until the job
-    /// has come back.
+    /// The list of segments must stay in place, and the memory that they refer to must stay allocated and untouched by
+    /// others, until the job has come back.
     #[allow(unsafe_code)]
     unsafe fn push(&mut self, tag: u64, job: Job<'_>) -> bool;
 
-    /// Submits pushed jobs, and takes those that have ended, with what the system call returned: a number of
-    /// bytes, or a negative errno. Never sleeps.
+    /// Submits pushed jobs, and returns those that have ended with the result of the system call: a number of bytes, or
+    /// a negative errno. Never sleeps.
     fn reap(&mut self, results: &mut Vec<(u64, i32)>);
 
     /// Sleeps until a job ends, it is woken, or `most` has passed.
     fn sleep(&mut self, most: Option<Duration>);
 
-    /// What becomes readable whenever a job comes back, if no other thread brings it.
+    /// A descriptor that becomes readable whenever a job ends, unless other threads complete jobs.
     ///
     /// # Errors
-    /// If the system refuses it.
+    /// If the system refuses a descriptor.
     fn descriptor(&mut self) -> std::io::Result<Option<BorrowedFd<'_>>> {
         Ok(None)
     }
 
-    /// It does not sleep any longer: this is woken instead.
+    /// It no longer sleeps: `waker` is to be woken instead.
     fn wake_instead(&mut self, _waker: Arc<dyn Wake>) {}
 
-    /// What wakes it.
+    /// Its waker.
     fn waker(&self) -> Arc<dyn Wake>;
 }

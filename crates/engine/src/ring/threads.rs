@@ -1,4 +1,5 @@
-//! Where io_uring is missing or forbidden (containers often forbid it): threads that make the same system calls.
+//! A substitute for io_uring where it is missing or forbidden, as often in containers: threads that make the same
+//! system calls.
 #![allow(unsafe_code)]
 
 use std::collections::VecDeque;
@@ -15,10 +16,10 @@ use super::{Job, Ring, What};
 use crate::memory::RawSegment;
 use crate::wake::{Parker, Wake};
 
-/// Threads of a ring at most: enough to keep a disk busy, and few enough to start for each worker.
+/// Maximum threads of a ring: enough to keep a disk busy, and few enough to start for each worker.
 const THREADS_MAX: u32 = 16;
 
-/// Threads that stand in for a ring of the kernel.
+/// Threads as a substitute for a ring of the kernel.
 pub struct ThreadRing {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -38,7 +39,7 @@ struct Jobs {
     is_over: bool,
 }
 
-/// A job with its segments as an address, which may go to another thread.
+/// A job with the address of its segments, to be sent to another thread.
 struct Posted {
     tag: u64,
     file: u32,
@@ -60,7 +61,7 @@ enum Call {
 #[derive(Clone, Copy)]
 struct List(*const RawSegment, usize);
 
-// SAFETY: what it names is promised to `push` to stay, and only the thread that has taken the job uses it.
+// SAFETY: `push` requires the list to stay in place, and only the thread that has taken the job uses it.
 unsafe impl Send for List {}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -68,10 +69,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ThreadRing {
-    /// One for this many jobs at a time, over these files.
+    /// A ring for this many jobs at a time, over these files.
     ///
     /// # Errors
-    /// If a file cannot be had twice, or a thread not be started.
+    /// If a descriptor cannot be duplicated, or a thread cannot be started.
     pub fn new(jobs: u32, files: &[&File]) -> std::io::Result<ThreadRing> {
         let shared = Arc::new(Shared {
             files: files.iter().map(|file| file.try_clone()).collect::<Result<_, _>>()?,
@@ -124,7 +125,7 @@ impl List {
     }
 
     fn segments(&self) -> &[RawSegment] {
-        // SAFETY: the list stays until the job has come back, which is what `push` is promised.
+        // SAFETY: the list stays in place until the job has come back, as `push` requires.
         unsafe { std::slice::from_raw_parts(self.0, self.1) }
     }
 
@@ -177,7 +178,7 @@ impl Drop for ThreadRing {
         lock(&self.shared.jobs).is_over = true;
         self.shared.pushed.notify_all();
         for thread in self.threads.drain(..) {
-            // One that panicked has said so.
+            // A thread that panicked has reported it.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,5 @@
-//! io_uring. The files are registered, and the ring belongs to one thread: completions are posted when that one asks.
+//! io_uring. The files are registered, and the ring belongs to one thread: completions are posted when that thread
+//! enters the kernel.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -16,7 +17,7 @@ use super::{Job, Ring, What};
 use crate::memory::{Arena, RawSegment};
 use crate::wake::Wake;
 
-/// Of the request that watches for wake-ups; jobs have smaller tags.
+/// The tag of the request that watches for wake-ups; jobs have smaller tags.
 const WAKE_TAG: u64 = u64::MAX;
 const RWF_DSYNC: u32 = 2;
 const FALLOC_KEEP_SIZE: i32 = 1;
@@ -30,11 +31,11 @@ pub struct Uring {
     wake_fd: Arc<WakeFd>,
     /// Whether the eventfd is being watched.
     is_watched: bool,
-    /// A ring belongs to the thread that enables it, which is the first that uses it.
+    /// Whether the ring is enabled. It belongs to the thread that enables it, which is the first to use it.
     is_enabled: bool,
-    /// What is registered: jobs whose data lies there need no pages pinned.
+    /// The registered addresses: jobs with data there need no pages pinned.
     fixed: Range<usize>,
-    /// Keeps that memory.
+    /// Keeps the registered memory alive.
     _arena: Option<Arc<Arena>>,
     /// Signaled by the kernel whenever a job ends, for a worker that sleeps elsewhere.
     results_fd: Option<OwnedFd>,
@@ -44,23 +45,23 @@ struct WakeFd(OwnedFd);
 
 impl Wake for WakeFd {
     fn wake(&self) {
-        // It can only fail because the counter is full, and then it is signaled.
+        // It can only fail if the counter is full, in which case it is signaled already.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 }
 
 impl WakeFd {
-    /// Resets the counter. Only after the watch has ended: a signal before the next watch is seen by that.
+    /// Resets the counter. Called only after the watch has ended: the next watch sees later signals.
     fn drain(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 }
 
 impl Uring {
-    /// One for this many jobs at a time, over these files.
+    /// A ring for this many jobs at a time, over these files.
     ///
     /// # Errors
-    /// If the system has no io_uring or does not allow it (`ENOSYS`, `EPERM`), or lacks what it needs.
+    /// If the system has no io_uring or forbids it (`ENOSYS`, `EPERM`), or lacks a required feature.
     pub fn new(jobs: u32, files: &[&File]) -> io::Result<Uring> {
         // The watch of the eventfd takes an entry, too.
         let entries = (jobs + 1).next_power_of_two();
@@ -80,11 +81,11 @@ impl Uring {
             Err(error) => return Err(error),
         };
         if !ring.params().is_feature_ext_arg() {
-            // It could not sleep for a time: Linux 5.11 is the first that can.
+            // It could not sleep with a timeout, which requires Linux 5.11.
             return Err(io::ErrorKind::Unsupported.into());
         }
         let fds: Vec<_> = files.iter().map(|file| file.as_raw_fd()).collect();
-        // None are no list for the kernel.
+        // The kernel rejects an empty list.
         if !fds.is_empty() {
             ring.submitter().register_files(&fds)?;
         }
@@ -100,10 +101,10 @@ impl Uring {
         })
     }
 
-    /// Registers memory: what is read and written there costs less.
+    /// Registers memory: reads and writes there cost less.
     ///
     /// # Errors
-    /// If the system does not allow this much memory to be locked (`ENOMEM`: `ulimit -l`), or lacks this.
+    /// If the system does not allow this much memory to be locked (`ENOMEM`: `ulimit -l`), or does not support it.
     pub(crate) fn register(&mut self, memory: &Arc<Arena>) -> io::Result<()> {
         let addresses = memory.addresses();
         let start = std::ptr::with_exposed_provenance_mut(addresses.start);
@@ -121,18 +122,18 @@ impl Uring {
     }
 
     fn push_entry(&mut self, entry: &squeue::Entry) -> bool {
-        // SAFETY: what the entry points to stays valid until it completes: of jobs `push` is promised so, and the watch on
-        // the eventfd points to nothing.
+        // SAFETY: memory that the entry points to stays valid until it completes: `push` requires that for jobs, and the
+        // watch of the eventfd points to nothing.
         if unsafe { self.ring.submission().push(entry) }.is_ok() {
             return true;
         }
-        // The kernel takes all entries, and then there is room.
+        // The kernel takes all entries, which makes room.
         self.submit();
         // SAFETY: as above.
         unsafe { self.ring.submission().push(entry) }.is_ok()
     }
 
-    /// What the kernel does not take now (EBUSY, EAGAIN, EINTR) stays in the ring, and goes with the next call.
+    /// Entries that the kernel does not take now (EBUSY, EAGAIN, EINTR) stay in the ring for the next call.
     fn submit(&mut self) {
         self.enable();
         let _ = self.ring.submit();
@@ -145,7 +146,7 @@ fn is_in(fixed: &Range<usize>, segment: &RawSegment) -> bool {
     fixed.start <= start && start + segment.len <= fixed.end
 }
 
-/// `fixed` are the addresses of what is registered.
+/// Makes the entry of a job. `fixed` are the registered addresses.
 fn entry(tag: u64, Job { file, at, what }: Job<'_>, fixed: &Range<usize>) -> squeue::Entry {
     let (file, segments) = (Fixed(file), |list: &[RawSegment]| (list.as_ptr().cast(), list.len() as u32));
     let allocate = |bytes, mode| opcode::Fallocate::new(file, bytes).offset(at).mode(mode | FALLOC_KEEP_SIZE).build();
@@ -206,7 +207,7 @@ impl Ring for Uring {
             self.is_watched = self.push_entry(&watch.user_data(WAKE_TAG));
         }
         let time = most.map(Timespec::from);
-        // After a timeout or a signal, too, the caller looks around.
+        // After a timeout or a signal, the caller also checks for work.
         let _ = match &time {
             Some(time) => self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(time)),
             None => self.ring.submit_and_wait(1),

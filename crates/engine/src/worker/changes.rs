@@ -1,5 +1,5 @@
-//! Files of the queue that are written while it is in use. Some take effect at once; scheduler and number of requests are
-//! changed while the queue is frozen and empty.
+//! Writes to files of the queue while it is in use. Some take effect at once; the scheduler and the number of requests
+//! are changed while the queue is frozen and empty.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,14 @@ use super::message::Change;
 use super::queue_calls::QueueCalls;
 use super::shared::Shared;
 
-/// How often to look whether a frozen queue has emptied: other workers complete requests, too.
+/// How often to check whether a frozen queue is empty: other workers complete requests, too.
 const LOOK_AGAIN: Nanos = Nanos::from_micros(20);
 
-/// The changes that are to be made, one after the other.
+/// The pending changes, which are made one after the other.
 #[derive(Default)]
 pub struct Changes {
     waiting: VecDeque<Change>,
-    /// Whether the queue is frozen for the first of them.
+    /// Whether the queue is frozen for the first change.
     is_frozen: bool,
 }
 
@@ -29,12 +29,12 @@ impl Changes {
         self.waiting.is_empty()
     }
 
-    /// When to look again.
+    /// When to check again.
     pub fn look_again(&self, now: Instant) -> Instant {
         if self.is_frozen { now + LOOK_AGAIN } else { Instant::NEVER }
     }
 
-    /// Goes as far as it can. Returns whether anything was done.
+    /// Advances as far as possible. Returns whether anything was done.
     pub fn step(&mut self, shared: &Shared, calls: &mut QueueCalls) -> bool {
         let mut any = false;
         while let Some(change) = self.waiting.front() {
@@ -54,7 +54,7 @@ impl Changes {
                     Ok(true) => {
                         calls.freeze(shared);
                         self.is_frozen = true;
-                        // What it has to run is run before the next look.
+                        // The calls above may have made work due, which comes before the next check.
                         return true;
                     }
                     Ok(false) => Ok(()),

@@ -1,7 +1,7 @@
-//! DiskCounters of the target, as a kernel keeps them of a disk: `/sys/block/DEV/stat`.
+//! Statistics of the target, in the form of a kernel's statistics of a disk: `/sys/block/DEV/stat`.
 //!
-//! Each worker counts for itself what happens on its thread, so that counting needs no lock; a request may begin at one worker and end
-//! at another, so only the sums over all workers mean something. As in Linux, how busy the target was is known to a tick.
+//! Each worker counts the events on its own thread, so counting needs no lock. A request may begin on one worker and end on another,
+//! so only the sums over all workers are meaningful. As in Linux, the busy time has the resolution of a tick.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -16,13 +16,13 @@ use hoistway_measure::{DiskIos, DiskSummary, DiskTimes};
 #[derive(Debug)]
 pub struct DiskCounters {
     workers: Box<[OfWorker]>,
-    /// Requests that the scheduler holds. Those that were absorbed by others there stay counted: they did wait together.
+    /// Requests in the scheduler. Those that were merged into others stay counted, since they did wait together.
     held: AtomicI64,
-    /// The tick up to which the time that the target was busy is counted.
+    /// The tick up to which busy time is counted.
     stamp: AtomicU64,
 }
 
-/// What one worker has counted. It is the only one that writes there. The alignment keeps workers off each other's cache lines.
+/// The counters of one worker, which is the only writer. The alignment keeps workers off each other's cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct OfWorker {
@@ -30,11 +30,11 @@ struct OfWorker {
     writes: Counts,
     discards: Counts,
     flushes: Counts,
-    /// Requests that began here less those that ended here.
+    /// Requests started here minus requests completed here.
     in_flight: AtomicI64,
     /// Ticks in which the target was busy.
     io_ticks: AtomicU64,
-    /// Times that the scheduler gave one of several requests out, or none of those that it had.
+    /// Number of times that the scheduler dispatched one of several requests, or none although it had some.
     choices: AtomicU64,
 }
 
@@ -87,7 +87,7 @@ impl DiskCounters {
         self.workers.iter().map(|worker| worker.in_flight.load(Relaxed)).sum()
     }
 
-    /// What a kernel's files would show now of a target with this name, where `passed_ns` have passed.
+    /// The contents of a kernel's statistics files for a target with this name, after `passed_ns`.
     pub fn summary(&self, kernel: Kernel, (hz, now): (Hz, Now), file: &str, passed_ns: u64) -> DiskSummary {
         self.count_ticks(&self.workers[0], now, false);
         let counts = |of: fn(&OfWorker) -> &Counts| Counts::sum(self.workers.iter().map(of));
@@ -102,7 +102,7 @@ impl DiskCounters {
         DiskSummary::of(file, disk.line(now), [ios(disk.reads()), ios(disk.writes())], times, choices)
     }
 
-    /// A request begins or ends in another tick than the last one that did.
+    /// A request begins or ends in a different tick than the last one.
     #[cold]
     fn count_ticks(&self, own: &OfWorker, now: Now, is_end: bool) {
         let stamp = self.stamp.load(Relaxed);
@@ -148,7 +148,7 @@ impl DiskCounters {
     }
 }
 
-/// A worker's view of its calls: it counts, if the engine keeps statistics.
+/// The probe of a worker's calls: it counts if the engine keeps statistics.
 pub struct WorkerProbe {
     worker: usize,
     statistics: Option<Arc<DiskCounters>>,
@@ -165,7 +165,7 @@ impl Probe for WorkerProbe {
 
     #[inline(always)]
     fn event(&mut self, now: Now, _: CpuId, event: Event<'_>) {
-        // Where an event happens its kind is known: for most of them nothing is left of this.
+        // The kind of an event is known at compile time, so for most events no code is left.
         let counts = matches!(
             event,
             Event::GetRq(_)

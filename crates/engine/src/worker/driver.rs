@@ -1,4 +1,4 @@
-//! The driver of a worker: between the block layer and a station.
+//! The driver of a worker, between the block layer and a station.
 
 use hoistway_blk::bio::{BioFlags, Op, Status};
 use hoistway_blk::drive::{Answer, Driver, Refusal};
@@ -15,11 +15,11 @@ pub struct StationDriver {
     slots: Slots,
     /// Requests at the station, by command number.
     in_flight: Vec<Option<Rq>>,
-    /// How many those are.
+    /// Their number.
     pub count: u32,
-    /// From the tags of one hardware queue to those of the next.
+    /// Distance between the tags of two hardware queues.
     stride: u32,
-    /// Where the data of a command lies, while it is started.
+    /// The data of a command while it is started.
     segments: Vec<RawSegment>,
 }
 
@@ -36,7 +36,7 @@ impl StationDriver {
         }
     }
 
-    /// Takes a request out of flight whose command has ended; `None` if no such command is in flight.
+    /// Takes a request whose command has ended; `None` if no such command is in flight.
     #[inline]
     pub fn take(&mut self, id: u32) -> Option<Rq> {
         let rq = self.in_flight.get_mut(id as usize)?.take();
@@ -44,7 +44,7 @@ impl StationDriver {
         rq
     }
 
-    /// Takes what has ended at the station.
+    /// Takes the commands that the station has completed.
     #[inline]
     pub fn reap(&mut self, now: Instant, ended: &mut Vec<Ended>) {
         self.station.reap(now, ended);
@@ -54,14 +54,14 @@ impl StationDriver {
 impl Driver for StationDriver {
     #[inline]
     fn queue_rq(&mut self, now: Now, rq: Rq, _: bool) -> Answer {
-        // A request comes to a driver with a tag.
+        // A request that reaches a driver has a tag.
         let Some(tag) = rq.driver_tag else { return Answer::Done(rq, Status::IoError) };
         let id = u32::from(rq.hctx.0) * self.stride + tag;
         self.segments.clear();
         let mut zeroing = Zeroing::default();
         match rq.op {
             Op::Read | Op::Write => self.segments.extend(rq.bios.iter().map(|bio| self.slots.segment(bio))),
-            // Those are never merged.
+            // Write-zeroes requests are never merged.
             Op::WriteZeroes => zeroing = rq.bios.first().map_or(zeroing, |bio| self.slots.zeroing(bio)),
             Op::Flush | Op::Discard => {}
         }
@@ -82,7 +82,7 @@ impl Driver for StationDriver {
                 self.count += 1;
                 Answer::Queued
             }
-            // The command that makes room may be in flight at another worker, whose completion restarts another hardware queue.
+            // The command that makes room may be in flight on another worker, whose completion restarts another hardware queue.
             Started::Full => Answer::Refused(rq, Refusal::Busy),
         }
     }
@@ -91,7 +91,7 @@ impl Driver for StationDriver {
 /// The data of a request that is being started.
 #[allow(unsafe_code)]
 fn lend(segments: &[RawSegment]) -> Segments<'_> {
-    // SAFETY: they are pieces of buffers that lie with the worker of their request from its submission until the last bio of
-    // it has ended, which is after the command has ended; meanwhile there is no reference to their content.
+    // SAFETY: the segments are parts of buffers that stay with the worker of their request from submission until its last
+    // bio has ended, which is after the command has ended; there is no reference to their content meanwhile.
     unsafe { Segments::new(segments) }
 }

@@ -1,4 +1,4 @@
-//! The in-entry requests of a worker's clients.
+//! The requests in flight of a worker's clients.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use hoistway_blk::bio::{Bio, Op};
 use crate::memory::Buffer;
 use crate::request::{Completion, Errno};
 
-/// The table of in-entry requests, by their numbers at this worker.
+/// The table of requests in flight, by their numbers on this worker.
 pub struct InFlight {
     in_flight: Vec<Entry>,
     free: Vec<u32>,
@@ -16,11 +16,11 @@ pub struct InFlight {
 #[derive(Default)]
 struct Entry {
     client: u32,
-    /// Whether it is a part of a request that is not made of whole blocks.
+    /// Whether it is a part of an unaligned request.
     is_part: bool,
     /// Sectors that it writes; 0 if none.
     written: u32,
-    /// Sectors that have not ended; a request without sectors counts as one. 0 if the entry is free.
+    /// Sectors that have not completed; a request without sectors counts as one. 0 if the entry is free.
     sectors_left: u32,
     /// The first error of any part.
     errno: Option<Errno>,
@@ -28,16 +28,16 @@ struct Entry {
     buffer: Buffer,
 }
 
-/// A request that has ended.
+/// A completed request.
 pub struct EndedRequest {
     pub client: u32,
-    /// Whether it is a part of a request that is not made of whole blocks.
+    /// Whether it is a part of an unaligned request.
     pub is_part: bool,
     pub completion: Completion,
 }
 
 impl InFlight {
-    /// Of a worker with these slots.
+    /// The table of a worker with these slots.
     pub fn new(slots: Range<u32>) -> Self {
         let count = slots.len() as u32;
         InFlight { in_flight: (0..count).map(|_| Entry::default()).collect(), free: (0..count).rev().collect() }
@@ -63,10 +63,10 @@ impl InFlight {
         self.in_flight.iter().map(|entry| entry.written).enumerate().filter(|&(_, written)| written > 0)
     }
 
-    /// A request begins.
+    /// Adds a request.
     ///
     /// # Panics
-    /// If all numbers are taken.
+    /// If all numbers are in use.
     #[inline]
     pub fn begin(&mut self, client: u32, is_part: bool, token: u64, buffer: Buffer, bio: &Bio) -> usize {
         let local = self.free.pop().expect("the caller has checked that there is room") as usize;
@@ -76,7 +76,7 @@ impl InFlight {
         local
     }
 
-    /// Some sectors of a request have ended. Returns the request, if they were the last.
+    /// Some sectors of a request have completed. Returns the request if they were the last.
     #[inline]
     pub fn part_ended(&mut self, local: usize, sectors: u32, result: Result<(), Errno>) -> Option<EndedRequest> {
         let entry = &mut self.in_flight[local];
@@ -96,7 +96,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        // A worker that panics does not wait for its device, which may still be writing into these buffers.
+        // A worker that panics does not wait for its device, which may still be writing to these buffers.
         if std::thread::panicking() {
             std::mem::forget(std::mem::take(&mut self.in_flight));
         }

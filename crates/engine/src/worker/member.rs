@@ -1,4 +1,4 @@
-//! A client, as its worker knows it.
+//! A client from its worker's point of view.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use crate::request::{Completion, Errno, Operation, Request, TRANSFER_BYTES_MAX};
 use crate::resident::Resident;
 use crate::worker::ranges::Part;
 
-/// What completions go to.
+/// The receiver of completions.
 pub enum Sink {
     Handler(Box<dyn Handler>),
     Resident(Box<dyn Resident>),
 }
 
-/// Why a request is not submitted as it is.
+/// Why a request is not submitted unchanged.
 pub enum Unfit {
     /// It fails.
     Refused(Errno),
-    /// It is not made of whole blocks.
+    /// It does not consist of whole blocks.
     Unaligned,
 }
 
-/// A client at its worker. It submits one bio at a time, as a process does.
+/// A client on its worker. It submits one bio at a time, as a process does.
 pub struct Member {
     pub submitter: Submitter<Queue<Threads>>,
     pub context: Context,
     pub io_context: IoContextId,
-    /// Where its volume begins, in bytes from the start of the target.
+    /// Start of its volume on the target, in bytes.
     pub first_byte: u64,
     /// The length of its volume.
     pub bytes: u64,
@@ -44,33 +44,33 @@ pub struct Member {
     pub block_bytes: u64,
     /// Requests that the queue has not seen.
     pub backlog: VecDeque<Request>,
-    /// Parts of requests that are not made of whole blocks; they go before the backlog.
+    /// Parts of unaligned requests; they go before the backlog.
     pub parts: VecDeque<Part>,
-    /// The slot of the request that its submitter waits with.
+    /// The slot of the request that its submitter is waiting with.
     pub in_hand: Option<u32>,
-    /// What its turn left of a long request.
+    /// The rest of a long request after its turn.
     pub rest: Option<Bio>,
-    /// Slots that it has.
+    /// Slots in use.
     pub in_flight: u32,
-    /// Completions that it has not been given.
+    /// Completions that the handler has not received yet.
     pub done: Vec<Completion>,
-    /// When it wants its turn, if it is a resident.
+    /// When it wants its next turn, if it is a resident.
     pub turn_at: Instant,
     pub sink: Sink,
-    /// Requests submitted and not completed; not used for residents.
+    /// Uncompleted requests; not used for residents.
     pub unanswered: Arc<AtomicU32>,
     pub has_departed: bool,
-    /// Whether it is on the worker's list of those with something to submit.
+    /// Whether it is on the worker's list of members with something to submit.
     pub is_listed: bool,
-    /// Whether it is on the worker's list of those with completions.
+    /// Whether it is on the worker's list of members with completions.
     pub has_completions: bool,
 }
 
 impl Member {
-    /// What a request is to the queue. The owner is not known yet.
+    /// Makes the bio of a request, without its owner.
     ///
     /// # Errors
-    /// If the volume cannot do that, or it is not made of whole blocks.
+    /// If the volume does not support the operation, or the request does not consist of whole blocks.
     #[inline]
     pub fn bio(&self, request: &Request) -> Result<(Bio, Zeroing), Unfit> {
         let bytes = request.bytes();
@@ -84,7 +84,7 @@ impl Member {
         if request.offset.checked_add(bytes).is_none_or(|end| end > self.bytes) {
             return Err(Unfit::Refused(Errno::NOSPC));
         }
-        // Of a flush the place means nothing.
+        // A flush ignores its offset.
         let first = self.first_byte + request.offset;
         if (first | bytes) & (self.block_bytes - 1) != 0 && !is_flush {
             return Err(Unfit::Unaligned);
@@ -93,13 +93,13 @@ impl Member {
         Ok(self.bio_of(request, Sector(first / SECTOR_BYTES), sectors))
     }
 
-    /// The bio of these sectors of the target.
+    /// The bio for these sectors of the target.
     #[inline]
     pub fn bio_of(&self, request: &Request, first: Sector, sectors: u32) -> (Bio, Zeroing) {
         let mut zeroing = Zeroing::default();
         let (op, flags) = match request.operation {
             Operation::Read => (Op::Read, BioFlags::NONE),
-            // As direct I/O of a process: it waits, and submits more.
+            // Flags as for direct I/O of a process, which waits for it and submits more.
             Operation::Write { durable: false } => (Op::Write, BioFlags::SYNC.with(BioFlags::IDLE)),
             Operation::Write { durable: true } => (Op::Write, BioFlags::SYNC.with(BioFlags::IDLE).with(BioFlags::FUA)),
             Operation::Flush => (Op::Write, BioFlags::PREFLUSH),
@@ -119,7 +119,7 @@ impl Member {
         (bio, zeroing)
     }
 
-    /// Adds requests to its backlog, and leaves an empty list. Nothing is copied if there was no backlog, as is usual.
+    /// Adds requests to its backlog, and leaves an empty list. Copies nothing if there was no backlog, the usual case.
     pub fn add(&mut self, requests: &mut Vec<Request>) {
         if self.backlog.is_empty() {
             let memory = std::mem::replace(&mut self.backlog, std::mem::take(requests).into());
@@ -134,7 +134,7 @@ impl Member {
         !self.backlog.is_empty() || !self.parts.is_empty()
     }
 
-    /// Whether it has departed and nothing of it is left.
+    /// Whether it has left and nothing of it remains.
     pub fn is_done(&self) -> bool {
         self.has_departed && self.in_flight == 0 && !self.submitter.is_parked()
     }
@@ -146,11 +146,11 @@ impl Member {
         }
     }
 
-    /// Gives a handler its completions.
+    /// Passes its completions to the handler.
     pub fn notify(&mut self) {
         if let Sink::Handler(handler) = &mut self.sink {
             let completions = self.done.len() as u32;
-            // Counted first: the handler may submit as many again.
+            // Counted first: the handler may submit the same number again.
             self.unanswered.fetch_sub(completions, Release);
             handler.completed(&mut self.done);
             self.done.clear();

@@ -1,4 +1,4 @@
-//! Messages to workers, from clients, from the engine and from each other.
+//! Messages to workers, from clients, the engine and other workers.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -23,32 +23,32 @@ pub enum Message {
     Context { client: u32, context: Context },
     /// A client was dropped.
     Detach { client: u32 },
-    /// Another worker freed what the submitter of a client waits for.
+    /// Another worker freed a resource that the submitter of a client waits for.
     Wake { client: u32 },
-    /// Another worker carried a part of a request out that came from here.
+    /// Another worker carried out a part of a request of this worker.
     Ended { slot: u32, sectors: u32, status: Status },
-    /// Writes to these sectors wait until [`Message::Unfence`], and this worker reports when none is in flight.
+    /// Writes to these sectors must wait until [`Message::Unfence`]; this worker replies when none is in flight.
     Fence(Fence),
-    /// No write is in flight at a worker to the sectors that this request here needs for itself.
+    /// A worker has no write in flight to the sectors that this unaligned request has locked.
     Fenced { op: u32 },
     /// Writes to the sectors of this request may proceed.
     Unfence { worker: usize, op: u32 },
     /// An event for the scheduler.
     Event(SchedulerEvent),
-    /// A file of the queue is to be written.
+    /// A file of the queue must be written.
     Change(Change),
-    /// In-flight requests complete, new ones are refused, and then the worker stops.
+    /// Complete the requests in flight, refuse new ones, then stop.
     Stop,
 }
 
-/// A file that is to be written, and where the result goes.
+/// A file to write, and where the result goes.
 pub struct Change {
     pub file: String,
     pub text: String,
     pub reply: Arc<Reply>,
 }
 
-/// The result of a change, and where a caller waits for it.
+/// The result of a change, with a way to wait for it.
 #[derive(Default)]
 pub struct Reply {
     result: Mutex<Option<Result<(), AttributeError>>>,
@@ -56,13 +56,13 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Sets it.
+    /// Sets the result.
     pub fn give(&self, result: Result<(), AttributeError>) {
         *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         self.is_set.notify_all();
     }
 
-    /// Waits for it.
+    /// Waits for the result.
     pub fn wait(&self) -> Result<(), AttributeError> {
         let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = self.is_set.wait_while(result, |result| result.is_none());

@@ -1,4 +1,4 @@
-//! A worker: one thread, one station, the clients that belong to it, and the loop that it runs.
+//! A worker: one thread, one station, its clients, and its loop.
 //!
 //! ```text
 //! mailbox -> members -> queue -> driver -> station
@@ -7,8 +7,8 @@
 //!      handlers and residents  <- completions
 //! ```
 //!
-//! What the queue does not know of a request is kept by the worker of its client: slot, buffer, sectors left. Another worker that
-//! carries out a part of it reads where the data lies, and sends a message when that has ended.
+//! The worker of a client keeps the state of a request that the queue does not know: slot, buffer, sectors left. Another worker
+//! that carries out a part of the request reads the address of its data, and sends a message when the part has completed.
 
 mod changes;
 mod disk_counters;
@@ -48,53 +48,53 @@ use ranges::Fences;
 use shared::place;
 use unaligned::Unaligned;
 
-/// A worker: what one thread of an engine does. [`Engine::prepare`](crate::Engine::prepare) makes them.
+/// A worker: the loop of one engine thread. [`Engine::prepare`](crate::Engine::prepare) makes them.
 pub struct Worker {
     shared: Arc<Shared>,
     index: usize,
     calls: QueueCalls,
     members: Vec<Option<Box<Member>>>,
     in_flight: InFlight,
-    /// Members that have something to submit.
+    /// Members with something to submit.
     to_submit: Vec<u32>,
-    /// Members that have more to submit than their turn allows.
+    /// Members with more to submit than their turn allows.
     next_turn: Vec<u32>,
-    /// Members that wait for a slot, first come first.
+    /// Members that wait for a slot, in order.
     starved: Vec<u32>,
-    /// Members that have completions.
+    /// Members with completions.
     to_notify: Vec<u32>,
     /// Residents.
     residents: Vec<u32>,
     changes: Changes,
-    /// Requests that are not made of whole blocks.
+    /// Unaligned requests: those that do not consist of whole blocks.
     unaligned: Unaligned,
-    /// Sectors that may not be written at present.
+    /// Sectors that may not be written now.
     fences: Fences,
-    /// Messages to each worker.
+    /// Outgoing messages for each worker.
     outbox: Vec<Vec<Message>>,
     is_stopping: bool,
     is_quiet: bool,
-    /// Sectors that a client may read or write in a turn.
+    /// Sectors that a client may read or write per turn.
     turn_sectors: u32,
     /// How long it busy-polls before it sleeps.
     spin: Nanos,
-    /// When it last had something to do.
+    /// When it last had work.
     busy_at: Instant,
-    // Memory that is used again.
+    // Reused memory.
     inbox: Vec<Message>,
     ended: Vec<Ended>,
     requests: Vec<Request>,
     clients: Vec<u32>,
 }
 
-/// What a step of a worker came to.
+/// The result of a worker's step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stepped {
-    /// Something was done; there may be more.
+    /// It did some work; there may be more.
     Worked,
-    /// There was nothing to do, and there will be at this moment unless something else happens.
+    /// It had no work, and will have some at this time at the latest.
     Idle(Instant),
-    /// The engine was stopped, and everything has ended.
+    /// The engine was stopped, and all requests have completed.
     Stopped,
 }
 
@@ -134,7 +134,7 @@ impl Worker {
         }
     }
 
-    /// Works until the engine is stopped; sleeps where there is nothing to do.
+    /// Works until the engine is stopped; sleeps when there is no work.
     pub fn run(mut self) {
         loop {
             match self.step() {
@@ -145,7 +145,7 @@ impl Worker {
         }
     }
 
-    /// Nothing to do: busy-polls for a while, then sleeps.
+    /// No work: busy-polls for a while, then sleeps.
     fn idle(&mut self, until: Instant) {
         let now = self.shared.clock.now();
         if now.since(self.busy_at) < self.spin {
@@ -157,8 +157,8 @@ impl Worker {
         }
     }
 
-    /// Does what there is to do now, and never sleeps. A whole engine can be run by calling this for one worker after the other, in
-    /// one thread, until all have stopped.
+    /// Does the work that is due now, and never sleeps. A whole engine can be run on one thread by calling this for one worker
+    /// after the other, until all have stopped.
     pub fn step(&mut self) -> Stepped {
         let now = self.shared.now();
         self.calls.now = now;
@@ -235,7 +235,7 @@ impl Worker {
     fn send_messages(&mut self) {
         for (worker, batch) in self.outbox.iter_mut().enumerate() {
             if !batch.is_empty() && !self.shared.mailboxes[worker].send(batch) {
-                // It has stopped, without in-flight requests: these are wake-ups that have no effect.
+                // That worker has stopped and has no requests in flight: these are wake-ups without effect.
                 batch.clear();
             }
         }
@@ -278,7 +278,7 @@ impl Worker {
         self.shared.client_numbers[self.index].lock().unwrap_or_else(PoisonError::into_inner).give_back(client);
     }
 
-    /// Gives a request back that the queue has not seen. Others complete as usual.
+    /// Cancels a request that the queue has not seen. Others complete as usual.
     fn cancel(&mut self, client: u32, token: u64) {
         let Some(member) = self.members[client as usize].as_mut() else { return };
         if let Some(at) = member.backlog.iter().position(|request| request.token == token) {
@@ -297,7 +297,7 @@ impl Worker {
         member.in_hand.or(rest)
     }
 
-    /// Takes back what a member has at hand, as far as no request has been made of it.
+    /// Takes back the part of a member's current request that the queue has not seen.
     fn take_back_in_hand(&mut self, client: u32, errno: Errno) {
         let Some(slot) = self.at_hand(client) else { return };
         let Some(member) = self.members[client as usize].as_mut() else { return };
@@ -320,7 +320,7 @@ impl Worker {
         }
     }
 
-    /// A member may have something to submit.
+    /// Lists a member that may have something to submit.
     #[inline]
     fn list(&mut self, client: u32) {
         if let Some(member) = self.members.get_mut(client as usize).and_then(Option::as_mut)
@@ -332,7 +332,7 @@ impl Worker {
 
     // --- rounds ---
 
-    /// Submits what can be submitted, and handles the effects, until there are none.
+    /// Submits what can be submitted, and handles the effects, until there are no more.
     fn settle(&mut self) {
         loop {
             while let Some(client) = self.to_submit.pop() {
@@ -358,7 +358,8 @@ impl Worker {
         any
     }
 
-    /// Handles parts that calls into the queue have ended, and submitters that they woke. Returns whether there were any.
+    /// Handles parts that calls into the queue have completed, and submitters that they woke. Returns whether there were
+    /// any.
     fn take_ended(&mut self) -> bool {
         let any = !self.calls.ended.is_empty() || !self.calls.woken.is_empty();
         let mut ended = std::mem::take(&mut self.calls.ended);
@@ -381,7 +382,7 @@ impl Worker {
         any
     }
 
-    /// A part of a request has ended, and perhaps all of it.
+    /// A part of a request has completed, and perhaps all of it.
     #[inline]
     fn part_ended(&mut self, local: usize, sectors: u32, result: Result<(), Errno>) {
         let Some(ended) = self.in_flight.part_ended(local, sectors, result) else { return };
@@ -404,12 +405,12 @@ impl Worker {
         }
     }
 
-    /// There is a slot again.
+    /// A slot is free again.
     #[cold]
     fn feed_a_starved_one(&mut self) {
         let has_backlog = |&client: &u32| self.members[client as usize].as_ref().is_some_and(|it| it.has_requests());
         let first = self.starved.iter().position(has_backlog);
-        // Those before it have nothing to submit any more.
+        // The members before it have nothing to submit any more.
         self.starved.drain(..first.unwrap_or(self.starved.len()));
         if first.is_some() {
             let client = self.starved.remove(0);
@@ -440,7 +441,7 @@ impl Worker {
 
     // --- residents ---
 
-    /// Gives each resident its turn for which something has ended or whose time has come.
+    /// Gives a turn to each resident that has completions or whose time has come.
     fn give_turns(&mut self) -> bool {
         let mut clients = std::mem::take(&mut self.clients);
         let now = self.calls.now.at;
@@ -479,7 +480,7 @@ impl Worker {
         self.is_stopping = true;
         for client in 0..self.members.len() as u32 {
             let Some(member) = self.members[client as usize].as_mut() else { continue };
-            // Requests that have begun continue.
+            // Requests that are partly submitted continue.
             member.is_listed = true;
             self.to_submit.push(client);
             let backlog: Vec<Request> = member.backlog.drain(..).collect();
@@ -512,7 +513,7 @@ impl Worker {
         all_are
     }
 
-    /// Requests that came after the end complete, too.
+    /// Refuses requests that arrived after the stop.
     fn refuse_what_is_left(&mut self) {
         for message in self.shared.mailboxes[self.index].close() {
             match message {

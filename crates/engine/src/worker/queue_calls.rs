@@ -1,4 +1,4 @@
-//! The calls of a worker into the queue, and what is due because of them.
+//! The calls of a worker into the queue, and the work that they make due.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,14 +16,14 @@ use super::shared::{Shared, cpu};
 
 type Machine = (StationDriver, WorkerProbe);
 
-/// A part of a request that has ended.
+/// A completed part of a request.
 pub struct EndedPart {
     pub slot: u32,
     pub sectors: u32,
     pub status: Status,
 }
 
-/// A worker's side of the queue. What calls lead to is collected in `ended` and `woken`.
+/// A worker's side of the queue. The results of calls are collected in `ended` and `woken`.
 pub struct QueueCalls {
     pub now: Now,
     pub driver: StationDriver,
@@ -35,7 +35,7 @@ pub struct QueueCalls {
     probe: WorkerProbe,
 }
 
-/// This worker runs at once when it is called; the timer of the scheduler is set for all workers.
+/// A run of this worker's queue is due at once; the timer of the scheduler is set for all workers.
 struct AtOnce<'a> {
     now: Instant,
     shared: &'a Shared,
@@ -94,7 +94,7 @@ impl QueueCalls {
         self.call(|cx| submitter.cancel(&shared.queue, cx))
     }
 
-    /// The command with this number has ended at the station.
+    /// The command with this number has completed at the station.
     #[inline]
     pub fn complete(&mut self, shared: &Shared, id: u32, status: Status) {
         let rq = self.driver.take(id);
@@ -125,7 +125,7 @@ impl QueueCalls {
         self.agenda.next_at().unwrap_or(Instant::NEVER)
     }
 
-    /// Carries out what is due by now and all that results from it. Returns whether anything was due.
+    /// Carries out the work that is due and everything that results from it. Returns whether any was due.
     pub fn carry_out_due(&mut self, shared: &Shared) -> bool {
         if self.next_at() > self.now.at {
             return false;
@@ -134,7 +134,7 @@ impl QueueCalls {
         true
     }
 
-    /// Carries out what calls have led to and whatever is due by now.
+    /// Carries out the results of calls, and all work that is due.
     #[inline]
     pub fn carry_out(&mut self, shared: &Shared) {
         loop {
@@ -163,7 +163,7 @@ impl QueueCalls {
             match self.agenda.take(&shared.queue, self.cpu, &mut self.caller.effects, &mut workers) {
                 Some(Action::End { bio, status }) => end(&bio, status),
                 Some(Action::Wake(waiter)) => self.woken.push(waiter),
-                // A station cannot take a command back, so it is waited for; and no other queue shares its tags.
+                // A station cannot abort a command, so timeouts are ignored; and no other queue shares its tags.
                 Some(Action::TimedOut { .. } | Action::RunOther { .. }) | None => {}
             }
         }

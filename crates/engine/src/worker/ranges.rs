@@ -1,4 +1,4 @@
-//! What unaligned requests keep to themselves, and hand on: parts of whole blocks, fences of workers and locks of ranges.
+//! Types for unaligned requests: parts of whole blocks, fences of workers and locks of ranges.
 
 use std::ops::Range;
 
@@ -7,9 +7,9 @@ use hoistway_blk::ground::Sector;
 
 use crate::request::Request;
 
-/// A part of such a request, of whole blocks.
+/// A part of an unaligned request, of whole blocks.
 pub struct Part {
-    /// What to do; the token names the request and the part.
+    /// The request for this part; its token identifies the unaligned request and the part.
     pub(super) request: Request,
     pub(super) first: Sector,
     pub(super) sectors: u32,
@@ -17,11 +17,11 @@ pub struct Part {
 
 /// Sectors that clients of a worker may not write, because an unaligned request has read them.
 pub struct Fence {
-    /// The worker of the request, and its number there.
+    /// The worker of the unaligned request, and the request's number there.
     pub(super) worker: usize,
     pub(super) op: u32,
     pub(super) sectors: Range<u64>,
-    /// In-flight writes to them.
+    /// Writes to them in flight.
     pub(super) writes: Vec<u32>,
 }
 
@@ -45,7 +45,7 @@ impl Fences {
     }
 }
 
-/// The blocks that an unaligned request needs for itself.
+/// The blocks that an unaligned request locks.
 #[derive(Clone)]
 pub(super) struct Lock {
     pub(super) worker: usize,
@@ -55,12 +55,12 @@ pub(super) struct Lock {
     pub(super) is_held: bool,
 }
 
-/// The locks of all unaligned writes, in the order in which they were asked for. One is held if none before it overlaps it.
+/// The locks of all unaligned writes, in the order of arrival. A lock is held if no earlier one overlaps it.
 #[derive(Default)]
 pub struct RangeLocks(pub(super) Vec<Lock>);
 
 impl RangeLocks {
-    /// Asks for a lock. Returns it if it is held.
+    /// Adds a lock. Returns it if it is held at once.
     pub(super) fn add(&mut self, lock: Lock) -> Vec<Lock> {
         self.0.push(lock);
         self.grant()

@@ -1,4 +1,4 @@
-//! What all workers and clients of an engine have in common.
+//! State that all workers and clients of an engine share.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +14,10 @@ use crate::clock::Clock;
 use crate::mailbox::Mailbox;
 use crate::slots::Slots;
 
-/// Bits of a [`Waiter`] that are the number of a client at its worker; the others are the worker.
+/// Bits of a [`Waiter`] for the number of a client on its worker; the other bits are the worker.
 const CLIENT_BITS: u32 = 24;
 
-/// The common things.
+/// The shared state.
 pub struct Shared {
     pub queue: Queue<Threads>,
     pub slots: Slots,
@@ -25,24 +25,24 @@ pub struct Shared {
     pub clock: Box<dyn Clock>,
     pub hz: Hz,
     pub statistics: Option<Arc<DiskCounters>>,
-    /// When the scheduler's timer is due, ns, as it was set last. The worker that set it checks here when the time has come,
-    /// because another one may have replaced it. `Relaxed`: a timer may be late by the time that the store takes to be seen.
+    /// When the scheduler's timer is due, ns, as it was last set. The worker that set it checks here when it is due, because
+    /// another one may have changed it. `Relaxed`: a timer may be late by the time until the store becomes visible.
     pub timer_ns: AtomicU64,
-    /// Stopping workers without in-flight requests.
+    /// Number of stopping workers without requests in flight.
     pub quiet: AtomicUsize,
-    /// Of each worker, the numbers of its clients.
+    /// For each worker, the numbers of its clients.
     pub client_numbers: Vec<Mutex<ClientNumbers>>,
-    /// Writes that change blocks in part.
+    /// Locks of writes that change blocks in part.
     pub unaligned: Mutex<RangeLocks>,
-    /// I/O contexts so far.
+    /// Number of I/O contexts so far.
     pub io_contexts: AtomicU32,
-    /// Groups that were ever made: a number is not used twice.
+    /// Number of groups ever made: numbers are not reused.
     pub groups_made: AtomicU32,
     /// Groups and their weights, for a new scheduler.
     pub groups: Mutex<Vec<(CgroupId, u16)>>,
 }
 
-/// The numbers of a worker's clients: those that are free, and how many there are.
+/// The client numbers of a worker: the free ones, and how many were allocated.
 #[derive(Default)]
 pub struct ClientNumbers {
     free: Vec<u32>,
@@ -67,30 +67,30 @@ impl Shared {
         self.hz.now(self.clock.now())
     }
 
-    /// Whether the scheduler's timer is due. Not if another worker has set it anew or has come first.
+    /// Whether the scheduler's timer is due. It is not if another worker has changed it or was faster.
     pub fn take_timer(&self, now: Instant) -> bool {
         let set = self.timer_ns.load(Relaxed);
         set <= now.0 && self.timer_ns.compare_exchange(set, Instant::NEVER.0, Relaxed, Relaxed).is_ok()
     }
 
-    /// Events that introduce all groups to a new scheduler.
+    /// Events that announce all groups to a new scheduler.
     pub fn events_of_groups(&self) -> Vec<SchedulerEvent> {
         let groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         groups.iter().flat_map(|&(cgroup, weight)| events_of_group(cgroup, weight)).collect()
     }
 }
 
-/// Events that introduce a group to a scheduler.
+/// Events that announce a group to a scheduler.
 pub fn events_of_group(cgroup: CgroupId, weight: u16) -> [SchedulerEvent; 2] {
     [SchedulerEvent::CgroupAdded { cgroup, parent: CgroupId::ROOT }, SchedulerEvent::Weight { cgroup, weight }]
 }
 
-/// What the queue calls a client.
+/// The waiter of a client in the queue.
 pub fn waiter(worker: usize, client: u32) -> Waiter {
     Waiter((worker as u32) << CLIENT_BITS | client)
 }
 
-/// The worker of a waiter, and its number there.
+/// The worker of a waiter, and the client's number there.
 pub fn place(Waiter(waiter): Waiter) -> (usize, u32) {
     ((waiter >> CLIENT_BITS) as usize, waiter & ((1 << CLIENT_BITS) - 1))
 }

@@ -1,7 +1,7 @@
-//! What the clients of a worker submit, in turns.
+//! Submission: the clients of a worker take turns.
 //!
-//! A client submits until its submitter sleeps, there is no slot, or its turn is over: a target in memory copies data on the worker's
-//! thread, where other clients wait. What is left of a long request goes first in the next turn.
+//! A client submits until its submitter sleeps, there is no free slot, or its turn is over: a target in memory copies data on the
+//! worker's thread, while other clients wait. The rest of a long request goes first in the next turn.
 
 use hoistway_blk::bio::{Bio, Op};
 use hoistway_blk::ground::{SECTOR_BYTES, Sector};
@@ -11,7 +11,7 @@ use super::member::Unfit;
 use crate::backend::Zeroing;
 use crate::request::{Completion, Request};
 
-/// Sectors that a client may discard, or zero as a hole, in a turn, for each that it may read or write.
+/// Factor for the sectors that a client may discard, or zero as a hole, in a turn.
 const ZEROED_PER_WRITTEN: u32 = 16;
 
 impl Worker {
@@ -42,7 +42,7 @@ impl Worker {
             return;
         }
         let Some(member) = self.members[client as usize].as_mut() else { return };
-        // One request alone gains nothing by being held back.
+        // Plugging a single request gains nothing.
         let is_batch = member.backlog.len() > 1;
         if is_batch {
             member.submitter.plug();
@@ -93,14 +93,14 @@ impl Worker {
             }
         };
         if !self.fences.is_empty() && self.fences.keep_back(&bio) {
-            // It takes its turn with the requests that put up the fences.
+            // It waits for its lock, like the requests that set the fences.
             self.begin_locked(client, request);
             return self.submit_parts(client);
         }
         self.submit_bio(client, false, request, (bio, zeroing))
     }
 
-    /// Submits a bio. Returns whether the submitter has to wait with it.
+    /// Submits a bio. Returns whether its submitter has to wait.
     #[inline]
     pub(super) fn submit_bio(
         &mut self,

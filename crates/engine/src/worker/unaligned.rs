@@ -1,11 +1,11 @@
-//! Requests that are not made of whole blocks.
+//! Unaligned requests: those that do not consist of whole blocks.
 //!
-//! A read becomes one of all blocks that it touches. A write reads the blocks that it changes in part, changes them and writes all
-//! of its blocks; write-zeroes does the same to its first and last block. A discard leaves out blocks that it covers in part.
+//! A read is extended to all blocks that it touches. A write reads the blocks that it changes in part, changes them, and writes
+//! all of its blocks; write-zeroes does the same for its first and last block. A discard skips blocks that it covers only in part.
 //!
-//! No other write may come between the read and the write. So the request takes a lock of its blocks, and each worker puts a fence
-//! around them: it reports when no write to these blocks is in flight any more, and a new one has to take a lock, too. A discard
-//! takes none: what it discards may read as before.
+//! No other write may come between the read and the write. So the request locks its blocks, and each worker sets a fence around
+//! them: it replies when it has no write to these blocks in flight, and a new write has to take a lock, too. A discard takes no
+//! lock: discarded blocks may read as before.
 
 use std::ops::Range;
 
@@ -17,20 +17,20 @@ use super::{Message, Worker};
 use crate::memory::Buffer;
 use crate::request::{Completion, Errno, Operation, Request};
 
-/// Parts of a request.
+/// Parts of an unaligned request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Piece {
     /// Its first block.
     Head,
     /// Its last block.
     Tail,
-    /// All of its blocks, or those that it covers whole.
+    /// All of its blocks, or all that it covers completely.
     Whole,
 }
 
 const PIECES: [Piece; 3] = [Piece::Head, Piece::Tail, Piece::Whole];
 
-/// A request that is not made of whole blocks, or needs a lock for another reason.
+/// A request that does not consist of whole blocks, or needs a lock for another reason.
 struct UnalignedRequest {
     client: u32,
     token: u64,
@@ -45,9 +45,9 @@ struct UnalignedRequest {
     buffer: Buffer,
     /// The client's buffer, if the data had to be copied.
     original: Option<Buffer>,
-    /// The first and last block, if they are changed in part; of a single block only the first.
+    /// The first and last block, if they are changed in part; if there is only one block, only the first.
     edges: [Option<Buffer>; 2],
-    /// Workers that have not put up their fence, or parts that have not ended.
+    /// Workers that have not set their fence, or parts that have not completed.
     left: u32,
     is_written: bool,
     result: Result<(), Errno>,
@@ -104,7 +104,7 @@ impl UnalignedRequest {
         }
     }
 
-    /// Copies the bytes of its edge blocks that it does not change to the memory around its data.
+    /// Copies the unchanged bytes of its edge blocks to the memory around its data.
     fn complete_blocks(&mut self) {
         let (before, len) = (self.buffer.margins().0, self.buffer.len());
         let [head, tail] = std::mem::take(&mut self.edges);
@@ -135,7 +135,7 @@ impl UnalignedRequest {
         }
     }
 
-    /// Restores the buffer that the client gave.
+    /// Returns the client's buffer.
     fn into_buffer(self) -> Buffer {
         if !matches!(self.operation, Operation::Read | Operation::Write { .. }) {
             return self.buffer;
@@ -149,7 +149,7 @@ impl UnalignedRequest {
         original
     }
 
-    /// Of a write-zeroes, the blocks that it covers whole.
+    /// For a write-zeroes, the blocks that it covers completely.
     fn inner_blocks(&self) -> Range<u64> {
         let [head, tail] = self.cuts().map(|is_cut| if is_cut { self.block_bytes } else { 0 });
         self.blocks.start + head..self.blocks.end - tail
@@ -157,7 +157,7 @@ impl UnalignedRequest {
 }
 
 impl Worker {
-    /// Begins a request that is not made of whole blocks, or writes behind a fence.
+    /// Begins an unaligned request, or a write to fenced sectors.
     #[cold]
     pub(super) fn begin_locked(&mut self, client: u32, request: Request) {
         let Some(member) = self.members[client as usize].as_mut() else { return };
@@ -209,7 +209,7 @@ impl Worker {
         body(&mut self.shared.unaligned.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
-    /// A request has its lock: all workers put up a fence for it.
+    /// A request has its lock: all workers set a fence for it.
     fn fence_everywhere(&mut self, lock: &Lock) {
         let sectors = lock.blocks.start / SECTOR_BYTES..lock.blocks.end / SECTOR_BYTES;
         for worker in 0..self.outbox.len() {
@@ -231,7 +231,7 @@ impl Worker {
         self.fences.0.push(fence);
     }
 
-    /// A request has ended that a fence may have waited for.
+    /// A write has completed that a fence may have waited for.
     #[cold]
     pub(super) fn write_ended(&mut self, local: usize) {
         for fence in &mut self.fences.0 {
@@ -247,7 +247,7 @@ impl Worker {
         self.fences.0.retain(|fence| (fence.worker, fence.op) != (worker, op));
     }
 
-    /// A worker has no write to the blocks of a request any more.
+    /// A worker has no more writes in flight to the blocks of a request.
     pub(super) fn fenced_by_one(&mut self, number: u32) {
         let workers = self.outbox.len() as u32;
         let Some(op) = self.unaligned.ops[number as usize].as_mut() else { return };
@@ -267,12 +267,12 @@ impl Worker {
         }
     }
 
-    /// Adds a part. The member submits it when its turn comes.
+    /// Adds a part. The member submits it in its turn.
     fn add_part(&mut self, number: u32, piece: Piece, operation: Operation, buffer: Buffer) {
         let Some(op) = self.unaligned.ops[number as usize].as_mut() else { return };
         op.left += 1;
         let blocks = match (piece, op.operation) {
-            // Its edges are written apart.
+            // Its edges are written separately.
             (Piece::Whole, Operation::WriteZeroes { .. }) => op.inner_blocks(),
             _ => op.blocks_of(piece),
         };
@@ -286,7 +286,7 @@ impl Worker {
         self.list(client);
     }
 
-    /// The parts with which a request ends.
+    /// Adds the last parts of a request.
     fn begin_last_parts(&mut self, number: u32) {
         let Some(op) = self.unaligned.ops[number as usize].as_mut() else { return };
         op.is_written = true;
@@ -319,7 +319,7 @@ impl Worker {
                     }
                 }
             }
-            // It has no place, and is never unaligned.
+            // A flush has no range, and is never unaligned.
             Operation::Flush => {}
         }
     }
@@ -344,7 +344,7 @@ impl Worker {
         }
     }
 
-    /// A part has ended.
+    /// A part has completed.
     #[cold]
     pub(super) fn unaligned_part_ended(&mut self, client: u32, completion: Completion) {
         let Completion { token, result, buffer } = completion;
@@ -393,7 +393,8 @@ impl Worker {
     }
 }
 
-/// The data of a request in memory for all of its blocks, and the client's buffer if that has no room around the data.
+/// Moves the data of a request to memory for all of its blocks. Also returns the client's buffer if it had no room
+/// around the data.
 fn fit(buffer: Buffer, bytes: &Range<u64>, blocks: &Range<u64>, operation: Operation) -> (Buffer, Option<Buffer>) {
     let (before, behind) = ((bytes.start - blocks.start) as usize, (blocks.end - bytes.end) as usize);
     let (has_before, has_behind) = buffer.margins();

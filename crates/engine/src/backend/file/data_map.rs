@@ -1,8 +1,8 @@
-//! Where a file has data and where it has holes, without looking further than is worth it.
+//! A map of a file's data and holes, built with limited effort.
 //!
-//! `SEEK_HOLE` has no end: on a dense file it searches to the end of the file, for milliseconds, on the thread of a worker. So the
-//! data that a search has found is remembered, and searches for reads get only a small share of the time: while they have used it up,
-//! a range that is unknown counts as data. That is always correct, since a hole reads as zeroes.
+//! `SEEK_HOLE` is unbounded: on a dense file it searches to the end of the file, for milliseconds, on a worker's thread. So data that
+//! a search has found is remembered, and searches for reads get only a small share of the time: once it is used up, unknown ranges
+//! count as data. That is always correct, since a hole reads as zeroes.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,13 +17,13 @@ use rustix::fs::{SeekFrom, seek};
 
 use crate::backend::Extent;
 
-/// After a search no other one for a read starts for this many times as long as it took.
+/// After a search for a read, no other one starts for this many times its duration.
 const REST_PER_SEARCH: u32 = 100;
-/// A shorter search is followed by no rest.
+/// After a shorter search the next one may start at once.
 const FREE_SEARCH: Duration = Duration::from_millis(1);
-/// Most ranges of data that are remembered.
+/// Maximum remembered ranges of data.
 const RANGES_MAX: usize = 1024;
-/// Unit of the space that `stat` says is allocated.
+/// Unit of the allocated space reported by `stat`.
 const ALLOCATION_BYTES: u64 = 512;
 
 /// What is known about the holes of a file. All positions are in bytes.
@@ -32,7 +32,7 @@ pub struct DataMap(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Ranges without holes: end by start, disjoint and not adjacent.
+    /// Ranges without holes, as start and end; disjoint and not adjacent.
     data: BTreeMap<u64, u64>,
     /// When the next search may start.
     search_at: Option<Instant>,
@@ -81,7 +81,7 @@ impl Known {
 
 /// Finds data and holes in a file.
 trait Search {
-    /// Whether all of the file is allocated, and its length.
+    /// Whether the file is fully allocated, and its length.
     fn is_dense(&self) -> io::Result<(bool, u64)>;
     /// The next data from `at`, as `SEEK_DATA`.
     fn data(&self, at: u64) -> rustix::io::Result<u64>;
@@ -106,9 +106,10 @@ impl Search for File {
 }
 
 impl DataMap {
-    /// Data and holes of a range of whole sectors: the first `most` parts, or one more.
+    /// Data and holes of a range of whole sectors: the first `most` parts, at least one.
     ///
-    /// The range after the end of a file that has become shorter is no hole: it would be taken for zeroes, and reads of it fail.
+    /// The range after the end of a file that has become shorter is not a hole: it would be taken for zeroes, while reads of it
+    /// fail.
     ///
     /// # Errors
     /// If the system refuses.
@@ -116,7 +117,7 @@ impl DataMap {
         self.search(file, bytes, most, false)
     }
 
-    /// All of the data and holes of a range that is about to be read. Where finding holes takes long, they count as data.
+    /// All data and holes of a range that is about to be read. If finding holes takes too long, the rest counts as data.
     ///
     /// # Errors
     /// If the system refuses.
@@ -164,12 +165,12 @@ impl DataMap {
                 known.add(0..length.max(end));
                 continue;
             }
-            // Data begins and ends somewhere in its sector, and counts as all of it.
+            // Data that begins or ends within a sector counts as the whole sector.
             let data = match file.data(at) {
                 Ok(data) => (data / SECTOR_BYTES * SECTOR_BYTES).min(end),
-                // A hole up to the end of the file, which may have moved.
+                // A hole up to the end of the file, which may have changed.
                 Err(rustix::io::Errno::NXIO) => length.next_multiple_of(SECTOR_BYTES).clamp(at, end),
-                // A file system without holes.
+                // A file system without support for holes.
                 Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => at,
                 Err(errno) => return Err(errno.into()),
             };
@@ -196,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    /// A file of these sectors, in which each search takes a while.
+    /// A file of these sectors, in which each search takes some time.
     struct Sectors {
         is_data: Vec<bool>,
         takes: Duration,
@@ -239,7 +240,7 @@ mod tests {
         sectors.start * SECTOR_BYTES..sectors.end * SECTOR_BYTES
     }
 
-    /// As one letter for each sector.
+    /// The result as one letter per sector.
     fn found(map: &DataMap, file: &Sectors, sectors: Range<u64>) -> String {
         let extents = map.search(file, bytes(sectors), usize::MAX, true).unwrap();
         extents.iter().map(|it| if it.is_hole { "-" } else { "d" }.repeat((it.bytes / SECTOR_BYTES) as usize)).collect()

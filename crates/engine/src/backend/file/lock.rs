@@ -1,8 +1,10 @@
-//! Advisory locks: a written file is locked exclusively, a read one shared. Programs that take no lock are not kept away.
+//! Advisory locks: a written file is locked exclusively, a read one shared. They do not keep out programs that take no
+//! lock.
 //!
-//! They are of the open file description (`F_OFD_SETLK`), over the whole file: two openings exclude each other within one
-//! program, too, and so does QEMU, which locks bytes of its images in the same way. The description that holds one is
-//! opened for that alone, so that the lock goes with the process: a ring may keep the others open for some time after it.
+//! They belong to the open file description (`F_OFD_SETLK`) and cover the whole file: two openings exclude each other
+//! even within one program, and QEMU, which locks bytes of its images in the same way, is excluded, too. A separate
+//! description holds the lock, so that the lock ends with the process: a ring may keep the other descriptions open for
+//! some time after it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,20 +16,20 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{self, flock};
 use rustix::fs::OFlags;
 
-/// What asking for a lock came to.
+/// The result of asking for a lock.
 pub enum Claim {
-    /// It is held as long as this is open.
+    /// The lock is held as long as this is open.
     Ours(File),
     /// Another program holds a conflicting lock.
     InUse,
-    /// The file system has none.
+    /// The file system has no locks.
     Impossible(io::Error),
 }
 
-/// Asks for a lock on a file that is to be read, or read and written.
+/// Asks for a lock on a file for reading, or for reading and writing.
 ///
 /// # Errors
-/// If the file cannot be opened; of a block device that is to be written, also if it is mounted or another program's (`EBUSY`).
+/// If the file cannot be opened; for a block device to be written, also if it is mounted or used by another program (`EBUSY`).
 pub fn claim(path: &Path, read_only: bool, is_device: bool) -> io::Result<Claim> {
     let exclusive = if is_device && !read_only { OFlags::EXCL } else { OFlags::empty() };
     let mut options = OpenOptions::new();

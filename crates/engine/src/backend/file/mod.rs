@@ -1,16 +1,16 @@
-//! Files and block devices, a volume each.
+//! Files and block devices, one volume each.
 //!
-//! | asked for | done |
+//! | operation | done |
 //! | --- | --- |
 //! | read, write | `preadv`, `pwritev` past the page cache (`O_DIRECT`) where the file system can |
 //! | durable write | the same with `RWF_DSYNC` |
 //! | flush | `fdatasync` of every file, because a flush does not name its volume |
 //! | discard | a hole is punched; it reads as zeroes then |
-//! | write zeroes | a hole is punched if that is allowed, else the range is zeroed; where the file system can neither, zeroes are written, unless only fast ways will do |
+//! | write zeroes | a hole is punched if that is allowed, otherwise the range is zeroed; a file system that supports neither gets zeroes written, unless only fast methods are allowed |
 //! | block status | `SEEK_DATA` and `SEEK_HOLE` |
 //!
-//! A file need not end with a block. Its last bytes go through the page cache, in calls that end with the file, because direct I/O
-//! takes whole blocks only and would make the file longer.
+//! The size of a file need not be a multiple of a block. Its last bytes go through the page cache in separate calls, because
+//! direct I/O only takes whole blocks and would extend the file.
 
 mod data_map;
 mod lock;
@@ -38,55 +38,56 @@ pub(crate) use station::FileStation;
 use station::{Tail, ZERO_BYTES_MAX};
 
 const QUEUE_DEPTH: u32 = 128;
-/// Volumes begin at multiples of this, in sectors, and lie at least as far apart, so that no request reaches into two.
+/// Volumes begin at multiples of this, in sectors, and are at least this far apart, so that no request crosses two
+/// volumes.
 const VOLUME_ALIGN: u64 = 2048;
-/// The last bytes of a file that does not end with a block begin at a multiple of this, in bytes: no page is accessed both directly and
-/// through the page cache.
+/// The last bytes of a file that does not end with a full block begin at a multiple of this, in bytes: no page is accessed both
+/// directly and through the page cache.
 const TAIL_ALIGN: u64 = 4096;
-/// Of direct I/O where the system does not say.
+/// The block size of direct I/O if the system does not report it.
 const BLOCK_BYTES_SAFE: u32 = 4096;
 
-/// A file or block device to be opened.
+/// A file or block device to open.
 #[derive(Clone, Debug)]
 pub struct FileSpec {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Whether it is only read.
+    /// Whether it is opened read-only.
     pub read_only: bool,
-    /// Whether it goes through the page cache even if it need not.
+    /// Whether to use the page cache even if direct I/O is possible.
     pub buffered: bool,
 }
 
 impl FileSpec {
-    /// To be read and written, past the page cache if that can be done.
+    /// For reading and writing, with direct I/O if possible.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         FileSpec { path: path.into(), read_only: false, buffered: false }
     }
 }
 
-/// Why files cannot be a target.
+/// Why a file cannot be a target.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The system refused something.
+    /// A system call failed.
     #[error("{}: {source}", .path.display())]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is of no use.
+    /// It is unsuitable.
     #[error("{}: {why}", .path.display())]
     Unfit {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why, and what would be.
+        /// Why, and what was expected.
         why: String,
     },
 }
 
-/// How files are reached.
+/// How files are accessed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
     Uring,
@@ -100,22 +101,22 @@ pub struct Files {
     shape: Shape,
     way: Way,
     notes: Vec<String>,
-    /// Files through which last bytes are accessed, if not through those that have the rest.
+    /// Descriptors for the last bytes of files, if those need separate ones.
     tail_files: Vec<File>,
-    /// Of each file, the last bytes that need calls of their own.
+    /// For each file, the last bytes that need separate calls.
     tails: Arc<[Option<Tail>]>,
-    /// Of each file, where data has been found.
+    /// For each file, the ranges known to contain data.
     maps: Arc<[DataMap]>,
-    /// Memory that every ring knows.
+    /// Memory that is registered with every ring.
     fixed: Option<Arc<Arena>>,
-    /// What keeps others away from the files, as long as they are ours.
+    /// Locks that keep other programs from the files.
     _claims: Vec<File>,
 }
 
-/// What was found out about one file.
+/// The properties of an opened file.
 struct Opened {
     file: File,
-    /// The same file through the page cache, if `file` is direct and does not end with a block.
+    /// The same file through the page cache, if `file` is direct and does not end with a full block.
     tail_file: Option<File>,
     bytes: u64,
     logical_bytes: u32,
@@ -126,11 +127,11 @@ struct Opened {
 }
 
 impl Files {
-    /// Opens them, and finds out how they can be accessed. They stay locked as long as this exists: read-only ones against
-    /// writers, others against all other programs.
+    /// Opens the files and determines how they can be accessed. They stay locked as long as the target exists: read-only
+    /// ones against writers, others against all other programs.
     ///
     /// # Errors
-    /// If one cannot be opened, is neither a file nor a block device, is empty, or is in use.
+    /// If a file cannot be opened, is neither a file nor a block device, is empty, or is in use.
     pub fn open(specs: &[FileSpec]) -> Result<Files, OpenError> {
         let mut opened: Vec<Opened> = Vec::new();
         for (index, spec) in specs.iter().enumerate() {
@@ -188,9 +189,9 @@ impl Files {
         Ok(Files { files, volumes, shape, way, notes, tail_files, tails, maps, fixed: None, _claims: claims })
     }
 
-    /// With memory for [buffers](Backend::buffer) that is registered with the ring of each worker (fixed buffers), so that requests
-    /// need no pages looked up and pinned. The memory is locked, and counts once for each worker against `ulimit -l`; where that is
-    /// not allowed a [note](Self::notes) says so, and buffers are not registered.
+    /// Adds memory for [buffers](Backend::buffer) that is registered with the ring of each worker (fixed buffers), so that requests
+    /// need not look up and pin pages. The memory is locked, and counts once per worker against `ulimit -l`; if that is not
+    /// allowed, a [note](Self::notes) says so and buffers are not registered.
     #[must_use]
     pub fn with_fixed_buffers(mut self, bytes: usize, workers: usize) -> Self {
         if bytes == 0 || self.way != Way::Uring {
@@ -211,13 +212,13 @@ impl Files {
         self
     }
 
-    /// What does not work here, in sentences: no direct I/O, no io_uring, no fixed buffers.
+    /// Features that are unavailable here, as sentences: direct I/O, io_uring, fixed buffers.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Has threads make the system calls, as where io_uring cannot be used.
+    /// Makes the system calls on threads, as where io_uring is unavailable.
     #[must_use]
     pub fn without_io_uring(mut self) -> Self {
         (self.way, self.fixed) = (Way::Threads, None);
@@ -226,7 +227,7 @@ impl Files {
 }
 
 impl Files {
-    /// The file of a range of sectors, and the bytes of it.
+    /// The file of a range of sectors, and the bytes in it.
     fn place(&self, range: Range<Sector>) -> (usize, Range<u64>) {
         let index = self.volumes.partition_point(|volume| volume.first <= range.start).saturating_sub(1);
         let place = |sector: Sector| (sector - self.volumes[index].first) * SECTOR_BYTES;
@@ -234,7 +235,7 @@ impl Files {
     }
 }
 
-/// Opens one, after these.
+/// Opens a file; `before` are the files that are open already.
 fn open(spec: &FileSpec, before: &[FileSpec]) -> Result<Opened, OpenError> {
     let failed = |source: io::Error| OpenError::File { path: spec.path.clone(), source };
     let unfit = |why: &str| OpenError::Unfit { path: spec.path.clone(), why: why.into() };
@@ -282,7 +283,7 @@ fn open(spec: &FileSpec, before: &[FileSpec]) -> Result<Opened, OpenError> {
     if !logical_bytes.is_power_of_two() || !(SECTOR_BYTES as u32..=1 << 20).contains(&logical_bytes) {
         return Err(unfit(&format!("has blocks of {logical_bytes} bytes (expected a power of two from 512)")));
     }
-    // The largest block of all files is not known yet; none is larger than a page, but for devices.
+    // The largest block of all files is not known yet; except for devices none is larger than a page.
     let ends_with_a_block = bytes.is_multiple_of(u64::from(logical_bytes)) && bytes.is_multiple_of(TAIL_ALIGN);
     let tail_file =
         if is_direct && !is_device && !ends_with_a_block { Some(open(OFlags::empty()).map_err(failed)?) } else { None };
@@ -291,13 +292,13 @@ fn open(spec: &FileSpec, before: &[FileSpec]) -> Result<Opened, OpenError> {
     Ok(Opened { file, tail_file, bytes, logical_bytes, physical_bytes, rotational, notes, claim })
 }
 
-/// Whether two names are of one file.
+/// Whether two paths name the same file.
 fn is_same(one: &Path, other: &Path) -> bool {
     let name = |path: &Path| std::fs::metadata(path).map(|it| (it.dev(), it.ino())).ok();
     name(one).is_some_and(|one| Some(one) == name(other))
 }
 
-/// What direct I/O on a file has to be made of, if the system says so (Linux 6.1).
+/// The block size that direct I/O on a file requires, if the system reports it (Linux 6.1).
 fn direct_block_bytes(file: &File) -> Option<u32> {
     let stat = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let align = stat.stx_dio_offset_align;
@@ -305,12 +306,12 @@ fn direct_block_bytes(file: &File) -> Option<u32> {
     is_told.then_some(align.max(SECTOR_BYTES as u32))
 }
 
-/// Whether what a file lies on turns, if the system says so.
+/// Whether the medium of a file rotates, if the system reports it.
 fn is_rotational(file: &File, is_device: bool) -> Option<bool> {
     let metadata = file.metadata().ok()?;
     let device = if is_device { metadata.rdev() } else { metadata.dev() };
     let folder = format!("/sys/dev/block/{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
-    // A partition has no queue; its disk, above it, has.
+    // A partition has no queue, but its disk, one level above, has.
     let mut files = ["queue/rotational", "../queue/rotational"].iter();
     files.find_map(|name| std::fs::read_to_string(Path::new(&folder).join(name)).ok()).map(|text| text.trim() == "1")
 }

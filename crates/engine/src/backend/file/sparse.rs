@@ -1,8 +1,8 @@
-//! A sparse file that holds the content of a simulated device: only written blocks take space, and they are there when the device
+//! A sparse file with the content of a simulated device: only written blocks take space, and the content persists when the device
 //! is started again.
 //!
-//! It is written through the page cache and never synced, since the model decides how long commands take. So acknowledged writes
-//! survive this program, but not a crash of the machine before the system has written them out.
+//! It is written through the page cache and never synced, since the model determines how long commands take. So acknowledged
+//! writes survive this program, but not a crash of the machine before the system has written them back.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -21,22 +21,22 @@ use super::station::status_of;
 use crate::backend::{Command, Extent};
 use crate::memory::Segments;
 
-/// Zeroes that are written at a time where the file system cannot zero.
+/// Zeroes for file systems that cannot zero a range.
 static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The content of a device in a file.
 pub struct SparseFile {
     file: File,
     map: DataMap,
-    /// What keeps others away from it.
+    /// The lock that keeps other programs from it.
     _claim: Option<File>,
 }
 
 impl SparseFile {
-    /// Opens the file of a device of this size. A missing or empty one becomes a hole of that size.
+    /// Opens the file of a device of this size. A missing or empty file becomes a hole of that size.
     ///
     /// # Errors
-    /// If it cannot be opened, made so large or written, is in use, or is of another size.
+    /// If it cannot be opened, extended or written, is in use, or has another size.
     pub fn open(path: &Path, bytes: u64) -> Result<SparseFile, OpenError> {
         let failed = |source: io::Error| OpenError::File { path: path.to_owned(), source };
         let unfit = |why: String| OpenError::Unfit { path: path.to_owned(), why };
@@ -60,7 +60,7 @@ impl SparseFile {
         Ok(SparseFile { file, map: DataMap::default(), _claim: claim })
     }
 
-    /// Does to the content what a command says.
+    /// Carries a command out on the content.
     pub fn carry_out(&self, command: &Command, mut data: Segments<'_>) -> Status {
         let (at, len) = (command.sector.0 * SECTOR_BYTES, u64::from(command.sectors) * SECTOR_BYTES);
         let mut result = Ok(());
@@ -106,18 +106,18 @@ impl SparseFile {
         }
     }
 
-    /// Which parts of a range of sectors hold data, and which are holes: the first `most`, or one more.
+    /// Data and holes of a range of sectors: the first `most` parts, at least one.
     ///
     /// # Errors
-    /// If the system does not say.
+    /// If the system cannot find them.
     pub fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
         self.map.extents(&self.file, range.start.0 * SECTOR_BYTES..range.end.0 * SECTOR_BYTES, most)
     }
 
-    /// The same for a range that is about to be read. Where finding holes takes long, they count as data.
+    /// The same for a range that is about to be read. If finding holes takes too long, the rest counts as data.
     ///
     /// # Errors
-    /// If the system does not say.
+    /// If the system cannot find them.
     pub fn extents_of_read(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
         self.map.extents_of_read(&self.file, range.start.0 * SECTOR_BYTES..range.end.0 * SECTOR_BYTES)
     }

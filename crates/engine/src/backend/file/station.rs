@@ -1,5 +1,5 @@
-//! Commands over a ring: short transfers are continued, interrupted ones are tried again, and zeroes are written where the file
-//! system cannot zero.
+//! Commands over a ring: short transfers are continued, interrupted ones are retried, and zeroes are written if the file system
+//! cannot zero a range.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -15,23 +15,23 @@ use crate::memory::{Buffer, RawSegment, Segments};
 use crate::ring::{Job, Ring, What};
 use crate::wake::Wake;
 
-/// Bytes of the zeroes that are written where a file system cannot zero: a write refers to them as often as it takes.
+/// Length of a buffer of zeroes for file systems that cannot zero a range: a write refers to it repeatedly.
 pub const ZEROES_BYTES: usize = 256 << 10;
-/// The longest write-zeroes, in bytes.
+/// Maximum length of a write-zeroes, in bytes.
 pub const ZERO_BYTES_MAX: u64 = 32 << 20;
 
 const EINTR: i32 = 4;
 const EAGAIN: i32 = 11;
 const EOPNOTSUPP: i32 = 95;
 
-/// The last bytes of a file that does not end with a block.
+/// The last bytes of a file that does not end with a full block.
 #[derive(Clone, Copy, Debug)]
 pub struct Tail {
-    /// Where they begin, in bytes from the start of the file.
+    /// Their offset in the file, in bytes.
     pub at: u64,
     /// The end of the file.
     pub end: u64,
-    /// Which of the ring's files accesses them.
+    /// Index of the ring's file that accesses them.
     pub file: u32,
 }
 
@@ -39,35 +39,35 @@ pub struct Tail {
 pub struct FileStation<R: Ring> {
     ring: R,
     volumes: Arc<[VolumeShape]>,
-    /// Of each volume; empty if all end with a block.
+    /// The tail of each volume; empty if all volumes end with a full block.
     tails: Arc<[Option<Tail>]>,
     maps: Arc<[DataMap]>,
-    /// By command number, as far as those have come.
+    /// Commands by number; grows as needed.
     carried: Vec<Carried>,
-    /// Commands that the ring had no room for, or that are to be tried again.
+    /// Commands that the ring had no room for, or that have to be retried.
     again: Vec<u32>,
     zeroes: Buffer,
-    /// Whether the file system has refused to zero without writing.
+    /// Whether the file system has refused to zero a range.
     must_write_zeroes: bool,
     results: Vec<(u64, i32)>,
 }
 
-/// An in-flight command.
+/// A command in flight.
 #[derive(Clone, Default)]
 struct Carried {
     file: u32,
-    /// Where the rest begins, in bytes from the start of the file.
+    /// Offset of the rest in the file, in bytes.
     at: u64,
-    /// What is left, in bytes.
+    /// Length of the rest, in bytes.
     left: u64,
     step: Step,
     may_unmap: bool,
     fast_only: bool,
-    /// The data that is left.
+    /// The data of the rest.
     segments: Vec<RawSegment>,
-    /// Pieces of it that have been dealt with.
+    /// Segments that have been transferred.
     done: usize,
-    /// The data of the last bytes of the file, which is transferred when the rest has been.
+    /// The data of the last bytes of the file, which are transferred last.
     tail: Vec<RawSegment>,
 }
 
@@ -86,7 +86,7 @@ enum Step {
 }
 
 impl<R: Ring> FileStation<R> {
-    /// Over the files of these volumes, in their order.
+    /// A station over the files of these volumes, in order.
     pub fn new(ring: R, volumes: Arc<[VolumeShape]>, maps: Arc<[DataMap]>) -> Self {
         FileStation {
             ring,
@@ -101,7 +101,7 @@ impl<R: Ring> FileStation<R> {
         }
     }
 
-    /// With files that do not end with a block.
+    /// Adds the tails of files that do not end with a full block.
     pub fn with_tails(mut self, tails: Arc<[Option<Tail>]>) -> Self {
         if tails.iter().any(Option::is_some) {
             self.tails = tails;
@@ -109,12 +109,12 @@ impl<R: Ring> FileStation<R> {
         self
     }
 
-    /// The volume that a sector is of.
+    /// The volume that contains a sector.
     fn volume_of(&self, sector: Sector) -> usize {
         self.volumes.partition_point(|volume| volume.first <= sector).saturating_sub(1)
     }
 
-    /// Hands a command, or what is left of it, to the ring.
+    /// Passes a command, or the rest of it, to the ring.
     fn post(&mut self, id: u32) {
         let carried = &self.carried[id as usize];
         let data = &carried.segments[carried.done..];
@@ -133,7 +133,7 @@ impl<R: Ring> FileStation<R> {
         }
     }
 
-    /// A system call has returned. Returns how the command has ended, if it has.
+    /// A system call has returned. Returns the status of the command if it has ended.
     fn returned(&mut self, id: u32, result: i32) -> Option<Status> {
         let carried = &mut self.carried[id as usize];
         if result < 0 {
@@ -141,7 +141,7 @@ impl<R: Ring> FileStation<R> {
         }
         match carried.step {
             Step::Read | Step::Write { .. } => {
-                // The file is shorter than it was, or the device takes nothing more.
+                // The file is shorter than before, or the device accepts no more data.
                 if result == 0 {
                     return Some(Status::IoError);
                 }
@@ -157,7 +157,7 @@ impl<R: Ring> FileStation<R> {
                     return None;
                 }
             }
-            // A flush does not say for which volume it is: one file after the other.
+            // A flush does not name its volume, so all files are synced in turn.
             Step::Sync if (carried.file as usize) + 1 < self.volumes.len() => {
                 carried.file += 1;
                 self.post(id);
@@ -184,7 +184,7 @@ impl<R: Ring> FileStation<R> {
         None
     }
 
-    /// Zeroes by writing.
+    /// Writes zeroes as data.
     fn write_zeroes(&mut self, id: u32) {
         if self.zeroes.is_empty() {
             self.zeroes = Buffer::zeroed(ZEROES_BYTES);
@@ -207,7 +207,7 @@ impl<R: Ring> FileStation<R> {
 }
 
 impl Carried {
-    /// Cuts off what lies behind the end of the file, and sets the last bytes of the file apart, which need a call of their own.
+    /// Cuts off the part beyond the end of the file, and splits off the last bytes of the file, which need a separate call.
     #[cold]
     fn split(&mut self, tail: Tail) {
         self.left = self.left.min(tail.end.saturating_sub(self.at));
@@ -237,7 +237,7 @@ impl Carried {
         }
     }
 
-    /// Everything before the last bytes of the file has been transferred.
+    /// Everything except the last bytes of the file has been transferred.
     #[cold]
     fn go_on_with(&mut self, tail: Tail) {
         self.segments = std::mem::take(&mut self.tail);
@@ -247,7 +247,7 @@ impl Carried {
         self.file = tail.file;
     }
 
-    /// This many bytes have been transferred.
+    /// Accounts for this many transferred bytes.
     fn advance(&mut self, bytes: u64) {
         let mut bytes = bytes.min(self.left);
         self.at += bytes;
@@ -265,11 +265,11 @@ impl Carried {
     }
 }
 
-/// Hands a job to the ring.
+/// Passes a job to the ring.
 #[allow(unsafe_code)]
 fn push(ring: &mut impl Ring, id: u32, job: Job<'_>) -> bool {
-    // SAFETY: the list lies with the carried command, which nothing touches until the job has come back; what it names stays
-    // until the command has ended, as every station is promised, or is this station's own zeroes.
+    // SAFETY: the list belongs to the command, which nothing touches until the job has come back; the memory that it refers
+    // to stays valid until the command has ended, as every station is promised, or is this station's own zeroes.
     unsafe { ring.push(u64::from(id), job) }
 }
 
@@ -342,7 +342,7 @@ impl<R: Ring> Station for FileStation<R> {
     }
 
     fn next_at(&self) -> Option<Instant> {
-        // What found no room in the ring is tried again at once.
+        // Jobs that found no room in the ring are retried at once.
         (!self.again.is_empty()).then_some(Instant::ZERO)
     }
 
@@ -359,7 +359,7 @@ impl<R: Ring> Station for FileStation<R> {
     }
 }
 
-/// What lies behind the end of a file reads as zeroes.
+/// The part beyond the end of a file reads as zeroes.
 #[cold]
 fn fill_behind(bytes: u64, mut data: Segments<'_>) {
     data.for_each(|before, piece| {
@@ -368,7 +368,7 @@ fn fill_behind(bytes: u64, mut data: Segments<'_>) {
     });
 }
 
-/// What the block layer calls an errno.
+/// The block layer's status for an errno.
 pub fn status_of(errno: i32) -> Status {
     let known =
         [Status::NotSupported, Status::Timeout, Status::NoSpace, Status::Medium, Status::Offline, Status::Invalid];
