@@ -1,4 +1,4 @@
-//! fio as a program: it is run, and its document is read.
+//! Runs the program fio and reads its JSON document.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Between two looks at whether it has ended.
+/// Interval between checks whether fio has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Why there is no document.
 #[derive(Debug, thiserror::Error)]
 pub enum FioError {
-    /// There is no place for what it prints.
+    /// The temporary file for its output cannot be created.
     #[error("no temporary file for the output of fio: {0}")]
     NoFile(std::io::Error),
     /// It cannot be started.
     #[error("fio cannot be run: {0} (expected fio 3.0 or later on the PATH, as in the package fio)")]
     NotThere(std::io::Error),
-    /// It was stopped because the caller wanted so.
+    /// The caller stopped it.
     #[error("interrupted")]
     Interrupted,
     /// It failed.
@@ -27,15 +27,15 @@ pub enum FioError {
     Failed {
         /// Its exit status.
         status: String,
-        /// The first line of its errors.
+        /// The first line of its error messages.
         said: String,
     },
-    /// What it printed is not its document.
+    /// Its output is not a fio document.
     #[error("fio printed no document: {0} (expected that of --output-format=json)")]
     NoDocument(String),
 }
 
-/// Kills it when the caller goes.
+/// Kills the process when dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -45,10 +45,10 @@ impl Drop for Running {
     }
 }
 
-/// Runs fio with these arguments, and returns its document. It is stopped once `goes_on` returns false.
+/// Runs fio with these arguments and returns its document. When `goes_on` returns false, fio is killed.
 ///
 /// # Errors
-/// It cannot be run, fails, or is interrupted; then it is killed.
+/// If fio cannot be run, fails, or is interrupted.
 pub fn run(arguments: &[String], goes_on: &dyn Fn() -> bool) -> Result<Value, FioError> {
     let files = || Ok::<_, std::io::Error>((tempfile::tempfile()?, tempfile::tempfile()?));
     let (mut output, mut errors) = files().map_err(FioError::NoFile)?;
@@ -68,12 +68,12 @@ pub fn run(arguments: &[String], goes_on: &dyn Fn() -> bool) -> Result<Value, Fi
         std::thread::sleep(LOOK);
     };
     let (printed, said) = (text(&mut output), text(&mut errors));
-    // Some of its warnings stand before the document.
+    // fio may print warnings before the document.
     let document = printed.find("\n{").map_or(printed.as_str(), |at| &printed[at..]);
     if !status.success() {
         let mut lines = said.lines().chain(printed.lines()).map(str::trim);
         let said = lines.find(|line| !line.is_empty()).unwrap_or_default().to_owned();
-        // On a terminal Ctrl-C ends it, too, perhaps before us.
+        // On a terminal, Ctrl-C also reaches fio, which may end first.
         return Err(if goes_on() {
             FioError::Failed { status: status.to_string(), said }
         } else {
@@ -83,7 +83,7 @@ pub fn run(arguments: &[String], goes_on: &dyn Fn() -> bool) -> Result<Value, Fi
     serde_json::from_str(document).map_err(|error| FioError::NoDocument(error.to_string()))
 }
 
-/// What a job of fio's document did, its reads and writes together.
+/// The results of a job in fio's document, for reads and writes together.
 pub(crate) struct JobFigures {
     /// I/Os a second.
     pub(crate) iops: f64,
@@ -94,7 +94,7 @@ pub(crate) struct JobFigures {
 }
 
 impl JobFigures {
-    /// Of a job; what the document lacks is 0.
+    /// The results of a job; missing values are 0.
     pub(crate) fn of(job: &Value) -> Self {
         let each = |path: &str| {
             ["read", "write"].map(|lane| job.pointer(&format!("/{lane}/{path}")).and_then(Value::as_f64).unwrap_or(0.0))

@@ -1,5 +1,5 @@
-//! Calibration: [`host`] measures what I/O costs on this machine, [`device`] measures a device, and [`fit`] fits a device model to
-//! measurements of one. [`fio`] runs fio.
+//! Calibration: [`host`] measures the costs of I/O on this machine, [`device`] measures a device, and [`fit`] fits a device model
+//! to such measurements. [`fio`] runs fio.
 
 pub mod device;
 pub mod fio;

@@ -1,9 +1,9 @@
-//! fio's command line: the job file that it means.
+//! Converts a command line of fio to an equivalent job file.
 //!
 //! ```text
 //! fio --ioengine=libaio --direct=1 --name=a --rw=randread --name=b --rw=write
 //!
-//! [global]            what stands before the first --name, or behind --name=global
+//! [global]            options before the first --name, or after --name=global
 //! ioengine=libaio
 //! direct=1
 //! [a]                 each --name begins a job
@@ -12,11 +12,11 @@
 //! rw=write
 //! ```
 //!
-//! Tried with fio 3.33. A value may stand behind `=` or be an argument of its own.
+//! Tried with fio 3.33. A value may follow `=` or be a separate argument.
 
 use crate::options::OptionIndex;
 
-/// Options of fio itself that only say what it prints, and how.
+/// Options of fio itself that only affect its output.
 const OF_OUTPUT: [&str; 17] = [
     "alloc-size",
     "append-terse",
@@ -37,7 +37,7 @@ const OF_OUTPUT: [&str; 17] = [
     "warnings-fatal",
 ];
 
-/// Why a command line is none of fio's, or asks for more than a job.
+/// Why a command line cannot be converted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CommandLineError(String);
 
@@ -49,11 +49,11 @@ impl std::fmt::Display for CommandLineError {
 
 impl std::error::Error for CommandLineError {}
 
-/// The text of the job file that the arguments of fio mean; `fio` may stand before them, and before it what it is started by, such as
-/// `sudo` or `nice -n 5`. Options may be cut short where only one is meant. What only says how fio prints is left out.
+/// The job file equivalent to these arguments of fio. `fio` may come first, preceded by a command that starts it, such as `sudo` or
+/// `nice -n 5`. Options may be abbreviated if they are unambiguous. Options that only affect fio's output are left out.
 ///
 /// # Errors
-/// If something is no option, or asks for something else than a job to be run.
+/// If an argument is not an option, or asks for something other than running jobs.
 ///
 /// ```
 /// let text = hoistway_fio::job_text(["fio", "--direct=1", "--name=a", "--rw", "randread"]).unwrap();
@@ -69,7 +69,7 @@ pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Stri
     let mut arguments = arguments[of_fio..].iter().copied().peekable();
     let (mut text, mut has_section, mut has_job) = (String::new(), false, false);
     while let Some(argument) = arguments.next() {
-        // fio takes one dash as well as two.
+        // fio accepts one dash as well as two.
         let Some(option) = argument.strip_prefix('-').map(|rest| rest.strip_prefix('-').unwrap_or(rest)) else {
             let expected = "expected options with two dashes; `hoistway compare FILE` takes a job file";
             return Err(CommandLineError(format!("{argument:?} is no option ({expected})")));
@@ -82,7 +82,7 @@ pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Stri
         if OF_OUTPUT.contains(&name) {
             continue;
         }
-        // In a job file a line ends at any of them.
+        // In a job file each of these ends a line or value.
         if value.is_some_and(|value| value.contains(['\n', '\r', ';', '#'])) {
             return Err(CommandLineError(format!(
                 "--{name}: a job file cannot have this value (expected no ; # or new line)"
@@ -111,7 +111,7 @@ pub fn job_text<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<Stri
     if has_job { Ok(text) } else { Err(CommandLineError("no job is named (expected --name=NAME)".to_owned())) }
 }
 
-/// The option that a name is, or that it is the beginning of: as in fio, of no other.
+/// The option with this name, or the only option that begins with it, as in fio.
 fn whole_name<'a>(index: &OptionIndex, name: &'a str) -> Result<&'a str, CommandLineError> {
     if name == "name" || OF_OUTPUT.contains(&name) || index.find(name).is_some() {
         return Ok(name);
@@ -119,7 +119,7 @@ fn whole_name<'a>(index: &OptionIndex, name: &'a str) -> Result<&'a str, Command
     let own = ["name"].into_iter().chain(OF_OUTPUT);
     let mut begins: Vec<&'static str> = own.chain(index.names()).filter(|known| known.starts_with(name)).collect();
     begins.sort_unstable();
-    // An option and its alias are one.
+    // An option and its alias count as one.
     let mut seen = Vec::new();
     begins.retain(|known| {
         let id = index.find(known).map(|(id, _)| id);

@@ -1,11 +1,11 @@
-//! A job file as read: sections of options, and where each stands.
+//! A parsed job file: sections of options with their positions.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::JobFileError;
 
-/// Where a line stands.
+/// The position of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     /// Index into [`Document::files`].
@@ -39,7 +39,7 @@ impl Section {
     }
 }
 
-/// A job file as read, in the order of the file.
+/// A parsed job file, in the order of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
     /// The job file, then the files that it includes.

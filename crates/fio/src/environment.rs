@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use hoistway_blk::ground::Nanos;
 
-/// What a job file may refer to: environment variables, included files and properties of the host. This crate
-/// reads none of them itself.
+/// What a job file may refer to: environment variables, included files and properties of the host. This crate reads
+/// none of them itself.
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {
     /// The value of `${NAME}`, or `None` if it is not set.
@@ -23,7 +23,7 @@ pub struct Environment<'a> {
     pub page_bytes: u64,
     /// The value of `$mb_memory`, in MiB.
     pub memory_mib: u64,
-    /// What replaces the `runtime` of every job.
+    /// Replaces the `runtime` of every job.
     pub runtime: Option<Nanos>,
 }
 
@@ -54,9 +54,9 @@ impl fmt::Debug for Environment<'_> {
     }
 }
 
-/// A log that can be read as often as it is needed, from its beginning.
+/// A log that can be read any number of times from the start.
 pub trait LogSource: fmt::Debug + Send + Sync {
-    /// Begins to read it.
+    /// Starts reading it.
     ///
     /// # Errors
     /// If it cannot be read.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// What is wrong with a job file: where, what was found, and what was expected or what to do.
+/// An error in a job file: where, what was found, and what was expected or what to do.
 ///
 /// Displays as `jobs.fio:12: [writers] iodepth: "x" is not a number (expected a whole number of at least 1)`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,7 +57,7 @@ impl JobFileError {
 }
 
 impl JobFileError {
-    /// Where it is: what a message begins with.
+    /// The position, at the start of the message.
     pub(crate) fn place(&self) -> String {
         let mut place = self.file.to_string();
         if let Some(line) = self.line {
@@ -87,13 +87,13 @@ impl fmt::Display for JobFileError {
 
 impl std::error::Error for JobFileError {}
 
-/// A name from a job file as it may stand in a message: quoted only if it is long or not plain text.
+/// A name from a job file for use in messages: quoted only if it is long or not plain text.
 pub(crate) fn printable(name: &str) -> Cow<'_, str> {
     let plain = |c: char| c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric();
     if name.len() <= 60 && name.chars().all(plain) { Cow::Borrowed(name) } else { Cow::Owned(quoted(name)) }
 }
 
-/// Text from a job file as it may stand in a message: quoted, control characters escaped, and not too long.
+/// Text from a job file for use in messages: quoted, control characters escaped, and not too long.
 pub(crate) fn quoted(text: &str) -> String {
     const SHOWN: usize = 60;
     let mut chars = text.chars();

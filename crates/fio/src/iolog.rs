@@ -1,4 +1,4 @@
-//! fio's I/O logs, versions 2 and 3. They are read line by line, anew in each run: a log may be larger than memory.
+//! fio's I/O logs, versions 2 and 3. Each run reads them again line by line: a log may be larger than memory.
 
 use std::io::{self, BufRead};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::environment::LogSource;
 use crate::error::quoted;
 use crate::options::ReplaySettings;
 
-/// What is found in a log when it is first read.
+/// The result of the first reading of a log.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// Its files, which [`Io::file`] counts.
+    /// Its files, in the order of [`Io::file`].
     pub(crate) files: Vec<String>,
     pub(crate) summary: Summary,
 }
@@ -29,12 +29,12 @@ pub(crate) fn find(source: &dyn LogSource, settings: &ReplaySettings) -> Result<
     Ok(Found { files: reader.files, summary })
 }
 
-/// A log as a process replays it.
+/// A log replayed by a process.
 #[derive(Debug)]
 pub(crate) struct Log {
     source: Arc<dyn LogSource>,
     settings: ReplaySettings,
-    /// Which of the process's devices each of the log's files is.
+    /// For each of the log's files, the index of the process's device.
     devices: Arc<[u8]>,
 }
 
@@ -51,13 +51,13 @@ impl Records for Log {
     }
 }
 
-/// As many as an [`Io`] can tell apart.
+/// Limit of [`Io::file`].
 const FILES_MAX: usize = 255;
 /// The first bytes of a record of blktrace: its magic number in either byte order.
 const BLKTRACE: [[u8; 3]; 2] = [[0x74, 0x61, 0x65], [0x65, 0x61, 0x74]];
 const ACTIONS: &str = "expected read, write, trim, sync, datasync, wait, add, open or close";
 
-/// Bytes of a line: many times what a path may have.
+/// Maximum bytes of a line: many times the length of a path.
 const LINE_BYTES_MAX: u64 = 1 << 16;
 
 type Wrong = (String, &'static str);
@@ -65,7 +65,7 @@ type Wrong = (String, &'static str);
 struct Reader {
     input: Box<dyn BufRead + Send>,
     settings: ReplaySettings,
-    /// None for the log's own numbers of its files.
+    /// None to use the log's own file numbers.
     devices: Option<Arc<[u8]>>,
     text: Vec<u8>,
     /// Lines read so far.
@@ -76,14 +76,14 @@ struct Reader {
     first_us: Option<u64>,
     /// Time of the last I/O, or of the first line.
     last_us: u64,
-    /// A `wait` of version 2 that no I/O has kept yet.
+    /// A `wait` of version 2 that no I/O has used yet.
     wait: Option<Nanos>,
-    /// The time of what was left out since the last I/O.
+    /// Pauses of I/Os that were skipped since the last one.
     skipped: Nanos,
 }
 
 impl Reader {
-    /// Begins with a log: reads its head.
+    /// Opens a log and reads its header.
     fn open(
         source: &dyn LogSource,
         settings: &ReplaySettings,
@@ -116,7 +116,7 @@ impl Reader {
         reader.version = match text.trim() {
             "fio version 2 iolog" => 2,
             "fio version 3 iolog" => 3,
-            // What is no log may be anything, so it is not repeated.
+            // The text is not quoted, since it may come from any kind of file.
             head => {
                 let message = if !has_head {
                     "the log is empty".to_owned()
@@ -163,7 +163,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// The I/O with the options applied; none if it is left out, which keeps its time.
+    /// The I/O with the options applied; none if it is skipped, in which case its pause is kept.
     fn adapted(&mut self, Record { io, pause }: Record) -> Option<Record> {
         let pause = match self.settings.pause(pause) {
             Pause::After(gap) => Pause::After(Nanos(self.skipped.0.saturating_add(gap.0))),
@@ -185,7 +185,7 @@ impl Reader {
         let Ok(text) = std::str::from_utf8(bytes) else {
             return Err(("this is not text".to_owned(), "an I/O log of fio, version 2 or 3, is expected"));
         };
-        // More fields than any line has are none too few to tell.
+        // No valid line has this many fields.
         const FIELDS_MAX: usize = 6;
         let mut fields = [""; FIELDS_MAX];
         let mut count = 0;
@@ -202,7 +202,7 @@ impl Reader {
 
     /// A line of version 3.
     fn timed_line(&mut self, fields: &[&str]) -> Result<Option<Record>, Wrong> {
-        // The log of a second job may be appended to that of a first.
+        // fio appends the log of a second job to that of the first.
         if fields == ["fio", "version", "3", "iolog"] {
             return Err((
                 "a second log begins here".to_owned(),
@@ -213,7 +213,7 @@ impl Reader {
         self.line(Some(time), &fields[1..])
     }
 
-    /// A line without its time.
+    /// A line without its timestamp.
     fn line(&mut self, time_us: Option<u64>, fields: &[&str]) -> Result<Option<Record>, Wrong> {
         if let (None, Some(time)) = (self.first_us, time_us) {
             (self.first_us, self.last_us) = (Some(time), time);
@@ -266,7 +266,7 @@ impl Reader {
 
     fn file(&mut self, name: &str) -> Result<u8, Wrong> {
         let files = &mut self.files;
-        // A log goes on with the same few files: no need for a map.
+        // A log uses the same few files again and again: no need for a map.
         if let Some(at) = files.iter().position(|known| known == name) {
             return Ok(at as u8);
         }
@@ -282,7 +282,7 @@ fn number(text: &str, expected: &'static str) -> Result<u64, Wrong> {
     text.parse().map_err(|_| (format!("{} is not a number", quoted(text)), expected))
 }
 
-/// A time of so many units that does not overflow when times are added.
+/// A time in this unit, small enough that sums of times do not overflow.
 fn short(number: u64, unit_ns: u64) -> Result<Nanos, Wrong> {
     const TEN_YEARS_NS: u64 = 3_653 * 86_400 * 1_000_000_000;
     match number.checked_mul(unit_ns) {

@@ -1,11 +1,12 @@
-//! fio job files, and the loads that they ask for.
+//! Parser of fio job files, which makes loads of them.
 //!
 //! A job file passes through three stages. [`JobFile::parse`] reads its text: the grammar (sections,
 //! comments, includes, variables), then the options, each of which is looked up in one table ([`options()`])
 //! and either honoured, ignored with a notice because it cannot change a simulation, or refused. The result
 //! is a [`Load`]: data that knows nothing of fio.
 //!
-//! Nothing here reads a clock, a file or the environment: what a job file refers to comes from an [`Environment`].
+//! This crate reads no clock, no file and no environment variable: an [`Environment`] provides what a job file refers
+//! to.
 
 mod build;
 mod command_line;
@@ -25,14 +26,14 @@ pub use environment::{Environment, LogSource, log_in_memory};
 pub use error::JobFileError;
 pub use options::{OptionSpec, Treatment, options};
 
-/// What a job file asks for.
+/// A parsed job file.
 #[derive(Clone, Debug)]
 pub struct JobFile {
-    /// What is to be done: processes in the order of the file. Its options are those of all `[global]` sections, and those of a
-    /// process the job section's own, by fio's own names, as fio's JSON output repeats them: without those that have no
-    /// value. A repeated option appears once, with its last value.
+    /// Processes in the order of the file. The load's options are those of all `[global]` sections; a process has the options
+    /// of its own section. Both use fio's names, as in fio's JSON output, and leave out options without a value. A repeated
+    /// option appears once, with its last value.
     pub load: Load,
-    /// What the user should know: options that were ignored, options without effect. One sentence each.
+    /// Notices for the user about ignored options and options without effect, one sentence each.
     pub notices: Vec<String>,
 }
 
@@ -40,8 +41,8 @@ impl JobFile {
     /// Reads the fio job file `text`, called `file_name` in messages.
     ///
     /// # Errors
-    /// The first thing in the file that fio would refuse, that fio would silently misread, or that would
-    /// change the results and is not modelled.
+    /// The first thing in the file that fio would refuse or silently misread, or that would change the results and is
+    /// not modelled.
     ///
     /// ```
     /// use hoistway_fio::{Environment, JobFile};

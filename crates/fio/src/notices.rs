@@ -1,17 +1,17 @@
-//! What the user should know.
+//! Notices for the user.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::printable;
 
-/// What the user should know, each thing once.
+/// Notices for the user, each once.
 #[derive(Default)]
 pub(crate) struct Notices {
     ignored: BTreeSet<&'static str>,
     schedulers: BTreeSet<String>,
     /// Files of jobs without `filename`.
     pub(crate) own_files: u64,
-    /// What is simulated instead of what options ask for, and which options.
+    /// What is simulated instead, and the options concerned.
     not_simulated: BTreeMap<&'static str, BTreeSet<&'static str>>,
     sentences: Vec<String>,
 }

@@ -7,19 +7,19 @@ use crate::fio::DiskUtil;
 /// One device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DiskSummary {
-    /// The file of the load that it is.
+    /// The load's file for this device.
     pub file: String,
     /// The content of `/sys/block/DEV/stat`, with the fields of the simulated kernel.
     pub stat: String,
-    /// Reads that have ended.
+    /// Completed reads.
     pub read_ios: u64,
-    /// Reads that joined others.
+    /// Merged reads.
     pub read_merges: u64,
     /// Time of all reads, ms.
     pub read_ms: u64,
-    /// Writes that have ended.
+    /// Completed writes.
     pub write_ios: u64,
-    /// Writes that joined others.
+    /// Merged writes.
     pub write_merges: u64,
     /// Time of all writes, ms.
     pub write_ms: u64,
@@ -27,16 +27,16 @@ pub struct DiskSummary {
     pub in_queue_ms: u64,
     /// Time with a request in flight, percent, as the kernel counts it.
     pub util_percent: f64,
-    /// How often a scheduler could choose: it held several requests, or held back those that it had. None in documents of
-    /// versions that did not count.
+    /// How often the scheduler could choose: it held several requests, or held its requests back. None in documents of
+    /// versions that did not count this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choices: Option<u64>,
-    /// What each cgroup, with all below it, has submitted.
+    /// The I/O of each cgroup, including its descendants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cgroups: Vec<CgroupIoSummary>,
 }
 
-/// What a cgroup has submitted to a device.
+/// The I/O that a cgroup has submitted to a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupIoSummary {
     /// Its path.
@@ -45,30 +45,30 @@ pub struct CgroupIoSummary {
     pub io_stat: String,
 }
 
-/// What a device has done of one kind of I/O.
+/// The I/O of one kind on a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskIos {
-    /// Requests that have ended.
+    /// Completed requests.
     pub ios: u64,
-    /// Those that joined others.
+    /// Merged requests.
     pub merges: u64,
-    /// Time of all of them, ns.
+    /// Total time of requests, ns.
     pub nanos: u64,
 }
 
 /// Times of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskTimes {
-    /// Of all requests, ms.
+    /// Total time of requests, ms.
     pub in_queue_ms: u64,
-    /// With a request in flight, ms.
+    /// Time with a request in flight, ms.
     pub busy_ms: u64,
-    /// Of the whole run, ns.
+    /// Duration of the run, ns.
     pub passed_ns: u64,
 }
 
 impl DiskSummary {
-    /// The summary of a device with this name and content of `stat`; without cgroups.
+    /// The summary of a device with this name and content of `stat`, without cgroups.
     #[must_use]
     pub fn of(file: &str, stat: String, [reads, writes]: [DiskIos; 2], times: DiskTimes, choices: u64) -> DiskSummary {
         DiskSummary {
@@ -87,7 +87,7 @@ impl DiskSummary {
         }
     }
 
-    /// As fio reports it.
+    /// The statistics in fio's format.
     #[must_use]
     pub fn as_fio(&self) -> DiskUtil {
         DiskUtil {

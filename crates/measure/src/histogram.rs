@@ -1,9 +1,9 @@
 //! A latency histogram with fio's bins.
 //!
-//! Values up to 127 ns have a bin each; from there on every power of two is cut into 64 bins, so that a bin is at most
-//! 1/64 of its values wide and its midpoint at most 1/128 off. Count, extremes, mean and deviation are exact: they do
-//! not come from the bins. The bins are those of fio, so that percentiles and `bins` compare with its output one to
-//! one, and more for longer values, of which fio says no more than that they take 17.2 s or longer.
+//! Values up to 127 ns have one bin each; above, every power of two is divided into 64 bins, so the width of a bin is
+//! at most 1/64 of its values, and its midpoint is off by at most 1/128. Count, extremes, mean and deviation are exact:
+//! they do not depend on the bins. The bins are those of fio, so that percentiles and `bins` correspond to its output,
+//! plus additional ones for longer values, which fio only counts as 17.2 s or longer.
 
 mod bins;
 
@@ -12,8 +12,8 @@ use bins::{Bins, bin_of, midpoint_of};
 
 /// Counts of latencies in fio's bins, with exact count, minimum, maximum, mean and standard deviation.
 ///
-/// An empty histogram is 128 bytes. There are bins for the powers of two that have values only (512 bytes each, 19 KiB at
-/// most), so that thousands of processes with a histogram each take little memory, and little of the caches.
+/// An empty histogram takes 128 bytes. Only powers of two with values have bins (512 bytes each, 19 KiB at most), so
+/// thousands of processes with a histogram each take little memory and little space in caches.
 #[derive(Clone)]
 pub struct LatencyHistogram {
     bins: Bins,
@@ -23,9 +23,9 @@ pub struct LatencyHistogram {
     min_ns: u64,
     /// Largest value, ns; 0 when empty.
     max_ns: u64,
-    /// Sum of the values, ns. Wide, as a long run's sum of long latencies passes 64 bits.
+    /// Sum of the values, ns. 128 bits, because the sum of a long run's latencies may exceed 64 bits.
     sum_ns: u128,
-    /// Sum of the squared values, ns^2. An integer, as a float would lose the deviation of many similar values.
+    /// Sum of the squared values, ns^2. An integer, because a float would lose the deviation of many similar values.
     sum_squares_ns2: u128,
 }
 
@@ -67,7 +67,7 @@ impl LatencyHistogram {
         self.sum_squares_ns2 = self.sum_squares_ns2.saturating_add(square.saturating_mul(u128::from(times)));
     }
 
-    /// Counts all of `other`'s values, as if they had been recorded here.
+    /// Adds all values of `other`, as if they had been recorded here.
     pub fn merge(&mut self, other: &Self) {
         self.bins.merge(&other.bins);
         self.count += other.count;
@@ -77,7 +77,7 @@ impl LatencyHistogram {
         self.sum_squares_ns2 = self.sum_squares_ns2.saturating_add(other.sum_squares_ns2);
     }
 
-    /// Forgets all values; keeps the bins' memory.
+    /// Removes all values; keeps the bins' memory.
     pub fn reset(&mut self) {
         let mut bins = std::mem::take(&mut self.bins);
         bins.reset();
@@ -90,7 +90,7 @@ impl LatencyHistogram {
         self.count
     }
 
-    /// Whether nothing was recorded.
+    /// Whether it contains no values.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -111,35 +111,35 @@ impl LatencyHistogram {
         self.sum_ns
     }
 
-    /// Mean of the values, ns, exact but for rounding; 0 when empty.
+    /// Mean of the values, ns, exact except for rounding; 0 when empty.
     pub fn mean(&self) -> f64 {
         if self.count == 0 {
             return 0.0;
         }
         let count = u128::from(self.count);
-        // Whole and fractional part apart: the sum itself may have more bits than a float.
+        // Whole and fractional part separately: the sum may have more bits than a float.
         (self.sum_ns / count) as f64 + (self.sum_ns % count) as f64 / self.count as f64
     }
 
-    /// Standard deviation of the sample (divisor N - 1, as fio has it), ns; 0 with fewer than two values.
+    /// Standard deviation of the sample (divisor N - 1, as in fio), ns; 0 with fewer than two values.
     pub fn stddev(&self) -> f64 {
         if self.count < 2 {
             return 0.0;
         }
         let count = u128::from(self.count);
         let (whole_mean, rest) = (self.sum_ns / count, self.sum_ns % count);
-        // Squares about the whole part of the mean, in integers, so that nothing cancels; then about the mean itself.
+        // Squares about the whole part of the mean, in integers to avoid cancellation; then about the mean itself.
         let about_whole_mean = self.sum_squares_ns2.saturating_sub(whole_mean.saturating_mul(self.sum_ns + rest));
         let rest = rest as f64;
         let about_mean = (about_whole_mean as f64 - rest * rest / self.count as f64).max(0.0);
         (about_mean / (self.count - 1) as f64).sqrt()
     }
 
-    /// The value below or at which `percent` percent of all values lie: the midpoint of the first bin whose cumulative
+    /// The value at or below which `percent` percent of all values lie: the midpoint of the first bin whose cumulative
     /// count reaches `percent / 100 * count`. None when empty.
     ///
-    /// As a midpoint, it may be a little above [`max`](Self::max). A `percent` above 100 counts as 100; one below 0, or
-    /// no number, as 0, which gives the first bin that holds something.
+    /// As a midpoint, it may slightly exceed [`max`](Self::max). A `percent` above 100 counts as 100; one below 0, or
+    /// NaN, as 0, which gives the first non-empty bin.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         if self.count == 0 {
             return None;
@@ -155,18 +155,18 @@ impl LatencyHistogram {
         None
     }
 
-    /// The bins that hold something, from small to large: midpoint in ns (as fio names it) and count.
+    /// The non-empty bins in ascending order: midpoint in ns (fio's name of the bin) and count.
     pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.bins.used().map(|(bin, count)| (midpoint_of(bin), count))
     }
 
-    /// The bins that hold something, from small to large: number and count. What fio has no bins for is in its last one, which may come
-    /// more than once.
+    /// The non-empty bins in ascending order: number in fio and count. Values beyond fio's bins count in its last one, which may be
+    /// returned more than once.
     pub fn fio_counts(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         self.bins.used().map(|(bin, count)| (bin.min(FIO_BIN_COUNT - 1) as u16, count))
     }
 
-    /// The same with the midpoints of the bins, ns, and each bin once.
+    /// The same with the midpoints of the bins, ns; each bin is returned once.
     pub fn fio_bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let mut bins = self.fio_counts().peekable();
         std::iter::from_fn(move || {
@@ -178,7 +178,7 @@ impl LatencyHistogram {
         })
     }
 
-    /// How many values are in the bin of this one or above.
+    /// The number of values in the bin of `ns` and in higher bins.
     pub fn count_from(&self, ns: u64) -> u64 {
         let from = bin_of(ns);
         self.bins.used().filter(|(bin, _)| *bin >= from).map(|(_, count)| count).sum()
@@ -186,7 +186,7 @@ impl LatencyHistogram {
 }
 
 impl PartialEq for LatencyHistogram {
-    /// Whether both hold the same values, as far as a histogram can tell; bins without values do not matter.
+    /// Whether both contain the same values, up to the resolution of bins; empty bins are ignored.
     fn eq(&self, other: &Self) -> bool {
         self.count == other.count
             && self.min_ns == other.min_ns
@@ -210,10 +210,10 @@ impl std::fmt::Debug for LatencyHistogram {
     }
 }
 
-/// The smallest whole number that is at least `percent / 100 * count`, and at least 1.
+/// The smallest integer that is at least `percent / 100 * count`, and at least 1.
 ///
-/// Computed exactly from the float that `percent` is: 99.9 as a float is a little more than 99.9, so that of 1000
-/// values it means the last one, not the 999th. fio decides so too.
+/// Computed exactly from the float `percent`: 99.9 as a float is slightly more than 99.9, so of 1000 values it selects
+/// the last one, not the 999th. fio does the same.
 fn rank_of(percent: f64, count: u64) -> u64 {
     if percent.is_nan() || percent <= 0.0 {
         return 1;

@@ -1,4 +1,4 @@
-//! What is measured of processes: histograms, series, logs, [`ProcessResult`], and fio's own JSON ([`fio`]). No clock, no I/O.
+//! Measurements of processes: histograms, series, logs, [`ProcessResult`], and fio's JSON ([`fio`]). No clock, no I/O.
 
 mod direction;
 mod disk;

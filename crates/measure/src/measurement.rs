@@ -1,4 +1,4 @@
-//! What a simulation (or a run on a real device) hands over for each process: raw counts, in fio's buckets.
+//! The measurements of a process in a simulation or a real run: raw counts, in fio's buckets.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +9,9 @@ use crate::samples::SampleStats;
 use crate::series::Series;
 use crate::steady_state::SteadyState;
 
-/// Everything measured of one process: one clone of one job.
+/// All measurements of one process, which is one clone of one job.
 ///
-/// A new one holds no histogram bins, so thousands of them are cheap.
+/// A new one has no histogram bins, so thousands of them take little memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProcessResult {
     /// Name of the job (`name=` or the section's name); clones share it.
@@ -28,17 +28,17 @@ pub struct ProcessResult {
     pub options: Vec<(String, String)>,
     /// The job's `iodepth`.
     pub iodepth: u32,
-    /// What a search for a depth arrived at (`latency_target`).
+    /// The result of a search for a depth (`latency_target`).
     pub latency_search: Option<LatencySearchResult>,
-    /// What was found of its steadiness (`steadystate`).
+    /// The result of its steady-state check (`steadystate`).
     pub steady_state: Option<Box<SteadyState>>,
     /// From the process's start (after its ramp time) to its last completion, ns.
     pub runtime_ns: u64,
     /// errno of the first failure; 0 if there was none.
     pub error: i32,
-    /// What was measured of reads, writes and trims, in this order.
+    /// Measurements of reads, writes and trims, in this order.
     pub directions: [DirectionResult; 3],
-    /// What was measured of `fsync`, `fdatasync` and the like.
+    /// Measurements of `fsync`, `fdatasync` and the like.
     pub sync: SyncResult,
     /// Depth found at each submission.
     pub depth_levels: DepthLevels,
@@ -53,12 +53,12 @@ pub struct ProcessResult {
 }
 
 impl ProcessResult {
-    /// What was measured of one direction.
+    /// The measurements of one direction.
     pub fn direction(&self, direction: Direction) -> &DirectionResult {
         &self.directions[direction as usize]
     }
 
-    /// What was measured of one direction, to add to it.
+    /// The mutable measurements of one direction.
     #[inline]
     pub fn direction_mut(&mut self, direction: Direction) -> &mut DirectionResult {
         &mut self.directions[direction as usize]
@@ -70,7 +70,7 @@ impl ProcessResult {
     }
 }
 
-/// What a search for the depth that keeps a latency looked for and arrived at.
+/// The parameters and result of a search for the depth that keeps a latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LatencySearchResult {
     /// The depth.
@@ -83,7 +83,7 @@ pub struct LatencySearchResult {
     pub percentile: f64,
 }
 
-/// What was measured of one direction of a process.
+/// Measurements of one direction of a process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DirectionResult {
     /// I/Os completed.
@@ -96,7 +96,7 @@ pub struct DirectionResult {
     pub clat: LatencyHistogram,
     /// Total latency: from creation to completion.
     pub lat: LatencyHistogram,
-    /// Of these, those that were still in flight when the time of the process was up, if any were.
+    /// The part of these that was still in flight at the end of the runtime, if any.
     pub outstanding: Option<Box<LatencyHistogram>>,
     /// Samples of the bandwidth, KiB/s.
     pub bandwidth: SampleStats,
@@ -120,7 +120,7 @@ pub struct PriorityLatency {
 }
 
 impl DirectionResult {
-    /// Those of one priority, to add to them.
+    /// The mutable latencies of one priority.
     pub fn priority_mut(&mut self, ioprio: u16) -> &mut PriorityLatency {
         let found = self.prios.iter().position(|of| of.ioprio == ioprio);
         let index = found.unwrap_or(self.prios.len());
@@ -131,12 +131,12 @@ impl DirectionResult {
     }
 }
 
-/// What was measured of a process's fsyncs.
+/// Measurements of a process's fsyncs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SyncResult {
-    /// Number of fsyncs, those of `fdatasync` among them.
+    /// Number of fsyncs, including `fdatasync`.
     pub total_ios: u64,
-    /// Those of `fdatasync`.
+    /// Number of `fdatasync` calls.
     pub of_data: u64,
     /// Their latency.
     pub lat: LatencyHistogram,
@@ -146,10 +146,10 @@ pub struct SyncResult {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reporting {
-    /// Each by itself.
+    /// Each separately.
     #[default]
     Separate,
-    /// All as one.
+    /// All combined.
     Unified,
     /// Both.
     Both,
@@ -170,7 +170,7 @@ pub struct CpuUsage {
     pub minor_faults: u64,
 }
 
-/// Submissions by the queue depth that they made, in fio's buckets (`iodepth_level`).
+/// Submissions by the resulting queue depth, in fio's buckets (`iodepth_level`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DepthLevels([u64; 7]);
 
@@ -178,7 +178,7 @@ impl DepthLevels {
     /// fio's names of the buckets: the smallest depth of each.
     pub const NAMES: [&'static str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
 
-    /// Counts one submission after which `depth` I/Os were in flight. fsyncs count here too, as in fio.
+    /// Counts one submission after which `depth` I/Os were in flight. fsyncs count, too, as in fio.
     #[inline]
     pub fn record(&mut self, depth: u32) {
         let bucket = (depth | 1).ilog2() as usize;
@@ -204,7 +204,7 @@ impl BatchLevels {
     /// fio's names of the buckets: the *largest* size of each (1 to 4 are one bucket), then everything above 64.
     pub const NAMES: [&'static str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
 
-    /// Counts one batch of `size` I/Os; 0 is a call that found nothing.
+    /// Counts one batch of `size` I/Os; 0 for a call that found nothing.
     #[inline]
     pub fn record(&mut self, size: u32) {
         let bucket = match size {

@@ -1,10 +1,10 @@
-//! What jobs do to their files: the rows of a comparison.
+//! Operations of jobs: the rows of a comparison.
 
 use serde::{Deserialize, Serialize};
 
 use crate::direction::Direction;
 
-/// An operation whose latency somebody waits for.
+/// An operation with a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
@@ -14,7 +14,7 @@ pub enum Operation {
     Write,
     /// Trims (discards).
     Trim,
-    /// `fsync`, `fdatasync` and the like: they move no bytes of their own.
+    /// `fsync`, `fdatasync` and the like, which transfer no data of their own.
     Sync,
 }
 

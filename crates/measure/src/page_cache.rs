@@ -1,36 +1,36 @@
-//! What the page cache did in a run.
+//! The activity of the page cache in a run.
 
 use serde::{Deserialize, Serialize};
 
 /// The page cache of the host, in whole pages; from the start of the run, ramps included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageCacheSummary {
-    /// Memory of the host, all of which is page cache.
+    /// Memory of the host, all of which is used as page cache.
     pub memory_bytes: u64,
-    /// What processes have read.
+    /// Bytes read by processes.
     pub read_bytes: u64,
-    /// What of it had to come from a device, and was not on its way.
+    /// Bytes read that had to come from a device and were not already in flight.
     pub missed_bytes: u64,
-    /// What was read before anybody asked for it.
+    /// Bytes read ahead.
     pub read_ahead_bytes: u64,
-    /// What processes have written.
+    /// Bytes written by processes.
     pub written_bytes: u64,
-    /// What of it was dirty before.
+    /// Bytes written to pages that were dirty already.
     pub overwritten_bytes: u64,
-    /// What flushers have sent to devices.
+    /// Bytes written back by flushers.
     pub written_back_bytes: u64,
-    /// What processes have sent there themselves: fsync, and writes with O_SYNC or O_DSYNC.
+    /// Bytes written back by processes: fsync, and writes with O_SYNC or O_DSYNC.
     pub synced_bytes: u64,
-    /// What was dirty and then discarded.
+    /// Dirty bytes that were discarded.
     pub discarded_bytes: u64,
-    /// What is dirty at the end.
+    /// Dirty bytes at the end.
     pub dirty_bytes: u64,
-    /// Writes that had to wait because too much was dirty.
+    /// Writes that had to wait because too many pages were dirty.
     pub throttled_writes: u64,
-    /// Commits of journals, if the host's file systems have any.
+    /// Journal commits, if the host's file systems have a journal.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub commits: u64,
-    /// What was written into journals.
+    /// Bytes written to journals.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub journal_bytes: u64,
 }

@@ -1,6 +1,6 @@
 //! Rates.
 
-/// `amount` over `runtime_ns`, for one second; 0 for no time.
+/// `amount` per second over `runtime_ns`; 0 if the time is 0.
 pub fn per_second(amount: u64, runtime_ns: u64) -> f64 {
     if runtime_ns == 0 { 0.0 } else { amount as f64 * 1e9 / runtime_ns as f64 }
 }

@@ -1,7 +1,7 @@
 //! Statistics of values sampled at a fixed interval.
 
-/// Minimum, maximum, mean and deviation of the samples that fio takes of bandwidth (KiB/s) and IOPS, one for every
-/// [`SAMPLE_INTERVAL_NS`] of a process.
+/// Minimum, maximum, mean and deviation of fio's samples of bandwidth (KiB/s) or IOPS, one per [`SAMPLE_INTERVAL_NS`]
+/// of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SampleStats {
     min: u64,
@@ -26,8 +26,8 @@ impl SampleStats {
         self.squares += distance * (value as f64 - self.mean);
     }
 
-    /// Adds the samples of a process that ran *side by side* with the ones already here, as fio does for a group: rates
-    /// add up, so minima, maxima and means are summed, not pooled.
+    /// Adds the samples of a process that ran *at the same time*, as fio does for a group: rates add up, so minima,
+    /// maxima and means are summed, not pooled.
     pub fn add_parallel(&mut self, other: &Self) {
         self.min += other.min;
         self.max += other.max;

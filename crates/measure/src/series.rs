@@ -1,13 +1,13 @@
-//! How a run went over time: I/Os and their latency by interval, in bounded memory.
+//! The progress of a run over time: I/Os and their latency by interval, in bounded memory.
 
-/// Most intervals of a series. When one more would be needed, intervals are joined in pairs, so that a finished series
-/// of a run that lasted has between half as many and as many.
+/// Maximum intervals of a series. When more would be needed, intervals are merged in pairs, so the finished series of a
+/// long run has between half of the maximum and the maximum.
 pub const INTERVALS_MAX: usize = 128;
 
-/// Length of the intervals at first, ns.
+/// Initial length of the intervals, ns.
 const FIRST_INTERVAL_NS: u64 = 1_000_000;
 
-/// What ended in one interval.
+/// I/Os that completed in one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interval {
     /// I/Os.
@@ -16,17 +16,17 @@ pub struct Interval {
     pub lat_ns: u64,
 }
 
-/// I/Os by the time of their end, in intervals of equal length that grow with the run.
+/// I/Os by their completion time, in intervals of equal length that grows with the run.
 ///
-/// An empty series holds no intervals; the first record allocates all that there will ever be (2 KiB).
+/// An empty series has no intervals; the first record allocates all of them (2 KiB).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
     intervals: Option<Box<[Interval; INTERVALS_MAX]>>,
     /// Length of an interval, ns: [`FIRST_INTERVAL_NS`] times a power of two.
     length_ns: u64,
-    /// The interval that was recorded to last.
+    /// The interval of the last record.
     current: usize,
-    /// When it ends, ns.
+    /// The end of that interval, ns.
     current_end_ns: u64,
 }
 
@@ -42,7 +42,7 @@ impl Series {
         Self { intervals: None, length_ns: FIRST_INTERVAL_NS, current: 0, current_end_ns: FIRST_INTERVAL_NS }
     }
 
-    /// Counts an I/O that ended `at_ns` after the measurement began. Times must not go back.
+    /// Counts an I/O that completed at `at_ns` since the start of the measurement. Times must not go back.
     #[inline]
     pub fn record(&mut self, at_ns: u64, lat_ns: u64) {
         if at_ns >= self.current_end_ns {
@@ -77,7 +77,7 @@ impl Series {
         intervals[INTERVALS_MAX / 2..].fill(Interval::default());
     }
 
-    /// Adds another process's I/Os, as if they had been recorded here.
+    /// Adds the I/Os of another process, as if they had been recorded here.
     pub fn merge(&mut self, other: &Self) {
         if other.intervals.is_none() {
             return;
@@ -101,14 +101,14 @@ impl Series {
         self.length_ns
     }
 
-    /// The intervals that lie wholly in the first `runtime_ns`; the last, which the end of the run cut, is left out.
+    /// The intervals completely within the first `runtime_ns`, without a last one that the end of the run cuts off.
     pub fn complete(&self, runtime_ns: u64) -> &[Interval] {
         let Some(intervals) = &self.intervals else { return &[] };
         let count = (runtime_ns / self.length_ns).min(INTERVALS_MAX as u64);
         &intervals[..count as usize]
     }
 
-    /// What ended behind those: in the interval that the end of the run cuts.
+    /// The I/Os after those, in the interval that the end of the run cuts off.
     pub fn rest(&self, runtime_ns: u64) -> Interval {
         let behind = self.complete(runtime_ns).len();
         let intervals = self.intervals.as_deref().map_or(&[][..], |intervals| &intervals[behind..]);

@@ -1,52 +1,52 @@
-//! Whether a run had settled: warm-up detection on its series.
+//! Warm-up detection: whether a run had settled.
 //!
-//! The rule is MSER (White 1997): of all beginnings that could be cut off, the right one leaves the mean of the rest with
-//! the smallest standard error. Cutting a warm-up off lowers the spread by more than the values lost raise the error;
-//! without a warm-up there is nothing to gain. Values here are sums over intervals, as in MSER-5 over batches. If more
-//! than half would have to go, the run was too short to have settled at all.
+//! The rule is MSER (White 1997): of all prefixes that could be cut off, the right one leaves the mean of the rest with
+//! the smallest standard error. Cutting off a warm-up reduces the spread by more than the lost values increase the error;
+//! without a warm-up there is nothing to gain. The values are sums over intervals, as in MSER-5 over batches. If more
+//! than half would have to be cut off, the run was too short to settle.
 //!
-//! MSER finds a beginning in pure noise, too, so only one that matters is reported: a beginning without which
-//! the mean is 2 % off, and that is beyond the noise of the rest.
+//! MSER finds a prefix even in pure noise, so only a significant one is reported: it changes the mean by at least 2 %,
+//! and by more than the noise of the rest.
 
 use serde::{Deserialize, Serialize};
 
 use crate::series::Interval;
 
-/// Fewer intervals tell nothing.
+/// With fewer intervals the result is unknown.
 const INTERVALS_MIN: usize = 16;
-/// A change of the whole mean that is worth words, as a fraction.
+/// A relative change of the mean that is worth reporting.
 const MATERIAL: f64 = 0.02;
-/// Standard errors of a difference that noise does not make.
+/// A difference of more standard errors than this is not noise.
 const BEYOND_NOISE: f64 = 3.0;
 
-/// What is known about the beginning of a run.
+/// What is known about the start of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 pub enum Settling {
-    /// Too short, or too few I/Os, to tell.
+    /// Too short, or too few I/Os, to decide.
     #[default]
     Unknown,
-    /// Nothing speaks against it.
+    /// No sign of a warm-up.
     Settled,
-    /// It settled after a beginning that is unlike the rest.
+    /// It settled after a warm-up that differs from the rest.
     WarmUp {
-        /// Length of the beginning, s.
+        /// Length of the warm-up, s.
         seconds: f64,
-        /// Which figure shows it.
+        /// The figure that shows it.
         figure: SettlingFigure,
-        /// How far the beginning's mean lies above (or, negative, below) that of the rest, as a fraction.
+        /// The relative difference of the warm-up's mean to that of the rest.
         difference: f64,
     },
     /// It was still changing when it ended.
     Unsettled {
-        /// Which figure shows it.
+        /// The figure that shows it.
         figure: SettlingFigure,
-        /// How far the mean of the beginning lies above (or, negative, below) that of the end, as a fraction.
+        /// The relative difference of the start's mean to that of the end.
         difference: f64,
     },
 }
 
-/// A figure whose change over time is looked at.
+/// A figure whose change over time is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettlingFigure {
@@ -57,7 +57,7 @@ pub enum SettlingFigure {
 }
 
 impl Settling {
-    /// What the complete intervals of a run tell.
+    /// The result for the complete intervals of a run.
     pub fn of(intervals: &[Interval], length_ns: u64) -> Self {
         let ios: Vec<f64> = intervals.iter().map(|interval| interval.ios as f64).collect();
         let busy = intervals.iter().filter(|interval| interval.ios > 0);
@@ -66,13 +66,13 @@ impl Settling {
             return Self::Unknown;
         }
         let by_iops = judged(&ios, length_ns, SettlingFigure::Iops);
-        // Where nothing ended there is no latency, and so no way back from an index to a time.
+        // An interval without I/Os has no latency, so indices would no longer correspond to times.
         let by_latency = if latencies.len() == ios.len() {
             judged(&latencies, length_ns, SettlingFigure::MeanLatency)
         } else {
             Self::Settled
         };
-        // What is worse.
+        // The worse of the two.
         match (by_iops, by_latency) {
             (unsettled @ Self::Unsettled { .. }, _) | (_, unsettled @ Self::Unsettled { .. }) => unsettled,
             (warm_up @ Self::WarmUp { .. }, _) => warm_up,
@@ -93,7 +93,7 @@ fn judged(values: &[f64], length_ns: u64, figure: SettlingFigure) -> Settling {
     let is_beyond_noise = distance.abs() > BEYOND_NOISE * error.sqrt();
     let shift = ((whole.mean - of_rest.mean) / of_rest.mean).abs();
     let difference = distance / of_rest.mean;
-    // The comparison is made so that a mean of zero is not material.
+    // Written so that a mean of zero is not significant.
     if !(shift >= MATERIAL && difference.is_finite() && is_beyond_noise) {
         Settling::Settled
     } else if cut > values.len() / 2 {
@@ -103,7 +103,7 @@ fn judged(values: &[f64], length_ns: u64, figure: SettlingFigure) -> Settling {
     }
 }
 
-/// How many values to cut off, at most three quarters.
+/// The number of values to cut off, at most three quarters.
 fn mser(values: &[f64]) -> usize {
     let limit = values.len() * 3 / 4;
     let errors = (0..=limit).map(|cut| Moments::of(&values[cut..]).squared_error());
@@ -130,7 +130,7 @@ impl Moments {
         self.squares / (self.count - 1.0).max(1.0)
     }
 
-    /// Of the mean.
+    /// Squared standard error of the mean.
     fn squared_error(&self) -> f64 {
         self.squares / (self.count * self.count)
     }
@@ -156,7 +156,7 @@ mod tests {
     fn noise_alone_is_settled() {
         assert_eq!(settling(|_| 1000), Settling::Settled);
         assert_eq!(settling(|index| 1000 + noise(index)), Settling::Settled);
-        // A pause of the device now and then.
+        // An occasional pause of the device.
         assert_eq!(settling(|index| if index % 9 == 0 { 700 } else { 1000 + noise(index) }), Settling::Settled);
     }
 

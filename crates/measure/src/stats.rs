@@ -1,18 +1,18 @@
 //! Statistics over repeats of a run.
 
-/// Arithmetic mean; None of nothing.
+/// Arithmetic mean; None without values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The value in the middle, or the mean of the two there; None of nothing.
+/// The median; None without values.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let upper = *values.get(values.len() / 2)?;
     Some((values[(values.len() - 1) / 2] + upper) / 2.0)
 }
 
-/// Standard deviation of a sample (divisor n - 1); None of fewer than two values.
+/// Standard deviation of a sample (divisor n - 1); None with fewer than two values.
 pub fn sample_stddev(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -25,22 +25,23 @@ pub fn sample_stddev(values: &[f64]) -> Option<f64> {
 /// Confidence of every interval.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Half the width of the [`CONFIDENCE`] interval of the mean of a sample (Student's t); None of fewer than two values.
+/// Half the width of the [`CONFIDENCE`] interval of the mean of a sample (Student's t); None with fewer than two
+/// values.
 pub fn half_width(values: &[f64]) -> Option<f64> {
     let deviation = sample_stddev(values)?;
     Some(t_quantile(values.len() - 1) * deviation / (values.len() as f64).sqrt())
 }
 
-/// The t below which a share of (1 + [`CONFIDENCE`]) / 2 lies, for so many degrees of freedom (at least 1).
+/// The (1 + [`CONFIDENCE`]) / 2 quantile of Student's t, for this number of degrees of freedom (at least 1).
 fn t_quantile(freedom: usize) -> f64 {
     use statrs::distribution::{ContinuousCDF as _, StudentsT};
     let Ok(distribution) = StudentsT::new(0.0, 1.0, freedom.max(1) as f64) else { return f64::INFINITY };
-    // Cut to a number of digits on which the mathematical libraries of all platforms agree.
+    // Rounded to a number of digits on which the math libraries of all platforms agree.
     (distribution.inverse_cdf(0.5 + CONFIDENCE / 2.0) * 1e6).round() / 1e6
 }
 
-/// By how much the mean of the second sample is larger, and half the width of the interval of that (Welch's, which asks for no equal
-/// variances); no interval if a sample has fewer than two values. None of nothing.
+/// The difference of the means of the second and the first sample, and half the width of its interval (Welch's test, which does not
+/// assume equal variances); no interval if a sample has fewer than two values. None without values.
 pub fn welch(before: &[f64], after: &[f64]) -> Option<(f64, Option<f64>)> {
     let difference = mean(after)? - mean(before)?;
     let of_mean = |values: &[f64]| sample_stddev(values).map(|deviation| deviation * deviation / values.len() as f64);
@@ -50,12 +51,13 @@ pub fn welch(before: &[f64], after: &[f64]) -> Option<(f64, Option<f64>)> {
         return Some((difference, Some(0.0)));
     }
     let part = |variance: f64, count: usize| variance * variance / (count - 1) as f64;
-    // Welch and Satterthwaite; whole degrees, downwards, are on the safe side.
+    // Welch-Satterthwaite; rounding the degrees of freedom down is conservative.
     let freedom = both * both / (part(one, before.len()) + part(other, after.len()));
     Some((difference, Some(t_quantile(freedom as usize) * both.sqrt())))
 }
 
-/// How often chance makes the ratio of two variances as large as this (F test), for so many degrees of freedom above and below.
+/// The probability of a ratio of two variances at least this large by chance (F test), for these degrees of freedom of
+/// numerator and denominator.
 pub fn chance_of_ratio(ratio: f64, freedom: [usize; 2]) -> f64 {
     use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
     let [above, below] = freedom.map(|freedom| freedom.max(1) as f64);
@@ -66,15 +68,15 @@ pub fn chance_of_ratio(ratio: f64, freedom: [usize; 2]) -> f64 {
     }
 }
 
-/// How much `value` lies above (or, negative, below) `reference`, as a fraction of the reference: 0.1 is 10 % more.
-/// None if the reference is zero or either is not finite.
+/// The relative difference of `value` to `reference`: 0.1 means 10 % more. None if the reference is zero or either is
+/// not finite.
 pub fn relative_difference(value: f64, reference: f64) -> Option<f64> {
     let difference = (value - reference) / reference.abs();
     difference.is_finite().then_some(difference)
 }
 
-/// Jain's index of fairness: 1 if all have the same, 1/n if one of n has everything. None of fewer than two, and if nobody has
-/// anything.
+/// Jain's index of fairness: 1 if all shares are equal, 1/n if one of n has everything. None with fewer than two shares, or if
+/// all are zero.
 pub fn jain_index(shares: &[f64]) -> Option<f64> {
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), share| (sum + share, squares + share * share));
     (shares.len() > 1 && squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))

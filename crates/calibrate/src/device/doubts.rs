@@ -1,61 +1,61 @@
-//! Figures that are not those of the device alone.
+//! Signs that measured figures are not those of the device alone.
 
 use std::time::Duration;
 
 use super::{DeviceObserver, DevicePlan, MeasuredRow, median};
 
-/// How long no other program may use the device before it is measured.
+/// How long no other program may use the device before the measurement.
 const QUIET: Duration = Duration::from_millis(300);
-/// Sectors that others may move in that time: a file system writes its journal now and then.
+/// Sectors that others may transfer in that time: a file system occasionally writes its journal.
 const SECTORS_FEW: u64 = 2048;
-/// The part of what the load moves that others may move beside it.
+/// I/O of others that is tolerated during a load, as a fraction of the load's.
 const PART_OF_OTHERS: f64 = 0.05;
-/// A rate that falls to this part of the first round's was a burst.
+/// A rate that falls below this fraction of the first round's was a burst.
 const FALLEN: f64 = 0.7;
-/// No disk that rotates reads as often a second at random, one at a time.
+/// No rotating disk does more random reads per second than this, one at a time.
 const SEEKS_MAX: f64 = 1000.0;
 
-/// Why figures are not believed.
+/// Why figures are not trusted.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Doubt {
     /// The device is in use.
     #[error("other programs moved {kib} KiB on the device in {ms} ms (expected a device that no other program uses)")]
     InUse {
-        /// How much.
+        /// Data transferred by others.
         kib: u64,
-        /// In which time.
+        /// During this time.
         ms: u128,
     },
-    /// Others used the device beside a load.
+    /// Others used the device during a load.
     #[error(
         "the device moved {moved_kib} KiB while the load moved {ours_kib} (expected a device that no other program uses)"
     )]
     Beside {
-        /// What the disk counts.
+        /// According to the disk's statistics.
         moved_kib: u64,
-        /// What the load counts.
+        /// According to the load.
         ours_kib: u64,
     },
-    /// Credits were used up.
+    /// The device has used up its burst credits.
     #[error(
         "the rate fell to {percent:.0} % of the first round's while nothing changed: a burst that is used up, or a drive that is hot \
          (expected a steady rate: measure again later, or use a volume without burst credits)"
     )]
     Burst {
-        /// The last round's rate as a part of the first one's.
+        /// The last round's rate relative to the first one's.
         percent: f64,
     },
-    /// It answers from memory.
+    /// The device serves reads from a cache.
     #[error(
         "{iops:.0} random reads a second, one at a time, are more than a disk can seek: a cache answers (expected a larger device, or --like of a drive without seeks)"
     )]
     Cached {
-        /// The rate.
+        /// The measured rate.
         iops: f64,
     },
 }
 
-/// Whether others use the device while we do not.
+/// Whether others use the device while it should be idle.
 pub(super) fn others(observer: &dyn DeviceObserver) -> Result<(), Doubt> {
     let Some(before) = observer.sectors() else { return Ok(()) };
     std::thread::sleep(QUIET);
@@ -66,7 +66,8 @@ pub(super) fn others(observer: &dyn DeviceObserver) -> Result<(), Doubt> {
     Ok(())
 }
 
-/// Whether others used it beside a load that moved this many bytes. What is below a file system moves more by itself.
+/// Whether others used it during a load that transferred this many bytes. Below a file system, the device may transfer
+/// more than the load.
 pub(super) fn others_beside(moved_sectors: Option<u64>, bytes: u64) -> Result<(), Doubt> {
     let Some(moved) = moved_sectors else { return Ok(()) };
     let most = (bytes / 512) as f64 * (1.0 + PART_OF_OTHERS) + SECTORS_FEW as f64;
@@ -76,11 +77,11 @@ pub(super) fn others_beside(moved_sectors: Option<u64>, bytes: u64) -> Result<()
     Ok(())
 }
 
-/// What the rows of all rounds show.
+/// Checks the rows of all rounds.
 pub(super) fn of_rows(plan: &DevicePlan, rows: &[MeasuredRow]) -> Result<(), Doubt> {
     let ends = |row: &MeasuredRow| Some(row.iops.last()? / row.iops.first().filter(|_| row.iops.len() > 1)?);
     let ratios: Vec<f64> = rows.iter().filter_map(ends).collect();
-    // Two rounds cannot show whether it is a trend.
+    // Two rounds do not show a trend.
     if plan.rounds > 2 && median(&ratios) < FALLEN && rows.iter().all(falls) {
         return Err(Doubt::Burst { percent: 100.0 * median(&ratios) });
     }
@@ -91,7 +92,7 @@ pub(super) fn of_rows(plan: &DevicePlan, rows: &[MeasuredRow]) -> Result<(), Dou
     Ok(())
 }
 
-/// Whether no round was faster than the first.
+/// Whether the first round was the fastest.
 fn falls(row: &MeasuredRow) -> bool {
     row.iops.iter().all(|rate| row.iops.first().is_some_and(|first| rate <= first))
 }

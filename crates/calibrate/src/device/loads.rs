@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::fit::{Measured, Row};
 
-/// A load, as fio and as a row.
+/// A load, convertible to fio's arguments and to a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Load {
     is_random: bool,
@@ -18,10 +18,10 @@ const fn load(is_random: bool, reads_percent: u8, block_kib: u32, depth: u32, jo
     Load { is_random, reads_percent, block_kib, depth, jobs }
 }
 
-/// The first one: latency without a queue.
+/// The first load: latency at depth 1.
 pub(super) const FIRST: Load = load(true, 100, 4, 1, 1);
 
-/// The latency without a queue, the curve over depths, sizes, and a sequential load.
+/// Latency at depth 1, a curve over depths, sizes, and a sequential load.
 const READS: [Load; 9] = [
     FIRST,
     load(true, 100, 4, 4, 1),
@@ -42,25 +42,25 @@ const WRITES: [Load; 5] = [
     load(true, 70, 4, 32, 1),
 ];
 
-/// All, those that write at the end: a drive that was written is another one for a while.
+/// All loads, with those that write at the end: a drive behaves differently for a while after writes.
 pub(super) fn all(writes: bool) -> impl Iterator<Item = Load> {
     READS.into_iter().chain(WRITES.into_iter().filter(move |_| writes))
 }
 
 impl Load {
-    /// The row with these figures, on this line of the table.
+    /// The row with these figures; the index gives its line in the table.
     pub(super) fn row(self, index: u64, figures: Vec<Measured>) -> Row {
         let Load { is_random, reads_percent, block_kib, depth, jobs } = self;
-        // The first line of the table has the names of its columns.
+        // The first line of the table is the header.
         Row { line: index + 1, is_random, reads_percent, block_bytes: block_kib << 10, depth, jobs, figures }
     }
 
-    /// As arguments of fio, without how long it runs.
+    /// The arguments of fio, except for the runtime.
     pub(super) fn arguments(self, target: &Path, engine: &str) -> Vec<String> {
         let (rw, mix) = names(&self.row(0, Vec::new()));
         let mut arguments = vec![
             "--name=load".to_owned(),
-            // A colon would begin another file.
+            // fio takes a colon as a separator of file names.
             format!("--filename={}", target.display().to_string().replace(':', "\\:")),
             format!("--ioengine={engine}"),
             format!("--rw={rw}"),
@@ -81,7 +81,7 @@ impl Load {
     }
 }
 
-/// The direction of a row as fio calls it, and the share of reads where it mixes.
+/// fio's name for the direction of a row, and the share of reads if it is a mix.
 pub(super) fn names(row: &Row) -> (String, String) {
     let kind = match row.reads_percent {
         100 => "read",

@@ -1,6 +1,7 @@
 //! Measures a device or a file with fio, as rows for a [fit](crate::fit).
 //!
-//! Every round runs each load once, so that all loads see the same conditions. A figure is the median of the rounds.
+//! Every round runs each load once, so all loads are measured under the same conditions. A figure is the median over
+//! the rounds.
 
 mod doubts;
 mod loads;
@@ -16,30 +17,30 @@ use crate::fit::{Measured, Row, What};
 pub use doubts::Doubt;
 use loads::Load;
 
-/// What is measured.
+/// The plan of a measurement.
 #[derive(Clone, Debug)]
 pub struct DevicePlan {
     /// The device or the file.
     pub target: PathBuf,
     /// Whether it may be written.
     pub writes: bool,
-    /// How often each load runs.
+    /// Number of rounds.
     pub rounds: u32,
     /// How long each load runs in a round.
     pub time: Duration,
-    /// Whether it is a rotating disk: then it has no faster random reads than a thousand a second.
+    /// Whether it is a rotating disk, which cannot do more than a thousand random reads per second.
     pub is_rotating: bool,
 }
 
 impl DevicePlan {
-    /// Loads that will run in a round.
+    /// The number of loads per round.
     #[must_use]
     pub fn loads(&self) -> usize {
         loads::all(self.writes).count()
     }
 }
 
-/// A load, and what was measured under it.
+/// A load with its measurements.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MeasuredRow {
     /// The medians of the rounds.
@@ -49,7 +50,7 @@ pub struct MeasuredRow {
 }
 
 impl MeasuredRow {
-    /// The largest rate over the smallest one.
+    /// The largest rate divided by the smallest.
     #[must_use]
     pub fn spread(&self) -> f64 {
         let (least, most) =
@@ -58,20 +59,20 @@ impl MeasuredRow {
     }
 }
 
-/// What is asked and heard while it is measured.
+/// Callbacks of a measurement.
 pub trait DeviceObserver {
     /// Whether the measurement continues.
     fn goes_on(&self) -> bool;
-    /// The sectors of 512 bytes that the disks below have moved until now; nothing if they do not say.
+    /// Sectors of 512 bytes transferred so far by the underlying disks; None if unknown.
     fn sectors(&self) -> Option<u64>;
-    /// Of all runs of loads, this many have ended.
+    /// Called with the number of finished runs of loads.
     fn ended(&self, runs: usize);
 }
 
-/// Why a device was not measured.
+/// Why a device could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// fio did not do it.
+    /// fio failed.
     #[error(transparent)]
     Fio(#[from] FioError),
     /// fio's document lacks a figure.
@@ -82,10 +83,10 @@ pub enum DeviceError {
     Doubt(#[from] Doubt),
 }
 
-/// Measures.
+/// Measures the device.
 ///
 /// # Errors
-/// fio cannot be run, or the figures are not those of the device.
+/// If fio cannot be run, or the figures are not those of the device alone.
 pub fn measure(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<Vec<MeasuredRow>, DeviceError> {
     let engine = engine(plan, observer)?;
     let loads: Vec<Load> = loads::all(plan.writes).collect();
@@ -130,7 +131,7 @@ fn sample(
     if has_all { Ok(figures) } else { Err(DeviceError::NoFigure("I/Os of the load")) }
 }
 
-/// The first engine of fio that may be used here: io_uring is forbidden in many containers.
+/// The first of fio's engines that works here: io_uring is forbidden in many containers.
 fn engine(plan: &DevicePlan, observer: &dyn DeviceObserver) -> Result<&'static str, FioError> {
     let try_it = |engine| {
         let mut arguments = loads::FIRST.arguments(&plan.target, engine);
@@ -147,13 +148,13 @@ fn median(values: &[f64]) -> f64 {
     stats::median(values.to_vec()).unwrap_or(0.0)
 }
 
-/// Four digits: more are noise.
+/// Rounds to four digits; more would be noise.
 fn rounded(value: f64) -> f64 {
     let scale = 10_f64.powi(3 - value.abs().max(1e-9).log10().floor() as i32);
     (value * scale).round() / scale
 }
 
-/// The rows as the table that `hoistway calibrate fit` reads.
+/// The rows in the table format that `hoistway calibrate fit` reads.
 #[must_use]
 pub fn to_csv(rows: &[MeasuredRow]) -> String {
     let mut text = "rw,bs,iodepth,numjobs,rwmixread,iops,lat_mean_us\n".to_owned();

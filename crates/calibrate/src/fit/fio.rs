@@ -1,4 +1,4 @@
-//! Rows of what fio has measured: a document of `fio --output-format=json`.
+//! Rows from fio's measurements: a document of `fio --output-format=json`.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::rows::{Row, RowsError, mixes, row};
 use crate::fio::JobFigures;
 
-/// A row for each job. Jobs have to have run one after the other (`stonewall`): what each would do alone is unknown for jobs
-/// that ran side by side. `file_name` is only for errors.
+/// Makes a row for each job. The jobs must have run one after the other (`stonewall`): the results of jobs that ran at the
+/// same time depend on each other. `file_name` is only used in errors.
 ///
 /// # Errors
-/// If it is no document of fio, or a job cannot be a row.
+/// If the text is not a document of fio, or a job cannot be converted.
 pub fn from_fio_json(text: &str, file_name: &str) -> Result<Vec<Row>, RowsError> {
     let at = |line: usize, problem: String| RowsError { file: file_name.to_owned(), line: line as u64, problem };
     let document: Value = serde_json::from_str(text)
@@ -42,7 +42,7 @@ pub fn from_fio_json(text: &str, file_name: &str) -> Result<Vec<Row>, RowsError>
         }
         values.entry("bs".to_owned()).or_insert_with(|| "4k".to_owned());
         let direction = values.entry("rw".to_owned()).or_insert_with(|| "read".to_owned());
-        // Of what does not mix, fio does not look at it.
+        // fio ignores the option for jobs that do not mix.
         if !mixes(direction) {
             values.remove("rwmixread");
         }
@@ -52,7 +52,7 @@ pub fn from_fio_json(text: &str, file_name: &str) -> Result<Vec<Row>, RowsError>
     Ok(rows)
 }
 
-/// Options of a job, those of all jobs among them. fio prints values as texts.
+/// Options of a job, including global ones. fio prints all values as text.
 fn options(document: &Value, job: &Value) -> BTreeMap<String, String> {
     let mut options = BTreeMap::new();
     for section in [document.get("global options"), job.get("job options")] {
@@ -65,12 +65,12 @@ fn options(document: &Value, job: &Value) -> BTreeMap<String, String> {
             options.insert(key.to_owned(), value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         }
     }
-    // Columns of a table that are no options.
+    // Columns of the table that are not options.
     options.retain(|key, _| key != "scheduler" && !key.starts_with("lat_") && key != "iops");
     options
 }
 
-/// IOPS and the mean of the total latency, of reads and writes together.
+/// IOPS and mean total latency of reads and writes together.
 fn figures(job: &Value) -> Vec<(String, String)> {
     let JobFigures { iops, mean_us, .. } = JobFigures::of(job);
     [("iops", iops), ("lat_mean_us", mean_us)]

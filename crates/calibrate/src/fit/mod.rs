@@ -1,8 +1,8 @@
 //! Fits the parameters of a device model to measurements without a scheduler.
 //!
-//! [`rows`](Row) are loads and what was measured under them; a model whose other numbers are those of a preset is run under the
-//! same loads through the whole simulated block layer, without a scheduler, and its parameters are changed until the figures are
-//! as close as they get. What the figures cannot tell is sensitivity.
+//! [`rows`](Row) are loads with their measurements. The fit takes a model from a preset, runs it under the same loads through
+//! the whole simulated block layer, without a scheduler, and adjusts its parameters until the figures are as close as possible.
+//! `sensitivity` finds the parameters that the figures do not determine.
 
 mod fio;
 mod parameters;
@@ -24,88 +24,89 @@ use parameters::Changeable;
 use search::{derivatives, least_squares};
 use sensitivity::identified;
 
-/// Most evaluations of a search.
+/// Maximum evaluations of a search.
 pub const EVALUATIONS_MAX: u32 = 2000;
-/// A parameter that is not known to half of its value is not determined by the figures.
+/// A parameter with a larger relative error is not determined by the figures.
 const KNOWN: f64 = 0.5;
-/// Figures scatter by this at least, as a part of their value: those of a simulation, too.
+/// Minimum relative scatter of figures; simulated figures scatter by this much, too.
 const SCATTER_LEAST: f64 = 0.01;
 
-/// What is to be fitted.
+/// The plan of a fit.
 #[derive(Clone, Debug)]
 pub struct FitPlan {
-    /// What was measured.
+    /// The measurements.
     pub rows: Vec<Row>,
-    /// The name of the file that it is from, for the preset's claims.
+    /// The file name of the measurements, for the preset's description.
     pub source: String,
-    /// The preset that gives the model, and every number that is not fitted.
+    /// The preset with the model and all numbers that are not fitted.
     pub like: Preset,
-    /// The host that was measured on.
+    /// The host of the measurements.
     pub host: Host,
-    /// Names of parameters of the model's section; none for those that the rows can show.
+    /// Names of the model's parameters to fit; if empty, those that the rows can determine.
     pub parameters: Vec<String>,
-    /// Most evaluations, 1 to [`EVALUATIONS_MAX`].
+    /// Maximum evaluations, 1 to [`EVALUATIONS_MAX`].
     pub evaluations: u32,
-    /// What the fitted preset is called.
+    /// The name of the fitted preset.
     pub name: String,
 }
 
-/// Why nothing was fitted: which part of the plan is wrong, and how.
+/// Why a fit failed: the invalid part of the plan, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FitError {
-    /// The rows, or the model does not run under them.
+    /// The rows are invalid, or the model does not run under them.
     #[error("{0}")]
     Rows(String),
-    /// The preset has nothing to be fitted.
+    /// The preset's model has no parameters to fit.
     #[error("{0}")]
     Like(String),
-    /// A name is of no parameter, or there twice.
+    /// A name is unknown or repeated.
     #[error("{0}")]
     Parameters(String),
 }
 
-/// What came of a fit.
+/// The result of a fit.
 #[derive(Clone, Debug)]
 pub struct Fit {
-    /// The preset, with residuals, the range that it holds for and where each number comes from.
+    /// The preset, with its residuals, valid range and the source of each number.
     pub preset: Preset,
     /// The parameters.
     pub parameters: Vec<Fitted>,
-    /// How far each figure is off: the row, the figure, and what the model does.
+    /// The error of each figure: the row, the measurement, and the model's value.
     pub residuals: Vec<(Row, Measured, f64)>,
-    /// Whether it has come to an end.
+    /// Whether the search has converged.
     pub has_converged: bool,
-    /// Runs of all rows.
+    /// Number of times that all rows were run.
     pub evaluations: u32,
 }
 
-/// A parameter that was fitted.
+/// A fitted parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fitted {
     /// Its key in the file, with its section.
     pub key: String,
-    /// Where it began: the number of the preset.
+    /// Initial value, from the preset.
     pub before: f64,
-    /// Where it ended.
+    /// Fitted value.
     pub value: f64,
-    /// Its standard error, as a part of it.
+    /// Its relative standard error.
     pub error: f64,
-    /// Another parameter that could nearly stand in for it, if they have the same effect: the key.
+    /// The key of another parameter with almost the same effect, if there is one.
     pub like: Option<String>,
 }
 
 impl Fitted {
-    /// Whether the figures tell it.
+    /// Whether the figures determine it.
     #[must_use]
     pub fn is_determined(&self) -> bool {
         self.error < KNOWN
     }
 }
 
-/// Fits. `goes_on` gets the number of finished evaluations, and returns false to end the search with the best so far.
+/// Runs the fit. `goes_on` gets the number of finished evaluations; returning false ends the search with the best
+/// result so far.
 ///
 /// # Errors
-/// If the rows are too few for the parameters, a parameter is none, or the load does not run on the device.
+/// If there are too few rows for the parameters, a parameter is unknown, or the load does not run on the device.
 pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitError> {
     let changeable = Changeable::new(&plan.like).map_err(FitError::Like)?;
     let names: Vec<String> = if plan.parameters.is_empty() {
@@ -129,7 +130,7 @@ pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitErro
         });
         figures.collect::<Result<Vec<Vec<f64>>, _>>()
     };
-    // What does not run at all is refused before the search.
+    // Rejects what does not run at all before the search starts.
     simulate(&plan.like).map_err(FitError::Rows)?;
     let misses = |at: &[f64]| {
         let figures = simulate(&preset_at(at).ok()?).ok()?;
@@ -176,12 +177,12 @@ pub fn fit(plan: &FitPlan, goes_on: impl Fn(u32) -> bool) -> Result<Fit, FitErro
     Ok(fit)
 }
 
-/// How far a figure is off, as a logarithm. One that never came is off by as much as anything.
+/// The error of a figure, as a logarithm. A figure without samples counts as the maximum error.
 fn miss(model: f64, measured: f64) -> f64 {
     (model.max(measured * 1e-3) / measured).ln()
 }
 
-/// As many figures as parameters at least.
+/// Checks that there are at least as many figures as parameters.
 fn enough(names: &[String], rows: &[Row]) -> Result<(), FitError> {
     if names.is_empty() {
         return Err(FitError::Rows(
@@ -239,7 +240,7 @@ impl Fit {
     }
 }
 
-/// The loads that rows are of, as a range if one says it, and in words.
+/// The range of the loads in the rows, as data if possible, and in words.
 fn valid_range(rows: &[Row]) -> (Option<CalibratedRange>, String) {
     let ends = |of: fn(&Row) -> u32| {
         let values = rows.iter().map(of);
@@ -252,7 +253,7 @@ fn valid_range(rows: &[Row]) -> (Option<CalibratedRange>, String) {
         sequential: rows.iter().any(|row| !row.is_random),
         flushes: false,
     };
-    // Reads and writes that came alone say nothing of shares between.
+    // Unmixed reads and writes do not cover mixes.
     let has_mixes = rows.iter().any(|row| !matches!(row.reads_percent, 0 | 100));
     if range.reads_percent == [0, 100] && !has_mixes {
         let order = if range.sequential { "random and sequential" } else { "random" };

@@ -1,22 +1,22 @@
-//! Parameters of models: which are fitted, and presets with other values of them.
+//! Parameters of models: which can be fitted, and presets with changed values.
 
 use hoistway_device::{Model, Parameters, Preset, PresetFile};
 use toml::{Table, Value};
 
 use super::rows::Row;
 
-/// Which rows show a parameter.
+/// The rows that a parameter depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Shows {
-    /// Those with reads.
+    /// Rows with reads.
     Reads,
-    /// Those with reads of more than 4 KiB.
+    /// Rows with reads of more than 4 KiB.
     LargeReads,
-    /// Those with writes.
+    /// Rows with writes.
     Writes,
-    /// Those with writes of more than 4 KiB.
+    /// Rows with writes of more than 4 KiB.
     LargeWrites,
-    /// All.
+    /// All rows.
     Any,
 }
 
@@ -30,14 +30,14 @@ const FLASH: &[(&str, Shows)] = &[
     ("program_us", Shows::Writes),
     ("write_mb_per_s", Shows::LargeWrites),
 ];
-/// A SATA drive with one stage.
+/// A SATA SSD with one stage.
 const SSD: &[(&str, Shows)] = &[
     ("serial_stage_us", Shows::Any),
     ("flash_read_us", Shows::Reads),
     ("acknowledge_us", Shows::Writes),
     ("transfer_mb_per_s", Shows::LargeReads),
 ];
-/// A rotating disk: rotation and zones are on its label and data sheet.
+/// A rotating disk: its rotation speed and zones are on the data sheet.
 const HDD: &[(&str, Shows)] = &[("seek_average_ms", Shows::Reads), ("outer_mb_per_s", Shows::LargeReads)];
 /// Channels behind one stage.
 const OPTANE: &[(&str, Shows)] = &[
@@ -57,10 +57,10 @@ pub(super) struct Changeable {
     section: &'static str,
 }
 
-/// Parameters of a model that can be fitted: names of numbers in the model's section.
+/// Names of parameters are names of numbers in the model's section.
 impl Changeable {
     /// # Errors
-    /// If the preset is of a model that has no parameters to be fitted.
+    /// If the preset's model has no parameters to fit.
     pub(super) fn new(preset: &Preset) -> Result<Self, String> {
         let section = match preset.parameters() {
             Parameters::Flash(_) => "flash",
@@ -75,7 +75,7 @@ impl Changeable {
         Ok(Changeable { file, section })
     }
 
-    /// Those that such rows can show, with how many figures.
+    /// The parameters that these rows can determine, given their number of figures.
     pub(super) fn shown_by(&self, rows: &[Row]) -> Vec<&'static str> {
         let table = match self.file.model {
             Model::Flash => FLASH,
@@ -87,10 +87,10 @@ impl Changeable {
         table.iter().filter(|(_, shows)| rows.iter().any(|row| shows.by(row))).map(|(name, _)| *name).collect()
     }
 
-    /// The value of one.
+    /// The value of a parameter.
     ///
     /// # Errors
-    /// If it is no number of the model's section that could be fitted; the error lists those that are.
+    /// If it is not a number in the model's section that can be fitted; the error lists those that are.
     pub(super) fn value(&self, name: &str) -> Result<f64, String> {
         let table = self.table()?;
         let section = table.get(self.section).and_then(Value::as_table);
@@ -102,17 +102,17 @@ impl Changeable {
         })
     }
 
-    /// The preset with other values: of each name one.
+    /// The preset with these values of parameters.
     ///
     /// # Errors
-    /// If the values are outside of physics.
+    /// If the values are not physically possible.
     pub(super) fn with(&self, values: &[(String, f64)]) -> Result<Preset, String> {
         let mut table = self.table()?;
         let section = table.get_mut(self.section).and_then(Value::as_table_mut).ok_or("has no section of its model")?;
         for (name, value) in values {
             let value = match section.get(name) {
                 Some(Value::Integer(_)) => Value::Integer(value.round().max(1.0) as i64),
-                // What is beyond this is noise.
+                // More digits would be noise.
                 _ => Value::Float(rounded(*value)),
             };
             section.insert(name.clone(), value);
@@ -125,7 +125,7 @@ impl Changeable {
         Table::try_from(&self.file).map_err(|error| error.to_string())
     }
 
-    /// The key of a parameter in a file, with its section.
+    /// The key of a parameter in the file, including the section.
     pub(super) fn key(&self, name: &str) -> String {
         format!("{}.{name}", self.section)
     }
@@ -148,7 +148,7 @@ fn number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|integer| integer as f64))
 }
 
-/// Five digits.
+/// Rounds to five digits.
 fn rounded(value: f64) -> f64 {
     let scale = 10_f64.powi(4 - value.abs().max(1e-9).log10().floor() as i32);
     (value * scale).round() / scale

@@ -1,9 +1,9 @@
-//! A fit for people.
+//! The report of a fit.
 
 use super::Fit;
 
 impl Fit {
-    /// Parameters, residuals row by row, and what the rows do not tell.
+    /// Parameters, residuals for each row, and undetermined parameters.
     #[must_use]
     pub fn report(&self) -> String {
         self.parameters_text() + &self.residuals_text()
@@ -51,7 +51,7 @@ impl Fit {
     }
 }
 
-/// Four digits, or those before the point.
+/// Four digits, or all digits before the decimal point.
 fn short(value: f64) -> String {
     let digits = value.abs().max(1e-3).log10().floor() as i32 + 1;
     format!("{value:.*}", usize::try_from(4 - digits).unwrap_or(0).min(4))

@@ -1,24 +1,24 @@
-//! Measurements, row by row: a load, and what was measured under it without a scheduler.
+//! Measurements as rows: a load, and its figures without a scheduler.
 
 use hoistway_blk::schedulers::NONE;
 use hoistway_load::{Direction, Issue, Load, Offsets, Pattern, Process, Random};
 
-/// What is wrong with measurements.
+/// An error in measurements.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{file}:{line}: {problem}")]
 pub struct RowsError {
-    /// The file as the caller named it.
+    /// The file name from the caller.
     pub file: String,
     /// Line, from 1.
     pub line: u64,
-    /// What is wrong, and what was expected.
+    /// What is wrong and what was expected.
     pub problem: String,
 }
 
-/// A row.
+/// A row of measurements.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// Line of the file that it is from.
+    /// Its line in the file.
     pub line: u64,
     /// Whether offsets are random.
     pub is_random: bool,
@@ -30,20 +30,20 @@ pub struct Row {
     pub depth: u32,
     /// Processes.
     pub jobs: u32,
-    /// What was measured, at least one figure.
+    /// The measured figures, at least one.
     pub figures: Vec<Measured>,
 }
 
 /// A figure of a row.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measured {
-    /// Which.
+    /// The kind of figure.
     pub what: What,
-    /// Its value: I/Os a second, or us.
+    /// Its value: I/Os per second, or us.
     pub value: f64,
 }
 
-/// What is measured, of reads and writes together.
+/// The kinds of figures, each of reads and writes together.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum What {
     /// I/Os a second of all processes.
@@ -72,7 +72,7 @@ const FIGURES: [(&str, What); 5] = [
     ("lat_p99_us", What::Percentile(99.0)),
     ("lat_p999_us", What::Percentile(99.9)),
 ];
-/// Columns of loads, and whether they must be there.
+/// Columns of loads, and whether they are required.
 const LOADS: [(&str, bool); 6] =
     [("rw", true), ("bs", true), ("iodepth", true), ("numjobs", false), ("rwmixread", false), ("scheduler", false)];
 const DIRECTIONS: [(&str, bool, Option<u8>); 7] = [
@@ -89,11 +89,11 @@ const BLOCK_MAX: u64 = 64 << 20;
 const DEPTH_MAX: u32 = 4096;
 const JOBS_MAX: u32 = 1024;
 
-/// Reads a table: a line of columns' names, then a row in each line; lines that begin with `#` are comments. `file_name` is only
-/// for errors.
+/// Reads a table: a header line, then one row per line; lines that begin with `#` are comments. `file_name` is only used in
+/// errors.
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// The first error.
 pub fn from_csv(text: &str, file_name: &str) -> Result<Vec<Row>, RowsError> {
     let at = |line: u64, problem: String| RowsError { file: file_name.to_owned(), line, problem };
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
@@ -145,14 +145,14 @@ pub fn from_csv(text: &str, file_name: &str) -> Result<Vec<Row>, RowsError> {
     Ok(rows)
 }
 
-/// The line of a row that the reader found from this position on: it stands before comments and empty lines.
+/// The line of the row that the CSV reader found at this position, which may precede comments and empty lines.
 fn line_of_row(text: &str, position: &csv::Position) -> u64 {
     let rest = text.get(position.byte() as usize..).unwrap_or("");
     let skipped = rest.lines().take_while(|line| line.trim().is_empty() || line.starts_with('#')).count();
     position.line() + skipped as u64
 }
 
-/// The row of such values, by the names of columns.
+/// Makes the row from its values by column name.
 pub(super) fn row<'a>(line: u64, value: impl Fn(&str) -> Option<&'a str>) -> Result<Row, String> {
     let needed = |name: &str| value(name).ok_or_else(|| format!("`{name}` is missing"));
     if let Some(scheduler) = value("scheduler").filter(|name| *name != NONE.name) {
@@ -197,7 +197,7 @@ pub(super) fn row<'a>(line: u64, value: impl Fn(&str) -> Option<&'a str>) -> Res
     Ok(row)
 }
 
-/// Whether reads and writes are mixed in what `rw` names.
+/// Whether this value of `rw` mixes reads and writes.
 pub(super) fn mixes(rw: &str) -> bool {
     DIRECTIONS.iter().any(|(name, _, reads)| *name == rw && reads.is_none())
 }
@@ -207,7 +207,7 @@ fn number(text: &str, name: &str, least: u32, most: u32) -> Result<u32, String> 
     number.ok_or_else(|| format!("`{name}` is {text}; expected a whole number from {least} to {most}"))
 }
 
-/// Bytes, with fio's suffixes.
+/// Parses bytes with fio's suffixes.
 fn bytes(text: &str) -> Option<u64> {
     let lower = text.to_ascii_lowercase();
     let digits = lower.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -221,13 +221,13 @@ fn bytes(text: &str) -> Option<u64> {
 }
 
 impl Row {
-    /// I/Os in flight of all processes.
+    /// I/Os in flight in all processes.
     #[must_use]
     pub fn outstanding(&self) -> u32 {
         self.depth * self.jobs
     }
 
-    /// The load, for messages.
+    /// A description of the load, for messages.
     #[must_use]
     pub fn load_text(&self) -> String {
         let order = if self.is_random { "random" } else { "sequential" };
@@ -239,7 +239,7 @@ impl Row {
         format!("{order} {mix} of {} bytes, {} x {} outstanding", self.block_bytes, self.jobs, self.depth)
     }
 
-    /// More I/Os cannot be in flight than the load keeps: units that were mixed up show so.
+    /// By Little's law, the figures cannot imply more I/Os in flight than the load keeps: this detects wrong units.
     fn check_by_littles_law(&self) -> Result<(), String> {
         let of = |wanted: What| self.figures.iter().find(|figure| figure.what == wanted).map(|figure| figure.value);
         let (Some(iops), Some(mean_us)) = (of(What::Iops), of(What::Mean)) else { return Ok(()) };
@@ -254,7 +254,7 @@ impl Row {
         Ok(())
     }
 
-    /// A percentile is as large at least as those below it: columns that were mixed up show so.
+    /// A percentile is at least as large as lower ones: this detects mixed-up columns.
     fn check_percentiles(&self) -> Result<(), String> {
         let percentiles = self.figures.iter().filter(|figure| matches!(figure.what, What::Percentile(_)));
         let percentiles: Vec<&Measured> = percentiles.collect();
@@ -267,7 +267,7 @@ impl Row {
         }
     }
 
-    /// The load as processes. They run until the caller stops them.
+    /// The processes of the load. They run until the caller stops them.
     pub(super) fn load(&self) -> Load {
         let direction = match self.reads_percent {
             100 => Direction::Read,

@@ -1,5 +1,5 @@
 //! The search: least squares of the logarithms of simulated over measured figures, over the logarithms of parameters, by COBYLA and
-//! by steps of Gauss and Newton.
+//! Gauss-Newton steps.
 
 use std::cell::RefCell;
 
@@ -7,40 +7,40 @@ use cobyla::{RhoBeg, StopTols, minimize};
 
 use super::sensitivity::coefficients;
 
-/// How far a parameter may go from where it began, either way: by this factor.
+/// A parameter may change by at most this factor in either direction.
 const FARTHEST: f64 = 20.0;
-/// First steps of a search and of those that follow it from where it ended. Then all begins again with large steps, which leave
-/// places where small ones were caught, until that gains nothing more.
+/// Initial steps of the first search and of those that continue from its result. Then everything starts again with large steps,
+/// which escape local minima, until there is no more gain.
 const STEPS: [f64; 3] = [0.4, 0.15, 0.05];
-/// A search ends when steps are smaller than this: half a percent of a parameter.
+/// A search ends when its steps are smaller than this: half a percent of a parameter.
 const SMALLEST: f64 = 0.005;
-/// What less is gained by than this, as a part of it, is nothing.
+/// A smaller relative gain counts as none.
 const GAIN: f64 = 0.01;
-/// Steps of derivatives: large enough for numbers that are whole, and for chance.
+/// Step of numerical derivatives: large enough for whole numbers and for random variation.
 const STEP: f64 = 0.15;
-/// All figures together off by less than this are met.
+/// The fit is exact if all figures together are off by less than this.
 const EXACT: f64 = 1e-3;
-/// Where parameters cannot be.
+/// The value of the objective for invalid parameters.
 const NOWHERE: f64 = 1e6;
 
-/// Where a search ended.
+/// The result of a search.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Found {
-    /// Logarithms of the parameters over their first values.
+    /// Logarithms of the parameters relative to their initial values.
     pub(super) at: Vec<f64>,
-    /// Whether nothing better was near, rather than that it had to stop.
+    /// Whether it has converged, rather than been stopped.
     pub(super) has_converged: bool,
-    /// Evaluations.
+    /// Number of evaluations.
     pub(super) evaluations: u32,
 }
 
-/// How far each figure is off at such parameters, as a logarithm; nothing where they cannot be so.
+/// The errors of all figures at these parameters, as logarithms; None if the parameters are invalid.
 pub(super) type Misses<'a> = dyn Fn(&[f64]) -> Option<Vec<f64>> + 'a;
 
-/// Looks for the least sum of squares of `count` parameters; `goes_on` is asked before each evaluation.
+/// Finds the least sum of squares over `count` parameters; `goes_on` is called before each evaluation.
 ///
-/// By turns: a search without derivatives, which crosses steps and noise, and Gauss and Newton's steps, which follow narrow valleys;
-/// until neither gains anything.
+/// Alternates between a search without derivatives, which copes with steps and noise, and Gauss-Newton steps, which follow narrow
+/// valleys, until neither improves the result.
 pub(super) fn least_squares(
     count: usize,
     evaluations_max: u32,
@@ -67,13 +67,14 @@ pub(super) fn least_squares(
         let before = state.borrow().best.0;
         for step in STEPS {
             let begin = state.borrow().best.1.clone();
-            // The root, because this search takes what it looks at for straight. Where it was stopped all is alike, and it ends.
+            // The root, because this search assumes a linear objective. After a stop the objective is constant, which ends the
+            // search.
             let objective = |at: &[f64], (): &mut ()| counted(at).map_or(NOWHERE, |misses| length(&misses));
             let none: [fn(&[f64], &mut ()) -> f64; 0] = [];
             let bounds = vec![(-FARTHEST.ln(), FARTHEST.ln()); count];
             let tolerances = StopTols { xtol_abs: vec![SMALLEST; count], ..StopTols::default() };
             let most = evaluations_max as usize;
-            // How it ended does not matter: the best that it saw is kept, and what follows goes on from there.
+            // Its status does not matter: the best point seen is kept, and the next search continues from there.
             let _ = minimize(objective, &begin, &bounds, &none, (), most, RhoBeg::All(step), Some(tolerances));
         }
         while let Some(gain) = step_of_gauss_and_newton(&state, &counted)
@@ -88,12 +89,12 @@ pub(super) fn least_squares(
 
 struct State {
     evaluations: u32,
-    /// The least miss so far, and where that was.
+    /// The least error so far, and its parameters.
     best: (f64, Vec<f64>),
     is_stopped: bool,
 }
 
-/// From the best place so far, halved until it gains something. Returns how much, as a fraction of the miss.
+/// A step from the best point so far, halved until it is an improvement. Returns the relative improvement.
 fn step_of_gauss_and_newton(state: &RefCell<State>, counted: &Misses<'_>) -> Option<f64> {
     let (before, at) = state.borrow().best.clone();
     let misses = counted(&at)?;
@@ -110,7 +111,8 @@ fn step_of_gauss_and_newton(state: &RefCell<State>, counted: &Misses<'_>) -> Opt
     None
 }
 
-/// Derivatives of the figures' logarithms by those of the parameters: a list for each parameter. `here` are the misses at this place.
+/// Derivatives of the figures' logarithms with respect to those of the parameters: a list for each parameter. `here` are the errors
+/// at this point.
 pub(super) fn derivatives(at: &[f64], here: &[f64], misses: &Misses<'_>) -> Vec<Vec<f64>> {
     let slope = |more: &[f64], less: &[f64], step: f64| {
         more.iter().zip(less).map(|(more, less)| (more - less) / step).collect::<Vec<f64>>()
@@ -121,7 +123,7 @@ pub(super) fn derivatives(at: &[f64], here: &[f64], misses: &Misses<'_>) -> Vec<
             at[index] += step;
             misses(&at)
         };
-        // At the edge of what can be it moves one way only.
+        // At the limit of the valid range the derivative is one-sided.
         match (moved(STEP), moved(-STEP)) {
             (Some(more), Some(less)) => slope(&more, &less, 2.0 * STEP),
             (Some(more), None) => slope(&more, here, STEP),

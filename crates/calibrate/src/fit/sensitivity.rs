@@ -1,19 +1,20 @@
-//! What figures can tell of parameters: how much they move with each, and what the others could not do as well.
+//! How well figures determine parameters: how much they change with each parameter, and how far other parameters could
+//! compensate.
 
-/// What figures tell of one parameter.
+/// How well the figures determine one parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Identified {
-    /// Standard error as a part of its value: 0.05 for 5 %. Infinite if no figure depends on it.
+    /// Relative standard error: 0.05 for 5 %. Infinite if no figure depends on it.
     pub(super) error: f64,
-    /// The one of the others that could best stand in for it, and how well: 1 if the two have the same effect.
+    /// The other parameter that could best replace it, and how well: 1 if the two have the same effect.
     pub(super) like: Option<(usize, f64)>,
 }
 
-/// Of derivatives of the logarithms of figures by the logarithms of parameters (a list for each parameter), and how far
-/// figures scatter about the model, as a part of their value.
+/// `columns` are the derivatives of the logarithms of figures by the logarithms of parameters (a list for each
+/// parameter); `scatter` is the relative scatter of figures around the model.
 ///
-/// The variance of a parameter, in least squares, is that of the figures over the square of what of its column is left when all
-/// others' parts are taken away.
+/// In least squares, the variance of a parameter is that of the figures divided by the squared length of its column after
+/// removing the components along all other columns.
 pub(super) fn identified(columns: &[Vec<f64>], scatter: f64) -> Vec<Identified> {
     let norm = |column: &[f64]| dot(column, column).sqrt();
     columns
@@ -29,14 +30,15 @@ pub(super) fn identified(columns: &[Vec<f64>], scatter: f64) -> Vec<Identified> 
                 .filter(|(other, _)| *other != index)
                 .map(|(other, with)| (other, (dot(column, with) / (norm(column) * norm(with)).max(1e-12)).abs()))
                 .max_by(|one, other| one.1.total_cmp(&other.1));
-            // What is rounding, or a figure's noise, is nothing.
+            // Smaller values are rounding errors, or noise of the figures.
             let error = if own > 1e-3 { scatter / own } else { f64::INFINITY };
             Identified { error, like }
         })
         .collect()
 }
 
-/// The sum of columns that is nearest to a vector: how much of each. A column that the others can make has none.
+/// The linear combination of columns that is closest to a vector: the coefficients. A column that depends on the others
+/// gets 0.
 pub(super) fn coefficients(columns: &[Vec<f64>], vector: &[f64]) -> Vec<f64> {
     let of = |(index, column): (usize, &Vec<f64>)| {
         let others: Vec<&Vec<f64>> =
@@ -52,7 +54,7 @@ fn dot(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
 
-/// What is left of a vector without its parts along the others (Gram and Schmidt).
+/// A vector without its components along the others (Gram-Schmidt).
 fn without(vector: &[f64], others: &[&Vec<f64>]) -> Vec<f64> {
     let mut basis: Vec<Vec<f64>> = Vec::new();
     let minus_parts = |mut vector: Vec<f64>, basis: &[Vec<f64>]| {

@@ -1,4 +1,4 @@
-//! A row on a model: the same load, without a scheduler, in virtual time.
+//! Simulates a row on a model: the same load without a scheduler, in virtual time.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario, run};
 
 use super::rows::{Row, What};
 
-/// Everything random is drawn alike for all parameters, so that figures differ by those alone.
+/// All parameters use the same random numbers, so that figures differ only because of the parameters.
 const SEED: u64 = 1;
-/// I/Os that a row is simulated for, as fast as it was measured.
+/// Number of I/Os simulated for a row, at its measured rate.
 const IOS: f64 = 6000.0;
 const SECONDS: std::ops::RangeInclusive<f64> = 0.05..=20.0;
-/// So much of that again before it is measured: buffers fill.
+/// Ramp time relative to the runtime: buffers have to fill first.
 const RAMP: f64 = 0.5;
 
-/// The figures of a row on a device, in the order of the row's.
+/// The figures of a row on a device, in the order of the row.
 ///
 /// # Errors
 /// If the load cannot run on the device.
@@ -28,7 +28,7 @@ pub(super) fn figures(row: &Row, device: &Preset, host: &Host) -> Result<Vec<f64
     for process in &mut load.processes {
         process.schedule.ramp = ramp;
         process.schedule.runtime = Some(runtime);
-        // A small device is read from end to end before the time is over.
+        // On a small device a pass over all blocks ends before the time is over.
         Arc::make_mut(&mut process.plan.pattern).volume.time_based = true;
     }
     let scenario = Scenario {
@@ -58,11 +58,11 @@ pub(super) fn figures(row: &Row, device: &Preset, host: &Host) -> Result<Vec<f64
     Ok(row.figures.iter().map(|figure| of(figure.what)).collect())
 }
 
-/// Ramp and runtime: long enough for its I/Os.
+/// Ramp time and runtime, long enough for the number of I/Os.
 fn times(row: &Row) -> (Nanos, Nanos) {
     let rates = row.figures.iter().map(|figure| match figure.what {
         What::Iops => figure.value,
-        // By Little's law, about.
+        // An estimate by Little's law.
         What::Mean | What::Percentile(_) => f64::from(row.outstanding()) * 1e6 / figure.value,
     });
     let rate = rates.fold(f64::INFINITY, f64::min);

@@ -1,4 +1,4 @@
-//! What was measured, as plain data.
+//! The measured costs as plain data.
 
 use super::figure::Figure;
 
@@ -7,93 +7,95 @@ use super::figure::Figure;
 pub struct Costs {
     /// CPUs that the process may use.
     pub cpus: usize,
-    /// Rounds that were measured, and how many had been asked for.
+    /// Rounds measured, and rounds requested.
     pub rounds: [u32; 2],
-    /// CPU time of an I/O through the engine over a target that does nothing, without a scheduler.
+    /// CPU time of an I/O through the engine over a null target, without a scheduler.
     pub engine: Figure,
-    /// Of the block layer's part in that, the share of submissions (the rest is for completions).
+    /// The share of submissions in the block layer's part of that time; the rest is completions.
     pub submit_share: Figure,
     /// The schedulers.
     pub schedulers: Vec<SchedulerCost>,
-    /// A section under the lock of a list in which requests are left for the holder of a scheduler's lock.
+    /// Time in a critical section of the lock of a list in which requests are left for the holder of the scheduler's
+    /// lock.
     pub list: Figure,
-    /// What two and more CPUs show; nothing with one.
+    /// Figures that require at least two CPUs.
     pub contention: Option<Contention>,
-    /// CPU time of a switch from a thread to another on one CPU.
+    /// CPU time of a context switch between two threads on one CPU.
     pub switch: Figure,
-    /// From a wake-up until the thread runs, on a CPU of its own that has just become idle: tenth and ninetieth percentile.
+    /// Time from a wake-up until the thread runs, on an otherwise idle CPU: tenth and ninetieth percentile.
     pub wake: [Figure; 2],
-    /// What waking it costs the waker.
+    /// CPU time that the wake-up costs the waker.
     pub waker: Figure,
-    /// Wake-ups after longer sleeps, the shortest first.
+    /// Wake-ups after longer sleeps, shortest first.
     pub sleeps: Vec<Sleep>,
-    /// From a submission until a worker of the engine that slept has carried it out: tenth and ninetieth percentile.
+    /// Time from a submission until a sleeping worker of the engine has carried it out: tenth and ninetieth percentile.
     pub worker: [Figure; 2],
     /// The kernel's schedulers, or why they were not measured.
     pub kernel: Result<KernelCost, String>,
 }
 
-/// What a scheduler costs, on one thread, without contention for its locks.
+/// The cost of a scheduler on one thread, without lock contention.
 #[derive(Clone, Debug)]
 pub struct SchedulerCost {
     /// Its name.
     pub name: &'static str,
     /// CPU time of an I/O in the block layer.
     pub per_io: Figure,
-    /// Sections under its locks that an I/O goes through.
+    /// Critical sections under its locks per I/O.
     pub sections_per_io: f64,
-    /// A section; nothing without a scheduler.
+    /// Time in a critical section; None without a scheduler.
     pub section: Option<Figure>,
-    /// What an I/O costs more than without a scheduler, beside what is done under its locks; nothing without one.
+    /// CPU time per I/O beyond that without a scheduler, excluding critical sections; None without a scheduler.
     pub beside: Option<Figure>,
-    /// Its operations, those that occur.
+    /// The operations that occur.
     pub operations: Vec<Operation>,
-    /// I/Os a second of this number of threads together.
+    /// Number of threads, and their I/Os per second together.
     pub rates: Vec<(usize, Figure)>,
 }
 
 /// An operation of a scheduler.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// How long it takes under the lock.
+    /// Time under the lock.
     pub time: Figure,
-    /// How often it comes for an I/O.
+    /// Occurrences per I/O.
     pub per_io: f64,
 }
 
-/// What several CPUs show.
+/// Figures that require several CPUs.
 #[derive(Clone, Debug)]
 pub struct Contention {
-    /// A lock comes from another CPU.
+    /// Time to get a lock from another CPU.
     pub lock: Figure,
-    /// What is under it comes from there, too: how much longer a section of mq-deadline takes then. Nothing if none was seen.
+    /// Time by which a critical section of mq-deadline is longer if its data comes from another CPU, too. None if none was
+    /// seen.
     pub data: Option<Figure>,
-    /// What a hand-over takes longer for each CPU more that waits; nothing with two CPUs.
+    /// Additional hand-over time per waiting CPU; None with two CPUs.
     pub growth: Option<Figure>,
 }
 
-/// Wake-ups of a thread that has slept.
+/// Wake-up time of a thread after a sleep.
 #[derive(Clone, Debug)]
 pub struct Sleep {
-    /// How long.
+    /// Length of the sleep.
     pub slept_ns: u64,
-    /// The median until it runs.
+    /// Median time until the thread runs.
     pub wake: Figure,
 }
 
-/// The kernel's schedulers through a null device.
+/// Costs of the kernel's schedulers, measured with a null device.
 #[derive(Clone, Debug)]
 pub struct KernelCost {
     /// Its name, such as `nullb0`.
     pub device: String,
-    /// CPU time of a read in the kernel, the engine's own time taken off, by scheduler.
+    /// CPU time of a read in the kernel, without the engine's own time, by scheduler.
     pub per_io: Vec<(String, Figure)>,
 }
 
 impl Costs {
-    /// A lock and what is under it come from another CPU, ns.
+    /// Time to get a lock and its data from another CPU, ns.
     #[must_use]
     pub fn handover_ns(&self) -> Option<u64> {
         let contention = self.contention.as_ref()?;

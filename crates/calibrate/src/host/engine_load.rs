@@ -1,4 +1,4 @@
-//! CPU time of an I/O on its whole way through the engine, over a target that does nothing or over a device.
+//! CPU time of an I/O through the whole engine, over a null target or a device.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::machine::process_cpu_ns;
 const BLOCK: usize = 4096;
 const DEPTH: usize = 32;
 
-/// I/Os that were done, once all have ended; nothing if one failed.
+/// The number of I/Os, set when all have completed; None if one failed.
 type Done = Arc<(Mutex<Option<Option<u64>>>, Condvar)>;
 
-/// Reads at random, and counts.
+/// Issues random reads and counts them.
 struct Reader {
     done: Done,
     blocks: u64,
@@ -34,7 +34,7 @@ impl Resident for Reader {
         self.in_flight -= ended.len();
         self.has_failed |= ended.iter().any(|answer| answer.result.is_err());
         self.buffers.extend(ended.drain(..).map(|answer| answer.buffer));
-        // On a busy machine the time may be over before anything was done.
+        // On a busy machine the time may be over before any I/O was done.
         let is_over = self.ios > 0 && now.since(start).0 > self.length.as_nanos() as u64;
         if self.has_failed || is_over {
             if self.in_flight > 0 {
@@ -56,7 +56,7 @@ impl Resident for Reader {
     }
 }
 
-/// CPU time of an I/O, ns: random reads of 4 KiB on one worker of the engine without a scheduler, for so long.
+/// CPU time per I/O in ns: random reads of 4 KiB on one worker of the engine without a scheduler, for this time.
 ///
 /// # Errors
 /// If the engine cannot be started, or an I/O fails.

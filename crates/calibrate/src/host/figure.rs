@@ -1,18 +1,18 @@
-//! A figure that was measured in rounds, and percentiles.
+//! Figures measured in rounds, and percentiles.
 
-/// What rounds came to: their median, the least and the most.
+/// The median, minimum and maximum of the rounds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Figure {
-    /// Median of the rounds.
+    /// Median.
     pub median: f64,
-    /// The least of them.
+    /// Minimum.
     pub least: f64,
-    /// The most.
+    /// Maximum.
     pub most: f64,
 }
 
 impl Figure {
-    /// Of rounds; nothing if there was none.
+    /// The figure of these rounds; None without any.
     #[must_use]
     pub fn of(mut rounds: Vec<f64>) -> Option<Figure> {
         rounds.sort_by(f64::total_cmp);
@@ -20,7 +20,7 @@ impl Figure {
         Some(Figure { median: percentile(&rounds, 0.5), least, most })
     }
 
-    /// The median as a whole number that is not negative.
+    /// The median as a whole number, at least 0.
     #[must_use]
     pub fn rounded(&self) -> u64 {
         self.median.max(0.0).round() as u64
@@ -33,7 +33,7 @@ impl std::fmt::Display for Figure {
     }
 }
 
-/// A percentile of what is sorted, as a fraction; 0 of nothing.
+/// A percentile, as a fraction, of sorted values; 0 without any.
 pub(super) fn percentile(sorted: &[f64], fraction: f64) -> f64 {
     match sorted.len() {
         0 => 0.0,

@@ -1,4 +1,4 @@
-//! What it takes longer to get a lock from another CPU, and for each CPU that waits for it.
+//! Measures how long it takes to get a lock from another CPU, and the additional time per waiting CPU.
 
 use std::sync::Barrier;
 use std::thread;
@@ -9,18 +9,18 @@ use hoistway_blk::ground::{Lock, NoMeter, Site};
 use super::machine::pin;
 use super::spinning::SpinLock;
 
-/// Times that each thread takes the lock.
+/// Number of times that each thread takes the lock.
 const TIMES: u32 = 20_000;
 
-/// What is under the lock: how often it came from another thread, and who had it last.
+/// Data under the lock: the number of hand-overs between threads, and the last owner.
 #[derive(Default)]
 struct Inside {
     handed: u64,
     last: usize,
 }
 
-/// How long taking a lock takes a thread on each of these CPUs, all of which want it all the time: ns for each time that it comes
-/// from another. With one CPU it never does: ns for each time.
+/// Time to take a contended lock, for threads on each of these CPUs, in ns per hand-over from another thread. With one CPU there
+/// are no hand-overs: ns per acquisition.
 pub(super) fn ns(cpus: &[usize], alone_ns: f64) -> Option<f64> {
     let (lock, start) = (SpinLock::new(Inside::default()), Barrier::new(cpus.len()));
     let work = |me: usize, cpu: usize| {
@@ -40,18 +40,19 @@ pub(super) fn ns(cpus: &[usize], alone_ns: f64) -> Option<f64> {
         let threads: Vec<_> = cpus.iter().enumerate().map(|(me, &cpu)| scope.spawn(move || work(me, cpu))).collect();
         threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
-    // Later those that are left have it for themselves: all of them are through at the end of the last.
+    // Near the end the remaining threads have less contention; all are done when the last one is.
     let elapsed = took.iter().copied().max()? as f64;
     let all = f64::from(TIMES) * cpus.len() as f64;
     if cpus.len() == 1 {
         return Some(elapsed / all);
     }
     let handed = lock.with(&NoMeter, Site::Elevator, |inside| inside.handed) as f64;
-    // With few of them the figure would be of chance.
+    // With few hand-overs the figure would be random.
     (handed > 100.0).then(|| ((elapsed - (all - handed) * alone_ns) / handed - alone_ns).max(0.0))
 }
 
-/// The slope of hand-overs over the number of those who wait: `[waiting, ns]`. Nothing of fewer than two numbers.
+/// The slope of the hand-over time over the number of waiting CPUs, from points `[waiting, ns]`. None with fewer than
+/// two points.
 pub(super) fn growth_ns(points: &[[f64; 2]]) -> Option<f64> {
     let count = points.len() as f64;
     let mean = |index: usize| points.iter().map(|point| point[index]).sum::<f64>() / count;

@@ -1,4 +1,4 @@
-//! What schedulers of the running kernel cost: through a null device, which does nothing else.
+//! Costs of the running kernel's schedulers, measured with a null device.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use super::engine_load::cpu_ns_per_io;
 pub(super) struct NullDevice {
     /// Its name, such as `nullb0`.
     pub(super) name: String,
-    /// The file that shows its scheduler and takes another.
+    /// The file that shows and sets its scheduler.
     scheduler: PathBuf,
     device: PathBuf,
-    /// What was set when it was found, and is set again.
+    /// The original scheduler, which is restored on drop.
     before: String,
     /// The schedulers that the kernel offers for it.
     pub(super) schedulers: Vec<String>,
 }
 
-/// Where a kernel shows its devices.
+/// Where the kernel shows its devices.
 #[derive(Clone, Debug)]
 pub struct Paths {
     /// Devices by name, each a folder with `queue/scheduler`: `/sys/block`.
@@ -37,10 +37,10 @@ impl Default for Paths {
     }
 }
 
-/// Finds a null device that may be measured.
+/// Finds a null device that may be used.
 ///
 /// # Errors
-/// Why there is none, and what to do, for people.
+/// Why there is none and what to do, as text.
 pub(super) fn find(paths: &Paths) -> Result<NullDevice, String> {
     let entries = fs::read_dir(&paths.sys_block).map_err(|error| format!("{}: {error}", paths.sys_block.display()))?;
     let mut names: Vec<String> = entries
@@ -55,22 +55,22 @@ pub(super) fn find(paths: &Paths) -> Result<NullDevice, String> {
     let shown = fs::read_to_string(&scheduler).map_err(|error| format!("{}: {error}", scheduler.display()))?;
     let (before, schedulers) = offered(&shown);
     let before = before.ok_or_else(|| format!("{}: shows no scheduler", scheduler.display()))?;
-    // Only a user who may write the file may set the scheduler.
+    // Setting the scheduler requires write permission for the file.
     fs::write(&scheduler, &before).map_err(|error| format!("{}: cannot be written: {error}", scheduler.display()))?;
     Ok(NullDevice { device: paths.dev.join(name), name: name.clone(), scheduler, before, schedulers })
 }
 
-/// The scheduler that is set, and all that are offered: `none [mq-deadline] kyber`.
+/// The active scheduler and all available ones, from text such as `none [mq-deadline] kyber`.
 fn offered(shown: &str) -> (Option<String>, Vec<String>) {
     let bare = |word: &str| word.trim_matches(['[', ']']).to_owned();
     let set = shown.split_whitespace().find(|word| word.starts_with('[')).map(bare);
-    // A single one is shown without brackets by some kernels.
+    // Some kernels show a single scheduler without brackets.
     let set = set.or_else(|| shown.split_whitespace().next().map(bare));
     (set, shown.split_whitespace().map(bare).collect())
 }
 
 impl NullDevice {
-    /// CPU time of a read under one of its schedulers, the kernel's and the engine's together, ns.
+    /// CPU time of a read under one of its schedulers in ns, for the kernel and the engine together.
     pub(super) fn cpu_ns_per_io(&self, scheduler: &str, length: Duration) -> Result<f64, String> {
         let failed = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         fs::write(&self.scheduler, scheduler).map_err(|error| failed(&self.scheduler, &error))?;
@@ -79,7 +79,7 @@ impl NullDevice {
         cpu_ns_per_io(files, length).map_err(|error| failed(&self.device, &error))
     }
 
-    /// Whether it offers `none`, which others are compared with.
+    /// Whether it offers `none`, the baseline for the others.
     pub(super) fn has_none(&self) -> bool {
         self.schedulers.iter().any(|name| name == NONE.name)
     }
@@ -87,7 +87,7 @@ impl NullDevice {
 
 impl Drop for NullDevice {
     fn drop(&mut self) {
-        // What was set before was taken then, so it is now.
+        // Cannot fail: the kernel accepted this value before.
         let _ = fs::write(&self.scheduler, &self.before);
     }
 }

@@ -3,14 +3,14 @@
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The CPUs that this process may run on, in the order of their numbers; at least one.
+/// The CPUs that this process may run on, sorted; at least one.
 pub(super) fn allowed_cpus() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(None) else { return vec![0] };
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect();
     if cpus.is_empty() { vec![0] } else { cpus }
 }
 
-/// Keeps the calling thread on a CPU, if the system lets it: otherwise figures scatter more.
+/// Pins the calling thread to a CPU if the system allows it: otherwise figures scatter more.
 pub(super) fn pin(cpu: usize) {
     let mut set = CpuSet::new();
     set.set(cpu);

@@ -1,8 +1,8 @@
-//! What I/O costs on this machine, measured: the block layer's operations and locks, threads that wake each other, and, where there
-//! is a null device, the kernel's own schedulers.
+//! Measures the costs of I/O on this machine: operations and locks of the block layer, wake-ups between threads, and, if there is a
+//! null device, the kernel's own schedulers.
 //!
-//! Everything is measured in rounds, in each round all of it once, so that all figures see the same weather; a figure is the median
-//! of the rounds, with the least and the most. [`Costs::profile`] makes a host profile of them.
+//! Every round measures everything once, so all figures are measured under the same conditions. A figure is the median over the
+//! rounds, with minimum and maximum. [`Costs::profile`] makes a host profile from the figures.
 
 mod costs;
 mod engine_load;
@@ -24,10 +24,10 @@ pub use costs::{Contention, Costs, KernelCost, Operation, SchedulerCost, Sleep};
 pub use figure::Figure;
 pub use kernel::Paths;
 
-/// Most rounds: they take a minute.
+/// Maximum rounds: they take a minute.
 pub const ROUNDS_MAX: u32 = 60;
 
-/// How a machine is measured.
+/// The plan of a measurement.
 #[derive(Clone, Debug)]
 pub struct HostPlan {
     /// Rounds, 1 to [`ROUNDS_MAX`]. Each takes about half a second, more with many CPUs.
@@ -45,7 +45,7 @@ impl Default for HostPlan {
 /// Why a machine cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// It was stopped before a single round was over.
+    /// It was stopped before the first round ended.
     #[error("stopped before the first round ended: nothing was measured")]
     Stopped,
     /// The block layer or the engine did not start.
@@ -53,7 +53,7 @@ pub enum HostError {
     Failed(String),
 }
 
-/// Measures this machine. `on_round` is called after each round with its number and the number of rounds; it may stop the rest.
+/// Measures this machine. `on_round` is called after each round with its number and the total; it may stop the measurement.
 ///
 /// # Errors
 /// If nothing could be measured.

@@ -1,4 +1,4 @@
-//! A host profile of what was measured.
+//! Makes a host profile from measured costs.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use hoistway_sim::Host;
 use super::costs::{Costs, KernelCost, SchedulerCost};
 use super::figure::Figure;
 
-/// What profiles call schedulers that they do not name.
+/// The entry of profiles for schedulers that they do not name.
 const OTHERS: &str = "others";
-/// Of which these are taken to be like one that was measured.
+/// The measured scheduler that represents the others.
 const LIKE: &str = "mq-deadline";
-/// A sleep shows if waking takes so much longer than after the one before, ns.
+/// A sleep gets an entry if the wake-up takes this much longer than after the previous one, ns.
 const SHOWS_NS: u64 = 1000;
 
 impl Costs {
-    /// The profile, whose `sources` say how each figure was measured and how far its rounds lie apart.
+    /// Makes the profile. Its `sources` say how each figure was measured, and how far the rounds differ.
     #[must_use]
     pub fn profile(&self, name: &str) -> Host {
         let kernel = self.kernel.as_ref().ok();
@@ -76,13 +76,13 @@ impl Costs {
         host
     }
 
-    /// Sleeps after which waking takes longer than after shorter ones.
+    /// Sleeps after which a wake-up takes longer than after shorter ones.
     fn idle_ns(&self) -> Vec<[u64; 2]> {
         let mut steps: Vec<[u64; 2]> = Vec::new();
         for sleep in &self.sleeps {
             let before = steps.last().map_or(0, |step| step[1] / 2);
             if sleep.wake.rounded() > before + SHOWS_NS {
-                // A simulated wake-up takes any part of the figure: half of it in the median.
+                // A simulated wake-up takes a uniform fraction of the figure, so its median is half of the figure.
                 steps.push([sleep.slept_ns, 2 * sleep.wake.rounded()]);
             }
         }
@@ -162,8 +162,8 @@ impl KernelCost {
     }
 }
 
-/// What a section of a scheduler takes, ns, and how far rounds lie apart. In the kernel, what an I/O costs more than without a
-/// scheduler is divided among as many sections as it goes through here.
+/// Time in a critical section of a scheduler, ns, with its range over the rounds. For the kernel, the additional CPU time per
+/// I/O relative to none is divided by the number of sections per I/O measured here.
 fn section(scheduler: &SchedulerCost, kernel: Option<&KernelCost>) -> Option<(u64, String)> {
     let own = scheduler.section?;
     let measured = kernel.and_then(|kernel| Some((kernel.of(scheduler.name)?, kernel.of(NONE.name)?)));

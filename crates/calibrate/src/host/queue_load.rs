@@ -1,4 +1,4 @@
-//! A closed loop over a queue of the block layer, on one thread or several: what schedulers are measured with.
+//! A closed loop over a queue of the block layer on one or more threads, for measuring schedulers.
 
 use std::collections::VecDeque;
 use std::sync::Barrier;
@@ -19,29 +19,29 @@ use hoistway_blk::watch::NoProbe;
 use super::machine::{pin, thread_cpu_ns};
 use super::spinning::Spinning;
 
-/// I/Os in flight for each thread.
+/// I/Os in flight per thread.
 const DEPTH: u32 = 16;
-/// I/Os between two looks at the clock.
+/// I/Os between two readings of the clock.
 const BATCH: usize = 8;
 const SECTORS: u64 = 8;
 
-/// What one thread did and took.
+/// The work and time of one thread.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Spent {
     pub(super) ios: u64,
     /// CPU time of the thread, ns.
     pub(super) cpu_ns: u64,
-    /// On the clock, ns.
+    /// Wall-clock time, ns.
     pub(super) ns: u64,
-    /// Of that in submissions, ns: what was interrupted is left out of this and the next.
+    /// Time in submissions, ns; this and the next exclude interrupted batches.
     pub(super) submit_ns: u64,
-    /// In completions.
+    /// Time in completions, ns.
     pub(super) complete_ns: u64,
     /// I/Os of batches that were not interrupted.
     pub(super) timed_ios: u64,
 }
 
-/// What all threads share.
+/// State shared by all threads.
 struct Crew {
     queue: Queue<Spinning>,
     begin: WallClock,
@@ -51,7 +51,7 @@ struct Crew {
     start: Barrier,
 }
 
-/// Keeps what it is given until it is asked for it, up to a limit.
+/// A driver that keeps requests until they are collected, up to a limit.
 struct Shelf {
     requests: VecDeque<Rq>,
     limit: usize,
@@ -68,8 +68,8 @@ impl Driver for Shelf {
     }
 }
 
-/// Runs the loop under a scheduler on one thread for each of `cpus`, each with a meter, for this long. Returns what each took, with
-/// its meter. Half of the I/Os wait in the scheduler, if there is one.
+/// Runs the loop under a scheduler for this time, on one thread per entry of `cpus`, each with a meter. Returns the times and the
+/// meter of each thread. Half of the I/Os wait in the scheduler, if there is one.
 pub(super) fn run<M: Meter + Send>(
     scheduler: &str,
     techniques: ContentionOptions,
@@ -83,7 +83,7 @@ pub(super) fn run<M: Meter + Send>(
         hw_queues: threads,
         queue_depth: 1024,
         techniques,
-        // Nobody is to wait for a tag.
+        // Enough requests that no thread waits for a tag.
         nr_requests: (scheduler != NONE.name).then_some(1024),
         ..QueueConfig::new(Kernel::DEFAULT)
     };
@@ -112,7 +112,7 @@ pub(super) fn run<M: Meter + Send>(
     }))
 }
 
-/// One thread at work.
+/// One thread of the loop.
 struct Hand<'a, M: Meter> {
     crew: &'a Crew,
     meter: &'a M,
@@ -145,7 +145,7 @@ impl<'a, M: Meter> Hand<'a, M> {
             self.submit();
         }
         let (begin, cpu_ns) = (WallClock::now(), thread_cpu_ns());
-        // On a busy machine the time may be over before anything was done.
+        // On a busy machine the time may be over before any I/O was done.
         while begin.elapsed() < length || (spent.ios == 0 && !self.crew.is_over.load(SeqCst)) {
             self.cycle(&mut spent);
         }
@@ -158,9 +158,9 @@ impl<'a, M: Meter> Hand<'a, M> {
         spent
     }
 
-    /// Ends what is at the driver, and submits as much.
+    /// Completes the requests at the driver, and submits the same number.
     fn cycle(&mut self, spent: &mut Spent) {
-        /// A batch that takes longer was interrupted.
+        /// A batch that takes longer than this was interrupted.
         const LONGEST: Duration = Duration::from_micros(100);
         let mut ended = 0;
         let begin = WallClock::now();
@@ -200,7 +200,7 @@ impl<'a, M: Meter> Hand<'a, M> {
         if self.submitter.is_parked() {
             return;
         }
-        // A linear congruential generator is enough to scatter sectors, so that nothing merges.
+        // A linear congruential generator scatters sectors well enough that nothing merges.
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let sector = Sector((self.random >> 30) & !(SECTORS - 1));
         self.crew.under_way.fetch_add(1, SeqCst);
@@ -223,7 +223,7 @@ impl<'a, M: Meter> Hand<'a, M> {
                 crew.under_way.fetch_sub(1, SeqCst);
             }
             Action::Wake(Waiter(thread)) => crew.woken[thread as usize].store(true, SeqCst),
-            // Nothing is at the driver for long, and no other queue shares its tags.
+            // Requests never time out at this driver, and no other queue shares its tags.
             Action::TimedOut { .. } | Action::RunOther { .. } => {}
         });
     }

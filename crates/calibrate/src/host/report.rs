@@ -1,9 +1,9 @@
-//! What was measured, for people.
+//! The report of measured costs.
 
 use super::costs::Costs;
 
 impl Costs {
-    /// Tables of what was measured, and below them what was not measured.
+    /// Tables of the measured costs, followed by a list of what was not measured.
     #[must_use]
     pub fn report(&self) -> String {
         let [over, asked] = self.rounds;
@@ -64,7 +64,7 @@ impl Costs {
         text
     }
 
-    /// What this machine could not show.
+    /// Costs that this machine could not show.
     #[must_use]
     pub fn unmeasured(&self) -> Vec<String> {
         let mut unmeasured = Vec::new();
@@ -87,7 +87,7 @@ impl Costs {
         if cfg!(debug_assertions) {
             unmeasured.push("costs of the optimised block layer: this was built without --release".to_owned());
         }
-        // Wide apart: something else ran, or the machine is a guest.
+        // A wide range: other programs ran, or the machine is virtual.
         let [low, high] = [self.switch.least, self.switch.most];
         if high > 2.0 * low {
             unmeasured.push(format!(

@@ -1,4 +1,4 @@
-//! The rounds: in each everything is measured once.
+//! The rounds of a measurement, each of which measures everything once.
 
 use std::time::Duration;
 
@@ -22,27 +22,27 @@ const ONE_THREAD: Duration = Duration::from_millis(15);
 const SEVERAL_THREADS: Duration = Duration::from_millis(20);
 const ENGINE: Duration = Duration::from_millis(30);
 const SWITCHES: u32 = 1000;
-/// A CPU has just become idle.
+/// A sleep after which the CPU has just become idle.
 const SHORT_SLEEP: Duration = Duration::from_micros(20);
 const SHORT_SLEEPS: usize = 100;
-/// Longer sleeps, and how often.
+/// Longer sleeps, and how often each is measured.
 const SLEEPS: [(Duration, usize); 4] = [
     (Duration::from_micros(100), 40),
     (Duration::from_micros(400), 20),
     (Duration::from_millis(1), 15),
     (Duration::from_millis(3), 7),
 ];
-/// Most threads at once.
+/// Maximum threads at a time.
 const THREADS_MAX: usize = 32;
-/// The scheduler whose sections show what comes over from another CPU: it has one lock, and short sections.
+/// The scheduler for measuring hand-overs between CPUs: it has a single lock and short critical sections.
 const SHOWS_HANDOVERS: &str = "mq-deadline";
 
-/// As Linux does it.
+/// No contention options, as in Linux.
 const PLAIN: ContentionOptions = ContentionOptions::NONE;
 /// Requests are left in lists for the next dispatcher.
 const LISTS: ContentionOptions = ContentionOptions { insertion: Insertion::Pending, ..PLAIN };
 
-/// Sites that are under a scheduler's locks in Linux, too, and what they are called.
+/// Sites that are under a scheduler's locks in Linux, too, and their names.
 const OPERATIONS: [(Site, &str); 6] = [
     (Site::Merge, "merge"),
     (Site::Insert, "insert"),
@@ -52,7 +52,7 @@ const OPERATIONS: [(Site, &str); 6] = [
     (Site::HardwareQueue, "hardware queue"),
 ];
 
-/// What rounds have shown of a scheduler so far.
+/// Measurements of a scheduler so far.
 #[derive(Default)]
 struct Seen {
     per_io: Vec<f64>,
@@ -64,10 +64,10 @@ struct Seen {
     rates: Vec<Vec<f64>>,
 }
 
-/// What was measured so far.
+/// Measurements so far.
 pub(super) struct Rounds {
     cpus: Vec<usize>,
-    /// Numbers of threads beyond one.
+    /// Thread counts above one.
     threads: Vec<usize>,
     clock_ns: f64,
     device: Result<NullDevice, String>,
@@ -79,7 +79,7 @@ pub(super) struct Rounds {
     data: Vec<f64>,
     growth: Vec<f64>,
     switch: Vec<f64>,
-    /// Low, high, and the waker's.
+    /// Low and high percentile of the wake-up time, and the waker's CPU time.
     wake: [Vec<f64>; 3],
     sleeps: [Vec<f64>; SLEEPS.len()],
     worker: [Vec<f64>; 2],
@@ -118,7 +118,7 @@ impl Rounds {
         }
     }
 
-    /// Measures everything once more.
+    /// Measures one more round.
     pub(super) fn one_more(&mut self) -> Result<(), String> {
         let mut without = None;
         for index in 0..SCHEDULERS.len() {
@@ -134,7 +134,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// `without` is the CPU time of an I/O without a scheduler, which comes first.
+    /// Measures a scheduler. `without` is the CPU time of an I/O under none, which is measured first.
     fn scheduler(&mut self, index: usize, without: &mut Option<f64>) -> Result<(), String> {
         let name = SCHEDULERS[index];
         let one = &self.cpus[..1];
@@ -147,7 +147,7 @@ impl Rounds {
         if name == NONE.name {
             *without = Some(per_io);
             let both = (spent.submit_ns + spent.complete_ns) as f64;
-            // Nothing, if every batch was interrupted.
+            // None if every batch was interrupted.
             if both > 0.0 {
                 self.submit_share.push(spent.submit_ns as f64 / both);
             }
@@ -170,7 +170,7 @@ impl Rounds {
         for (scheduler, seen) in device.schedulers.iter().zip(&mut self.kernel) {
             match device.cpu_ns_per_io(scheduler, ENGINE) {
                 Ok(ns) => seen.push((ns - engine_ns).max(0.0)),
-                // The rest of the machine can be measured all the same.
+                // Everything else can still be measured.
                 Err(why) => {
                     self.device = Err(why);
                     return Ok(());
@@ -201,7 +201,7 @@ impl Rounds {
             let all = queue_load::run(SHOWS_HANDOVERS, PLAIN, &self.cpus[..2], SEVERAL_THREADS, Stopwatch::new)
                 .map_err(|error| error.to_string())?;
             let sections = all.iter().flat_map(|(_, watch)| OPERATIONS.map(|(site, _)| watch.at(site)));
-            // Of each operation apart: those of one kind are handed over more often than those of another.
+            // Separately for each operation, since some are handed over more often than others.
             let mut longer = Tally::default();
             let mut extra = 0.0;
             for Sections { own, handed } in sections {
@@ -234,7 +234,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// All that was measured, if a round was; `asked` rounds were requested.
+    /// All costs, if at least one round was measured; `asked` is the number of requested rounds.
     pub(super) fn end(self, asked: u32) -> Option<Costs> {
         let threads: Vec<usize> = std::iter::once(1).chain(self.threads).collect();
         let schedulers = SCHEDULERS
@@ -277,7 +277,7 @@ impl Rounds {
 }
 
 impl Seen {
-    /// What a stopwatch saw of it, and what an I/O costs more than without it.
+    /// Records the meter readings of a scheduler, and the additional time per I/O.
     fn note(&mut self, (spent, watch): &(Spent, Stopwatch), clock_ns: f64, more_ns: f64) {
         let mut all = Tally::default();
         for ((site, _), (means, times)) in OPERATIONS.iter().zip(&mut self.operations) {
@@ -310,7 +310,7 @@ impl Seen {
     }
 }
 
-/// I/Os a second of all threads together.
+/// I/Os per second of all threads together.
 fn rate(all: &[Spent]) -> f64 {
     all.iter().map(|spent| spent.ios as f64 / (spent.ns as f64 / 1e9).max(1e-9)).sum()
 }

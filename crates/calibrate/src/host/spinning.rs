@@ -1,4 +1,4 @@
-//! Locks that spin, as those of Linux do, and report to the taker how they were left.
+//! Spinlocks, like those of Linux, that tell the taker about the previous holder.
 
 use std::hint::spin_loop;
 use std::sync::atomic::AtomicU64;
@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use hoistway_blk::ground::{CpuLocks, Held, Lock, Meter, Sharing, Site};
 
-/// Spins before another thread is let run: only reached where more threads than CPUs want the lock.
+/// Spins before the thread yields: only reached if more threads than CPUs want the lock.
 const SPINS_MAX: u32 = 20_000;
 
-/// A kind of sharing whose locks spin.
+/// A kind of sharing with spinlocks.
 pub(super) struct Spinning;
 
 impl Sharing for Spinning {
@@ -18,7 +18,7 @@ impl Sharing for Spinning {
     type Word = AtomicU64;
 }
 
-/// A lock that spins. What a meter keeps with it lies under it.
+/// A spinlock. It protects the meter's data as well.
 pub(super) struct SpinLock<T>(Mutex<(T, Held)>);
 
 impl<T> SpinLock<T> {

@@ -1,16 +1,16 @@
-//! A meter that times what is done under a lock, site by site.
+//! A meter that measures the time under locks for each site.
 
 use std::cell::Cell;
 use std::time::Instant as WallClock;
 
 use hoistway_blk::ground::{Held, Meter, Site};
 
-/// What takes longer was interrupted, ns: no section of a scheduler does.
+/// Longer sections were interrupted, ns: no critical section of a scheduler takes this long.
 const INTERRUPTED_NS: u64 = 20_000;
-/// Locks are held within each other twice at most (kyber's); one more does no harm.
+/// Locks are nested at most twice (kyber's); one more is a reserve.
 const NESTED_MAX: usize = 3;
 
-/// How often something was done, and how long it took together, ns.
+/// A count and a total time in ns.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Tally {
     pub(super) times: u64,
@@ -27,13 +27,14 @@ impl Tally {
         Tally { times: self.times + other.times, ns: self.ns + other.ns }
     }
 
-    /// ns each time, less what looking at the clock took; nothing if it was never done.
+    /// Mean time in ns without the overhead of the clock; None if the count is zero.
     pub(super) fn mean_ns(self, clock_ns: f64) -> Option<f64> {
         (self.times > 0).then(|| (self.ns as f64 / self.times as f64 - clock_ns).max(0.0))
     }
 }
 
-/// The sections of one site: those whose lock the same thread had before, and those whose lock came from another.
+/// The critical sections of one site: those where the same thread held the lock before, and those where another one
+/// did.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Sections {
     pub(super) own: Tally,
@@ -50,7 +51,7 @@ impl Sections {
 pub(super) struct Stopwatch {
     begin: WallClock,
     thread: u32,
-    /// When each of the locks was entered that are held now, and what of it was spent under locks within.
+    /// For each lock held now: when it was taken, and the time spent under nested locks.
     open: Cell<[(u64, u64); NESTED_MAX]>,
     depth: Cell<usize>,
     sites: [Cell<Sections>; Site::ALL.len()],
@@ -67,12 +68,12 @@ impl Stopwatch {
         }
     }
 
-    /// What was done at a site.
+    /// The sections of a site.
     pub(super) fn at(&self, site: Site) -> Sections {
         self.sites[site as usize].get()
     }
 
-    /// What a section that does nothing seems to take, ns.
+    /// Measured time of an empty section, ns.
     pub(super) fn clock_ns() -> f64 {
         const LOOKS: u32 = 20_000;
         let (watch, held) = (Stopwatch::new(0), Held::default());
@@ -155,7 +156,7 @@ mod tests {
         watch.leave(&outer, Site::HardwareQueue);
         let ns = |site| watch.at(site).both().ns;
         let both = [Site::HardwareQueue, Site::SoftwareQueue].map(|site| watch.at(site).both().times);
-        // A test that is interrupted right there counts neither.
+        // If the test is interrupted here, neither is counted.
         if both == [1, 1] {
             assert!(ns(Site::SoftwareQueue) >= 5000 && ns(Site::HardwareQueue) < ns(Site::SoftwareQueue));
         }

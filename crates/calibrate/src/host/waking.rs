@@ -1,4 +1,5 @@
-//! How long threads take to react: being woken, after short and long sleeps, switching on one CPU, and a worker of the engine.
+//! Measures how fast threads react: wake-ups after short and long sleeps, context switches on one CPU, and wake-ups of the
+//! engine's workers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, OnceLock};
@@ -13,13 +14,13 @@ use super::machine::{pin, thread_cpu_ns};
 
 const BLOCK: usize = 4096;
 
-/// From the wake-up of a thread until it runs, ns.
+/// Time from the wake-up of a thread until it runs, ns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reaction {
     pub(super) low: f64,
     pub(super) median: f64,
     pub(super) high: f64,
-    /// What waking it cost who woke it, ns of that one's time.
+    /// CPU time that the wake-up costs the waker, ns.
     pub(super) waker: f64,
 }
 
@@ -50,7 +51,7 @@ pub(super) fn reaction([waker, sleeper]: [usize; 2], slept: Duration, times: usi
             let mut took = Vec::with_capacity(times);
             for _ in 0..times {
                 sleeps.store(true, SeqCst);
-                // A thread may wake for nothing.
+                // A thread may wake up spuriously.
                 let rang = loop {
                     thread::park();
                     match rang_at.swap(0, SeqCst) {
@@ -67,7 +68,7 @@ pub(super) fn reaction([waker, sleeper]: [usize; 2], slept: Duration, times: usi
             pin(waker);
             let mut wakers = Vec::with_capacity(times);
             for _ in 0..times {
-                // There may be one CPU only.
+                // There may be only one CPU, so yield.
                 while !sleeps.swap(false, SeqCst) {
                     thread::yield_now();
                 }
@@ -84,7 +85,7 @@ pub(super) fn reaction([waker, sleeper]: [usize; 2], slept: Duration, times: usi
     })
 }
 
-/// CPU time of switching from one thread to another on the same CPU, ns, over this many rounds: they wake each other and sleep.
+/// CPU time of a context switch between two threads on one CPU, ns, over this many rounds: they wake each other and sleep.
 pub(super) fn switch_ns(cpu: usize, rounds: u32) -> f64 {
     let (turn, start) = (AtomicU64::new(0), Barrier::new(2));
     let names: [OnceLock<thread::Thread>; 2] = Default::default();
@@ -98,7 +99,7 @@ pub(super) fn switch_ns(cpu: usize, rounds: u32) -> f64 {
                 thread::park();
             }
             turn.fetch_add(1, SeqCst);
-            // Both have their names since the start.
+            // Both names are set at the start.
             names[1 - me].get().into_iter().for_each(thread::Thread::unpark);
         }
         thread_cpu_ns() - began
@@ -111,7 +112,7 @@ pub(super) fn switch_ns(cpu: usize, rounds: u32) -> f64 {
     cpu_ns as f64 / f64::from(2 * rounds)
 }
 
-/// From the submission of a client until a worker of the engine that slept has carried it out, ns: low, median, high.
+/// Time from a submission of a client until a sleeping worker of the engine has carried it out, ns: low, median, high.
 ///
 /// # Errors
 /// If the engine cannot be started.

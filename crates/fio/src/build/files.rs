@@ -1,7 +1,7 @@
-//! Which files a process uses, and where they lie.
+//! The files of a process, and their positions.
 //!
-//! A file with a name (`filename`) is a device. Files without one lie one after the other on a device that is called
-//! as their directory.
+//! A file with a name (`filename`) is a device. Files without a name lie one after the other on a device that is named
+//! after their directory.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,14 +12,14 @@ use hoistway_load::{Amount, OwnFile, Pattern, PlacedFile, Purpose, Stream};
 use crate::JobFileError;
 use crate::options::Job;
 
-/// The distinct files, and the space that files without a name take.
+/// The distinct devices, and the space used by unnamed files.
 #[derive(Default)]
 pub(super) struct Files {
     names: Vec<String>,
     by_name: HashMap<String, u32>,
-    /// For each file: where the next file of a job without `filename` goes on it.
+    /// For each device, where the next unnamed file goes.
     free_bytes: Vec<u64>,
-    /// Files whose names are made by `filename_format`, by device and name.
+    /// Files named by `filename_format`, by device and name.
     made: HashMap<(u32, String), OwnFile>,
     own: u64,
 }
@@ -32,13 +32,13 @@ pub(super) struct FilesOf {
     pub(super) placed: Arc<[PlacedFile]>,
 }
 
-/// More devices than this in one process are refused.
+/// Maximum devices of one process.
 const DEVICES_MAX: usize = hoistway_load::limits::DEVICES;
-/// More files of their own than this in all processes are refused.
+/// Maximum unnamed files of all processes.
 const OWN_FILES_MAX: u64 = 1 << 20;
 
 impl Files {
-    /// The files of a job that names them: the same for all its clones.
+    /// The files of a job that names them; all its clones share them.
     pub(super) fn named(&mut self, job: &Job<'_>) -> Result<FilesOf, JobFileError> {
         let settings = &job.settings.files;
         let directory = settings.directories.first();
@@ -56,7 +56,7 @@ impl Files {
         Ok(FilesOf { devices, placed })
     }
 
-    /// The devices of a replay, and which of them each of its files is.
+    /// The devices of a replay, and the device of each of its files.
     pub(super) fn of_replay(&mut self, job: &Job<'_>, names: &[String]) -> Result<(Arc<[u32]>, Vec<u8>), JobFileError> {
         let indices: Vec<u32> = match &job.settings.replay.redirect {
             Some(device) => vec![self.index(device); names.len()],
@@ -65,7 +65,7 @@ impl Files {
         distinct(&indices).ok_or_else(|| job.error("read_iolog", "the log has too many files"))
     }
 
-    /// The files of a clone that has its own.
+    /// The unnamed files of a clone.
     pub(super) fn own(
         &mut self,
         job: &Job<'_>,
@@ -94,7 +94,7 @@ impl Files {
         Ok(FilesOf { devices: Arc::new([device]), placed: placed.into() })
     }
 
-    /// The file of that name, which an earlier process may have had.
+    /// The file with this name, which an earlier process may have created.
     fn made(&mut self, job: &Job<'_>, device: u32, name: String, bytes: u64) -> Result<OwnFile, JobFileError> {
         if let Some(&known) = self.made.get(&(device, name.clone())) {
             if known.bytes < bytes {
@@ -135,7 +135,7 @@ impl Files {
         index
     }
 
-    /// How many files without a name there are.
+    /// The number of unnamed files.
     pub(super) fn own_files(&self) -> u64 {
         self.own
     }
@@ -145,7 +145,7 @@ impl Files {
     }
 }
 
-/// Each index once, and for each of `indices` where among them it is; `None` if there are too many.
+/// The distinct indices, and the position of each of `indices` among them; `None` if there are too many.
 fn distinct(indices: &[u32]) -> Option<(Arc<[u32]>, Vec<u8>)> {
     let mut devices: Vec<u32> = Vec::with_capacity(1);
     let mut places = Vec::with_capacity(indices.len());
@@ -162,7 +162,7 @@ fn distinct(indices: &[u32]) -> Option<(Arc<[u32]>, Vec<u8>)> {
     Some((devices.into(), places))
 }
 
-/// The bytes of a file of a clone's own.
+/// The size of an unnamed file of a clone.
 fn own_bytes(job: &Job<'_>, pattern: &Pattern, clone: u32, sizes: &mut Stream) -> Result<u64, JobFileError> {
     let volume = &pattern.volume;
     if let Some((least, most)) = volume.file_bytes {
@@ -178,7 +178,7 @@ fn own_bytes(job: &Job<'_>, pattern: &Pattern, clone: u32, sizes: &mut Stream) -
             return Err(error.hinting("set filename to the device, or size to the bytes of each process"));
         }
     };
-    // The last sector of a file is its own.
+    // A file occupies whole sectors.
     let bytes = bytes.and_then(|bytes| bytes.checked_next_multiple_of(512));
     bytes.ok_or_else(|| job.error("size", "the files of the jobs are too large"))
 }

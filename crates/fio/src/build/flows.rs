@@ -1,4 +1,4 @@
-//! Which jobs are balanced against each other by `flow`.
+//! Balances between jobs: `flow`.
 
 use std::collections::HashMap;
 
@@ -15,13 +15,13 @@ pub(super) struct Flows {
 
 struct Members {
     phase: u32,
-    /// As they count for `wait_for`: all have the same.
+    /// The `wait_for` of its jobs, which must be the same for all.
     wait_for: Option<usize>,
 }
 
 impl Flows {
-    /// A job joins its balance, if it has one. Its weight counts before it starts, as in fio (tried with 3.33): others
-    /// would wait for a job that waits for them.
+    /// Adds a job to its balance, if it has one. Its weight counts before it starts, as in fio (tried with 3.33), so
+    /// others could wait for a job that waits for them.
     pub(super) fn join(&mut self, job: &Job<'_>, process: &Process) -> Result<(), JobFileError> {
         let Some(Flow { id, .. }) = process.pace.flow else { return Ok(()) };
         let Schedule { phase, wait_for, .. } = process.schedule;

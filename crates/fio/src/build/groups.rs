@@ -15,9 +15,9 @@ pub(super) struct Groups {
     phase: u32,
     /// Names of the jobs so far.
     names: Vec<String>,
-    /// Whom each job would end.
+    /// Which processes each job would end.
     pub(super) ends: Vec<Ends>,
-    /// Whether a job says `exitall`.
+    /// Whether any job sets `exitall`.
     pub(super) exit_all: bool,
 }
 
@@ -34,7 +34,7 @@ impl Groups {
         (schedule.job, schedule.group, schedule.phase) = (self.jobs - 1, self.group, self.phase);
     }
 
-    /// Which job the next one waits for: as in fio, one that stands before it.
+    /// The job that the next one waits for: as in fio, an earlier one.
     pub(super) fn waited_for(&mut self, job: &Job<'_>) -> Result<Option<usize>, JobFileError> {
         let settings = &job.settings.groups;
         let waited_for = settings.wait_for.as_ref().map(|name| {

@@ -1,4 +1,4 @@
-//! From sections of options to processes.
+//! Builds processes from sections of options.
 
 mod files;
 mod flows;
@@ -83,7 +83,7 @@ impl Builder<'_> {
         self.job(section, &settings, options.into())
     }
 
-    /// Applies the options of `section`, and collects them for the results.
+    /// Applies the options of `section`, and collects them for results.
     fn apply(
         &mut self,
         section: &Section,
@@ -93,8 +93,8 @@ impl Builder<'_> {
         let entries = section.entries.clone();
         let notices = self.notices.get_mut();
         let is_base = |i: &usize| matches!(&*self.document.entries[*i].name, "kb_base" | "ioengine");
-        // As in fio, kb_base holds for the whole section, wherever it stands. An engine that is not supported is the reason
-        // why its options are unknown.
+        // As in fio, kb_base applies to the whole section, wherever it is set. The engine comes first, because an
+        // unsupported engine explains unknown options.
         let order: Vec<usize> = entries.clone().filter(is_base).chain(entries.filter(|i| !is_base(i))).collect();
         for i in order {
             let entry = &self.document.entries[i];
@@ -131,7 +131,7 @@ impl Builder<'_> {
                         ));
                     }
                 }
-                // Switched off it asks for what is done.
+                // An option that is turned off asks for the normal behaviour.
                 Action::Ignore(Topic::NotSimulated(_)) if matches!(value, Some("0" | "none")) => {}
                 Action::Ignore(Topic::NotSimulated(sentence)) => notices.not_simulated(spec.name, sentence),
                 Action::Ignore(Topic::Other) => notices.ignored(spec.name),
@@ -167,7 +167,7 @@ impl Builder<'_> {
             (subject.land)(&job, &mut process)?;
         }
         process.plan.origin = Some(job.origin());
-        // Of all clones files alone are different: as many as they have, wherever those will lie.
+        // Clones differ only in their files; only their number matters here, not their positions.
         process.files = [0].into();
         process.plan.files = vec![PlacedFile::default(); settings.files.count() as usize].into();
         process.check().map_err(|error| job.refused(error))?;
@@ -206,7 +206,7 @@ impl Builder<'_> {
 }
 
 impl Builder<'_> {
-    /// As in fio, `exitall` of one job holds for all.
+    /// As in fio, `exitall` in one job applies to all.
     fn exit_all(&mut self) {
         if self.groups.exit_all {
             for process in &mut self.load.processes {
@@ -223,8 +223,7 @@ fn replace_or_push(options: &mut Vec<(String, String)>, option: (String, String)
     }
 }
 
-/// What fio multiplies `offset_increment` by, and what it numbers files with: the clones after the first count down (tried with
-/// fio 3.33).
+/// The factor of `offset_increment`, and the number in file names: clones after the first count down (tried with fio 3.33).
 fn clone_number(clone: u32, clones: u32) -> u32 {
     if clone == 0 { 0 } else { clones - clone }
 }

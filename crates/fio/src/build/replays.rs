@@ -1,4 +1,4 @@
-//! The logs that jobs replay.
+//! The logs of replay jobs.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::options::Job;
 use crate::options::ReplaySettings;
 use crate::{Environment, JobFileError};
 
-/// What was found in logs, each read once for the same settings.
+/// The contents of logs, each read once for the same settings.
 #[derive(Default)]
 pub(super) struct Replays {
     found: HashMap<(String, ReplaySettings), Known>,
@@ -26,7 +26,7 @@ pub(super) struct Known {
 }
 
 impl Replays {
-    /// The log that a clone replays.
+    /// The log of a clone.
     pub(super) fn of(
         &mut self,
         job: &Job<'_>,
@@ -61,7 +61,7 @@ impl Known {
         &self.found.files
     }
 
-    /// The replay, with the files on these of the process's devices.
+    /// The replay, with its files on these of the process's devices.
     pub(super) fn on_devices(&self, devices: Vec<u8>, settings: &ReplaySettings) -> Replay {
         let summary = self.found.summary.clone().on_devices(&devices);
         Replay { records: Arc::new(iolog::Log::new(&self.source, settings, devices)), summary, waits_on: None }

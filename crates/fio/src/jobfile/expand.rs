@@ -6,8 +6,8 @@ use crate::environment::Environment;
 use crate::error::quoted;
 use crate::values::Refusal;
 
-/// `value` with variables and reserved words replaced. As in fio, a value with a reserved word may be an
-/// arithmetic expression: `size=2*$mb_memory`. What a variable holds is not expanded again.
+/// Replaces variables and reserved words in `value`. As in fio, a value with a reserved word may be an arithmetic
+/// expression: `size=2*$mb_memory`. The value of a variable is not expanded again.
 pub(super) fn expand<'v>(value: &'v str, environment: &Environment<'_>) -> Result<Cow<'v, str>, Refusal> {
     if !value.contains('$') {
         return Ok(Cow::Borrowed(value));

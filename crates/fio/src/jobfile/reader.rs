@@ -10,13 +10,13 @@ use crate::environment::Environment;
 use crate::error::quoted;
 use crate::options::OptionIndex;
 
-/// Includes within includes.
+/// Maximum depth of nested includes.
 const INCLUDE_DEPTH_MAX: usize = 16;
-/// Options in a file, with all that it includes: ten times what the largest job file needs.
+/// Maximum options in a file, including its includes: ten times the largest job file's.
 const ENTRIES_MAX: usize = 1_000_000;
-/// Distinct places where an include stands.
+/// Maximum number of include lines.
 const INCLUDES_MAX: usize = 1_000;
-/// Of all includes together, as often as each is read.
+/// Maximum bytes of all includes together, counting each reading.
 const INCLUDED_BYTES_MAX: usize = 64 << 20;
 
 /// Reads the job file `text`, called `file_name` in messages.
@@ -40,7 +40,7 @@ struct Reader<'e> {
     document: Document,
     index: &'e OptionIndex,
     environment: &'e Environment<'e>,
-    /// The include files that are open, outermost first.
+    /// The open include files, outermost first.
     including: Vec<PathBuf>,
     included_bytes: usize,
 }
@@ -65,7 +65,7 @@ impl Reader<'_> {
             let error = self.error(place, "an included file cannot have sections");
             return Err(error.hinting("fio reads only options from it"));
         }
-        // As in fio, a name may contain brackets: it ends at the last one.
+        // As in fio, a name may contain brackets: the last bracket ends it.
         let Some(name) = line[1..].strip_suffix(']') else {
             return Err(self.error(place, "a section needs a closing bracket").hinting("write [name]"));
         };
@@ -84,7 +84,7 @@ impl Reader<'_> {
             None => (line, None),
         };
         if self.document.sections.is_empty() {
-            // What is no job file may be anything, so it is not repeated.
+            // The text is not quoted, since it may come from any kind of file.
             let what = if self.index.find(name).is_some() { quoted(line) } else { "this line".to_owned() };
             let error = self.error(place, &format!("{what} stands outside of any section"));
             return Err(error.hinting("put it after a [job] or [global] line"));
@@ -93,7 +93,7 @@ impl Reader<'_> {
             return self.include(path, place);
         }
         if !self.including.is_empty() && self.index.find(name).is_none() && self.index.nearest(name).is_none() {
-            // The same of what is included: it may be a file that the author of the job must not see.
+            // The same for included files: the author of the job may not be allowed to read the file.
             let error = self.error(place, "this line is no option of fio");
             return Err(error.hinting("an included file has options, one a line"));
         }
@@ -155,7 +155,7 @@ impl Reader<'_> {
     }
 }
 
-/// The line without blanks at its ends and without comment. As in fio, `;` and `#` begin a comment anywhere.
+/// The line without surrounding blanks and without its comment. As in fio, `;` and `#` begin a comment anywhere.
 fn without_comment(line: &str) -> &str {
     let end = line.find([';', '#']).unwrap_or(line.len());
     line[..end].trim_matches(|c: char| c.is_whitespace() || c.is_control())

@@ -78,7 +78,7 @@ const ROWS: &[OptionSpec] = &[
     .doc("Make each write durable before it completes (O_SYNC, O_DSYNC)"),
 ];
 
-/// As fio corrects them itself.
+/// fio makes the same corrections.
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let s = &job.settings.depth;
     process.caching.end_fsync |= s.fsync_on_close;

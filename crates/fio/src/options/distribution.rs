@@ -13,7 +13,7 @@ pub(super) const FORM: &str = "random | zipf:THETA[:CENTRE] | pareto:H[:CENTRE] 
 
 pub(super) fn parse(text: &str, base: KbBase) -> Result<Distribution, Refusal> {
     let distribution = of_text(text, base)?;
-    // Here, because fio refuses it in a sequential job, too, of which it becomes no part.
+    // Checked here, because fio also refuses it in sequential jobs, whose pattern does not contain it.
     distribution.check().map_err(|error| Refusal::new(error.message).hinting(error.hint))?;
     Ok(distribution)
 }
@@ -45,11 +45,11 @@ fn skewed(word: &str, rest: Option<&str>) -> Result<Distribution, Refusal> {
     Ok(Distribution::Skewed { popularity, centre: centre.or(default) })
 }
 
-/// `60/10:30/20:...`, or as many for reads, writes and trims with commas between them, as fio's manual has it (the parser
-/// of fio 3.33 takes no comma here).
+/// `60/10:30/20:...`, or one such list each for reads, writes and trims, separated by commas, as in fio's manual (the
+/// parser of fio 3.33 accepts no comma here).
 fn zoned(text: &str, is_absolute: bool, base: KbBase) -> Result<Distribution, Refusal> {
     let lists = per_direction(text, |list| zones(list, is_absolute, base))?;
-    // A direction that is left out at the front goes everywhere.
+    // An empty list for a direction means uniform.
     let everywhere = || Arc::from([Zone { access_percent: 100.0, extent: Extent::Percent(100.0) }]);
     Ok(Distribution::Zoned(lists.map(|zones| zones.unwrap_or_else(everywhere))))
 }
@@ -80,7 +80,7 @@ fn zones(list: &str, is_absolute: bool, base: KbBase) -> Result<Arc<[Zone]>, Ref
     Ok(zones.map(|(access, extent)| Zone { access_percent: f64::from(access), extent }).collect())
 }
 
-/// Those that are left out share evenly what is left.
+/// Missing shares divide the rest equally.
 fn filled(percents: &[Option<u32>]) -> Vec<f64> {
     let given: u32 = percents.iter().flatten().sum();
     let open = percents.iter().filter(|percent| percent.is_none()).count();
@@ -88,7 +88,7 @@ fn filled(percents: &[Option<u32>]) -> Vec<f64> {
     percents.iter().map(|percent| percent.map_or(rest, f64::from)).collect()
 }
 
-/// How draws are divided, by name and parameter; `None` if it is not called like one.
+/// The popularity with this name and parameter; `None` if the name is unknown.
 pub(super) fn popularity(word: &str, parameter: Option<&str>) -> Result<Option<Popularity>, Refusal> {
     let parameter = |default| parameter.map_or(Ok(default), values::decimal);
     Ok(Some(match word {

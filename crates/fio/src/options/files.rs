@@ -1,4 +1,4 @@
-//! What is read and written, and through which interface.
+//! Files, and the interface through which they are read and written.
 
 use hoistway_load::{Engine, FileService, Process};
 
@@ -10,24 +10,24 @@ use crate::JobFileError;
 use crate::error::quoted;
 use crate::values::{self, KbBase, Refusal, whole};
 
-/// More files than this in one process are refused.
+/// Maximum files of one process.
 const FILES_OF_A_PROCESS_MAX: i64 = hoistway_load::limits::FILES as i64;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Files {
-    /// None for files of the process's own.
+    /// Empty for unnamed files.
     pub(crate) names: Vec<String>,
-    /// How many lines gave them.
+    /// Number of lines that set the names.
     lines: u32,
     pub(crate) directories: Vec<String>,
     pub(crate) format: Option<String>,
-    /// None for one.
+    /// None for the default of one.
     nrfiles: Option<u64>,
     pub(crate) kb_base: KbBase,
 }
 
 impl Files {
-    /// How many there are. As in fio, names are more than nrfiles.
+    /// The number of files. As in fio, names take precedence over nrfiles.
     pub(crate) fn count(&self) -> u64 {
         if self.names.is_empty() { self.nrfiles.unwrap_or(1) } else { self.names.len() as u64 }
     }
@@ -128,7 +128,7 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     Ok(())
 }
 
-/// Splits at colons; `\:` is one that belongs to a name.
+/// Splits at colons; `\:` is a colon in a name.
 pub(super) fn names(text: &str, what: &str) -> Result<Vec<String>, Refusal> {
     let mut names = vec![String::new()];
     let mut chars = text.chars().peekable();
@@ -156,7 +156,7 @@ fn push(names: &mut [String], c: char) {
 }
 
 fn filename(s: &mut Settings, text: &str) -> Result<(), Refusal> {
-    // As in fio, a second line adds to the first, even to that of a [global] section.
+    // As in fio, a second line adds to the first one, even if that is in a [global] section.
     s.files.names.extend(names(text, "file")?);
     s.files.lines += 1;
     if s.files.names.len() > FILES_OF_A_PROCESS_MAX as usize {
@@ -211,7 +211,7 @@ fn engine(s: &mut Settings, text: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Engines of fio whose I/O no I/O scheduler sees in this form, and why.
+/// Engines of fio whose I/O does not reach an I/O scheduler in this form, and why.
 const WITHOUT_SCHEDULER: &[(&str, &str)] = &[
     ("null cpuio", "it does no I/O"),
     ("mmap splice", "it works on the pages of the page cache"),
@@ -242,7 +242,7 @@ fn file_service(text: &str) -> Result<FileService, Refusal> {
     Ok(match word {
         "roundrobin" => FileService::RoundRobin { ios: ios()? },
         "sequential" => {
-            // A file is done before the next one all the same.
+            // The number is not used: each file is done before the next one.
             ios()?;
             FileService::Sequential
         }

@@ -9,20 +9,20 @@ use super::{Settings, Subject};
 use crate::JobFileError;
 use crate::values::{Refusal, TimeUnit, delay_range};
 
-/// More processes than this are refused.
+/// Maximum processes.
 pub(crate) const PROCESSES_MAX: usize = hoistway_load::limits::PROCESSES;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
     pub(crate) name: Option<String>,
-    /// None for one.
+    /// None for the default of one.
     pub(crate) numjobs: Option<u32>,
     pub(crate) stonewall: bool,
     pub(crate) wait_for: Option<String>,
     pub(crate) exit_all: bool,
     pub(crate) ends: Option<Ends>,
     pub(crate) new_group: bool,
-    /// The least and the most.
+    /// Minimum and maximum.
     start_delay: (Nanos, Nanos),
 }
 
@@ -127,8 +127,8 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     Ok(())
 }
 
-/// What is a clone's own: its name, and of a range of delays a draw that is the same in every run. `number` is its place among
-/// all processes.
+/// Sets what differs between clones: the name, and a random delay if a range is given, which is the same in every run.
+/// `number` is its position among all processes.
 pub(crate) fn land_clone(job: &Job<'_>, clone: u32, number: u32, process: &mut Process) {
     let s = &job.settings.groups;
     let renamed = s.name.as_deref().filter(|_| clone == 0);

@@ -1,4 +1,4 @@
-//! Options that cannot change a simulation: there are no buffers, files or logs in it. For some a notice says what is
+//! Options that cannot change a simulation, which has no buffers, files or logs. For some of them a notice says what is
 //! simulated instead.
 
 use super::Subject;
@@ -17,7 +17,7 @@ const ROWS: &[OptionSpec] = &[
         ..ignored("ioscheduler", "The I/O scheduler that the author of the job meant")
     },
     ignored("thread", "Threads instead of processes").alias(&["threads"]),
-    // Files: they are there, at full size.
+    // Files: they exist at full size.
     ignored("unique_filename", "File names for network clients"),
     ignored("lockfile", "Locks on files"),
     ignored("fallocate", "How files get their space"),
@@ -30,7 +30,7 @@ const ROWS: &[OptionSpec] = &[
     ignored("allow_mounted_write", "Whether mounted devices may be written"),
     ignored("unlink", "Remove files in the end"),
     ignored("unlink_each_loop", "Remove files after each loop"),
-    // A job without a size does the whole device anyway, and with one it ends there, as in fio.
+    // A job without a size covers the whole device anyway, and with one it ends there, as in fio.
     ignored("fill_device", "Go on until the device is full, if there is no size").alias(&["fill_fs"]),
     ignored("write_hint", "Expected life time of the data"),
     ignored("softrandommap", "Go on if there is no memory for the random map"),

@@ -12,7 +12,7 @@ pub(crate) struct OptionIndex {
 }
 
 impl OptionIndex {
-    /// The index of all options, made once: it takes longer than most job files.
+    /// The index of all options, made only once: making it takes longer than parsing most job files.
     pub(crate) fn all() -> &'static OptionIndex {
         static ALL: LazyLock<OptionIndex> = LazyLock::new(|| {
             let names = |spec: &'static OptionSpec| spec.aliases.iter().chain([&spec.name]);
@@ -32,7 +32,7 @@ impl OptionIndex {
         self.by_name.keys().copied()
     }
 
-    /// The known name that is most like `name`, if one is like it at all.
+    /// The known name that is most similar to `name`, if any is similar enough.
     pub(crate) fn nearest(&self, name: &str) -> Option<&'static str> {
         if name.is_empty() || name.len() > 64 {
             return None;
@@ -40,9 +40,9 @@ impl OptionIndex {
         let lower = name.to_ascii_lowercase();
         let characters = lower.chars().count();
         let most = (characters / 3).max(1);
-        // What is longer or shorter by more is no nearer than that.
+        // A larger difference in length implies a larger distance.
         let known = self.by_name.keys().filter(|known| known.len().abs_diff(characters) <= most);
-        // By name on a tie, so that the answer does not depend on the order of a hash map.
+        // Ties are broken by name, so that the result does not depend on the order of a hash map.
         let (edits, known) = known.map(|known| (strsim::osa_distance(&lower, known), *known)).min()?;
         (edits <= most).then_some(known)
     }

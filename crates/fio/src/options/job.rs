@@ -1,4 +1,4 @@
-//! A job: its options, and where they come from.
+//! A job: its options with their positions.
 
 use std::cell::RefCell;
 
@@ -11,7 +11,7 @@ use crate::document::{Document, Place, Section};
 use crate::error::printable;
 use crate::notices::Notices;
 
-/// A job's options, where they come from, and whom to tell about them.
+/// A job's options with their positions, and a sink for notices.
 pub(crate) struct Job<'a> {
     pub(crate) document: &'a Document,
     pub(crate) index: &'a OptionIndex,
@@ -20,7 +20,7 @@ pub(crate) struct Job<'a> {
     pub(crate) notices: &'a RefCell<Notices>,
 }
 
-/// What a device may turn out not to be made for: of these messages are to point into the job file, too.
+/// Fields whose errors may only appear once the device is known: their messages must point into the job file, too.
 const LATE_FIELDS: [&str; 4] =
     ["plan.pattern.volume.size", "plan.pattern.volume.offset", "plan.pattern.offsets.distribution", "plan.replay"];
 
@@ -40,13 +40,13 @@ impl Job<'_> {
         !self.settings.replay.logs.is_empty()
     }
 
-    /// An error in the value of `option`, at the line that gave it, or else at the head of the section.
+    /// An error in the value of `option`, at the line that set it, or else at the head of the section.
     pub(crate) fn error(&self, option: &str, message: &str) -> JobFileError {
         let place = self.given(option).unwrap_or(self.section.place);
         self.document.error_at(place, Some(self.section), message).on_option(option)
     }
 
-    /// What the load says of a field, said of the option that it comes from.
+    /// Converts the load's error about a field to one about the option that set the field.
     pub(crate) fn refused(&self, error: LoadError) -> JobFileError {
         let error_in = match self.option_of(error.field) {
             Some(option) => self.error(option, &error.message),
@@ -60,32 +60,32 @@ impl Job<'_> {
         fields.find(|(known, _)| *known == field).map(|(_, option)| option(self.settings))
     }
 
-    /// Where the fields of its processes come from.
+    /// The origin of the fields of its processes.
     pub(crate) fn origin(&self) -> Origin {
         let place = |field| Some((field, self.error(self.option_of(field)?, "").place()));
         Origin(LATE_FIELDS.into_iter().filter_map(place).collect())
     }
 
-    /// Tells of an option of this job.
+    /// Adds a notice about an option of this job.
     pub(crate) fn tell(&self, sentence: &str) {
         self.tell_all(&format!("[{}] {sentence}", printable(&self.section.name)));
     }
 
-    /// The same of one that has no effect on a replay anyway.
+    /// The same, unless the job is a replay, on which the option has no effect anyway.
     pub(crate) fn tell_unless_replay(&self, sentence: &str) {
         if !self.is_replay() {
             self.tell(sentence);
         }
     }
 
-    /// Tells of those of the options that are given that they have no effect, and why.
+    /// Adds a notice that those of these options that are set have no effect, and why.
     pub(crate) fn tell_idle(&self, options: &[&str], why: &str) {
         for option in options.iter().filter(|option| self.is_given(option)) {
             self.tell_unless_replay(&format!("{option} has no effect {why}."));
         }
     }
 
-    /// Tells what holds for all jobs.
+    /// Adds a notice about all jobs.
     pub(crate) fn tell_all(&self, sentence: &str) {
         self.notices.borrow_mut().add(sentence.to_owned());
     }

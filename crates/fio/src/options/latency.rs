@@ -1,4 +1,4 @@
-//! Latencies that decide how deep a job goes, and when it fails.
+//! Latency limits that set the depth of a job or make it fail.
 
 use hoistway_blk::ground::Nanos;
 use hoistway_load::Process;
@@ -41,7 +41,7 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     }
     process.latency.target = Some(search);
     if search.percentile >= 100.0 {
-        // Tried with fio 3.33: a target for all I/Os is a limit, too.
+        // Tried with fio 3.33: a target for 100 % of the I/Os acts as a limit, too.
         process.latency.max = [search.target; 3];
         job.tell_unless_replay(
             "latency_target with latency_percentile=100: as in fio 3.33, the job fails at the first I/O above it.",

@@ -1,4 +1,4 @@
-//! The contents of log files, if the caller wants some.
+//! Contents of log files, if the caller writes them.
 
 use super::Subject;
 use super::{OptionSpec, Setter, row};

@@ -1,10 +1,10 @@
-//! Every option of fio, in one table: its name, its values, its default, what it is for, and what is done with
-//! it here. The parser, the help and the documentation come from it; a file owns the options of one subject:
-//! their rows, their defaults, whether they fit together, how they land in a process, and what is said of those that do nothing.
+//! Every option of fio in one table: its name, values, default, purpose, and treatment. The parser, the help and the
+//! documentation use this table. A file contains the options of one subject: their rows, their defaults, checks that they fit
+//! together, how they set a process, and notices about those without effect.
 //!
-//! An option is *honoured*, *ignored* because it cannot change a simulation, or only by something that is no part of
-//! one (and named in a notice, in the second case with what is simulated instead), or *not supported*: then it is an error,
-//! because the results would be those of another job. There is no fourth way: nothing is read and dropped in silence.
+//! An option is *honoured*, *ignored* (with a notice) because it cannot change a simulation or only affects something that
+//! is not simulated, or *not supported*, which is an error, because the results would be those of a different job. There is
+//! no fourth way: no option is silently dropped.
 
 mod depth;
 mod distribution;
@@ -39,20 +39,20 @@ use hoistway_load::{Caching, LatencyTarget, Pattern, Process, Volume};
 
 use crate::JobFileError;
 
-/// Options about one thing.
+/// The options of one subject.
 pub(crate) struct Subject {
     /// The options.
     pub(crate) rows: &'static [OptionSpec],
-    /// Checks the options of a job, and says what they make of its processes. What the load checks by itself is left to it.
+    /// Checks the options of a job, and applies them to its processes. The load makes further checks itself.
     pub(crate) land: fn(&Job<'_>, &mut Process) -> Result<(), JobFileError>,
-    /// The fields of a process that it sets and a load may complain of, with the options that they come from.
+    /// The fields of a process that the options set and that a load may report, with their options.
     pub(crate) fields: &'static [(&'static str, OptionOf)],
 }
 
 /// The option that a field comes from.
 type OptionOf = fn(&Settings) -> &'static str;
 
-/// In the order in which they land: later ones may look at what earlier ones have set.
+/// In the order of application: later ones may depend on fields that earlier ones have set.
 pub(crate) const SUBJECTS: [Subject; 15] = [
     groups::SUBJECT,
     files::SUBJECT,
@@ -74,7 +74,7 @@ pub(crate) const SUBJECTS: [Subject; 15] = [
 /// The options of one job as typed values. Defaults are fio's.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// Options that mean the same whatever the others say are set here at once; the others wait until all are known.
+    /// Options that are independent of all others are set here at once; the others wait until all are known.
     pub(crate) process: Process,
     pub(crate) groups: groups::Groups,
     pub(crate) files: files::Files,
@@ -87,7 +87,7 @@ pub(crate) struct Settings {
     steady: steady::Steady,
     priority: priority::Priority,
     pub(crate) replay: ReplaySettings,
-    /// For each option of the table: 1 + the index of the line that gave it last; 0 if none did.
+    /// For each option of the table: 1 + the index of the line that set it last; 0 if none did.
     pub(crate) given: Vec<u32>,
 }
 
@@ -122,7 +122,7 @@ impl Settings {
     }
 }
 
-/// All options that are known, by subject.
+/// All known options, by subject.
 pub fn options() -> impl Iterator<Item = &'static OptionSpec> {
     SUBJECTS.iter().flat_map(|subject| subject.rows)
 }

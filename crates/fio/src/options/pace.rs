@@ -80,12 +80,12 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     if limits.is_none() && rate_process == RateProcess::Poisson {
         job.tell_idle(&["rate_process"], "without rate or rate_iops");
     }
-    // Until now what is slept is all of the pause.
+    // So far `sleep` is the length of the whole pause.
     let Some(sleep_ns) = think.sleep.0.checked_sub(think.spin.0) else {
         return Err(job.error("thinktime_spin", "the spin is longer than thinktime"));
     };
     if think.sleep > Nanos::ZERO {
-        // As in fio, a pause by time is one by I/Os only if that is asked for, too.
+        // As in fio, with a pause by time, pauses by I/Os must be requested explicitly.
         if think.io_time > Nanos::ZERO && !job.is_given("thinktime_blocks") {
             think.blocks = 0;
         }

@@ -12,7 +12,7 @@ use crate::values::{self, Refusal, merge, per_direction};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pattern {
-    /// What `random` says holds.
+    /// Whether `rw` is random.
     is_random: bool,
     random: Random,
     /// `rw=...:N`
@@ -30,7 +30,7 @@ pub(crate) struct Pattern {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Share {
     bytes: u64,
-    /// `None` takes an even part of what the others leave.
+    /// `None` for an equal part of what the others leave.
     percent: Option<u8>,
 }
 
@@ -132,7 +132,7 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     pattern.offsets =
         if s.is_random { Offsets::Random(s.random.clone()) } else { Offsets::Sequential { skip_bytes: s.skip } };
     if let Offsets::Random(random) = &mut pattern.offsets {
-        // Tried with fio 3.33: the alignment that blocks have anyway leaves the random map on.
+        // Tried with fio 3.33: an alignment equal to the default keeps the random map.
         for (align, sizes) in random.align_bytes.iter_mut().zip(&pattern.sizes) {
             *align = align.filter(|&bytes| bytes != u64::from(sizes.min()));
         }
@@ -165,8 +165,8 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     Ok(())
 }
 
-/// The block sizes of a direction: those of bssplit, or else of bsrange, or else bs, as in fio. What is too large is left to be
-/// refused.
+/// The block sizes of a direction: from bssplit, otherwise bsrange, otherwise bs, as in fio. Sizes that are too large are
+/// rejected later.
 fn sizes(s: &Pattern, lane: usize) -> Sizes {
     let short = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     let shares = &s.bs_split[lane];

@@ -12,16 +12,16 @@ use crate::JobFileError;
 use crate::error::quoted;
 use crate::values::{KbBase, Refusal, bytes, merge, per_direction, whole};
 
-/// CPUs are numbered below this.
+/// CPU numbers are below this.
 const CPUS_MAX: i64 = 65_535;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Priority {
     class: Option<u8>,
     level: Option<u8>,
-    /// Of single I/Os: `cmdprio...`, for reads, writes and trims; trims have none.
+    /// Priorities of single I/Os (`cmdprio...`), for reads, writes and trims; trims have none.
     command_percent: [u8; 3],
-    /// None for real time.
+    /// None for the default, real time.
     command_class: [Option<u8>; 3],
     command_level: [u8; 3],
     command_split: [Vec<PrioShare>; 3],
@@ -33,7 +33,7 @@ pub(crate) struct Priority {
 struct PrioShare {
     bytes: u64,
     percent: u8,
-    /// Class and level of its own.
+    /// Its own class and level.
     prio: Option<(u8, u8)>,
 }
 
@@ -117,7 +117,7 @@ const ROWS: &[OptionSpec] = &[
 
 fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     let s = &job.settings.priority;
-    // As in fio, a level without class is best-effort, a class without level has level 0.
+    // As in fio, a level without a class is best-effort, and a class without a level has level 0.
     process.standing.io_priority = match (s.class, s.level) {
         (None, None) => None,
         (class, level) => Some(priority(class.unwrap_or(2), level.unwrap_or(0))),
@@ -133,8 +133,8 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
     Ok(())
 }
 
-/// What is a clone's own: as in fio, CPUs that are split go round over all processes of the run. `number` is its place among
-/// them.
+/// Sets what differs between clones: as in fio, split CPUs are assigned in turn to all processes of the run. `number` is its
+/// position among them.
 pub(crate) fn land_clone(job: &Job<'_>, number: u32, process: &mut Process) {
     if let (Some(cpus), true) = (&job.settings.process.standing.cpus, job.settings.priority.cpus_split) {
         process.standing.cpus = cpus.get(number as usize % cpus.len().max(1)).map(|&own| [own].into());
@@ -191,7 +191,7 @@ fn prio_split(s: &mut Settings, text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The entries of one direction: no more than 100 percent for each size, as in fio.
+/// The entries of one direction: at most 100 percent for each size, as in fio.
 fn prio_shares(text: &str, base: KbBase) -> Result<Vec<PrioShare>, Refusal> {
     let shares = text.split(':').map(|entry| prio_share(entry, base)).collect::<Result<Vec<_>, _>>()?;
     if shares.len() > SHARES_MAX {
@@ -211,7 +211,7 @@ fn prio_share(entry: &str, base: KbBase) -> Result<PrioShare, Refusal> {
     let parts: Vec<&str> = entry.split('/').map(str::trim).collect();
     let percent = |text: &str| if text.is_empty() { Ok(0) } else { whole(text, 0, 100) };
     let (bytes, percent, prio) = match parts[..] {
-        // As in fio, what is left out is no share at all.
+        // As in fio, a missing share is zero.
         [size] => (bytes(size, base)?, 0, None),
         [size, share] => (bytes(size, base)?, percent(share)?, None),
         [size, share, class, level] => {

@@ -3,7 +3,7 @@
 use super::OptionSpec;
 use super::Subject;
 
-/// The default, spelled out, is no reason to refuse a job.
+/// An explicit default value does not make a job unsupported.
 const ONLY_OFF: &[&str] = &["0"];
 
 pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land: |_, _| Ok(()), fields: &[] };

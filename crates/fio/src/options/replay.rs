@@ -14,7 +14,7 @@ use crate::values::{Refusal, bytes};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct ReplaySettings {
-    /// None for no replay. Each clone takes the next one.
+    /// Empty for no replay. Each clone takes the next one.
     pub(crate) logs: Vec<String>,
     no_stall: bool,
     /// Speed, percent.
@@ -42,7 +42,7 @@ impl Default for ReplaySettings {
 }
 
 impl ReplaySettings {
-    /// A pause of the log as it is to be kept.
+    /// A pause of the log with the options applied.
     pub(crate) fn pause(&self, pause: Pause) -> Pause {
         match pause {
             _ if self.no_stall => Pause::After(Nanos::ZERO),
@@ -54,13 +54,13 @@ impl ReplaySettings {
         }
     }
 
-    /// An offset of the log as it is to be used.
+    /// An offset of the log with the options applied.
     pub(crate) fn offset(&self, bytes: u64) -> u64 {
         let scaled = bytes / self.scale.max(1);
         if self.align > 1 { scaled & !(self.align - 1) } else { scaled }
     }
 
-    /// Whether such an I/O is left out.
+    /// Whether this kind of I/O is skipped.
     pub(crate) fn skips(&self, op: Op) -> bool {
         self.skipped[match op {
             Op::Read => 0,
@@ -104,7 +104,8 @@ const ROWS: &[OptionSpec] = &[
         .doc("Leave these out of a replay"),
 ];
 
-/// Tells what a replay makes of the other options of its job, with fio as here (tried with fio 3.33).
+/// Adds notices about the effect of a replay on the other options of its job, which is the same as in fio (tried with
+/// 3.33).
 fn land(job: &Job<'_>, _: &mut Process) -> Result<(), JobFileError> {
     const NOT_READ: &str = "rw bs bsrange bssplit size io_size filesize offset zonesize number_ios loops \
                             time_based filename nrfiles directory rate rate_iops fsync fdatasync randseed";

@@ -1,4 +1,4 @@
-//! How the text of an option becomes a setting.
+//! How the text of an option becomes a value.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use crate::values::{self, Refusal, TimeUnit};
 /// The largest number that fits 32 bits.
 pub(crate) const U32_MAX: i64 = u32::MAX as i64;
 
-/// The kind of an option's values, and where its value goes.
+/// The type of an option's values, and the setter.
 #[derive(Clone, Copy)]
 pub(crate) enum Setter {
-    /// On without a value; `=0` switches it off.
+    /// On without a value; `=0` turns it off.
     Flag(fn(&mut Settings, bool)),
     /// 0 or 1.
     Bool(fn(&mut Settings, bool)),
@@ -38,7 +38,7 @@ pub(crate) enum Setter {
 }
 
 impl Setter {
-    /// Puts `value` where it belongs; `None` is an option without `=`.
+    /// Parses and sets `value`; `None` for an option without `=`.
     pub(crate) fn apply(self, settings: &mut Settings, value: Option<&str>) -> Result<(), Refusal> {
         if let Setter::Flag(set) = self {
             set(settings, value.map_or(Ok(1), |v| values::whole(v, 0, i64::from(u32::MAX)))? != 0);
@@ -76,12 +76,12 @@ impl Setter {
         Ok(())
     }
 
-    /// Whether any text will do, so that nothing in it has a meaning.
+    /// Whether any text is valid, so that nothing in it has a meaning.
     pub(crate) fn is_free_text(self) -> bool {
         matches!(self, Setter::Text { .. })
     }
 
-    /// The values that it takes, for people.
+    /// A description of the valid values.
     pub(crate) fn values(self) -> String {
         match self {
             Setter::Flag(_) => "nothing, or 0 or 1".to_owned(),

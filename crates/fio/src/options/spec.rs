@@ -5,50 +5,50 @@ use super::setter::Setter;
 /// One option of fio's job files.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
-    /// Its name, as fio's results spell it.
+    /// Its name, spelled as in fio's results.
     pub name: &'static str,
-    /// Other names that mean the same.
+    /// Aliases.
     pub aliases: &'static [&'static str],
-    /// What holds if it is not given, as one would write it; empty for nothing.
+    /// The default value in the job file's syntax; empty for none.
     pub default: &'static str,
-    /// What it is for, in one line.
+    /// Its purpose, in one line.
     pub doc: &'static str,
-    /// What is done with it.
+    /// How it is treated.
     pub(crate) action: Action,
 }
 
-/// What is done with an option.
+/// The treatment of an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Treatment {
-    /// It does what it does in fio.
+    /// It works as in fio.
     Honoured,
-    /// It cannot change a simulation, or only by what is no part of one: accepted, and named in a notice.
+    /// It cannot change a simulation, or only affects something that is not simulated: accepted, with a notice.
     IgnoredInSimulation,
     /// It would change the results and is not modelled: an error.
     NotSupported,
 }
 
-/// What is done with an option, and how.
+/// The treatment of an option, with details.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Action {
     Honour(Setter),
     Ignore(Topic),
     Refuse {
-        /// Values that ask for what is done anyway.
+        /// Values that are accepted because they ask for the normal behaviour.
         accepted: &'static [&'static str],
         /// What to do instead.
         hint: &'static str,
     },
 }
 
-/// What an ignored option is about; the notice goes by it.
+/// The subject of an ignored option, which determines the notice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Topic {
-    /// Nothing that needs words of its own.
+    /// A subject without a special notice.
     Other,
-    /// Which I/O scheduler the author of the job meant.
+    /// The choice of an I/O scheduler by the author of the job.
     Scheduler,
-    /// It may make a difference on a real host, one that is not simulated: the sentence says which.
+    /// It may have an effect on a real host that is not simulated: the sentence says which.
     NotSimulated(&'static str),
 }
 
@@ -58,7 +58,7 @@ pub(crate) const fn row(name: &'static str, default: &'static str, setter: Sette
 }
 
 impl OptionSpec {
-    /// The same, for this.
+    /// Sets the description.
     pub(crate) const fn doc(mut self, doc: &'static str) -> Self {
         self.doc = doc;
         self
@@ -74,7 +74,7 @@ impl OptionSpec {
         OptionSpec { name, aliases: &[], default: "", doc, action: Action::Ignore(Topic::NotSimulated(sentence)) }
     }
 
-    /// An option that is an error, but for the `accepted` values.
+    /// An option that is an error, except for the `accepted` values.
     pub(crate) const fn refused(
         name: &'static str,
         accepted: &'static [&'static str],
@@ -84,13 +84,13 @@ impl OptionSpec {
         OptionSpec { name, aliases: &[], default: "", doc, action: Action::Refuse { accepted, hint } }
     }
 
-    /// The same with other names.
+    /// Sets aliases.
     pub(crate) const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
     }
 
-    /// What is done with it.
+    /// How it is treated.
     #[must_use]
     pub fn treatment(&self) -> Treatment {
         match self.action {
@@ -100,7 +100,7 @@ impl OptionSpec {
         }
     }
 
-    /// The values that it takes, for people: `1 to 10000`, `time (s)`, `read | write | ...`.
+    /// A description of the valid values: `1 to 10000`, `time (s)`, `read | write | ...`.
     #[must_use]
     pub fn values(&self) -> String {
         match self.action {

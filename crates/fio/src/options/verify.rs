@@ -1,4 +1,4 @@
-//! Checking what was written. What is in the blocks does not matter here; that they are read again does.
+//! Verification of written data. The content of blocks is not simulated, but reading them again is.
 
 use hoistway_load::{Direction, Process};
 
@@ -12,7 +12,7 @@ pub(crate) struct Verify {
     is_on: bool,
     /// `do_verify=0`
     is_left_out: bool,
-    /// Writes; 0 for a whole pass.
+    /// Number of writes; 0 for a whole pass.
     backlog: i64,
     batch: i64,
 }

@@ -1,4 +1,4 @@
-//! How much is done, and where.
+//! The amount of I/O, and its range.
 
 use hoistway_load::{Amount, Process};
 

@@ -1,4 +1,4 @@
-//! Zones of the region that are used one after the other.
+//! Zones of the region that are used in turn.
 
 use hoistway_load::{Distribution, Offsets, Process, Strided};
 
@@ -13,7 +13,7 @@ const BYTES: &str = "bytes such as 256m";
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Zones {
-    /// None if it is not given.
+    /// None if not given.
     mode: Option<Mode>,
     zone_bytes: u64,
     /// 0 for `zone_bytes`.
@@ -94,7 +94,7 @@ fn land(job: &Job<'_>, process: &mut Process) -> Result<(), JobFileError> {
 
 fn set(to: &mut u64, text: &str, base: KbBase) -> Result<(), Refusal> {
     if text.ends_with('%') {
-        // fio 3.33 takes them and puts the zones between two sectors.
+        // fio 3.33 accepts percentages, but then places zones at fractions of sectors.
         return Err(Refusal::new("percentages are not supported").hinting(format!("expected {BYTES}")));
     }
     *to = bytes(text, base)?;

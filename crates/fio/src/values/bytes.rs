@@ -6,10 +6,10 @@ use super::number::leading_number;
 use super::{Refusal, whole};
 use crate::error::quoted;
 
-/// What a `k` is: fio's option `kb_base`.
+/// The meaning of `k`: fio's option `kb_base`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum KbBase {
-    /// `k` is 1024 and, turned round for compatibility with itself, `kib` is 1000.
+    /// `k` is 1024 and, for compatibility with old versions of fio, `kib` is 1000.
     #[default]
     Binary,
     /// `k` is 1000 and `ki`, `kib` are 1024.
@@ -54,7 +54,7 @@ fn multiplier(suffix: &str, base: KbBase) -> Option<u64> {
     Some(unit.pow(power))
 }
 
-/// Whether `text`, which was understood, uses a unit that means the opposite of what it says (`4KiB` is 4000).
+/// Whether `text`, which is valid, uses a unit with a reversed meaning (`4KiB` is 4000).
 pub(crate) fn has_reversed_unit(text: &str, base: KbBase) -> bool {
     let is_reversed = |w: &[u8]| {
         w[0].is_ascii_digit() && b"kmgtp".contains(&w[1].to_ascii_lowercase()) && w[2..].eq_ignore_ascii_case(b"ib")
@@ -70,7 +70,7 @@ pub(crate) fn amount(text: &str, base: KbBase) -> Result<Amount, Refusal> {
     }
 }
 
-/// A range of sizes `a-b` or `a:b`, swapped if it is given the wrong way round. A single value is a range of one.
+/// A range of sizes `a-b` or `a:b`, swapped if the first is larger. A single value is a range of one size.
 pub(crate) fn range_bytes(text: &str, base: KbBase) -> Result<(u64, u64), Refusal> {
     let (low, high) = match text.split_once(['-', ':']) {
         Some((low, high)) => (bytes(low.trim(), base)?, bytes(high.trim(), base)?),

@@ -2,7 +2,7 @@
 
 use super::Refusal;
 
-/// Puts the values that are given in place of the old ones.
+/// Replaces old values by those that are given.
 pub(crate) fn merge<T>(into: &mut [T; 3], given: [Option<T>; 3]) {
     for (old, new) in into.iter_mut().zip(given) {
         if let Some(new) = new {
@@ -11,8 +11,8 @@ pub(crate) fn merge<T>(into: &mut [T; 3], given: [Option<T>; 3]) {
     }
 }
 
-/// Reads a list of up to three values: `4k` is for all, `4k,8k` gives trims 8k as well, `,8k` leaves reads
-/// as they are (`None`). A comma at the end adds nothing.
+/// Parses a list of up to three values: `4k` applies to all, `4k,8k` gives trims 8k as well, `,8k` leaves reads
+/// unchanged (`None`). A trailing comma has no effect.
 pub(crate) fn per_direction<T: Clone>(
     text: &str,
     parse: impl Fn(&str) -> Result<T, Refusal>,

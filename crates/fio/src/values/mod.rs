@@ -1,7 +1,7 @@
 //! The values of options: sizes, times, percentages, ranges and lists.
 //!
-//! fio reads as much of a value as it understands and drops the rest without a word: `4x` is 4 bytes, `1.5m`
-//! is 1, `1h30m` is one hour. Here every character of a value must mean something.
+//! fio parses as much of a value as it understands and silently drops the rest: `4x` is 4 bytes, `1.5m` is 1, `1h30m`
+//! is one hour. Here every character of a value must have a meaning.
 
 mod bytes;
 mod list;
@@ -13,7 +13,7 @@ pub(crate) use list::{merge, per_direction};
 pub(crate) use number::{decimal, whole};
 pub(crate) use time::{TimeUnit, delay_range, time};
 
-/// Why a value was refused; becomes a [`JobFileError`](crate::JobFileError) where the place is known.
+/// Why a value was rejected; becomes a [`JobFileError`](crate::JobFileError) where the position is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Refusal {
     pub(crate) message: String,

@@ -6,7 +6,7 @@ use super::Refusal;
 use super::number::leading_number;
 use crate::error::quoted;
 
-/// The unit of a time that is given without one.
+/// The unit of a time without a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TimeUnit {
     Seconds,
@@ -14,7 +14,7 @@ pub(crate) enum TimeUnit {
     Microseconds,
 }
 
-/// A time: a number and an optional unit d, h, m, s, ms or us. A bare number is in `unit`.
+/// A time: a number and an optional unit d, h, m, s, ms or us. A number without a unit is in `unit`.
 pub(crate) fn time(text: &str, unit: TimeUnit) -> Result<Nanos, Refusal> {
     const EXPECTED: &str = "expected a number with one unit of d, h, m, s, ms, us";
     let (number, suffix) = leading_number(text).map_err(|e| e.hinting(EXPECTED))?;
@@ -43,7 +43,7 @@ pub(crate) fn time(text: &str, unit: TimeUnit) -> Result<Nanos, Refusal> {
     span_ns.map(Nanos).ok_or_else(|| Refusal::new(format!("{} is longer than ten years", quoted(text))))
 }
 
-/// Ten years: far more than any run, and far from overflow when times are added.
+/// Ten years: far above any run, and far from overflow when times are added.
 const MAX_NS: u64 = 3_653 * 86_400 * 1_000_000_000;
 
 /// A delay in seconds, or a range `low-high` of them.

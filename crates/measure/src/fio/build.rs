@@ -1,4 +1,4 @@
-//! From what was measured to fio's output.
+//! Makes fio's output from measurements.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ use crate::samples::SampleStats;
 pub const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
-/// What [`Output::from_processes`] needs besides the measurements.
+/// Parameters of [`Output::from_processes`] besides the measurements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OutputParameters {
     /// The time to write into the output, ms since 1970. A fixed one makes the output reproducible.
     pub timestamp_ms: u64,
-    /// Whether to write the histograms' bins too (json+).
+    /// Whether to include the bins of histograms (json+).
     pub bins: bool,
-    /// Which percentiles to write.
+    /// Which percentiles to include.
     pub percentiles: PercentileChoice,
-    /// Statistics of the block devices; the key is left out when empty.
+    /// Statistics of the block devices; the key is omitted if empty.
     pub disk_util: Vec<DiskUtil>,
 }
 
@@ -83,7 +83,7 @@ impl Output {
         output
     }
 
-    /// Sets the time at which the output says it was written, ms since 1970, in its three forms.
+    /// Sets the time of the output in its three forms; `timestamp_ms` is in ms since 1970.
     pub fn set_timestamp_ms(&mut self, timestamp_ms: u64) {
         self.timestamp = timestamp_ms / 1000;
         self.timestamp_ms = timestamp_ms;
@@ -120,7 +120,8 @@ fn job(members: &[ProcessResult], group: &[Totals; 3], elapsed_s: u64, parameter
         |levels: &BatchLevels| level_percents(BatchLevels::NAMES, levels.counts(), levels.counts().iter().sum());
     let runtime_ns: u64 = members.iter().map(|process| process.runtime_ns).sum();
     let cpu = |part: fn(&ProcessResult) -> u64| members.iter().map(part).sum::<u64>();
-    // A process has one CPU at a time: more than its runtime was work on other CPUs, completions of its I/Os.
+    // A process runs on one CPU at a time: time beyond its runtime was spent on other CPUs, for completions of its
+    // I/Os.
     let cpu_ns = runtime_ns.max(cpu(|process| process.cpu.user_ns + process.cpu.system_ns));
 
     Job {
@@ -211,7 +212,7 @@ fn direction_stats(
         prios: (prios.len() > 1).then(|| prios.iter().map(|(&ioprio, of)| priority(ioprio, of, parameters)).collect()),
         bw_min: bandwidth.min(),
         bw_max: bandwidth.max(),
-        // The samples may cover less than the runtime, so their mean may exceed the group's: fio cuts it off, too.
+        // The samples may cover less than the runtime, so their mean may exceed the group's: fio limits it, too.
         bw_agg: six_decimals(of_group.min(100.0)),
         bw_mean: six_decimals(bandwidth.mean()),
         bw_dev: six_decimals(bandwidth.stddev()),
@@ -236,7 +237,7 @@ fn priority(ioprio: u16, of: &PriorityLatency, parameters: &OutputParameters) ->
     }
 }
 
-/// Sums over processes; the runtime is the longest of those that did I/O in the direction.
+/// Sums over processes; the runtime is the longest one of processes with I/O in the direction.
 #[derive(Default)]
 struct Totals {
     ios: u64,
@@ -245,7 +246,7 @@ struct Totals {
 }
 
 impl Totals {
-    /// Of all directions.
+    /// The sum over all directions.
     fn sum(of: &[Totals; 3]) -> Totals {
         of.iter().fold(Totals::default(), |sum, one| Totals {
             ios: sum.ios + one.ios,
@@ -274,7 +275,7 @@ fn totals_by_group(processes: &[ProcessResult]) -> BTreeMap<u32, [Totals; 3]> {
     groups
 }
 
-/// `detailed` says whether this kind of latency has percentiles and, in json+, bins.
+/// `detailed`: whether this kind of latency has percentiles and, in json+, bins.
 fn latency_stats(histogram: &LatencyHistogram, detailed: bool, parameters: &OutputParameters) -> LatencyStats {
     let detailed = detailed && !histogram.is_empty();
     let list = &parameters.percentiles.list;

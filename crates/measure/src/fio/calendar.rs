@@ -3,7 +3,7 @@
 const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Days from a 1 March to the next.
+/// Days from 1 March to the next 1 March.
 const YEAR_DAYS: u64 = 365;
 const FOUR_YEARS_DAYS: u64 = 4 * YEAR_DAYS + 1;
 const CENTURY_DAYS: u64 = 25 * FOUR_YEARS_DAYS - 1;
@@ -17,7 +17,7 @@ pub(super) fn time_text(seconds: u64) -> String {
     let (year, month, day) = date(days);
     let (hour, minute, second) = (second_of_day / 3600, second_of_day / 60 % 60, second_of_day % 60);
     let weekday = WEEKDAYS[(days % 7) as usize];
-    // C's %e: the day padded with a blank.
+    // As C's %e: the day is padded with a blank.
     format!("{weekday} {} {day:>2} {hour:02}:{minute:02}:{second:02} {year}", MONTHS[month])
 }
 
@@ -25,13 +25,13 @@ pub(super) fn time_text(seconds: u64) -> String {
 fn date(days_since_1970: u64) -> (u64, usize, u64) {
     let days = days_since_1970 + DAYS_BEFORE_1970;
     let (era, day_of_era) = (days / ERA_DAYS, days % ERA_DAYS);
-    // The last day of a fourth century or a fourth year is its leap day, not the first of another one.
+    // The last day of a fourth century or of a fourth year is its leap day, not the first day of the next one.
     let century = (day_of_era / CENTURY_DAYS).min(3);
     let day_of_century = day_of_era - century * CENTURY_DAYS;
     let (four_years, day_of_four_years) = (day_of_century / FOUR_YEARS_DAYS, day_of_century % FOUR_YEARS_DAYS);
     let year_of_four = (day_of_four_years / YEAR_DAYS).min(3);
     let day_of_year = day_of_four_years - year_of_four * YEAR_DAYS;
-    // March to July, August to December and January on have the same pattern of 153 days for five months.
+    // March to July, August to December, and January on follow the same pattern of 153 days per five months.
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let year = 400 * era + 100 * century + 4 * four_years + year_of_four;

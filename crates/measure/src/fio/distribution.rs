@@ -7,7 +7,7 @@ use crate::histogram::LatencyHistogram;
 /// Upper ends of the buckets below 1000 of a unit.
 const LATENCY_BUCKET_ENDS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 
-/// fio shows a depth that was met at all as at least 0.1 %.
+/// fio shows any depth that occurred with at least 0.1 %.
 const LEAST_LEVEL_PERCENT: f64 = 0.1;
 /// The same for latencies.
 const LEAST_LATENCY_PERCENT: f64 = 0.01;
@@ -30,7 +30,7 @@ impl LatencyPercents {
     pub(super) fn new(clat: &LatencyHistogram, total: u64) -> Self {
         let mut ns = [0; 10];
         let mut us = [0; 10];
-        // Two more: up to 2000 ms, and from there on.
+        // Two more buckets: up to 2000 ms, and above.
         let mut ms = [0; 12];
         for (latency_ns, count) in clat.bins() {
             let bucket = |value| LATENCY_BUCKET_ENDS.partition_point(|&end| end <= value);
@@ -59,7 +59,7 @@ fn percent(count: u64, total: u64, least: f64) -> f64 {
 
 /// Rounds to the six decimals that fio writes.
 pub(super) fn six_decimals(value: f64) -> f64 {
-    // Beyond 2^33 a float's own steps are coarser than a millionth.
+    // Beyond 2^33 a float's resolution is coarser than a millionth.
     if value.abs() < 8e9 { (value * 1e6).round() / 1e6 } else { value }
 }
 

@@ -1,8 +1,8 @@
 //! fio's log files (3.33): `NAME_bw.1.log` and the like.
 //!
-//! One line for each entry, `time in ms, value, direction, block size, priority`, with `log_offset` an offset before the
-//! priority. Block size and offset of a window are 0. The priority is 1 for the real-time class and 0 for others, with
-//! `log_prio` the whole of it. Histograms: `time in ms, direction, block size, bins`.
+//! One line per entry: `time in ms, value, direction, block size, priority`; with `log_offset`, an offset precedes the
+//! priority. Block size and offset of a window are 0. The priority is 1 for the real-time class and 0 otherwise; with
+//! `log_prio` it is the full priority. Histograms: `time in ms, direction, block size, bins`.
 
 use std::io::{self, Write};
 
@@ -28,7 +28,7 @@ impl LogKind {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Bandwidth, Self::Iops, Self::Slat, Self::Clat, Self::Lat];
 
-    /// What stands in the name of its file: `PREFIX_bw.1.log`.
+    /// The part of its file name: `PREFIX_bw.1.log`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bandwidth => "bw",
@@ -49,7 +49,7 @@ impl LogKind {
         }
     }
 
-    /// Writes the log. That of submission latencies is empty with a synchronous engine, as fio's is.
+    /// Writes the log. With a synchronous engine the log of submission latencies is empty, as in fio.
     ///
     /// # Errors
     /// If `out` fails.
@@ -74,7 +74,7 @@ impl LogKind {
     }
 }
 
-/// Of a priority in the kernel's encoding: where its class is, and which one fio marks.
+/// Position of the class in the kernel's encoding of a priority, and the class that fio marks.
 const CLASS_SHIFT: u32 = 13;
 const REAL_TIME: u16 = 1;
 

@@ -1,13 +1,13 @@
-//! fio's own JSON output (3.33), so that whatever reads fio's results reads ours.
+//! fio's JSON output (3.33), so that any program that reads fio's results can read these.
 //!
-//! [`Output`] is the whole document, in both directions; [`Output::from_processes`] makes one from what was measured.
+//! [`Output`] is the whole document, for reading and writing; [`Output::from_processes`] makes one from measurements.
 //!
-//! Where the numbers differ in kind from those of a real fio:
-//! - `iops` and `bw_bytes` come from the runtime in ns; `runtime` is the same rounded up to ms, as in fio. For runs
-//!   of seconds this is the same; for a run of a few simulated ms fio's own rule would be off by percents.
+//! Differences from a real fio:
+//! - `iops` and `bw_bytes` are computed from the runtime in ns; `runtime` is rounded up to ms, as in fio. For runs of
+//!   seconds there is no difference; for a run of a few simulated ms fio's own rule would be off by several percent.
 //! - `latency_ns`, `latency_us` and `latency_ms` come from the bins of the completion latencies: a value within 1/64
 //!   of a limit may be counted on its other side.
-//! - `short_ios` and `drop_ios` are 0, and nothing is written of `continue_on_error` and `steadystate`.
+//! - `short_ios` and `drop_ios` are 0, and the keys of `continue_on_error` and `steadystate` are not written.
 
 mod build;
 mod calendar;

@@ -1,7 +1,7 @@
 //! fio 3.33's JSON output as types: every key, in fio's order.
 //!
-//! Reading is lenient: keys that other versions of fio leave out become zero, keys that they add are ignored. What
-//! fio 3.33 wrote comes out as it went in.
+//! Reading is lenient: keys that other versions of fio omit become zero, keys that they add are ignored. A document of
+//! fio 3.33 is written exactly as it was read.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -11,10 +11,10 @@ use crate::steady_state::SteadyState;
 /// A whole output document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Output {
-    /// `fio-3.33`, or what wrote it.
+    /// `fio-3.33`, or the name of the writer.
     #[serde(rename = "fio version")]
     pub fio_version: String,
-    /// When the output was written, s since 1970.
+    /// Time of the output, s since 1970.
     #[serde(default)]
     pub timestamp: u64,
     /// The same in ms.
@@ -43,7 +43,7 @@ pub struct Job {
     pub groupid: u32,
     /// errno of the first failure, 0 if there was none.
     pub error: i32,
-    /// Time to go, s; 0 when finished.
+    /// Remaining time, s; 0 when finished.
     pub eta: u64,
     /// Whole seconds since fio's start, plus one.
     pub elapsed: u64,
@@ -59,7 +59,7 @@ pub struct Job {
     /// Trims.
     #[serde(default = "DirectionStats::absent", skip_serializing_if = "DirectionStats::is_absent")]
     pub trim: DirectionStats,
-    /// All of them as one, with `unified_rw_reporting`.
+    /// All directions combined, with `unified_rw_reporting`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mixed: Option<DirectionStats>,
     /// fsyncs.
@@ -76,7 +76,7 @@ pub struct Job {
     pub majf: u64,
     /// Minor page faults.
     pub minf: u64,
-    /// Submissions by the depth they made, percent of the I/Os (fsyncs come on top).
+    /// Submissions by the resulting depth, percent of the I/Os (fsyncs are added on top).
     pub iodepth_level: IndexMap<String, f64>,
     /// Submission batches by size, percent.
     pub iodepth_submit: IndexMap<String, f64>,
@@ -94,7 +94,7 @@ pub struct Job {
     /// errno of the first error, with `continue_on_error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_error: Option<i32>,
-    /// Depth that `latency_target` arrived at; `iodepth` without.
+    /// Depth found by `latency_target`; otherwise `iodepth`.
     pub latency_depth: u32,
     /// `latency_target`, ns.
     pub latency_target: u64,
@@ -114,7 +114,7 @@ pub struct Job {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DirectionStats {
-    /// Reported as a part of [`Job::mixed`] only.
+    /// Reported only as a part of [`Job::mixed`].
     #[serde(skip)]
     pub is_absent: bool,
     /// Bytes moved.
@@ -166,7 +166,7 @@ pub struct DirectionStats {
     pub iops_stddev: f64,
     /// Number of samples of the IOPS.
     pub iops_samples: u64,
-    /// Page-cache hits, percent, from engines that can tell.
+    /// Page-cache hits in percent, from engines that report them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cachehit: Option<f64>,
 }
@@ -194,7 +194,7 @@ pub struct LatencyStats {
     pub bins: Option<IndexMap<String, u64>>,
 }
 
-/// Latency of the I/Os of one priority: of completion, or in total with `lat_percentiles=1`.
+/// Latencies of the I/Os of one priority: completion latencies, or total ones with `lat_percentiles=1`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PriorityStats {
     /// Class: 0 none, 1 real time, 2 best effort, 3 idle.
@@ -210,7 +210,7 @@ pub struct PriorityStats {
 }
 
 impl DirectionStats {
-    /// Of a direction that is not reported by itself.
+    /// A direction that is not reported separately.
     #[must_use]
     pub fn absent() -> DirectionStats {
         DirectionStats { is_absent: true, ..DirectionStats::default() }
@@ -225,9 +225,9 @@ impl DirectionStats {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SyncStats {
-    /// Number of fsyncs; as in fio without those of `fdatasync`.
+    /// Number of fsyncs; as in fio without `fdatasync`.
     pub total_ios: u64,
-    /// The latency of both.
+    /// The latency of fsync and fdatasync.
     pub lat_ns: LatencyStats,
 }
 
@@ -252,12 +252,12 @@ pub struct DiskUtil {
     pub in_queue: u64,
     /// Time with a request in flight, percent.
     pub util: f64,
-    /// The same summed over the devices below, of stacked devices only.
+    /// The sums over the underlying devices, only for stacked devices.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<AggregateDiskUtil>,
 }
 
-/// Statistics summed over the devices that a stacked device is made of.
+/// Statistics summed over the underlying devices of a stacked device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AggregateDiskUtil {
     /// Reads completed.

@@ -1,4 +1,4 @@
-//! The bins of a histogram: fio's, in groups of which there are only those that hold something.
+//! The bins of a histogram: those of fio, in groups that are allocated when they are first used.
 
 /// Bins of one group: the values that share their highest set bit.
 const GROUP_BINS: usize = 64;
@@ -10,18 +10,19 @@ const GROUPS: usize = 38;
 /// Number of bins of a [`LatencyHistogram`](super::LatencyHistogram).
 const BIN_COUNT: usize = GROUPS * GROUP_BINS;
 
-/// Number of bins of fio, whose last one holds everything from 17.2 s on: its histogram logs have as many columns.
+/// Number of fio's bins, the last of which contains everything from 17.2 s on; also the number of columns in its
+/// histogram logs.
 pub const FIO_BIN_COUNT: usize = 29 * GROUP_BINS;
 
 /// Values from here on (2.4 hours) share the last bin; minimum, maximum and mean stay exact.
 pub const BINNED_NS_END: u64 = 1 << (GROUPS as u32 - 1 + GROUP_BITS);
 
-/// Counts of the bins of all groups that hold something.
+/// Counts of the bins in all non-empty groups.
 #[derive(Clone)]
 pub(super) struct Bins {
-    /// Group by group, in the order in which they came to hold something.
+    /// The groups in the order of their allocation.
     counts: Vec<[u64; GROUP_BINS]>,
-    /// For each group its place in `counts`, from 1 on; 0 if it is not there.
+    /// For each group its position in `counts`, from 1; 0 if it is empty.
     places: [u8; GROUPS],
 }
 
@@ -49,7 +50,7 @@ impl Bins {
 
     #[cold]
     fn make_room(&mut self, group: usize) -> &mut [u64; GROUP_BINS] {
-        // One at a time: most histograms have one or two.
+        // Allocated one at a time: most histograms have one or two.
         self.counts.reserve_exact(1);
         self.counts.push([0; GROUP_BINS]);
         self.places[group] = self.counts.len() as u8;
@@ -65,7 +66,7 @@ impl Bins {
         self.counts.fill([0; GROUP_BINS]);
     }
 
-    /// Those that hold something, from small to large: number and count.
+    /// The non-empty bins in ascending order: number and count.
     pub(super) fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let groups = self.places.iter().enumerate().filter(|&(_, &place)| place > 0);
         let bins = groups.flat_map(move |(group, &place)| {
@@ -85,7 +86,7 @@ pub(super) fn bin_of(ns: u64) -> usize {
     bin.min(BIN_COUNT - 1)
 }
 
-/// The value that stands for a bin, ns.
+/// The value that represents a bin, ns.
 pub(super) fn midpoint_of(bin: usize) -> u64 {
     if bin < 2 * GROUP_BINS {
         return bin as u64;

@@ -4,7 +4,7 @@ use super::{LogParameters, LoggedIo};
 use crate::direction::Direction;
 use crate::histogram::{FIO_BIN_COUNT, LatencyHistogram};
 
-/// The histograms of a process. As in fio, what its last window has when the process ends is not there.
+/// The histograms of a process. As in fio, the window in progress at the end of the process is lost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistogramLog {
     window_ns: u64,
@@ -22,7 +22,7 @@ pub struct HistogramRow {
     pub direction: Direction,
     /// Size of the last I/O.
     pub bytes: u32,
-    /// The bins that hold something, by number, and how much.
+    /// The non-empty bins: number and count.
     counts: Vec<(u16, u64)>,
 }
 
@@ -63,7 +63,7 @@ impl HistogramLog {
         window.since_ns = io.at_ns;
     }
 
-    /// The histograms, in the order of their ends.
+    /// The histograms, ordered by their ends.
     pub fn rows(&self) -> &[HistogramRow] {
         &self.rows
     }
@@ -73,7 +73,7 @@ impl HistogramLog {
         FIO_BIN_COUNT >> self.coarseness
     }
 
-    /// All counts of a row, those of empty bins too.
+    /// All counts of a row, including those of empty bins.
     pub fn counts<'a>(&self, row: &'a HistogramRow) -> impl Iterator<Item = u64> + use<'a> {
         let mut held = row.counts.iter().copied().peekable();
         (0..self.bin_count() as u16)

@@ -1,4 +1,4 @@
-//! What fio writes into its log files: every I/O, or means over windows.
+//! The contents of fio's log files: every I/O, or means over windows.
 
 mod histogram_log;
 
@@ -6,39 +6,39 @@ use crate::direction::Direction;
 
 pub use histogram_log::{HistogramLog, HistogramRow};
 
-/// Entries of one process at most (768 MiB, and 128 MiB of offsets); what comes after is not logged.
+/// Maximum entries of one process (768 MiB, and 128 MiB of offsets); later ones are not logged.
 const ENTRIES_MAX: usize = 1 << 24;
 
-/// What a log holds.
+/// The parameters of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogParameters {
-    /// Length of a window (`log_avg_msec`), ns; 0 for an entry for each I/O.
+    /// Length of a window (`log_avg_msec`), ns; 0 for one entry per I/O.
     pub window_ns: u64,
-    /// When measuring begins, ns since the process began.
+    /// Start of the measurement, ns since the start of the process.
     pub from_ns: u64,
-    /// Whether submission has a latency of its own: not with synchronous engines.
+    /// Whether there are submission latencies: not with synchronous engines.
     pub has_slat: bool,
-    /// Whether a window has the largest latencies (`log_max_value`), not their means.
+    /// Whether a window contains the largest latencies (`log_max_value`) instead of their means.
     pub is_maximum: bool,
     /// Whether offsets are kept (`log_offset`).
     pub has_offsets: bool,
-    /// Whether the log shows whole priorities (`log_prio`).
+    /// Whether the log contains full priorities (`log_prio`).
     pub has_priorities: bool,
     /// Length of the windows of histograms (`log_hist_msec`), ns; 0 for none.
     pub histogram_window_ns: u64,
-    /// As many powers of two of a histogram's bins are put together (`log_hist_coarseness`).
+    /// Number of powers of two by which histogram bins are merged (`log_hist_coarseness`).
     pub histogram_coarseness: u8,
 }
 
-/// The I/Os of a process, one by one or by window.
+/// The I/Os of a process, individually or by window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IoLog {
     parameters: LogParameters,
     entries: Vec<LogEntry>,
-    /// Of the entries, if they are wanted.
+    /// Offsets of the entries, if kept.
     offsets_bytes: Vec<u64>,
     histograms: Option<HistogramLog>,
-    /// For each direction what was done since its last window ended.
+    /// For each direction, its I/O since the end of its last window.
     windows: [Window; 3],
     is_cut: bool,
 }
@@ -54,13 +54,13 @@ pub struct LogEntry {
     pub lat_ns: u64,
     /// End of the I/O, or of the window: ms since the process began.
     pub at_ms: u32,
-    /// Bytes of the I/O; 0 of a window.
+    /// Bytes of the I/O; 0 for a window.
     pub bytes: u32,
-    /// Bandwidth, KiB/s: of an I/O by itself its size over its latency.
+    /// Bandwidth, KiB/s; for a single I/O its size divided by its latency.
     pub kib_per_second: u32,
-    /// I/Os a second; of an I/O by itself 1, as fio has it.
+    /// I/Os per second; 1 for a single I/O, as in fio.
     pub iops: u32,
-    /// Its priority in the kernel's encoding, 0 if none was set; 0 of a window.
+    /// Its priority in the kernel's encoding, 0 if none was set; 0 for a window.
     pub ioprio: u16,
     /// Read, write or trim.
     pub direction: Direction,
@@ -73,7 +73,7 @@ pub struct LoggedIo {
     pub direction: Direction,
     /// Its size.
     pub bytes: u32,
-    /// Where it is on its device.
+    /// Its offset on the device.
     pub offset_bytes: u64,
     /// Its priority in the kernel's encoding, 0 if none was set.
     pub ioprio: u16,
@@ -158,7 +158,7 @@ impl IoLog {
         }
     }
 
-    /// The process has ended: so do its windows, as in fio, but not those of histograms.
+    /// The process has ended: its windows end, too, as in fio, except those of histograms.
     pub fn finish(&mut self, at_ns: u64) {
         for direction in Direction::ALL {
             if self.windows[direction as usize].ios > 0 {
@@ -194,27 +194,27 @@ impl IoLog {
         }
     }
 
-    /// What it holds.
+    /// The parameters of the log.
     pub fn parameters(&self) -> &LogParameters {
         &self.parameters
     }
 
-    /// The offset of an entry, bytes: 0 of a window. None if offsets are not kept.
+    /// The offset of an entry, bytes: 0 for a window. None if offsets are not kept.
     pub fn offset_bytes(&self, entry: usize) -> Option<u64> {
         self.parameters.has_offsets.then(|| self.offsets_bytes.get(entry).copied().unwrap_or(0))
     }
 
-    /// The histograms, if they are wanted.
+    /// The histograms, if kept.
     pub fn histograms(&self) -> Option<&HistogramLog> {
         self.histograms.as_ref()
     }
 
-    /// The entries, in the order of their ends.
+    /// The entries, ordered by their ends.
     pub fn entries(&self) -> &[LogEntry] {
         &self.entries
     }
 
-    /// Whether there were more I/Os than the log holds.
+    /// Whether there were more I/Os than the log can hold.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
