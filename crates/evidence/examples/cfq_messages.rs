@@ -1,4 +1,4 @@
-//! Drives cfq freely by the recordings that are named on the command line, and prints for each the first message or
+//! Drives cfq without corrections by the recordings named on the command line, and prints for each the first message or
 //! decision that differs from the kernel's.
 use hoistway_evidence::conform::{Consistent, cfq::first_difference};
 use hoistway_trace::iosched::Trace;

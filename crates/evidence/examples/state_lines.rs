@@ -1,4 +1,4 @@
-//! Compares bfq's inner state with recordings, line by line: how much is equal, and the first differences.
+//! Compares bfq's internal state with recordings, line by line: how many lines are equal, and the first differences.
 use hoistway_evidence::conform::{Consistent, bfq::replay_with_lines};
 fn main() {
     /// Differences to show.

@@ -1,5 +1,5 @@
-//! One program, recorded on a real kernel under several schedulers: from each recording alone the others are predicted, and what was
-//! recorded there is the truth.
+//! A program recorded on a real kernel under several schedulers: each recording alone is used to predict the others, which are the
+//! truth.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,19 +14,19 @@ use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario};
 use hoistway_trace::block::Recording;
 use serde::Serialize;
 
-/// I/Os of a stream below which its figures are chance.
+/// With fewer I/Os the figures of a stream are random.
 const IOS_MIN: u64 = 50;
 
-/// A stream that was predicted.
+/// A predicted stream.
 #[derive(Clone, Debug, Serialize)]
 pub struct Prediction {
     /// The program.
     pub pair: String,
-    /// The scheduler that it was recorded under.
+    /// The scheduler of the recording that the prediction is based on.
     pub from: String,
-    /// The scheduler that was predicted.
+    /// The predicted scheduler.
     pub to: String,
-    /// The stream: its name, and which of that name, by the number of its task.
+    /// The stream: its name, and its number among streams of that name, ordered by task.
     pub stream: String,
     /// Whether the recording hides the depth of some stream (RP15).
     pub is_hidden: bool,
@@ -38,16 +38,16 @@ pub struct Prediction {
     pub p99_us: Figure,
 }
 
-/// A figure that was predicted and recorded.
+/// A figure, predicted and recorded.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Figure {
-    /// What the program predicts as the recording suggests it.
+    /// The prediction of the program that the recording suggests.
     pub predicted: f64,
-    /// The least that any reading of the recording predicts.
+    /// The minimum over all readings of the recording.
     pub low: f64,
-    /// The most.
+    /// The maximum.
     pub high: f64,
-    /// What was recorded.
+    /// The recorded value.
     pub recorded: f64,
 }
 
@@ -58,14 +58,14 @@ impl Figure {
         self.predicted / self.recorded - 1.0
     }
 
-    /// Whether the readings of the recording enclose what was recorded, within `tolerance` as a fraction.
+    /// Whether the readings of the recording enclose the recorded value, within a relative `tolerance`.
     #[must_use]
     pub fn encloses(&self, tolerance: f64) -> bool {
         self.low * (1.0 - tolerance) <= self.recorded && self.recorded <= self.high * (1.0 + tolerance)
     }
 }
 
-/// A recording with the queue that it was made on.
+/// A recording with the settings of its queue.
 struct Recorded {
     scheduler: String,
     program: Program,
@@ -74,7 +74,7 @@ struct Recorded {
     tunables: Vec<(String, String)>,
 }
 
-/// What a stream did.
+/// The figures of a stream.
 #[derive(Clone, Copy)]
 struct Figures {
     iops: f64,
@@ -82,10 +82,10 @@ struct Figures {
     p99_us: f64,
 }
 
-/// Predicts each recording of a folder from every one of the same program, itself included.
+/// Predicts each recording in a folder from every recording of the same program, including itself.
 ///
 /// # Errors
-/// If a file is missing or wrong.
+/// If a file is missing or invalid.
 pub fn predictions(folder: &Path) -> Result<Vec<Prediction>> {
     let mut all = Vec::new();
     let files: Vec<PathBuf> = fs::read_dir(folder)
@@ -172,7 +172,7 @@ impl Recorded {
         Ok(Recorded { scheduler: scheduler.to_owned(), program, preset, queue, tunables })
     }
 
-    /// The streams that have something to compare: by name, those of one name in the order of their tasks.
+    /// The streams that can be compared: by name, those of one name in the order of their tasks.
     fn streams(&self) -> Vec<(String, usize)> {
         let mut streams: Vec<usize> = (0..self.program.streams.len())
             .filter(|&stream| self.program.streams[stream].pid.is_some() && self.program.streams[stream].ios >= IOS_MIN)
@@ -232,7 +232,7 @@ fn predict(pair: &str, from: &Recorded, to: &Recorded) -> Result<Vec<Prediction>
     Ok(predictions)
 }
 
-/// The program of one recording under the scheduler of another: figures of its streams, by their numbers.
+/// Runs the program of one recording under the scheduler of another: figures of its streams, by their numbers.
 fn replayed(from: &Recorded, to: &Recorded, changes: &[Change]) -> Result<Vec<Option<Figures>>> {
     let shape = to.preset.shape();
     let options = ReplayOptions {
@@ -241,7 +241,7 @@ fn replayed(from: &Recorded, to: &Recorded, changes: &[Change]) -> Result<Vec<Op
         device_bytes: shape.capacity_sectors * 512,
         ..ReplayOptions::default()
     };
-    // A stream that is a job of its own has figures of its own.
+    // A stream that is a separate job has separate figures.
     let mut load = from.program.load("nullb0", &options).map_err(|error| anyhow!(error.message))?;
     for process in &mut load.processes {
         process.schedule.ramp = hoistway_blk::ground::Nanos::ZERO;

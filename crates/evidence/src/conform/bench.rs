@@ -1,9 +1,9 @@
-//! The bench that every scheduler is put on: what is inside, whose request is which, the policy that is asked and, after
-//! a different answer, goes on from the kernel's, and the score. What differs between schedulers - which event tells it
-//! what, and when - is a file each.
+//! The test bench for every scheduler: the requests inside, the mapping of requests to the recording's, the policy under
+//! test (which continues from the kernel's decision after a different one), and the score. Each scheduler has a file
+//! with its own handling of events.
 //!
-//! [`baseline`] holds the simple policies that tell hard decisions from easy ones, [`doubts`] the decisions whose place a
-//! recording leaves open.
+//! [`baseline`] contains simple policies that separate hard decisions from easy ones, [`doubts`] the decisions whose
+//! position in the recording is uncertain.
 
 pub(crate) mod baseline;
 pub(crate) mod doubts;
@@ -20,13 +20,13 @@ use hoistway_trace::iosched::{Dispatch, Event, Insert, Io, QueueSettings, RqMerg
 use crate::conform::score::Outcome;
 use baseline::{Baseline, Candidate};
 
-/// The length of a request that grows. What joins a request that the recording leaves open may be too long for it, so
-/// there is an end.
+/// The length of a growing request. A bio merged into a request that the recording leaves open may exceed the maximum,
+/// so the sum saturates.
 pub(crate) fn longer(sectors: u32, by: u32) -> u32 {
     sectors.saturating_add(by).min(SECTORS_MAX)
 }
 
-/// The bio that the recording shows. Its physical segments are pages of 4 KiB.
+/// The recorded bio. Its physical segments are pages of 4 KiB.
 pub(crate) fn bio_of(io: &Io, pid: u32) -> Bio {
     Bio {
         flags: io.flags,
@@ -38,7 +38,7 @@ pub(crate) fn bio_of(io: &Io, pid: u32) -> Bio {
     }
 }
 
-/// How far bios may merge. They are recorded after splitting.
+/// The limits of merging. Bios are recorded after splitting.
 pub(crate) fn limits_of(queue: &QueueSettings) -> (Limits, NoMerges) {
     let block = (queue.logical_block_size / 512).max(1);
     let segments = queue.max_segments.min(u32::from(u16::MAX)) as u16;
@@ -50,10 +50,10 @@ pub(crate) fn limits_of(queue: &QueueSettings) -> (Limits, NoMerges) {
     (Limits::new(block, block, queue.max_sectors_kb * 2, u32::MAX, segments), nomerges)
 }
 
-/// Which of our requests is which of the recording's.
+/// The mapping of our requests to the recording's.
 pub(crate) struct Slots {
     pool: RequestPool<Local>,
-    /// Those that no request has.
+    /// Free slots.
     free: Vec<RqId>,
     by_number: HashMap<RqNumber, RqId>,
     by_id: Vec<Option<RqNumber>>,
@@ -77,7 +77,7 @@ impl Slots {
         self.by_id[id.index()]
     }
 
-    /// A request that a bio founds: in the slot that it has already, or in a free one.
+    /// Makes a request from a bio: in the slot that it has already, or in a free one.
     pub(crate) fn found(&mut self, number: RqNumber, bio: Bio, start: Instant) -> Option<Rq> {
         let id = self.id(number).or_else(|| self.free.pop())?;
         let mut rq = self.pool.take(id);
@@ -87,12 +87,12 @@ impl Slots {
         Some(rq)
     }
 
-    /// Takes a request apart; its slot stays its own.
+    /// Releases the parts of a request; its slot stays in use.
     pub(crate) fn put(&mut self, rq: Rq) {
         self.pool.put(rq);
     }
 
-    /// Forgets a request. Its slot is free only with [`recycle`](Self::recycle).
+    /// Forgets a request. Its slot becomes free only with [`recycle`](Self::recycle).
     pub(crate) fn forget(&mut self, number: RqNumber) -> Option<RqId> {
         let id = self.by_number.remove(&number)?;
         self.by_id[id.index()] = None;
@@ -104,20 +104,20 @@ impl Slots {
     }
 }
 
-/// A policy under replay: no lock, no merge index, no queue around it.
+/// A policy under replay, without a lock, a merge index or a queue.
 pub(crate) struct Bench<S> {
     pub(crate) policy: S,
-    /// The moment of the next calls.
+    /// The time of the next calls.
     pub(crate) now: Now,
     /// When the policy's timer is due.
     pub(crate) timer: Option<Instant>,
     pub(crate) requests: Requests,
     pub(crate) slots: Slots,
-    /// Requests that the scheduler does not hold.
+    /// Requests that are not in the scheduler.
     pub(crate) outside: HashMap<RqNumber, Rq>,
     pub(crate) baseline: Baseline,
     pub(crate) outcome: Outcome,
-    /// Lines of decisions that were made before they were printed.
+    /// Lines of decisions that were made before their position in the recording.
     decided: HashSet<u64>,
 }
 
@@ -148,17 +148,17 @@ impl<S: Replayable + Clone> Bench<S> {
     }
 
     pub(crate) fn set_tunable(&mut self, name: &str, text: &str) {
-        // What the kernel refused it did not show, so a text that we refuse is a difference of parsing: it changes
-        // nothing and shows in the decisions.
+        // The recording does not show values that the kernel rejected. A text that only we reject is a difference in
+        // parsing: it changes nothing here and shows in the decisions.
         let _ = self.call(|policy, cx| policy.set_tunable(cx, name, text));
     }
 
-    /// The slot of a request that the scheduler holds.
+    /// The slot of a request in the scheduler.
     pub(crate) fn inside(&self, number: RqNumber) -> Option<RqId> {
         self.slots.id(number).filter(|&id| self.requests.holds(id))
     }
 
-    /// A request comes to be, or comes back from the driver as what it was. Returns whether there is room for it.
+    /// A request is created, or returned by the driver. Returns whether there is room for it.
     pub(crate) fn arrive(&mut self, number: RqNumber, bio: Bio) -> bool {
         if let Some(id) = self.slots.id(number) {
             self.call(|policy, cx| policy.on_requeued(cx, id));
@@ -169,7 +169,7 @@ impl<S: Replayable + Clone> Bench<S> {
         true
     }
 
-    /// The scheduler is given a request.
+    /// Inserts a request into the scheduler.
     pub(crate) fn insert(&mut self, insert: &Insert, pid: u32) {
         let Some(rq) = self.outside.remove(&insert.rq) else { return };
         let id = rq.id();
@@ -179,7 +179,8 @@ impl<S: Replayable + Clone> Bench<S> {
         self.call(|policy, cx| policy.insert(cx, id, place));
     }
 
-    /// A request grows, wherever it is; in front it begins at `front` then. Returns its slot if it is inside.
+    /// A request grows, wherever it is; if it grows in front, its new start is `front`. Returns its slot if it is in
+    /// the scheduler.
     pub(crate) fn lengthen(&mut self, number: RqNumber, by: u32, front: Option<Sector>) -> Option<RqId> {
         let inside = self.inside(number);
         let rq = match inside {
@@ -194,7 +195,7 @@ impl<S: Replayable + Clone> Bench<S> {
         inside
     }
 
-    /// A request grows, and the scheduler is notified if it holds it.
+    /// A request grows, and the scheduler is notified if it contains the request.
     pub(crate) fn grow(&mut self, number: RqNumber, by: u32, front: Option<Sector>) {
         let edge = if front.is_some() { Edge::Front } else { Edge::Back };
         if let Some(id) = self.lengthen(number, by, front) {
@@ -202,15 +203,15 @@ impl<S: Replayable + Clone> Bench<S> {
         }
     }
 
-    /// Of two requests inside, one goes up in the other. [`grow`](Self::grow) or [`lengthen`](Self::lengthen) follows.
+    /// Merges two requests in the scheduler. [`grow`](Self::grow) or [`lengthen`](Self::lengthen) must follow.
     pub(crate) fn join(&mut self, survivor: RqId, absorbed: RqId, number: RqNumber) {
         let rq = self.requests.join(survivor, absorbed, |_, _| {});
         self.slots.put(rq);
         self.baseline.remove(number);
     }
 
-    /// A request is absorbed by the one that ends where it starts: by its neighbour inside, or on its way in, which for
-    /// the policy is a request that grows. Returns the one that is left.
+    /// A request is absorbed by the one that ends where it starts: by its neighbour in the scheduler, or during
+    /// insertion, which the policy sees as a growing request. Returns the surviving one.
     pub(crate) fn absorb(&mut self, merge: &RqMerge) -> Option<RqNumber> {
         let survivor = self.baseline.survivor(merge)?;
         let id = self.inside(survivor)?;
@@ -225,8 +226,8 @@ impl<S: Replayable + Clone> Bench<S> {
         Some(survivor)
     }
 
-    /// Puts the recorded question, compares the answers, and goes on from the kernel's; `show` says what a request is. A
-    /// decision whose place is in doubt was made here if our answer is the recorded one.
+    /// Asks the policy at a recorded decision, compares the decisions, and continues from the kernel's; `show` describes
+    /// a request. A decision whose position is in doubt was made here if our decision is the recorded one.
     pub(crate) fn ask(
         &mut self,
         event: &Event,
@@ -235,7 +236,7 @@ impl<S: Replayable + Clone> Bench<S> {
         show: impl Fn(&Self, &Candidate) -> String,
     ) {
         let kernel = dispatch.chosen.as_ref().map(|chosen| chosen.rq);
-        // A request that never went in (flush machinery) is no decision of the scheduler's.
+        // A request that was never inserted (flush machinery) is not a decision of the scheduler.
         if self.decided.remove(&event.line) || kernel.is_some_and(|rq| self.inside(rq).is_none()) {
             return;
         }
@@ -266,7 +267,7 @@ impl<S: Replayable + Clone> Bench<S> {
         }
     }
 
-    /// Takes a request out that was not asked for: the recording drained it some other way.
+    /// Removes a request without a decision: the recording drained it in another way.
     pub(crate) fn drain(&mut self, number: RqNumber) {
         if let Some(id) = self.inside(number) {
             self.baseline.remove(number);
@@ -275,7 +276,7 @@ impl<S: Replayable + Clone> Bench<S> {
         }
     }
 
-    /// A request is over.
+    /// A request has been released.
     pub(crate) fn release(&mut self, number: RqNumber) {
         let Some(id) = self.slots.id(number) else { return };
         self.drain(number);

@@ -1,7 +1,8 @@
-//! The replay of bfq's policy, bare. More than other policies it depends on what a recording does not say outright:
-//! the clock that stands still under a plug, the edges of ticks, the exits of processes, the moment of a decision.
+//! The replay of bfq's policy without a queue. More than other policies it depends on facts that a recording only
+//! implies: the clock that stands still under a plug, tick boundaries, exits of processes, and the exact time of a
+//! decision.
 //!
-//! Beside the scores it compares the inner state, line by line.
+//! Besides the scores it compares the internal state, line by line.
 
 mod clock;
 mod exits;
@@ -27,19 +28,19 @@ use clock::{PlugClocks, TickPhase};
 
 pub use lines::{Difference, Line};
 
-/// Outside of a plug, from the event of an insertion to the moment at which the scheduler reads its clock for it, and from
-/// the making of a new queue to that, ns (BFQ-6).
+/// Outside of a plug: time from the event of an insertion to the scheduler's reading of its clock for it, and from the
+/// creation of a new queue to that reading, ns (BFQ-6).
 const INSERTION: u64 = 4_000;
 const QUEUE_MADE_BEFORE: u64 = 6_000;
 
-/// The code between the question and the moment at which the scheduler reads its clock, ns.
+/// Time from the start of a dispatch to the scheduler's reading of its clock, ns.
 const QUESTION: u64 = 4_000;
 
-/// What has one of these flags never merges.
+/// Bios with one of these flags never merge.
 const UNMERGEABLE: BioFlags = BioFlags::NOMERGE.with(BioFlags::PREFLUSH).with(BioFlags::FUA);
-/// A completion and its consequences are one interrupt if they are no further apart, ns.
+/// A completion and its consequences belong to one interrupt if they are at most this far apart, ns.
 const INTERRUPT: u64 = 50_000;
-/// From the beginning of an interrupt to its completion event, ns.
+/// Time from the start of an interrupt to its completion event, ns.
 const INTERRUPT_ENTRY: u64 = 8_000;
 
 /// Replays a recording.
@@ -48,7 +49,7 @@ pub fn replay(recording: &Consistent<'_>) -> Outcome {
     replay_with_lines(recording).0
 }
 
-/// Replays a recording and returns where our inner state differs from the recorded one, in order.
+/// Replays a recording and returns all differences between our internal state and the recorded one, in order.
 #[must_use]
 pub fn replay_with_lines(recording: &Consistent<'_>) -> (Outcome, Vec<Difference>) {
     let trace = recording.trace();
@@ -72,23 +73,23 @@ pub fn replay_with_lines(recording: &Consistent<'_>) -> (Outcome, Vec<Difference
 
 /// An event that the policy is notified of.
 struct Step<'a> {
-    /// When, for the order, ns.
+    /// Position in time, ns.
     at: u64,
-    /// What the policy's nanosecond clock shows.
+    /// The reading of the policy's nanosecond clock.
     ns: u64,
-    /// The moment whose tick counts, ns.
+    /// The time that determines the tick, ns.
     tick_at: u64,
     what: What<'a>,
 }
 
 enum What<'a> {
     Event(&'a Event),
-    /// A decision that may have been made here, or else where its event comes again.
+    /// A decision that may have been made here; otherwise it comes again at its event.
     InDoubt(&'a Event),
     Exit(u32),
 }
 
-/// Everything in the order in which it happened to the scheduler.
+/// All steps in the order in which they happened to the scheduler.
 fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>, unplugged: &HashSet<BioNumber>) -> Vec<Step<'a>> {
     let mut clocks = PlugClocks::new(unplugged);
     let mut steps = Vec::new();
@@ -101,7 +102,7 @@ fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>, unplugged: &H
                 (event.t.0, event.t.0)
             }
             EventKind::Insert(insert) if unplugged.contains(&insert.bio) => (event.t.0, event.t.0 + INSERTION),
-            // An interrupt may be logged between the question and the answer although the decision was taken.
+            // An interrupt may be recorded during a dispatch although the decision had been made.
             EventKind::Dispatch(dispatch) => (dispatch.asked.0 + QUESTION, dispatch.asked.0),
             _ => (event.t.0, event.t.0),
         };
@@ -111,7 +112,7 @@ fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>, unplugged: &H
                 completed = event.t.0;
                 at
             }
-            // An interrupt that began before a tick's edge does not see the tick.
+            // An interrupt that began before a tick boundary does not see the tick.
             EventKind::Finish { .. } if at - completed < INTERRUPT => completed.saturating_sub(INTERRUPT_ENTRY),
             _ => at,
         };
@@ -124,7 +125,7 @@ fn schedule<'a>(trace: &'a Trace, pid_of: &HashMap<RqNumber, u32>, unplugged: &H
     steps
 }
 
-/// Whether a question holds another one whole: who asked was pre-empted, before the decision or after it.
+/// Whether a dispatch completely encloses another one: its task was preempted, before or after the decision.
 fn holds_another(before: &[Event], outer: &Event, dispatch: &Dispatch) -> bool {
     let mut within = before.iter().rev().take_while(|event| event.t >= dispatch.asked);
     within.any(|event| match &event.kind {
@@ -137,19 +138,19 @@ struct Replay<'a> {
     trace: &'a Trace,
     phase: TickPhase,
     bench: Bench<Bfq>,
-    /// Requests that were absorbed on their way in: they were set up all the same, and count until they are released.
+    /// Requests that were absorbed during insertion: they were set up anyway, and count until they are released.
     on_entry: HashSet<RqNumber>,
-    /// Bios that joined a request, and which.
+    /// Bios that merged, with their request.
     joins: HashMap<BioNumber, RqNumber>,
-    /// The process of each request: that which allocated it, even if another inserted it.
+    /// The process that allocated each request, even if another one inserted it.
     pid_of: HashMap<RqNumber, u32>,
-    /// Bios with a request that was not inserted yet: the process, and the bio.
+    /// Bios whose request was not inserted yet: the process and the bio.
     allocated: Vec<(u32, Submitted)>,
-    /// The cgroup that a bio is charged to, where the recording says so.
+    /// The cgroup that a bio is charged to, if the recording shows it.
     cgroup_of: HashMap<BioNumber, CgroupId>,
-    /// Bios outside of any plug.
+    /// Bios submitted outside of any plug.
     unplugged: HashSet<BioNumber>,
-    /// The request that was merged last, or the first one inserted since that left.
+    /// The request of the last merge, or the first one inserted since that request left.
     last_merged: Option<RqNumber>,
     lines: Vec<Line>,
 }
@@ -205,7 +206,7 @@ impl<'a> Replay<'a> {
             lines: Vec::new(),
         };
         replay.bench.now.tick = replay.phase.at(0);
-        // What differs from the default was written after the scheduler was made.
+        // Values that differ from the default were written after the scheduler was created.
         for (name, value) in &header.tunables {
             let tunables = replay.bench.policy.tunables();
             let written = tunables.iter().find(|(tunable, _)| tunable.name == name);
@@ -246,8 +247,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// A bio enters. If the plug does not absorb it the scheduler is asked about a merge, but only with a request
-    /// that it might join: with the one that was merged last wherever that lies, with others if they are adjacent.
+    /// A bio enters. Unless the plug absorbs it, the scheduler is asked about a merge, but only with requests that it
+    /// might merge into: with the last merged request wherever that is, with others if they are adjacent.
     fn bio_arrives(&mut self, event: &Event, bio: &Submitted) {
         let in_plug = self.joins.get(&bio.bio).is_some_and(|&rq| self.bench.inside(rq).is_none());
         if in_plug || bio.io.flags.intersects(UNMERGEABLE) || bio.io.sectors == 0 {
@@ -276,7 +277,8 @@ impl<'a> Replay<'a> {
         }
         let number = insert.rq;
         self.allocated.retain(|(_, bio)| bio.bio != insert.bio);
-        // That one which comes back has left may not be known yet: a decision has its place where the question was put.
+        // A requeued request may not have been dispatched yet here: the position of a decision is the start of its
+        // dispatch.
         let pid = self.pid_of.get(&number).copied().unwrap_or(0);
         if self.bench.inside(number).is_some()
             || !self.bench.arrive(number, self.bio_of(&insert.io, pid, Some(insert.bio)))
@@ -295,7 +297,7 @@ impl<'a> Replay<'a> {
         self.bench.insert(insert, event.pid.unwrap_or(0));
     }
 
-    /// The scheduler meets a request that has come to be.
+    /// The scheduler learns of a new request.
     fn set_up(&mut self, number: RqNumber) {
         if let Some(rq) = self.bench.outside.remove(&number) {
             self.bench.call(|policy, cx| policy.on_arrived(cx, &rq));
@@ -303,7 +305,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// A bio joined a request. If that is not inside it was still on a plug list.
+    /// A bio was merged into a request. If that is not in the scheduler, it is still on a plug list.
     fn grow(&mut self, number: RqNumber, by: u32, front: Option<Sector>) {
         if self.bench.inside(number).is_some() {
             self.last_merged = Some(number);
@@ -311,7 +313,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// A request was absorbed by the one that ends where it starts: by its neighbour, or on its way in.
+    /// A request was absorbed by the one that ends where it starts: by its neighbour, or during insertion.
     fn absorb(&mut self, merge: &RqMerge) {
         if let (None, Some(io)) = (self.bench.inside(merge.absorbed), &merge.io) {
             let at = self.allocated.iter().position(|(_, bio)| {
@@ -337,7 +339,7 @@ impl<'a> Replay<'a> {
         self.last_merged = self.last_merged.filter(|&last| self.bench.inside(last).is_some());
     }
 
-    /// A request's slot is free. One that was absorbed on its way in is over only now.
+    /// A request is released. One that was absorbed during insertion ends only now.
     fn release(&mut self, number: RqNumber) {
         if !self.on_entry.remove(&number) {
             return self.bench.release(number);
@@ -348,7 +350,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// A bio as the recording shows it.
+    /// The recorded bio.
     fn bio_of(&self, io: &Io, pid: u32, bio: Option<BioNumber>) -> Bio {
         let process = self.trace.header.processes.iter().find(|process| process.pid == pid);
         let charged = bio.and_then(|bio| self.cgroup_of.get(&bio).copied()).or(io.cg);

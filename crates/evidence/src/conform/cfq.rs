@@ -1,11 +1,10 @@
-//! The replay of cfq, which is more than a policy's: its recordings say when a request was allocated, when a process
-//! left and when the driver looked, and cfq depends on all of that and on the time to the microsecond.
+//! The replay of cfq, which goes beyond a policy's: its recordings show when a request was allocated, when a process
+//! exited and when the driver asked for requests. cfq depends on all of that, and on the time to the microsecond.
 //!
-//! The kernel reads its clock some way into the handling of an event, so each kind of event has a delay of its own
-//! here. Where the clock is the host's (two CPUs), the kernel's own message that follows an event tells the moment.
+//! The kernel reads its clock at some point during the handling of an event, so each kind of event has its own delay
+//! here. Where the clock is the host's (two CPUs), the time of the kernel's own message after the event is used.
 //!
-//! [`replay`] scores; [`first_difference`] drives cfq freely and compares what it says about itself with what the
-//! kernel's said.
+//! [`replay`] scores; [`first_difference`] drives cfq without corrections and compares its messages with the kernel's.
 
 mod messages;
 
@@ -28,10 +27,10 @@ use crate::conform::consistency::Consistent;
 use crate::conform::kernel_of;
 use crate::conform::score::Outcome;
 
-/// How long before the first event the scheduler was attached. Anything from 100 to 199 ms fits all recordings.
+/// Time from the attachment of the scheduler to the first event. Anything from 100 to 199 ms fits all recordings.
 const ATTACHED_BEFORE: Nanos = Nanos::from_millis(150);
 
-// When the kernel reads its clock, after the time of an event (4 ns an instruction).
+// Time from an event to the kernel's reading of its clock (4 ns per instruction).
 const AFTER_QUEUE: Nanos = Nanos::from_micros(5);
 const AFTER_INSERT: Nanos = Nanos::from_micros(8);
 const AFTER_ASKED: Nanos = Nanos::from_micros(4);
@@ -39,7 +38,7 @@ const AFTER_COMPLETE: Nanos = Nanos::from_micros(10);
 const COMPLETION_STEP: Nanos = Nanos::from_micros(10);
 const AFTER_EXIT: Nanos = Nanos::from_micros(2);
 
-/// Replays a recording and compares every decision; after a different one it goes on from the kernel's.
+/// Replays a recording and compares every decision; after a different one it continues from the kernel's.
 #[must_use]
 pub fn replay(recording: &Consistent<'_>) -> Outcome {
     let mut replay = Replay::new(recording);
@@ -57,7 +56,7 @@ struct Replay<'a> {
     processes: HashMap<u32, (CgroupId, IoPriority)>,
     pids: Pids,
     slices: Slices,
-    /// What cfq has said during the present event.
+    /// Messages of cfq for the current event.
     said: Vec<CfqMessage>,
 }
 
@@ -138,7 +137,7 @@ impl<'a> Replay<'a> {
         self.said.extend(said);
     }
 
-    /// Sets the clock to a moment of the recording; cfq's timer comes first if it is due before.
+    /// Advances the clock to a time of the recording; cfq's timer fires first if it is due earlier.
     fn until(&mut self, at: Instant) {
         let at = at + ATTACHED_BEFORE;
         while let Some(due) = self.bench.timer.filter(|&due| due <= at) {
@@ -149,8 +148,8 @@ impl<'a> Replay<'a> {
         self.bench.now.at = at;
     }
 
-    /// The moment of the event at `index`, which is `by_constant` where instructions are the clock. Otherwise it is
-    /// that of the first fitting message behind the event.
+    /// The time of the event at `index`. Where instructions are the clock this is `by_constant`, otherwise the time of
+    /// the first matching message after the event.
     fn moment(&self, index: usize, by_constant: Instant, fits: impl Fn(&str) -> bool) -> Instant {
         if self.trace.header.clock == Clock::Icount {
             return by_constant;
@@ -162,7 +161,7 @@ impl<'a> Replay<'a> {
         following.into_iter().find(|(_, text)| fits(text)).map_or(by_constant, |(t, _)| t)
     }
 
-    /// The moment of a decision: its messages stand before it.
+    /// The time of a decision: its messages precede it.
     fn moment_of_decision(&self, index: usize, asked: Instant) -> Instant {
         if self.trace.header.clock == Clock::Icount {
             return asked + AFTER_ASKED;
@@ -172,7 +171,7 @@ impl<'a> Replay<'a> {
         messages.last().map_or(asked + AFTER_ASKED, |event| event.t)
     }
 
-    /// The bio that the recording shows, with what its process is.
+    /// The recorded bio with the attributes of its process.
     fn bio(&mut self, event: &Event, io: &Io) -> Bio {
         let pid = event.pid.unwrap_or(0);
         let io_context = self.pids.context(pid);
@@ -221,7 +220,7 @@ impl<'a> Replay<'a> {
                 if policy.allow_join(first, second) {
                     policy.on_absorbed(cx, first, second);
                 } else {
-                    // Ours are in different queues, so the second one leaves by itself.
+                    // Ours are in different queues, so the second one is dispatched separately.
                     policy.adopt(cx, HctxId(0), second);
                 }
             });
@@ -243,7 +242,7 @@ impl<'a> Replay<'a> {
     }
 
     fn ask(&mut self, index: usize, event: &Event, dispatch: &Dispatch) {
-        // What is due before the question is not undone with it.
+        // Events that are due before the dispatch are not undone with it.
         self.until(self.moment_of_decision(index, dispatch.asked));
         let pids = &self.pids;
         self.bench.ask(event, dispatch, false, |bench, candidate| {
@@ -260,7 +259,7 @@ impl<'a> Replay<'a> {
     fn start(&mut self, at: Instant, issue: &Issue) {
         let Some(id) = self.bench.slots.id(issue.rq) else { return };
         self.until(at);
-        // What is inside was drained some other way: the question was not recorded.
+        // The request was drained in another way: the recording has no dispatch of it.
         self.bench.drain(issue.rq);
         self.bench.call(|policy, cx| policy.on_started(cx, id));
     }
@@ -276,7 +275,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// Processes are numbered from 0 for cfq, which has a table of them: pids may be millions.
+/// Numbers processes from 0 for cfq, which has a table of them: pids may be millions.
 #[derive(Default)]
 struct Pids {
     contexts: HashMap<u32, IoContextId>,
@@ -301,23 +300,23 @@ impl Pids {
     }
 }
 
-/// Flush and FUA requests go past the scheduler.
+/// Whether a request enters the scheduler: flush and FUA requests bypass it.
 fn reaches_cfq(io: &Io) -> bool {
     use hoistway_blk::bio::{BioFlags, Op};
     io.op != Op::Flush && !io.flags.intersects(BioFlags::FUA.with(BioFlags::PREFLUSH))
 }
 
-/// What the baselines take for the served process: the queue.
+/// The queue, which the baselines take as the served process.
 fn served_as(queue: QueueName) -> u32 {
     queue.owner.unwrap_or(0) * 2 + u32::from(queue.sync)
 }
 
-/// The comparison of slice lengths.
+/// Compares slice lengths.
 #[derive(Default)]
 struct Slices {
-    /// What we set with the last completion.
+    /// Our slice length at the last completion.
     ours: Option<i64>,
-    /// Equal ones, and all that the kernel set.
+    /// The number of equal ones, and of all that the kernel set.
     score: (u64, u64),
 }
 

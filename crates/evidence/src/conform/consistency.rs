@@ -1,12 +1,12 @@
-//! Whether the events of a recording fit together, asked before anything is replayed.
+//! Checks that the events of a recording are consistent, before anything is replayed.
 //!
-//! A replay does what the events say: it inserts, merges, gives out and releases. Events that contradict each other
-//! would have it insert a request twice or join one with itself. So the way of each request is followed first, exactly
-//! as the replays follow it, and the first event that does not fit is an error with its line. What is only odd passes:
-//! an event about a request that was never inserted (the flush machinery's), a completion that is missing, a request
-//! that is released without having been given out.
+//! A replay does what the events say: it inserts, merges, dispatches and releases. Contradictory events would make it
+//! insert a request twice or merge one with itself. So the states of all requests are tracked first, exactly as the
+//! replays track them, and the first inconsistent event is an error with its line. Events that are only unusual are
+//! accepted: an event about a request that was never inserted (flush machinery), a missing completion, a request that
+//! is released without having been dispatched.
 //!
-//! What a single value may be at most is the reader's business ([`hoistway_trace::iosched::bounds`]).
+//! The limits of single values are checked by the reader ([`hoistway_trace::iosched::bounds`]).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,25 +17,26 @@ use hoistway_trace::iosched::{Dispatch, Event, EventKind, Insert, InsertedBy, Io
 
 use crate::conform::kyber_domains;
 
-/// A recording whose events fit together, with one scheduler from its beginning to its end.
+/// A recording with consistent events and the same scheduler from start to end.
 ///
-/// * A request that enters the scheduler is not inside, nor does one come back that was not requeued.
-/// * A request that is given out was inside.
-/// * Two requests that become one are two, and both are inside if the one that disappears was. It was not given out.
-/// * No request grows beyond what a kernel can count.
-/// * Depths that kyber took are depths that kyber can have.
+/// * A request that is inserted is not in the scheduler already, and a requeued one was dispatched before.
+/// * A request that is dispatched was in the scheduler.
+/// * Two requests that merge are different, and both are in the scheduler if the absorbed one is. Neither was
+///   dispatched.
+/// * No request grows beyond the kernel's limit.
+/// * Depths set by kyber are possible.
 #[derive(Clone, Copy, Debug)]
 pub struct Consistent<'a> {
     trace: &'a Trace,
     at_once: u32,
 }
 
-/// Where the events of a recording stop fitting together.
+/// The first inconsistent event of a recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Inconsistency {
     /// The line of the recording, counted from 1.
     pub line: u64,
-    /// What is wrong there, and what was expected.
+    /// What is wrong, and what was expected.
     pub problem: String,
 }
 
@@ -48,10 +49,10 @@ impl fmt::Display for Inconsistency {
 impl std::error::Error for Inconsistency {}
 
 impl<'a> Consistent<'a> {
-    /// Follows every request of `trace`, a recording of one scheduler.
+    /// Checks every request of `trace`, a recording of one scheduler.
     ///
     /// # Errors
-    /// If an event contradicts those before it.
+    /// If an event contradicts earlier ones.
     pub fn check(trace: &'a Trace) -> Result<Self, Inconsistency> {
         let mut ways = Ways::new(trace);
         trace.events.iter().try_for_each(|event| ways.event(event))?;
@@ -64,26 +65,26 @@ impl<'a> Consistent<'a> {
         self.trace
     }
 
-    /// How many requests there are at once, at most: a replay needs so many slots.
+    /// The maximum number of requests at a time: the number of slots that a replay needs.
     pub(crate) fn at_once(&self) -> u32 {
         self.at_once
     }
 }
 
-/// Where a request is.
+/// The state of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Whereabouts {
-    /// It was allocated, which only legacy recordings tell.
+    /// Allocated; only legacy recordings show this.
     Allocated,
-    /// In the hands of the scheduler.
+    /// In the scheduler.
     Inside,
-    /// The scheduler has given it out, or it went past.
+    /// Dispatched, or passed the scheduler by.
     Out,
-    /// The driver has given it back.
+    /// Returned by the driver.
     Requeued,
-    /// Another request has absorbed it.
+    /// Merged into another request.
     Absorbed,
-    /// It was released.
+    /// Released.
     Over,
 }
 
@@ -100,35 +101,34 @@ impl fmt::Display for Whereabouts {
     }
 }
 
-/// What is known of a request.
+/// The known state of a request.
 #[derive(Clone, Copy)]
 struct Way {
     at: Whereabouts,
-    /// The line that brought it there.
+    /// The line of the last state change.
     since: u64,
     op: Op,
     /// Its length.
     sectors: u32,
-    /// Whether a slot is its own: from when it is first named until it is released.
+    /// Whether it occupies a slot: from its first mention until it is released.
     counted: bool,
 }
 
-/// The ways of all requests up to some event.
+/// The states of all requests up to some event.
 struct Ways {
     ways: HashMap<RqNumber, Way>,
     scheduler: Kind,
-    /// Some events were lost while recording, so an insertion may be missing.
+    /// Whether events were lost while recording, so that an insertion may be missing.
     lossy: bool,
-    /// kyber: the most tokens of each domain.
+    /// kyber: the maximum tokens of each domain.
     tokens: [u32; 4],
-    /// Requests that have a slot now.
+    /// Number of requests with a slot.
     count: u32,
-    /// The most that there were.
+    /// Maximum of that number.
     most: u32,
 }
 
-/// What the events of a scheduler's recordings mean for the way of a request. Without a scheduler there is no inside,
-/// and nothing depends on it.
+/// How a scheduler's events change the state of a request. Without a scheduler no request is ever inside it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Kyber,
@@ -199,7 +199,7 @@ impl Ways {
         self.ways.get(&rq).map(|way| way.at)
     }
 
-    /// A request is named for the first time.
+    /// Adds a request at its first mention.
     fn begin(&mut self, line: u64, rq: RqNumber, at: Whereabouts, io: &Io) {
         let Io { op, sectors, .. } = *io;
         self.ways.insert(rq, Way { at, since: line, op, sectors, counted: true });
@@ -207,14 +207,14 @@ impl Ways {
         self.most = self.most.max(self.count);
     }
 
-    /// A request that is known goes somewhere.
+    /// Changes the state of a known request.
     fn go(&mut self, line: u64, rq: RqNumber, at: Whereabouts) {
         if let Some(way) = self.ways.get_mut(&rq) {
             (way.at, way.since) = (at, line);
         }
     }
 
-    /// The error of an event that found the request `rq` where it cannot be.
+    /// The error for an event that is impossible in the state of request `rq`.
     fn misplaced(&self, line: u64, event: &str, rq: RqNumber, expected: &str) -> Inconsistency {
         let found = match self.ways.get(&rq) {
             Some(way) => format!("one that was {} on line {}", way.at, way.since),
@@ -288,7 +288,7 @@ impl Ways {
             self.lengthen(line, survivor.rq, merge.sectors)?;
         }
         match before {
-            // On its way in it needs a slot too, as bfq has it.
+            // It needs a slot during insertion, too, because of bfq.
             None => {
                 if let Some(io) = &merge.io {
                     self.begin(line, absorbed, Absorbed, io);
@@ -314,8 +314,8 @@ impl Ways {
         }
     }
 
-    /// What was never inserted went past the scheduler. What was drained at a change of scheduler left without a
-    /// question: the replay of cfq learns it here, others with the release.
+    /// A request that was never inserted passed the scheduler by. One that was drained at a change of scheduler left
+    /// without a dispatch: the replay of cfq learns of it here, others at its release.
     fn issue(&mut self, line: u64, rq: RqNumber, io: &Io) {
         match self.at(rq) {
             None if !io.flushseq && !self.scheduler.is_legacy() => {
@@ -329,7 +329,7 @@ impl Ways {
         }
     }
 
-    /// Legacy kernels release a request as it completes.
+    /// Legacy kernels release a request at its completion.
     fn complete(&mut self, line: u64, rq: RqNumber) -> Fits {
         if self.scheduler == Kind::Cfq && self.at(rq) == Some(Whereabouts::Inside) {
             return Err(self.misplaced(line, "complete", rq, "a request that was issued"));
@@ -340,7 +340,7 @@ impl Ways {
 
     fn release(&mut self, line: u64, rq: RqNumber) {
         let Some(way) = self.ways.get_mut(&rq) else { return };
-        // What kyber has not given out stays with it, and so does its slot.
+        // A request that kyber has not dispatched stays there, with its slot.
         let stays = self.scheduler == Kind::Kyber && way.at == Whereabouts::Inside;
         if way.counted && !stays {
             way.counted = false;

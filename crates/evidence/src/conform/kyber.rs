@@ -1,9 +1,8 @@
-//! The replay of kyber: not a policy of it, but the whole scheduler as it ships, on one thread.
+//! The replay of kyber: not only a policy, but the whole scheduler, on one thread.
 //!
-//! Twice. First its dispatching alone: the depths are the recorded ones, and the token that a request takes is the
-//! recorded one too, because which free number a CPU picks depends on hints that it drew at random. That is the score.
-//! Then with its own controller, which is shown the recorded samples and must find the recorded percentiles and
-//! depths by itself: [`OwnController`].
+//! It runs twice. First only dispatching is tested: the depths are the recorded ones, and so is the token that a
+//! request takes, because which free number a CPU picks depends on random hints. That gives the score. Then kyber's own
+//! controller gets the recorded samples and must find the recorded percentiles and depths itself: [`OwnController`].
 
 mod clock;
 
@@ -46,14 +45,14 @@ pub fn replay(recording: &Consistent<'_>) -> Outcome {
     outcome
 }
 
-/// Whose depths are in force.
+/// Which depths are used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depths {
     Recorded,
     Own,
 }
 
-/// What a controller says.
+/// A message of a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Finding {
     Latency { domain: Domain, kind: LatencyKind, bucket: u8, samples: u32 },
@@ -72,7 +71,7 @@ fn recorded_findings(trace: &Trace) -> Vec<Finding> {
     trace.events.iter().filter_map(finding).collect()
 }
 
-/// How many of two sequences agree, place by place, and how many places there are.
+/// The number of equal elements of two sequences, position by position, and the number of positions.
 fn identical(one: &[Finding], other: &[Finding]) -> (u64, u64) {
     let same = one.iter().zip(other).filter(|(one, other)| one == other).count();
     (same as u64, one.len().max(other.len()) as u64)
@@ -85,16 +84,16 @@ struct Replay {
     hz: Hz,
     plugs: PlugClocks,
     slots: Slots,
-    /// The domains of requests that are not released yet.
+    /// The domains of requests that are not released.
     domains: HashMap<RqNumber, Domain>,
-    /// Lines of decisions that were made before they were printed.
+    /// Lines of decisions that were made before their position in the recording.
     decided: HashSet<u64>,
-    /// Requests that kyber has given out or has never seen.
+    /// Requests that kyber has dispatched or has never seen.
     outside: HashMap<RqNumber, Rq>,
     baseline: Baseline,
     /// When the controller's timer is due.
     due: Option<Instant>,
-    /// When it came last.
+    /// When it last fired.
     last_round: Option<Tick>,
     findings: Vec<Finding>,
     outcome: Outcome,
@@ -155,7 +154,7 @@ impl Replay {
             EventKind::Sample { rq } => self.sample(now, cpu, *rq),
             EventKind::Finish { rq } => {
                 if let Some(id) = self.slots.id(*rq) {
-                    // Whom the token wakes the recording tells.
+                    // The recording shows who is woken by the token.
                     ElevatorCx::alone(now, |cx| self.kyber.finish(&NoMeter, cx, id));
                 }
             }
@@ -171,14 +170,14 @@ impl Replay {
     }
 
     fn set_tunable(&self, name: &str, text: &str) {
-        // What the kernel refused it did not show, so a text that we refuse is a difference of parsing: it changes
-        // nothing and shows in the decisions.
+        // The recording does not show values that the kernel rejected. A text that only we reject is a difference in
+        // parsing: it changes nothing here and shows in the decisions.
         let _ = self.kyber.set_tunable(name, text);
     }
 
     // --- the way in ---
 
-    /// A slot for a request, founded by the bio that the recording shows.
+    /// A slot for a request with the recorded bio.
     fn found(&mut self, number: RqNumber, start: Instant, io: &Io, pid: u32) -> Option<Rq> {
         let mut rq = self.slots.found(number, bio_of(io, pid), start)?;
         if let Some(place) = io.place {
@@ -191,7 +190,7 @@ impl Replay {
     fn insert(&mut self, at: Instant, event: &Event, insert: &Insert) {
         let pid = event.pid.unwrap_or(0);
         let start = self.plugs.allocation(insert.bio).unwrap_or(at);
-        // A request that comes back is known already.
+        // A requeued request is known already.
         let known = self.outside.remove(&insert.rq);
         let Some(rq) = known.or_else(|| self.found(insert.rq, start, &insert.io, pid)) else { return };
         self.baseline.inside.push(Candidate::new(insert, pid));
@@ -199,7 +198,7 @@ impl Replay {
         self.kyber.insert(&NoMeter, std::iter::once(rq), place);
     }
 
-    /// A bio joined a request. If that is not inside it was still on a plug list.
+    /// A bio was merged into a request. If that is not in the scheduler, it is still on a plug list.
     fn merge(&mut self, cpu: CpuId, pid: u32, number: RqNumber, bio: Submitted) {
         let Some(candidate) = self.baseline.candidate(number) else { return };
         candidate.sector = candidate.sector.min(bio.io.sector);
@@ -211,10 +210,11 @@ impl Replay {
 
     // --- the way out ---
 
-    /// Puts the recorded question. A decision whose place is in doubt was made here if our answer is the recorded one.
+    /// Replays the recorded dispatch. A decision whose position is in doubt was made here if our decision is the
+    /// recorded one.
     fn ask(&mut self, event: &Event, dispatch: &Dispatch, in_doubt: bool) {
         let kernel = dispatch.chosen.as_ref().map(|chosen| chosen.rq);
-        // A request that never went in (flush machinery) is no decision of the scheduler's.
+        // A request that was never inserted (flush machinery) is not a decision of the scheduler.
         if kernel.is_some_and(|rq| self.baseline.candidate(rq).is_none()) || self.decided.remove(&event.line) {
             return;
         }
@@ -254,7 +254,7 @@ impl Replay {
     fn issued(&mut self, at: Instant, pid: u32, number: RqNumber, bio: Option<BioNumber>, io: &Io) {
         let clock = self.plugs.read(pid, at);
         if !self.outside.contains_key(&number) && self.slots.id(number).is_none() && !io.flushseq {
-            // It by-passed the scheduler, but its latency is sampled all the same.
+            // It bypassed the scheduler, but its latency is sampled anyway.
             let start = bio.and_then(|bio| self.plugs.allocation(bio)).unwrap_or(clock);
             if let Some(rq) = self.found(number, start, io, pid) {
                 self.outside.insert(number, rq);
@@ -269,7 +269,7 @@ impl Replay {
         let Some(id) = self.slots.forget(number) else { return };
         self.domains.remove(&number);
         self.baseline.remove(number);
-        // Without having been given out it stays where it is, and its slot with it.
+        // A request that was not dispatched stays where it is, with its slot.
         if let Some(rq) = self.outside.remove(&number) {
             self.slots.put(rq);
             self.slots.recycle(id);
@@ -291,15 +291,15 @@ impl Replay {
         self.due = wished.or(self.due);
     }
 
-    /// Lets the timer come if it is due by this tick.
+    /// Fires the timer if it is due by this tick.
     fn timer_until(&mut self, tick: Tick) {
         while let Some(due) = self.due.map(|due| self.hz.now(due)).filter(|due| due.tick <= tick) {
             self.round(due);
         }
     }
 
-    /// A recorded round. With several CPUs, whose ticks come when their turn to run does, it may not be where ours is:
-    /// then ours is moved. What it finds is still its own.
+    /// A recorded round of the controller. With several CPUs, whose ticks come when they are scheduled, it may come at
+    /// another time than ours: then ours is moved. Its results are still its own.
     fn recorded_round(&mut self, now: Now) {
         if self.last_round != Some(now.tick) {
             self.round(now);
@@ -316,7 +316,7 @@ impl Replay {
     }
 }
 
-/// What a round says, in the order in which the kernel says it.
+/// The messages of a round, in the kernel's order.
 fn findings_of(round: &ControllerRound) -> Vec<Finding> {
     let mut findings = VecDeque::new();
     let latency = |domain: Domain, kind: LatencyKind| {

@@ -1,4 +1,4 @@
-//! kyber's domains as recordings name them, and how many tokens each may have.
+//! kyber's domains by their names in recordings, and the maximum tokens of each.
 
 use hoistway_blk::ground::{HctxId, Local};
 use hoistway_blk::request::CpuMap;
@@ -7,7 +7,7 @@ use hoistway_trace::iosched::{Header, KyberDomain};
 
 use crate::conform::kernel_of;
 
-/// The most tokens of each domain.
+/// The maximum tokens of each domain.
 pub(crate) fn tokens(header: &Header) -> [u32; 4] {
     let config = KyberConfig::new(&kernel_of(header).generation(), 1, 1);
     let fresh: Kyber<Local> = Kyber::new(config, &CpuMap::of_one_type(&[HctxId(0)]), 0);

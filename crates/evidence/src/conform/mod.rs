@@ -1,14 +1,15 @@
-//! How faithful is it? Replays recordings of real kernels (`iosched-trace/1`) and compares every decision.
+//! Conformance: replays recordings of real kernels (`iosched-trace/1`) and compares every decision.
 //!
-//! A recording says what was inside a scheduler at every moment, what it was asked and what it answered. The replay
-//! builds the scheduler under test from the recording's header, feeds it the same events and asks it the same
-//! questions; after each it goes on from the *kernel's* answer, so that one difference does not become many.
+//! A recording shows the requests in a scheduler at every moment, when it was asked to dispatch, and its decision. The
+//! replay creates the scheduler under test from the recording's header, feeds it the same events and asks it at the
+//! same points. After each decision it continues from the *kernel's* decision, so that one difference does not cause
+//! others.
 //!
-//! Before that [`consistency`] sees to it that the events fit together.
+//! [`consistency`] first checks that the events are consistent.
 //!
-//! [`score`] holds the four numbers that come out, [`policy`] the replay of schedulers, [`cfq`] that of the one that
-//! depends on allocations, exits and the microsecond, [`kyber`] that of the one that is no policy behind a lock,
-//! [`none`] that of the block layer without one, [`report`] the documents.
+//! [`score`] contains the four resulting numbers, [`policy`] the replay of schedulers behind a lock, [`cfq`] that of
+//! cfq, which depends on allocations, exits and microseconds, [`kyber`] that of kyber, which is not behind a lock,
+//! [`none`] that of the block layer without a scheduler, and [`report`] the documents.
 
 mod bench;
 pub mod bfq;
@@ -35,12 +36,12 @@ pub use score::{Mismatch, Outcome, OwnController, Score};
 /// Why a recording was not replayed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NotReplayed {
-    /// There is no scheduler of ours for it.
+    /// The scheduler is not implemented here.
     Unsupported {
-        /// The scheduler in force when the recording, or a part of it, starts.
+        /// The scheduler at the start of the recording, or of a part of it.
         scheduler: String,
     },
-    /// Its events contradict each other.
+    /// Its events are inconsistent.
     Inconsistent(Inconsistency),
 }
 
@@ -65,18 +66,18 @@ impl From<Inconsistency> for NotReplayed {
     }
 }
 
-/// The release whose behaviour a recording shows, by the kernel string of its header: `Linux`, the release, and more. The
-/// newest, if it cannot be read.
+/// The release of a recording's kernel, from its header: `Linux`, the release, and more. The newest release if the text
+/// cannot be parsed.
 #[must_use]
 pub fn kernel_of(header: &Header) -> Kernel {
     let mut words = header.kernel.split_whitespace();
     words.find_map(|word| word.parse().ok()).unwrap_or(Kernel::DEFAULT)
 }
 
-/// Replays a recording with our scheduler in the place of the kernel's.
+/// Replays a recording with our scheduler instead of the kernel's.
 ///
 /// # Errors
-/// If there is no scheduler of ours for it, or if its events contradict each other.
+/// If the scheduler is not implemented here, or the events are inconsistent.
 pub fn replay(trace: &Trace) -> Result<Outcome, NotReplayed> {
     if !parts::switches(trace) {
         return replay_one(trace);
@@ -115,7 +116,7 @@ fn replay_one(trace: &Trace) -> Result<Outcome, NotReplayed> {
     }
 }
 
-/// The name under which a recording is pooled: its scheduler, or "switch" if that is changed on the way.
+/// The name of a recording's group: its scheduler, or "switch" if the scheduler changes during the recording.
 #[must_use]
 pub fn pool_of(trace: &Trace) -> String {
     if parts::switches(trace) { "switch".to_owned() } else { trace.header.scheduler.clone() }

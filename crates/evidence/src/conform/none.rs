@@ -1,9 +1,9 @@
 //! The replay of the block layer without a scheduler.
 //!
-//! There is no scheduler to ask, so the whole [`Queue`] runs, driven by the recording: bios enter when they entered,
-//! plugs are flushed, hardware queues run and tags come back when the recording says so, and the driver refuses what
-//! it refused. What is compared is the order in which *queued* requests reach the driver; direct issues are no
-//! decisions. After a difference the order goes on from the kernel's.
+//! Without a scheduler to ask, the whole [`Queue`] runs, driven by the recording: bios are submitted, plugs are
+//! flushed, hardware queues run and tags are released at the recorded times, and the driver refuses the recorded
+//! requests. The order in which *queued* requests reach the driver is compared; direct issues are not decisions. After
+//! a difference the order continues from the kernel's.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -23,12 +23,12 @@ use crate::conform::kernel_of;
 use crate::conform::plugs::{hctx_of_cpu, unplugged};
 use crate::conform::score::Outcome;
 
-/// The most driver tags of all hardware queues together that are made for a replay.
+/// Maximum driver tags of all hardware queues together in a replay.
 const TAGS_MAX: u32 = 1 << 19;
-/// The most pairs of a hardware queue and a CPU, each of which takes some memory too.
+/// Maximum pairs of a hardware queue and a CPU, each of which takes memory, too.
 const PAIRS_MAX: u32 = 1 << 20;
 
-/// Whether a queue as the header describes it can be made here.
+/// Checks that the queue described by the header is not too large.
 fn check_size(queue: &QueueSettings, cpus: u16) -> Result<(), Inconsistency> {
     let hctxs = u32::from(queue.nr_hw_queues);
     let (tags, pairs) = (hctxs.saturating_mul(queue.queue_depth), hctxs * u32::from(cpus));
@@ -45,7 +45,7 @@ fn check_size(queue: &QueueSettings, cpus: u16) -> Result<(), Inconsistency> {
 /// Replays a recording through the block layer.
 ///
 /// # Errors
-/// If the header describes a queue that is too large to be made.
+/// If the header describes a queue that is too large.
 pub fn replay(recording: &Consistent<'_>) -> Result<Outcome, Inconsistency> {
     let mut replay = Replay::new(recording.trace())?;
     for event in &recording.trace().events {
@@ -54,19 +54,19 @@ pub fn replay(recording: &Consistent<'_>) -> Result<Outcome, Inconsistency> {
     Ok(replay.outcome)
 }
 
-/// A driver that answers as the recorded one did.
+/// A driver that responds as the recorded one did.
 #[derive(Default)]
 struct ScriptedDriver {
-    /// The request that each bio ended up in.
+    /// The request that each bio became part of.
     number_of: HashMap<u64, RqNumber>,
-    /// For each request whether its next starts succeed.
+    /// For each request, whether its next starts succeed.
     verdicts: HashMap<RqNumber, VecDeque<bool>>,
     in_flight: HashMap<RqNumber, Rq>,
-    /// Empty flushes: they hold a tag and never reach a queue.
+    /// Empty flushes: they occupy a tag and never reach a queue.
     flushes: VecDeque<Rq>,
-    /// What was started, in order, and not yet compared.
+    /// Started requests in order, not yet compared.
     started: VecDeque<RqNumber>,
-    /// The hardware queue that a request was refused for in the present call.
+    /// The hardware queue whose request was refused in the current call.
     refused: Option<HctxId>,
 }
 
@@ -78,11 +78,11 @@ impl Driver for ScriptedDriver {
         }
         let number = rq.bios.iter().find_map(|bio| self.number_of.get(&bio.owner)).copied();
         let Some(number) = number else {
-            // A bio that the recording never showed in a request: it ends with the recording.
+            // A bio that the recording never shows in a request: it ends here.
             return Answer::Done(rq, Status::IoError);
         };
         if self.in_flight.contains_key(&number) {
-            // Two of ours are one request there, as recordings have it that were altered: one of them ends.
+            // Two of our requests are one in the recording, which may have been altered: one of them ends here.
             return Answer::Done(rq, Status::IoError);
         }
         let accepted = self.verdicts.get_mut(&number).and_then(VecDeque::pop_front).unwrap_or(true);
@@ -101,17 +101,17 @@ struct Replay {
     driver: ScriptedDriver,
     caller: Caller,
     plugs: HashMap<u32, Plug>,
-    /// Flushes in flight.
+    /// Plug flushes in progress.
     flushes: HashMap<u32, PlugFlush>,
-    /// Bios outside of any plug.
+    /// Bios submitted outside of any plug.
     unplugged: HashSet<BioNumber>,
-    /// Bios whose request was queued before it was issued, if it was.
+    /// Bios whose request was queued before it was issued.
     queued_first: HashSet<BioNumber>,
-    /// Bios that merged.
+    /// Bios that were merged.
     merging: HashSet<BioNumber>,
-    /// Lines of runs in which the kernel issued something: there the hardware queue was not stopped.
+    /// Lines of runs in which the kernel issued a request: the hardware queue was not stopped then.
     issuing_runs: HashSet<u64>,
-    /// Requests that went through a queue: their order counts.
+    /// Requests that went through a queue: their order is compared.
     queued: HashSet<RqNumber>,
     /// Requests that the kernel issued before we did.
     early: HashSet<RqNumber>,
@@ -141,7 +141,7 @@ impl Replay {
         let queue = Queue::new(&config, "none");
         let queue = queue.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;
         if kernel.generation().wbt {
-            // What was throttled had waited before it was recorded.
+            // Throttled bios had waited before they were recorded.
             let off = queue.set_attribute(Now::default(), "wbt_lat_usec", "0", &mut Effects::new());
             off.map_err(|error| Inconsistency { line: 1, problem: error.to_string() })?;
         }
@@ -169,7 +169,7 @@ impl Replay {
                     last_start.insert(issue.rq, true);
                 }
                 EventKind::Requeue { rq, .. } => {
-                    // After a start it takes that start back; otherwise it was refused before one.
+                    // If it was started, this cancels that start; otherwise it was refused before.
                     let verdicts = driver.verdicts.entry(*rq).or_default();
                     if last_start.remove(rq).is_some() {
                         verdicts.pop_back();
@@ -214,7 +214,7 @@ impl Replay {
         let (pid, cpu) = (event.pid.unwrap_or(0), event.cpu.unwrap_or(CpuId(0)));
         let at = event.t;
         match &event.kind {
-            // A bio that merged did so when it arrived; one that got a request may have slept for it in between.
+            // A merged bio was merged on arrival; one that got a request may have slept for it.
             EventKind::Queue(submitted) if self.merging.contains(&submitted.bio) => {
                 self.submit(at, cpu, pid, submitted);
             }
@@ -232,7 +232,7 @@ impl Replay {
             }
             EventKind::Run { hctx } => self.run(event, cpu, *hctx),
             EventKind::Insert(insert) if insert.by == InsertedBy::Core => {
-                // Queued although its plug was flushed to be issued: the driver had stopped the hardware queue.
+                // It was queued although its plug was flushed to be issued: the driver had stopped the hardware queue.
                 self.step_flush(event, cpu, pid, insert.rq, true);
                 self.baseline.inside.push(Candidate::new(insert, pid));
             }
@@ -255,11 +255,11 @@ impl Replay {
     ) -> R {
         let (now, mut probe) = (Now { at, tick: self.tick }, NoProbe);
         let answer = body(&self.queue, &mut self.caller.cx(now, cpu, &mut self.driver, &mut probe, &NoMeter));
-        // The recorded driver stops a queue that it refused something for, and starts it when its time has come.
+        // The recorded driver stops a queue after refusing a request, and restarts it later.
         if let Some(hctx) = self.driver.refused.take() {
             self.queue.hctx(hctx).set_stopped(true);
         }
-        // The recording says what happens next.
+        // The recording determines what happens next.
         while self.caller.effects.pop().is_some() {}
         answer
     }
@@ -282,7 +282,7 @@ impl Replay {
         self.finish_flush(at, cpu, pid);
         let mut submission = QueueSubmission::new(bio, Waiter(submitted.bio.0));
         if self.unplugged.contains(&submitted.bio) {
-            // Directly to the driver or into a queue: into one also if the driver had stopped the hardware queue.
+            // It is issued directly or queued; if the driver had stopped the hardware queue, it is queued, too.
             let stopped = self.queued_first.contains(&submitted.bio);
             self.with_cx(at, cpu, |queue, cx| {
                 queue.hctx(queue.hctx_of(cpu)).set_stopped(stopped);
@@ -293,16 +293,16 @@ impl Replay {
             return;
         }
         self.with_plug(at, cpu, pid, |queue, cx, plug| {
-            // An empty flush goes to the flush machinery, past the plug; here it only holds its tag.
+            // An empty flush bypasses the plug on its way to the flush machinery; here it only occupies its tag.
             let plug = (io.sectors > 0).then_some(plug);
             if queue.submit(cx, &mut submission, plug) == hoistway_blk::caller::Submitted::Parked {
-                // There is no tag where the kernel had one: the bio is given up, and shows as a difference.
+                // There is no tag although the kernel had one: the bio is canceled, which shows as a difference.
                 queue.cancel(cx, &mut submission);
             }
         });
     }
 
-    /// Lets the flush of `pid`'s plug deal with `rq`, if it is next, with the hardware queue stopped or not.
+    /// Lets the flush of `pid`'s plug handle `rq` if it is next; the hardware queue is stopped or not.
     fn step_flush(&mut self, event: &Event, cpu: CpuId, pid: u32, rq: RqNumber, stopped: bool) {
         let Some(mut flush) = self.flushes.remove(&pid) else { return };
         self.with_cx(event.t, cpu, |queue, cx| {
@@ -316,7 +316,7 @@ impl Replay {
         self.flushes.insert(pid, flush);
     }
 
-    /// Takes the flush of `pid`'s plug to its end.
+    /// Completes the flush of `pid`'s plug.
     fn finish_flush(&mut self, at: Instant, cpu: CpuId, pid: u32) {
         if let Some(flush) = self.flushes.remove(&pid) {
             self.with_cx(at, cpu, |queue, cx| flush.finish(queue, cx));
@@ -330,10 +330,10 @@ impl Replay {
         self.with_cx(event.t, cpu, |queue, cx| queue.run_hctx(cx, hctx));
     }
 
-    /// The kernel issued `rq`: is it the next of ours?
+    /// Compares `rq`, which the kernel issued, with our next request.
     fn compare(&mut self, event: &Event, rq: RqNumber) {
         if !self.queued.contains(&rq) || self.baseline.candidate(rq).is_none() {
-            // Issued directly: no decision, in either order.
+            // It was issued directly, which is not a decision, in whatever order.
             self.driver.started.retain(|&started| started != rq);
             return;
         }

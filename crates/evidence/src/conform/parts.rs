@@ -1,19 +1,19 @@
-//! The parts of a recording between changes of scheduler, each as a recording of its own.
+//! Splits a recording at changes of the scheduler into separate recordings.
 //!
-//! The marks `begin` and `end` are written by the writer of `queue/scheduler`, before and after it, so they bracket
-//! the change and do not place it: the queue drains, the scheduler is exchanged, who waited at the entrance comes into
-//! the *new* one, and only then the writer goes on (BL-104).
+//! The writer of `queue/scheduler` records the marks `begin` and `end` before and after its write, so they enclose the
+//! change but do not locate it: the queue drains, the scheduler is exchanged, waiting submitters enter the *new*
+//! scheduler, and only then the writer continues (BL-104).
 
 use std::collections::HashSet;
 
 use hoistway_trace::iosched::{Event, EventKind, Mark, RqNumber, Trace};
 
-/// Whether a scheduler is changed during the recording.
+/// Whether the scheduler changes during the recording.
 pub(crate) fn switches(trace: &Trace) -> bool {
     trace.events.iter().any(|event| matches!(event.kind, EventKind::Mark(Mark::SwitchBegin(_))))
 }
 
-/// The parts. A change drains the queue, so nothing is carried over; the new scheduler has default tunables and
+/// The parts. A change drains the queue, so no state is carried over; the new scheduler has default tunables and
 /// `nr_requests` (BL-101).
 pub(crate) fn parts(trace: &Trace) -> Vec<Trace> {
     let mut parts = Vec::new();
@@ -34,10 +34,10 @@ pub(crate) fn parts(trace: &Trace) -> Vec<Trace> {
     parts
 }
 
-/// Where the change happened that has ended behind these events: the first event of the new scheduler.
+/// The position of the change that has ended after these events: the first event of the new scheduler.
 ///
-/// The kernel's own message stands there, where it was recorded. Otherwise it is the last moment at which no request was
-/// alive: not the first, because a queue may run empty before it is frozen.
+/// If the kernel's own message was recorded, it is at that position. Otherwise the position is the last point without
+/// live requests: not the first, because a queue may become empty before it is frozen.
 fn place_of_change(events: &[Event]) -> usize {
     let begin = events.iter().rposition(|event| matches!(event.kind, EventKind::Mark(Mark::SwitchBegin(_))));
     let begin = begin.unwrap_or(events.len());
@@ -64,7 +64,7 @@ fn place_of_change(events: &[Event]) -> usize {
             empty_since = Some(at + 1);
         }
     }
-    // What no request needs may stand before the change: it begins with the next request.
+    // Events that need no request may precede the change: the new part begins with the next request.
     let comes =
         |event: &Event| matches!(event.kind, EventKind::Getrq { .. } | EventKind::Insert(_) | EventKind::Issue(_));
     let from = empty_since.unwrap_or(events.len());

@@ -1,5 +1,5 @@
-//! Which bios were submitted under a plug, and on which hardware queue each CPU's bios go: what the events of a recording
-//! show without saying it.
+//! Facts that the events of a recording only imply: which bios were submitted under a plug, and the hardware queue of
+//! each CPU.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,11 +8,11 @@ use hoistway_trace::iosched::{BioNumber, EventKind, Insert, Io, Issue, Trace};
 
 use crate::conform::kernel_of;
 
-/// The bios outside of any plug. Only from 7.2 on there are some: before, such a bio had a plug of its own or, up to 6.9,
-/// went the same way as if it had.
+/// Bios submitted outside of any plug. They only exist from 7.2 on: before, such a bio had its own plug or, up to 6.9,
+/// was handled as if it had.
 ///
-/// A request is plugged if a plug of its task is open when it is allocated, or opened for it before the task's next
-/// allocation (BL-33).
+/// A request is plugged if a plug of its task is open when the request is allocated, or is opened for it before the
+/// task's next allocation (BL-33).
 pub(crate) fn unplugged(trace: &Trace) -> HashSet<BioNumber> {
     #[derive(Default)]
     struct Task {
@@ -40,8 +40,8 @@ pub(crate) fn unplugged(trace: &Trace) -> HashSet<BioNumber> {
     unplugged
 }
 
-/// The hardware queue of each CPU, as inserts and issues show it: from 7.0 on the kernel spreads CPUs over hardware queues
-/// in an order of its own (BL-52).
+/// The hardware queue of each CPU, derived from inserts and issues: from 7.0 on the kernel maps CPUs to hardware queues in
+/// its own order (BL-52).
 pub(crate) fn hctx_of_cpu(trace: &Trace) -> Vec<HctxId> {
     let (cpus, queues) = (u32::from(trace.header.cpus.max(1)), u32::from(trace.header.queue.nr_hw_queues));
     let mut map: Vec<HctxId> = (0..cpus).map(|cpu| HctxId((cpu * queues / cpus) as u16)).collect();
@@ -53,7 +53,7 @@ pub(crate) fn hctx_of_cpu(trace: &Trace) -> Vec<HctxId> {
             *hctx = place.hctx;
         }
     }
-    // Every hardware queue may be asked, also the last one if no CPU of it is shown.
+    // Every hardware queue may run, including the last one if none of its CPUs occurs.
     map.push(HctxId(trace.header.queue.nr_hw_queues - 1));
     map
 }

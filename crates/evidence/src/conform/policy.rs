@@ -1,4 +1,4 @@
-//! The replay of the policies that depend only on their calls: mq-deadline, deadline and noop.
+//! The replay of policies that depend only on their calls: mq-deadline, deadline and noop.
 
 use hoistway_blk::ground::Now;
 use hoistway_blk::policy::Replayable;
@@ -9,17 +9,17 @@ use crate::conform::bench::{Bench, bio_of, doubts};
 use crate::conform::consistency::Consistent;
 use crate::conform::score::Outcome;
 
-/// Replays a recording with the policy that `make` builds for this number of request ids.
+/// Replays a recording with the policy made by `make` for this number of request ids.
 pub fn replay<S: Replayable + Clone>(recording: &Consistent<'_>, make: impl FnOnce(u32) -> S) -> Outcome {
     let capacity = recording.at_once();
     let trace = recording.trace();
     let mut bench = Bench::new(make(capacity), capacity);
-    // Legacy kernels release a request as it completes, and do not say so.
+    // Legacy kernels release a request at its completion, without an event.
     let is_legacy = matches!(trace.header.scheduler.as_str(), "noop" | "deadline");
     for (name, value) in &trace.header.tunables {
         bench.set_tunable(name, &value.to_string());
     }
-    // Whichever hardware queue is asked for, all have one scheduler.
+    // All hardware queues share one scheduler.
     let in_doubt = doubts::before(&trace.events, |_, _| true);
     for (event, in_doubt) in trace.events.iter().zip(in_doubt) {
         in_doubt.into_iter().for_each(|decision| step(&mut bench, decision, true, is_legacy));
@@ -52,7 +52,7 @@ fn step<S: Replayable + Clone>(bench: &mut Bench<S>, event: &Event, in_doubt: bo
                 let Candidate { rq, sector, sectors, op, prio, pid, .. } = candidate;
                 format!("rq {} {op:?} {prio:?} {}+{sectors} of {pid}", rq.0, sector.0)
             });
-            // The clock of a decision in doubt is ahead of those before it.
+            // The clock of a decision in doubt is ahead of earlier decisions.
             bench.now.tick = if in_doubt { tick } else { dispatch.j };
         }
         EventKind::Free(free) => bench.release(free.rq),

@@ -1,4 +1,4 @@
-//! What `conform` says: per recording and pooled by scheduler, as a document and as a table.
+//! The results of `conform`: per recording and grouped by scheduler, as a document and as a table.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -14,35 +14,35 @@ pub const FORMAT: &str = "hoistway-evidenceance/1";
 /// The scores of one recording.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TraceReport {
-    /// The file, as it was named.
+    /// The file name as given.
     pub file: String,
-    /// Its scheduler; "switch" for a recording in which schedulers are changed.
+    /// Its scheduler; "switch" if the scheduler changes during the recording.
     pub scheduler: String,
-    /// What came out.
+    /// The result.
     pub outcome: Outcome,
 }
 
-/// The scores of all recordings.
+/// The results of all recordings.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Report {
-    /// One by one.
+    /// The result of each recording.
     pub traces: Vec<TraceReport>,
-    /// Recordings that were left out because there is nothing here to replay them with, with the reason.
+    /// Recordings without a scheduler to replay them with, with the reason.
     pub skipped: Vec<(String, String)>,
     /// Recordings that are damaged.
     pub refused: Vec<Refused>,
-    /// How far it came, if it was interrupted.
+    /// The progress, if it was interrupted.
     pub interrupted: Option<Interrupted>,
 }
 
-/// A recording that cannot be read, or contradicts itself.
+/// A recording that is unreadable or inconsistent.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Refused {
-    /// The file, as it was named.
+    /// The file name as given.
     pub file: String,
-    /// The line at fault, counted from 1, where one is.
+    /// The line at fault, counted from 1, if known.
     pub line: Option<u64>,
-    /// What is wrong there, and what was expected.
+    /// What is wrong, and what was expected.
     pub reason: String,
 }
 
@@ -56,12 +56,12 @@ impl fmt::Display for Refused {
     }
 }
 
-/// How far an interrupted run came.
+/// The progress of an interrupted run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Interrupted {
-    /// Recordings that were dealt with.
+    /// Processed recordings.
     pub recordings: usize,
-    /// Recordings that there are.
+    /// All recordings.
     pub of: usize,
 }
 
@@ -72,7 +72,7 @@ struct Document<'a> {
     by_scheduler: BTreeMap<&'a str, SchedulerRow>,
     skipped: Vec<SkippedRow<'a>>,
     refused: &'a [Refused],
-    /// Only if not all recordings were dealt with.
+    /// Only if not all recordings were processed.
     #[serde(skip_serializing_if = "Option::is_none")]
     interrupted: Option<Interrupted>,
 }
@@ -85,14 +85,14 @@ struct TraceRow<'a> {
     shares: Shares,
     unknown_events: u64,
     mismatches: &'a [Mismatch],
-    /// cfq: slice lengths (identical, all of them).
+    /// cfq: slice lengths (identical, total).
     #[serde(skip_serializing_if = "Option::is_none")]
     slices: Option<(u64, u64)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kyber: Option<KyberRow>,
 }
 
-/// What a replay of kyber says besides. Pairs are (identical, all of them).
+/// Additional results of a replay of kyber. Pairs are (identical, total).
 #[derive(Serialize)]
 struct KyberRow {
     merges: (u64, u64),
@@ -127,7 +127,7 @@ struct SkippedRow<'a> {
     reason: &'a str,
 }
 
-/// Counts and shares; a share is null where there was nothing to count.
+/// Counts and shares; a share is null if its count is zero.
 #[derive(Serialize)]
 struct Shares {
     questions: u64,
@@ -152,7 +152,7 @@ impl From<&Score> for Shares {
 }
 
 impl Report {
-    /// Pooled counts for each scheduler.
+    /// Total counts for each scheduler.
     #[must_use]
     pub fn by_scheduler(&self) -> BTreeMap<&str, (usize, Score)> {
         let mut pooled: BTreeMap<&str, (usize, Score)> = BTreeMap::new();
@@ -191,7 +191,7 @@ impl Report {
         serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
     }
 
-    /// Tables for people, with the first mismatches of each recording explained.
+    /// The results as tables, with the first mismatches of each recording explained.
     #[must_use]
     pub fn table(&self, ascii: bool) -> String {
         let mut out = String::new();
@@ -245,7 +245,7 @@ impl Report {
         out
     }
 
-    /// A table of the replays in which kyber's own controller was in charge.
+    /// A table of the replays with kyber's own controller.
     fn own_controllers(&self, out: &mut String, ascii: bool) {
         let header = ["own controller", "all", "null", "percentiles", "depth changes", "merges", "tokens"];
         let mut table = table_of(ascii, &header, 1);
@@ -273,7 +273,7 @@ fn new_table(ascii: bool, first: &str) -> Table {
     table_of(ascii, &[first, "scheduler", "questions", "dispatches", "all", "hard", "switch", "null"], 2)
 }
 
-/// An empty table whose columns are aligned to the right from number `right` on.
+/// An empty table with columns aligned to the right from number `right` on.
 fn table_of(ascii: bool, header: &[&str], right: usize) -> Table {
     let mut table = Table::new();
     let dash = if ascii { '-' } else { '─' };

@@ -1,26 +1,26 @@
-//! The numbers of a replay: which shares of a kernel's decisions were met, and what the first misses looked like.
+//! The numbers of a replay: shares of identical decisions, and the first differences.
 
 use serde::Serialize;
 
-/// Counts of questions and agreements. Shares are computed from pooled counts, never averaged.
+/// Counts of dispatches and identical decisions. Shares are computed from total counts, never averaged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Score {
-    /// Questions put to the scheduler.
+    /// Number of times that the scheduler was asked to dispatch.
     pub questions: u64,
-    /// Questions that the kernel answered with a request.
+    /// Number of times that the kernel dispatched a request.
     pub dispatches: u64,
-    /// Of these, the same request was chosen.
+    /// Of these, how often the same request was chosen.
     pub all: u64,
     /// Decisions with several candidates where neither a FIFO nor a one-way elevator is right.
     pub hard: (u64, u64),
-    /// Decisions where the kernel or we change the submitting process: how many, and in how many the process is the
-    /// same.
+    /// Decisions in which the kernel or we change the submitting process: their number, and in how many the process is
+    /// the same.
     pub switch: (u64, u64),
-    /// Questions that the kernel or we decline: how many, and how many both decline.
+    /// Decisions in which the kernel or we dispatch nothing: their number, and in how many both do.
     pub null: (u64, u64),
 }
 
-/// A fraction, or nothing if there was nothing to count.
+/// A fraction, or None if `whole` is zero.
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
@@ -38,25 +38,25 @@ impl Score {
         share(self.hard.1, self.hard.0)
     }
 
-    /// Share of identical processes where one changes.
+    /// Share of identical processes in decisions that change the process.
     #[must_use]
     pub fn switch_share(&self) -> Option<f64> {
         share(self.switch.1, self.switch.0)
     }
 
-    /// Share of common refusals.
+    /// Share of decisions in which both dispatch nothing.
     #[must_use]
     pub fn null_share(&self) -> Option<f64> {
         share(self.null.1, self.null.0)
     }
 
-    /// Whether every decision was the same.
+    /// Whether every decision was identical.
     #[must_use]
     pub fn is_perfect(&self) -> bool {
         self.all == self.dispatches && self.null.0 == self.null.1
     }
 
-    /// Adds another recording's counts.
+    /// Adds the counts of another recording.
     pub fn add(&mut self, other: &Score) {
         let pair = |one: &mut (u64, u64), other: (u64, u64)| *one = (one.0 + other.0, one.1 + other.1);
         self.questions += other.questions;
@@ -75,15 +75,15 @@ pub struct Mismatch {
     pub line: u64,
     /// When, ns since the first event.
     pub t_ns: u64,
-    /// What was inside: the oldest requests first.
+    /// Requests in the scheduler, oldest first.
     pub inside: Vec<String>,
-    /// How many more were inside.
+    /// Number of further requests in the scheduler.
     pub more: usize,
-    /// What the kernel chose.
+    /// The kernel's choice.
     pub kernel: String,
-    /// What we chose.
+    /// Our choice.
     pub ours: String,
-    /// Why.
+    /// The reason of our choice.
     pub reason: &'static str,
 }
 
@@ -96,30 +96,30 @@ pub struct Outcome {
     pub mismatches: Vec<Mismatch>,
     /// Events of unknown kinds, which were skipped.
     pub unknown_events: u64,
-    /// cfq: slice lengths that the kernel set, as (equal ones, all of them).
+    /// cfq: slice lengths set by the kernel, as (identical, total).
     pub slices: Option<(u64, u64)>,
-    /// bfq: lines about the inner state that are equal in order and value, and how many were recorded.
+    /// bfq: state lines, as (identical in order and value, recorded).
     pub state_lines: Option<(u64, u64)>,
-    /// kyber: bios that the kernel merged into a staged request, and how many of them merged here.
+    /// kyber: bios that the kernel merged into a staged request, as (total, merged here).
     pub merges: (u64, u64),
-    /// kyber: tokens that requests took, and how many of them were free here.
+    /// kyber: tokens taken by requests, as (total, free here).
     pub tokens: (u64, u64),
-    /// kyber: the replay with its own controller, not the recorded one, in charge of the depths.
+    /// kyber: the replay with its own controller instead of recorded depths.
     pub own_controller: Option<OwnController>,
 }
 
-/// What a replay with our own controller came to. Pairs are (identical, all of them).
+/// The result of a replay with our own controller. Pairs are (identical, total).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OwnController {
     /// The counts of the decisions.
     pub score: Score,
-    /// Percentiles that were read: domain, kind, bucket, samples.
+    /// Percentiles: domain, kind, bucket, samples.
     pub latencies: (u64, u64),
     /// Changes of a depth.
     pub depth_changes: (u64, u64),
 }
 
-/// How many mismatches are kept.
+/// Maximum number of mismatches that are kept.
 pub const MISMATCHES_KEPT: usize = 5;
 
 impl Outcome {

@@ -1,4 +1,4 @@
-//! A figure, here and as it was published.
+//! A figure of a published table, simulated and as published.
 
 use hoistway_measure::stats;
 use serde::{Deserialize, Serialize};
@@ -10,23 +10,22 @@ pub struct Cell {
     pub row: String,
     /// Column, with the unit.
     pub column: String,
-    /// What comes out here.
+    /// The simulated figure.
     pub ours: f64,
-    /// Half the 95 % confidence interval of that over repeats, as a fraction of it; null of one run.
+    /// Half its 95 % confidence interval over repeats, relative to the figure; null with one run.
     #[serde(default)]
     pub interval: Option<f64>,
-    /// What was published; null if only an order or a bound was.
+    /// The published figure; null if only an order or a bound was published.
     pub published: Option<f64>,
-    /// Ours over what was published, less 1.
+    /// The relative error of the simulated figure.
     pub error: Option<f64>,
-    /// Whether a device or a host was calibrated on it.
+    /// Whether a device or a host was calibrated with it.
     pub calibration: bool,
-    /// How large the error may be, or how far the figure may lie from what was published, or where its bound is; null if
-    /// nothing is claimed.
+    /// The limit of the error, of the distance from the published figure, or the bound; null if nothing is claimed.
     pub tolerance: Option<f64>,
-    /// Whether it is as close as that; null if nothing is claimed, and for what was calibrated on.
+    /// Whether it is within that limit; null if nothing is claimed, or if it was used for calibration.
     pub within: Option<bool>,
-    /// How it is judged, for the mean of several.
+    /// How it is judged.
     #[serde(skip)]
     pub(super) judgement: Judgement,
 }
@@ -34,25 +33,25 @@ pub struct Cell {
 /// How a figure is judged.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Judgement {
-    /// It was calibrated on: not at all.
+    /// It was used for calibration: not judged.
     Calibration,
-    /// Nothing is claimed of it.
+    /// Nothing is claimed about it.
     #[default]
     None,
-    /// Its error is at most such a fraction.
+    /// Its relative error is at most this.
     Error(f64),
-    /// It is no further from what was published than this.
+    /// Its distance from the published figure is at most this.
     Distance(f64),
     /// It is at most this.
     AtMost(f64),
     /// It is at least this.
     AtLeast(f64),
-    /// It is no further from 1 than this.
+    /// Its distance from 1 is at most this.
     NearOne(f64),
 }
 
 impl Cell {
-    /// A figure and its judgement.
+    /// A figure with its judgement.
     #[must_use]
     pub fn new(
         row: impl Into<String>,
@@ -86,7 +85,7 @@ impl Cell {
     }
 }
 
-/// The median of some figures; 0 of none.
+/// The median; 0 without figures.
 pub(super) fn median(figures: Vec<f64>) -> f64 {
     stats::median(figures).unwrap_or(0.0)
 }

@@ -1,4 +1,4 @@
-//! The lock of mq-deadline under 32 threads on a device that costs nothing.
+//! The lock of mq-deadline with 32 threads on a device without latency.
 
 use serde::Deserialize;
 
@@ -20,9 +20,9 @@ struct Row {
 
 /// The patches of the slide: one dispatcher at a time, and buckets.
 const SLIDE: &str = "single-dispatcher,insertion-buckets";
-/// Those of five days later.
+/// The patches of five days later.
 const THIRD: &str = "single-dispatcher,try-merge,pending-lists";
-/// What these brought on the null block device: 2867 thousand I/Os a second after 879.
+/// Their published effect on the null block device: 2867 thousand I/Os per second instead of 879.
 const THIRD_RATIO: f64 = 2867.0 / 879.0;
 const HOST: &str = include_str!("../../published/hosts/axboe.toml");
 
@@ -85,7 +85,7 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     Ok(cells)
 }
 
-/// Thousand I/Os a second and the share of the lock in percent, before and after, on the null block device.
+/// Thousand I/Os per second and the share of the lock in percent, before and after, on the null block device.
 fn published() -> Result<[[f64; 2]; 2], Error> {
     let mut found = [[0.0; 2]; 2];
     let text = include_str!("../../published/axboe_mq_deadline_contention.csv");
@@ -98,7 +98,7 @@ fn published() -> Result<[[f64; 2]; 2], Error> {
     Ok(found)
 }
 
-/// Thousand I/Os a second, and the percentage of CPU time that is spent waiting for the lock.
+/// Thousand I/Os per second, and the percentage of CPU time spent waiting for the lock.
 fn rate_and_share(techniques: Option<&str>, setting: Setting) -> Result<[f64; 2], Error> {
     let device = include_str!("../../published/devices/null-at-once.toml");
     let device = Profile::Text { name: "null-at-once.toml".to_owned(), text: device.to_owned() };

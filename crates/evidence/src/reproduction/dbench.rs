@@ -1,4 +1,5 @@
-//! A file server's clients over a RAID card with 64 hardware queues, before and after bfq was dispatched from one of them.
+//! Clients of a file server over a RAID card with 64 hardware queues, before and after the change that dispatches bfq from
+//! only one of them.
 
 use hoistway_measure::fio::Output;
 use serde::Deserialize;
@@ -36,7 +37,7 @@ pub(super) const KARA: Table = Table {
     run: reproduce,
 };
 
-/// A published row: times, the less the better.
+/// A published row: times, less is better.
 #[derive(Deserialize)]
 struct Row {
     clients: u32,
@@ -51,14 +52,14 @@ fn rows() -> Vec<Row> {
     rows.map(|row| row.expect("a test reads the bundled table")).collect()
 }
 
-/// The bundled load with this number of clients instead of its own.
+/// The bundled load with this number of clients.
 fn job(clients: u32) -> String {
     let scenario = scenarios::named(LOAD).expect("it is bundled");
     scenario.job.replace(CLIENTS, &format!("numjobs={clients}"))
 }
 
 const LOAD: &str = "file-server";
-/// What the bundled load says of the number of its clients.
+/// The line of the bundled load with the number of clients.
 const CLIENTS: &str = "numjobs=16";
 
 fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
@@ -84,7 +85,7 @@ fn of_row(row: &Row, setting: Setting) -> Result<Vec<Cell>, Error> {
     ])
 }
 
-/// How long a client takes for a read or a write in the mean under each kernel, fsyncs between them included, s.
+/// Mean time of a client's read or write under each kernel, including fsyncs in between, s.
 fn times(clients: u32, kernels: &[&str], hw_queues: Option<u16>, setting: Setting) -> Result<Vec<f64>, Error> {
     let device = include_str!("../../published/devices/raid-with-battery.toml");
     let device = Profile::Text { name: "raid-with-battery.toml".to_owned(), text: device.to_owned() };

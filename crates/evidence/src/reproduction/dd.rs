@@ -1,4 +1,4 @@
-//! Thirty-two writers at once under cfq, with low_latency and without.
+//! Thirty-two simultaneous writers under cfq, with and without low_latency.
 
 use hoistway_measure::fio::Output;
 
@@ -11,7 +11,8 @@ use hoistway_experiment::{Comparison, Devices, Tunable};
 /// 320 MiB in 4.1 and 4.9 s are 65 to 80 MB/s: a slow disk.
 const DISK: &str = "laptop-hdd";
 
-/// The drive's cache is taken to be full when the processes begin: of its 64 MB there is room for what is destaged at a time.
+/// The drive's cache is assumed to be full at the start: of its 64 MB there is only room for the data that is destaged at a
+/// time.
 const FULL_CACHE: Change = Change { unknown: Unknown("hdd.write_cache.mb"), to: To::Times(1.0 / 64.0) };
 
 pub(super) const DD: Table = Table {
@@ -34,11 +35,11 @@ pub(super) const DD: Table = Table {
     run: reproduce,
 };
 
-/// Single processes are faster or slower by chance: means over so many seeds.
+/// Single processes vary randomly: means are over this many seeds.
 const SEEDS: u32 = 8;
 
 fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
-    // low_latency, the slowest over the fastest process, Jain's index of their rates, and how far off they may be.
+    // low_latency, the slowest over the fastest process, Jain's index of their rates, and the tolerances.
     let settings = [("1", 1.86, 0.978, [0.25, 0.05]), ("0", 5.20, 0.746, [0.25, 0.05])];
     let (disk, _) = FULL_CACHE.of_preset(DISK).ok().flatten().expect("a test runs this table");
     let mut cells = Vec::new();
@@ -66,7 +67,7 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     Ok(cells)
 }
 
-/// How many times longer the slowest process took than the fastest one, and Jain's index of their rates.
+/// The runtime of the slowest process divided by that of the fastest, and Jain's index of their rates.
 fn spread(output: &Output) -> [f64; 2] {
     let seconds: Vec<f64> = output.jobs.iter().map(|job| job.write.runtime as f64 / 1e3).collect();
     let (least, most) = seconds.iter().fold((f64::MAX, 0.0_f64), |(least, most), &s| (least.min(s), most.max(s)));

@@ -1,9 +1,8 @@
-//! How good decisions are that are made from what comes out here: beside published measurements of the same loads, and beside rules of
-//! thumb.
+//! The quality of decisions based on simulations, compared with published measurements of the same loads and with rules of thumb.
 //!
-//! A *choice* is one published figure of a load under several schedulers. By our figures, one chooses the scheduler that is best here; that is
-//! right if it was within 2 % of the best when it was measured, and its *regret* is by how much it was worse. A *load* is a source's job
-//! file: the verdict of a comparison, without `--focus`, names a job, which should be the one that the source watches.
+//! A *choice* is one published figure of a load under several schedulers. Based on our figures, one chooses the scheduler that is best in
+//! the simulation; that is right if it was within 2 % of the best in the measurement, and its *regret* is how much worse it was. A *load*
+//! is a source's job file: the verdict of a comparison without `--focus` names a job, which should be the job that the source is about.
 
 use hoistway_experiment::Error;
 
@@ -12,20 +11,20 @@ use super::document::Reproduced;
 use super::watched::{Party, Watched};
 use super::{habr, heatmaps, one_drive, prose};
 
-/// A decision this close to the best is right.
+/// A decision within this fraction of the best is right.
 const RIGHT: f64 = 0.02;
 
-/// Those that a kernel with several queues has, and those before.
+/// The schedulers of a multi-queue kernel, and those of earlier kernels.
 const SCHEDULERS: [&str; 7] = ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq"];
 
-/// A scheduler that can be chosen, and its figure.
+/// A scheduler that can be chosen, with its figure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PublishedOption {
     /// The scheduler.
     pub scheduler: String,
-    /// What comes out here.
+    /// The simulated figure.
     pub ours: f64,
-    /// What was published.
+    /// The published figure.
     pub published: f64,
 }
 
@@ -34,16 +33,16 @@ pub struct PublishedOption {
 pub struct PublishedChoice {
     /// The table, and the row or the column.
     pub name: String,
-    /// Whether more of the figure is better.
+    /// Whether larger figures are better.
     pub higher_is_better: bool,
-    /// What can be chosen.
+    /// The options.
     pub options: Vec<PublishedOption>,
 }
 
-/// How schedulers are chosen.
+/// Rules for choosing a scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecisionRule {
-    /// The one that is best here.
+    /// The one that is best in the simulation.
     OurFigures,
     /// Always the same one.
     Always(&'static str),
@@ -60,7 +59,7 @@ impl DecisionRule {
         DecisionRule::BfqForLatency,
     ];
 
-    /// What it is called.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -71,19 +70,19 @@ impl DecisionRule {
     }
 }
 
-/// How good the decisions of a rule are.
+/// The quality of a rule's decisions.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Score {
     /// Decisions that are right.
     pub right: usize,
-    /// Decisions.
+    /// Number of decisions.
     pub of: usize,
-    /// By how much what was chosen is worse than the best, in the mean, as a fraction.
+    /// Mean regret as a fraction: how much worse the chosen options are than the best.
     pub mean_regret: f64,
 }
 
 impl Score {
-    /// Of the regrets of some decisions.
+    /// The score of decisions with these regrets.
     #[must_use]
     pub fn of(regrets: &[f64]) -> Score {
         Score {
@@ -95,7 +94,7 @@ impl Score {
 }
 
 impl PublishedChoice {
-    /// What of a table is such a choice: cells of several schedulers that differ in nothing else.
+    /// The choices in a table: sets of cells that differ only in the scheduler.
     #[must_use]
     pub fn all(table: &Reproduced) -> Vec<PublishedChoice> {
         let mut choices: Vec<PublishedChoice> = Vec::new();
@@ -116,7 +115,7 @@ impl PublishedChoice {
         choices
     }
 
-    /// By how much what a rule chooses was worse than the best, as a fraction; None if it was not measured.
+    /// The regret of a rule's choice as a fraction; None if the choice was not measured.
     #[must_use]
     pub fn regret(&self, rule: DecisionRule) -> Option<f64> {
         let named = |name: &str| self.options.iter().find(|option| option.scheduler == name);
@@ -128,7 +127,7 @@ impl PublishedChoice {
         chosen.map(|chosen| self.regret_of(chosen.published))
     }
 
-    /// The scheduler that is best here, and that which was best when it was measured.
+    /// The best scheduler in the simulation, and the best one in the measurement.
     #[must_use]
     pub fn best_of_both(&self) -> Option<(&str, &str)> {
         let [ours, published] = [self.best(|one| one.ours)?, self.best(|one| one.published)?];
@@ -146,7 +145,7 @@ impl PublishedChoice {
     }
 }
 
-/// The scheduler of a cell, what else it is of, and what was published; None of cells that are of no scheduler.
+/// The scheduler of a cell, the rest of its name, and its published figure; None for a cell without a scheduler.
 fn parts(cell: &Cell) -> Option<(&str, &str, f64)> {
     let published = cell.published?;
     if SCHEDULERS.contains(&cell.row.as_str()) {
@@ -155,11 +154,11 @@ fn parts(cell: &Cell) -> Option<(&str, &str, f64)> {
     SCHEDULERS.contains(&cell.column.as_str()).then_some((&cell.column, &cell.row, published))
 }
 
-/// The loads of the sources that have several jobs, and one with a single job. How long they run is not that of their tables: whose figures
-/// matter shows soon.
+/// The loads of the sources that have several jobs, and one with a single job. Runtimes are shorter than those of the tables: the focus is
+/// clear early.
 ///
 /// # Errors
-/// As [`Table::reproduce`](super::Table::reproduce).
+/// The same as [`Table::reproduce`](super::Table::reproduce).
 pub fn parties() -> Result<Vec<Party>, Error> {
     let loads =
         habr::watched().into_iter().chain(prose::watched()).chain(one_drive::watched()).chain(heatmaps::watched());

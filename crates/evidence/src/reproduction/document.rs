@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::cell::Cell;
 use super::sensitivity::Sensitivity;
 
-/// What [`Reproduction::format`] is.
+/// The value of [`Reproduction::format`].
 pub const FORMAT: &str = "hoistway-reproduction/1";
 
 /// Tables with their cells.
@@ -13,20 +13,20 @@ pub const FORMAT: &str = "hoistway-reproduction/1";
 pub struct Reproduction {
     /// [`FORMAT`].
     pub format: String,
-    /// The tables, in the order in which they were asked for.
+    /// The tables, in the requested order.
     pub tables: Vec<Reproduced>,
 }
 
 /// One table.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Reproduced {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Who published it.
+    /// Its source.
     pub source: String,
     /// Its cells.
     pub cells: Vec<Cell>,
-    /// The same cells with half and double of each unknown, if that was asked for.
+    /// The same cells with half and double the value of each unknown, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sensitivity: Vec<Sensitivity>,
 }
@@ -40,13 +40,13 @@ impl Reproduction {
 }
 
 impl Reproduced {
-    /// Cells within what is claimed of them, cells of which anything is claimed, and cells that were calibrated on.
+    /// The number of cells within their limit, of judged cells, and of cells used for calibration.
     #[must_use]
     pub fn counts(&self) -> [usize; 3] {
         Reproduced::counts_of(&self.cells)
     }
 
-    /// The same of other cells.
+    /// The same for other cells.
     #[must_use]
     pub fn counts_of(cells: &[Cell]) -> [usize; 3] {
         let count = |is_meant: fn(&Cell) -> bool| cells.iter().filter(|cell| is_meant(cell)).count();

@@ -12,18 +12,18 @@ use super::{Table, Unknown};
 use hoistway_experiment::Comparison;
 use hoistway_experiment::Error;
 
-/// A row of a published table: a job under a scheduler, one direction; figures of one process.
+/// A row of a published table: a job under a scheduler, one direction; the figures of one process.
 #[derive(Deserialize)]
 struct Row {
     scheduler: String,
     job: String,
     dir: String,
-    /// The printed ones are truncated; these are of the bandwidth.
+    /// The printed rates are truncated; these are computed from the bandwidth.
     iops_from_bw: f64,
     lat_mean_ms: f64,
 }
 
-/// What is particular to one of the tables.
+/// Parameters of one of the tables.
 struct Article {
     csv: &'static str,
     job_name: &'static str,
@@ -33,18 +33,20 @@ struct Article {
     cpus: u16,
     /// Simulated seconds until figures have settled: under kyber, and under the others.
     settled_s: [u64; 2],
-    /// Seconds before these that are left out of kyber's figures: while its write depth falls, which is little of two hours.
+    /// Additional seconds at the start that kyber's figures leave out: its write depth falls during them, which is a small
+    /// part of two hours.
     kyber_falls_s: u64,
-    /// How far from the published figure a cell may be; none for what only bounds are known of.
+    /// The tolerance of a cell; none where only bounds are known.
     tolerance: fn(scheduler: &str, column: &str) -> Option<f64>,
-    /// The same for kyber's ratio to none of the mean latency of reads. Where there is one, the device's round trip of a write
-    /// at depth 1 was read off kyber's total, since no row of none shows it: what kyber's writers reach is calibration.
+    /// The same for the ratio of kyber's mean read latency to none's. Where it is set, the device's round trip of a write at
+    /// depth 1 was derived from kyber's total, since no row of none shows it; so the rate of kyber's writers counts as
+    /// calibration.
     kyber_reads: Option<f64>,
 }
 
 const PUBLISHED_S: u64 = 7200;
 
-/// The job that has most of the processes, and so of the total.
+/// The job with most processes, which dominates the total.
 const WRITERS: &str = "writers";
 
 const SSD_ARTICLE: Article = Article {
@@ -161,7 +163,7 @@ pub(super) const HDD: Table = Table {
 };
 
 impl Article {
-    /// Its load on its device, kernel and host.
+    /// The comparison with its load, device, kernel and host.
     fn comparison(&self) -> Comparison {
         Comparison {
             load: load(self.job_name, self.job),
@@ -173,7 +175,7 @@ impl Article {
     }
 }
 
-/// The articles ask what happens to the processes that read.
+/// The articles are about the reading processes.
 pub(super) fn watched() -> Vec<Watched> {
     let of = |article: Article, job, runtime_ms: u64| Watched {
         name: article.job_name.to_owned(),
@@ -232,7 +234,7 @@ fn reproduce(article: &Article, setting: Setting) -> Result<Vec<Cell>, Error> {
     Ok(cells)
 }
 
-/// What kyber costs and gains: all IOPS, and the mean latency of reads, over those of none.
+/// The costs and gains of kyber: total IOPS and mean read latency, relative to none.
 fn kyber_ratios(rows: &[Row], outputs: &BTreeMap<&str, Output>, of_reads: f64) -> [Cell; 2] {
     let published_total = |scheduler: &str| -> f64 {
         let of = rows.iter().filter(|row| row.scheduler == scheduler);

@@ -9,7 +9,7 @@ use super::{Table, Unknown};
 use hoistway_experiment::Comparison;
 use hoistway_experiment::Error;
 
-/// A cell of a heatmap: over none at the least load.
+/// A cell of a heatmap, relative to none at the lowest load.
 #[derive(Deserialize)]
 struct Row {
     axis_value: u32,
@@ -21,9 +21,9 @@ struct Heatmap {
     csv: &'static str,
     job_name: &'static str,
     job: &'static str,
-    /// The variable of the job file that is the axis.
+    /// The variable of the job file that is on the axis.
     variable: &'static str,
-    /// At this place of the axis the CPU time of schedulers was measured that the host is calibrated on.
+    /// The host is calibrated with the CPU times of schedulers measured at this point of the axis.
     calibration: Option<u32>,
     what: &'static str,
 }
@@ -36,7 +36,7 @@ const UNKNOWNS: &[Unknown] = &[Unknown("shape.hw_queues"), Unknown("flash.host_t
 const SOURCE: &str =
     "ICPE 2024 slides: Samsung 980 PRO 1 TB, Linux 6.3.8, 10 cores, submission dispatches in the submitter";
 
-/// What is true of all three.
+/// The part of the story that all three heatmaps share.
 macro_rules! story {
     ($of_one:literal) => {
         concat!(
@@ -130,7 +130,7 @@ pub(super) const TEN_CORES: Table = Table {
     run: |setting| reproduce(&TEN_CORES_MAP, setting),
 };
 
-/// A load on the drive, the kernel and the CPUs of the study.
+/// A load on the study's drive, kernel and CPUs.
 pub(super) fn on_their_host(job_name: &str, job: &str) -> Comparison {
     Comparison {
         load: load(job_name, job),
@@ -142,7 +142,7 @@ pub(super) fn on_their_host(job_name: &str, job: &str) -> Comparison {
     }
 }
 
-/// The 99th percentile of reads for each scheduler, us.
+/// The 99th percentile of read latency for each scheduler, us.
 pub(super) fn p99_by_scheduler(
     job_name: &str,
     job: &str,
@@ -150,7 +150,7 @@ pub(super) fn p99_by_scheduler(
     setting: Setting,
 ) -> Result<[f64; 4], Error> {
     let comparison = Comparison {
-        // Until all of 256 processes have begun.
+        // Until all 256 processes have started.
         ramp_ns: Some(setting.of_ms(200, 30_000)),
         runtime_ns: Some(setting.of(1, 120)),
         ..on_their_host(job_name, job)

@@ -1,10 +1,10 @@
-//! Published measurements of I/O schedulers, and what comes out here: table by table, cell by cell.
+//! Published measurements of I/O schedulers compared with simulations, cell by cell.
 //!
-//! A cell that a device or host was calibrated on says so, and is never judged: that it fits is no evidence. All others are
-//! predictions. Where one is outside its tolerance, the table's story says what seems to be missing.
+//! A cell that a device or host was calibrated with is marked and never judged, because its fit is no evidence. All others
+//! are predictions. If one is outside its tolerance, the table's story explains what is probably missing.
 //!
-//! `cell` (what is compared), `document` (what comes out), `sensitivity` (other values of unknown numbers), `runs` (how a run
-//! is made), `repeats` (how many there are), `decisions` (what they are good for), `watched` (whose figures a source is about), and a module for each source.
+//! Modules: `cell` (a figure), `document` (the result), `sensitivity` (changed unknown numbers), `runs` (running a published load),
+//! `repeats` (number of runs), `decisions` (quality of decisions), `watched` (the job that a source is about), and one for each source.
 
 mod cell;
 mod contention;
@@ -31,26 +31,26 @@ pub use watched::Party;
 use hoistway_experiment::Error;
 use runs::Setting;
 
-/// A published table, or figures of one source that are stated in prose.
+/// A published table, or the figures in the text of one source.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// What it is called on a command line.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What was measured, in a line.
+    /// What was measured, in one line.
     pub title: &'static str,
-    /// Who published it, and what it was measured on.
+    /// The authors, and the measured system.
     pub source: &'static str,
-    /// What to know of the cells: how they are made, and the story of each miss.
+    /// Notes on the cells: how they are computed, and the explanation of each miss.
     pub story: &'static str,
     /// The preset of its device.
     pub device: &'static str,
-    /// The profile of its host in TOML, if that is not the built-in `server`.
+    /// The profile of its host in TOML; None for the built-in `server`.
     pub host: Option<&'static str>,
-    /// Unmeasured numbers of the device and the host that its cells may depend on.
+    /// Unmeasured numbers of the device and the host that may affect its cells.
     pub unknowns: &'static [Unknown],
-    /// Values of them that are asked about, beside half and double.
+    /// Further values of these numbers to try, besides half and double.
     pub others: &'static [(Unknown, f64)],
-    /// Runs with seeds of their own, at most: figures are means over them.
+    /// Maximum runs with different seeds, over which figures are averaged.
     repeats_max: usize,
     run: fn(Setting) -> Result<Vec<Cell>, Error>,
 }
@@ -75,32 +75,32 @@ pub const TABLES: &[Table] = &[
 pub const RESEARCH: &[Table] = &[research::K2, research::MQFQ, research::ADIOS, research::TOURNAMENT];
 
 impl Table {
-    /// The table of this name.
+    /// The table with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Table> {
         TABLES.iter().chain(RESEARCH).find(|table| table.name == name)
     }
 
-    /// Simulates what it takes.
+    /// Runs its simulations.
     ///
     /// # Errors
-    /// If a run cannot be created: the loads and devices are bundled, so that this is a defect.
+    /// If a run cannot be created, which is a bug, since the loads and devices are bundled.
     pub fn reproduce(&self, length: Length) -> Result<Reproduced, Error> {
         let cells = repeats::of(self, length, None, self.repeats_max)?;
         Ok(Reproduced { name: self.name.to_owned(), source: self.source.to_owned(), cells, sensitivity: Vec::new() })
     }
 
-    /// Half and double of each unknown, and the other values that are asked about.
+    /// Half and double of each unknown, and the further values to try.
     fn changes(&self) -> impl Iterator<Item = Change> {
         let times = |&unknown| [0.5, 2.0].map(|factor| Change { unknown, to: To::Times(factor) });
         let others = self.others.iter().map(|&(unknown, value)| Change { unknown, to: To::Value(value) });
         self.unknowns.iter().flat_map(times).chain(others)
     }
 
-    /// The same with half and with double of each unknown, and with the other values that are asked about.
+    /// The same with half and double of each unknown, and with the further values to try.
     ///
     /// # Errors
-    /// As [`Table::reproduce`].
+    /// The same as [`Table::reproduce`].
     pub fn sensitivity(&self, length: Length) -> Result<Vec<Sensitivity>, Error> {
         let mut all = Vec::new();
         for change in self.changes() {

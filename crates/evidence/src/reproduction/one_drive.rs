@@ -1,4 +1,4 @@
-//! A reader beside a writer on one drive, where kyber's targets are so high that it never throttles.
+//! A reader and a writer on one drive, where kyber's targets are so high that it never throttles.
 
 use hoistway_measure::fio::DirectionStats;
 use serde::Deserialize;
@@ -37,7 +37,8 @@ pub(super) const ONE_DRIVE: Table = Table {
     run: reproduce,
 };
 
-/// Data of writes that the drive may hold: the preset's lies just above what kyber lets through of large writes.
+/// Values for the data of writes that the drive may hold: the preset's value is just above what kyber admits of large
+/// writes.
 pub(super) const WRITE_LIMITS: &[(Unknown, f64)] =
     &[(Unknown("flash.fetches_write_kib"), 6000.0), (Unknown("flash.fetches_write_kib"), 12_000.0)];
 
@@ -60,10 +61,10 @@ struct Row {
     clat_p99_us_mean: f64,
 }
 
-/// How far from the published figure a cell may be.
+/// Relative tolerance of a cell.
 const TOLERANCE: f64 = 0.25;
 
-/// The loads: what they are called, the table in which they were published, their job files, and how they are judged.
+/// The loads: name, published table, job file, title, and judgement.
 const LOADS: [(&str, &str, &str, &str, Judgement); 2] = [
     (
         "reader at iodepth 1",
@@ -81,7 +82,7 @@ const LOADS: [(&str, &str, &str, &str, Judgement); 2] = [
     ),
 ];
 
-/// The tables ask what kyber's targets do to the reader.
+/// The tables are about the effect of kyber's targets on the reader.
 pub(super) fn watched() -> Vec<Watched> {
     let of = |(load, _, job_name, job, _): (&str, &str, &str, &str, Judgement)| Watched {
         name: format!("icpe24-one-drive, {load}"),
@@ -96,7 +97,7 @@ pub(super) fn watched() -> Vec<Watched> {
     LOADS.map(of).into()
 }
 
-/// The published rows of processes that have a CPU of their own.
+/// The published rows of processes with a CPU of their own.
 fn rows() -> Vec<Row> {
     let csv = include_str!("../../published/icpe24_single_drive.csv");
     let rows = csv::Reader::from_reader(csv.as_bytes()).into_deserialize();
@@ -118,7 +119,7 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
         };
         let outputs = run(comparison, &["kyber"], &[("DEV", "/dev/nvme0n1".to_owned())], setting)?;
         for row in rows().iter().filter(|row| row.figure == figure) {
-            // The job file asks for one report of both processes.
+            // The job file requests a combined report for both processes.
             let directions = outputs[0].jobs.iter().map(|job| if row.dir == "read" { &job.read } else { &job.write });
             let stats: &DirectionStats = directions.max_by_key(|stats| stats.total_ios).expect("a load has processes");
             let figures = [

@@ -1,4 +1,4 @@
-//! What the ICPE'24 slides say in words.
+//! Figures in the text of the ICPE'24 slides.
 
 use super::cell::{Cell, Judgement};
 use super::heatmaps::{DRIVE, SCHEDULERS, on_their_host, p99_by_scheduler, variables};
@@ -64,8 +64,8 @@ fn overhead(setting: Setting) -> Result<Vec<Cell>, Error> {
         .collect())
 }
 
-/// The drives of the study. One of them reads 9 % slower than the others, as figure 1a shows beside 11b, and collects flash slower,
-/// which was fitted to rows of `none`: see docs/devices.md.
+/// The drives of the study. One of them reads 9 % slower than the others, as a comparison of figures 1a and 11b shows, and collects
+/// flash more slowly, which was fitted to rows of `none`: see docs/devices.md.
 fn eight_drives() -> Devices {
     let slower = [("flash.read_mb_per_s", 0.91), ("flash.collection.step_us", 1.9)];
     let slower = slower.into_iter().fold(Profile::Named(DRIVE.to_owned()), |drive, (key, times)| {
@@ -75,19 +75,19 @@ fn eight_drives() -> Devices {
     Devices { files: [("/dev/nvme0n1".to_owned(), slower)].into(), ..DRIVE.into() }
 }
 
-/// What the figures are called, and their job files.
+/// Names of the figures, and their job files.
 const INTERFERENCES: [(&str, &str, &str); 2] = [
     ("11c (4 KiB)", "icpe24-interference-11c.fio", include_str!("../../published/jobs/icpe24-interference-11c.fio")),
     ("11d (64 KiB)", "icpe24-interference-11d.fio", include_str!("../../published/jobs/icpe24-interference-11d.fio")),
 ];
 
-/// The variables of these job files, for a number of writers.
+/// The variables of these job files for a number of writers.
 fn beside(writers: u32) -> [(&'static str, String); 3] {
     let drives: Vec<String> = (0..8).map(|drive| format!("/dev/nvme{drive}n1")).collect();
     [("DEV", drives.join(":")), ("SCHED", "none".to_owned()), ("NBG", writers.to_string())]
 }
 
-/// The study asks what the writers do to the reader.
+/// The study is about the effect of the writers on the reader.
 pub(super) fn watched() -> Vec<Watched> {
     let of = |(figure, job_name, job): (&str, &str, &str)| Watched {
         name: format!("icpe24-interference {figure}, 8 writers"),

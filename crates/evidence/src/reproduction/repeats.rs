@@ -1,5 +1,4 @@
-//! How often a table is run: until its figures are known well enough, or the effect that they show would take longer than it is
-//! worth.
+//! How often a table is run: until its figures are accurate enough, or up to a maximum.
 
 use hoistway_measure::stats;
 
@@ -10,14 +9,14 @@ use super::sensitivity::Change;
 use hoistway_experiment::Error;
 use hoistway_experiment::seeds;
 
-/// Of fewer runs the interval says little.
+/// With fewer runs the interval says little.
 pub(super) const LEAST: usize = 3;
 
-/// Half a confidence interval, over its figure, that is narrow enough.
+/// Relative half-width of a confidence interval that is narrow enough.
 const NARROW: f64 = 0.01;
 
-/// Runs a table with one seed after the other, until the intervals of all its cells are narrow, at most so often; as published runs
-/// were, it is run once. Returns the means.
+/// Runs a table with one seed after the other until the confidence intervals of all its cells are narrow, at most `most` times;
+/// with the published runtime it is run once. Returns the means.
 pub(super) fn of(table: &Table, length: Length, change: Option<Change>, most: usize) -> Result<Vec<Cell>, Error> {
     let most = if length == Length::Published { 1 } else { most };
     let mut runs = Vec::with_capacity(most);
@@ -31,7 +30,7 @@ pub(super) fn of(table: &Table, length: Length, change: Option<Change>, most: us
     Ok(means(&runs))
 }
 
-/// The cells of runs, which have the same ones, with their means.
+/// The cells of these runs, with means; all runs have the same cells.
 fn means(runs: &[Vec<Cell>]) -> Vec<Cell> {
     let Some(first) = runs.first() else { return Vec::new() };
     let mean = |(place, cell): (usize, &Cell)| {

@@ -1,4 +1,4 @@
-//! How a run of a published load is made: its job file with the variables that its author set.
+//! Runs of a published load: its job file with the variables that its author set.
 
 use hoistway_measure::fio::{DirectionStats, Job, Output};
 
@@ -7,39 +7,39 @@ use hoistway_experiment::CallerEnvironment;
 use hoistway_experiment::Error;
 use hoistway_experiment::{Comparison, FioOutputs, Load, Profile};
 
-/// How long runs are.
+/// The length of runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Length {
-    /// As long as figures take to settle.
+    /// As long as figures need to settle.
     Settled,
-    /// As long as those that were published.
+    /// As long as the published runs.
     Published,
 }
 
-/// How a table is reproduced.
+/// The settings of a reproduction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Setting {
     pub(super) length: Length,
-    /// What of the device is otherwise than its preset says.
+    /// A change to the device or host.
     pub(super) change: Option<Change>,
-    /// What everything random is drawn from.
+    /// The seed of all random numbers.
     pub(super) seed: u64,
 }
 
 impl Setting {
-    /// Of these seconds those that it means, ns.
+    /// Selects one of these times in seconds; returns ns.
     pub(super) fn of(self, settled_s: u64, published_s: u64) -> u64 {
         self.of_ms(settled_s * 1000, published_s * 1000)
     }
 
-    /// Of these milliseconds those that it means, ns.
+    /// Selects one of these times in milliseconds; returns ns.
     pub(super) fn of_ms(self, settled_ms: u64, published_ms: u64) -> u64 {
         let ms = if self.length == Length::Settled { settled_ms } else { published_ms };
         ms * 1_000_000
     }
 }
 
-/// The variables that a job file names.
+/// The variables used by a job file.
 pub(super) struct Variables<'a>(pub(super) &'a [(&'a str, String)]);
 
 impl CallerEnvironment for Variables<'_> {
@@ -53,7 +53,7 @@ pub(super) fn load(name: &str, text: &str) -> Load {
     Load::Text { name: name.to_owned(), text: text.to_owned() }
 }
 
-/// Runs a load under schedulers. Returns the result of each, in their order.
+/// Runs a load under schedulers. Returns the result of each, in order.
 pub(super) fn run(
     mut comparison: Comparison,
     schedulers: &[&str],
@@ -77,7 +77,7 @@ pub(super) fn run(
     Ok(outputs.of_runs(&document))
 }
 
-/// The host of a run, with the change if it is one of the host.
+/// The host of a run, with the change applied if it concerns the host.
 pub(super) fn hosts(mut hosts: Vec<Profile>, setting: Setting) -> Vec<Profile> {
     let usual = hosts.first().cloned().unwrap_or_else(|| Profile::Named("server".to_owned()));
     if let Some((changed, _)) = setting.change.and_then(|change| change.of_host(&usual)) {
@@ -86,7 +86,7 @@ pub(super) fn hosts(mut hosts: Vec<Profile>, setting: Setting) -> Vec<Profile> {
     hosts
 }
 
-/// The 99th percentile of latency from the submission on, us.
+/// The 99th percentile of latency from submission, us.
 pub(super) fn p99_us(stats: &DirectionStats) -> f64 {
     let percentiles = stats.clat_ns.percentile.as_ref();
     percentiles.and_then(|all| all.get("99.000000")).map_or(0.0, |&ns| ns as f64 / 1e3)

@@ -1,4 +1,4 @@
-//! What half and double of an unmeasured number does to a table.
+//! The effect of halving and doubling an unmeasured number on a table.
 
 use hoistway_device::{Preset, PresetError};
 use hoistway_sim::Host;
@@ -8,29 +8,29 @@ use toml::{Table, Value};
 use super::cell::{Cell, median};
 use hoistway_experiment::Profile;
 
-/// A number that no source tells: of a device its section and key in the preset, such as `shape.hw_queues`; of a host, `host.`
+/// A number without a source: for a device its section and key in the preset, such as `shape.hw_queues`; for a host `host.`
 /// and the key in its profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unknown(pub &'static str);
 
-/// What the key of an unknown of a host begins with.
+/// Prefix of the key of a host's unknown.
 const OF_HOST: &str = "host.";
 
-/// An unknown with another value.
+/// A change of an unknown.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Change {
-    /// Which.
+    /// The unknown.
     pub unknown: Unknown,
-    /// Its value.
+    /// Its new value.
     pub to: To,
 }
 
-/// Another value.
+/// A new value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum To {
-    /// So many times what the profile says.
+    /// A multiple of the profile's value.
     Times(f64),
-    /// This one.
+    /// An absolute value.
     Value(f64),
 }
 
@@ -42,7 +42,7 @@ impl To {
         }
     }
 
-    /// Changes a number, or each of a range. Returns it before and after; of a range the first.
+    /// Changes a number, or each number of a range. Returns it before and after; for a range the first one.
     fn set(self, value: &mut Value) -> Option<[f64; 2]> {
         let usual = match value {
             Value::Integer(number) => *number as f64,
@@ -54,32 +54,32 @@ impl To {
             _ => return None,
         };
         let changed = self.of(usual);
-        // Some parameters have to be whole numbers.
+        // Some parameters must be integers.
         *value = if changed.fract() == 0.0 { Value::Integer(changed as i64) } else { Value::Float(changed) };
         Some([usual, changed])
     }
 }
 
-/// A table with another value of an unknown.
+/// A table with a changed unknown.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Sensitivity {
     /// Section and key of the preset, or `host.` and the key of the host's profile.
     pub key: String,
-    /// What the profile says.
+    /// The value in the profile.
     pub usual: f64,
-    /// What was taken instead.
+    /// The changed value.
     pub value: f64,
-    /// The table's cells, in their order.
+    /// The table's cells, in order.
     pub cells: Vec<Cell>,
 }
 
 impl Change {
-    /// A built-in device with the change, and the value before and after it. None if it has no such number.
+    /// A built-in device with the change, and the value before and after. None if it has no such number.
     pub(super) fn of_preset(self, name: &str) -> Result<Option<(Profile, [f64; 2])>, PresetError> {
         self.of_device(&Profile::Named(name.to_owned()))
     }
 
-    /// A device with the change, and the value before and after it. None if it has no such number.
+    /// A device with the change, and the value before and after. None if it has no such number.
     pub(super) fn of_device(self, device: &Profile) -> Result<Option<(Profile, [f64; 2])>, PresetError> {
         if self.is_of_host() {
             return Ok(None);
@@ -90,7 +90,7 @@ impl Change {
         })
     }
 
-    /// The same of a host.
+    /// The same for a host.
     pub(super) fn of_host(self, profile: &Profile) -> Option<(Profile, [f64; 2])> {
         let key = self.unknown.0.strip_prefix(OF_HOST)?;
         match profile {
@@ -99,7 +99,7 @@ impl Change {
         }
     }
 
-    /// The profile of a table that is changed, and the value before and after it. None if it has no such number.
+    /// The changed profile of a table, and the value before and after. None if it has no such number.
     pub(super) fn of_table(self, table: &super::Table) -> Option<(Profile, [f64; 2])> {
         if self.is_of_host() {
             let named = || Profile::Named("server".to_owned());
@@ -114,10 +114,10 @@ impl Change {
         self.unknown.0.starts_with(OF_HOST)
     }
 
-    /// A profile in TOML with another value of this key.
+    /// A profile in TOML with a changed value of this key.
     fn apply(self, name: &str, text: &str, key: &str) -> Option<(Profile, [f64; 2])> {
         let mut profile: Table = text.parse().ok()?;
-        // What a preset says of its own errors holds for its own numbers.
+        // A preset's statement about its own errors applies to its own numbers only.
         if let Some(Value::Table(calibration)) = profile.get_mut("calibration") {
             calibration.remove("residuals");
         }
@@ -131,7 +131,7 @@ impl Change {
 }
 
 impl Sensitivity {
-    /// The median of the errors of all cells that something is claimed of, a fraction; none if nobody is.
+    /// The median error of all judged cells, as a fraction; none without any.
     #[must_use]
     pub fn median_error(cells: &[Cell]) -> Option<f64> {
         let judged = cells.iter().filter(|cell| cell.within.is_some());
@@ -139,7 +139,7 @@ impl Sensitivity {
         (!errors.is_empty()).then(|| median(errors))
     }
 
-    /// The cell that moves most, of those that were not calibrated on, as it was and as it is.
+    /// The cell that changes most among those not used for calibration, before and after.
     #[must_use]
     pub fn moved_most<'a>(&'a self, usual: &'a [Cell]) -> Option<[&'a Cell; 2]> {
         let moved = |[before, after]: &[&Cell; 2]| (after.ours / before.ours).ln().abs();

@@ -1,4 +1,4 @@
-//! Loads of the sources with the job that each source watches, and the job that a verdict names.
+//! Loads of the sources with the job that each source is about, and the job that a verdict names.
 
 use hoistway_experiment::{Comparison, Error};
 
@@ -9,16 +9,16 @@ pub(super) struct Watched {
     pub(super) name: String,
     pub(super) comparison: Comparison,
     pub(super) variables: Vec<(&'static str, String)>,
-    /// The job whose figures the source is about.
+    /// The job that the source is about.
     pub(super) job: &'static str,
 }
 
-/// What a comparison without `--focus` says of a load.
+/// The job that a comparison without `--focus` names for a load.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Party {
     /// The load.
     pub load: String,
-    /// The job that the source watches.
+    /// The job that the source is about.
     pub watched: &'static str,
     /// The job that the verdict names.
     pub named: String,
@@ -27,7 +27,7 @@ pub struct Party {
 }
 
 impl Party {
-    /// Whether the verdict is about what the source is about.
+    /// Whether the verdict names the job that the source is about.
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.named == self.watched

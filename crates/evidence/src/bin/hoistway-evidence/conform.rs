@@ -1,4 +1,4 @@
-//! `hoistway conform`: how faithful are our schedulers to recorded kernels?
+//! `hoistway conform`: how faithfully the schedulers reproduce recorded kernels.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     let watch = move || {
-        // A recording that has been begun is finished, unless a second Ctrl-C comes.
+        // A recording that was started is finished, unless a second Ctrl-C comes.
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
@@ -87,19 +87,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     }
 }
 
-/// What becomes of a recording.
+/// The result for a recording.
 enum Verdict {
     Scored(Box<TraceReport>),
-    /// There is nothing to replay it with.
+    /// There is no scheduler to replay it with.
     Skipped {
         file: String,
         reason: String,
     },
-    /// It is damaged. The others are scored all the same.
+    /// It is damaged. The others are still scored.
     Refused(Refused),
 }
 
-/// Adds the recordings at `path`, those of a folder in the order of their names.
+/// Adds the recording at `path`, or those in the folder in the order of their names.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     if !path.is_dir() {
         if !path.exists() {
@@ -116,7 +116,7 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in inside {
         let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if entry.is_dir() {
-            // An empty folder inside another is no mistake.
+            // An empty subfolder is allowed.
             let _ = collect(&entry, files);
         } else if name.ends_with(".jsonl") || name.ends_with(".jsonl.gz") {
             files.push(entry);

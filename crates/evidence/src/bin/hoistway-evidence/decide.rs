@@ -1,4 +1,4 @@
-//! `hoistway-evidence decide`: how good decisions are that are made from what comes out here.
+//! `hoistway-evidence decide`: the quality of decisions based on simulations.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `hoistway replay-pairs`: how far to trust the replay of a recording.
+//! `hoistway replay-pairs`: how far the replay of a recording can be trusted.
 
 use std::path::PathBuf;
 
@@ -42,10 +42,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 type Pick = fn(&Prediction) -> Figure;
 
 const FIGURES: [(&str, Pick); 3] = [("IOPS", |of| of.iops), ("mean", |of| of.mean_us), ("p99", |of| of.p99_us)];
-/// What was recorded lies between the readings of a recording within this.
+/// The recorded figure counts as enclosed by the readings of a recording within this relative tolerance.
 const TOLERANCE: f64 = 0.02;
 
-/// Markdown: a row for each program and pair of schedulers, then what they come to.
+/// Markdown: a row for each program and pair of schedulers, then a summary.
 fn table(all: &[Prediction]) -> String {
     let mut text = String::from(
         "| program | recorded under | predicted | streams | depth hidden | IOPS, % | mean latency, % | p99, % |\n\
@@ -92,7 +92,7 @@ fn table(all: &[Prediction]) -> String {
     text
 }
 
-/// Of sorted values.
+/// The median of sorted values.
 fn median(sorted: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -1,4 +1,4 @@
-//! `hoistway reproduce`: published tables beside what comes out here.
+//! `hoistway reproduce`: published tables compared with simulations.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// The tables of these names; those of Linux's schedulers if there are none.
+/// The tables with these names; all tables of Linux's schedulers if there are none.
 fn named(names: &[String]) -> Result<Vec<&'static Table>> {
     if names.is_empty() {
         return Ok(TABLES.iter().collect());
@@ -87,7 +87,7 @@ fn named(names: &[String]) -> Result<Vec<&'static Table>> {
     Ok(tables)
 }
 
-/// The cells as rows and columns, with a head, if nothing was published of them and nothing is claimed.
+/// The cells as a matrix with a header, if they have no published values and no claims.
 fn as_matrix(cells: &[Cell]) -> Option<Vec<Vec<String>>> {
     if cells.iter().any(|cell| cell.published.is_some() || cell.tolerance.is_some()) {
         return None;
@@ -130,13 +130,13 @@ fn texts(cell: &Cell) -> [String; 6] {
     ]
 }
 
-/// What comes out here, and half its confidence interval, if that is known.
+/// The simulated figure, with half its confidence interval if known.
 fn with_interval(cell: &Cell) -> String {
     let interval = cell.interval.map(|interval| format!(" ±{:.1} %", 100.0 * interval)).unwrap_or_default();
     figure(cell.ours) + &interval
 }
 
-/// Four digits, or those before the point.
+/// Four digits, or all digits before the decimal point.
 fn figure(value: f64) -> String {
     let digits = value.abs().max(1e-3).log10().floor() as i32 + 1;
     format!("{value:.*}", usize::try_from(4 - digits).unwrap_or(0).min(4))
@@ -147,7 +147,7 @@ fn summary(cells: &Reproduced) -> String {
     format!("{within} of {judged} judged cells are as close as is claimed; {calibrated} were calibrated on.")
 }
 
-/// Other values of unknowns, and what they change.
+/// Rows about changed unknowns and their effects.
 fn of_unknowns(usual: &Reproduced) -> impl Iterator<Item = [String; 2]> {
     usual.sensitivity.iter().map(|changed| {
         let Sensitivity { key, value, cells, .. } = changed;

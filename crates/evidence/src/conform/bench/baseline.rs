@@ -1,5 +1,5 @@
-//! What every replay keeps of the requests inside: for the simple policies that tell hard decisions from easy ones, and
-//! for showing what a decision was made among.
+//! The requests inside, as every replay tracks them: for the simple policies that separate hard decisions from easy
+//! ones, and for showing the candidates of a decision.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use hoistway_trace::iosched::{Event, Insert, Io, RqMerge, RqNumber};
 
 use crate::conform::score::{Mismatch, Score};
 
-/// How many requests of the inside a mismatch lists.
+/// Maximum requests listed in a mismatch.
 const INSIDE_SHOWN: usize = 8;
 
-/// A request inside the scheduler as the baselines see it.
+/// A request in the scheduler from the baselines' point of view.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub(crate) rq: RqNumber,
@@ -20,13 +20,13 @@ pub(crate) struct Candidate {
     pub(crate) sectors: u32,
     pub(crate) op: Op,
     pub(crate) prio: IoPriority,
-    /// It was inserted before all others, where nothing merges with it.
+    /// Whether it was inserted at the head, where nothing merges with it.
     pub(crate) head: bool,
     pub(crate) pid: u32,
 }
 
 impl Candidate {
-    /// A request as it is inserted, on behalf of `pid`.
+    /// A request inserted on behalf of `pid`.
     pub(crate) fn new(insert: &Insert, pid: u32) -> Candidate {
         let Io { sector, sectors, op, prio, .. } = insert.io;
         Candidate { rq: insert.rq, sector, sectors, op, prio, head: insert.head, pid }
@@ -39,7 +39,7 @@ impl fmt::Display for Candidate {
     }
 }
 
-/// What is inside, in the order of arrival, and where the kernel served last.
+/// The requests inside in the order of arrival, and the last one served by the kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Baseline {
     pub(crate) inside: Vec<Candidate>,
@@ -57,8 +57,8 @@ impl Baseline {
         Some(self.inside.remove(at))
     }
 
-    /// The request that absorbs another: the one that is named, or else the first one of the same kind that ends where
-    /// the other begins.
+    /// The request that absorbs another: the recorded one if given, otherwise the first one of the same kind that ends
+    /// where the other begins.
     pub(crate) fn survivor(&self, merge: &RqMerge) -> Option<RqNumber> {
         let absorbed = self.inside.iter().find(|candidate| candidate.rq == merge.absorbed);
         if absorbed.is_some_and(|absorbed| absorbed.head) {
@@ -74,8 +74,8 @@ impl Baseline {
         survivor.map(|survivor| survivor.rq)
     }
 
-    /// Whether a decision for `kernel` is hard: several candidates, and neither the oldest request nor a one-way
-    /// sweep from the end of the last one is right.
+    /// Whether the decision for `kernel` is hard: there are several candidates, and neither the oldest request nor a
+    /// one-way sweep from the end of the last request gives it.
     fn is_hard(&self, kernel: RqNumber) -> bool {
         let ahead = self.inside.iter().filter(|candidate| candidate.sector >= self.last_end);
         let sweep = ahead.min_by_key(|candidate| candidate.sector);
@@ -85,7 +85,7 @@ impl Baseline {
             && sweep.is_some_and(|sweep| sweep.rq != kernel)
     }
 
-    /// Describes a decision that differs, with `show` saying what a request is.
+    /// Describes a decision that differs; `show` describes a request.
     pub(crate) fn explain(
         &self,
         event: &Event,
@@ -109,7 +109,7 @@ impl Baseline {
         }
     }
 
-    /// Scores one question and makes the kernel's choice the last one served.
+    /// Scores one decision and makes the kernel's choice the last one served.
     pub(crate) fn judge(&mut self, score: &mut Score, kernel: Option<RqNumber>, ours: Option<RqNumber>) {
         score.questions += 1;
         if kernel.is_none() || ours.is_none() {

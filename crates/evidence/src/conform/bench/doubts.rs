@@ -1,16 +1,16 @@
-//! Decisions whose place a recording leaves open.
+//! Decisions whose position in the recording is uncertain.
 //!
-//! A decision is printed when its question is answered. If something else happened between the question and the answer -
-//! another CPU had a question answered, an interrupt released a request, the task was pre-empted - the decision may have
-//! been made before that or after it. Such a decision comes twice: first where it may have been made earliest, in doubt,
-//! where it counts if our answer is the recorded one; and else where it was printed.
+//! A decision is recorded after it was made. If something else happened in between (another CPU made a decision, an
+//! interrupt released a request, the task was preempted), the decision may have been made before or after that. Such a
+//! decision is replayed twice: first at the earliest possible position, in doubt, where it counts if our decision is the
+//! recorded one; otherwise again at its recorded position.
 
 use hoistway_trace::iosched::{Dispatch, Event, EventKind};
 
-/// How many events at most are looked back over: more do not happen while a question is answered.
+/// Maximum number of events to look back: no more happen during a decision.
 const EVENTS_MAX: usize = 10_000;
 
-/// For each event the decisions in doubt that may have been made before it, and not before the one before it.
+/// For each event, the decisions in doubt that may have been made before it but not before the previous one.
 pub(crate) fn before(events: &[Event], meet: impl Fn(&Dispatch, &Dispatch) -> bool) -> Vec<Vec<&Event>> {
     let mut in_doubt = vec![Vec::new(); events.len()];
     for (index, event) in events.iter().enumerate() {
@@ -19,7 +19,7 @@ pub(crate) fn before(events: &[Event], meet: impl Fn(&Dispatch, &Dispatch) -> bo
         let meanwhile = meanwhile.take_while(|(_, other)| other.t >= dispatch.asked);
         let matters = |other: &Event| match &other.kind {
             EventKind::Dispatch(other) => meet(dispatch, other),
-            // On another CPU they are where they are; here they are interrupts.
+            // On another CPU such an event is concurrent; on the same CPU it is an interrupt.
             EventKind::Finish { .. } | EventKind::Free(_) => other.cpu == event.cpu,
             _ => false,
         };

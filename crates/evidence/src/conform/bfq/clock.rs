@@ -1,28 +1,28 @@
-//! The clocks that a recording does not show: bfq's nanoseconds stand still under a plug, and its ticks have edges
-//! that must be found.
+//! The clocks that a recording does not show: bfq's nanosecond clock stands still under a plug, and the tick boundaries
+//! have to be found.
 
 use std::collections::{HashMap, HashSet};
 
 use hoistway_blk::ground::{Hz, Tick};
 use hoistway_trace::iosched::{BioNumber, Event, EventKind, Trace};
 
-/// A tag allocation that comes so much later than its bio means that the task has slept, ns.
+/// If a tag allocation comes this much later than its bio, the task has slept, ns.
 const SLEPT: u64 = 100_000;
-/// Our first tick, so that a scheduler made at tick 0 has been there for long.
+/// Our first tick, high enough that a scheduler created at tick 0 is old.
 const FIRST_TICK: u64 = 1_000_000;
 
-/// When ticks begin: all printed tick counts together fix that to microseconds.
+/// When ticks begin: all recorded tick counts together determine it to a microsecond.
 pub(super) struct TickPhase {
-    /// What is added to a time so that ticks begin at multiples of their length, ns.
+    /// Added to a time so that ticks begin at multiples of their length, ns.
     shift: i64,
     length: i64,
 }
 
 impl TickPhase {
-    /// The phase that fits all tick counts of a recording, each of which was read as its event was logged.
+    /// The phase that fits all tick counts of a recording, each of which was read when its event was recorded.
     pub fn of(trace: &Trace, hz: Hz) -> Self {
         let length = hz.tick_ns() as i64;
-        // A count may have been read a little later than the event was logged, but never earlier.
+        // A count may have been read slightly later than the event's time, but never earlier.
         let (mut lows, mut high) = (Vec::new(), length);
         for event in &trace.events {
             let tick = match &event.kind {
@@ -40,12 +40,12 @@ impl TickPhase {
         TickPhase { shift: i64::midpoint(low, high), length }
     }
 
-    /// The tick of a moment.
+    /// The tick of a time.
     pub fn at(&self, ns: u64) -> Tick {
         Tick(FIRST_TICK + ((ns as i64 + self.shift) / self.length).max(0) as u64)
     }
 
-    /// A printed tick count as a tick.
+    /// Converts a recorded tick count.
     pub fn printed(tick: Tick) -> Tick {
         Tick(FIRST_TICK + tick.0)
     }
@@ -54,15 +54,15 @@ impl TickPhase {
 /// A task's plug.
 #[derive(Clone, Copy, Default)]
 struct PlugClock {
-    /// The time of its first allocation, if the clock stands.
+    /// The time of its first allocation, if the clock is stopped.
     stands_at: Option<u64>,
-    /// Its requests that are still to be inserted, once it is being flushed.
+    /// The number of its requests still to be inserted, while it is flushed.
     flushing: Option<u32>,
 }
 
 /// The clocks of all plugs.
 pub(super) struct PlugClocks<'a> {
-    /// Bios outside of any plug.
+    /// Bios submitted outside of any plug.
     unplugged: &'a HashSet<BioNumber>,
     by_task: HashMap<u32, PlugClock>,
     queued_at: HashMap<BioNumber, u64>,
@@ -73,7 +73,7 @@ impl<'a> PlugClocks<'a> {
         PlugClocks { unplugged, by_task: HashMap::new(), queued_at: HashMap::new() }
     }
 
-    /// The nanosecond clock of an event, in the order of the file. `real` is what the clock shows without a plug.
+    /// The nanosecond clock at an event, in the order of the file. `real` is the time of the clock without a plug.
     pub fn read(&mut self, event: &Event, real: u64) -> u64 {
         let Some(pid) = event.pid else { return real };
         let plug = self.by_task.entry(pid).or_default();
@@ -105,7 +105,7 @@ impl<'a> PlugClocks<'a> {
             _ => {}
         }
         match &event.kind {
-            // These happen in interrupts, whomever they interrupt.
+            // These happen in interrupts, whatever task is running.
             EventKind::Finish { .. } | EventKind::Free(_) | EventKind::Complete(_) | EventKind::BfqIdleTimer => real,
             _ => plug.stands_at.unwrap_or(real),
         }

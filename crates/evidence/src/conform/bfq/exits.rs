@@ -1,25 +1,25 @@
-//! When processes end. The scheduler is notified, but a recording does not show it.
+//! Exits of processes. The scheduler is notified of them, but a recording does not show them.
 //!
-//! An exit shows only when the process's queue was in service: as timestamps of that queue that nothing explains.
-//! Otherwise it changes nothing but reference counts, and comes a little after the process's last completion.
+//! An exit is visible only if the process's queue was in service: as timestamps of that queue without another cause.
+//! Otherwise it only changes reference counts, and comes shortly after the process's last completion.
 
 use std::collections::{HashMap, HashSet};
 
 use hoistway_trace::iosched::bounds::TIME_NS_MAX;
 use hoistway_trace::iosched::{Event, EventKind, Process, QueueName, RqNumber, Trace};
 
-/// How long after its last completion a process with one request at a time ends, ns.
+/// Time from its last completion until a process with one request at a time exits, ns.
 const AFTER_LAST: u64 = 95_000;
-/// The same for one that must wait for its asynchronous I/O to be torn down, ns.
+/// The same for a process that has to tear down its asynchronous I/O, ns.
 const AFTER_LAST_DEEP: u64 = 12_000_000;
-/// How far an exit that shows may lie from the blind guess, ns.
+/// Maximum distance of a visible exit from the estimate, ns.
 const SHOWN_SLACK: u64 = 2_000_000_000;
-/// How long before its queue's last expiration a process may be guessed to have ended, ns: an idle timer.
+/// Maximum time before its queue's last expiration at which a process may be assumed to exit, ns: an idle timer.
 const EXPIRED_SLACK: u64 = 25_000_000;
-/// How far in the file the lines of one action are apart, ns.
+/// Maximum distance between the lines of one action in the file, ns.
 const ONE_ACTION: u64 = 30_000;
 
-/// The exits of a recording: when, and which process.
+/// The exits of a recording: time and process.
 pub(super) fn exits(trace: &Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<(u64, u32)> {
     let mut last_io: HashMap<u32, u64> = HashMap::new();
     for event in &trace.events {
@@ -44,7 +44,7 @@ pub(super) fn exits(trace: &Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<(u64,
     };
     let (mut shown, mut shown_pids) = (Vec::new(), HashSet::new());
     for (t, queue) in unexplained(&trace.events) {
-        // A shared queue does not say whose exit it is: the one that is due most nearly.
+        // A shared queue does not show which process exits: take the one whose exit is expected closest to that time.
         let open = exits.iter().filter(|&&(exit, pid)| {
             !shown_pids.contains(&pid) && exit.abs_diff(t) < SHOWN_SLACK && may_be(queue, t, pid)
         });
@@ -54,7 +54,7 @@ pub(super) fn exits(trace: &Trace, pid_of: &HashMap<RqNumber, u32>) -> Vec<(u64,
         }
     }
     exits.retain(|(_, pid)| !shown_pids.contains(pid));
-    // When a queue expired for the last time all who use it were still there, or the exit of one would show.
+    // When a queue expired for the last time, all of its processes still existed; otherwise an exit would be visible.
     for (queue, t) in last_expirations(&trace.events) {
         for (exit, pid) in &mut exits {
             if may_be(queue, t, *pid) && *exit < t && t - *exit < EXPIRED_SLACK {
@@ -79,7 +79,7 @@ fn last_expirations(events: &[Event]) -> Vec<(QueueName, u64)> {
     last
 }
 
-/// A number in a process's job description, if it is one that makes sense.
+/// A number in a process's job description, if it is plausible.
 fn number(process: &Process, name: &str) -> Option<u64> {
     let words = process.job.split_whitespace().filter_map(|word| word.split_once('='));
     words.into_iter().find(|(key, _)| *key == name)?.1.parse().ok().filter(|&number| number <= TIME_NS_MAX / 1000)
@@ -93,7 +93,7 @@ fn delay(process: &Process) -> u64 {
     if number(process, "qd").unwrap_or(1) > 1 { AFTER_LAST_DEEP } else { AFTER_LAST }
 }
 
-/// Timestamps of a queue, or its going idle with them, that no other line introduces: time of the first line, and
+/// Timestamps of a queue, or its going idle with them, without another line as their cause: time of the first line, and
 /// the queue.
 fn unexplained(events: &[Event]) -> Vec<(u64, QueueName)> {
     let mut found = Vec::new();
@@ -111,7 +111,7 @@ fn unexplained(events: &[Event]) -> Vec<(u64, QueueName)> {
             }),
             _ => false,
         };
-        // What belongs to a decision was injected.
+        // Lines of a dispatch: the request was injected.
         let dispatch = events[at..].iter().take(12).find_map(|event| match &event.kind {
             EventKind::Dispatch(dispatch) => Some((dispatch.asked.0, event.t.0)),
             _ => None,

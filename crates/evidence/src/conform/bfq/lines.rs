@@ -1,10 +1,10 @@
-//! State lines, recorded and ours, side by side.
+//! Compares recorded state lines with ours.
 
 use hoistway_blk::schedulers::{BfqQueueLabel, BfqStateChange, BfqStateLine};
 use hoistway_trace::iosched::{BfqState, QueueName};
 use serde_json::Value;
 
-/// A line in a form that can be compared.
+/// A line in comparable form.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
     /// The queue it is about.
@@ -25,7 +25,7 @@ impl std::fmt::Display for Line {
     }
 }
 
-/// The fields of a kind of line that are compared; none for a kind that is not.
+/// The compared fields of a kind of line; none if the kind is not compared.
 fn fields_of(kind: &str) -> Option<&'static [&'static str]> {
     Some(match kind {
         "new" | "busy" | "idle" | "fifo" | "merge" | "split_queue" => &[],
@@ -42,7 +42,7 @@ fn fields_of(kind: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// A recorded line, if lines of its kind are compared.
+/// A recorded line, if its kind is compared.
 pub(super) fn recorded(state: &BfqState) -> Option<Line> {
     let fields = fields_of(&state.kind)?.iter().map(|&name| {
         let value = match state.fields.get(name) {
@@ -55,7 +55,7 @@ pub(super) fn recorded(state: &BfqState) -> Option<Line> {
     Some(Line { queue: state.queue, kind: state.kind.to_string(), fields: fields.collect() })
 }
 
-/// One of ours, if lines of its kind are compared.
+/// One of our lines, if its kind is compared.
 pub(super) fn ours(line: &BfqStateLine) -> Option<Line> {
     use BfqStateChange as Change;
     let bit = |flag: bool| u8::from(flag).to_string();
@@ -103,19 +103,19 @@ pub(super) fn ours(line: &BfqStateLine) -> Option<Line> {
     Some(Line { queue: line.queue.map(name), kind: kind.to_owned(), fields })
 }
 
-/// A place where the two differ.
+/// A difference between the two sequences.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
     /// Time of the recorded line, or of the last one before ours, ns.
     pub t_ns: u64,
-    /// The recorded line; none if ours is one too many.
+    /// The recorded line; none if ours is superfluous.
     pub recorded: Option<Line>,
-    /// Our line; none if we lack one.
+    /// Our line; none if it is missing.
     pub ours: Option<Line>,
 }
 
-/// Compares lines in order: an equal line is looked for among the next few of both sides, so that one that is missing
-/// does not spoil the rest. Returns how many are equal, and the differences.
+/// Compares lines in order. An equal line is searched among the next few of both sides, so that a missing line does not
+/// affect the rest. Returns the number of equal lines, and the differences.
 pub(super) fn compare(recorded: &[(u64, Line)], ours: &[Line]) -> (u64, Vec<Difference>) {
     /// How far to look for the next common line.
     const AHEAD: usize = 40;

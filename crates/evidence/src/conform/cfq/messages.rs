@@ -1,13 +1,13 @@
-//! The tool for finding a mistake: cfq is driven by the events of a recording without ever being corrected, and what it
-//! says about itself is compared with the kernel's own messages. The first difference is nearly always the cause.
+//! A tool for finding mistakes: cfq is driven by the events of a recording without corrections, and its messages are
+//! compared with the kernel's. The first difference is almost always the cause.
 
 use hoistway_trace::iosched::EventKind;
 
 use super::Replay;
 use crate::conform::consistency::Consistent;
 
-/// Drives cfq by the events of a recording without ever correcting it, and returns the first message or decision that
-/// differs from the kernel's.
+/// Drives cfq by the events of a recording without corrections, and returns the first message or decision that differs
+/// from the kernel's.
 #[must_use]
 pub fn first_difference(recording: &Consistent<'_>) -> Option<String> {
     let mut replay = Replay::new(recording);
@@ -32,7 +32,7 @@ pub fn first_difference(recording: &Consistent<'_>) -> Option<String> {
     (kernel.abs_diff(ours) > TAIL).then(|| format!("the kernel said {kernel} things, we said {ours}"))
 }
 
-/// A recording may end between an event and what was said of it: so many messages may be missing at its end.
+/// A recording may end between an event and its messages: at most this many may be missing at the end.
 const TAIL: usize = 8;
 
 /// The two sequences of messages, with the lines of the recording that they belong to.
@@ -40,15 +40,15 @@ const TAIL: usize = 8;
 struct Messages {
     kernel: Vec<(u64, String)>,
     ours: Vec<(u64, String)>,
-    /// How many have been compared.
+    /// Number of messages compared so far.
     compared: usize,
 }
 
-/// Times differ by what the kernel executes between two readings of its clock. ns.
+/// Times differ by the kernel's execution time between two readings of its clock, ns.
 const TOLERANCE: u64 = 200_000;
 
 impl Messages {
-    /// The first difference among what has come since the last call.
+    /// The first difference among the messages since the last call.
     fn compare(&mut self) -> Option<String> {
         while let (Some(kernel), Some(ours)) = (self.kernel.get(self.compared), self.ours.get(self.compared)) {
             if !alike(&kernel.1, &ours.1) {
@@ -71,7 +71,7 @@ impl Messages {
     }
 }
 
-/// Whether two messages say the same. Numbers that are measured times may differ a little, virtual times are left out.
+/// Whether two messages are equal. Measured times may differ slightly; virtual times are ignored.
 fn alike(kernel: &str, ours: &str) -> bool {
     // Addresses are hidden in the recordings.
     let kernel = kernel.split("(____").next().unwrap_or(kernel).trim_end();

@@ -1,4 +1,4 @@
-//! When things happened, by the clocks that kyber reads, from what a recording says about it.
+//! The times of events by the clocks that kyber reads, derived from a recording.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use hoistway_trace::iosched::{BioNumber, Event, EventKind, RqNumber, Trace};
 
 use crate::conform::bench::doubts;
 
-/// The recorded moment and tick counter of an event, if it tells both.
+/// The recorded time and tick counter of an event, if it has both.
 fn tick_of(event: &Event) -> Option<(Instant, Tick)> {
     match &event.kind {
         EventKind::Insert(insert) => Some((event.t, insert.io.j?)),
@@ -17,25 +17,25 @@ fn tick_of(event: &Event) -> Option<(Instant, Tick)> {
     }
 }
 
-/// Something that happened.
+/// An event with its time.
 pub(super) struct Moment<'a> {
-    /// When.
+    /// The time.
     pub(super) now: Now,
-    /// What.
+    /// The event.
     pub(super) event: &'a Event,
-    /// A decision that may have been made here, or else where its event comes again.
+    /// Whether this is a decision that may have been made here; otherwise it comes again at its event.
     pub(super) in_doubt: bool,
 }
 
-/// The events in the order in which things happened, each with its moment.
+/// The events in the order in which they happened, each with its time.
 ///
-/// A decision [in doubt](doubts) comes twice. Time is shifted so that ticks begin where a clock that starts at 0 has them.
+/// A decision [in doubt](doubts) occurs twice. Times are shifted so that ticks begin at multiples of their length.
 pub(super) fn moments(trace: &Trace) -> Vec<Moment<'_>> {
     let hz = Hz(trace.header.hz.0);
     let tick_ns = i128::from(hz.tick_ns());
     let known = trace.events.iter().filter_map(tick_of);
     let first_tick = known.map(|(at, tick)| i128::from(at.0) - i128::from(tick.0) * tick_ns).min().unwrap_or(0);
-    // Two ticks more, so that nothing lies before the start.
+    // Two additional ticks, so that no time is before the start.
     let shift_ns = 2 * tick_ns - first_tick;
     let shifted = |at: Instant| Instant(u64::try_from(i128::from(at.0) + shift_ns).unwrap_or(0));
 
@@ -50,9 +50,9 @@ pub(super) fn moments(trace: &Trace) -> Vec<Moment<'_>> {
     moments
 }
 
-/// Sets the tick counter back where the recording shows it behind the clock: a tick that falls into a time without
-/// interrupts comes late. An interrupt that comes late deals with what has expired in order, so a completion whose
-/// service ended before the tick did not see it.
+/// Sets the tick counter back where the recording shows it behind the clock: a tick in a period without interrupts
+/// comes late. A late interrupt handles expired events in order, so a completion whose service ended before the tick
+/// did not see the tick.
 fn hold_back_ticks(trace: &Trace, hz: Hz, moments: &mut [Moment<'_>]) {
     let service = trace.header.device.get("completion_ns").and_then(serde_json::Value::as_u64);
     let mut served: HashMap<RqNumber, Instant> = HashMap::new();
@@ -81,17 +81,17 @@ fn hold_back_ticks(trace: &Trace, hz: Hz, moments: &mut [Moment<'_>]) {
     }
 }
 
-/// A task whose bio waits for its request for longer than this has slept for a tag in between, ns. Sleeping flushes
-/// the plug, and with it the clock that the plug had stopped.
+/// If a task's bio waits for its request longer than this, the task has slept for a tag, ns. Sleeping flushes the plug,
+/// which restarts the clock that the plug had stopped.
 const SLEPT_NS: u64 = 100_000;
 
-/// What the clock showed when bios got requests and requests were issued: a plug's clock stands still from the first
-/// request until it is flushed, its issues included.
+/// The clock readings when bios got requests and when requests were issued: a plug stops the clock from its first
+/// request until the end of its flush, including the issues.
 #[derive(Default)]
 pub(super) struct PlugClocks {
-    /// Where each pid's clock stands.
+    /// The stopped clock of each pid.
     stopped_at: HashMap<u32, Instant>,
-    /// When each pid's last bio entered.
+    /// When each pid's last bio was submitted.
     entered: HashMap<u32, Instant>,
     /// When each bio got its request.
     allocated: HashMap<BioNumber, Instant>,
@@ -112,12 +112,12 @@ impl PlugClocks {
         self.allocated.insert(bio, clock);
     }
 
-    /// The flush of a task's plug has ended.
+    /// The flush of a task's plug has ended, so its clock runs again.
     pub(super) fn run_on(&mut self, pid: u32) {
         self.stopped_at.remove(&pid);
     }
 
-    /// What a task's clock shows.
+    /// The reading of a task's clock.
     pub(super) fn read(&self, pid: u32, at: Instant) -> Instant {
         self.stopped_at.get(&pid).copied().unwrap_or(at)
     }

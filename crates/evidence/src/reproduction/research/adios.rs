@@ -1,4 +1,4 @@
-//! Adios's claim, of which only words were published: low latency of those who wait, without a loss of throughput.
+//! Adios's claim, published only in words: low latency for waiting processes without a loss of throughput.
 
 use super::ran;
 use crate::reproduction::Table;

@@ -1,4 +1,4 @@
-//! K2's claims: a real-time process beside three that keep the drive busy.
+//! K2's claims: a real-time process besides three processes that keep the drive busy.
 
 use super::{DRIVE, Ran, of_jobs, ran, vary};
 use crate::reproduction::Table;
@@ -32,10 +32,10 @@ const STORY: &str = "The drive of the paper is not known here; this one is a coa
                      where a tag first wakes a process.";
 
 const BOUNDS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
-/// What the background may lose: it is at least the part 1 / this of that under none.
+/// Limit of the background's loss: it gets at least 1 / this of its throughput under none.
 const LOST_MOST: f64 = 2.7;
 
-/// What the background does: its name, and the line of its job.
+/// The background: its name, and the line of its job.
 const BACKGROUNDS: [(&str, &str); 3] =
     [("reads", "rw=randread"), ("writes", "rw=randwrite"), ("both", "rw=randrw\nrwmixread=50")];
 
@@ -73,7 +73,7 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     Ok(cells)
 }
 
-/// The bound that helps most of those that leave the background enough.
+/// The best bound among those that leave the background enough.
 fn best_bound(row: &str, none: &Ran, bounded: &[Ran], published: f64, least: f64) -> Vec<Cell> {
     let lost = |run: &Ran| none.iops("background") / run.iops("background").max(1.0);
     let gained = |run: &Ran| none.p99_9_us("urgent") / run.p99_9_us("urgent");
@@ -152,7 +152,7 @@ fn line_through(points: &[(f64, f64)]) -> (f64, f64) {
     (xy / xx, xy * xy / (xx * yy))
 }
 
-/// Without a real-time process it is a limit on the depth and nothing else.
+/// Without a real-time process K2 only limits the depth.
 fn without_real_time(setting: Setting) -> Result<Vec<Cell>, Error> {
     let comparison = || Comparison {
         hw_queues: Some(1),
@@ -171,7 +171,7 @@ fn without_real_time(setting: Setting) -> Result<Vec<Cell>, Error> {
     ])
 }
 
-/// Level 0 with more waiting than there are places: all others get nothing.
+/// Level 0 has more waiting requests than there are places: all others get nothing.
 fn starvation(setting: Setting) -> Result<Cell, Error> {
     let others: String = (1..8)
         .map(|level| format!("[level-{level}]\nrw=randread\nprioclass=1\nprio={level}\niodepth=4\n"))
@@ -180,7 +180,7 @@ fn starvation(setting: Setting) -> Result<Cell, Error> {
     let jobs = format!("[level-0]\nrw=randread\nprioclass=1\nprio=0\niodepth=16\nnumjobs=8\n{others}");
     let runs = ran(of_jobs("research-k2-levels", DRIVE, &jobs, setting), &["k2"], setting)?;
     let lower = (1..8).map(|level| format!("level-{level}")).chain(["ordinary".to_owned()]);
-    // Each has four requests that wait until level 0 ends.
+    // Each has four requests, which wait until level 0 ends.
     let ios = lower.map(|job| runs[0].ios(&job)).sum::<f64>() - 32.0;
     let column = "I/Os of all lower levels before level 0 ends";
     Ok(Cell::new("level 0 with 128 requests", column, ios, None, Judgement::AtMost(0.0)))

@@ -1,6 +1,6 @@
-//! What is claimed of schedulers that Linux does not have: the set-ups of their papers, and a tournament of all schedulers.
+//! Claims about schedulers that Linux does not have: the setups of their papers, and a tournament of all schedulers.
 //!
-//! `k2`, `mqfq`, `adios` (a table of claims each), `tournament` (every scheduler under the same loads).
+//! Modules: `k2`, `mqfq`, `adios` (a table of claims each), `tournament` (every scheduler under the same loads).
 
 mod adios;
 mod k2;
@@ -17,9 +17,10 @@ use hoistway_experiment::{Alone, Comparison, Error, Tunable, Vary};
 
 use super::runs::{Setting, load};
 
-/// A drive of the time and class of the papers: it serves about 40 random reads of 4 KiB at once, and 64 saturate it.
+/// A drive of the age and class used in the papers: it serves about 40 random reads of 4 KiB at once, and 64 saturate
+/// it.
 const DRIVE: &str = "Samsung_SSD_970_PRO_512GB";
-/// A load of some jobs on a drive, one second of it.
+/// One second of a load with these jobs on a drive.
 fn of_jobs(name: &str, device: &str, jobs: &str, setting: Setting) -> Comparison {
     let global =
         "[global]\nfilename=/dev/nvme0n1\ndirect=1\nioengine=libaio\nbs=4k\ntime_based\nruntime=1\nsize=100g\n";
@@ -32,14 +33,14 @@ fn of_jobs(name: &str, device: &str, jobs: &str, setting: Setting) -> Comparison
     }
 }
 
-/// What a load does under schedulers, in their order; of several values of a setting, one behind the other.
+/// Runs a load under schedulers, in order; if a setting has several values, the runs of a scheduler are adjacent.
 fn ran(comparison: Comparison, schedulers: &[&str], setting: Setting) -> Result<Vec<Ran>, Error> {
     let schedulers = schedulers.iter().map(|&name| name.to_owned()).collect();
     let document = Comparison { schedulers, seed: setting.seed, ..comparison }.run(&Alone)?;
     Ok(document.runs.into_iter().map(Ran).collect())
 }
 
-/// A setting of a scheduler of which several values are compared.
+/// A setting of a scheduler with several values to compare.
 fn vary(of: &str, name: &str, values: &[u32]) -> Vec<Vary> {
     let texts = values.iter().map(u32::to_string).collect();
     vec![Vary { of: of.to_owned(), name: name.to_owned(), texts }]
@@ -49,7 +50,7 @@ fn tunable(scheduler: &str, name: &str, text: &str) -> Vec<Tunable> {
     vec![Tunable { scheduler: scheduler.to_owned(), name: name.to_owned(), text: text.to_owned() }]
 }
 
-/// A run, and the figures of its jobs. A job that has done nothing has figures of 0.
+/// A run with access to the figures of its jobs. A job without I/O has figures of 0.
 struct Ran(Run);
 
 impl Ran {
@@ -58,7 +59,7 @@ impl Ran {
         of_name.flat_map(|summary| &summary.operations)
     }
 
-    /// I/Os of a job, in all.
+    /// Total I/Os of a job.
     fn ios(&self, job: &str) -> f64 {
         self.operations(job).map(|operation| operation.ios as f64).sum()
     }
@@ -71,7 +72,7 @@ impl Ran {
         self.operations(job).map(|operation| operation.bytes_per_second).sum()
     }
 
-    /// The largest of a percentile, us, of the operations of a job.
+    /// The largest value of a percentile over the operations of a job, us.
     fn latency_us(&self, job: &str, of: impl Fn(&OperationSummary) -> u64) -> f64 {
         self.operations(job).map(of).max().unwrap_or(0) as f64 / 1e3
     }

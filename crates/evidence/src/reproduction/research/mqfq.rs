@@ -1,4 +1,4 @@
-//! MQFQ's claims: shares between flows of different depths, sizes and weights on 16 CPUs with a hardware queue each.
+//! MQFQ's claims: shares of flows with different depths, sizes and weights on 16 CPUs with a hardware queue each.
 
 use super::{DRIVE, Ran, of_jobs, ran, tunable, vary};
 use crate::reproduction::Table;
@@ -45,7 +45,7 @@ fn reproduce(setting: Setting) -> Result<Vec<Cell>, Error> {
     Ok(cells)
 }
 
-/// The part of two jobs' bytes that the first has, %.
+/// The first job's share of the bytes of both, %.
 fn share(run: &Ran, first: &str, second: &str) -> f64 {
     let [first, second] = [first, second].map(|job| run.bytes_per_second(job));
     100.0 * first / (first + second).max(1.0)
@@ -136,12 +136,12 @@ fn cores(setting: Setting) -> Result<Vec<Cell>, Error> {
     Ok(cells)
 }
 
-/// How a job went over time.
+/// The time series of a job.
 fn series<'a>(run: &'a Ran, job: &'a str) -> Option<&'a SeriesSummary> {
     run.operations(job).map(|operation| &operation.series).next()
 }
 
-/// The largest difference of the bytes of two jobs up to any interval's end.
+/// The largest difference between the bytes of two jobs up to the end of any interval.
 fn widest(run: &Ran) -> f64 {
     let (Some(one), Some(other)) = (series(run, "one"), series(run, "other")) else { return 0.0 };
     let mut difference = 0.0_f64;
@@ -155,7 +155,7 @@ fn widest(run: &Ran) -> f64 {
 
 fn thresholds(setting: Setting) -> Result<Vec<Cell>, Error> {
     const KIB: [u32; 7] = [0, 10, 40, 160, 640, 2560, 10_240];
-    /// What the drive holds of either job at most, bytes: 64 slots of 4 KiB.
+    /// Maximum data of either job at the drive, bytes: 64 slots of 4 KiB.
     const AT_DRIVE: f64 = 64.0 * 4096.0;
     let job = |name: &str, cpus: &str, depth: u32| {
         format!(

@@ -1,4 +1,4 @@
-//! Every scheduler under the same loads: who gets what is due to him, who waits for how long, and what that costs.
+//! Every scheduler under the same loads: shares, waiting times, and costs.
 
 use super::{DRIVE, Ran, of_jobs, ran};
 use crate::reproduction::Table;
@@ -34,9 +34,9 @@ const SCHEDULERS: [&str; 7] = ["none", "mq-deadline", "bfq", "kyber", "k2", "adi
 struct Contest {
     name: &'static str,
     jobs: &'static str,
-    /// Jobs, and what is due to each against the others.
+    /// Jobs, and the relative share of each.
     due: &'static [(&'static str, f64)],
-    /// The job that waits.
+    /// The job whose latency matters.
     waits: &'static str,
 }
 
