@@ -1,4 +1,4 @@
-//! What a device or a file lies on.
+//! The disks below a device or a file.
 
 use std::io;
 use std::path::Path;
@@ -7,31 +7,31 @@ use rustix::fs::{FileType, OFlags};
 
 use crate::root::Root;
 
-/// The file system that keeps its files in memory, and swap.
+/// The file system type of tmpfs.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
-/// As many levels as a stack of devices may have.
+/// Maximum depth of a stack of devices.
 const DEPTH_MAX: u32 = 16;
 
-/// The queues that I/O to a device or a file passes.
+/// The queues that I/O to a device or a file passes through.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Below {
-    /// The disks that have requests, by their names in `/sys/block`: each has a scheduler.
+    /// The disks with requests, and so with a scheduler, by their names in `/sys/block`.
     pub disks: Vec<String>,
-    /// Whether it is a file in memory, which no disk is below.
+    /// Whether it is a file in memory, without a disk below.
     pub is_in_memory: bool,
     /// Whether it is a block device.
     pub is_device: bool,
-    /// The page cache that answers reads, if one does: a loop device without direct I/O over a file on a disk.
+    /// A file whose page cache serves the reads, if any: below a loop device without direct I/O over a file on a disk.
     pub cached_by: Option<String>,
-    /// Bytes of a file that are not on its disk: reading them reads nothing.
+    /// Bytes of a file without data on the disk: reading them does not reach the disk.
     pub hole_bytes: u64,
 }
 
 impl Below {
-    /// What the device or file at `path` lies on. A link in the path is followed below the root.
+    /// The disks below the device or file at `path`. Links in the path are followed below the root.
     ///
     /// # Errors
-    /// It is not there, or neither a file nor a block device.
+    /// If it does not exist, or is neither a file nor a block device.
     pub fn of(root: &Root, path: &Path) -> io::Result<Below> {
         let file = root.open_file(&path.to_string_lossy(), OFlags::PATH)?;
         let stat = rustix::fs::fstat(&file)?;
@@ -58,7 +58,7 @@ impl Below {
         Ok(below)
     }
 
-    /// Adds the disks with requests at or below the device with this folder.
+    /// Adds the disks with requests for the device with this folder, or below it.
     fn add(&mut self, root: &Root, folder: &str, depth: u32) {
         let disk = disk_of(root, folder);
         if root.has_folder(&format!("{disk}/mq")) {
@@ -80,13 +80,13 @@ pub(crate) fn folder_of(root: &Root, number: u64) -> io::Result<String> {
     root.resolved(&format!("sys/dev/block/{}:{}", rustix::fs::major(number), rustix::fs::minor(number)))
 }
 
-/// The folder of the disk that a folder is of: of a partition, the one above.
+/// The folder of the disk that a folder belongs to: for a partition, its parent.
 pub(crate) fn disk_of<'a>(root: &Root, folder: &'a str) -> &'a str {
     let is_partition = root.read(&format!("{folder}/partition")).is_ok();
     folder.rsplit_once('/').filter(|_| is_partition).map_or(folder, |(above, _)| above)
 }
 
-/// The sectors of 512 bytes that a disk has read and written since it was there; nothing if it does not say.
+/// Sectors of 512 bytes that a disk has read and written since it appeared; None if unknown.
 #[must_use]
 pub fn sectors(root: &Root, disk: &str) -> Option<u64> {
     let text = root.read(&format!("sys/block/{disk}/stat")).ok()?;
@@ -95,12 +95,12 @@ pub fn sectors(root: &Root, disk: &str) -> Option<u64> {
 }
 
 fn is_in_memory(root: &Root, path: &Path) -> bool {
-    // A descriptor that only names the file is enough for this call.
+    // A descriptor opened with O_PATH is enough for this call.
     let file = root.open_file(&path.to_string_lossy(), OFlags::PATH);
     file.is_ok_and(|file| rustix::fs::fstatfs(&file).is_ok_and(|fs| fs.f_type as u64 == TMPFS_MAGIC))
 }
 
-/// The file below a loop device that the page cache answers reads of.
+/// The file below a loop device whose page cache serves reads.
 fn cached(root: &Root, disk: &str) -> Option<String> {
     let file = root.read(&format!("sys/block/{disk}/loop/backing_file")).ok()?;
     let is_direct = root.read(&format!("sys/block/{disk}/loop/dio")).is_ok_and(|text| text.trim() == "1");

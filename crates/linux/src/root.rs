@@ -1,4 +1,4 @@
-//! Files below a folder, and never outside it.
+//! Files below a folder, without access to anything outside.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,48 +10,48 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Links that a path may lead through, as in the kernel.
+/// Maximum links in a path, as in the kernel.
 const LINKS_MAX: usize = 40;
 
-/// Bytes of a file that are read: more than any text of the kernel or of a configuration has.
+/// Maximum bytes read from a file: more than any text of the kernel or of a configuration.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// Room of the first read.
+/// Buffer size of the first read.
 const READ_BYTES: usize = 16 << 10;
 
-/// A folder that stands for `/`.
+/// A folder that represents `/`.
 ///
-/// Paths are relative to it, with or without a leading slash, and must not contain `..`. A link is followed inside the folder: an
-/// absolute one starts at the folder again, and one that climbs above the folder is refused. No link of `/proc` is followed by magic,
-/// only by its text.
+/// Paths are relative to it, with or without a leading slash, and must not contain `..`. Links are followed inside the folder: an
+/// absolute link starts at the folder again, and a link that leads out of the folder is refused. Magic links of `/proc` are followed
+/// only by their text.
 #[derive(Debug)]
 pub struct Root {
     folder: OwnedFd,
-    /// Where it lies below the root that it was opened in: empty, or names that each end with a slash.
+    /// Its position below the root that it was opened in: empty, or names that each end with a slash.
     prefix: String,
     log: Option<Log>,
 }
 
-/// What was found at a path.
+/// The file type and content at a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Found {
     /// A folder.
     Folder,
-    /// A link, and its text.
+    /// A link with its text.
     Link(String),
-    /// A file, and its bytes.
+    /// A file with its bytes.
     File(Vec<u8>),
 }
 
 type Log = Arc<Mutex<BTreeMap<String, Found>>>;
 
-/// The folder that a path's last name is in, and that name.
+/// The parent folder of a path's last component, and that component.
 struct Parent {
-    /// Folders on the way, without the root.
+    /// Folders of the path, without the root.
     way: Vec<OwnedFd>,
     /// Their names.
     names: Vec<String>,
-    /// What stands in the last of them; empty if the path ends at a folder.
+    /// The last component; empty if the path is a folder.
     last: String,
 }
 
@@ -59,21 +59,21 @@ impl Root {
     /// The folder at `path` as a root; `/` is the live system.
     ///
     /// # Errors
-    /// It is not a folder, or cannot be opened.
+    /// If it is not a folder, or cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         let folder = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Self { folder, prefix: String::new(), log: None })
     }
 
-    /// The same, which remembers everything that is read through it, so that it can be [given](Self::found) to others.
+    /// The same, but everything that is read through it is recorded and can be [returned](Self::found).
     ///
     /// # Errors
-    /// As of [`open`](Self::open).
+    /// The same as [`open`](Self::open).
     pub fn open_and_remember(path: &Path) -> io::Result<Self> {
         Ok(Self { log: Some(Log::default()), ..Self::open(path)? })
     }
 
-    /// All files, folders and links that were read, by their paths; nothing if it does not remember.
+    /// All recorded files, folders and links, by their paths; empty if it does not record.
     #[must_use]
     pub fn found(&self) -> BTreeMap<String, Found> {
         let log = self.log.as_ref();
@@ -87,10 +87,10 @@ impl Root {
         log.lock().unwrap_or_else(PoisonError::into_inner).insert(path.trim_end_matches('/').to_owned(), found());
     }
 
-    /// The folder at `path` as a root of its own: what lies beside it is outside.
+    /// The folder at `path` as a separate root, which excludes everything else.
     ///
     /// # Errors
-    /// It is not a folder, or leads out of this root.
+    /// If it is not a folder, or leads out of this root.
     pub fn below(&self, path: &str) -> io::Result<Self> {
         let (folder, place) = self.open_at(path, OFlags::PATH | OFlags::DIRECTORY)?;
         self.remember(&place.names, &place.last, || Found::Folder);
@@ -99,10 +99,10 @@ impl Root {
         Ok(Self { folder, prefix, log: self.log.clone() })
     }
 
-    /// The text of a file, as it is; what is not UTF-8 is replaced.
+    /// The text of a file, unchanged; invalid UTF-8 is replaced.
     ///
     /// # Errors
-    /// It is not there, cannot be read, is longer than 4 MiB, or leads out of this root.
+    /// If it does not exist, cannot be read, is longer than 4 MiB, or leads out of this root.
     pub fn read(&self, path: &str) -> io::Result<String> {
         Ok(String::from_utf8_lossy(&self.read_bytes(path)?).into_owned())
     }
@@ -110,11 +110,11 @@ impl Root {
     /// The bytes of a file.
     ///
     /// # Errors
-    /// As of [`read`](Self::read).
+    /// The same as [`read`](Self::read).
     pub fn read_bytes(&self, path: &str) -> io::Result<Vec<u8>> {
         // A named pipe in a folder of a dump must not block the reader.
         let (file, place) = self.open_at(path, OFlags::RDONLY | OFlags::NONBLOCK)?;
-        // Some files of the kernel give what the first read has room for, and then their end.
+        // Some files of the kernel return only as much as the first read asks for, and then end.
         let mut bytes = Vec::with_capacity(READ_BYTES);
         File::from(file).take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > BYTES_MAX {
@@ -124,18 +124,18 @@ impl Root {
         Ok(bytes)
     }
 
-    /// Opens a file that exists, as `flags` say.
+    /// Opens an existing file with `flags`.
     ///
     /// # Errors
-    /// It is not there, may not be opened so, or leads out of this root.
+    /// If it does not exist, access is denied, or it leads out of this root.
     pub fn open_file(&self, path: &str, flags: OFlags) -> io::Result<File> {
         Ok(File::from(self.open_at(path, flags)?.0))
     }
 
-    /// The names in a folder, sorted. Those that are not UTF-8 are left out: the kernel makes none.
+    /// The names in a folder, sorted. Names that are not UTF-8 are left out: the kernel makes none.
     ///
     /// # Errors
-    /// It is not a folder, cannot be read, or leads out of this root.
+    /// If it is not a folder, cannot be read, or leads out of this root.
     pub fn names(&self, path: &str) -> io::Result<Vec<String>> {
         let (folder, place) = self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         self.remember(&place.names, &place.last, || Found::Folder);
@@ -153,7 +153,7 @@ impl Root {
         Ok(names)
     }
 
-    /// Folders and links that were listed are part of what was read: a list says that they are there. Files are if they are read.
+    /// Listed folders and links are recorded, since the list shows that they exist. Files are recorded when they are read.
     fn remember_listed(&self, folder: &OwnedFd, place: &Parent, name: &str, kind: FileType) {
         if self.log.is_none() {
             return;
@@ -176,7 +176,7 @@ impl Root {
     /// The text of a link.
     ///
     /// # Errors
-    /// It is not a link, or what it lies in leads out of this root.
+    /// If it is not a link, or leads out of this root.
     pub fn link(&self, path: &str) -> io::Result<String> {
         let parent = self.parent(path)?;
         let target = self.link_at(&parent.way, &parent.last)?;
@@ -184,10 +184,10 @@ impl Root {
         Ok(target)
     }
 
-    /// The path that `path` leads to through all links: below this root, without a leading slash.
+    /// The path after following all links: below this root, without a leading slash.
     ///
     /// # Errors
-    /// It is not there, or leads out of this root.
+    /// If it does not exist, or leads out of this root.
     pub fn resolved(&self, path: &str) -> io::Result<String> {
         let (_, parent) = self.open_at(path, OFlags::PATH)?;
         let last = Some(parent.last).filter(|last| !last.is_empty());
@@ -204,20 +204,20 @@ impl Root {
         })
     }
 
-    /// Writes to a file that exists, in one call, as files of the kernel expect it.
+    /// Writes to an existing file in a single call, as files of the kernel require.
     ///
     /// # Errors
-    /// It is not there, the kernel refuses the text, or the path leads out of this root.
+    /// If it does not exist, the kernel rejects the text, or the path leads out of this root.
     pub fn write(&self, path: &str, text: &str) -> io::Result<()> {
         let (file, _) = self.open_at(path, OFlags::WRONLY | OFlags::TRUNC)?;
         let written = rustix::io::write(&file, text.as_bytes())?;
         if written == text.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }
 
-    /// Makes a file, or replaces it, so that it has the old or the new content also after a loss of power. One process at a time may do so.
+    /// Creates or replaces a file atomically, even if the power fails. Only one process at a time may do so.
     ///
     /// # Errors
-    /// It cannot be written, or the path leads out of this root.
+    /// If it cannot be written, or the path leads out of this root.
     pub fn replace(&self, path: &str, bytes: &[u8]) -> io::Result<()> {
         let parent = self.parent(path)?;
         let folder = self.top(&parent.way);
@@ -233,7 +233,7 @@ impl Root {
         self.sync_folder(&parent)
     }
 
-    /// Removes what a process that was killed within [`replace`](Self::replace) has left beside a file.
+    /// Removes the temporary file that a process killed within [`replace`](Self::replace) has left.
     pub fn remove_part(&self, path: &str) {
         if let Ok(parent) = self.parent(path) {
             let _ = rustix::fs::unlinkat(self.top(&parent.way), part(&parent.last), AtFlags::empty());
@@ -243,7 +243,7 @@ impl Root {
     /// Removes a file.
     ///
     /// # Errors
-    /// It is not there, may not be removed, or the path leads out of this root.
+    /// If it does not exist, access is denied, or the path leads out of this root.
     pub fn remove(&self, path: &str) -> io::Result<()> {
         let parent = self.parent(path)?;
         rustix::fs::unlinkat(self.top(&parent.way), &parent.last, AtFlags::empty())?;
@@ -256,19 +256,19 @@ impl Root {
         Ok(rustix::fs::fsync(&folder)?)
     }
 
-    /// Makes a folder, whose parent exists.
+    /// Creates a folder; its parent must exist.
     ///
     /// # Errors
-    /// Something of this name exists, it may not be made, or the path leads out of this root.
+    /// If the name exists, access is denied, or the path leads out of this root.
     pub fn make_folder(&self, path: &str) -> io::Result<()> {
         let parent = self.parent(path)?;
         Ok(rustix::fs::mkdirat(self.top(&parent.way), &parent.last, Mode::from_raw_mode(0o755))?)
     }
 
-    /// Removes a folder that is empty, or that the kernel empties by itself.
+    /// Removes a folder that is empty, or that the kernel empties itself.
     ///
     /// # Errors
-    /// It is not there, may not be removed, or the path leads out of this root.
+    /// If it does not exist, access is denied, or the path leads out of this root.
     pub fn remove_folder(&self, path: &str) -> io::Result<()> {
         let parent = self.parent(path)?;
         Ok(rustix::fs::unlinkat(self.top(&parent.way), &parent.last, AtFlags::REMOVEDIR)?)
@@ -283,7 +283,7 @@ impl Root {
         target.into_string().map_err(|_| Errno::ILSEQ.into())
     }
 
-    /// Opens what a path leads to, links at its end included.
+    /// Opens a path, following all links.
     fn open_at(&self, path: &str, flags: OFlags) -> io::Result<(OwnedFd, Parent)> {
         let mut walk = Walk { root: self, links: 0, parent: Parent::root() };
         let mut path = path.to_owned();
@@ -312,7 +312,7 @@ impl Root {
         Ok(rustix::fs::openat(self.top(way), name, flags, Mode::empty())?)
     }
 
-    /// The folder of a path's last name, which may be a link and is not followed.
+    /// The parent folder of a path's last component, which may be a link and is not followed.
     fn parent(&self, path: &str) -> io::Result<Parent> {
         refuse_climbing(path)?;
         let mut walk = Walk { root: self, links: 0, parent: Parent::root() };
@@ -327,7 +327,7 @@ impl Parent {
     }
 }
 
-/// A path on its way.
+/// A path walk in progress.
 struct Walk<'a> {
     root: &'a Root,
     links: usize,
@@ -335,7 +335,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Walks from the current folder to the one that holds the path's last component. That component is not looked up.
+    /// Walks from the current folder to the parent of the path's last component, which is not looked up.
     fn to(&mut self, path: &str) -> io::Result<()> {
         if path.starts_with('/') {
             self.parent = Parent::root();
@@ -373,24 +373,24 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The target of one more link.
+    /// Counts a link, and returns its target.
     fn counted(&mut self, target: String) -> io::Result<String> {
         self.links += 1;
         if self.links > LINKS_MAX { Err(Errno::LOOP.into()) } else { Ok(target) }
     }
 }
 
-/// Where a file is written before it has its name.
+/// The temporary name of a file.
 fn part(name: &str) -> String {
     format!(".{name}.part")
 }
 
-/// The names of a path.
+/// The components of a path.
 fn parts(path: &str) -> impl DoubleEndedIterator<Item = &str> {
     path.split('/').filter(|part| !matches!(*part, "" | "."))
 }
 
-/// `..` in a path that a caller has put together is a mistake, or an attack.
+/// `..` in a caller's path is a mistake or an attack.
 fn refuse_climbing(path: &str) -> io::Result<()> {
     if parts(path).any(|part| part == "..") { Err(Errno::INVAL.into()) } else { Ok(()) }
 }
@@ -494,7 +494,7 @@ mod tests {
                 && root.replace("../secret", b"x").is_err()
                 && root.remove("../secret").is_err()
         );
-        // A link is replaced, and not what it leads to.
+        // The link itself is replaced, not its target.
         root.replace("out", b"mine").unwrap();
         assert_eq!(std::fs::read_to_string(folder.path().join("secret")).unwrap(), "secret");
         std::fs::write(folder.path().join("root/.a.part"), "left").unwrap();

@@ -1,19 +1,19 @@
-//! What a dump must not give away.
+//! Secrets that must not be part of a dump.
 
-/// Stands for a value that was removed.
+/// Replaces a value that was removed.
 pub(crate) const REMOVED: &str = "(removed)";
 
-/// What serial numbers are called, in names of properties and attributes.
+/// Parts of the names of properties and attributes that are serial numbers.
 const NAMES: [&str; 7] = ["SERIAL", "WWN", "WWID", "UUID", "UNIQUE", "EUI", "IDENT"];
 
-/// Whether something of this name holds a serial number, or anything else that no second device has.
+/// Whether a property with this name is a serial number, or otherwise unique to a device.
 pub(crate) fn is_serial(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     NAMES.iter().any(|part| name.contains(part))
 }
 
-/// The record of a device in udev's database, without what tells it from others of its kind: properties with serial numbers, and links
-/// in `/dev`, whose names hold them.
+/// The record of a device in udev's database without unique parts: properties with serial numbers, and links in `/dev`, whose names
+/// contain them.
 pub(crate) fn udev_record(text: &str) -> String {
     let is_fit = |line: &&str| match line.split_once(':') {
         Some(("E", property)) => {
@@ -26,7 +26,7 @@ pub(crate) fn udev_record(text: &str) -> String {
     text.lines().filter(is_fit).map(|line| line.to_owned() + "\n").collect()
 }
 
-/// Rules of udev with [`REMOVED`] for each value that a serial number is compared with or assigned.
+/// udev rules with [`REMOVED`] in place of each value that a serial number is compared with or set to.
 pub(crate) fn udev_rules(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;
@@ -34,7 +34,7 @@ pub(crate) fn udev_rules(text: &str) -> String {
         kept += before;
         kept.push('{');
         rest = after;
-        // The name, and then a value before the line ends.
+        // The name, followed by a value before the end of the line.
         let Some((name, after)) = rest.split_once('}') else { continue };
         let value = after.split_once('"').filter(|(operator, _)| operator.len() < 8 && !operator.contains('\n'));
         if let (true, Some((operator, value))) = (is_serial(name), value) {
@@ -46,7 +46,7 @@ pub(crate) fn udev_rules(text: &str) -> String {
     kept + rest
 }
 
-/// The UUID of a mapped device up to what makes it unique: `CRYPT-`, `part1-mpath-`.
+/// The UUID of a mapped device without its unique part: `CRYPT-`, `part1-mpath-`.
 pub(crate) fn mapped_uuid(text: &str) -> String {
     let mut kept = String::new();
     for part in text.trim().split_inclusive('-') {

@@ -100,9 +100,9 @@ pub struct Outcome {
     pub slices: Option<(u64, u64)>,
     /// bfq: state lines, as (identical in order and value, recorded).
     pub state_lines: Option<(u64, u64)>,
-    /// kyber: bios that the kernel merged into a staged request, as (total, merged here).
+    /// kyber: bios merged into a staged request, as (merged here, merged by the kernel).
     pub merges: (u64, u64),
-    /// kyber: tokens taken by requests, as (total, free here).
+    /// kyber: tokens of requests, as (identical, total).
     pub tokens: (u64, u64),
     /// kyber: the replay with its own controller instead of recorded depths.
     pub own_controller: Option<OwnController>,

@@ -1,23 +1,23 @@
-//! What was done, and how it was before.
+//! The journal of a change: the values before and after.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::snapshot::Snapshot;
 
-/// The journal's name, with its version.
+/// The name and version of the journal format.
 pub(super) const FORMAT: &str = "hoistway-journal/1";
 
-/// How far it came.
+/// The progress of a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum State {
-    /// Files are being written, or restored: any of them may have been.
+    /// Files are being written or restored: any of them may have been.
     HalfDone,
     /// All were written and read back.
     Applied,
 }
 
-/// A file of `queue/` that is written.
+/// A file of `queue/` to write.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
@@ -25,16 +25,16 @@ pub(super) struct Entry {
     pub(super) value: String,
 }
 
-/// A file that is made.
+/// A file to create.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Made {
-    /// Without a leading slash.
+    /// Path without a leading slash.
     pub(super) path: String,
     pub(super) content: String,
-    /// What it held before, if it was there.
+    /// Its content before, if it existed.
     pub(super) before: Option<String>,
-    /// Whether its folder is made, too.
+    /// Whether its folder is created, too.
     #[serde(default)]
     pub(super) makes_folder: bool,
 }
@@ -48,13 +48,13 @@ pub(super) struct Journal {
     pub(super) device: String,
     pub(super) entries: Vec<Entry>,
     pub(super) before: Snapshot,
-    /// Empty until all is written.
+    /// Empty until everything is written.
     pub(super) after: Snapshot,
     #[serde(deserialize_with = "all_made")]
     pub(super) made: Vec<Made>,
 }
 
-/// A list; journals of earlier versions have one file, or null.
+/// A list; journals of earlier versions have a single file, or null.
 fn all_made<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Made>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -70,11 +70,11 @@ fn all_made<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Made>, D::
 
 impl Journal {
     pub(super) fn to_json(&self) -> String {
-        // Strings and lists alone: there is nothing that JSON does not know.
+        // Cannot fail: the journal contains only strings and lists.
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// Reads one back; what is wrong with it otherwise.
+    /// Parses a journal; an error says what is wrong with it.
     pub(super) fn from_json(text: &str) -> Result<Self, String> {
         let journal: Journal = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if journal.format != FORMAT {

@@ -1,8 +1,8 @@
 //! Changes of a device's `queue/`, with a journal, so that they can be undone.
 //!
-//! [`Plan::make`] says what will be written. [`Applier::apply`] writes the journal, then the files, reads each back, and rolls everything
-//! back if one did not take. What a killed run has left half-done, the next one rolls back first. [`Applier::undo`] restores in reverse order
-//! and leaves what another program has changed since.
+//! [`Plan::make`] decides what to write. [`Applier::apply`] writes the journal, then the files, reads each back, and rolls everything back
+//! if one value was not accepted. If a run is killed halfway, the next run first rolls its changes back. [`Applier::undo`] restores in
+//! reverse order, and leaves files that another program has changed since.
 
 mod journal;
 mod persist;
@@ -33,15 +33,15 @@ pub use write::{PlanError, Write};
 /// Why something was not applied or undone.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// The journal cannot be kept, so nothing is written.
+    /// The journal cannot be written, so nothing else is written.
     #[error("{folder}: the journal cannot be kept: {error} (expected a folder that may be written to)")]
     Journal {
         /// Its folder.
         folder: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// A journal says nothing.
+    /// A journal is invalid.
     #[error("{file}: is no journal: {why} (expected a file that hoistway apply wrote; look at it, and remove it)")]
     NoJournal {
         /// Its file.
@@ -49,75 +49,75 @@ pub enum ApplyError {
         /// What is wrong.
         why: String,
     },
-    /// Another process changes settings.
+    /// Another process is changing settings.
     #[error("{0}: another hoistway sets devices (expected one at a time: wait until it has ended)")]
     Busy(String),
-    /// A value did not take; everything was rolled back.
+    /// A value was not accepted; everything was rolled back.
     #[error("{file}: {why}; {back}")]
     NotTaken {
         /// The file.
         file: String,
-        /// What the kernel did.
+        /// The kernel's reaction.
         why: String,
-        /// How the roll-back ended.
+        /// The result of the roll-back.
         back: String,
     },
 }
 
-/// What was written.
+/// A completed write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Written {
     /// The device.
     pub device: String,
     /// The file below `queue/`.
     pub file: String,
-    /// What was written.
+    /// The written value.
     pub value: String,
-    /// What the kernel made of it.
+    /// The value that the kernel shows afterwards.
     pub shown: String,
 }
 
-/// What is applied, as its journal says.
+/// An applied change, from its journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Applied {
     /// The device.
     pub device: String,
     /// Files below `queue/`: before, after.
     pub files: Vec<(String, String, String)>,
-    /// The files that make it last.
+    /// The files that make it persistent.
     pub persisted: Vec<String>,
-    /// Whether all of it is still so.
+    /// Whether all values are still in effect.
     pub is_in_force: bool,
-    /// Whether a run that was killed has left it so.
+    /// Whether a killed run has left it incomplete.
     pub is_half_done: bool,
 }
 
-/// Whether this process has got the rights of another user than the one that started it.
+/// Whether this process runs with the rights of another user than the one that started it.
 #[must_use]
 pub fn is_setuid() -> bool {
     use rustix::process::{getegid, geteuid, getgid, getuid};
     getuid() != geteuid() || getgid() != getegid()
 }
 
-/// Writes changes, one process at a time.
+/// Applies changes; only one process at a time can.
 #[derive(Debug)]
 pub struct Applier<'a> {
-    /// Where sysfs is.
+    /// The root with sysfs.
     system: &'a Root,
-    /// Where `etc/udev/rules.d` is.
+    /// The root with `etc/udev/rules.d`.
     etc: &'a Root,
     /// The journal's folder.
     state: Root,
     name: String,
-    /// Holds the lock until it is closed.
+    /// The lock file; closing it releases the lock.
     _lock: std::fs::File,
 }
 
 impl<'a> Applier<'a> {
-    /// Takes the lock in the journal's folder `state`, which is made if it is not there.
+    /// Takes the lock in the journal's folder `state`, which is created if it does not exist.
     ///
     /// # Errors
-    /// Another process has it, or the folder cannot be used.
+    /// If another process has the lock, or the folder cannot be used.
     pub fn open(system: &'a Root, etc: &'a Root, state: &Path) -> Result<Self, ApplyError> {
         let name = state.display().to_string();
         let failed = |error: io::Error| ApplyError::Journal { folder: name.clone(), error };
@@ -132,10 +132,10 @@ impl<'a> Applier<'a> {
         Ok(Self { system, etc, state: root, name, _lock: lock })
     }
 
-    /// Rolls back what a killed run has left half-done.
+    /// Rolls back incomplete changes of a killed run.
     ///
     /// # Errors
-    /// A journal is damaged.
+    /// If a journal is damaged.
     pub fn recover(&self) -> Result<Vec<Restored>, ApplyError> {
         let mut all = Vec::new();
         for (file, journal) in self.journals()?.into_iter().rev() {
@@ -146,10 +146,10 @@ impl<'a> Applier<'a> {
         Ok(all)
     }
 
-    /// Writes what is planned. A udev rule is checked by `udevadm`, if there is one.
+    /// Applies a plan. A udev rule is checked with `udevadm`, if there is one.
     ///
     /// # Errors
-    /// The journal cannot be kept, or a value did not take: then nothing is changed.
+    /// If the journal cannot be written, or a value is not accepted: then nothing is changed.
     pub fn apply(&self, plan: &Plan, udevadm: Option<&Udevadm>) -> Result<Vec<Written>, ApplyError> {
         let before = Snapshot::of(self.system, &plan.device);
         let entries = plan.writes.iter().map(|write| Entry { file: write.file.clone(), value: write.value.clone() });
@@ -188,10 +188,10 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Undoes what was applied to this device, or to all, the last change first.
+    /// Undoes the changes of this device, or of all devices, last change first.
     ///
     /// # Errors
-    /// A journal is damaged.
+    /// If a journal is damaged.
     pub fn undo(&self, device: Option<&str>) -> Result<Vec<Restored>, ApplyError> {
         let mut all = Vec::new();
         for (file, journal) in self.journals()?.into_iter().rev() {
@@ -202,10 +202,10 @@ impl<'a> Applier<'a> {
         Ok(all)
     }
 
-    /// What is applied, in the order in which it was.
+    /// The applied changes, in the order of their application.
     ///
     /// # Errors
-    /// A journal is damaged.
+    /// If a journal is damaged.
     pub fn status(&self) -> Result<Vec<Applied>, ApplyError> {
         let applied = |(_, journal): (String, Journal)| {
             let now = Snapshot::of(self.system, &journal.device);
@@ -232,7 +232,7 @@ impl<'a> Applier<'a> {
         Ok(self.journals()?.into_iter().map(applied).collect())
     }
 
-    /// Writes the files of the queue; the file at fault and why, if one did not take.
+    /// Writes the files of the queue. An error is the file at fault and the reason.
     fn write_all(&self, plan: &Plan) -> Result<Vec<Written>, (String, String)> {
         let mut written = Vec::new();
         for write in &plan.writes {
@@ -243,7 +243,8 @@ impl<'a> Applier<'a> {
                 .map_err(|error| failed(format!("the kernel refuses \"{}\": {error}", write.value)))?;
             let shown = snapshot::shown(self.system, &plan.device, &write.file)
                 .ok_or_else(|| failed("it cannot be read back".to_owned()))?;
-            // A value that the kernel has cut to its range is another one than before; one that it has dropped is the same.
+            // If the kernel limited a value to its range, the file differs from before; if it ignored the value, the file
+            // is unchanged.
             let is_taken = write.is_shown_as(&shown) || (write.file != "scheduler" && shown != write.before);
             if !is_taken {
                 return Err(failed(format!("\"{}\" did not take, it shows \"{shown}\"", write.value)));
@@ -254,7 +255,7 @@ impl<'a> Applier<'a> {
         Ok(written)
     }
 
-    /// Writes the files that make it last; the file at fault and why, if one cannot be written or does not do it.
+    /// Writes the files that make the change persistent. An error is the file at fault and the reason.
     fn persist(&self, plan: &Plan, udevadm: Option<&Udevadm>) -> Result<(), (String, String)> {
         let udevadm = udevadm.filter(|_| plan.persisted.iter().any(|file| file.path.ends_with(".rules")));
         for file in &plan.persisted {
@@ -276,7 +277,8 @@ impl<'a> Applier<'a> {
         for (write, before) in plan.writes.iter().zip(before) {
             let now = shown(&write.file);
             if now != before {
-                // What is rolled back is what this run has written, and not what udev has made of it.
+                // The roll-back compares with the values of this run, so write them again in case udev has changed
+                // them.
                 let _ = self.write_all(plan);
                 let now = now.unwrap_or_else(|| "nothing".to_owned());
                 let why = format!(
@@ -288,7 +290,8 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    /// Restores what a journal says and is still so, and removes it. A run that is killed meanwhile leaves a journal that the next finishes.
+    /// Restores the values of a journal that are still in effect, and removes the journal. If it is killed meanwhile, the next run
+    /// completes the journal that it leaves.
     fn take_back(&self, file: &str, journal: &Journal) -> Result<Restored, ApplyError> {
         let (ours, kept) = claim(self.system, self.etc, journal);
         self.keep(file, &ours)?;
@@ -308,7 +311,7 @@ impl<'a> Applier<'a> {
         self.state.replace(file, text.as_bytes()).map_err(|error| self.failed(error))
     }
 
-    /// The journals, the oldest first.
+    /// The journals, oldest first.
     fn journals(&self) -> Result<Vec<(String, Journal)>, ApplyError> {
         let names = self.state.names("").map_err(|error| self.failed(error))?;
         let mut journals = Vec::new();

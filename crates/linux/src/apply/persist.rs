@@ -1,19 +1,19 @@
-//! What makes a change last: files of udev, tuned and systemd, and text for NixOS.
+//! Ways to make a change persistent: files of udev, tuned and systemd, and text for NixOS.
 
 use super::write::{PlanError, Write};
 use crate::host::Device;
 use crate::root::Root;
 
-/// What makes a change last.
+/// How a change is made persistent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Persist {
-    /// Nothing: until the next boot, or until the device is gone.
+    /// It is not: it lasts until the next boot, or until the device is removed.
     No,
     /// A udev rule.
     Udev(Match),
-    /// A profile of tuned that includes the active one, and is the active one then. It names the device as the kernel does.
+    /// A profile of tuned that includes the active one and becomes the active one. It uses the kernel's name of the device.
     Tuned,
-    /// A unit of systemd that is started with the device. It names the device as the kernel does.
+    /// A unit of systemd that is started with the device. It uses the kernel's name of the device.
     Systemd,
     /// The udev rule, as text for the configuration of NixOS: nothing is written.
     NixOs(Match),
@@ -22,18 +22,18 @@ pub enum Persist {
 /// How a udev rule finds the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Match {
-    /// By its serial number, or World Wide Name.
+    /// By its serial number or World Wide Name.
     Serial,
-    /// By its name, which may be another's after the next boot.
+    /// By its name, which may belong to another device after the next boot.
     Name,
 }
 
-/// A file that makes a change last.
+/// A file that makes a change persistent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PersistedFile {
-    /// Where it will be, without a leading slash.
+    /// Its path, without a leading slash.
     pub path: String,
-    /// What it will hold.
+    /// Its content.
     pub content: String,
 }
 
@@ -59,7 +59,7 @@ impl Persist {
         })
     }
 
-    /// The text to paste into a configuration; nothing if files are written.
+    /// The text to paste into a configuration; None if files are written.
     pub(super) fn text(self, system: &Root, device: &Device, writes: &[Write]) -> Result<Option<String>, PlanError> {
         let Persist::NixOs(by) = self else { return Ok(None) };
         let rules = rules(&by.of(system, device)?, writes);
@@ -69,7 +69,7 @@ impl Persist {
 }
 
 impl Match {
-    /// What of a rule matches this device alone.
+    /// The part of a rule that matches only this device.
     fn of(self, system: &Root, device: &Device) -> Result<String, PlanError> {
         match self {
             Match::Serial => by_serial(system, device),
@@ -96,13 +96,14 @@ fn by_serial(system: &Root, device: &Device) -> Result<String, PlanError> {
     };
     let found = ["ID_WWN", "ID_SERIAL"].into_iter().find_map(|name| Some((name, property(name)?)));
     let (name, value) = found.ok_or_else(|| PlanError::NoSerial(device.name.clone()))?;
-    // What has a meaning in patterns, or ends the value, stands for any character.
+    // Characters with a meaning in patterns, or that would end the value, are replaced by a wildcard.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:+/=, ".contains(c);
     let value: String = value.chars().map(|c| if is_plain(c) { c } else { '?' }).collect();
     Ok(format!("ENV{{{name}}}==\"{value}\""))
 }
 
-/// A profile that includes the active one. tuned starts with it if it is the active one and was chosen by hand (tuned-adm(8)).
+/// A profile that includes the active one. tuned loads it at startup if it is the active one and was chosen manually
+/// (tuned-adm(8)).
 fn tuned(system: &Root, name: &str, writes: &[Write]) -> Result<Vec<PersistedFile>, PlanError> {
     let active = system.read("etc/tuned/active_profile").unwrap_or_default();
     let own = format!("hoistway-{name}");
@@ -111,7 +112,8 @@ fn tuned(system: &Root, name: &str, writes: &[Write]) -> Result<Vec<PersistedFil
         return Err(PlanError::NoTuned(name.to_owned()));
     }
     let mut content = format!("{MADE}[main]\nsummary=hoistway apply: {name}\ninclude={}\n", others.join(","));
-    // An instance for the device alone, so that the included profile's scheduler for all disks is not for this one.
+    // A plug-in instance only for this device, so that the included profile's scheduler for all disks does not apply to
+    // it.
     if let Some(scheduler) = writes.iter().find(|write| write.file == "scheduler") {
         content += &format!("\n[hoistway_{name}]\ntype=disk\ndevices={name}\nelevator={}\n", scheduler.value);
     }
@@ -120,7 +122,7 @@ fn tuned(system: &Root, name: &str, writes: &[Write]) -> Result<Vec<PersistedFil
         .iter()
         .map(|write| format!("/sys/block/{name}/queue/{}={}\n", write.file, write.value))
         .collect::<String>();
-    // Since tuned 2.23 profiles have a folder of their own.
+    // Since tuned 2.23 profiles have a separate folder.
     let folder = if system.has_folder("etc/tuned/profiles") { "etc/tuned/profiles" } else { "etc/tuned" };
     let file = |path: String, content: String| PersistedFile { path, content };
     Ok(vec![
@@ -130,7 +132,7 @@ fn tuned(system: &Root, name: &str, writes: &[Write]) -> Result<Vec<PersistedFil
     ])
 }
 
-/// A unit that is started with the device's, and writes the files by systemd-tmpfiles(8), without a shell.
+/// A unit that is started with the device's unit, and writes the files with systemd-tmpfiles(8), without a shell.
 fn systemd(name: &str, writes: &[Write]) -> Vec<PersistedFile> {
     let lines =
         writes.iter().map(|write| format!("w /sys/block/{name}/queue/{} - - - - {}\n", write.file, write.value));

@@ -1,4 +1,4 @@
-//! What will be written.
+//! Plans of changes.
 
 use super::persist::{Persist, PersistedFile};
 use super::snapshot::shown;
@@ -6,26 +6,26 @@ use super::write::{PlanError, Write};
 use crate::host::{Device, Host, written_scheduler};
 use crate::root::Root;
 
-/// All that will be written for a device.
+/// Everything that will be written for a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// The device.
     pub device: String,
-    /// The files of its queue, in order.
+    /// The files of its queue, in the order of writing.
     pub writes: Vec<Write>,
-    /// The files that make it last.
+    /// The files that make the change persistent.
     pub persisted: Vec<PersistedFile>,
-    /// What the user has to paste into a configuration, to make it last.
+    /// Text for the user to paste into a configuration, to make the change persistent.
     pub to_paste: Option<String>,
-    /// What might overrule it.
+    /// Other configurations that may override it.
     pub overruled_by: Vec<String>,
 }
 
 impl Plan {
-    /// What has to be written for these files of a device, the scheduler first.
+    /// Plans the writes that give these files of a device their values, the scheduler first.
     ///
     /// # Errors
-    /// The device has no queue, the scheduler is not there, or nothing tells the device from others.
+    /// If the device has no queue, or the scheduler is not available.
     pub fn make(
         system: &Root,
         host: &Host,
@@ -59,7 +59,7 @@ impl Plan {
         Ok(Plan { device: name.clone(), writes, persisted, to_paste, overruled_by })
     }
 
-    /// Whether the device is already so, and nothing is to make it last.
+    /// Whether the device has these values already, and nothing has to be made persistent.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.persisted.is_empty()
@@ -68,7 +68,7 @@ impl Plan {
     }
 }
 
-/// Configurations that set one of the files otherwise, and do so after the rule or at another time.
+/// Configurations that set one of the files to another value, after the rule or at another time.
 fn overruled_by(
     host: &Host,
     device: &str,
@@ -80,7 +80,7 @@ fn overruled_by(
     let own = persisted.first().map(|file| name_of(&file.path));
     let may_overrule = |source: &str, by: &str| match (persist, &own, by) {
         (Persist::Udev(_), Some(own), "udev") => name_of(source) > *own,
-        // The profile that is included comes before.
+        // The included profile is applied before.
         (Persist::Tuned, _, "tuned") => false,
         _ => true,
     };

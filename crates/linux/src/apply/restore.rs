@@ -1,10 +1,10 @@
-//! Back to what was before.
+//! Restores earlier values.
 
 use super::journal::{Journal, Made, State};
 use super::snapshot::{Snapshot, shown};
 use crate::root::Root;
 
-/// Something that was left as it is.
+/// A file that was not restored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kept {
     /// The file.
@@ -13,21 +13,21 @@ pub struct Kept {
     pub why: String,
 }
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Restored {
     /// The device.
     pub device: String,
-    /// Whether it had been left half-done by a run that was killed.
+    /// Whether a killed run had left it incomplete.
     pub was_half_done: bool,
-    /// Files that were written, and their values.
+    /// Restored files with their values.
     pub files: Vec<(String, String)>,
-    /// What was left as it is.
+    /// Files that were not restored.
     pub kept: Vec<Kept>,
 }
 
-/// Of a journal, what is still as it was left by us and has to be restored, as one that is half-done: so it can be finished whenever it is
-/// interrupted. Besides, what another program has changed.
+/// The part of a journal that is still in effect and has to be restored, as a journal of an incomplete change, so that it can be completed
+/// after an interruption. Also returns the files that another program has changed.
 pub(super) fn claim(system: &Root, etc: &Root, journal: &Journal) -> (Journal, Vec<Kept>) {
     let (mut ours, mut kept) = (journal.clone(), Vec::new());
     let (device, before, after) = (&journal.device, &journal.before, &journal.after);
@@ -54,7 +54,7 @@ pub(super) fn claim(system: &Root, etc: &Root, journal: &Journal) -> (Journal, V
         ours.before.scheduler = None;
     }
     ours.before.files.retain(|(file, value)| {
-        // A scheduler's own files go with it.
+        // Files of a scheduler disappear with it.
         let is_of_scheduler = file.starts_with("iosched/");
         if is_of_scheduler && !is_scheduler_ours {
             return false;
@@ -62,7 +62,7 @@ pub(super) fn claim(system: &Root, etc: &Root, journal: &Journal) -> (Journal, V
         if is_half_done || (is_of_scheduler && after.scheduler != before.scheduler) {
             return true;
         }
-        // What the change did not touch is not restored either.
+        // A file that the change did not affect is not restored, either.
         let (value, after, now) = (Some(value.as_str()), after.value(file), now.value(file));
         if value == after || now == value {
             return false;
@@ -75,7 +75,7 @@ pub(super) fn claim(system: &Root, etc: &Root, journal: &Journal) -> (Journal, V
     (ours, kept)
 }
 
-/// Restores what a journal that was [claimed](claim) says. Whatever is restored already is not touched.
+/// Restores the values of a journal that was [claimed](claim). Values that are restored already are not written again.
 pub(super) fn restore(system: &Root, etc: &Root, journal: &Journal, restored: &mut Restored) {
     journal.made.iter().rev().for_each(|made| remade(etc, made, restored));
     let (device, before) = (&journal.device, &journal.before);
@@ -96,7 +96,7 @@ pub(super) fn restore(system: &Root, etc: &Root, journal: &Journal, restored: &m
     }
 }
 
-/// What makes the change last goes first: what restores the files must not be undone by it.
+/// The persistent configuration is removed first, since it must not override restored files.
 fn remade(etc: &Root, made: &Made, restored: &mut Restored) {
     etc.remove_part(&made.path);
     let file = format!("/{}", made.path);
@@ -111,7 +111,7 @@ fn remade(etc: &Root, made: &Made, restored: &mut Restored) {
         }
     }
     if let Some((folder, _)) = made.path.rsplit_once('/').filter(|_| made.makes_folder) {
-        // It stays if something else has come into it.
+        // The folder stays if it contains anything else.
         let _ = etc.remove_folder(folder);
     }
 }

@@ -1,14 +1,14 @@
-//! Everything in `queue/` that a change of the scheduler changes besides.
+//! All files of `queue/` that change with the scheduler.
 
 use serde::{Deserialize, Serialize};
 
 use crate::root::Root;
 
-/// Files beside those of `iosched/` that depend on the scheduler or that comparisons set.
+/// Files outside of `iosched/` that depend on the scheduler or that comparisons set.
 const FILES: [&str; 7] =
     ["nr_requests", "async_depth", "wbt_lat_usec", "nomerges", "rq_affinity", "max_sectors_kb", "io_timeout"];
 
-/// The scheduler, and what the files show, in the order in which they are to be written.
+/// The scheduler and the values of files, in the order of writing.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Snapshot {
@@ -35,7 +35,7 @@ impl Snapshot {
     }
 }
 
-/// What a file of `queue/` shows; of `scheduler`, the one in brackets.
+/// The value of a file of `queue/`; for `scheduler`, the name in brackets.
 pub(crate) fn shown(system: &Root, device: &str, file: &str) -> Option<String> {
     let text = system.read(&format!("sys/block/{device}/queue/{file}")).ok()?;
     match file {

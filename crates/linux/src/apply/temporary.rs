@@ -6,22 +6,22 @@ use super::restore::Restored;
 use super::snapshot::Snapshot;
 use super::{Applier, ApplyError, Written};
 
-/// A device whose queue is set for as long as this value lives.
+/// A device whose queue settings are restored when this value is dropped.
 ///
-/// Its journal says half-done from the beginning to the end: a run that is killed leaves one that the next run rolls back.
+/// Its journal is marked incomplete from start to end: if a run is killed, the next run rolls it back.
 #[derive(Debug)]
 pub struct Temporary<'a> {
     applier: &'a Applier<'a>,
-    /// The journal's file; nothing once it was restored.
+    /// The journal's file; None after the restore.
     file: Option<String>,
     journal: Journal,
 }
 
 impl Applier<'_> {
-    /// Begins to set a device for a time. Nothing is written to it yet.
+    /// Begins a temporary change of a device. Nothing is written to the device yet.
     ///
     /// # Errors
-    /// The journal cannot be kept.
+    /// If the journal cannot be written.
     pub fn for_a_time(&self, device: &str) -> Result<Temporary<'_>, ApplyError> {
         let journal = Journal {
             format: journal::FORMAT.to_owned(),
@@ -39,10 +39,10 @@ impl Applier<'_> {
 }
 
 impl Temporary<'_> {
-    /// Writes what is planned, after the journal has it.
+    /// Applies a plan, after it is in the journal.
     ///
     /// # Errors
-    /// The journal cannot be kept, or a value did not take.
+    /// If the journal cannot be written, or a value is not accepted.
     pub fn set(&mut self, plan: &Plan) -> Result<Vec<Written>, ApplyError> {
         for write in &plan.writes {
             let entry = Entry { file: write.file.clone(), value: write.value.clone() };
@@ -60,7 +60,7 @@ impl Temporary<'_> {
     /// Restores the device, and removes the journal.
     ///
     /// # Errors
-    /// The journal cannot be kept.
+    /// If the journal cannot be written.
     pub fn restore(mut self) -> Result<Restored, ApplyError> {
         match self.file.take() {
             Some(file) => self.applier.take_back(&file, &self.journal),
@@ -72,7 +72,7 @@ impl Temporary<'_> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if let Some(file) = self.file.take() {
-            // The journal stays if this fails, and the next run tries again.
+            // If this fails the journal stays, and the next run tries again.
             let _ = self.applier.take_back(&file, &self.journal);
         }
     }

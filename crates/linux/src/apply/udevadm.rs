@@ -1,4 +1,4 @@
-//! udev's own word on a rule.
+//! Checks of rules by udev itself.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -14,20 +14,20 @@ pub struct Udevadm {
 }
 
 impl Udevadm {
-    /// The program of this name or path; nothing if it cannot be run.
+    /// The program with this name or path; None if it cannot be run.
     #[must_use]
     pub fn find(program: &str) -> Option<Udevadm> {
         let text = run(program, &["--version"]).ok().filter(|output| output.status.success())?.stdout;
         let text = String::from_utf8_lossy(&text).into_owned();
-        // Distributions add to the number: "254 (254.5-1)".
+        // Distributions append to the number: "254 (254.5-1)".
         let digits: String = text.trim_start().chars().take_while(char::is_ascii_digit).collect();
         Some(Udevadm { program: program.to_owned(), version: digits.parse().ok()? })
     }
 
-    /// Whether udev understands a rule; what it says otherwise. Versions before 254 are not asked.
+    /// Checks a rule with udev. Versions before 254 cannot check.
     ///
     /// # Errors
-    /// What udev says.
+    /// The message of udev.
     pub fn verify(&self, rule: &str) -> Result<(), String> {
         if self.version < VERIFIES_SINCE {
             return Ok(());
@@ -46,10 +46,10 @@ impl Udevadm {
         Err(format!("udevadm verify: {}", line.replace(&*file.path().to_string_lossy(), "the rule")))
     }
 
-    /// Goes through all rules for a device, as for an event `change`. Before version 257 that writes its attributes.
+    /// Runs all rules for a device, as for an event `change`. Before version 257 this writes attributes of the device.
     ///
     /// # Errors
-    /// It cannot be run, or fails.
+    /// If it cannot be run, or fails.
     pub fn test(&self, device: &str) -> Result<(), String> {
         let output = run(&self.program, &["test", "--action=change", &format!("/sys/block/{device}")])?;
         if output.status.success() { Ok(()) } else { Err(format!("udevadm test ended with {}", output.status)) }
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// A program that stands for udevadm of this version, and refuses rules with the word "bad".
+    /// A fake udevadm of this version, which rejects rules that contain the word "bad".
     fn program(version: &str) -> (tempfile::TempDir, String) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("udevadm");

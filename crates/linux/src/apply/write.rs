@@ -1,29 +1,29 @@
-//! A write to a file of `queue/`, and why there is none.
+//! Writes to files of `queue/`, and why they are impossible.
 
-/// A file that will be written.
+/// A file to write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Write {
-    /// Below `queue/`.
+    /// Path below `queue/`.
     pub file: String,
-    /// What it shows.
+    /// Its current value.
     pub before: String,
-    /// What is written.
+    /// The value to write.
     pub value: String,
 }
 
 impl Write {
-    /// Whether the file shows what was written.
+    /// Whether the file shows the written value.
     pub(super) fn is_shown_as(&self, shown: &str) -> bool {
-        // The word for the default, whatever that is.
+        // -1 sets the default, whatever its value is.
         let is_default = self.file == "wbt_lat_usec" && self.value == "-1";
         is_default || shown == self.value || shown.parse::<u64>().is_ok_and(|number| self.value.parse() == Ok(number))
     }
 }
 
-/// Why there is no plan.
+/// Why no plan is possible.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PlanError {
-    /// No request reaches it.
+    /// The device has no requests.
     #[error("{0}: has no queue of requests, so that no scheduler acts there (expected one of the disks below it: {1})")]
     NoQueue(String, String),
     /// The kernel does not have the scheduler.
@@ -31,15 +31,15 @@ pub enum PlanError {
     NoScheduler {
         /// The device.
         device: String,
-        /// The scheduler that is wanted.
+        /// The requested scheduler.
         scheduler: String,
-        /// Those that there are.
+        /// The available ones.
         offered: String,
     },
-    /// A name is none.
+    /// There is no file with this name.
     #[error("\"{0}\" is no file of queue/ (expected one such as nr_requests or iosched/read_expire)")]
     NoFile(String),
-    /// Nothing distinguishes the device from others.
+    /// The device has no serial number or other unique property.
     #[error("{0}: udev's database has no serial number of it (expected --by-name, or --persist none)")]
     NoSerial(String),
     /// tuned has no profile.

@@ -13,13 +13,13 @@ use tempfile::TempDir;
 use super::{DumpError, Entries, MARK};
 use crate::root::Found;
 
-/// Bytes that an archive may have, unpacked: a machine with thousands of disks has a tenth.
+/// Maximum unpacked bytes of an archive: ten times the dump of a machine with thousands of disks.
 const BYTES_MAX: u64 = 512 << 20;
 
-/// How compressed data begins.
+/// The magic number of zstd.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Packs entries, the mark before them.
+/// Packs entries, preceded by the mark.
 pub(super) fn pack(entries: &Entries) -> io::Result<Vec<u8>> {
     let mut builder = Builder::new(Vec::new());
     let mut append = |path: &str, found: &Found| {
@@ -53,7 +53,7 @@ pub(super) fn pack(entries: &Entries) -> io::Result<Vec<u8>> {
     Ok(compress_to_vec(builder.into_inner()?.as_slice(), CompressionLevel::Fastest))
 }
 
-/// Unpacks an archive into a folder that is removed when it is dropped.
+/// Unpacks an archive into a temporary folder.
 pub(super) fn unpack(place: &Path, file: &str) -> Result<TempDir, DumpError> {
     let unopened = |error| DumpError::Unopened { file: file.to_owned(), error };
     let mut packed = BufReader::new(File::open(place).map_err(unopened)?);
@@ -63,7 +63,7 @@ pub(super) fn unpack(place: &Path, file: &str) -> Result<TempDir, DumpError> {
     }
     let entries = read(io::Cursor::new(MAGIC).chain(packed), file)?;
     let folder = tempfile::tempdir().map_err(unopened)?;
-    // Nothing lies below a link or outside, so each entry can be made by its path.
+    // No entry is below a link or outside of the folder, so each can be created by its path.
     for (path, found) in &entries {
         let place = folder.path().join(path);
         let parent = place.parent().map_or(Ok(()), fs::create_dir_all);
@@ -131,7 +131,7 @@ fn read(packed: impl Read, file: &str) -> Result<Entries, DumpError> {
     Ok(entries)
 }
 
-/// The path of an entry, if it stays within the archive.
+/// The path of an entry, unless it leads out of the archive.
 fn plain_path(name: &str) -> Result<String, String> {
     if name.starts_with('/') {
         return Err("has an absolute path".to_owned());
@@ -143,7 +143,7 @@ fn plain_path(name: &str) -> Result<String, String> {
     if parts.contains(&"..") { Err("leads out of the dump".to_owned()) } else { Ok(parts.join("/")) }
 }
 
-/// Whether a link at `path` climbs above the root by its text. One that begins with a slash begins at the root.
+/// Whether the text of a link at `path` leads out of the root. An absolute link starts at the root.
 pub(super) fn leads_out(path: &str, target: &str) -> bool {
     let mut depth = if target.starts_with('/') { 0 } else { path.matches('/').count() };
     for part in target.split('/').filter(|part| !matches!(*part, "" | ".")) {

@@ -1,4 +1,4 @@
-//! A dump: the files that describe a host, in an archive, so that it can be looked at elsewhere.
+//! A dump: an archive of the files that describe a host, so that the host can be examined on another machine.
 
 mod archive;
 
@@ -12,7 +12,7 @@ use crate::host::{Host, HostError, PRIORITIES_FILE, TaskPriority, kernel_paramet
 use crate::root::{Found, Root};
 use crate::secrets;
 
-/// The entry that makes an archive a dump, and its text.
+/// The entry that marks an archive as a dump, with its text.
 const MARK: (&str, &str) = ("hoistway/dump", "hoistway-dump/1\n");
 
 /// Why a dump cannot be used.
@@ -23,16 +23,16 @@ pub enum DumpError {
     Unopened {
         /// The file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// It is something else.
+    /// It is not a dump.
     #[error("{file}: is no dump of a host (expected a folder, or an archive that `hoistway host --dump` wrote)")]
     NoDump {
         /// The file.
         file: String,
     },
-    /// It ends too early, or bytes of it have changed.
+    /// It is truncated or damaged.
     #[error("{file}: is cut off or damaged: {why} (expected a whole archive that `hoistway host --dump` wrote)")]
     Damaged {
         /// The file.
@@ -40,36 +40,36 @@ pub enum DumpError {
         /// What was found.
         why: String,
     },
-    /// One of its entries would be written elsewhere, or leads there.
+    /// An entry would be written outside of the folder, or leads there.
     #[error("{file}: the entry \"{entry}\" {why} (expected paths and links within the dump)")]
     Unsafe {
         /// The file.
         file: String,
         /// The entry's name.
         entry: String,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
     },
 }
 
-/// A system to look at: the live one, a folder with files of one, or a dump that was unpacked for the time being.
+/// A system to examine: the live one, a folder with files of a system, or an unpacked dump.
 #[derive(Debug)]
 pub struct System {
     /// Its files.
     pub root: Root,
-    /// How errors name it.
+    /// Its name in errors.
     pub name: String,
     /// Whether it is the live system.
     is_live: bool,
-    /// Where an archive was unpacked.
+    /// The temporary folder of an unpacked archive.
     _unpacked: Option<TempDir>,
 }
 
 impl System {
-    /// The live system, or the one that is in a folder or an archive; `remembers` for one that is to be [dumped](Self::dump).
+    /// Opens the live system, or the one in a folder or an archive; `remembers` is needed to [dump](Self::dump) it.
     ///
     /// # Errors
-    /// It is neither, it is damaged, or an entry leads out of it.
+    /// If it is neither, is damaged, or an entry leads out of it.
     pub fn open(file: Option<&Path>, remembers: bool) -> Result<System, DumpError> {
         let open = if remembers { Root::open_and_remember } else { Root::open };
         let (place, name) = match file {
@@ -83,19 +83,19 @@ impl System {
         Ok(System { root, name, is_live: file.is_none(), _unpacked: unpacked })
     }
 
-    /// The host that this is.
+    /// Reads the host.
     ///
     /// # Errors
-    /// There is no sysfs or procfs.
+    /// If there is no sysfs or procfs.
     pub fn host(&self) -> Result<Host, HostError> {
         Host::read(&self.root, &self.name, self.is_live.then(live_priorities))
     }
 
-    /// An archive of the files that `host` was read from, and how many they are. Serial numbers are in it only if that is wanted, the
-    /// kernel's command line only as far as it concerns block I/O.
+    /// Makes an archive of the files that `host` was read from. Also returns the number of files. Serial numbers are included only if
+    /// wanted; of the kernel's command line, only the part about block I/O is.
     ///
     /// # Errors
-    /// A path cannot be in an archive.
+    /// If a path cannot be stored in an archive.
     pub fn dump(&self, host: &Host, with_serials: bool) -> io::Result<(Vec<u8>, usize)> {
         let mut found = self.root.found();
         found.retain(|path, found| !matches!(found, Found::Link(target) if archive::leads_out(path, target)));
@@ -114,7 +114,7 @@ impl System {
     }
 }
 
-/// What a dump has of a file, if it is not all of it.
+/// The content of a file in a dump, if it has to be reduced.
 fn fit_for_others(path: &str, text: &str, with_serials: bool) -> Option<String> {
     match path {
         "proc/cmdline" => return Some(kernel_parameters(text).collect::<Vec<_>>().join(" ") + "\n"),
@@ -133,7 +133,8 @@ fn fit_for_others(path: &str, text: &str, with_serials: bool) -> Option<String> 
     }
 }
 
-/// Mounts without the options and sources of those that are not cgroups: they name servers, users and folders.
+/// Mounts without the options and sources of file systems other than cgroups, since they name servers, users and
+/// folders.
 fn mounts(text: &str) -> String {
     let line = |line: &str| match line.split_once(" - ") {
         Some((first, last)) if !last.starts_with("cgroup") => {

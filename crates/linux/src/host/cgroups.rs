@@ -1,4 +1,4 @@
-//! How cgroups reach block I/O: the hierarchies, and what is set in them. Source of the rules: `docs/rules/cgroup.md`.
+//! How cgroups control block I/O: the hierarchies and their settings. Source of the rules: `docs/rules/cgroup.md`.
 
 use serde::Serialize;
 
@@ -6,17 +6,17 @@ use super::Unreadable;
 use super::mounts::Mounts;
 use crate::root::Root;
 
-/// Which hierarchy of cgroups block I/O is controlled by.
+/// The hierarchy of cgroups that controls block I/O.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hierarchy {
-    /// Version 2, its controller `io`.
+    /// Version 2 with its controller `io`.
     V2,
-    /// Version 1, its controller `blkio`.
+    /// Version 1 with its controller `blkio`.
     V1,
-    /// Version 1, its controller `blkio`; version 2 is mounted, too, and controls other things.
+    /// Version 1 with its controller `blkio`; version 2 is also mounted and controls other resources.
     Hybrid,
-    /// Version 2 is mounted, and no hierarchy has a controller of block I/O.
+    /// Version 2 is mounted, but no hierarchy has a controller for block I/O.
     WithoutIo,
     /// No cgroups are mounted.
     None,
@@ -25,13 +25,13 @@ pub enum Hierarchy {
 /// A setting of a cgroup that is not the default.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct CgroupSetting {
-    /// The cgroup, `/` is the root.
+    /// The cgroup; `/` is the root.
     pub cgroup: String,
     /// The file, such as `io.max`.
     pub file: String,
-    /// The device that it is for, `8:0`; nothing if it is for all.
+    /// The device that it applies to, as `8:0`; None if it applies to all.
     pub device: Option<String>,
-    /// What is set.
+    /// The value.
     pub value: String,
 }
 
@@ -40,13 +40,13 @@ pub struct CgroupSetting {
 pub struct Cgroups {
     /// Which hierarchy controls block I/O.
     pub hierarchy: Hierarchy,
-    /// Where it is mounted.
+    /// Its mount point.
     pub mounted_on: Option<String>,
-    /// Everything that is set and not the default, by cgroup.
+    /// All settings that differ from the default, by cgroup.
     pub settings: Vec<CgroupSetting>,
 }
 
-/// A file of a cgroup, and what it shows if nothing is set.
+/// A file of a cgroup, with its content by default.
 struct File {
     name: &'static str,
     default: &'static [&'static str],
@@ -80,25 +80,25 @@ const V1: [File; 11] = [
     file("blkio.throttle.write_iops_device", &[]),
 ];
 
-/// Cgroups that are looked at, and how deep: as deep as systemd lets them nest.
+/// Maximum number of cgroups, and maximum depth: that of systemd.
 const CGROUPS_MAX: usize = 20_000;
 const DEPTH_MAX: usize = 32;
 
 /// The hierarchy that controls block I/O.
 pub(crate) struct IoHierarchy {
     kind: Hierarchy,
-    /// Where it is mounted.
+    /// Its mount point.
     pub(crate) mounted_on: Option<String>,
     files: &'static [File],
 }
 
 impl IoHierarchy {
-    /// The one below this root.
+    /// Finds the hierarchy below this root.
     pub(crate) fn of(root: &Root) -> Self {
         Self::read(root, &Mounts::read(root))
     }
 
-    /// Whether a file of a cgroup sets something for block I/O.
+    /// Whether a file of a cgroup contains settings for block I/O.
     pub(crate) fn is_setting(&self, file: &str) -> bool {
         self.files.iter().any(|known| known.name == file)
     }
@@ -139,7 +139,7 @@ impl Cgroups {
 
 struct Reader<'a> {
     files: &'a [File],
-    /// Where the hierarchy is mounted.
+    /// The mount point of the hierarchy.
     place: &'a str,
     settings: &'a mut Vec<CgroupSetting>,
     seen: usize,
@@ -154,7 +154,7 @@ impl Reader<'_> {
             let Some(text) = unreadable.read(folder, &place, file.name) else { continue };
             self.settings.extend(settings(cgroup, file, &text));
         }
-        // Files of cgroups have a dot in their names, and a cgroup may, too.
+        // Files of cgroups have a dot in their names; a cgroup may have one, too.
         let may_be_cgroup = |name: &&String| {
             !["cgroup.", "io.", "blkio.", "cpu.", "memory.", "pids."].iter().any(|of| name.starts_with(of))
         };
@@ -169,7 +169,7 @@ impl Reader<'_> {
     }
 }
 
-/// What the text of a file sets: a line for all devices, or `MAJ:MIN VALUE`.
+/// The settings in the text of a file: a line for all devices, or `MAJ:MIN VALUE`.
 fn settings(cgroup: &str, file: &File, text: &str) -> Vec<CgroupSetting> {
     // The root's weights of cfq are higher (CG-8).
     let is_default = |line: &&str| file.default.contains(line) || (cgroup == "/" && *line == "1000");

@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-/// What a device is.
+/// The class of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
     /// NVMe.
     Nvme,
-    /// A disk of the SCSI layer (SATA, SAS, a RAID controller) that says that it does not rotate.
+    /// A disk of the SCSI layer (SATA, SAS, a RAID controller) that reports that it does not rotate.
     Ssd,
-    /// A disk of the SCSI layer that says that it rotates.
+    /// A disk of the SCSI layer that reports that it rotates.
     Hdd,
     /// A disk of the SCSI layer on USB.
     Usb,
@@ -20,17 +20,17 @@ pub enum Class {
     Virtio,
     /// A virtual disk of Xen, or of another hypervisor.
     Paravirtual,
-    /// A file as a disk.
+    /// A loop device.
     Loop,
-    /// A disk over the network: nbd, rbd.
+    /// A network disk: nbd, rbd.
     Network,
-    /// Memory as a disk: zram, brd, pmem.
+    /// A RAM disk: zram, brd, pmem.
     Memory,
     /// An optical drive, or a floppy.
     Removable,
-    /// It lies on other devices and has no hardware: device mapper, md, bcache, drbd.
+    /// A device without hardware on top of other devices: device mapper, md, bcache, drbd.
     Stacked,
-    /// Anything else.
+    /// Any other device.
     Other,
 }
 

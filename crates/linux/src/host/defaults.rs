@@ -1,4 +1,4 @@
-//! What the kernel sets by itself, found out by asking the block layer of that release.
+//! The kernel's defaults, obtained from the block layer of that release.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use hoistway_blk::ground::{Kernel, Local};
 use hoistway_blk::queue::{QueueConfig, default_scheduler};
 use hoistway_legacy::{AnyQueue, all_schedulers};
 
-/// What defaults depend on.
+/// Properties of a queue that defaults depend on.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct QueueShape {
     pub(super) scheduler: String,
@@ -15,23 +15,23 @@ pub(super) struct QueueShape {
     pub(super) hardware_queues: u16,
     /// Driver tags of each hardware queue.
     pub(super) tags: u32,
-    /// Whether all hardware queues share one space of tags.
+    /// Whether all hardware queues share their tags.
     pub(super) host_wide_tags: bool,
 }
 
-/// Defaults, each found out once.
+/// A cache of defaults.
 pub(super) struct Defaults {
     kernel: Option<Kernel>,
     queues: HashMap<QueueShape, Option<AnyQueue<Local>>>,
 }
 
 impl Defaults {
-    /// Those of a kernel; none of one that is not known.
+    /// The defaults of a kernel; None if the kernel is unknown.
     pub(super) fn new(kernel: Option<Kernel>) -> Self {
         Self { kernel, queues: HashMap::new() }
     }
 
-    /// The default of a file of `queue/`; `None` if it is not known.
+    /// The default of a file of `queue/`; `None` if unknown.
     pub(super) fn of(&mut self, shape: &QueueShape, file: &str) -> Option<String> {
         let kernel = self.kernel?;
         let queue = self
@@ -41,14 +41,14 @@ impl Defaults {
         Some(queue.as_ref()?.attribute(file).ok()?.trim().to_owned())
     }
 
-    /// The scheduler that such a device begins with.
+    /// The default scheduler of such a device.
     pub(super) fn scheduler(&self, shape: &QueueShape) -> Option<&'static str> {
         Some(default_scheduler(&config(self.kernel?, shape)))
     }
 }
 
 fn config(kernel: Kernel, shape: &QueueShape) -> QueueConfig {
-    // Defaults depend on whether there are several, not on how many.
+    // Defaults depend on whether there are several hardware queues, not on their number.
     let hardware_queues = shape.hardware_queues.clamp(1, 2);
     QueueConfig {
         cpus: hardware_queues,

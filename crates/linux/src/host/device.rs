@@ -11,7 +11,7 @@ use super::queue::{self, Hardware, SchedulerFacts, TunableFact};
 use super::stack;
 use crate::root::Root;
 
-/// A sector of `size` and `start`, whatever the device's blocks are.
+/// Bytes of a sector in `size` and `start`, whatever the device's block size is.
 const SECTOR_BYTES: u64 = 512;
 
 /// A partition.
@@ -19,7 +19,7 @@ const SECTOR_BYTES: u64 = 512;
 pub struct Partition {
     /// Its name.
     pub name: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size_bytes: u64,
 }
 
@@ -28,53 +28,53 @@ pub struct Partition {
 pub struct Device {
     /// Its name in `/sys/block`.
     pub name: String,
-    /// Its numbers, `8:0`.
+    /// Its number, as `8:0`.
     pub number: String,
     /// Its name in `/dev/mapper`, if it has one.
     pub mapped_name: Option<String>,
     /// Its class.
     pub class: Class,
-    /// What it does to those that it lies on: `crypt`, `lvm`, `multipath`, `raid1`, ...
+    /// Its function as a stacked device: `crypt`, `lvm`, `multipath`, `raid1`, ...
     pub layer: Option<String>,
-    /// The devices that it lies on, partitions named by their disks.
+    /// The devices below it; a partition is represented by its disk.
     pub below: Vec<String>,
-    /// The devices that lie on it or on its partitions.
+    /// The devices on top of it or its partitions.
     pub above: Vec<String>,
     /// Its partitions.
     pub partitions: Vec<Partition>,
-    /// What it says that its model is.
+    /// Its model, as it reports it.
     pub model: Option<String>,
-    /// Bytes.
+    /// Size in bytes.
     pub size_bytes: u64,
     /// Bytes of a logical block.
     pub logical_block_bytes: Option<u32>,
     /// Bytes of a physical block.
     pub physical_block_bytes: Option<u32>,
-    /// Whether it says that it rotates. Virtual disks may say so wrongly.
+    /// Whether it reports that it rotates. Virtual disks may report this wrongly.
     pub rotational: Option<bool>,
     /// Whether its medium can be removed.
     pub removable: bool,
-    /// Whether it can only be read.
+    /// Whether it is read-only.
     pub read_only: bool,
-    /// Hardware queues; nothing if requests do not reach it, as on most that lie on others.
+    /// Its hardware queues; None without requests, as for most stacked devices.
     pub hardware: Option<Hardware>,
-    /// Its scheduler; nothing if it has no queue of requests.
+    /// Its scheduler; None without a request queue.
     pub scheduler: Option<SchedulerFacts>,
-    /// The files of its `queue/` that can be written.
+    /// The writable files of its `queue/`.
     pub tunables: Vec<TunableFact>,
-    /// Whether it has a write cache that is used: `write back`, or `write through`.
+    /// The mode of its write cache: `write back` or `write through`.
     pub write_cache: Option<String>,
-    /// The target of write-back throttling, us; 0 if it is off, nothing if the kernel has none for this device.
+    /// The latency target of write-back throttling, us; 0 if it is off, None if the kernel has none for this device.
     pub wbt_lat_us: Option<u64>,
-    /// The nearest device model.
+    /// The closest device model.
     pub preset: Option<NearestPreset>,
-    /// Where it is in sysfs, without a leading slash.
+    /// Its folder in sysfs, without a leading slash.
     #[serde(skip)]
     pub(crate) path: String,
 }
 
 impl Device {
-    /// Reads the device of this name. Nothing if it is not, or no longer, there.
+    /// Reads the device with this name. None if it does not exist any more.
     pub(super) fn read(
         root: &Root,
         name: &str,
@@ -85,8 +85,8 @@ impl Device {
         let place = format!("sys/block/{name}");
         let path = root.resolved(&place).ok()?;
         let folder = root.below(&path).ok()?;
-        // Of a device that is just going away, some files can still be read.
-        // The paths of an NVMe drive with several have no number, since nobody can open them.
+        // A device that is being removed may still have some readable files. The paths of a multipath NVMe drive have
+        // no number, since they cannot be opened.
         let is_hidden = folder.read("hidden").is_ok_and(|text| text.trim() == "1");
         let number = unreadable.read(&folder, &place, "dev").or_else(|| is_hidden.then(|| "0:0".to_owned()))?;
         let size = unreadable.read(&folder, &place, "size")?.parse::<u64>().ok()?;
@@ -127,7 +127,8 @@ impl Device {
         })
     }
 
-    /// Whether a user may mean it by this: its name, that of a partition or its mapped name, with or without the folder.
+    /// Whether a user may mean it by this text: its name, that of a partition or its mapped name, with or without the
+    /// folder.
     #[must_use]
     pub fn is_called(&self, given: &str) -> bool {
         let name = given.strip_prefix("/dev/").unwrap_or(given);
@@ -137,13 +138,13 @@ impl Device {
             || self.partitions.iter().any(|partition| partition.name == name)
     }
 
-    /// The scheduler in force; nothing if there is no queue for one.
+    /// The active scheduler; None without a request queue.
     #[must_use]
     pub fn active_scheduler(&self) -> Option<&str> {
         self.scheduler.as_ref().map(|scheduler| scheduler.active.as_str())
     }
 
-    /// Whether it is there and unused, as the loop devices that the kernel makes in advance.
+    /// Whether it exists but is unused, like the loop devices that the kernel creates in advance.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.size_bytes == 0
@@ -156,7 +157,7 @@ fn model(root: &Root, path: &str) -> Option<String> {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         (!text.is_empty()).then_some(text)
     };
-    // NVMe drives that have several paths hang below a subsystem, which has the model, and not below a controller.
+    // Multipath NVMe drives are below a subsystem, which has the model, not below a controller.
     let model = text("device/model").or_else(|| text("device/name").filter(|_| path.contains("/mmc_host/")))?;
     Some(match text("device/vendor").filter(|vendor| vendor != "ATA" && !vendor.starts_with("0x")) {
         Some(vendor) => format!("{vendor} {model}"),
@@ -164,7 +165,7 @@ fn model(root: &Root, path: &str) -> Option<String> {
     })
 }
 
-/// Whether it is a card and not soldered in.
+/// Whether it is a removable card.
 fn is_card(root: &Root, path: &str) -> bool {
     root.read(&format!("{path}/device/type")).is_ok_and(|kind| kind.trim() == "SD")
 }

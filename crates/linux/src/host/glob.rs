@@ -1,9 +1,9 @@
-//! Patterns as shells, udev and tuned have them: `*`, `?`, `[a-z]`, `[!0-9]`, alternatives apart.
+//! Patterns of shells, udev and tuned: `*`, `?`, `[a-z]`, `[!0-9]`; without alternatives.
 
-/// Whether the whole text fits the pattern.
+/// Whether the whole text matches the pattern.
 pub(crate) fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    // Where the last star stands, and what of the text it has taken: only that one has to be tried again.
+    // The last star, and the text that it has matched: backtracking only needs this one.
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {
         match pattern.get(p) {
@@ -27,14 +27,14 @@ pub(crate) fn fits(pattern: &str, text: &str) -> bool {
     pattern[p..].iter().all(|&rest| rest == '*')
 }
 
-/// How many characters of the pattern fit this one character.
+/// The number of pattern characters that match this character.
 fn one(pattern: &[char], character: char) -> Option<usize> {
     match pattern {
         ['?', ..] => Some(1),
         ['[', set @ ..] => {
             let is_inverted = matches!(set.first(), Some('!' | '^'));
             let set = &set[usize::from(is_inverted)..];
-            // A bracket that stands first is one of the characters.
+            // A closing bracket in the first position is a member of the set.
             let Some(end) = set.iter().skip(1).position(|&c| c == ']').map(|end| end + 1) else {
                 return (character == '[').then_some(1);
             };

@@ -10,11 +10,11 @@ use crate::root::Root;
 pub struct KernelFacts {
     /// What `uname -r` prints.
     pub release: String,
-    /// The parameters of its command line that concern block I/O, as they stand there. Others are not read out: they may be secrets.
+    /// The parameters of its command line that concern block I/O, unchanged. Others are not read, since they may be secrets.
     pub parameters: Vec<String>,
 }
 
-/// How parameters begin that concern block I/O.
+/// Prefixes of parameters that concern block I/O.
 const PARAMETERS: [&str; 9] =
     ["elevator=", "scsi_mod.", "dm_mod.", "nvme.", "nvme_core.", "virtio_blk.", "loop.", "null_blk.", "cgroup_no_v1="];
 
@@ -25,7 +25,7 @@ impl KernelFacts {
         Some(Self { release, parameters: parameters(&line).map(str::to_owned).collect() })
     }
 
-    /// The release whose block layer it has, as far as it is known.
+    /// The release whose block layer it has, if known.
     pub(super) fn block_layer(&self) -> Option<Kernel> {
         self.release.parse().ok()
     }
@@ -36,7 +36,7 @@ impl KernelFacts {
     }
 }
 
-/// Of a command line, what concerns block I/O.
+/// The parameters of a command line that concern block I/O.
 pub(crate) fn parameters(line: &str) -> impl Iterator<Item = &str> {
     line.split_whitespace().filter(|parameter| PARAMETERS.iter().any(|begin| parameter.starts_with(begin)))
 }

@@ -1,6 +1,6 @@
-//! What a host's block layer looks like, and what is wrong with it.
+//! The block layer of a host, and its problems.
 //!
-//! [`Host::read`] reads it below a [`Root`]; everything in it is data that serialises as the JSON document `hoistway-host/1`.
+//! [`Host::read`] reads it below a [`Root`]; it is data that serializes as the JSON document `hoistway-host/1`.
 
 mod cgroups;
 mod class;
@@ -38,7 +38,7 @@ pub use setting::{Certainty, Setting};
 
 use crate::root::Root;
 
-/// The name of the document, with its version: a field may be added within a version, none is removed or changes its meaning.
+/// The name and version of the document format: fields may be added within a version; none is removed or changes its meaning.
 pub const FORMAT: &str = "hoistway-host/1";
 
 /// A host.
@@ -46,23 +46,23 @@ pub const FORMAT: &str = "hoistway-host/1";
 pub struct Host {
     /// [`FORMAT`].
     pub format: &'static str,
-    /// The kernel and what it was booted with.
+    /// The kernel and its boot parameters.
     pub kernel: KernelFacts,
-    /// The block devices, those that lie on others after them.
+    /// The block devices; stacked devices come after those below them.
     pub devices: Vec<Device>,
-    /// How cgroups reach block I/O.
+    /// How cgroups control block I/O.
     pub cgroups: Cgroups,
-    /// Tasks with an I/O priority of their own.
+    /// Tasks with their own I/O priority.
     pub priorities: Vec<TaskPriority>,
-    /// What udev rules and tuned profiles set in `queue/`, in the order in which they write.
+    /// Settings of udev rules and tuned profiles for `queue/`, in the order of writing.
     pub settings: Vec<Setting>,
-    /// What is wrong, worst first.
+    /// The findings, worst first.
     pub findings: Vec<Finding>,
-    /// What could not be read although it is there.
+    /// Existing files that could not be read.
     pub unreadable: Vec<String>,
 }
 
-/// Why there is no host to look at.
+/// Why a host or device cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// The root has no sysfs.
@@ -73,25 +73,25 @@ pub enum HostError {
         "{0}: has no proc/sys/kernel/osrelease (expected procfs mounted on /proc, or the folder or archive of a dump)"
     )]
     NoProcfs(String),
-    /// There is no such device.
+    /// There is no device with this name.
     #[error("{name}: no such block device (expected {expected})")]
     NoDevice {
-        /// As it was named.
+        /// The name as given.
         name: String,
-        /// Those that there are.
+        /// The existing devices.
         expected: String,
     },
 }
 
 impl Host {
-    /// Reads the host below `root`, which errors call `name`. `priorities` are those of its tasks: [`live_priorities`], or `None` for
-    /// those that a dump holds.
+    /// Reads the host below `root`, which errors call `name`. `priorities` are those of its tasks: [`live_priorities`], or `None` to
+    /// use those in a dump.
     ///
-    /// A device that vanishes during the reading is left out, and a file that cannot be read is missing and is named in
+    /// A device that disappears during the reading is left out. A file that cannot be read is left out and listed in
     /// [`unreadable`](Self::unreadable).
     ///
     /// # Errors
-    /// There is neither sysfs nor procfs.
+    /// If there is neither sysfs nor procfs.
     pub fn read(root: &Root, name: &str, priorities: Option<Vec<TaskPriority>>) -> Result<Host, HostError> {
         let kernel = KernelFacts::read(root).ok_or_else(|| HostError::NoProcfs(name.to_owned()))?;
         let names = root.names("sys/block").map_err(|_| HostError::NoSysfs(name.to_owned()))?;
@@ -119,26 +119,26 @@ impl Host {
         Ok(host)
     }
 
-    /// The device of this name.
+    /// The device with this name.
     #[must_use]
     pub fn device(&self, name: &str) -> Option<&Device> {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// The device that a user means by its name, that of a partition, or its mapped name, with or without the folder.
+    /// The device that a user means: by its name, that of a partition, or its mapped name, with or without the folder.
     ///
     /// # Errors
-    /// There is none.
+    /// If there is none.
     pub fn device_called(&self, name: &str) -> Result<&Device, HostError> {
         let device = self.devices.iter().find(|device| device.is_called(name));
         device.ok_or_else(|| HostError::NoDevice { name: name.to_owned(), expected: self.known() })
     }
 
-    /// Leaves only these devices, what they lie on, and the settings and findings about them or about the whole host. They are named as in
-    /// `/sys/block` or `/dev`, by a partition, or by a mapped name.
+    /// Keeps only these devices, the devices below them, and the settings and findings about them or about the whole host. A device is
+    /// named as in `/sys/block` or `/dev`, by a partition, or by a mapped name.
     ///
     /// # Errors
-    /// One of them does not exist.
+    /// If one of them does not exist.
     pub fn keep(&mut self, names: &[String]) -> Result<(), HostError> {
         let mut kept: Vec<String> = Vec::new();
         for name in names {
@@ -173,20 +173,20 @@ impl Host {
     }
 }
 
-/// Files that are there and that could not be read, by what the system said.
+/// Existing files that could not be read, by the system's error.
 #[derive(Debug, Default)]
 pub(crate) struct Unreadable {
     files: BTreeMap<String, Vec<String>>,
 }
 
 impl Unreadable {
-    /// The text of a file at `path` in `folder`, without white space around it. Nothing if it is not there; what is there and may not
-    /// be read is remembered under the name `place/path`.
+    /// The text of a file at `path` in `folder`, without surrounding white space. None if it does not exist; a file without read
+    /// permission is recorded under the name `place/path`.
     pub(crate) fn read(&mut self, folder: &Root, place: &str, path: &str) -> Option<String> {
         match folder.read(path) {
             Ok(text) => Some(text.trim().to_owned()),
             Err(error) => {
-                // Files of a device that cannot do something say so by an error of another kind.
+                // Files for a feature that a device lacks return other errors.
                 if error.kind() == std::io::ErrorKind::PermissionDenied {
                     self.files
                         .entry(error.to_string())

@@ -1,15 +1,15 @@
-//! What is mounted, from `/proc/self/mountinfo`.
+//! Mounted file systems, from `/proc/self/mountinfo`.
 
 use crate::root::Root;
 
 /// A mount.
 #[derive(Debug)]
 struct Mount {
-    /// Numbers of its device, `8:1`.
+    /// Number of its device, as `8:1`.
     device: String,
-    /// Where it is mounted.
+    /// The mount point.
     point: String,
-    /// Kind of file system.
+    /// Type of file system.
     kind: String,
     /// Options of the file system itself.
     options: String,
@@ -25,19 +25,19 @@ impl Mounts {
         Mounts(text.lines().filter_map(mount).collect())
     }
 
-    /// Where the last file system of this kind is mounted whose options hold this one.
+    /// The mount point of the last file system of this type with this option.
     pub(crate) fn point_of(&self, kind: &str, option: Option<&str>) -> Option<&str> {
         let has = |mount: &&Mount| option.is_none_or(|option| mount.options.split(',').any(|of| of == option));
         let fits = self.0.iter().rev().filter(|mount| mount.kind == kind).find(has);
         fits.map(|mount| mount.point.as_str())
     }
 
-    /// Numbers of the device that holds the file at this path.
+    /// The number of the device that contains the file at this path.
     pub(crate) fn device_of(&self, path: &str) -> Option<&str> {
         let holds = |point: &str| {
             point == "/" || path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        // Of those at one place, the last one hides the others.
+        // Of several mounts on one mount point, the last one hides the others.
         let holding = self.0.iter().filter(|mount| holds(&mount.point));
         holding.max_by_key(|mount| mount.point.len()).map(|mount| mount.device.as_str())
     }
@@ -52,7 +52,7 @@ fn mount(line: &str) -> Option<Mount> {
     Some(Mount { device: device.to_owned(), point: plain(point), kind: kind.to_owned(), options: options.to_owned() })
 }
 
-/// A path without the octal numbers that stand for blanks.
+/// Decodes the octal numbers that stand for blanks in a path.
 fn plain(path: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()

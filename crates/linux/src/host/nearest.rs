@@ -1,4 +1,4 @@
-//! The device model that is nearest to a device.
+//! The closest device model for a device.
 
 use hoistway_device::{Parameters, Preset};
 use serde::Serialize;
@@ -10,23 +10,23 @@ use super::class::Class;
 pub struct NearestPreset {
     /// Its name, for `--device`.
     pub name: String,
-    /// What it was found by.
+    /// How it was found.
     pub by: NearestBy,
-    /// Random reads of 4 KiB that it completes in a second at most, if its parameters say so.
+    /// Maximum random reads of 4 KiB per second, if its parameters determine them.
     pub random_reads_per_s: Option<u32>,
 }
 
-/// What a model was found by.
+/// How a model was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NearestBy {
-    /// The device's own name of its model.
+    /// By the name of the device's model.
     Model,
-    /// Its class alone: figures may be off by a factor.
+    /// Only by the device's class: figures may be off by a factor.
     Class,
 }
 
-/// Volumes of clouds, whatever they say that they are.
+/// Cloud volumes, whatever properties they report.
 const CLOUD: [&str; 3] = ["Amazon Elastic Block Store", "PersistentDisk", "EphemeralDisk"];
 
 pub(super) fn nearest(class: Class, model: Option<&str>, is_removable: bool) -> Option<NearestPreset> {
@@ -48,9 +48,9 @@ pub(super) fn nearest(class: Class, model: Option<&str>, is_removable: bool) -> 
     Some(found(name, NearestBy::Class))
 }
 
-/// The model whose name the device's model has in it, or the other way round; case and everything but letters and digits are left out.
+/// The model whose name contains the device's model, or vice versa; case, and everything except letters and digits, is ignored.
 fn by_model(model: &str) -> Option<&'static str> {
-    /// Less is in too many names.
+    /// Shorter names occur in too many others.
     const LETTERS_MIN: usize = 6;
     let plain = |name: &str| -> String {
         name.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
@@ -63,7 +63,7 @@ fn by_model(model: &str) -> Option<&'static str> {
         let name = plain(name);
         name.len() >= LETTERS_MIN && (model.contains(&name) || name.contains(&model))
     };
-    // The calibrated ones come first; of several, the one whose name says most.
+    // Calibrated ones come first; of several, the one with the longest name.
     let mut names: Vec<&str> = Preset::builtin_names().filter(fits).collect();
     names.sort_by_key(|name| {
         std::cmp::Reverse(Preset::builtin(name).is_ok_and(|preset| preset.calibration().range.is_some()))
@@ -76,7 +76,7 @@ fn found(name: &str, by: NearestBy) -> NearestPreset {
     NearestPreset { name: name.to_owned(), by, random_reads_per_s }
 }
 
-/// What its slowest part lets through.
+/// The rate of its slowest part.
 fn random_reads_per_s(preset: &Preset) -> Option<u32> {
     const US_A_SECOND: f64 = 1e6;
     let per_s = match preset.parameters() {
@@ -87,7 +87,7 @@ fn random_reads_per_s(preset: &Preset) -> Option<u32> {
         }
         _ => return None,
     };
-    // A limit around the model is not part of it.
+    // A limit outside of the model is not included.
     (per_s.is_finite() && preset.name != "throttled-cloud-volume").then_some(per_s as u32)
 }
 

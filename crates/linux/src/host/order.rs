@@ -1,11 +1,11 @@
-//! The order of devices: what others lie on comes first.
+//! The order of devices: those below others come first.
 
 use std::collections::HashMap;
 
 use super::class::Class;
 use super::device::Device;
 
-/// Names disks instead of partitions in what lies on what, and puts devices behind those that they lie on.
+/// Replaces partitions by their disks in the stacking relation, and sorts devices after those below them.
 pub(super) fn sort(devices: &mut Vec<Device>) {
     let mut disks: HashMap<String, String> = HashMap::new();
     for device in devices.iter() {
@@ -40,13 +40,13 @@ pub(super) fn sort(devices: &mut Vec<Device>) {
     devices.extend(keyed.into_iter().map(|(_, device)| device));
 }
 
-/// The beginning of a name, before its letters and numbers count.
+/// The prefix of a name, which is sorted before its letters and numbers.
 fn kind(device: &Device) -> &str {
     let end = device.name.find(|c: char| c.is_ascii_digit()).unwrap_or(device.name.len());
     &device.name[..end.min(4)]
 }
 
-/// Layers below each device. A ring, which no kernel has and a dump may, ends somewhere.
+/// Number of layers below each device. A cycle, which no kernel has but a dump may contain, is cut off.
 fn depths(devices: &[Device]) -> Vec<usize> {
     const LAYERS_MAX: usize = 16;
     let places: HashMap<&str, usize> =
@@ -66,7 +66,7 @@ fn depths(devices: &[Device]) -> Vec<usize> {
     depths
 }
 
-/// The device that a path of an NVMe drive with several paths belongs to: `nvme0n1` of `nvme0c1n1`.
+/// The device of a multipath NVMe drive's path: `nvme0n1` for `nvme0c1n1`.
 fn nvme_head(path: &str) -> Option<String> {
     let (subsystem, rest) = path.strip_prefix("nvme")?.split_once('c')?;
     let (controller, namespace) = rest.split_once('n')?;

@@ -1,7 +1,7 @@
 //! Tasks whose I/O priority was set explicitly.
 //!
-//! procfs does not show I/O priorities, and the system call for them is out of reach without `unsafe`: the program `ionice` of
-//! util-linux is asked. A dump holds its answer in a file of its own.
+//! procfs does not show I/O priorities, and their system call is not available without `unsafe`, so the program `ionice` of
+//! util-linux is run. A dump stores its output in a file.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::root::Root;
 
-/// Where a dump holds them: a line for each, `PID CLASS LEVEL NAME`.
+/// The file with the priorities in a dump: one line each, `PID CLASS LEVEL NAME`.
 pub const PRIORITIES_FILE: &str = "hoistway/priorities";
 
 /// A task and its I/O priority.
@@ -22,12 +22,12 @@ pub struct TaskPriority {
     pub name: String,
     /// `realtime`, `best-effort` or `idle`.
     pub class: String,
-    /// Its level in the class, 0 to 7; 0 is first. Idle has none.
+    /// Its level in the class, 0 (highest) to 7; None for idle.
     pub level: Option<u8>,
 }
 
 impl TaskPriority {
-    /// As a line of [`PRIORITIES_FILE`].
+    /// The task as a line of [`PRIORITIES_FILE`].
     pub(crate) fn line(&self) -> String {
         let level = self.level.map_or_else(|| "-".to_owned(), |level| level.to_string());
         format!("{} {} {level} {}\n", self.pid, self.class, self.name.replace('\n', " "))
@@ -40,14 +40,14 @@ impl TaskPriority {
     }
 }
 
-/// Those that a dump holds.
+/// The priorities in a dump.
 pub(super) fn from_dump(root: &Root) -> Vec<TaskPriority> {
     let text = root.read(PRIORITIES_FILE).unwrap_or_default();
     text.lines().filter_map(TaskPriority::from_line).collect()
 }
 
-/// Those of the live system's processes that have an I/O priority other than the one that follows from their nice value. None if
-/// there is no `ionice`.
+/// The processes of the live system whose I/O priority differs from the one that follows from their nice value. None without
+/// `ionice`.
 #[must_use]
 pub fn live_priorities() -> Vec<TaskPriority> {
     let Ok(root) = Root::open(Path::new("/")) else { return Vec::new() };
@@ -61,17 +61,17 @@ pub fn live_priorities() -> Vec<TaskPriority> {
             let Some(lines) = ionice(rest) else { return found };
             let shown = lines.len().min(rest.len());
             found.extend(rest.iter().zip(&lines).filter_map(|(&pid, line)| task(&root, pid, line)));
-            // It stops at a process that has ended since.
+            // `ionice` stops at a process that has ended.
             rest = rest.get(shown + 1..).unwrap_or_default();
         }
     }
     found
 }
 
-/// Processes that `ionice` is asked for at once.
+/// Maximum processes per call of `ionice`.
 const BATCH: usize = 512;
 
-/// The lines that `ionice` prints for these processes, as many as it could.
+/// The lines that `ionice` prints for these processes, up to the first error.
 fn ionice(pids: &[u32]) -> Option<Vec<String>> {
     let pids = pids.iter().map(u32::to_string);
     let mut command = Command::new("ionice");
@@ -90,7 +90,7 @@ fn task(root: &Root, pid: u32, line: &str) -> Option<TaskPriority> {
     Some(TaskPriority { pid, name, class: class.to_owned(), level })
 }
 
-/// What a line of `ionice` says: `best-effort: prio 4`, `idle`. Nothing if the task has no priority of its own.
+/// Parses a line of `ionice`: `best-effort: prio 4`, `idle`. None if the task has no own priority.
 fn priority(line: &str) -> Option<(&'static str, Option<u8>)> {
     let (class, level) = line.trim().split_once(": prio ").unwrap_or((line.trim(), ""));
     match class {
@@ -101,11 +101,11 @@ fn priority(line: &str) -> Option<(&'static str, Option<u8>)> {
     }
 }
 
-/// What a task has that nobody has given an I/O priority, by its line in `/proc/PID/stat`: kernels since 5.18 show it.
+/// The priority that follows from a task's nice value, from its line in `/proc/PID/stat`: kernels since 5.18 show it.
 fn by_nice(stat: &str) -> Option<(&'static str, Option<u8>)> {
     const SCHED_FIFO_AND_RR: [&str; 2] = ["1", "2"];
     const SCHED_IDLE: &str = "5";
-    // The name in brackets may hold anything; the state is the third field.
+    // The name in brackets may contain anything; the state is the third field.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let nice: i64 = fields.get(19 - 3)?.parse().ok()?;
     let policy = *fields.get(41 - 3)?;

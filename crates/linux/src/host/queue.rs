@@ -1,4 +1,4 @@
-//! The queue of a device: its hardware queues, scheduler, and the files that can be written.
+//! The queue of a device: its hardware queues, its scheduler, and the writable files.
 
 use hoistway_blk::queue::QUEUE_DEPTH_MAX;
 use hoistway_blk::sysfs::WRITABLE_ATTRIBUTES;
@@ -10,55 +10,55 @@ use super::class::Class;
 use super::defaults::{Defaults, QueueShape};
 use crate::root::Root;
 
-/// What the hardware, or its driver, can do at once.
+/// The parallelism of the hardware, or of its driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Hardware {
     /// Hardware queues.
     pub queues: u16,
-    /// Requests that the device takes from one of them; several may share them.
+    /// Requests that the device accepts from one hardware queue; several may share this depth.
     pub depth: u32,
-    /// Driver tags of one of them: more than its depth if several devices share a host adapter.
+    /// Driver tags of one hardware queue: more than its depth if several devices share a host adapter.
     pub tags: u32,
 }
 
 /// The scheduler of a device.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SchedulerFacts {
-    /// The one in force.
+    /// The active one.
     pub active: String,
-    /// All that can be written now, in the order of `queue/scheduler`. More may be in modules that are not loaded.
+    /// All that can be set now, in the order of `queue/scheduler`. Modules that are not loaded may contain more.
     pub available: Vec<String>,
-    /// The one that the kernel gives such a device by itself, if that is known.
+    /// The kernel's default for such a device, if known.
     #[serde(rename = "default")]
     pub by_default: Option<String>,
 }
 
-/// A file of `queue/` that can be written.
+/// A writable file of `queue/`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct TunableFact {
-    /// Its name there, such as `nr_requests` or `iosched/read_expire`.
+    /// Its name, such as `nr_requests` or `iosched/read_expire`.
     pub file: String,
-    /// What it shows.
+    /// Its value.
     pub value: String,
-    /// Its default, if that is known.
+    /// Its default, if known.
     #[serde(rename = "default")]
     pub by_default: Option<String>,
-    /// Whether these two differ.
+    /// Whether the value differs from the default.
     pub changed: bool,
 }
 
-/// What is known of a queue.
+/// The properties of a queue.
 pub(super) struct QueueFacts {
     pub(super) hardware: Option<Hardware>,
     pub(super) scheduler: Option<SchedulerFacts>,
     pub(super) tunables: Vec<TunableFact>,
 }
 
-/// Files whose default the driver decides, so that a change cannot be told from a default.
+/// Files whose default depends on the driver, so that changes cannot be detected.
 const OF_DRIVER: [&str; 7] =
     ["rotational", "write_cache", "max_sectors_kb", "discard_max_bytes", "io_timeout", "rq_affinity", "read_ahead_kb"];
 
-/// Reads `queue/`, `mq/` and the driver's depth of the device in `folder`.
+/// Reads `queue/`, `mq/` and the driver's depth for the device in `folder`.
 pub(super) fn read(
     folder: &Root,
     (name, place): (&str, &str),
@@ -79,7 +79,7 @@ pub(super) fn read(
         rotational: is_rotational,
         hardware_queues: hardware.map_or(1, |hardware| hardware.queues),
         tags: hardware.map_or(1, |hardware| hardware.tags).clamp(1, QUEUE_DEPTH_MAX),
-        // Host adapters with several hardware queues share their tags among them.
+        // Host adapters with several hardware queues share their tags.
         host_wide_tags: matches!(class, Class::Hdd | Class::Ssd),
     });
     let mut files: Vec<String> =
@@ -108,12 +108,12 @@ fn hardware(folder: &Root, place: &str, unreadable: &mut Unreadable) -> Option<H
     let first = queues.first()?;
     let tags: u32 = unreadable.read(folder, place, &format!("mq/{first}/nr_tags"))?.parse().ok()?;
     let of_lun = folder.read("device/queue_depth").ok().and_then(|text| text.trim().parse().ok());
-    // A disk behind a host adapter may take fewer than the adapter.
+    // A disk behind a host adapter may accept fewer requests than the adapter.
     let depth = of_lun.map_or(tags, |of_lun: u32| of_lun.min(tags)).max(1);
     Some(Hardware { queues: u16::try_from(queues.len()).unwrap_or(u16::MAX), depth, tags })
 }
 
-/// What `queue/scheduler` says.
+/// Parses `queue/scheduler`.
 fn scheduler(text: &str) -> Option<SchedulerFacts> {
     let mut available: Vec<String> = Vec::new();
     let mut active = None;
@@ -124,7 +124,7 @@ fn scheduler(text: &str) -> Option<SchedulerFacts> {
         }
         available.push(name.unwrap_or(word).to_owned());
     }
-    // Without requests there is nothing to choose from, and no brackets.
+    // Without requests there is only `none`, without brackets.
     let active = active.or_else(|| (available == ["none"]).then(|| "none".to_owned()))?;
     Some(SchedulerFacts { active, available, by_default: None })
 }

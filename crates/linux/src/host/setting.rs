@@ -1,4 +1,4 @@
-//! What configurations set in `queue/`.
+//! Settings of configurations for `queue/`.
 
 use serde::Serialize;
 
@@ -6,9 +6,9 @@ use serde::Serialize;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Certainty {
-    /// Each time that the rules run for the device.
+    /// Every time that the rules run for the device.
     Certain,
-    /// If conditions hold that cannot be seen in files.
+    /// Only if conditions hold that files do not show.
     Possible,
 }
 
@@ -19,13 +19,13 @@ pub struct Setting {
     pub device: String,
     /// The file below `queue/`, such as `scheduler`.
     pub file: String,
-    /// What is written.
+    /// The value.
     pub value: String,
-    /// What writes it: `udev` or `tuned`.
+    /// The program that writes it: `udev` or `tuned`.
     pub by: &'static str,
     /// The file with the rule or profile.
     pub source: String,
-    /// The line there, from 1.
+    /// The line in that file, from 1.
     pub line: usize,
     /// Whether it is written.
     pub certainty: Certainty,

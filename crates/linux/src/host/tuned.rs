@@ -1,6 +1,7 @@
-//! What tuned's active profile sets in `queue/`.
+//! Settings of tuned's active profile for `queue/`.
 //!
-//! Profiles are read as in tuned.conf(5): the profile that one includes comes first, a later value replaces an earlier one.
+//! Profiles are read as described in tuned.conf(5): an included profile comes first, and a later value replaces an earlier
+//! one.
 
 use super::class::Class;
 use super::device::Device;
@@ -8,10 +9,10 @@ use super::glob;
 use super::setting::{Certainty, Setting};
 use crate::root::Root;
 
-/// Where profiles are: those of the administrator come first.
+/// Folders of profiles: those of the administrator come first.
 const FOLDERS: [&str; 4] = ["etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"];
 
-/// Profiles that one may include in a chain.
+/// Maximum length of a chain of included profiles.
 const CHAIN_MAX: usize = 16;
 
 /// A line of a profile.
@@ -19,7 +20,7 @@ const CHAIN_MAX: usize = 16;
 struct Entry {
     /// The plug-in of its section.
     plugin: String,
-    /// The devices that its section is for; empty for all.
+    /// The devices of its section; empty for all.
     devices: String,
     key: String,
     value: String,
@@ -36,7 +37,7 @@ pub(super) fn settings(root: &Root, devices: &[Device]) -> Vec<Setting> {
     devices.iter().flat_map(|device| entries.iter().filter_map(|entry| setting(entry, device))).collect()
 }
 
-/// Adds the entries of a profile, those that it includes first.
+/// Adds the entries of a profile, after those that it includes.
 fn read(root: &Root, profile: &str, depth: usize, entries: &mut Vec<Entry>) {
     if depth >= CHAIN_MAX || profile.contains('/') || profile.starts_with('.') {
         return;
@@ -66,7 +67,7 @@ fn read(root: &Root, profile: &str, depth: usize, entries: &mut Vec<Entry>) {
 
 struct Section {
     name: String,
-    /// Line, key, value.
+    /// Line number, key, value.
     lines: Vec<(usize, String, String)>,
 }
 
@@ -92,7 +93,7 @@ fn sections(text: &str) -> Vec<Section> {
     sections
 }
 
-/// What an entry sets of a device.
+/// The setting of an entry for a device.
 fn setting(entry: &Entry, device: &Device) -> Option<Setting> {
     let file = match entry.plugin.as_str() {
         "disk" if is_of_disk_plugin(device) && is_among(&entry.devices, &device.name) => match entry.key.as_str() {
@@ -106,7 +107,7 @@ fn setting(entry: &Entry, device: &Device) -> Option<Setting> {
         }
         _ => return None,
     };
-    // A variable's value is another file's business.
+    // The value of a variable may come from another file.
     let certainty = if entry.value.contains("${") { Certainty::Possible } else { Certainty::Certain };
     Some(Setting {
         device: device.name.clone(),
@@ -119,13 +120,13 @@ fn setting(entry: &Entry, device: &Device) -> Option<Setting> {
     })
 }
 
-/// The plug-in leaves out what is not a disk of its own.
+/// Whether the plug-in handles the device: only separate disks.
 fn is_of_disk_plugin(device: &Device) -> bool {
     let is_other = matches!(device.class, Class::Stacked | Class::Loop | Class::Memory | Class::Removable);
     !is_other && !device.removable
 }
 
-/// Whether a list of patterns holds a name: `sd*, !sda`.
+/// Whether a list of patterns contains a name: `sd*, !sda`.
 fn is_among(list: &str, name: &str) -> bool {
     let (mut is_any, mut only_excludes) = (false, true);
     for pattern in list.split([',', ' ']).filter(|pattern| !pattern.is_empty()) {

@@ -1,8 +1,8 @@
-//! Why nothing can be recorded.
+//! Errors of recording.
 
 use std::io;
 
-/// What is missing or wrong, and how to get it.
+/// What is missing or wrong, and what to do.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}: {problem} (expected {expected})")]
 pub struct RecordError {

@@ -1,4 +1,4 @@
-//! From the records of the running kernel to block events, by its descriptions of them.
+//! Decodes records of the running kernel to block events, using the kernel's descriptions.
 
 use hoistway_blk::bio::IoPriority;
 use hoistway_trace::block::{Action, Device, Event, Flags, Payload};
@@ -7,16 +7,16 @@ use super::format::{Field, Format};
 
 /// Bytes of a task's name in a record.
 const NAME_BYTES: usize = 16;
-/// Bytes of a record that name its kind.
+/// Bytes of a record's id.
 const ID_BYTES: usize = 2;
 
-/// An event that is recorded.
+/// A recorded event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Kind {
     /// Its folder in `events/block`.
     pub(crate) name: &'static str,
     action: Action,
-    /// Whether a recording without it is of no use.
+    /// Whether a recording without it is useless.
     pub(crate) is_needed: bool,
 }
 
@@ -24,8 +24,8 @@ const fn kind(name: &'static str, action: Action, is_needed: bool) -> Kind {
     Kind { name, action, is_needed }
 }
 
-/// The events of a recording. `block_rq_merge` is not among them: a request that is merged into another is in the completion of
-/// that, and readers take a merge for one of a bio.
+/// The events of a recording. `block_rq_merge` is left out: a request that is merged into another one is part of that one's
+/// completion, and readers take the event for the merge of a bio.
 pub(crate) const KINDS: [Kind; 13] = [
     kind("block_bio_queue", Action::Queue, true),
     kind("block_getrq", Action::GetRequest, true),
@@ -35,7 +35,7 @@ pub(crate) const KINDS: [Kind; 13] = [
     kind("block_rq_issue", Action::Issue, true),
     kind("block_rq_requeue", Action::Requeue, false),
     kind("block_rq_complete", Action::Complete, true),
-    // Of devices without requests, such as those of the device mapper: others do not have it.
+    // Only for devices without requests, such as device mapper.
     kind("block_bio_complete", Action::Complete, false),
     kind("block_split", Action::Split, false),
     kind("block_bio_remap", Action::Remap, false),
@@ -44,13 +44,13 @@ pub(crate) const KINDS: [Kind; 13] = [
 ];
 
 impl Kind {
-    /// Whether its records name the device, so that the kernel can filter them.
+    /// Whether its records contain the device, so that the kernel can filter them.
     pub(crate) fn has_device(self) -> bool {
         !matches!(self.action, Action::Plug | Action::Unplug)
     }
 }
 
-/// Where the fields of an event are.
+/// The positions of an event's fields.
 #[derive(Clone, Debug)]
 struct Layout {
     action: Action,
@@ -70,7 +70,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// An error names the field that is missing.
+    /// An error names the missing field.
     fn of(kind: Kind, format: &Format) -> Result<Layout, &'static str> {
         let at = |name: &str, bytes: usize| {
             format.field(name).filter(|field| field.bytes == bytes).map(|field| field.offset)
@@ -108,25 +108,25 @@ impl Layout {
     }
 }
 
-/// An event, and the name of the task in whose context it happened.
+/// An event, with the name of the task in whose context it happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Decoded<'a> {
     pub(crate) event: Event,
-    /// Up to the first NUL.
+    /// The name, up to the first NUL.
     pub(crate) task: Option<&'a [u8; NAME_BYTES]>,
 }
 
-/// The descriptions of all events that are recorded.
+/// The layouts of all recorded events.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoder {
     device: Device,
     layouts: Vec<Layout>,
-    /// By the number of the event: the index of its layout and one more, or 0.
+    /// By event id: 1 + the index of its layout, or 0.
     by_id: Vec<u8>,
 }
 
 impl Decoder {
-    /// For the events of a device.
+    /// A decoder for the events of a device.
     pub(crate) fn new(device: Device) -> Decoder {
         Decoder { device, layouts: Vec::new(), by_id: Vec::new() }
     }
@@ -134,7 +134,7 @@ impl Decoder {
     /// Adds an event.
     ///
     /// # Errors
-    /// The name of the field that its description lacks.
+    /// The name of the field that is missing in its description.
     pub(crate) fn add(&mut self, kind: Kind, format: &Format) -> Result<(), &'static str> {
         self.layouts.push(Layout::of(kind, format)?);
         let id = usize::from(format.id);
@@ -145,7 +145,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The event of a record; none if it is of another kind, or shorter than its description says.
+    /// The event in a record; None if it is of another kind, or shorter than described.
     #[inline]
     pub(crate) fn decode<'a>(&self, data: &'a [u8], time_ns: u64, cpu: u32) -> Option<Decoded<'a>> {
         let id = u16::from_le_bytes(*data.first_chunk::<ID_BYTES>()?);
@@ -203,13 +203,13 @@ impl Decoder {
     }
 }
 
-/// Letters up to the first NUL.
+/// Converts letters up to the first NUL.
 fn flags(letters: &[u8]) -> Flags {
     let end = letters.iter().position(|letter| *letter == 0).unwrap_or(letters.len());
     Flags::from_letters(&letters[..end])
 }
 
-/// Whether there is text where a field says that its text is: the offset in the lower half of a word, the length in the upper.
+/// Whether a text field is not empty: the lower half of the word is its offset, the upper half its length.
 fn has_command(data: &[u8], at: usize) -> bool {
     let place = word(data, at).unwrap_or(0);
     let (offset, bytes) = ((place & 0xffff) as usize, place >> 16);
@@ -245,7 +245,7 @@ pub(crate) mod tests {
         &FORMATS[begin..end]
     }
 
-    /// For the events of the pages that were recorded.
+    /// A decoder for the recorded pages.
     pub(crate) fn decoder() -> Decoder {
         let mut decoder = Decoder::new(LOOP);
         for kind in KINDS {
@@ -254,12 +254,12 @@ pub(crate) mod tests {
         decoder
     }
 
-    /// The layout of these pages.
+    /// The layout of the recorded pages.
     pub(crate) fn pages() -> PageLayout {
         PageLayout::parse(include_str!("../../tests/pages/header_page.txt")).unwrap()
     }
 
-    /// The events of a page beside those of the kernel's own text.
+    /// Compares the events of a page with the kernel's text of them.
     fn check(page: &[u8], text: &'static str) -> u64 {
         let decoder = decoder();
         let mut page = Page::new(page, &pages()).unwrap();
@@ -268,7 +268,7 @@ pub(crate) mod tests {
             let Decoded { event, task } = decoder.decode(entry.data, entry.time_ns, 1).unwrap();
             let expected = recording.next_event().unwrap().unwrap();
             assert!(event.time_ns.abs_diff(expected.time_ns) <= 1000, "{event:?} {expected:?}");
-            // Plugs have no device in the text.
+            // The text of plug events has no device.
             assert_eq!(event, Event { time_ns: event.time_ns, device: LOOP, ..expected });
             if let Some(task) = task.filter(|_| !matches!(event.action, Action::Complete)) {
                 let end = task.iter().position(|letter| *letter == 0).unwrap();

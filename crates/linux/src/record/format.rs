@@ -1,25 +1,25 @@
-//! Descriptions of events and pages, as the running kernel gives them in `format` and `header_page`.
+//! Descriptions of events and pages, in the kernel's files `format` and `header_page`.
 
-/// A field of an event: its first byte, and how many there are.
+/// A field of an event: its offset and length in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Field {
     pub(crate) offset: usize,
     pub(crate) bytes: usize,
 }
 
-/// What the file `format` of an event says.
+/// The content of an event's file `format`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Format {
-    /// The number that its records begin with.
+    /// The id at the start of its records.
     pub(crate) id: u16,
     fields: Vec<(String, Field)>,
 }
 
-/// No event has fields beyond this.
+/// Limit of offsets; no event has fields beyond it.
 const OFFSET_MAX: usize = 1 << 16;
 
 impl Format {
-    /// Takes the text apart; none if it is no description of an event.
+    /// Parses the text; None if it does not describe an event.
     pub(crate) fn parse(text: &str) -> Option<Format> {
         let id = text.lines().find_map(|line| line.strip_prefix("ID:"))?.trim().parse().ok()?;
         let fields = text.lines().filter_map(field).collect();
@@ -31,7 +31,7 @@ impl Format {
     }
 }
 
-/// A line of the fields: `field:char rwbs[10];`, `offset:34;`, `size:10;`, separated by tabs.
+/// Parses a line of fields: `field:char rwbs[10];`, `offset:34;`, `size:10;`, separated by tabs.
 fn field(line: &str) -> Option<(String, Field)> {
     let mut parts = line.trim().split(';').map(str::trim);
     let declaration = parts.next()?.strip_prefix("field:")?;
@@ -48,19 +48,19 @@ fn field(line: &str) -> Option<(String, Field)> {
     (field.offset.checked_add(field.bytes)? <= OFFSET_MAX).then(|| (name.to_owned(), field))
 }
 
-/// How a page of the ring buffer is laid out.
+/// The layout of a page in the ring buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PageLayout {
     /// Bytes of a page.
     pub(crate) bytes: usize,
-    /// Where it says how much of it is used, and in how many bytes: 4 or 8.
+    /// The field with the number of used bytes; 4 or 8 bytes long.
     pub(crate) commit: Field,
-    /// Where its events begin.
+    /// The offset of the first event.
     pub(crate) data: usize,
 }
 
 impl PageLayout {
-    /// Takes the text of `header_page` apart; none if it describes no page that is known.
+    /// Parses the text of `header_page`; None if the layout is not supported.
     pub(crate) fn parse(text: &str) -> Option<PageLayout> {
         let find = |name: &str| text.lines().filter_map(field).find(|(other, _)| other == name).map(|(_, field)| field);
         let (time, commit, data) = (find("timestamp")?, find("commit")?, find("data")?);

@@ -1,8 +1,8 @@
 //! Records the I/O of a block device through tracefs.
 //!
-//! A [`Recorder`] makes an instance of the kernel's tracer, with the block events of one device; [`Recorder::start`] begins, and
-//! [`Recording::run`] writes what comes, until the end, as blktrace's files with a [`RecordedHost`] beside them. The instance is
-//! removed in every case; if the process is killed, by the next recording.
+//! A [`Recorder`] creates an instance of the kernel's tracer with the block events of one device. [`Recorder::start`] starts it,
+//! and [`Recording::run`] writes events until the end, in the format of blktrace, with a [`RecordedHost`] beside the files. The
+//! instance is always removed; if the process is killed, the next recording removes it.
 
 mod clock;
 mod error;

@@ -1,41 +1,41 @@
-//! What a recording is asked for, and how it ends.
+//! Options of a recording, and its end.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is recorded, and until when.
+/// What to record, and for how long.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The name of the recording: its files are `NAME.blktrace.N` and `NAME.host.json`.
     pub name: PathBuf,
-    /// Ends after this time.
+    /// Stop after this time.
     pub time: Option<Duration>,
-    /// Ends when the files have this size, bytes. What the buffers hold then is written, too.
+    /// Stop when the files have this size in bytes. The content of the buffers is still written.
     pub bytes_max: Option<u64>,
-    /// Buffer of each CPU, bytes; by default 16 MiB, but not more than 1/32 of the memory for all of them.
+    /// Buffer per CPU in bytes; by default 16 MiB, but at most 1/32 of the memory for all CPUs together.
     pub buffer_bytes: Option<u64>,
 }
 
 /// Why a recording ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum End {
-    /// Its time was over.
+    /// The time was over.
     Time,
-    /// Its files have the size that they may have.
+    /// The files reached their maximum size.
     Size,
-    /// The caller ended it.
+    /// The caller stopped it.
     Caller,
-    /// There is no room for more.
+    /// The file system is full.
     Full,
-    /// A file could not be written, or a buffer not be read.
+    /// A file could not be written, or a buffer could not be read.
     Failed(String),
 }
 
-/// How far a recording is.
+/// The progress of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    /// Time since it began.
+    /// Time since the start.
     pub elapsed: Duration,
     /// I/Os.
     pub ios: u64,
@@ -43,11 +43,11 @@ pub struct Progress {
     pub bytes: u64,
     /// Events that were lost.
     pub lost: u64,
-    /// What has to be said now: a sentence each, once.
+    /// New warnings, a sentence each; each is reported once.
     pub warnings: Vec<String>,
 }
 
-/// The end of two that says more.
+/// The more informative of two ends.
 pub(crate) fn worse(one: End, other: End) -> End {
     match (&one, &other) {
         (End::Failed(_), _) | (End::Full, End::Full) => one,

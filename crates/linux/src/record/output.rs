@@ -10,9 +10,9 @@ use rustix::fs::Access;
 use super::error::RecordError;
 use super::sidecar::{ENDING, RecordedHost};
 
-/// Bytes that are held back before they are written.
+/// Bytes that are buffered before they are written.
 const BUFFER_BYTES: usize = 256 << 10;
-/// Bytes of a record without its payload, and where it says how long that is.
+/// Bytes of a record without its payload, and the offset of the payload's length.
 const HEADER_BYTES: usize = 48;
 const PAYLOAD_BYTES_AT: usize = 46;
 
@@ -23,15 +23,15 @@ pub(crate) fn named(name: &Path, ending: &str) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// The folder that a recording of this name is in.
+/// The folder of a recording with this name.
 pub(crate) fn folder(name: &Path) -> &Path {
     name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Removes the files of an older recording of this name: a CPU that had one then may have none now.
+/// Removes the files of an earlier recording with this name, which may have had more CPUs.
 ///
 /// # Errors
-/// If the folder cannot be read, or one of them cannot be removed.
+/// If the folder cannot be read, or a file cannot be removed.
 pub(crate) fn remove_older(name: &Path) -> io::Result<()> {
     let Some(file) = name.file_name() else { return Err(io::ErrorKind::InvalidInput.into()) };
     let mut prefix = file.as_encoded_bytes().to_vec();
@@ -47,7 +47,7 @@ pub(crate) fn remove_older(name: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A file of records. It is written in large pieces, and after a failure it ends with a whole record.
+/// A file of records. It is written in large pieces, and even after an error it ends with a complete record.
 #[derive(Debug)]
 pub(crate) struct RecordFile {
     file: File,
@@ -61,7 +61,7 @@ impl RecordFile {
         Ok(RecordFile { file: File::create(path)?, buffer: Vec::with_capacity(2 * BUFFER_BYTES), bytes: 0 })
     }
 
-    /// Writes what is held back if it is much, or in any case.
+    /// Writes the buffer if it is large, or `in_any_case`.
     pub(crate) fn write_out(&mut self, in_any_case: bool) -> io::Result<()> {
         if !in_any_case && self.buffer.len() < BUFFER_BYTES {
             return Ok(());
@@ -88,7 +88,7 @@ impl RecordFile {
         Ok(())
     }
 
-    /// Bytes of the file and of what is held back.
+    /// Bytes of the file and the buffer.
     pub(crate) fn len(&self) -> u64 {
         self.bytes + self.buffer.len() as u64
     }
@@ -105,7 +105,7 @@ impl Write for RecordFile {
     }
 }
 
-/// Bytes of the records that lie before `end` as a whole.
+/// Bytes of the complete records before `end`.
 fn whole_records(records: &[u8], end: usize) -> usize {
     let mut at = 0;
     loop {
@@ -122,11 +122,11 @@ fn whole_records(records: &[u8], end: usize) -> usize {
 
 /// The files of a recording.
 pub(crate) struct Files {
-    /// Those of the CPUs that are online.
+    /// The files of the CPUs that are online.
     pub(crate) of_cpus: Vec<CpuFile<RecordFile>>,
-    /// All of them.
+    /// All paths.
     pub(crate) paths: Vec<PathBuf>,
-    /// What they do not say of the machine.
+    /// The path of the host file.
     pub(crate) host: PathBuf,
 }
 
@@ -135,7 +135,7 @@ impl Files {
         let mut files = Files { of_cpus: Vec::new(), paths: Vec::new(), host: named(name, ENDING) };
         let made = files.make(name, host, cpus, device);
         made.map_err(|error| {
-            // Nothing half-written stays behind.
+            // Leaves no incomplete files behind.
             files.paths.iter().chain([&files.host]).for_each(|path| drop(fs::remove_file(path)));
             RecordError::io(name.display().to_string(), &error, "a name in a folder that may be written to")
         })?;
@@ -145,7 +145,7 @@ impl Files {
     fn make(&mut self, name: &Path, host: &RecordedHost, cpus: &[u32], device: Device) -> io::Result<()> {
         remove_older(name)?;
         write_host(&self.host, host)?;
-        // blkparse stops at the first number that is missing: CPUs that are off have empty files.
+        // blkparse stops at the first missing number, so CPUs that are offline have empty files.
         for cpu in 0..=cpus.last().copied().unwrap_or(0) {
             let path = named(name, &format!(".blktrace.{cpu}"));
             let file = RecordFile::create(&path)?;
@@ -158,7 +158,7 @@ impl Files {
     }
 }
 
-/// Writes the file beside its place, and renames it.
+/// Writes a temporary file and renames it.
 pub(crate) fn write_host(path: &Path, host: &RecordedHost) -> io::Result<()> {
     let beside = named(path, ".part");
     let text = serde_json::to_string_pretty(host).map_err(io::Error::other)? + "\n";
@@ -166,7 +166,7 @@ pub(crate) fn write_host(path: &Path, host: &RecordedHost) -> io::Result<()> {
     written.inspect_err(|_| drop(fs::remove_file(&beside)))
 }
 
-/// Refuses a name whose files cannot be made, before anything is done.
+/// Rejects a name whose files cannot be created, before anything is done.
 pub(crate) fn check_place(name: &Path) -> Result<(), RecordError> {
     let refuse = |problem: &str| {
         let expected = "NAME in a folder that exists and may be written to: the files are NAME.blktrace.N";

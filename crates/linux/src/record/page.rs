@@ -1,21 +1,21 @@
 //! Raw pages of the kernel's ring buffer.
 //!
-//! A page is a time, the number of bytes that are used, and events: a word with the type and the time since the event before, then
-//! the data. Events that were overwritten before the page are in its header.
+//! A page contains a time, the number of used bytes, and events: a word with the type and the time since the previous event, then
+//! the data. The number of events lost before the page is stored with it.
 
 use super::format::PageLayout;
 
-/// Bits of the used length that count bytes.
+/// Bits of the used length that are the byte count.
 const USED_BITS: u64 = 0xf_ffff;
-/// Events were lost before the page.
+/// Flag: events were lost before the page.
 const LOST: u64 = 1 << 31;
-/// Their number stands behind the data.
+/// Flag: their number is stored after the data.
 const HAS_NUMBER: u64 = 1 << 30;
-/// Bits of an event's first word for its type; the others are the time since the event before.
+/// Bits for the type in an event's first word; the others are the time since the previous event.
 const TYPE_BITS: u32 = 5;
 /// Bits of the time in the first word.
 const TIME_BITS: u32 = 27;
-/// Bits of the time that an absolute time holds: those above are as in the time before.
+/// Bits of an absolute time; the higher bits are those of the previous time.
 const ABSOLUTE_BITS: u32 = 59;
 
 const PADDING: u32 = 29;
@@ -27,23 +27,23 @@ const ABSOLUTE_TIME: u32 = 31;
 pub(crate) struct Entry<'a> {
     /// Time of the trace clock.
     pub(crate) time_ns: u64,
-    /// Number of the event's kind, then its fields.
+    /// The event id, followed by the event's fields.
     pub(crate) data: &'a [u8],
 }
 
-/// The events of a page, in their order. What is no event ends them.
+/// Iterates over the events of a page in order. It ends at anything that is not an event.
 #[derive(Clone, Debug)]
 pub(crate) struct Page<'a> {
     data: &'a [u8],
     time_ns: u64,
-    /// Events that were lost before the page: at least one if the number is not known.
+    /// Events lost before the page: at least one if the number is unknown.
     pub(crate) lost: u64,
-    /// The page ends in the middle of an event, or says that it is longer than it is.
+    /// Whether the page ends in the middle of an event, or its stated length exceeds it.
     pub(crate) is_torn: bool,
 }
 
 impl<'a> Page<'a> {
-    /// The page in these bytes; none if they are too few.
+    /// The page in these bytes; None if there are too few.
     pub(crate) fn new(bytes: &'a [u8], layout: &PageLayout) -> Option<Page<'a>> {
         let time_ns = number(bytes, 0)?;
         let commit = match layout.commit.bytes {
@@ -61,7 +61,7 @@ impl<'a> Page<'a> {
         Some(Page { data: &data[..used.min(data.len())], time_ns, lost, is_torn })
     }
 
-    /// Leaves out what is behind an event that cannot be.
+    /// Skips everything after an invalid event.
     #[cold]
     fn tear(&mut self) -> Option<Entry<'a>> {
         self.is_torn |= !self.data.is_empty();
@@ -96,7 +96,7 @@ impl<'a> Iterator for Page<'a> {
                             self.data = &self.data[8..];
                             continue;
                         }
-                        // The length counts itself.
+                        // The length includes itself.
                         _ => match (second as usize).checked_sub(4) {
                             Some(bytes) => (8, bytes),
                             None => return self.tear(),
@@ -134,7 +134,7 @@ mod tests {
 
     const LAYOUT: PageLayout = PageLayout { bytes: 4096, commit: Field { offset: 8, bytes: 8 }, data: 16 };
 
-    /// A page with these words as its data, and bits that its used length has besides.
+    /// A page with these words as data, and these flags in its used length.
     fn page(time_ns: u64, bits: u64, words: &[u32], behind: &[u8]) -> Vec<u8> {
         let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let mut bytes = time_ns.to_le_bytes().to_vec();
@@ -160,20 +160,20 @@ mod tests {
         let words = [
             head(1, 5),
             0x1111_1111,
-            // A time extension: 2^27 and 3 more.
+            // A time extension: 2^27, plus 3.
             head(TIME_EXTEND, 3),
             1,
             head(0, 7),
             12,
             0x2222_2222,
             0x3333_3333,
-            // An event that was taken back.
+            // A discarded event.
             head(PADDING, 1),
             8,
             0,
             head(1, 2),
             0x4444_4444,
-            // An absolute time, with the upper bits of the time before.
+            // An absolute time, with the higher bits of the previous time.
             head(ABSOLUTE_TIME, 9),
             2,
             head(1, 0),

@@ -1,22 +1,22 @@
-//! Whether tasks are blocked while they submit: then the queue hides how many I/Os they want outstanding (RP15).
+//! Detects tasks that block during submission: then the queue hides the depth that they want (RP15).
 //!
-//! Of each task and of the device the moments of submission, of getting a request, and of completion are added up, each times
-//! its sectors. The difference of two sums is the time between these moments, of all sectors together, whichever I/O is which and
-//! on whichever CPU it was seen.
+//! For each task and for the device, the times of submission, of getting a request and of completion are summed, weighted by
+//! sectors. The difference of two sums is the total time between these points for all sectors, without matching I/Os, and
+//! independent of the CPUs on which they were seen.
 
 use rustc_hash::FxHashMap;
 
-/// Share of the time of I/Os for which their tasks were blocked.
+/// Minimum share of the time of I/Os during which their tasks were blocked.
 const SHARE_MIN: f64 = 0.05;
-/// I/Os outstanding on average: a task that waits for each I/O has at most one.
+/// Minimum mean number of outstanding I/Os: a task that waits for each I/O has at most one.
 const DEPTH_MIN: f64 = 1.5;
-/// I/Os of a task before anything is said of it.
+/// Minimum I/Os of a task for a warning.
 const IOS_MIN: u64 = 200;
 
-/// Moments of one kind, added up.
+/// A sum of times of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Moments {
-    /// Sectors that were there.
+    /// Sectors counted.
     sectors: u64,
     /// Sectors times nanoseconds.
     sum: i128,
@@ -35,25 +35,26 @@ impl Moments {
         self.sum += other.sum;
     }
 
-    /// Sectors times nanoseconds from here to the moments `later`; what has not been there by `now_ns` counts until then.
+    /// Sectors times nanoseconds from these times to the times `later`; sectors that have not arrived there by `now_ns`
+    /// count until then.
     fn until(&self, later: &Moments, now_ns: u64) -> f64 {
         let missing = i128::from(self.sectors) - i128::from(later.sectors);
         (later.sum + missing * i128::from(now_ns) - self.sum) as f64
     }
 }
 
-/// What is added up of one task.
+/// The sums of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Submissions {
     /// I/Os.
     pub(crate) ios: u64,
-    /// When they were queued.
+    /// Times of queueing.
     pub(crate) queued: Moments,
-    /// When they got a request, or were merged into one.
+    /// Times of getting a request, or of being merged into one.
     pub(crate) taken: Moments,
-    /// When the first was queued.
+    /// When the first I/O was queued.
     pub(crate) first_ns: u64,
-    /// When the last one was.
+    /// When the last I/O was queued.
     pub(crate) last_ns: u64,
 }
 
@@ -67,13 +68,13 @@ impl Submissions {
         self.queued.add(time_ns, bytes);
     }
 
-    /// The last I/O was refused, and is none.
+    /// The last I/O was refused, so it does not count.
     pub(crate) fn give_back(&mut self, time_ns: u64, bytes: u32) {
         self.ios = self.ios.saturating_sub(1);
         self.taken.add(time_ns, bytes);
     }
 
-    /// Takes in what another CPU saw of the task.
+    /// Adds the sums of the same task on another CPU.
     pub(crate) fn merge(&mut self, other: &Submissions) {
         if other.ios > 0 {
             self.first_ns = if self.ios == 0 { other.first_ns } else { self.first_ns.min(other.first_ns) };
@@ -89,17 +90,17 @@ impl Submissions {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Blocked {
     pub(crate) pid: u32,
-    /// Share of the time of its I/Os.
+    /// Share of the time of its I/Os during which it was blocked.
     pub(crate) share: f64,
 }
 
-/// The tasks that are blocked so much that their depth is not known, as far as it was seen by `now_ns`.
+/// The tasks that are blocked so much that their depth is unknown, based on events until `now_ns`.
 pub(crate) fn blocked(tasks: &FxHashMap<u32, Submissions>, completed: &Moments, now_ns: u64) -> Vec<Blocked> {
     let mut all = Submissions::default();
     tasks.values().for_each(|task| all.merge(task));
     let waiting = all.queued.until(&all.taken, now_ns).max(0.0);
     let total = all.queued.until(completed, now_ns);
-    // Sector times nanoseconds at the device, for one sector.
+    // Time at the device per sector, ns.
     let device = (total - waiting).max(0.0) / all.queued.sectors.max(1) as f64;
     let mut found: Vec<Blocked> = tasks
         .iter()
@@ -121,16 +122,16 @@ pub(crate) fn blocked(tasks: &FxHashMap<u32, Submissions>, completed: &Moments, 
 mod tests {
     use super::*;
 
-    /// A task that keeps `depth` outstanding over a queue with `tags`, where each I/O takes 100 us.
+    /// A task that wants a depth of `depth` over a queue with `tags`, where each I/O takes 100 us.
     fn run(depth: u64, tags: u64, think_ns: u64) -> (Submissions, Moments) {
         let (mut task, mut completed) = (Submissions::default(), Moments::default());
         let service_ns = 100_000;
-        // Completions of the tags, the earliest of which is taken next.
+        // Times at which the tags become free, of which the earliest is used next.
         let mut free_ns = vec![0; tags as usize];
         let mut done_ns = vec![0; depth as usize];
         let mut now_ns = 0;
         for number in 0..2000 {
-            // The task waits until one of its own completes, and submits one at a time.
+            // The task waits for a completion of its own, and submits one I/O at a time.
             now_ns = u64::max(now_ns, done_ns[number % depth as usize] + think_ns);
             task.queue(now_ns, 4096);
             let tag = number % tags as usize;

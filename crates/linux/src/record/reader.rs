@@ -1,4 +1,4 @@
-//! One CPU's ring buffer, read and written as records until the end.
+//! The reader of one CPU's ring buffer, which writes records until the end.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,22 +19,22 @@ use super::output::RecordFile;
 use super::page::Page;
 use super::pressure::{Moments, Submissions};
 
-/// Error of a bio that would have to wait.
+/// The error of a nowait bio that would have to wait.
 const EAGAIN: u16 = 11;
 /// Nice value of readers.
 const NICE: i32 = -10;
-/// Between two looks at a buffer that does not fill.
+/// Timeout of waiting for a buffer that does not fill.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// Time between two reports.
+/// Interval of reports.
 const REPORT: Duration = Duration::from_millis(500);
-/// A kernel that cannot wait until a buffer fills is asked less often.
+/// Pause between reads if the kernel cannot wait for a buffer to fill.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Pages that a buffer has to have for the reader to come back at once.
+/// Number of pages in the buffer from which the reader continues without a pause.
 const PAGES_MIN: usize = 16;
-/// Between two moments at which sums are kept, and how many are.
+/// Interval of saved sums, and their number.
 const CUT_NS: u64 = 1_000_000_000;
 const CUTS_MAX: usize = 8;
-/// Pages between two reports while a buffer does not get empty.
+/// Maximum pages between two reports while a buffer does not become empty.
 const PAGES_MAX: usize = 1024;
 
 /// A task that was seen.
@@ -42,17 +42,17 @@ const PAGES_MAX: usize = 1024;
 pub(crate) struct Task {
     /// Its name, padded with NUL.
     pub(crate) name: [u8; 16],
-    /// That of the last request that it inserted or issued.
+    /// The priority of the last request that it inserted or issued.
     pub(crate) priority: IoPriority,
     pub(crate) submissions: Submissions,
-    /// It got a request since its plug was last emptied: the next plug is one for this device.
+    /// Whether it got a request since its plug was last flushed: the next plug event is then for this device.
     has_request: bool,
 }
 
 impl Task {
-    /// Takes in what another CPU saw of the task.
+    /// Merges what another CPU saw of the task.
     pub(crate) fn merge(&mut self, other: &Task) {
-        // A name or a priority that one of them does not have is none.
+        // Keep the name and priority of the one that has them.
         if other.submissions.last_ns > self.submissions.last_ns || self.priority == IoPriority::UNSET {
             (self.name, self.priority) = (other.name, other.priority);
         }
@@ -60,12 +60,13 @@ impl Task {
     }
 }
 
-/// What a CPU's events before a moment add up to. Readers are not equally far: sums of several CPUs are of one moment.
+/// The sums of a CPU's events up to a time. Readers progress at different speeds, but sums of several CPUs must be of
+/// the same time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cut {
-    /// The moment, since the beginning.
+    /// The time, since the start.
     pub(crate) at_ns: u64,
-    /// By pid.
+    /// Tasks by pid.
     pub(crate) tasks: FxHashMap<u32, Task>,
     pub(crate) completed: Moments,
 }
@@ -73,25 +74,25 @@ pub(crate) struct Cut {
 /// What a CPU has seen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    /// By pid.
+    /// Tasks by pid.
     pub(crate) tasks: FxHashMap<u32, Task>,
-    /// At full seconds, the last ones.
+    /// The most recent sums at full seconds.
     pub(crate) cuts: VecDeque<Cut>,
 }
 
-/// What the readers report.
+/// Reports of the readers.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
-    /// The buffers get no more events: what they hold is the rest.
+    /// Whether tracing has stopped, so that the buffers contain the rest.
     pub(crate) is_over: AtomicBool,
     /// I/Os that were queued, or completed on a device without requests.
     pub(crate) ios: AtomicU64,
     pub(crate) events: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) lost: AtomicU64,
-    /// Pages that were not what the kernel describes.
+    /// Pages that did not match the kernel's description.
     pub(crate) torn_pages: AtomicU64,
-    /// Of each reader.
+    /// What each reader has seen.
     pub(crate) seen: Vec<Mutex<Seen>>,
 }
 
@@ -99,14 +100,14 @@ pub(crate) struct Reports {
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     pub(crate) cpu: u32,
-    /// Its place among the readers.
+    /// Its index among the readers.
     pub(crate) place: usize,
     pub(crate) pipe: File,
     pub(crate) pages: PageLayout,
     pub(crate) decoder: &'a Decoder,
     pub(crate) file: CpuFile<RecordFile>,
     pub(crate) reports: &'a Reports,
-    /// When the recording began: no event is earlier.
+    /// Start of the recording: no event is earlier.
     pub(crate) start_ns: u64,
 }
 
@@ -114,17 +115,17 @@ impl Reader<'_> {
     /// Reads and writes until the recording is over and the buffer is empty.
     ///
     /// # Errors
-    /// If the buffer cannot be read or the file cannot be written. What was written before ends with a whole record.
+    /// If the buffer cannot be read or the file cannot be written. The file then ends with a complete record.
     pub(crate) fn run(self) -> io::Result<()> {
-        // A reader that waits long for a CPU loses events. Without the right to it, it does.
+        // A reader that waits long for a CPU loses events. Without the permission it runs at normal priority.
         let _ = rustix::process::setpriority_process(None, NICE);
         let start_ns = self.start_ns;
         let page = vec![0; self.pages.bytes];
-        // Its moment is that of the next cut.
+        // The time of the next saved sums.
         let seen = Cut { at_ns: CUT_NS, ..Cut::default() };
         let mut run = Run { reader: self, seen, last_ns: start_ns, counted: Counted::default() };
         let ended = run.until_over(page);
-        // What was held back before a failure is written as far as it can be.
+        // Buffered records before an error are written as far as possible.
         let written = run.reader.file.get_mut().write_out(true);
         run.report();
         ended.and(written)
@@ -147,7 +148,7 @@ struct Run<'a> {
     seen: Cut,
     /// Time of the last event.
     last_ns: u64,
-    /// Since the last report.
+    /// Counters since the last report.
     counted: Counted,
 }
 
@@ -156,9 +157,9 @@ impl Run<'_> {
         let mut reported = Instant::now();
         loop {
             let mut polled = [PollFd::new(&self.reader.pipe, PollFlags::IN)];
-            // An interruption is no reason to end.
+            // An interrupted wait is not an error.
             let _ = rustix::event::poll(&mut polled, Some(&LOOK));
-            // Looked at before the buffer: everything that it holds afterwards is read.
+            // Checked before the buffer: everything in the buffer afterwards is read.
             let is_over = self.reader.reports.is_over.load(Ordering::Acquire);
             let (mut pages, now_ns) = (0, monotonic_ns());
             while self.read(&mut page)? {
@@ -181,7 +182,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reads a page and writes its events; whether there was one.
+    /// Reads a page and writes its events; returns whether there was one.
     fn read(&mut self, page: &mut [u8]) -> io::Result<bool> {
         let bytes = loop {
             match self.reader.pipe.read(page) {
@@ -213,7 +214,7 @@ impl Run<'_> {
     }
 
     fn write(&mut self, Decoded { mut event, task: name }: Decoded<'_>) -> io::Result<()> {
-        // Readers refuse a time that goes back within a file; the clock of traces may step back by some ns.
+        // Readers reject times that go back within a file, but the trace clock may step back by some ns.
         self.last_ns = self.last_ns.max(event.time_ns);
         event.time_ns = self.last_ns;
         let since_ns = event.time_ns - self.reader.start_ns;
@@ -238,9 +239,9 @@ impl Run<'_> {
                     task.submissions.taken.add(since_ns, event.bytes);
                     task.has_request |= event.action == Action::GetRequest;
                 }
-                // A worker that issues requests of others has not chosen their priority.
+                // A worker that issues requests of other tasks has not set their priority.
                 Action::Insert | Action::Issue if !name.starts_with(b"kworker/") => task.priority = event.priority,
-                // Plugs do not name their device: those count that hold a request for this one.
+                // Plug events do not name a device: those of tasks with a request for this device count.
                 Action::Plug if !task.has_request => return Ok(()),
                 Action::Unplug if !std::mem::take(&mut task.has_request) => return Ok(()),
                 _ => {}
@@ -258,7 +259,7 @@ impl Run<'_> {
 
     fn complete(&mut self, event: &Event, since_ns: u64) {
         self.seen.completed.add(since_ns, event.bytes);
-        // A bio that must not wait, and would have to, is given back to its task, which has a worker queue it again.
+        // A nowait bio that would have to wait is returned to its task, which lets a worker queue it again.
         if event.error == EAGAIN
             && let Some(task) = self.seen.tasks.get_mut(&event.pid)
         {
@@ -274,10 +275,10 @@ impl Run<'_> {
             std::mem::take(&mut self.counted);
         self.counted.bytes = bytes;
         for (total, more) in [
-            // What was given back was queued on the same CPU, perhaps before the last report.
+            // A returned bio was queued on the same CPU, possibly before the last report.
             (&reports.ios, ios.wrapping_sub(given_back)),
             (&reports.events, events),
-            // After a failed write the file may be shorter than what was held back.
+            // After a failed write the file may be shorter than before.
             (&reports.bytes, bytes.wrapping_sub(before)),
             (&reports.lost, lost),
             (&reports.torn_pages, torn_pages),
@@ -287,11 +288,11 @@ impl Run<'_> {
         self.reported().tasks.clone_from(&self.seen.tasks);
     }
 
-    /// Keeps the sums of the moments before this one.
+    /// Saves the sums up to this time.
     #[cold]
     fn cut_before(&mut self, since_ns: u64) {
         while self.seen.at_ns <= since_ns {
-            // All sums of a pause are the same: those of its last seconds suffice.
+            // During a pause all sums are equal, so those of its last seconds are enough.
             let first_ns = since_ns.saturating_sub(CUTS_MAX as u64 * CUT_NS) / CUT_NS * CUT_NS;
             self.seen.at_ns = self.seen.at_ns.max(first_ns);
             let mut reported = self.reported();
@@ -316,7 +317,7 @@ mod tests {
     use super::super::events::tests::{decoder, pages};
     use super::*;
 
-    /// What a buffer with these pages is written as, and what is reported of it.
+    /// The records written for a buffer with these pages, and the reports about it.
     fn written(content: &[u8]) -> (Vec<Event>, Recording, Reports) {
         let folder = tempfile::tempdir().unwrap();
         let (buffer, records) = (folder.path().join("buffer"), folder.path().join("x.blktrace.0"));

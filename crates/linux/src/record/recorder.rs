@@ -1,4 +1,4 @@
-//! From the device to the files.
+//! Records a device to files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,13 @@ use super::tracefs::{self, Instance};
 use super::watch::Watching;
 use crate::root::Root;
 
-/// Bytes of the buffer of a CPU.
+/// Buffer per CPU in bytes.
 const BUFFER_BYTES: u64 = 16 << 20;
 const BUFFER_BYTES_MIN: u64 = 1 << 20;
-/// Part of the memory that all buffers take at most.
+/// Maximum share of the memory for all buffers: one divided by this.
 const MEMORY_SHARE: u64 = 32;
 
-/// What was recorded.
+/// The summary of a recording.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// Why it ended.
@@ -44,17 +44,18 @@ pub struct Summary {
     pub bytes: u64,
     /// Events that were lost because a buffer was full.
     pub lost: u64,
-    /// CPU time that reading and writing took. What the kernel takes to note an event in the task that does I/O is not in it.
+    /// CPU time of reading and writing. The time that the kernel spends on recording events in the tasks that do I/O is not
+    /// included.
     pub cpu_time: Duration,
     /// The files, by CPU.
     pub files: Vec<PathBuf>,
-    /// What the files do not say of the machine.
+    /// The host of the recording.
     pub host: RecordedHost,
-    /// What has to be said of the recording: a sentence each.
+    /// Warnings about the recording, a sentence each.
     pub warnings: Vec<String>,
 }
 
-/// A recording that has not begun: everything that can be refused was checked.
+/// A recording that has not started; everything that can be checked in advance was checked.
 #[derive(Debug)]
 pub struct Recorder<'a> {
     root: &'a Root,
@@ -69,10 +70,11 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// Checks device, rights and place, and makes an instance of the tracer. One that a killed recording has left is removed.
+    /// Checks the device, permissions and paths, and creates an instance of the tracer. An instance left by a killed
+    /// recording is removed.
     ///
     /// # Errors
-    /// What is missing, and how to get it.
+    /// What is missing, and what to do.
     pub fn prepare(root: &'a Root, device: &str, options: Options) -> Result<Recorder<'a>, RecordError> {
         if cfg!(target_endian = "big") {
             return Err(RecordError::new(device, "this machine is big-endian", "a little-endian machine"));
@@ -92,16 +94,16 @@ impl<'a> Recorder<'a> {
         Ok(Recorder { root, target, options, warnings, cpus, pages, decoder, host, instance })
     }
 
-    /// What has to be said before: a sentence each.
+    /// Warnings before the start, a sentence each.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Begins to record, into the buffers alone: they last for seconds.
+    /// Starts recording into the buffers, which are large enough for seconds.
     ///
     /// # Errors
-    /// If the kernel refuses it.
+    /// If the kernel refuses.
     pub fn start(self) -> Result<Recording<'a>, RecordError> {
         let (start_ns, since_epoch) =
             (monotonic_ns(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
@@ -110,7 +112,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// A recording that has begun. It ends, and leaves nothing behind, if it is dropped.
+/// A running recording. Dropping it stops it and removes everything.
 #[derive(Debug)]
 pub struct Recording<'a> {
     recorder: Recorder<'a>,
@@ -126,12 +128,12 @@ impl Recording<'_> {
         &self.recorder.target
     }
 
-    /// Writes what is recorded until it ends. An older recording of this name is replaced. `watch` is called some times a second,
-    /// and ends the recording if it returns true.
+    /// Writes events until the recording ends. An earlier recording with this name is replaced. `watch` is called several times
+    /// per second, and stops the recording by returning true.
     ///
     /// # Errors
-    /// If the files cannot be made, or the kernel refuses to stop. A failure while it runs is an [`End`]: what was recorded
-    /// before is kept.
+    /// If the files cannot be created, or the kernel refuses to stop. An error during the recording is an [`End`]:
+    /// everything recorded before it is kept.
     pub fn run(self, watch: &mut dyn FnMut(&Progress) -> bool) -> Result<Summary, RecordError> {
         let Recording { recorder, begun, start_ns, since_epoch } = self;
         let Recorder { root, target, options, cpus, instance, .. } = &recorder;
@@ -194,14 +196,14 @@ impl Recording<'_> {
 }
 
 impl Summary {
-    /// CPU time of the recorder for an I/O, microseconds.
+    /// CPU time of the recorder per I/O, us.
     #[must_use]
     pub fn cpu_us_per_io(&self) -> f64 {
         self.cpu_time.as_secs_f64() * 1e6 / self.ios.max(1) as f64
     }
 }
 
-/// Runs the readers until `watch` returns, and what the buffers hold then. Returns the end that says most.
+/// Runs the readers until `watch` returns, and then until the buffers are empty. Returns the most informative end.
 fn read(readers: Vec<Reader<'_>>, reports: &Reports, watch: &mut dyn FnMut(&dyn Fn() -> bool) -> End) -> End {
     let is_failed = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -222,7 +224,7 @@ fn read(readers: Vec<Reader<'_>>, reports: &Reports, watch: &mut dyn FnMut(&dyn 
     })
 }
 
-/// What has to be said of the device before it is recorded.
+/// Warnings about the device before it is recorded.
 fn about(root: &Root, target: &Target, name: &Path) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(partition) = &target.partition {
@@ -248,7 +250,7 @@ fn buffer_bytes(root: &Root, options: &Options, cpus: usize) -> u64 {
     options.buffer_bytes.unwrap_or(BUFFER_BYTES.min(share.max(BUFFER_BYTES_MIN)))
 }
 
-/// CPUs that are online, by the kernel's list such as `0-3,8`.
+/// CPUs that are online, from the kernel's list, such as `0-3,8`.
 fn online(root: &Root) -> Vec<u32> {
     let text = root.read("sys/devices/system/cpu/online").unwrap_or_default();
     let mut cpus: Vec<u32> = text

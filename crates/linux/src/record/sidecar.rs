@@ -1,4 +1,4 @@
-//! `NAME.host.json`: what a recording does not say of the machine that it was made on (RP26).
+//! `NAME.host.json`: facts about the host that the recording itself does not contain (RP26).
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::target::Target;
 use crate::root::Root;
 
-/// What the file says that it is.
+/// The format of the file.
 const FORMAT: &str = "hoistway-recording-host/1";
-/// The end of its name, behind that of the recording.
+/// The suffix of its name, after the name of the recording.
 pub const ENDING: &str = ".host.json";
 
 /// The host of a recording.
@@ -26,23 +26,23 @@ pub struct RecordedHost {
     pub memory_bytes: u64,
     /// The device.
     pub device: RecordedDevice,
-    /// The scheduler in charge when the recording began; none if the device has no requests.
+    /// The scheduler at the start of the recording; none if the device has no requests.
     pub scheduler: Option<String>,
-    /// Its tunables, as its files in `queue/iosched` read.
+    /// Its tunables, from `queue/iosched`.
     pub tunables: BTreeMap<String, String>,
     /// The other files of `queue/`.
     pub queue: BTreeMap<String, String>,
-    /// Seconds since 1970 when it began.
+    /// Start of the recording, seconds since 1970.
     pub begun_s: u64,
-    /// Its length, seconds; 0 while it runs, and if it was killed.
+    /// Duration, seconds; 0 while it is running, or if it was killed.
     pub seconds: f64,
     /// I/Os.
     pub ios: u64,
     /// Events that were lost.
     pub lost: u64,
-    /// CPU time of the recorder for an I/O, microseconds.
+    /// CPU time of the recorder per I/O, us.
     pub cpu_us_per_io: f64,
-    /// Tasks that were seen, by pid.
+    /// The tasks in the recording, by pid.
     pub tasks: Vec<RecordedTask>,
     /// Files of the cgroups of these tasks, by the path of the cgroup: weights and limits.
     pub cgroups: BTreeMap<String, BTreeMap<String, String>>,
@@ -60,7 +60,7 @@ pub struct RecordedDevice {
     pub number: String,
     /// Its size.
     pub bytes: u64,
-    /// Its model, if it names one.
+    /// Its model, if it reports one.
     pub model: Option<String>,
     /// Tags of each hardware queue.
     pub hw_queue_tags: Vec<u32>,
@@ -70,30 +70,30 @@ pub struct RecordedDevice {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedTask {
-    /// Its number.
+    /// Its pid.
     pub pid: u32,
     /// Its name.
     pub name: String,
     /// I/Os that it queued.
     pub ios: u64,
-    /// Class and level of the I/O priority of its requests, as `rt:4`; none if it set none, or the kernel (before 6.11) does not
-    /// say.
+    /// Class and level of the I/O priority of its requests, as `rt:4`; none if it set none, or if the kernel (before 6.11) does
+    /// not report it.
     pub io_priority: Option<String>,
-    /// Its nice value; none if it had ended before it was looked at.
+    /// Its nice value; none if it had ended before it was read.
     pub nice: Option<i32>,
-    /// Its scheduling policy, by the kernel's number.
+    /// Its scheduling policy, as the kernel's number.
     pub policy: Option<u32>,
     /// Its cgroup for I/O.
     pub cgroup: Option<String>,
 }
 
-/// A file system that is mounted.
+/// A mounted file system.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Mount {
-    /// What is mounted.
+    /// The mounted device.
     pub source: String,
-    /// Where.
+    /// The mount point.
     pub target: String,
     /// Its type.
     pub file_system: String,
@@ -102,7 +102,7 @@ pub struct Mount {
 }
 
 impl RecordedHost {
-    /// What is known of the host before anything is recorded.
+    /// The facts about the host before the recording starts.
     pub(crate) fn of(root: &Root, target: &Target, cpus: u32) -> RecordedHost {
         let disk = format!("sys/block/{}", target.name);
         let text = |path: &str| root.read(path).ok().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -137,20 +137,20 @@ impl RecordedHost {
     /// Reads the text of the file.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// What is wrong, and where.
     pub fn parse(text: &str) -> Result<RecordedHost, String> {
         let host: RecordedHost = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if host.format == FORMAT { Ok(host) } else { Err(format!("its format is \"{}\"", host.format)) }
     }
 }
 
-/// The name in brackets of a file `scheduler`.
+/// The name in brackets in a file `scheduler`.
 fn active(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(name, _)| name)
 }
 
-/// Bytes of memory.
+/// Size of the memory, bytes.
 pub(crate) fn memory_bytes(root: &Root) -> u64 {
     let info = root.read("proc/meminfo").unwrap_or_default();
     let total = info.lines().find_map(|line| line.strip_prefix("MemTotal:"));
@@ -166,14 +166,14 @@ fn hw_queue_tags(root: &Root, disk: &str) -> Vec<u32> {
     queues.iter().filter_map(tags).collect()
 }
 
-/// The texts of the files in a folder whose names are wanted. Those that cannot be read are left out, as are folders.
+/// The texts of the files in a folder with wanted names. Unreadable files and folders are left out.
 pub(crate) fn files(root: &Root, folder: &str, is_wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
     let names = root.names(folder).unwrap_or_default().into_iter().filter(|name| is_wanted(name));
     let read = |name: String| Some((root.read(&format!("{folder}/{name}")).ok()?.trim().to_owned(), name));
     names.filter_map(read).map(|(text, name)| (name, text)).collect()
 }
 
-/// File systems on block devices, by the text of `mountinfo`.
+/// File systems on block devices, from the text of `mountinfo`.
 fn mounts(text: &str) -> Vec<Mount> {
     text.lines()
         .filter_map(|line| {
@@ -181,7 +181,7 @@ fn mounts(text: &str) -> Vec<Mount> {
             let before: Vec<&str> = before.split(' ').collect();
             let mut behind = behind.split(' ');
             let (file_system, source, of_it) = (behind.next()?, behind.next()?, behind.next()?);
-            // Others have no device of their own: btrfs, which names its device as the source, among them.
+            // Others have no device number, including btrfs, which names its device as the source.
             let is_on_device = !before.get(2)?.starts_with("0:") || source.starts_with("/dev/");
             let mut options: Vec<&str> = before.get(5)?.split(',').collect();
             options.extend(of_it.split(',').filter(|option| !before[5].split(',').any(|other| other == *option)));

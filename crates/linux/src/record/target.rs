@@ -1,4 +1,4 @@
-//! The device that is recorded.
+//! The device to record.
 
 use hoistway_trace::block::Device;
 use rustix::fs::{FileType, OFlags};
@@ -14,18 +14,18 @@ pub struct Target {
     pub name: String,
     /// Its number.
     pub number: Device,
-    /// The partition that was named, if it was one.
+    /// The partition that was given, if any.
     pub partition: Option<String>,
-    /// What it lies on, if it passes its I/O on without requests of its own.
+    /// The devices below it, if it passes its I/O on without its own requests.
     pub lies_on: Vec<String>,
-    /// Whether it has no requests: then it has no scheduler.
+    /// Whether it has no requests, and so no scheduler.
     pub has_no_requests: bool,
 }
 
 const EXPECTED: &str = "a block device, such as nvme0n1 or /dev/sda";
 
 impl Target {
-    /// The disk that a name, or the path of a device, stands for.
+    /// The disk with this name or device path.
     ///
     /// # Errors
     /// If there is no such device.
@@ -42,7 +42,7 @@ impl Target {
         Ok(Target { name, number, partition, lies_on, has_no_requests })
     }
 
-    /// Whether the device with this number is the disk, a partition of it, or lies on it.
+    /// Whether the device with this number is the disk, one of its partitions, or stacked on it.
     pub(crate) fn is_below(&self, root: &Root, number: Device) -> bool {
         let Ok(folder) = root.resolved(&format!("sys/dev/block/{}:{}", number.major, number.minor)) else {
             return false;

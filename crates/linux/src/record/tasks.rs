@@ -1,4 +1,4 @@
-//! What `/proc` says of the tasks that were seen.
+//! Facts about tasks, from `/proc`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use super::sidecar::{RecordedTask, files};
 use crate::host::IoHierarchy;
 use crate::root::Root;
 
-/// Tasks that are looked at. More are not those of one problem.
+/// Maximum number of tasks: more tasks do not belong to a single problem.
 const TASKS_MAX: usize = 1 << 14;
 
-/// What a task is besides its I/O.
+/// Facts about a task other than its I/O.
 #[derive(Clone, Debug, Default)]
 struct Facts {
     nice: Option<i32>,
@@ -21,21 +21,21 @@ struct Facts {
     cgroup: Option<String>,
 }
 
-/// Tasks, each looked at when it is first seen: it may end at any moment.
+/// Tasks, each of which is read when it is first seen, since it may exit at any time.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
     facts: FxHashMap<u32, Facts>,
 }
 
 impl Tasks {
-    /// Looks at a task if it is new.
+    /// Reads the facts about a task if it is new.
     pub(crate) fn look_at(&mut self, root: &Root, pid: u32) {
         if self.facts.len() < TASKS_MAX && !self.facts.contains_key(&pid) {
             self.facts.insert(pid, Facts::of(root, pid));
         }
     }
 
-    /// The tasks, by their pids.
+    /// The tasks, by pid.
     pub(crate) fn recorded(&self, seen: &FxHashMap<u32, Task>) -> Vec<RecordedTask> {
         let mut tasks: Vec<RecordedTask> = seen
             .iter()
@@ -58,15 +58,15 @@ impl Tasks {
     }
 }
 
-/// A name that is padded with NUL.
+/// A name padded with NUL.
 pub(crate) fn name(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|letter| *letter == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Class and level.
+/// Class and level as text.
 fn in_words(priority: IoPriority) -> Option<String> {
-    // A class that is not set comes with any level.
+    // An unset class may come with any level.
     let class = match priority.0 >> 13 {
         1 => PriorityClass::RealTime,
         2 => PriorityClass::BestEffort,
@@ -84,7 +84,7 @@ fn in_words(priority: IoPriority) -> Option<String> {
 impl Facts {
     fn of(root: &Root, pid: u32) -> Facts {
         let stat = root.read(&format!("proc/{pid}/stat")).unwrap_or_default();
-        // The name may hold anything: what counts is behind its last bracket, and begins with the third field.
+        // The name may contain anything: the fields after its last bracket start with the third one.
         let fields: Vec<&str> = stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
         let field = |number: usize| fields.get(number - 3);
         Facts {
@@ -95,14 +95,14 @@ impl Facts {
     }
 }
 
-/// The path of the cgroup for I/O: that of `blkio` where version 1 has it, else that of version 2.
+/// The path of the cgroup for I/O: of `blkio` with version 1, otherwise of version 2.
 fn cgroup(text: &str) -> Option<&str> {
     let lines = || text.lines().filter_map(|line| line.split_once(':').and_then(|(_, rest)| rest.split_once(':')));
     let of_blkio = lines().find(|(controllers, _)| controllers.split(',').any(|name| name == "blkio"));
     of_blkio.or_else(|| lines().find(|(controllers, _)| controllers.is_empty())).map(|(_, path)| path)
 }
 
-/// Weights and limits of the cgroups of these tasks, and of those above them.
+/// Weights and limits of the cgroups of these tasks and their ancestors.
 pub(crate) fn cgroups(root: &Root, tasks: &[RecordedTask]) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut paths = BTreeSet::new();
     for path in tasks.iter().filter_map(|task| task.cgroup.as_deref()) {

@@ -1,4 +1,4 @@
-//! An instance of the kernel's tracer, which is there as long as its value is.
+//! An instance of the kernel's tracer, which is removed when its value is dropped.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -10,19 +10,19 @@ use super::events::{Decoder, KINDS, Kind};
 use super::format::{Format, PageLayout};
 use crate::root::Root;
 
-/// Where tracefs may be.
+/// Possible mount points of tracefs.
 const PLACES: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
-/// What instances of recordings are called, before the number of the process.
+/// Prefix of the instances of recordings; the process id follows.
 const PREFIX: &str = "hoistway-";
-/// Share of a buffer that wakes its reader, in percent.
+/// Fill level of a buffer that wakes its reader, percent.
 const WAKE_PERCENT: &str = "25";
 
 const LOCKDOWN: &str = "sys/kernel/security/lockdown";
 
-/// Where tracefs is mounted.
+/// The mount point of tracefs.
 ///
 /// # Errors
-/// If it is not, may not be used, or the kernel has no block events.
+/// If it is not mounted, access is denied, or the kernel has no block events.
 pub(crate) fn find(root: &Root) -> Result<&'static str, RecordError> {
     let lockdown = root.read(LOCKDOWN).unwrap_or_default();
     if lockdown.contains("[confidentiality]") {
@@ -71,17 +71,17 @@ fn no_rights(place: &str) -> RecordError {
     RecordError::new(format!("/{place}"), "permission denied", expected)
 }
 
-/// The number of the process that an instance is of.
+/// The process id in the name of an instance.
 fn maker(instance: &str) -> Option<u32> {
     instance.strip_prefix(PREFIX)?.parse().ok()
 }
 
-/// Removes instances whose processes are gone, with what they still record. Returns their names.
+/// Removes instances whose processes have ended. Returns their names.
 pub(crate) fn remove_left_over(root: &Root, place: &str) -> Vec<String> {
     let instances = root.names(&format!("{place}/instances")).unwrap_or_default();
     let is_left_over = |instance: &String| {
         maker(instance).is_some_and(|pid| {
-            // A number of a process is used again. A recording that runs is busy, and the kernel does not remove it.
+            // Process ids are reused. The kernel does not remove an instance that is in use.
             pid == std::process::id()
                 || root.read(&format!("proc/{pid}/comm")).map_or(true, |name| name.trim() != "hoistway")
         })
@@ -90,7 +90,7 @@ pub(crate) fn remove_left_over(root: &Root, place: &str) -> Vec<String> {
     left_over.filter(|instance| root.remove_folder(&format!("{place}/instances/{instance}")).is_ok()).collect()
 }
 
-/// An instance of the tracer with buffers of its own. It is removed when it is dropped.
+/// An instance of the tracer with its own buffers. It is removed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Instance<'a> {
     root: &'a Root,
@@ -98,10 +98,10 @@ pub(crate) struct Instance<'a> {
 }
 
 impl<'a> Instance<'a> {
-    /// Makes an instance that records nothing yet.
+    /// Creates an instance that is not recording yet.
     ///
     /// # Errors
-    /// If it may not be made, or the memory does not suffice.
+    /// If access is denied, or there is not enough memory.
     pub(crate) fn make(root: &'a Root, place: &str, buffer_kib: u64) -> Result<Instance<'a>, RecordError> {
         let folder = format!("{place}/instances/{PREFIX}{}", std::process::id());
         root.make_folder(&folder).map_err(|error| match error.kind() {
@@ -120,16 +120,16 @@ impl<'a> Instance<'a> {
             expected: "free memory for the buffer of each CPU: a smaller --buffer".to_owned(),
             ..error
         })?;
-        // What older kernels lack costs time, and no more.
+        // Older kernels lack this file, which only costs CPU time.
         let _ = instance.write("buffer_percent", WAKE_PERCENT);
         let _ = instance.write("options/record-cmd", "0");
         Ok(instance)
     }
 
-    /// Chooses the events of a device. Returns what their records mean.
+    /// Enables the events of a device. Returns the decoder for their records.
     ///
     /// # Errors
-    /// If the kernel does not take one, or describes it in a way that is not known.
+    /// If the kernel rejects an event, or its description is not supported.
     pub(crate) fn choose(&self, mut decoder: Decoder, device: u32) -> Result<Decoder, RecordError> {
         for kind in KINDS {
             let event = format!("events/block/{}", kind.name);
@@ -153,10 +153,10 @@ impl<'a> Instance<'a> {
         Ok(decoder)
     }
 
-    /// How its pages are laid out.
+    /// The layout of its pages.
     ///
     /// # Errors
-    /// If the kernel describes them in a way that is not known.
+    /// If the kernel's description is not supported.
     pub(crate) fn page_layout(&self, place: &str) -> Result<PageLayout, RecordError> {
         let file = format!("{place}/events/header_page");
         let expected = "pages as Linux 4.19 to 7.3 have them";
@@ -165,10 +165,10 @@ impl<'a> Instance<'a> {
             .ok_or_else(|| RecordError::new(format!("/{file}"), "this describes no page that is known", expected))
     }
 
-    /// The pages of a CPU's buffer: reading takes them away, and does not wait.
+    /// The pages of a CPU's buffer: reading is non-blocking and removes them.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// If the file cannot be opened.
     pub(crate) fn pages(&self, cpu: u32) -> Result<File, RecordError> {
         let file = format!("{}/per_cpu/cpu{cpu}/trace_pipe_raw", self.folder);
         self.root.open_file(&file, OFlags::RDONLY | OFlags::NONBLOCK).map_err(|error| {
@@ -179,12 +179,12 @@ impl<'a> Instance<'a> {
     /// Starts or stops recording.
     ///
     /// # Errors
-    /// If the kernel refuses it.
+    /// If the kernel refuses.
     pub(crate) fn record(&self, is_on: bool) -> Result<(), RecordError> {
         self.write("tracing_on", if is_on { "1" } else { "0" })
     }
 
-    /// Events that its buffers have lost, by the kernel's own count.
+    /// Events lost in its buffers, according to the kernel.
     pub(crate) fn lost(&self) -> u64 {
         let cpus = self.root.names(&format!("{}/per_cpu", self.folder)).unwrap_or_default();
         cpus.iter().map(|cpu| lost(&self.read(&format!("per_cpu/{cpu}/stats")).unwrap_or_default())).sum()
@@ -211,7 +211,7 @@ impl Drop for Instance<'_> {
     }
 }
 
-/// Events that were overwritten or dropped, by the file `stats` of a CPU.
+/// Events that were overwritten or dropped, from the file `stats` of a CPU.
 fn lost(stats: &str) -> u64 {
     let counts = stats.lines().filter_map(|line| line.split_once(": "));
     let lost = counts.filter(|(name, _)| matches!(*name, "overrun" | "commit overrun" | "dropped events"));

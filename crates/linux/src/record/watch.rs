@@ -1,4 +1,4 @@
-//! What is looked at while the readers read: the time, the size, and the tasks.
+//! Watches time, file size and tasks while the readers read.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -14,10 +14,10 @@ use super::target::Target;
 use super::tasks::{self, Tasks};
 use crate::root::Root;
 
-/// Between two looks at the time and the size.
+/// Interval of checks.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The thread that looks at time, size and tasks while others read.
+/// The thread that checks time, size and tasks while others read.
 pub(crate) struct Watching<'a> {
     root: &'a Root,
     target: &'a Target,
@@ -26,9 +26,9 @@ pub(crate) struct Watching<'a> {
     reports: &'a Reports,
     scheduler: Option<&'a str>,
     pub(crate) tasks: Tasks,
-    /// Until when it was looked whether tasks are blocked.
+    /// Time until which tasks have been checked for blocking.
     checked_ns: u64,
-    /// Tasks that were warned of, by name.
+    /// Tasks with a warning, by name.
     named: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Watching<'a> {
                 return End::Caller;
             }
             if is_failed() {
-                // Which failure it was is known when the readers have ended.
+                // The error itself is known when the readers have ended.
                 return End::Full;
             }
             if self.options.bytes_max.is_some_and(|most| bytes >= most) {
@@ -82,7 +82,7 @@ impl<'a> Watching<'a> {
         }
     }
 
-    /// The tasks that all CPUs have seen.
+    /// The tasks seen on all CPUs.
     pub(crate) fn seen(&self) -> FxHashMap<u32, Task> {
         let mut tasks = FxHashMap::default();
         for seen in &self.reports.seen {
@@ -91,9 +91,9 @@ impl<'a> Watching<'a> {
         tasks
     }
 
-    /// Sentences about tasks that were not blocked before, as far as it was looked.
+    /// Warnings about tasks that were not reported before.
     fn check(&mut self) -> Vec<String> {
-        // With events missing, waits cannot be attributed.
+        // With lost events, waiting times cannot be attributed.
         if self.reports.lost.load(Ordering::Relaxed) > 0 {
             return Vec::new();
         }
@@ -111,7 +111,7 @@ impl<'a> Watching<'a> {
     }
 }
 
-/// What all CPUs had seen at the last moment that all of them have reached, if that is after another one.
+/// The merged sums at the latest time that all CPUs have reached, if it is after `after_ns`.
 fn cut(seen: &[Mutex<Seen>], after_ns: u64) -> Option<Cut> {
     let all: Vec<_> = seen.iter().map(|seen| seen.lock().unwrap_or_else(PoisonError::into_inner)).collect();
     let at_ns = all.iter().map(|seen| seen.cuts.back().map_or(0, |cut| cut.at_ns)).min()?;
@@ -127,14 +127,14 @@ fn cut(seen: &[Mutex<Seen>], after_ns: u64) -> Option<Cut> {
     Some(sum)
 }
 
-/// Takes in what one more CPU has seen.
+/// Adds the tasks seen on another CPU.
 fn add(tasks: &mut FxHashMap<u32, Task>, more: &FxHashMap<u32, Task>) {
     for (pid, task) in more {
         tasks.entry(*pid).and_modify(|known| known.merge(task)).or_insert(*task);
     }
 }
 
-/// Tasks by pid, with the workers of io_uring as part of the task that their name tells (RP3).
+/// Tasks by pid, with io_uring workers as part of the task in their name (RP3).
 fn streams(tasks: &FxHashMap<u32, Task>) -> FxHashMap<u32, Submissions> {
     let mut streams: FxHashMap<u32, Submissions> = FxHashMap::default();
     for (pid, task) in tasks {
@@ -146,11 +146,11 @@ fn streams(tasks: &FxHashMap<u32, Task>) -> FxHashMap<u32, Submissions> {
     streams
 }
 
-/// What to record instead of a task that is blocked.
+/// A warning about a blocked task, with advice on what to record instead.
 fn warning(name: &str, blocked: pressure::Blocked, target: &Target, scheduler: Option<&str>) -> String {
     let queue = format!("/sys/block/{}/queue", target.name);
     let under = match scheduler {
-        // Without a scheduler there are no more requests than the device has tags.
+        // Without a scheduler the number of requests is limited by the device's tags.
         Some("none") => format!("mq-deadline (echo mq-deadline > {queue}/scheduler) and "),
         _ => String::new(),
     };
@@ -167,7 +167,7 @@ mod tests {
     use super::super::pressure::Moments;
     use super::*;
 
-    /// A CPU that is so many seconds far, and has seen one completed sector in each.
+    /// A CPU that has progressed this many seconds, with one completed sector in each.
     fn cpu(seconds: u64) -> Mutex<Seen> {
         let mut seen = Seen::default();
         let mut cut = Cut::default();

@@ -1,4 +1,4 @@
-//! Configurations that do not do what they say.
+//! Configurations that are not in effect.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use crate::host::queue::written_scheduler;
 use crate::host::{Certainty, Class, Device, Host, Setting};
 
 pub(super) fn settings_not_active(host: &Host) -> Vec<Finding> {
-    // What each of the two writes last to a file of a device, and what it may write after that.
+    // For udev and tuned, the last certain setting of each file of a device, and possible later ones.
     let mut by_file: BTreeMap<(&str, &str, &str), Vec<&Setting>> = BTreeMap::new();
     for setting in &host.settings {
         by_file.entry((&setting.device, &setting.file, setting.by)).or_default().push(setting);
     }
-    // One finding for each line of a configuration, however many devices it is for.
+    // One finding for each line of a configuration, whatever the number of devices.
     let mut by_line: BTreeMap<(&str, usize), Vec<(&Setting, &Device)>> = BTreeMap::new();
     for ((name, file, _), settings) in &by_file {
         let Some(device) = host.device(name).filter(|device| !device.is_empty()) else { continue };
@@ -27,7 +27,7 @@ pub(super) fn settings_not_active(host: &Host) -> Vec<Finding> {
             by_line.entry((&setting.source, setting.line)).or_default().push((setting, device));
         }
     }
-    // A line may set several files; each has its own finding.
+    // A line may set several files, each with a separate finding.
     let mut findings = Vec::new();
     for of_line in by_line.into_values() {
         let mut files: Vec<&str> = of_line.iter().map(|(setting, _)| setting.file.as_str()).collect();
@@ -95,12 +95,12 @@ fn setting_not_active(host: &Host, settings: &[(&Setting, &Device)]) -> Option<F
     })
 }
 
-/// Whether another configuration sets the same.
+/// Whether another configuration sets the same file.
 fn is_other(other: &Setting, setting: &Setting) -> bool {
     (&other.device, &other.file) == (&setting.device, &setting.file) && other.by != setting.by
 }
 
-/// What a file of `queue/` shows now.
+/// The current value of a file of `queue/`.
 fn active<'a>(device: &'a Device, file: &str) -> Option<&'a str> {
     match file {
         "scheduler" if has_no_requests(device) => None,
@@ -112,22 +112,22 @@ fn active<'a>(device: &'a Device, file: &str) -> Option<&'a str> {
 fn is_same(file: &str, written: &str, active: &str) -> bool {
     match file {
         "scheduler" => written_scheduler(written) == active,
-        // The default, whatever that is.
+        // -1 stands for the default.
         "wbt_lat_usec" if written == "-1" => true,
         _ => written.trim() == active || written.trim().parse::<u64>().is_ok_and(|number| active.parse() == Ok(number)),
     }
 }
 
-/// Whether no request reaches the device itself: bios go through it to those below.
+/// Whether the device itself has no requests: bios pass through it to the devices below.
 fn has_no_requests(device: &Device) -> bool {
     device.hardware.is_none() && device.class == Class::Stacked
 }
 
-/// A scheduler that is set on a device without requests, by a file itself or by lines of configurations.
+/// A scheduler set on a device without requests, by its file or by lines of configurations.
 struct InVain<'a> {
     device: &'a Device,
     scheduler: &'a str,
-    /// Those lines; none if the file itself shows it.
+    /// The lines; none if the file itself shows the scheduler.
     sets: Vec<&'a Setting>,
 }
 
@@ -144,7 +144,7 @@ pub(super) fn schedulers_on_stacked_devices(host: &Host) -> Vec<Finding> {
     all.chunk_by(|one, other| lines(one) == lines(other)).map(|of_lines| scheduler_in_vain(host, of_lines)).collect()
 }
 
-/// The scheduler that is set on this device.
+/// The scheduler set on this device.
 fn in_vain<'a>(host: &'a Host, device: &'a Device) -> Option<InVain<'a>> {
     let sets = host.settings.iter().filter(|setting| {
         let is_scheduler = setting.file == "scheduler" && setting.value != "none";
@@ -200,7 +200,7 @@ fn scheduler_in_vain(host: &Host, all: &[InVain<'_>]) -> Finding {
     }
 }
 
-/// The devices with requests that a device lies on, through all layers.
+/// The devices with requests below a device, through all layers.
 fn disks_below<'a>(host: &'a Host, device: &'a Device) -> Vec<&'a Device> {
     let mut seen: Vec<&Device> = vec![device];
     let mut next = 0;
@@ -217,7 +217,7 @@ fn disks_below<'a>(host: &'a Host, device: &'a Device) -> Vec<&'a Device> {
 
 pub(super) fn elevator_parameter(host: &Host) -> Option<Finding> {
     let elevator = host.kernel.elevator()?;
-    // Before that, it is the scheduler of each device of the single-queue layer.
+    // In earlier kernels, it is the scheduler of each device of the single-queue layer.
     let has_single_queue = host.kernel.block_layer().is_some_and(|kernel| !kernel.is_from(5, 0));
     let name = written_scheduler(elevator);
     let others: Vec<&Device> =

@@ -3,8 +3,8 @@
 use super::{Finding, Rule, Severity, listed, shown_scheduler, verb, write};
 use crate::host::{Device, Host, NearestBy};
 
-/// I/Os a second above which bfq costs a device throughput: its lock is one for the whole device. Source: `docs/performance.md`, and
-/// the published figures of bfq.
+/// Above this IOPS, bfq reduces the throughput of a device, because its lock is shared by the whole device. Source:
+/// `docs/performance.md`, and the published figures of bfq.
 const BFQ_IOPS_MAX: u32 = 100_000;
 
 fn is_under_bfq(device: &&Device) -> bool {
@@ -80,7 +80,7 @@ pub(super) fn wbt_off_under_bfq(host: &Host) -> Vec<Finding> {
             listed(devices.iter().map(|device| device.name.as_str()))
         ),
         evidence: devices.iter().map(|device| format!("/sys/block/{}/queue/wbt_lat_usec: 0", device.name)).collect(),
-        // A value that is written by hand, also the word for the default, stays.
+        // A value written by hand stays, including -1 for the default.
         commands: devices.iter().map(|device| write(&device.name, "wbt_lat_usec", "-1")).collect(),
     }]
 }

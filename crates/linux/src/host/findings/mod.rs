@@ -1,4 +1,4 @@
-//! What is wrong on a host: each finding with its evidence and what to run.
+//! Problems of a host: each finding has its evidence and commands that fix it.
 
 mod configuration;
 mod devices;
@@ -8,19 +8,19 @@ use serde::Serialize;
 
 use super::{Class, Device, Host};
 
-/// How much harm something does.
+/// The severity of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// I/O is slower, or shared otherwise, than it should be.
+    /// I/O is slower, or shared differently, than it should be.
     High,
-    /// A setting does nothing, or will not last.
+    /// A setting has no effect, or will not last.
     Medium,
-    /// Worth knowing.
+    /// For information.
     Low,
 }
 
-/// A rule that finds something. Each is explained in `docs/host.md`.
+/// The rules for findings. Each is explained in `docs/host.md`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
@@ -28,38 +28,38 @@ pub enum Rule {
     BfqOnMultipathPart,
     /// A device that completes more than 100,000 I/Os a second has bfq.
     BfqOnFastDevice,
-    /// A configuration sets something else than what is active.
+    /// A configuration sets a value that is not active.
     SettingNotActive,
-    /// A scheduler is set on a device whose requests it never sees.
+    /// A scheduler is set on a device that has no requests.
     SchedulerOnStackedDevice,
-    /// Weights of cgroups that nothing honours.
+    /// Cgroup weights without effect.
     WeightsWithoutEffect,
-    /// I/O priorities that the schedulers ignore.
+    /// I/O priorities without effect under the active schedulers.
     PrioritiesIgnored,
     /// `elevator=` on the kernel's command line.
     ElevatorParameter,
-    /// bfq has switched write-back throttling off.
+    /// bfq has turned write-back throttling off.
     WbtOffUnderBfq,
 }
 
-/// Something that is wrong.
+/// A problem.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
     /// The rule that found it.
     pub rule: Rule,
-    /// How much harm it does.
+    /// How harmful it is.
     pub severity: Severity,
-    /// The devices that it is about; none if it is about the host.
+    /// The devices concerned; empty if it concerns the host.
     pub devices: Vec<String>,
-    /// What is wrong, a sentence or two.
+    /// The problem, in one or two sentences.
     pub what: String,
-    /// Where it can be seen: files with what they hold.
+    /// The evidence: files with their contents.
     pub evidence: Vec<String>,
-    /// What to run, as root, to change it; of several, each by itself unless one is a comment on the next.
+    /// Commands to run as root to fix it; alternatives, unless one is a comment on the next.
     pub commands: Vec<String>,
 }
 
-/// Everything that is found, worst first.
+/// All findings, worst first.
 pub(super) fn find(host: &Host) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(devices::bfq_on_multipath_parts(host));
@@ -74,7 +74,7 @@ pub(super) fn find(host: &Host) -> Vec<Finding> {
     findings
 }
 
-/// Disks that processes share: with a queue, in use, and not those that are files or memory.
+/// Disks that processes share: with a queue and in use, except files and memory.
 fn disks(host: &Host) -> impl Iterator<Item = &Device> {
     host.devices.iter().filter(|device| {
         let is_other = matches!(device.class, Class::Loop | Class::Memory | Class::Removable);
@@ -109,7 +109,7 @@ fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// `is` or `are`, as many as there are.
+/// `is` or `are`, depending on the count.
 fn verb<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
     if count == 1 { one } else { several }
 }

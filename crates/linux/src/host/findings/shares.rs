@@ -1,4 +1,4 @@
-//! Weights and priorities that nothing honours. Source of the rules: `docs/rules/cgroup.md`, CG-1, CG-2, CG-7, CG-8.
+//! Weights and priorities without effect. Source of the rules: `docs/rules/cgroup.md`, CG-1, CG-2, CG-7, CG-8.
 
 use hoistway_blk::schedulers::Priorities;
 use hoistway_legacy::all_schedulers;
@@ -6,7 +6,7 @@ use hoistway_legacy::all_schedulers;
 use super::{Finding, Rule, Severity, disks, listed, shown_scheduler, verb, write};
 use crate::host::{CgroupSetting, Device, Host, TaskPriority};
 
-/// What honours the weights in a file.
+/// The mechanism that honours the weights in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Honoured {
     Bfq,
@@ -27,7 +27,7 @@ pub(super) fn weights_without_effect(host: &Host) -> Vec<Finding> {
     [Honoured::Bfq, Honoured::IoCost, Honoured::Cfq].into_iter().filter_map(|by| weights(host, by)).collect()
 }
 
-/// Weights that this honours, if it is not active on the devices that they are for.
+/// A finding about weights for this mechanism, if it is not active on their devices.
 fn weights(host: &Host, by: Honoured) -> Option<Finding> {
     let is_under = |device: &Device, scheduler: &str| device.active_scheduler() == Some(scheduler);
     let has_cost = |device: &Device| {
@@ -39,7 +39,7 @@ fn weights(host: &Host, by: Honoured) -> Option<Finding> {
         Honoured::Cfq => is_under(device, "cfq"),
         Honoured::IoCost => has_cost(device) || is_under(device, "cfq"),
     };
-    // systemd writes both weights for one option: that bfq honours its own is enough.
+    // systemd writes both weights for one option: it is enough that bfq honours its own.
     let is_honoured_otherwise = |setting: &CgroupSetting| {
         let same = |other: &CgroupSetting| other.cgroup == setting.cgroup && other.file == "io.bfq.weight";
         setting.file == "io.weight"

@@ -1,4 +1,4 @@
-//! Whether a rule is for a device.
+//! Whether a rule matches a device.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use crate::host::glob;
 use crate::root::Root;
 use crate::secrets::REMOVED;
 
-/// What is known of a rule.
+/// What is known about a match.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     Yes,
     No,
-    /// It cannot be seen in files.
+    /// It cannot be determined from files.
     Unknown,
 }
 
@@ -39,15 +39,15 @@ impl Verdict {
     }
 }
 
-/// A device that rules are matched with.
+/// A device to match rules with.
 pub(super) struct Subject<'a> {
     device: &'a Device,
     folder: Option<Root>,
-    /// Properties that are known; `None` for those that a rule may have set.
+    /// Known properties; `None` for those that a rule may have set.
     properties: HashMap<String, Option<String>>,
-    /// Whether udev's database knows the device: then a property that is not there is not set.
+    /// Whether udev's database contains the device: then a property that is not there is not set.
     is_in_database: bool,
-    /// Attributes that were read.
+    /// Attributes that have been read.
     attributes: HashMap<String, Option<String>>,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Subject<'a> {
         Self { device, folder, properties, is_in_database, attributes: HashMap::new() }
     }
 
-    /// A rule has set a property, or may have.
+    /// A rule sets a property, or may set it.
     pub(super) fn set_property(&mut self, property: &str, value: &str, verdict: Verdict) {
         let is_plain = verdict == Verdict::Yes && !value.contains(['$', '%']);
         self.properties.insert(property.to_owned(), is_plain.then(|| value.to_owned()));
@@ -78,7 +78,7 @@ impl<'a> Subject<'a> {
     pub(super) fn verdict(&mut self, rule: &Rule) -> Verdict {
         let mut verdict = Verdict::Yes;
         for token in &rule.tokens {
-            // Also what looks like an assignment: such rules run a program, and go on by its result.
+            // PROGRAM and IMPORT may look like assignments, but the rule only continues if they succeed.
             if token.operator.is_match() || matches!(token.key.as_str(), "PROGRAM" | "IMPORT") {
                 verdict = verdict.and(self.token(token));
             }
@@ -94,7 +94,7 @@ impl<'a> Subject<'a> {
             return Verdict::Unknown;
         }
         let plain = match token.key.as_str() {
-            // Rules run for either, and for disks that are there for `change` alone.
+            // Rules run for both actions; for existing disks only for `change`.
             "ACTION" => Verdict::of(["add", "change"].iter().any(|action| fits(token, action))),
             "KERNEL" => Verdict::of(fits(token, &self.device.name)),
             "SUBSYSTEM" => Verdict::of(fits(token, "block")),
@@ -102,10 +102,10 @@ impl<'a> Subject<'a> {
             "SUBSYSTEMS" if fits(token, "block") => Verdict::Yes,
             "DEVPATH" => Verdict::of(fits(token, &format!("/{}", self.device.path.trim_start_matches("sys/")))),
             "ENV" => self.property(token),
-            // One that is not there does not match, nor does it differ.
+            // A missing attribute neither matches nor differs.
             "ATTR" if self.has_no_attribute(token) => return Verdict::No,
             "ATTR" => self.attribute(token),
-            // Parents have attributes of the same names: what the device itself has is found first.
+            // Parents have attributes with the same names: the device's own one is found first.
             "ATTRS" => match self.attribute(token) {
                 Verdict::Yes => Verdict::Yes,
                 _ => Verdict::Unknown,
@@ -160,7 +160,7 @@ fn is_unclear(attribute: &str) -> bool {
     attribute.contains(['$', '%', '['])
 }
 
-/// Whether a text fits one of the alternatives.
+/// Whether a text matches one of the alternatives.
 fn fits(token: &Token, text: &str) -> bool {
     let (value, text) = match token.ignores_case {
         true => (token.value.to_lowercase(), text.to_lowercase()),

@@ -1,8 +1,8 @@
-//! What udev's rules set in `queue/` of each device.
+//! Settings of udev's rules for `queue/` of each device.
 //!
-//! Rules are read as in udev(7). They are evaluated against the device as it is now, as for an event `add` or `change` of a whole disk.
-//! What a rule matches that cannot be known from files (a program's result, a property that another program imports) makes it
-//! [`Certainty::Possible`].
+//! Rules are read as described in udev(7). They are evaluated for the current state of the device, as for an event `add` or `change` of
+//! a whole disk. A match that cannot be determined from files (a program's result, a property imported by another program) makes the
+//! setting [`Certainty::Possible`].
 
 mod matching;
 mod parse;
@@ -14,11 +14,11 @@ use super::device::Device;
 use super::setting::{Certainty, Setting};
 use crate::root::Root;
 
-/// Where rules are, the first of a name hides the others.
+/// Folders of rules; the first file with a name hides the others.
 const FOLDERS: [&str; 4] =
     ["etc/udev/rules.d", "run/udev/rules.d", "usr/local/lib/udev/rules.d", "usr/lib/udev/rules.d"];
 
-/// Where they are on systems whose `/lib` is not a link to `/usr/lib`.
+/// Another folder, on systems whose `/lib` is not a link to `/usr/lib`.
 const LAST_FOLDER: &str = "lib/udev/rules.d";
 
 /// A file of rules.
@@ -27,7 +27,7 @@ struct RuleFile {
     rules: Vec<Rule>,
 }
 
-/// What all rules set, device by device, in the order in which they write.
+/// All settings, device by device, in the order of writing.
 pub(super) fn settings(root: &Root, devices: &[Device], unreadable: &mut Unreadable) -> Vec<Setting> {
     let files = files(root, unreadable);
     if !files.iter().flat_map(|file| &file.rules).any(Rule::sets_queue) {
@@ -44,7 +44,7 @@ fn files(root: &Root, unreadable: &mut Unreadable) -> Vec<RuleFile> {
             if !name.ends_with(".rules") || files.contains_key(&name) {
                 continue;
             }
-            // One that is a link to /dev/null hides those of its name, and has no rules.
+            // A link to /dev/null hides the other files with its name, and has no rules.
             let text = unreadable.read(root, "", &format!("{folder}/{name}")).unwrap_or_default();
             files.insert(name.clone(), RuleFile { path: format!("/{folder}/{name}"), rules: parse::rules(&text) });
         }
@@ -56,7 +56,7 @@ fn of_device(root: &Root, files: &[RuleFile], device: &Device) -> Vec<Setting> {
     let mut subject = Subject::new(root, device);
     let mut settings = Vec::new();
     for file in files {
-        // A jump that may happen or not leaves everything up to its label possible.
+        // A jump that may or may not happen makes everything up to its label possible.
         let (mut skipped_to, mut possible_to): (Option<&str>, Option<&str>) = (None, None);
         for rule in &file.rules {
             let label = rule.label();
@@ -101,7 +101,7 @@ impl Rule {
         self.assigned("ATTR").any(|(attribute, _)| attribute.starts_with("queue/"))
     }
 
-    /// Attributes and values that are assigned under this key.
+    /// Attributes and values assigned under this key.
     fn assigned<'a>(&'a self, key: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let assigns = self.tokens.iter().filter(move |token| {
             token.key == key && matches!(token.operator, Operator::Assign | Operator::AssignFinally)

@@ -1,13 +1,13 @@
-//! Rules as text: `KEY{attribute}OPERATOR"value"`, apart by commas or blanks.
+//! The text of rules: `KEY{attribute}OPERATOR"value"`, separated by commas or blanks.
 
-/// What a token does.
+/// The operator of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operator {
     Equal,
     NotEqual,
     Assign,
     AssignFinally,
-    /// `+=` and `-=`: for lists, which no file is.
+    /// `+=` and `-=`, which only apply to lists.
     OfList,
 }
 
@@ -21,23 +21,23 @@ impl Operator {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Token {
     pub(super) key: String,
-    /// What stands in braces; empty without.
+    /// The text in braces; empty if there is none.
     pub(super) attribute: String,
     pub(super) operator: Operator,
     pub(super) value: String,
-    /// `i"..."`: case does not matter.
+    /// `i"..."`: case is ignored.
     pub(super) ignores_case: bool,
 }
 
 /// A rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Rule {
-    /// Where it begins, from 1.
+    /// Its first line, from 1.
     pub(super) line: usize,
     pub(super) tokens: Vec<Token>,
 }
 
-/// The rules of a file. A line that is no rule is left out, as udevd does.
+/// The rules of a file. An invalid line is skipped, as udevd does.
 pub(super) fn rules(text: &str) -> Vec<Rule> {
     let mut rules = Vec::new();
     let mut joined = String::new();
@@ -46,7 +46,7 @@ pub(super) fn rules(text: &str) -> Vec<Rule> {
         if joined.is_empty() {
             begin = number + 1;
         }
-        // A comment within a rule that continues is left out of it.
+        // A comment within a continued rule is not part of it.
         let is_comment = line.trim_start().starts_with('#');
         let (line, continues) = match line.strip_suffix('\\') {
             Some(line) if !is_comment => (line, true),
@@ -55,7 +55,7 @@ pub(super) fn rules(text: &str) -> Vec<Rule> {
         };
         joined += line;
         if continues {
-            // Also of an empty line something has to be left, for its number.
+            // An empty line must leave something, to keep the line numbers.
             joined.push(' ');
             continue;
         }
@@ -65,7 +65,7 @@ pub(super) fn rules(text: &str) -> Vec<Rule> {
     rules
 }
 
-/// The tokens of a rule; nothing if it is none.
+/// The tokens of a rule; None if it is invalid.
 fn tokens(line: &str) -> Option<Vec<Token>> {
     let mut rest = line;
     let mut tokens = Vec::new();
@@ -109,7 +109,8 @@ fn token(text: &str) -> Option<(Token, &str)> {
     Some((Token { key, attribute, operator, value, ignores_case: flags.contains('i') }, rest))
 }
 
-/// A value up to its quotation mark, and what follows. In a plain one only that mark can be escaped.
+/// A value up to its closing quotation mark, and the text after it. In a plain value only the quotation mark can be
+/// escaped.
 fn value(text: &str, has_escapes: bool) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices();
