@@ -1,9 +1,10 @@
-//! Policies of cgroups that stand between a submitter and a queue. The block layer knows nothing of them.
+//! Cgroup policies between a submitter and a queue. The block layer is independent of them.
 //!
-//! - [`Throttle`] is `io.max`: it keeps a bio before a queue has seen it, and gives it back when its group may send it.
+//! - [`Throttle`] is `io.max`: it holds a bio before a queue sees it, and releases it when its group may send it.
 //! - [`CgroupStats`] is `io.stat`: a [probe](hoistway_blk::watch::Probe) that counts what groups submit.
 //!
-//! Shares by weight are a scheduler's: a queue is [notified](hoistway_blk::policy::SchedulerEvent) of cgroups and their weights.
+//! Shares by weight are the scheduler's task: a queue is [notified](hoistway_blk::policy::SchedulerEvent) of cgroups and their
+//! weights.
 
 mod io_max;
 mod stats;

@@ -5,7 +5,7 @@ use hoistway_blk::bio::Op;
 use hoistway_blk::ground::{CgroupId, CpuId, Now, SECTOR_BYTES};
 use hoistway_blk::watch::{Event, Probe};
 
-/// What one cgroup has submitted to one device, its children not counted.
+/// The I/O that one cgroup has submitted to one device, excluding its children.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CgroupIo {
     /// Bytes read, written, discarded.
@@ -21,7 +21,7 @@ pub struct CgroupStats {
 }
 
 impl CgroupStats {
-    /// What a group has submitted, its children not counted.
+    /// The I/O of a group, excluding its children.
     #[must_use]
     pub fn own(&self, cgroup: CgroupId) -> CgroupIo {
         self.groups.get(cgroup.index()).copied().unwrap_or_default()
@@ -29,7 +29,7 @@ impl CgroupStats {
 }
 
 impl CgroupIo {
-    /// With what another group has submitted.
+    /// The sum with another group's I/O.
     #[must_use]
     pub fn plus(self, other: CgroupIo) -> CgroupIo {
         let sum = |a: [u64; 3], b: [u64; 3]| std::array::from_fn(|kind| a[kind] + b[kind]);
@@ -38,7 +38,7 @@ impl CgroupIo {
 }
 
 impl std::fmt::Display for CgroupIo {
-    /// The fields of `io.stat`; the device's numbers stand before them there.
+    /// The fields of `io.stat`, without the device number in front.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ([rbytes, wbytes, dbytes], [rios, wios, dios]) = (self.bytes, self.ios);
         write!(f, "rbytes={rbytes} wbytes={wbytes} rios={rios} wios={wios} dbytes={dbytes} dios={dios}")
@@ -48,7 +48,7 @@ impl std::fmt::Display for CgroupIo {
 impl Probe for CgroupStats {
     const WATCHES: bool = false;
 
-    // Where an event happens its kind is known: inlined there, most of this is nothing.
+    // The kind of an event is known at compile time, so most of this is removed by inlining.
     #[inline(always)]
     fn event(&mut self, _: Now, _: CpuId, event: Event<'_>) {
         let Event::Queue(bio) = event else { return };

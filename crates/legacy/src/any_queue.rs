@@ -34,7 +34,7 @@ pub enum AnySubmission {
     Legacy(LegacySubmission),
 }
 
-/// The same call of a queue of either kind, with a submission to it or without.
+/// Makes the same call on a queue of either kind, with or without a submission to it.
 macro_rules! with_queue {
     ($any:expr, $queue:ident => $call:expr) => {
         match $any {
@@ -70,8 +70,8 @@ impl Submission for AnySubmission {
 }
 
 impl<Sh: Sharing> AnyQueue<Sh> {
-    /// Makes the queue that the scheduler of this name, one of the configuration's, belongs to. A single queue has one
-    /// hardware queue whatever the configuration says; see [`Registry::kernel_under`](hoistway_blk::schedulers::Registry::kernel_under) for its kernel.
+    /// Makes the queue for this scheduler, which must be one of the configuration's. A single queue has one hardware queue, whatever the
+    /// configuration says; for its kernel see [`Registry::kernel_under`](hoistway_blk::schedulers::Registry::kernel_under).
     ///
     /// # Errors
     /// If the name is unknown or the configuration contradicts itself.
@@ -85,10 +85,10 @@ impl<Sh: Sharing> AnyQueue<Sh> {
         })
     }
 
-    /// As [`new`](Self::new), with driver tags that it shares with others.
+    /// The same as [`new`](Self::new), with driver tags shared with other queues.
     ///
     /// # Errors
-    /// As well if the queue does not fit the tags, or the scheduler is of the single queue, which shares none.
+    /// Also if the queue does not fit the tags, or the scheduler needs a single queue, which cannot share tags.
     pub fn in_set(config: &QueueConfig, scheduler: &str, tags: &Arc<TagSet<Sh>>) -> Result<Self, ConfigError> {
         if config.schedulers.is_legacy(scheduler) {
             let why = format!("{scheduler} is of the legacy queue, which shares no tags with others");
@@ -103,7 +103,7 @@ impl<Sh: Sharing> AnyQueue<Sh> {
         matches!(self, AnyQueue::Legacy(_))
     }
 
-    /// The kernel whose behaviour it has.
+    /// The kernel that is reproduced.
     #[must_use]
     pub fn generation(&self) -> &Generation {
         with_queue!(self, queue => queue.generation())
@@ -115,7 +115,7 @@ impl<Sh: Sharing> AnyQueue<Sh> {
         with_queue!(self, queue => queue.scheduler())
     }
 
-    /// Where the completion of a request runs whose interrupt came on `cpu`. `share_cache` knows the machine.
+    /// The place where a request's completion runs after an interrupt on `cpu`. `share_cache` describes the machine.
     #[inline]
     pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
         with_queue!(self, queue => queue.completion_place(rq, cpu, share_cache))
@@ -127,7 +127,7 @@ impl<Sh: Sharing> AnyQueue<Sh> {
         with_queue!(self, queue => queue.requests_in_use())
     }
 
-    /// Driver tags that are taken now.
+    /// Driver tags in use.
     #[must_use]
     pub fn driver_tags_in_use(&self) -> u32 {
         with_queue!(self, queue => queue.driver_tags_in_use())
@@ -139,13 +139,13 @@ impl<Sh: Sharing> AnyQueue<Sh> {
         with_queue!(self, queue => queue.read_ahead_kib())
     }
 
-    /// Into how many parts a bio will be cut on its way in.
+    /// The number of parts that a bio will be split into.
     #[must_use]
     pub fn parts_of(&self, bio: &Bio) -> u32 {
         with_queue!(self, queue => queue.parts_of(bio))
     }
 
-    /// A task that writes is held up because too much of the memory is dirty, or none is any longer.
+    /// Starts or stops throttling of a writing task because too much memory is dirty.
     pub fn set_dirty_throttled(&self, now: Instant, is_held_up: bool) {
         if let AnyQueue::Mq(queue) = self {
             queue.set_dirty_throttled(now, is_held_up);
@@ -188,7 +188,7 @@ impl<Sh: Sharing> AnyQueue<Sh> {
     /// Writes a file of `queue/`.
     ///
     /// # Errors
-    /// If the kernel would refuse the text, or what it changes is in use.
+    /// If the kernel would reject the text, or the resource that it changes is in use.
     pub fn set_attribute(&self, now: Now, file: &str, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
         with_queue!(self, queue => queue.set_attribute(now, file, text, effects))
     }

@@ -1,9 +1,10 @@
 //! Writing a file of `queue/` while the queue is in use, as an administrator does: some writes take effect at once,
-//! others when the queue has emptied, and I/O waits or goes on meanwhile as on the kernel of the queue (BL-98, BL-99,
-//! BL-101, BL-102, BL-109, LQ-32 to LQ-34).
+//! others when the queue is empty. Meanwhile I/O waits or continues as in the kernel (BL-98, BL-99, BL-101, BL-102,
+//! BL-109, LQ-32 to LQ-34).
 //!
 //! ```text
-//! AnyQueue::begin_change -> done, or a Change: AnyQueue::poll_change after each completion, or every so often, until it is done
+//! AnyQueue::begin_change -> done, or a Change: call AnyQueue::poll_change after each completion, or periodically, until it is
+//! done
 //! ```
 
 use hoistway_blk::caller::{Cx, Env};
@@ -23,13 +24,13 @@ pub struct Change {
 }
 
 impl Change {
-    /// The file that is written.
+    /// The file being written.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// How often to look whether it can be done; `None` if each completion is the moment to look.
+    /// How often to poll; `None` to poll after each completion.
     #[must_use]
     pub fn look_again(&self) -> Option<Nanos> {
         self.look_again
@@ -37,11 +38,11 @@ impl Change {
 }
 
 impl<Sh: Sharing> AnyQueue<Sh> {
-    /// Writes `text` to a file of `queue/`. For what can only be changed while the queue is empty it returns a
-    /// [`Change`] that must be polled until it is done. Other threads may submit, complete and write meanwhile.
+    /// Writes `text` to a file of `queue/`. If the change requires an empty queue it returns a [`Change`] that must be
+    /// polled until it is done. Other threads may submit, complete and write meanwhile.
     ///
     /// # Errors
-    /// If the kernel would refuse the text; then nothing changes.
+    /// If the kernel would reject the text; then nothing changes.
     pub fn begin_change<E: Env>(
         &self,
         cx: &mut Cx<'_, E>,
@@ -73,10 +74,10 @@ impl<Sh: Sharing> AnyQueue<Sh> {
         }
     }
 
-    /// Finishes a change if the queue has emptied; there is [more](Step::More) to wait for if it has not yet.
+    /// Completes a change if the queue is empty; returns [`More`](Step::More) if it is not yet.
     ///
     /// # Errors
-    /// If what was asked for could not be made. The change is over then, too.
+    /// If the change is impossible. It is over then, too.
     pub fn poll_change<E: Env>(&self, cx: &mut Cx<'_, E>, change: &Change) -> Result<Step, AttributeError> {
         match self {
             AnyQueue::Mq(queue) => {

@@ -1,12 +1,12 @@
-//! The single-queue block layer that Linux had until 4.20, with its schedulers noop, deadline and cfq, over the
-//! [kit](hoistway_blk::kit) of the multi-queue one; and [`AnyQueue`], the choice between the two.
+//! The single-queue block layer of Linux up to 4.20, with its schedulers noop, deadline and cfq, built on the
+//! [kit](hoistway_blk::kit) of the multi-queue one; and [`AnyQueue`], a queue of either kind.
 //!
-//! A [`LegacyQueue`] has one lock, counts requests by class instead of tagging them, and a dispatch queue that the driver
-//! empties. Bios, requests, plugs, merge rules, drivers, effects, callers and policies are those of [`hoistway_blk`]: noop and
-//! mq-deadline, whose first generation is deadline, come from there; [`Cfq`] is here.
+//! A [`LegacyQueue`] has one lock, counts requests by class instead of tagging them, and has a dispatch queue that the driver
+//! empties. Bios, requests, plugs, merge rules, drivers, effects, callers and policies are those of [`hoistway_blk`]; so are
+//! noop and mq-deadline, whose first generation is deadline. [`Cfq`] is here.
 //!
-//! An [`AnyQueue`] is a queue of either kind, by the scheduler's [row](hoistway_blk::schedulers::Row), for callers that support both.
-//! [`all_schedulers`] is the registry with the schedulers of both.
+//! An [`AnyQueue`] is a queue of either kind, depending on the scheduler's [row](hoistway_blk::schedulers::Row), for callers that
+//! support both. [`all_schedulers`] is the registry with the schedulers of both.
 //!
 //! ```
 //! use hoistway_blk::caller::BlockQueue;

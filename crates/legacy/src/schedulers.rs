@@ -1,4 +1,4 @@
-//! The schedulers of the legacy queue, a row each, and with them all schedulers of Linux.
+//! The schedulers of the legacy queue, one row each, and the list of all schedulers of Linux.
 
 use hoistway_blk::ground::DeadlineGeneration;
 use hoistway_blk::queue::{QueueConfig, SCHEDULERS};
@@ -13,7 +13,7 @@ use crate::queue::LAST_KERNEL;
 /// noop.
 pub const NOOP: Row = legacy("noop", |queue| Policy::boxed(Noop::new(queue.capacity)));
 
-/// deadline: mq-deadline's first generation makes its choices.
+/// deadline: implemented by mq-deadline's first generation.
 pub const DEADLINE: Row = legacy("deadline", |queue| {
     let config = MqDeadlineConfig::new(queue.generation, queue.nr_requests);
     Policy::MqDeadline(MqDeadlineConfig { generation: DeadlineGeneration::A, ..config })
@@ -41,15 +41,15 @@ pub const LEGACY_SCHEDULERS: [&str; 3] = [NOOP.name, DEADLINE.name, CFQ.name];
 pub const ALL_SCHEDULERS: [&str; SCHEDULERS.len() + LEGACY_SCHEDULERS.len()] =
     [NONE.name, MQ_DEADLINE.name, KYBER.name, BFQ.name, NOOP.name, DEADLINE.name, CFQ.name];
 
-/// The registry with all of them, and behind them those that no release of Linux has.
+/// The registry with all of them, followed by those that no release of Linux has.
 #[must_use]
 pub fn all_schedulers() -> Registry {
     Registry::multi_queue().with(&[NOOP, DEADLINE, CFQ]).with(&OUTSIDE_LINUX)
 }
 
-/// The scheduler of a single-queue device while nobody has chosen one: what `elevator=` says if the host was booted
-/// with it, otherwise cfq, as the mainline kernel is configured; noop if there is none of the name (LQ-32 to LQ-34).
-/// `None` if the kernel has no such devices.
+/// The default scheduler of a single-queue device: the value of `elevator=` if the host was booted with it, otherwise
+/// cfq, as mainline kernels are configured; noop if there is no scheduler with that name (LQ-32 to LQ-34). `None` if
+/// the kernel has no such devices.
 #[must_use]
 pub fn default_legacy_scheduler(config: &QueueConfig, elevator_parameter: Option<&str>) -> Option<&'static str> {
     if config.kernel > LAST_KERNEL {

@@ -1,9 +1,9 @@
-//! What a handshake ended with.
+//! The result of a handshake.
 
 /// The form of replies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Replies {
-    /// One header, and the data if it is a READ that went well.
+    /// A header, followed by the data of a successful READ.
     Simple,
     /// In chunks.
     Chunks,
@@ -19,10 +19,10 @@ impl Replies {
     }
 }
 
-/// What client and server agreed.
+/// What client and server agreed on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Agreed {
-    /// The export, by its position among the server's.
+    /// Index of the export among the server's.
     pub export: usize,
     /// The form of replies.
     pub replies: Replies,

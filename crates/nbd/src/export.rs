@@ -1,34 +1,34 @@
-//! What a server offers.
+//! The exports of a server.
 
 use crate::wire::transmission_flag as flag;
 
-/// A disk that clients can ask for by name. The empty name also selects the first one of a server.
+/// A disk that clients select by name. The empty name also selects the first export of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Export {
     /// Its name; at most [`STRING_BYTES_MAX`](crate::wire::STRING_BYTES_MAX) bytes.
     pub name: String,
-    /// What it is, for people; may be empty.
+    /// A description for users; may be empty.
     pub description: String,
     /// Size in bytes.
     pub size_bytes: u64,
-    /// Whether nothing may be written.
+    /// Whether it is read-only.
     pub read_only: bool,
-    /// Whether distance costs time.
+    /// Whether seeks cost time.
     pub rotational: bool,
-    /// Whether TRIM does something.
+    /// Whether TRIM has an effect.
     pub trim: bool,
-    /// Whether `FAST_ZERO` can be honoured: zeroes are never slower than data, or are refused.
+    /// Whether `FAST_ZERO` is supported: zeroing is never slower than writing, or is refused.
     pub fast_zero: bool,
     /// Requests are multiples of this, in bytes; a power of two.
     pub block_bytes_min: u32,
     /// Requests of multiples of this are fast, in bytes; a power of two.
     pub block_bytes_preferred: u32,
-    /// Most data in a request or in a reply, in bytes.
+    /// Maximum data of a request or a reply, in bytes.
     pub payload_bytes_max: u32,
 }
 
 impl Export {
-    /// One of that size that can everything, with blocks of 512 bytes.
+    /// An export of this size with all features, and blocks of 512 bytes.
     #[must_use]
     pub fn new(name: impl Into<String>, size_bytes: u64) -> Export {
         Export {
@@ -45,10 +45,10 @@ impl Export {
         }
     }
 
-    /// The transmission flags, for a client with replies in chunks or without.
+    /// The transmission flags for a client with or without replies in chunks.
     #[must_use]
     pub fn flags(&self, chunks: bool) -> u16 {
-        // What a client may not do is not announced: it should learn it now, not by an error.
+        // Commands that the client may not use are not announced, so that it knows before it gets an error.
         let writable = !self.read_only;
         let optional = [
             (self.read_only, flag::READ_ONLY),
@@ -63,11 +63,11 @@ impl Export {
     }
 }
 
-/// The export that a client means.
+/// The export that a client selects.
 pub(crate) fn named<'a>(exports: &'a [Export], name: &str) -> Option<(usize, &'a Export)> {
     let mut all = exports.iter().enumerate();
     if name.is_empty() {
-        // One that is really called so comes first.
+        // An export with an empty name has precedence.
         return all.find(|(_, export)| export.name.is_empty()).or_else(|| exports.first().map(|export| (0, export)));
     }
     all.find(|(_, export)| export.name == name)

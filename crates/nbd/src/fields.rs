@@ -1,6 +1,6 @@
-//! Big-endian fields, taken from the front of a slice or put at the end of a vector.
+//! Big-endian fields, read from the front of a slice or appended to a vector.
 
-/// What has not been taken yet.
+/// The bytes that have not been read yet.
 pub(crate) struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -33,7 +33,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Where replies are written.
+/// A buffer that replies are written to.
 pub(crate) trait Put {
     fn put_u16(&mut self, value: u16);
     fn put_u32(&mut self, value: u32);

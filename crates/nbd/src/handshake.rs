@@ -9,36 +9,36 @@ use crate::wire::{
     option, option_reply,
 };
 
-/// Longest data of an option that is looked at. The longest sensible one has a name and some queries.
+/// Maximum data of an option that is parsed, in bytes. The longest sensible option has a name and a few queries.
 pub const OPTION_BYTES_MAX: u32 = 64 << 10;
-/// Longest data of an option that is read and dropped; a client that announces more is disconnected.
+/// Maximum data of an option that is read and discarded, in bytes; a client that announces more is disconnected.
 pub const DROPPED_BYTES_MAX: u32 = 1 << 20;
-/// Replies at a time have about this many bytes: further options wait until the client has taken them. A single reply may be longer.
+/// Maximum bytes of replies at a time: further options wait until the client has received them. A single reply may be longer.
 pub const ANSWERS_BYTES_MAX: usize = 16 << 10;
 /// Magic, option, length.
 const OPTION_HEADER_BYTES: usize = 16;
-/// What follows the reply to EXPORT_NAME unless both sides agreed to leave it out.
+/// Zeroes after the reply to EXPORT_NAME, unless both sides agreed to omit them.
 const ZEROES: [u8; 124] = [0; 124];
 
-/// What a server makes of STARTTLS.
+/// The server's handling of STARTTLS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tls {
-    /// There is none.
+    /// TLS is not available.
     Off,
-    /// Who wants can have it.
+    /// TLS is optional.
     Offered,
-    /// Other options are refused before it.
+    /// All other options are refused before TLS.
     Required,
-    /// It has been started.
+    /// TLS is active.
     Started,
 }
 
-/// How a handshake stands.
+/// The state of a handshake.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// More bytes are needed or, if some were taken, the replies have to be sent before the rest is handed in again.
+    /// More bytes are needed. If some were consumed, the replies have to be sent before the rest is passed in again.
     Unfinished,
-    /// Everything is agreed. What follows are requests.
+    /// Both sides agree. Requests follow.
     Transmission(Agreed),
     /// The replies are sent, then TLS begins, and a new [`Handshake`] continues inside it
     /// ([`Handshake::within_tls`]).
@@ -50,17 +50,17 @@ pub enum Progress {
 /// Why a handshake ended without an export.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Departure {
-    /// The client said so.
+    /// The client aborted it.
     Aborted,
-    /// The client has unknown flags.
+    /// The client has set unknown flags.
     UnknownClientFlags(u32),
-    /// Where an option should begin is something else.
+    /// The bytes received are not an option.
     NotAnOption(u64),
-    /// An option with so much data that it is not even dropped.
+    /// An option has too much data to be discarded.
     OversizedOption(u32),
     /// EXPORT_NAME, which has no error reply, with an unknown name.
     UnknownExport,
-    /// EXPORT_NAME before TLS, which it has to follow.
+    /// EXPORT_NAME before TLS, which the server requires.
     TlsRequired,
     /// The server has no room for the client.
     TurnedAway,
@@ -84,20 +84,20 @@ impl std::fmt::Display for Departure {
 #[derive(Clone, Debug)]
 pub struct Handshake {
     tls: Tls,
-    /// Why all options are refused.
+    /// The text with which all options are refused, if any.
     refusal: Option<&'static str>,
-    /// The client's flags have come, and these parts of them hold.
+    /// Whether the client's flags have been received, and which of them are set.
     flags_seen: bool,
     no_zeroes: bool,
     replies: Replies,
     /// The export for which `base:allocation` was chosen.
     allocation_of: Option<usize>,
-    /// Data of a refused option that is still to come, in bytes.
+    /// Remaining data of a refused option to discard, in bytes.
     to_drop_bytes: u32,
 }
 
 impl Handshake {
-    /// Begins: the greeting goes to `out`.
+    /// Starts a handshake: writes the greeting to `out`.
     #[must_use]
     pub fn new(tls: Tls, out: &mut Vec<u8>) -> Handshake {
         out.put_u64(GREETING_MAGIC);
@@ -114,21 +114,21 @@ impl Handshake {
         }
     }
 
-    /// Refuses all options with this text, and ends when the client chooses an export or lists them.
+    /// Refuses all options with this text; the handshake ends when the client chooses or lists exports.
     #[must_use]
     pub fn turning_away(self, why: &'static str) -> Handshake {
         Handshake { refusal: Some(why), ..self }
     }
 
-    /// Goes on inside TLS: whatever was agreed before it is forgotten, but for the flags.
+    /// Continues inside TLS: everything agreed before is forgotten, except for the flags.
     #[must_use]
     pub fn within_tls(self) -> Handshake {
         Handshake { tls: Tls::Started, replies: Replies::Simple, allocation_of: None, to_drop_bytes: 0, ..self }
     }
 
-    /// Takes received bytes, and returns how many of them were consumed; the caller keeps the others and hands them in
-    /// again with more behind them. It never asks for more than [`OPTION_BYTES_MAX`] and a header at once. Replies go to
-    /// `out`; when they are [`ANSWERS_BYTES_MAX`] it takes no more.
+    /// Parses received bytes and returns the number of bytes consumed; the caller keeps the rest and passes it in again
+    /// with more data. It never needs more than [`OPTION_BYTES_MAX`] and a header at once. Replies are appended to
+    /// `out`; once they exceed [`ANSWERS_BYTES_MAX`] no more options are consumed.
     pub fn receive(&mut self, input: &[u8], exports: &[Export], out: &mut Vec<u8>) -> (usize, Progress) {
         let (mut rest, answers_max) = (input, out.len() + ANSWERS_BYTES_MAX);
         let progress = loop {
@@ -141,7 +141,7 @@ impl Handshake {
         (input.len() - rest.len(), progress)
     }
 
-    /// Does the next thing, or nothing if it has not come whole.
+    /// Handles the next item if it is complete.
     fn step(&mut self, rest: &mut &[u8], exports: &[Export], out: &mut Vec<u8>) -> Option<Progress> {
         if self.to_drop_bytes > 0 {
             let now = rest.len().min(self.to_drop_bytes as usize);
@@ -252,7 +252,7 @@ impl Handshake {
         Progress::Unfinished
     }
 
-    /// INFO and GO; what is agreed if the export exists.
+    /// INFO and GO; returns the agreement if the export exists.
     fn inform(&self, code: u32, data: &[u8], exports: &[Export], out: &mut Vec<u8>) -> Option<Agreed> {
         let asked = match Asked::read(data) {
             Ok(asked) => asked,
@@ -279,7 +279,7 @@ impl Handshake {
                 });
             }
         }
-        // Sent to all: who does not know it drops it, and who does may align its requests.
+        // Sent to every client: one that does not know it ignores it, others may align their requests.
         reply(out, code, option_reply::INFO, |out| {
             out.put_u16(info::BLOCK_SIZE);
             out.put_u32(export.block_bytes_min);
@@ -296,7 +296,7 @@ impl Handshake {
             refuse(out, code, option_reply::ERR_INVALID, "this option has no data");
             return;
         }
-        // Extended headers include chunks; asking for less afterwards makes no sense.
+        // Extended headers include chunks; a later request for less is ignored.
         if self.replies == Replies::ExtendedChunks {
             refuse(out, code, option_reply::ERR_INVALID, "extended headers were agreed before");
             return;
@@ -309,7 +309,7 @@ impl Handshake {
     fn contexts(&mut self, code: u32, data: &[u8], exports: &[Export], out: &mut Vec<u8>) {
         let sets = code == option::SET_META_CONTEXT;
         if sets {
-            // Even one that fails replaces what was chosen before.
+            // Even a failing request replaces the earlier choice.
             self.allocation_of = None;
         }
         if sets && !self.replies.are_chunks() {
@@ -323,8 +323,8 @@ impl Handshake {
         let Some((index, _)) = named(exports, queries.name) else {
             return refuse(out, code, option_reply::ERR_UNKNOWN, "no such export");
         };
-        // Without a query the one lists everything, and the other chooses nothing. "base:" asks for a whole namespace,
-        // which can be listed, but not chosen.
+        // Without a query, LIST returns all contexts and SET chooses none. "base:" is a query for a whole namespace,
+        // which can be listed but not chosen.
         let everything = !sets && queries.count == 0;
         if everything || queries.iter().any(|query| query == BASE_ALLOCATION || (!sets && query == "base:")) {
             reply(out, code, option_reply::META_CONTEXT, |out| {

@@ -3,11 +3,11 @@
 //!
 //! 1. A [`Handshake`] takes the options of the client and replies until both agree on an export ([`Agreed`]): fixed newstyle with
 //!    `GO`, `INFO`, `LIST`, `EXPORT_NAME`, `ABORT`, `STARTTLS`, structured replies, extended headers, `base:allocation`.
-//! 2. [`Requests`] reads the headers of requests. A [`Request`] that it lets through lies within the export and is allowed; others
-//!    come as a [`Refusal`], and what cannot be gone on from as a [`Violation`].
+//! 2. [`Requests`] reads the headers of requests. An accepted [`Request`] lies within the export and is allowed; others become a
+//!   [`Refusal`], or a [`Violation`] after which the connection cannot continue.
 //! 3. A [`ReplyWriter`] writes the headers of replies: simple, in chunks, or in chunks with 64-bit lengths.
 //!
-//! No bytes of a client make it panic, and it keeps none: the caller's buffer needs to hold one option
+//! No input of a client causes a panic, and no input is buffered here: the caller's buffer must hold one option
 //! ([`OPTION_BYTES_MAX`]) during the handshake, and one header afterwards.
 //!
 //! ```

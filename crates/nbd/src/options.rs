@@ -1,15 +1,15 @@
-//! The data of options, taken apart.
+//! Parsing the data of options.
 
 use crate::fields::Fields;
 use crate::wire::STRING_BYTES_MAX;
 
-/// What is wrong with the data of an option, for the client's people to read.
+/// An error in the data of an option, as text for the client's user.
 pub(crate) type Complaint = &'static str;
 
-/// What INFO and GO carry.
+/// The data of INFO and GO.
 pub(crate) struct Asked<'a> {
     pub name: &'a str,
-    /// The types of information that the client asks for.
+    /// The requested types of information.
     types: &'a [u8],
 }
 
@@ -30,7 +30,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What the two options for metadata contexts carry.
+/// The data of the two options for metadata contexts.
 pub(crate) struct Queries<'a> {
     pub name: &'a str,
     pub count: u32,
@@ -52,19 +52,19 @@ impl<'a> Queries<'a> {
         Ok(Queries { name, count, queries })
     }
 
-    /// The queries, one after the other.
+    /// The queries in order.
     pub fn iter(&self) -> impl Iterator<Item = &'a str> {
         let mut fields = Fields(self.queries);
         std::iter::from_fn(move || string(&mut fields).ok())
     }
 }
 
-/// The name in EXPORT_NAME, which is all of its data.
+/// The name in EXPORT_NAME, which is its whole data.
 pub(crate) fn bare_name(data: &[u8]) -> Result<&str, Complaint> {
     checked(data)
 }
 
-/// A string with its length before it.
+/// A string with a length prefix.
 fn string<'a>(fields: &mut Fields<'a>) -> Result<&'a str, Complaint> {
     let length = fields.u32().ok_or("a string is missing")?;
     let bytes = usize::try_from(length).ok().and_then(|length| fields.bytes(length));

@@ -2,25 +2,25 @@
 
 use std::fmt;
 
-/// Why a request failed, in the numbers that the protocol knows.
+/// Why a request failed, as error codes of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u32)]
 pub enum Refusal {
-    /// A write to what is read-only.
+    /// A write to a read-only export.
     NotPermitted = 1,
     /// The device failed.
     Io = 5,
-    /// Memory is short.
+    /// Not enough memory.
     NoMemory = 12,
-    /// The request makes no sense.
+    /// The request is invalid.
     Invalid = 22,
     /// No space left, or beyond the end.
     NoSpace = 28,
     /// Too large for one reply.
     Overflow = 75,
-    /// Not possible in the way that was asked for.
+    /// Not supported in the requested form.
     NotSupported = 95,
-    /// The server is going.
+    /// The server is shutting down.
     ShuttingDown = 108,
 }
 
@@ -31,8 +31,8 @@ impl Refusal {
         self as u32
     }
 
-    /// What an errno of Linux becomes: clients take a number that they do not know for EINVAL, which would blame them for
-    /// an error of the device, so whatever the protocol has no number for is [`Refusal::Io`].
+    /// Converts an errno of Linux. Clients treat unknown numbers as EINVAL, which would blame them for an error of the
+    /// device, so errnos without a number in the protocol become [`Refusal::Io`].
     #[must_use]
     pub const fn from_errno(errno: i32) -> Refusal {
         match errno {

@@ -1,4 +1,4 @@
-//! Replies to requests. Data is not copied here: a header is written, and the caller sends the data behind it.
+//! Replies to requests. Data is not copied here: a header is written, and the caller sends the data after it.
 
 use crate::agreed::Replies;
 use crate::fields::Put as _;
@@ -10,17 +10,17 @@ use crate::wire::{
 
 /// The longest header before data, in bytes: an extended chunk with its offset.
 pub const REPLY_HEADER_BYTES_MAX: usize = 40;
-/// Most extents in one reply.
+/// Maximum extents in one reply.
 pub const EXTENTS_MAX: usize = 1 << 16;
 
-/// A stretch of an export.
+/// An extent of an export.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
     /// Its length in bytes.
     pub length: u64,
-    /// Nothing is allocated.
+    /// Whether nothing is allocated.
     pub hole: bool,
-    /// It reads as zeroes.
+    /// Whether it reads as zeroes.
     pub zero: bool,
 }
 
@@ -29,22 +29,22 @@ pub struct Extent {
 pub struct ReplyWriter(Replies);
 
 impl ReplyWriter {
-    /// In this form.
+    /// A writer for replies of this form.
     #[must_use]
     pub const fn new(replies: Replies) -> ReplyWriter {
         ReplyWriter(replies)
     }
 
-    /// A request without data went well.
+    /// A request without data has succeeded.
     pub fn done(self, origin: Origin, out: &mut Vec<u8>) {
         match self.0 {
-            // With chunks of the old kind both are allowed, and this is shorter. Not so with extended headers.
+            // With old-style chunks a simple reply is also allowed, and shorter; not with extended headers.
             Replies::Simple | Replies::Chunks => simple(origin, 0, out),
             Replies::ExtendedChunks => self.chunk(CHUNK_DONE, chunk::NONE, origin, 0, out),
         }
     }
 
-    /// A request failed.
+    /// A request has failed.
     pub fn refused(self, origin: Origin, refusal: Refusal, out: &mut Vec<u8>) {
         match self.0 {
             Replies::Simple => simple(origin, refusal.code(), out),
@@ -57,8 +57,8 @@ impl ReplyWriter {
         }
     }
 
-    /// What comes before `length` bytes of data, which the caller sends right behind it. Simple replies have only one of
-    /// these for a request, the last.
+    /// The header before `length` bytes of data, which the caller sends directly after it. Simple replies have only one
+    /// header per request, the last.
     pub fn data_header(self, origin: Origin, offset: u64, length: u32, last: bool, out: &mut Vec<u8>) {
         if self.0 == Replies::Simple {
             debug_assert!(last, "a simple reply has no parts");
@@ -68,7 +68,7 @@ impl ReplyWriter {
         out.put_u64(offset);
     }
 
-    /// A part of a READ that is zeroes; not with simple replies.
+    /// A part of a READ that is all zeroes; not with simple replies.
     pub fn hole(self, origin: Origin, offset: u64, length: u32, last: bool, out: &mut Vec<u8>) {
         debug_assert!(self.0.are_chunks(), "a simple reply has no holes");
         self.chunk(done_if(last), chunk::OFFSET_HOLE, origin, 12, out);
@@ -76,8 +76,8 @@ impl ReplyWriter {
         out.put_u32(length);
     }
 
-    /// The reply to BLOCK_STATUS: extents from the front of the range on. Those beyond it are cut off, those that are
-    /// alike become one, and if only one is wanted it is the first.
+    /// The reply to BLOCK_STATUS: extents from the start of the range. Extents beyond the range are cut off, adjacent
+    /// equal ones are merged, and if only one is wanted it is the first.
     pub fn block_status(
         self,
         origin: Origin,
@@ -86,7 +86,7 @@ impl ReplyWriter {
         extents: impl IntoIterator<Item = Extent>,
         out: &mut Vec<u8>,
     ) {
-        // Lengths of 32 bits have to stay multiples of any block size.
+        // 32-bit lengths have to stay multiples of any block size.
         let longest = if self.0 == Replies::ExtendedChunks { u64::MAX } else { u64::from(u32::MAX) & !0xffff };
         let extents = tidy(extents, length, longest, if one { 1 } else { EXTENTS_MAX });
         let count = extents.len() as u64;
@@ -133,7 +133,7 @@ const fn done_if(last: bool) -> u16 {
     if last { CHUNK_DONE } else { 0 }
 }
 
-/// Lengths and flags as they go out: at most `most`, none longer than `longest` nor beyond `length`, and at least one.
+/// Lengths and flags to send: at most `most`, none longer than `longest` or beyond `length`, and at least one.
 fn tidy(extents: impl IntoIterator<Item = Extent>, length: u64, longest: u64, most: usize) -> Vec<(u64, u32)> {
     let mut tidied: Vec<(u64, u32)> = Vec::new();
     let mut left = length;
@@ -152,7 +152,7 @@ fn tidy(extents: impl IntoIterator<Item = Extent>, length: u64, longest: u64, mo
             tidied.push((now, flags));
             extent_left -= now;
         }
-        // A stretch that had to be cut ends the list: what follows would not be next to it.
+        // An extent that had to be cut ends the list: the next one would not be adjacent to it.
         if extent_left > 0 || left == 0 {
             break;
         }

@@ -1,4 +1,4 @@
-//! Requests: their headers, and what is wrong with them.
+//! Requests: parsing and checking their headers.
 
 use crate::agreed::{Agreed, Replies};
 use crate::export::Export;
@@ -9,20 +9,20 @@ use crate::wire::{EXTENDED_REQUEST_MAGIC, REQUEST_MAGIC, command, command_flag a
 /// The longest header of a request, in bytes.
 pub const REQUEST_HEADER_BYTES_MAX: usize = 32;
 
-/// What a client wants.
+/// The command of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command {
-    /// The data; in one chunk if it is not to be fragmented.
+    /// Read data; in one chunk if `unfragmented`.
     Read {
-        /// One chunk only.
+        /// Whether the reply must be a single chunk.
         unfragmented: bool,
     },
-    /// The data follows the header.
+    /// Write the data after the header.
     Write {
         /// Durable before the reply.
         fua: bool,
     },
-    /// Writes that completed before become durable.
+    /// Make writes durable that completed before.
     Flush,
     /// The data is not needed any more.
     Trim {
@@ -31,7 +31,7 @@ pub enum Command {
     },
     /// The data will be needed soon.
     Cache,
-    /// Zeroes.
+    /// Write zeroes.
     WriteZeroes {
         /// Durable before the reply.
         fua: bool,
@@ -42,37 +42,37 @@ pub enum Command {
     },
     /// Where holes and zeroes are.
     BlockStatus {
-        /// One extent only, and that within the range.
+        /// Whether only one extent is wanted, within the range.
         one: bool,
     },
 }
 
-/// A request that makes sense: it lies within the export, and the export allows it.
+/// A valid request: it lies within the export, and the export allows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// The client's name for it.
+    /// The client's identifier for it.
     pub cookie: u64,
-    /// What it wants.
+    /// The command.
     pub command: Command,
-    /// First byte; of a flush whatever the client said.
+    /// First byte; for a flush the client's value, which has no meaning.
     pub offset: u64,
-    /// Number of bytes; 0 for a flush. For a write it is the size of the data that follows.
+    /// Number of bytes; 0 for a flush. For a write it is the size of the data after the header.
     pub length: u64,
 }
 
-/// What a reply repeats of its request.
+/// The parts of a request that its reply repeats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Origin {
-    /// The client's name for it.
+    /// The client's identifier for it.
     pub cookie: u64,
-    /// First byte, as the client said it.
+    /// First byte, as sent by the client.
     pub offset: u64,
-    /// Whether it is a READ, whose errors have a form of their own with [`Replies::Chunks`].
+    /// Whether it is a READ, whose errors have a special form with [`Replies::Chunks`].
     pub is_read: bool,
 }
 
 impl Request {
-    /// What its reply repeats of it.
+    /// The parts that its reply repeats.
     #[must_use]
     pub const fn origin(&self) -> Origin {
         Origin { cookie: self.cookie, offset: self.offset, is_read: matches!(self.command, Command::Read { .. }) }
@@ -82,29 +82,29 @@ impl Request {
 /// The result of reading a header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Received {
-    /// Something to do.
+    /// A valid request.
     Request(Request),
-    /// A request to refuse, once its data has been dropped.
+    /// A request to refuse, after its data has been discarded.
     Refused {
-        /// What the reply repeats of it.
+        /// The parts that the reply repeats.
         origin: Origin,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
         /// Bytes of its data.
         payload_bytes: u64,
     },
-    /// The client disconnects: in-flight requests complete, and no more are taken.
+    /// The client disconnects: requests in flight complete, and no more are accepted.
     Disconnect,
     /// Nothing that follows could be understood: the connection is closed.
     Violation(Violation),
 }
 
-/// What makes a connection unusable.
+/// Why a connection cannot continue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Violation {
-    /// Where a request should begin is something else.
+    /// The bytes received are not a request.
     NotARequest(u32),
-    /// More data than the server said that it takes.
+    /// More data than the server's maximum.
     OversizedPayload(u64),
 }
 
@@ -132,7 +132,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// For a client that agreed to this, about this export.
+    /// A reader for a client with this agreement and export.
     #[must_use]
     pub fn new(agreed: Agreed, export: &Export) -> Requests {
         Requests {
@@ -154,7 +154,7 @@ impl Requests {
         if self.extended { REQUEST_HEADER_BYTES_MAX } else { 28 }
     }
 
-    /// Reads the header at the front of `input`; `None` if it has not come whole, and is no violation yet.
+    /// Reads the header at the front of `input`; `None` if it is incomplete and not a violation yet.
     #[must_use]
     pub fn read(&self, input: &[u8]) -> Option<Received> {
         let mut fields = Fields(input);
@@ -173,7 +173,7 @@ impl Requests {
     }
 
     fn judge(&self, header: Header) -> Received {
-        // Only extended headers say with a flag whether data follows.
+        // Only extended headers have a flag for data after the header.
         let carries = if self.extended { header.has(flag::PAYLOAD_LEN) } else { header.kind == command::WRITE };
         let payload_bytes = if carries && header.kind != command::DISCONNECT { header.length } else { 0 };
         if payload_bytes > self.payload_bytes_max {
@@ -188,7 +188,7 @@ impl Requests {
         });
         let Header { cookie, offset, length, .. } = header;
         match checked {
-            // What a flush says about a range means nothing.
+            // The range of a flush has no meaning.
             Ok(Command::Flush) => Received::Request(Request { cookie, command: Command::Flush, offset, length: 0 }),
             Ok(command) => Received::Request(Request { cookie, command, offset, length }),
             Err(refusal) => {
@@ -198,7 +198,7 @@ impl Requests {
         }
     }
 
-    /// The command, if it was negotiated and its flags are its own.
+    /// The command, if it was negotiated and its flags are allowed.
     fn command(&self, header: Header) -> Result<Command, Refusal> {
         let fua = header.has(flag::FUA);
         let (allowed, command) = match header.kind {
@@ -219,12 +219,12 @@ impl Requests {
             }
             _ => return Err(Refusal::Invalid),
         };
-        // FUA may come with any command once it was announced; where nothing is written it means nothing.
+        // Once announced, FUA may come with any command; it is ignored if nothing is written.
         let allowed = allowed | flag::FUA;
         if header.flags & !allowed != 0 {
             return Err(Refusal::Invalid);
         }
-        // Without the flag the length is not that of a payload, and there would be nothing to write.
+        // Without the flag the length is not that of a payload, so there would be no data to write.
         if self.extended && header.kind == command::WRITE && !header.has(flag::PAYLOAD_LEN) {
             return Err(Refusal::Invalid);
         }
@@ -255,7 +255,7 @@ impl Requests {
     }
 }
 
-/// A header as it came.
+/// A header as received.
 #[derive(Clone, Copy)]
 struct Header {
     flags: u16,

@@ -2,19 +2,19 @@
 
 /// The first eight bytes that a server sends: `NBDMAGIC`.
 pub const GREETING_MAGIC: u64 = u64::from_be_bytes(*b"NBDMAGIC");
-/// Before the server's handshake flags, and before every option: `IHAVEOPT`.
+/// Precedes the server's handshake flags and every option: `IHAVEOPT`.
 pub const OPTION_MAGIC: u64 = u64::from_be_bytes(*b"IHAVEOPT");
-/// Before every reply to an option.
+/// Precedes every reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-/// Before a request.
+/// Precedes a request.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
-/// Before a request with extended headers.
+/// Precedes a request with extended headers.
 pub const EXTENDED_REQUEST_MAGIC: u32 = 0x21e4_1c71;
-/// Before a simple reply.
+/// Precedes a simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
-/// Before a chunk of a structured reply.
+/// Precedes a chunk of a structured reply.
 pub const CHUNK_MAGIC: u32 = 0x668e_33ef;
-/// Before a chunk with extended headers.
+/// Precedes a chunk with extended headers.
 pub const EXTENDED_CHUNK_MAGIC: u32 = 0x6e8a_278c;
 
 /// Flags of the handshake; server and client use the same bits.
@@ -33,7 +33,7 @@ pub mod option {
     pub const ABORT: u32 = 2;
     /// Lists the exports.
     pub const LIST: u32 = 3;
-    /// Goes over to TLS.
+    /// Starts TLS.
     pub const STARTTLS: u32 = 5;
     /// Asks about an export.
     pub const INFO: u32 = 6;
@@ -51,11 +51,11 @@ pub mod option {
 
 /// Types of replies to options. Those with the highest bit are errors, and their data is text for people.
 pub mod option_reply {
-    /// Done; the last reply to an option.
+    /// Success; the last reply to an option.
     pub const ACK: u32 = 1;
     /// An export.
     pub const SERVER: u32 = 2;
-    /// Something about an export; see [`info`](super::info).
+    /// Information about an export; see [`info`](super::info).
     pub const INFO: u32 = 3;
     /// A metadata context.
     pub const META_CONTEXT: u32 = 4;
@@ -66,11 +66,11 @@ pub mod option_reply {
     pub const ERR_POLICY: u32 = ERROR + 2;
     /// The data does not fit the option, or the option the state.
     pub const ERR_INVALID: u32 = ERROR + 3;
-    /// Not before TLS.
+    /// TLS is required first.
     pub const ERR_TLS_REQD: u32 = ERROR + 5;
     /// No such export.
     pub const ERR_UNKNOWN: u32 = ERROR + 6;
-    /// More data than the server takes.
+    /// More data than the server accepts.
     pub const ERR_TOO_BIG: u32 = ERROR + 9;
 }
 
@@ -80,35 +80,35 @@ pub mod info {
     pub const EXPORT: u16 = 0;
     /// Its name.
     pub const NAME: u16 = 1;
-    /// What it is, for people.
+    /// Its description.
     pub const DESCRIPTION: u16 = 2;
     /// u32 minimum, u32 preferred block size, u32 maximum payload.
     pub const BLOCK_SIZE: u16 = 3;
 }
 
-/// What an export can, in 16 bits.
+/// The features of an export, in 16 bits.
 pub mod transmission_flag {
     /// Always set.
     pub const HAS_FLAGS: u16 = 1 << 0;
     /// Nothing may be written.
     pub const READ_ONLY: u16 = 1 << 1;
-    /// FLUSH is understood.
+    /// FLUSH is supported.
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// The flag FUA is understood, with every command.
+    /// The flag FUA is supported, with every command.
     pub const SEND_FUA: u16 = 1 << 3;
-    /// Distance costs time: clients should schedule as for a rotating disk.
+    /// Seeks cost time: clients should schedule as for a rotating disk.
     pub const ROTATIONAL: u16 = 1 << 4;
-    /// TRIM is understood.
+    /// TRIM is supported.
     pub const SEND_TRIM: u16 = 1 << 5;
-    /// `WRITE_ZEROES` and its flag `NO_HOLE` are understood.
+    /// `WRITE_ZEROES` and its flag `NO_HOLE` are supported.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// The flag DF is understood; only with replies in chunks.
+    /// The flag DF is supported; only with replies in chunks.
     pub const SEND_DF: u16 = 1 << 7;
-    /// A flush on one connection covers writes completed on any, and all see the same data.
+    /// A flush on one connection covers writes completed on any connection, and all see the same data.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
-    /// CACHE is understood.
+    /// CACHE is supported.
     pub const SEND_CACHE: u16 = 1 << 10;
-    /// The flag `FAST_ZERO` is understood.
+    /// The flag `FAST_ZERO` is supported.
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
@@ -153,7 +153,7 @@ pub const CHUNK_DONE: u16 = 1 << 0;
 
 /// Types of chunks. Those with the highest bit are errors.
 pub mod chunk {
-    /// Nothing but the end.
+    /// Only marks the end.
     pub const NONE: u16 = 0;
     /// u64 offset, data.
     pub const OFFSET_DATA: u16 = 1;

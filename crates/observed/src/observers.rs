@@ -1,13 +1,13 @@
-//! Any number of probes of one run, behind one type, so that the simulator is built once with probes and once without.
+//! Any number of probes of a run behind one type, so that the simulator is only built twice: with and without probes.
 
 use hoistway_blk::ground::{CpuId, Now, Waiter};
 use hoistway_blk::watch::{Event, Probe};
 
-/// A probe that can be one of several; every [`Probe`] is one.
+/// A probe that can be one of several; implemented for every [`Probe`].
 pub trait Observer {
-    /// As [`Probe::enter`].
+    /// The same as [`Probe::enter`].
     fn enter(&mut self, device: u32, submitter: Option<Waiter>);
-    /// As [`Probe::event`].
+    /// The same as [`Probe::event`].
     fn event(&mut self, now: Now, cpu: CpuId, event: Event<'_>);
 }
 

@@ -1,4 +1,4 @@
-//! How programs end.
+//! Exit status and error messages of programs.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -7,26 +7,26 @@ use anyhow::Result;
 
 use crate::{output, printable};
 
-/// How a command ended well, or was ended.
+/// How a command ended.
 pub enum Ending {
-    /// It did what it was asked.
+    /// It succeeded.
     Done,
-    /// It did what it was asked, and what it simulated failed: as with fio, when a job ends with an error.
+    /// It succeeded, but a simulated job failed, as with fio when a job ends with an error.
     JobFailed,
-    /// It did what it was asked, and a limit that it was given is broken.
+    /// It succeeded, but a limit set by the user is exceeded.
     LimitBroken,
-    /// The user interrupted it; what it had was printed and marked.
+    /// The user interrupted it; partial results were printed and marked.
     Interrupted,
 }
 
-/// The exit status of a command of `program`; says on standard error why it failed.
+/// The exit status of a command of `program`; prints an error to standard error.
 pub fn exit_code(program: &str, ending: Result<Ending>) -> ExitCode {
     match ending {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::JobFailed) => ExitCode::FAILURE,
         Ok(Ending::LimitBroken) => ExitCode::from(3),
         Ok(Ending::Interrupted) => ExitCode::from(130),
-        // The reader of our output has closed it: nothing to complain about.
+        // The reader has closed our output, which is not an error.
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // `eprintln!` would panic if standard error is closed.
@@ -36,7 +36,7 @@ pub fn exit_code(program: &str, ending: Result<Ending>) -> ExitCode {
     }
 }
 
-/// The error with its causes behind it, except those that it quotes itself.
+/// The error followed by its causes, except those that it quotes itself.
 fn message(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {

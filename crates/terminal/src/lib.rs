@@ -1,5 +1,5 @@
-//! What the programs of hoistway share: where [outputs](output) go, [text that a terminal cannot obey](printable), the
-//! [files](mod@files) that a command reads, and [how it ends](Ending).
+//! Common parts of Hoistway's programs: [outputs](output), [text that is safe for terminals](printable), [input
+//! files](mod@files), and [exit status](Ending).
 
 mod ending;
 pub mod files;

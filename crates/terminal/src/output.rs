@@ -1,4 +1,4 @@
-//! Where results go: standard output, or a file that is either complete or not there.
+//! Outputs: standard output, or a file that is either complete or absent.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
 
-/// Waiting longer than this for the reader of a FIFO prints its name.
+/// If a FIFO has no reader for this long, its name is printed.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How results are written.
@@ -36,24 +36,24 @@ pub enum DocumentFormat {
     Markdown,
 }
 
-/// The place for results.
+/// An output for results.
 pub enum Output {
     /// Standard output.
     Standard,
-    /// An ordinary file: written beside its place and renamed at the end.
+    /// A regular file: written to a temporary file and renamed at the end.
     File {
-        /// As the user named it.
+        /// The name given by the user.
         name: PathBuf,
-        /// Where it is, behind all symbolic links.
+        /// Its path after resolving all symbolic links.
         place: PathBuf,
-        /// Where it is written before.
+        /// The temporary file.
         beside: PathBuf,
     },
-    /// A device, a pipe or the like, which has to stay what it is.
+    /// A device, a pipe or the like, which must not be replaced.
     Special {
-        /// As the user named it.
+        /// The name given by the user.
         name: PathBuf,
-        /// It, open for writing.
+        /// The open file.
         file: fs::File,
     },
 }
@@ -69,7 +69,7 @@ impl Output {
         if let Ok(kind) = kind.as_ref()
             && !kind.is_file()
         {
-            // Opening one waits for its reader.
+            // Opening a FIFO waits for its reader.
             let opened = patiently(kind.is_fifo(), &name, || fs::OpenOptions::new().write(true).open(&name));
             let file = opened.with_context(|| cannot_be_written(&name))?;
             return Ok(Output::Special { name, file });
@@ -82,12 +82,12 @@ impl Output {
         hidden.push(last);
         hidden.push(format!(".{}.part", std::process::id()));
         let beside = place.with_file_name(hidden);
-        // Only a trial: whatever ends this process later leaves nothing behind.
+        // Only a test: if the process ends later, nothing is left behind.
         fs::write(&beside, b"").and_then(|()| fs::remove_file(&beside)).with_context(|| cannot_be_written(&name))?;
         Ok(Output::File { name, place, beside })
     }
 
-    /// The same of a file for something that goes beside the `results`, as an option asks for.
+    /// The same for a file in addition to `results`, requested by an option.
     pub fn beside(option: &str, file: &Path, results: &Output) -> Result<Output> {
         let output = Output::open(Some(file))?;
         if output.is_same_file(results) {
@@ -100,7 +100,7 @@ impl Output {
     pub fn write(self, content: impl AsRef<[u8]>) -> Result<()> {
         match &self {
             Output::File { name, place, beside } => replace(place, beside, content.as_ref()).or_else(|error| {
-                // The folder has gone meanwhile, or is full: what took so long to reckon is not thrown away.
+                // The folder has disappeared or is full: print the results rather than lose them.
                 Output::Standard.write_there(content.as_ref())?;
                 Err(error).context("the results are on standard output instead").context(cannot_be_written(name))
             }),
@@ -108,7 +108,7 @@ impl Output {
         }
     }
 
-    /// Writes what goes beside the results, and nowhere else: a page or a picture is of no use on a terminal.
+    /// Writes additional output to its file only: a page or picture is useless on a terminal.
     pub fn write_there(self, content: impl AsRef<[u8]>) -> Result<()> {
         let bytes = content.as_ref();
         match &self {
@@ -123,7 +123,7 @@ impl Output {
         }
     }
 
-    /// Opens it to be written bit by bit.
+    /// Opens it for incremental writing.
     pub fn stream(self) -> Result<Stream> {
         let (name, opened) = match &self {
             Output::Standard => return Err(anyhow!("expected the name of a file")),
@@ -146,7 +146,7 @@ impl Output {
         matches!(self, Output::Standard) && io::stdout().is_terminal()
     }
 
-    /// Columns of what the results are shown on, if anything says so: the terminal, or else `COLUMNS`.
+    /// Width of the display, if known: the terminal, or else `COLUMNS`.
     fn columns(&self) -> Option<u16> {
         if self.is_terminal() {
             return Some(console::Term::stdout().size().1);
@@ -155,12 +155,12 @@ impl Output {
         (columns > 0).then_some(columns)
     }
 
-    /// Characters of a line of prose.
+    /// Width of prose in characters.
     pub fn text_width(&self) -> usize {
         usize::from(self.columns().unwrap_or(80)).clamp(40, 100)
     }
 
-    /// How tables look there.
+    /// The style of tables on this output.
     pub fn style(&self) -> hoistway_render::text::Style {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         hoistway_render::text::Style {
@@ -175,13 +175,13 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if let Output::File { beside, .. } = self {
-            // After a successful write it is no longer there.
+            // After a successful write the temporary file no longer exists.
             let _ = fs::remove_file(beside);
         }
     }
 }
 
-/// A place that is written bit by bit. Until it is [finished](Stream::finish), its file has another name.
+/// An output for incremental writing. Until it is [finished](Stream::finish), its file has a temporary name.
 pub struct Stream {
     output: Output,
     name: PathBuf,
@@ -190,15 +190,15 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// As the user named it.
+    /// The name given by the user.
     pub fn name(&self) -> &Path {
         &self.name
     }
 
-    /// Puts the file in its place. Returns its length in bytes.
+    /// Renames the file to its final name. Returns its length in bytes.
     pub fn finish(self) -> Result<u64> {
         if let Output::File { place, beside, .. } = &self.output {
-            // Complete, or absent: also after a loss of power.
+            // Complete or absent, even after a power failure.
             let renamed = self.file.sync_all().and_then(|()| fs::rename(beside, place));
             renamed.with_context(|| cannot_be_written(&self.name))?;
         }
@@ -218,7 +218,7 @@ impl Write for Stream {
     }
 }
 
-/// Opens a file, and names a FIFO that has no reader after a second.
+/// Opens a file; after a second, prints the name of a FIFO without a reader.
 fn patiently<T>(is_fifo: bool, name: &Path, open: impl FnOnce() -> T) -> T {
     if !is_fifo {
         return open();
@@ -232,12 +232,12 @@ fn patiently<T>(is_fifo: bool, name: &Path, open: impl FnOnce() -> T) -> T {
     });
     let result = open();
     drop(opened);
-    // It ends at once.
+    // The thread ends at once.
     let _ = watch.join();
     result
 }
 
-/// Where a file is, or will be: a link that leads to nothing yet is followed as well.
+/// The path after resolving symbolic links, including a dangling one.
 fn behind_links(name: &Path) -> io::Result<PathBuf> {
     const LINKS_MAX: usize = 40;
     let mut place = name.to_owned();
@@ -246,7 +246,7 @@ fn behind_links(name: &Path) -> io::Result<PathBuf> {
             return Ok(there);
         }
         match fs::read_link(&place) {
-            // A relative link starts from its own folder, an absolute one replaces it.
+            // A relative link starts from its own folder, an absolute one replaces the path.
             Ok(target) => place = place.parent().unwrap_or(Path::new("")).join(target),
             Err(_) => return Ok(place),
         }
@@ -254,12 +254,12 @@ fn behind_links(name: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// Replaces the file at `place` by one with these bytes, or leaves it as it is.
+/// Replaces the file at `place` by one with these bytes, or leaves it unchanged.
 fn replace(place: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::write(beside, bytes).and_then(|()| fs::rename(beside, place))
 }
 
-/// Whether both names lead, or will lead, to one place.
+/// Whether both names resolve to the same path.
 pub fn is_one_place(one: &Path, other: &Path) -> bool {
     let place = |name: &Path| {
         let place = std::path::absolute(behind_links(name).ok()?).ok()?;
@@ -268,7 +268,7 @@ pub fn is_one_place(one: &Path, other: &Path) -> bool {
     one == other || place(one).is_some_and(|one| place(other) == Some(one))
 }
 
-/// Refuses one file for two things: options, and the files that they name.
+/// Rejects one file for two purposes: options, and the files that they name.
 pub fn different(files: &[(&str, &Option<PathBuf>)]) -> Result<()> {
     let given: Vec<_> = files.iter().filter_map(|(option, file)| Some((option, file.as_ref()?))).collect();
     for (number, (option, file)) in given.iter().enumerate() {
@@ -279,12 +279,12 @@ pub fn different(files: &[(&str, &Option<PathBuf>)]) -> Result<()> {
     Ok(())
 }
 
-/// How an error says so.
+/// The context of an error about writing.
 pub fn cannot_be_written(name: &Path) -> String {
     format!("{}: cannot be written (expected a file in a folder that exists and may be written to)", name.display())
 }
 
-/// Whether `error` is only that nobody reads our output any more.
+/// Whether `error` only means that the reader has closed our output.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()

@@ -1,5 +1,5 @@
-//! What others have named may hold characters that a terminal obeys: moving its cursor, its colours, its title. They are shown, not
-//! done.
+//! Names from elsewhere may contain characters that control a terminal: its cursor, colours or title. They are replaced by visible
+//! pictures.
 
 use std::cell::Cell;
 use std::io;
@@ -8,13 +8,13 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
 
-/// A text for people. A character is shown as its picture, which no grammar has another meaning for.
+/// A text for display. A control character is shown as its Unicode picture, which has no meaning in any grammar.
 pub fn text(text: &str) -> String {
     text.chars().map(|character| if is_obeyed(character) { picture(character) } else { character }).collect()
 }
 
 fn is_obeyed(character: char) -> bool {
-    // Terminals that write in both directions turn round what stands behind some that are no controls to Unicode.
+    // Bidirectional control characters, which Unicode does not classify as control characters, can reorder text.
     let turns =
         matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || character.is_control() && character != '\n' && character != '\t'
@@ -29,13 +29,13 @@ fn picture(control: char) -> char {
     }
 }
 
-/// A document to be shown, if it is not fit for that as it is. `read` reads such documents.
+/// A safe copy of a document for display, if it contains such characters. `read` parses the document.
 pub fn document<D, E>(document: &D, read: impl Fn(&str) -> Result<D, E>) -> Result<Option<D>>
 where
     D: Serialize,
     E: std::error::Error + Send + Sync + 'static,
 {
-    // Looked through as it is written: as a value, a document of a thousand processes takes more memory than the runs did.
+    // Checked while serializing: as a value, a document of a thousand processes takes more memory than the runs did.
     let is_any = Cell::new(false);
     document.serialize(&mut Serializer::with_formatter(io::sink(), Pictures { is_any: &is_any }))?;
     if !is_any.get() {
@@ -46,7 +46,7 @@ where
     Ok(Some(read(str::from_utf8(&shown)?)?))
 }
 
-/// Writes such characters as their pictures, in names of keys as well.
+/// Replaces such characters by their pictures, including those in keys.
 struct Pictures<'a> {
     /// Whether there were any.
     is_any: &'a Cell<bool>,

@@ -1,4 +1,4 @@
-//! Chains of descriptors: what a driver hands over with one index.
+//! Descriptor chains: the buffers of a request, given by one index.
 
 use virtio_bindings::bindings::virtio_ring::{VRING_DESC_F_INDIRECT, VRING_DESC_F_NEXT, VRING_DESC_F_WRITE};
 
@@ -7,20 +7,20 @@ use crate::memory::Space;
 
 /// Bytes of a descriptor.
 const DESCRIPTOR_BYTES: u64 = 16;
-/// Descriptors that are read at once: header, data and status, and one more.
+/// Descriptors read at once: header, data and status, and one more.
 const WINDOW: usize = 4;
 
-/// A stretch of guest memory.
+/// A range of guest memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// Guest-physical.
+    /// Guest-physical address.
     pub address: u64,
-    /// In bytes.
+    /// Length in bytes.
     pub len: u32,
 }
 
-/// A chain, as two streams of bytes: what the driver has written for us, and where it wants something written. Where one
-/// descriptor ends and the next begins means nothing.
+/// A chain, as two streams of bytes: the driver's data for the device, and the memory for the device's data. Boundaries
+/// between descriptors have no meaning.
 #[derive(Clone, Default, Debug)]
 pub struct Chain {
     readable: Vec<Piece>,
@@ -30,17 +30,17 @@ pub struct Chain {
     is_out_of_order: bool,
 }
 
-/// Why a chain cannot be walked to its end, so that the place of its status is unknown.
+/// Why a chain has no valid end, so that the position of its status is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Malformed {
-    /// An index that is beyond its table.
+    /// An index beyond its table.
     Index,
-    /// A table that cannot be read.
+    /// An unreadable table.
     Unreadable,
-    /// More descriptors than a chain may have, as one has that comes back to itself.
+    /// More descriptors than allowed, for example because of a cycle.
     TooLong,
-    /// A table of descriptors that is empty, no whole number of them, within another one, not the last of its chain, or not
-    /// agreed upon.
+    /// An indirect table that is empty, not a whole number of descriptors, nested, not at the end of its chain, or not
+    /// negotiated.
     Table,
 }
 
@@ -57,11 +57,11 @@ impl Descriptor {
     }
 }
 
-/// Some descriptors of a table, read at once: those of a chain mostly follow each other.
+/// Some descriptors of a table, read at once: those of a chain are usually adjacent.
 #[derive(Default)]
 struct Window {
     bytes: [[u8; DESCRIPTOR_BYTES as usize]; WINDOW],
-    /// The index of the first one, and how many there are.
+    /// The index of the first one, and their number.
     first: u16,
     count: u16,
 }
@@ -72,7 +72,7 @@ impl Window {
             let at = table.checked_add(u64::from(index) * DESCRIPTOR_BYTES).ok_or(Malformed::Unreadable)?;
             let count = usize::from(size - index).min(WINDOW);
             let has_all = space.read(at, self.bytes[..count].as_flattened_mut());
-            // Of a table that is not all there, what is there counts.
+            // If the table extends beyond memory, read only one descriptor.
             if !has_all && !space.read(at, &mut self.bytes[0]) {
                 return Err(Malformed::Unreadable);
             }
@@ -87,11 +87,11 @@ impl Window {
 }
 
 impl Chain {
-    /// Walks the chain that begins at `head` of a table of `size` descriptors, each of which is read once. Its memory is used
-    /// again.
+    /// Walks the chain that begins at `head` of a table of `size` descriptors, and reads each descriptor once. Its memory is
+    /// reused.
     ///
     /// # Errors
-    /// If it has no end that could be found.
+    /// If no end can be found.
     pub fn walk(
         &mut self,
         space: &impl Space,
@@ -122,7 +122,7 @@ impl Chain {
                 {
                     return Err(Malformed::Table);
                 }
-                // Those that no index can name are not reached.
+                // Indices cannot reach more entries than this.
                 size = u16::try_from(entries).unwrap_or(u16::MAX);
                 (table, index, is_indirect) = (descriptor.address, 0, true);
                 window = Window::default();
@@ -155,38 +155,38 @@ impl Chain {
         }
     }
 
-    /// Descriptors that it has, or that have been read of it if it has no end.
+    /// Number of its descriptors, or of those read if it has no end.
     #[must_use]
     pub fn descriptors(&self) -> usize {
         self.readable.len() + self.writable.len()
     }
 
-    /// Bytes that the driver has written for us.
+    /// Bytes that the driver has written for the device.
     #[must_use]
     pub fn readable_bytes(&self) -> u64 {
         self.readable_bytes
     }
 
-    /// Bytes that it wants written.
+    /// Bytes that the device may write.
     #[must_use]
     pub fn writable_bytes(&self) -> u64 {
         self.writable_bytes
     }
 
-    /// Whether something to be read lies behind something to be written.
+    /// Whether a readable descriptor follows a writable one.
     #[must_use]
     pub fn is_out_of_order(&self) -> bool {
         self.is_out_of_order
     }
 
-    /// Where the last byte goes that is written: that is the status.
+    /// The address of the last writable byte: the status.
     #[must_use]
     pub fn status_address(&self) -> Option<u64> {
         let last = self.writable.iter().rev().find(|piece| piece.len > 0)?;
         last.address.checked_add(u64::from(last.len) - 1)
     }
 
-    /// Fills `into` from what the driver has written, behind the first `skip` bytes. Returns whether all of it was there.
+    /// Fills `into` with the driver's data after the first `skip` bytes. Returns whether there was enough.
     #[must_use]
     pub fn gather(&self, space: &impl Space, skip: u64, into: &mut [u8]) -> bool {
         let mut done = 0;
@@ -203,7 +203,7 @@ impl Chain {
         done == into.len()
     }
 
-    /// Writes `from` to the writable descriptors. Returns whether all of it could be written.
+    /// Writes `from` to the writable descriptors. Returns whether everything could be written.
     #[must_use]
     pub fn scatter(&self, space: &impl Space, from: &[u8]) -> bool {
         let mut done = 0;
@@ -221,7 +221,7 @@ impl Chain {
     }
 }
 
-/// Pieces without their first bytes. One that would wrap is out of memory wherever it begins.
+/// Pieces without the first bytes. A piece that would wrap around is out of memory anyway.
 fn behind(pieces: &[Piece], skip: u64) -> impl Iterator<Item = Piece> + '_ {
     let mut skip = skip;
     pieces.iter().map(move |piece| {

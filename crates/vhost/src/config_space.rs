@@ -1,18 +1,18 @@
-//! What a driver reads of its disk.
+//! The configuration space of a disk.
 
-/// Most pieces of data in a request, as announced to drivers.
+/// Maximum data segments per request, as announced to drivers.
 pub const SEGMENTS_MAX: u32 = 126;
-/// Most ranges in one discard or write-zeroes.
+/// Maximum ranges per discard or write-zeroes.
 pub(crate) const DISCARD_SEGMENTS_MAX: u32 = 32;
-/// Most sectors of a range to be discarded: 1 GiB.
+/// Maximum sectors of a discarded range: 1 GiB.
 pub const DISCARD_SECTORS_MAX: u32 = 1 << 21;
-/// Most sectors of a range to be zeroed, which may mean to be written: 16 MiB.
+/// Maximum sectors of a zeroed range, which may have to be written: 16 MiB.
 pub const ZERO_SECTORS_MAX: u32 = 1 << 15;
-/// Bytes of the configuration space that can be read; behind the structure it is zeroes.
+/// Bytes of the configuration space that can be read; after the structure there are zeroes.
 pub const CONFIG_BYTES: usize = 256;
 /// Bytes of a disk's id.
 pub const ID_BYTES: usize = 20;
-/// Where the one byte lies that a driver may write: 1 for write back, 0 for write through.
+/// Offset of the only byte that a driver may write: 1 for write back, 0 for write through.
 pub(crate) const WRITEBACK_AT: u32 = 32;
 
 /// A disk, as a guest sees it.
@@ -22,18 +22,18 @@ pub struct Disk {
     pub sectors: u64,
     /// Its logical block in bytes.
     pub block_bytes: u32,
-    /// What requests should be multiples of, in bytes: the logical block times a power of two.
+    /// Preferred size and alignment of requests in bytes: the logical block times a power of two.
     pub preferred_block_bytes: u32,
-    /// Whether it cannot be written.
+    /// Whether it is read-only.
     pub read_only: bool,
-    /// Rings that there may be.
+    /// Maximum number of rings.
     pub queues: u16,
     /// Its serial number, padded with zeroes.
     pub id: [u8; ID_BYTES],
 }
 
 impl Disk {
-    /// An id of this text, cut if it is too long.
+    /// The id for this text, truncated if it is too long.
     #[must_use]
     pub fn id(text: &str) -> [u8; ID_BYTES] {
         let mut id = [0; ID_BYTES];

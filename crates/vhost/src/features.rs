@@ -1,9 +1,9 @@
-//! What we offer, and what a driver has taken of it.
+//! Offered and accepted features.
 
 use vhost::vhost_user::message::{VhostUserProtocolFeatures, VhostUserVirtioFeatures};
 use virtio_bindings::bindings::{virtio_blk as blk, virtio_config, virtio_ring};
 
-/// Of the vhost-user protocol.
+/// The offered features of the vhost-user protocol.
 #[must_use]
 pub fn offered_protocol() -> VhostUserProtocolFeatures {
     VhostUserProtocolFeatures::MQ
@@ -14,12 +14,12 @@ pub fn offered_protocol() -> VhostUserProtocolFeatures {
         | VhostUserProtocolFeatures::INFLIGHT_SHMFD
 }
 
-/// Bits of virtio: what is offered, or what has been taken.
+/// Feature bits of virtio, offered or accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Features(pub u64);
 
 impl Features {
-    /// What a disk offers.
+    /// The features that a disk offers.
     #[must_use]
     pub fn offered(read_only: bool) -> Features {
         let always = [
@@ -41,7 +41,7 @@ impl Features {
         Features(bits | VhostUserVirtioFeatures::PROTOCOL_FEATURES.bits())
     }
 
-    /// Whether all of these are among them.
+    /// Whether it contains all of these.
     #[must_use]
     pub fn contain(self, others: Features) -> bool {
         others.0 & !self.0 == 0
@@ -51,37 +51,37 @@ impl Features {
         self.0 >> bit & 1 == 1
     }
 
-    /// The rings are those of version 1: the only ones that we know.
+    /// Whether the rings are those of version 1, the only supported ones.
     #[must_use]
     pub fn version_1(self) -> bool {
         self.has(virtio_config::VIRTIO_F_VERSION_1)
     }
 
-    /// Kicks and interrupts are asked for by index.
+    /// Whether kicks and interrupts are requested by index.
     #[must_use]
     pub fn event_idx(self) -> bool {
         self.has(virtio_ring::VIRTIO_RING_F_EVENT_IDX)
     }
 
-    /// A descriptor may point to a table of them.
+    /// Whether a descriptor may point to a table of descriptors.
     #[must_use]
     pub fn indirect(self) -> bool {
         self.has(virtio_ring::VIRTIO_RING_F_INDIRECT_DESC)
     }
 
-    /// Rings are enabled by a message; without it they are from the start.
+    /// Whether rings are enabled by a message; otherwise they are enabled from the start.
     #[must_use]
     pub fn protocol(self) -> bool {
         self.0 & VhostUserVirtioFeatures::PROTOCOL_FEATURES.bits() != 0
     }
 
-    /// Whether the driver may choose the mode of the write cache while it runs.
+    /// Whether the driver may change the mode of the write cache while it is running.
     #[must_use]
     pub fn chooses_cache(self) -> bool {
         self.has(blk::VIRTIO_BLK_F_CONFIG_WCE)
     }
 
-    /// Whether writes may end before they are durable, before the driver says anything: it has to be one that flushes.
+    /// Whether the disk starts in write-back mode, which requires a driver that flushes.
     #[must_use]
     pub fn begins_with_write_back(self) -> bool {
         self.has(blk::VIRTIO_BLK_F_FLUSH)

@@ -1,5 +1,5 @@
-//! vhost-user-blk, the server's side: how a guest's driver shares its memory and its rings with the server, and its requests
-//! there. No I/O, no threads, no clock: the server carries requests out and calls again.
+//! vhost-user-blk, the server's side: the memory and rings that a guest's driver shares with the server, and the requests in
+//! them. No I/O, no threads, no clock: the server carries requests out and calls back.
 //!
 //! ```text
 //! messages -> Device: Features, Memory, Ring, Record
@@ -7,10 +7,10 @@
 //! ```
 //!
 //! # Trust
-//! Shared memory may hold anything, and may change while it is read: it is copied once, and the copy is checked. A driver that
-//! breaks its ring has that ring [stopped](Broken). No allocation has a size that a guest chose. One thing cannot be prevented: a
-//! front end that shrinks the file behind its memory or behind the in-flight record, or a full file system under it, kills the
-//! server when that reads there (SIGBUS).
+//! Shared memory may contain anything, and may change while it is read: it is copied once, and the copy is checked. If a driver
+//! breaks its ring, that ring is [stopped](Broken). No allocation has a size chosen by a guest. One thing cannot be prevented: if
+//! a front end truncates the file behind its memory or behind the in-flight record, or the file system below is full, an access
+//! kills the server (SIGBUS).
 //!
 //! # What it does not do
 //! Packed rings, migration while running (no log of dirty pages), zones, secure erase, a capacity that changes.

@@ -1,4 +1,4 @@
-//! A guest's memory, as far as it has been shared with us.
+//! The memory that a guest shares.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -9,46 +9,48 @@ use vm_memory::{
     GuestRegionMmap, MemoryRegionAddress, MmapRegion, VolatileSlice,
 };
 
-/// Most regions at a time.
+/// Maximum regions at a time.
 pub(crate) const REGIONS_MAX: usize = 32;
 
 /// Bytes at guest-physical addresses.
 pub trait Space {
-    /// Fills `into` from `address` on. Returns whether all of it exists; if not, `into` may hold anything.
+    /// Fills `into` from `address` on. Returns whether the whole range exists; if not, the content of `into` is
+    /// undefined.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
 
-    /// Writes `from` at `address`. Returns whether all of that exists; if not, the part that exists may have been written.
+    /// Writes `from` at `address`. Returns whether the whole range exists; if not, the existing part may have been
+    /// written.
     fn write(&self, address: u64, from: &[u8]) -> bool;
 }
 
-/// Where a region of memory lies.
+/// A region of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegionSpec {
     /// Guest-physical address.
     pub guest: u64,
     /// Length in bytes.
     pub bytes: u64,
-    /// Address in the front end's process: what addresses of rings are given in.
+    /// Address in the front end's process, as used for the addresses of rings.
     pub user: u64,
-    /// Where it begins in its file, in bytes.
+    /// Its offset in its file, in bytes.
     pub file_offset: u64,
 }
 
-/// What is wrong with a region.
+/// An error of a region.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// It cannot be mapped: its file is too short, say.
+    /// It cannot be mapped, for example because its file is too short.
     #[error("a region of {bytes} bytes cannot be mapped: {why}")]
     Map {
         /// Its length.
         bytes: u64,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// It overlaps another one, or wraps.
+    /// It overlaps another one, or wraps around.
     #[error("a region at {0:#x} overlaps another one or the end of memory")]
     Overlap(u64),
-    /// There are as many as there may be.
+    /// The maximum number of regions is reached.
     #[error("more than {REGIONS_MAX} regions of memory")]
     TooMany,
     /// There is no such region.
@@ -56,8 +58,8 @@ pub enum MemoryError {
     None(u64),
 }
 
-/// What of a guest's memory has been shared. It does not change: another set of regions is another value, which shares the
-/// mappings of those that stay.
+/// The memory shared by a guest. It is immutable: a changed set of regions is a new value, which shares the mappings of
+/// regions that stay.
 #[derive(Clone, Default)]
 pub struct Memory {
     map: GuestMemoryMmap,
@@ -65,10 +67,10 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The same and one region more.
+    /// The same with one more region.
     ///
     /// # Errors
-    /// If it cannot be mapped, or not beside the others.
+    /// If it cannot be mapped, or conflicts with the others.
     pub fn with(&self, spec: RegionSpec, file: File) -> Result<Memory, MemoryError> {
         if self.regions.len() == REGIONS_MAX {
             return Err(MemoryError::TooMany);
@@ -89,7 +91,7 @@ impl Memory {
     /// The same without the region at this guest-physical address.
     ///
     /// # Errors
-    /// If there is none of this length.
+    /// If there is no such region of this length.
     pub fn without(&self, guest: u64, bytes: u64) -> Result<Memory, MemoryError> {
         let (map, _) = self.map.remove_region(GuestAddress(guest), bytes).map_err(|_| MemoryError::None(guest))?;
         let mut regions = self.regions.clone();
@@ -97,24 +99,24 @@ impl Memory {
         Ok(Memory { map, regions })
     }
 
-    /// The guest-physical address of what the front end has at this address of its own.
+    /// The guest-physical address for an address in the front end's process.
     #[must_use]
     pub fn guest_address(&self, user: u64) -> Option<u64> {
         let region = self.regions.iter().find(|region| user >= region.user && user - region.user < region.bytes)?;
         Some(region.guest + (user - region.user))
     }
 
-    /// As rings want it.
+    /// The memory in the form that rings need.
     pub(crate) fn map(&self) -> &GuestMemoryMmap {
         &self.map
     }
 }
 
-/// Maps a part of a file, all of which exists: a read behind the end of a file kills the process.
+/// Maps a part of a file after a check that it exists: a read beyond the end of a file kills the process.
 pub(crate) fn map_file(file: File, offset: u64, bytes: u64) -> Result<MmapRegion, String> {
     let metadata = file.metadata().map_err(|error| error.to_string())?;
     let has_all = offset.checked_add(bytes).is_some_and(|end| end <= metadata.len());
-    // The length of others, such as a device, says nothing.
+    // The length of anything else, such as a device, is not meaningful.
     if metadata.is_file() && !has_all {
         return Err(format!("its file has {} bytes", metadata.len()));
     }
@@ -123,14 +125,14 @@ pub(crate) fn map_file(file: File, offset: u64, bytes: u64) -> Result<MmapRegion
 }
 
 impl Memory {
-    /// A stretch that lies in one region, which nearly all do: found once, it costs a tenth of what the general way does.
+    /// A range within one region, the usual case: this costs a tenth of the general lookup.
     #[inline]
     pub(crate) fn slice(&self, address: u64, bytes: usize) -> Option<VolatileSlice<'_>> {
         let region = self.map.find_region(GuestAddress(address))?;
         region.get_slice(MemoryRegionAddress(address - region.start_addr().0), bytes).ok()
     }
 
-    /// A word of a ring; `None` if it is not in memory.
+    /// Reads a word of a ring; `None` if it is not in memory.
     #[inline]
     pub(crate) fn load(&self, address: u64, order: Ordering) -> Option<u16> {
         self.slice(address, 2)?.load(0, order).ok().map(u16::from_le)

@@ -1,8 +1,8 @@
-//! The record of what is in flight: shared memory that outlives us, in which a successor finds which requests were taken and
-//! not completed. By the layout of the vhost-user protocol for split rings; behind it, in 64 bytes of Hoistway, whether the
-//! driver had chosen to write through, because front ends do not repeat that.
+//! The in-flight record: shared memory that outlives the server, in which its successor finds the requests that were taken
+//! and not completed. Its layout is that of the vhost-user protocol for split rings, followed by 64 bytes of Hoistway with
+//! the mode of the write cache, because front ends do not repeat that.
 //!
-//! The front end may write it: what is read from it is checked like what a guest writes.
+//! The front end may write to it, so its content is checked like that of guest memory.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -14,48 +14,48 @@ use vm_memory::{AtomicAccess, Bytes as _, MmapRegion, VolatileMemory as _};
 
 use crate::memory::map_file;
 
-/// Most rings of a guest.
+/// Maximum rings of a guest.
 pub const QUEUES_MAX: u16 = 64;
-/// Most entries of a ring.
+/// Maximum entries of a ring.
 pub const QUEUE_SIZE_MAX: u16 = 1024;
 
 const VERSION: u16 = 1;
 const ALIGN: usize = 64;
-/// Our own part, at the end.
+/// Hoistway's own part, at the end.
 const OWN_BYTES: usize = 64;
-// Of each queue, in bytes from its start.
+// Offsets in a queue's part, in bytes.
 const VERSION_AT: usize = 8;
 const DESC_NUM_AT: usize = 10;
 const LAST_BATCH_HEAD_AT: usize = 12;
 const USED_IDX_AT: usize = 14;
 const DESCRIPTORS_AT: usize = 16;
-// Of each descriptor.
+// Size and offsets of a descriptor's entry.
 const DESCRIPTOR_BYTES: usize = 16;
 const NEXT_AT: usize = 6;
 const COUNTER_AT: usize = 8;
 
-/// What is wrong with a record.
+/// An error of a record.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// Numbers that cannot be.
+    /// Impossible sizes.
     #[error("a record of {queues} queues of {size} in {bytes} bytes cannot be")]
     Shape {
         /// Queues.
         queues: u16,
-        /// Entries of each.
+        /// Entries per queue.
         size: u16,
         /// Length in bytes.
         bytes: u64,
     },
-    /// Written by something that we do not know.
+    /// Written by an unknown program.
     #[error("a record of version {version} for {size} entries")]
     Version {
-        /// The version that it has.
+        /// Its version.
         version: u16,
-        /// The entries that it has.
+        /// Its number of entries.
         size: u16,
     },
-    /// The system refuses.
+    /// A system call failed.
     #[error("{0}")]
     System(String),
 }
@@ -68,12 +68,12 @@ pub struct Record {
     queues: u16,
 }
 
-/// What was in flight in a queue.
+/// The requests in flight of a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recovered {
-    /// The heads that were taken and not returned, in the order in which they were taken.
+    /// The heads that were taken and not returned, in the order of taking.
     pub heads: Vec<u16>,
-    /// The number of the next one that is taken.
+    /// The number of the next head to be taken.
     pub counter: u64,
 }
 
@@ -86,7 +86,8 @@ fn bytes(queues: u16, size: u16) -> usize {
 }
 
 impl Record {
-    /// A new one, in which nothing is in flight, for these queues and entries of each. Returns its file, and its length.
+    /// Creates a record without requests in flight, for this number of queues and entries per queue. Returns its file
+    /// and length.
     ///
     /// # Errors
     /// If there are no such queues, or the system refuses.
@@ -95,24 +96,24 @@ impl Record {
         let make = || -> rustix::io::Result<File> {
             let file = memfd_create("hoistway-in-flight", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
             ftruncate(&file, len as u64)?;
-            // So that the front end cannot shrink it while it is mapped.
+            // Prevents the front end from truncating it while it is mapped.
             fcntl_add_seals(file.as_fd(), SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
             Ok(file.into())
         };
         Ok((make().map_err(|error| RecordError::System(error.to_string()))?, len as u64))
     }
 
-    /// One that the front end has kept: of ours, or of one before us.
+    /// Opens a record that the front end has kept, from this server or an earlier one.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is not a valid record.
     pub fn open(file: File, offset: u64, len: u64, queues: u16, size: u16) -> Result<Record, RecordError> {
         let len = check(queues, size, len)?;
         let map = Arc::new(map_file(file, offset, len as u64).map_err(RecordError::System)?);
         let record = Record { map, size, queues };
         for queue in 0..queues {
             match (record.queue_get(queue, VERSION_AT), record.queue_get(queue, DESC_NUM_AT)) {
-                // All zeroes, as it is made.
+                // All zeroes: a new record.
                 (0_u16, _) => {
                     record.queue_set(queue, DESC_NUM_AT, size);
                     record.queue_set(queue, VERSION_AT, VERSION);
@@ -124,13 +125,13 @@ impl Record {
         Ok(record)
     }
 
-    /// Whether it has this queue, of this size.
+    /// Whether it contains this queue with this size.
     #[must_use]
     pub fn is_of(&self, queue: u16, size: u16) -> bool {
         queue < self.queues && size <= self.size
     }
 
-    // All places have been checked to lie inside.
+    // All offsets have been checked to be inside.
     fn get<T: AtomicAccess + Default>(&self, at: usize) -> T {
         self.map.as_volatile_slice().load(at, Acquire).unwrap_or_default()
     }
@@ -152,7 +153,7 @@ impl Record {
         usize::from(queue) * queue_bytes(self.size) + DESCRIPTORS_AT + DESCRIPTOR_BYTES * usize::from(head)
     }
 
-    /// A head is taken, the so-manieth of its queue.
+    /// A head was taken; `counter` is its number in the queue.
     #[inline]
     pub fn taken(&self, queue: u16, head: u16, counter: u64) {
         let at = self.descriptor_at(queue, head);
@@ -160,22 +161,23 @@ impl Record {
         self.set(at, 1_u8);
     }
 
-    /// A head is about to be given back: what [`given_back`](Self::given_back) does not come to, the server that recovers this makes up
+    /// A head is about to be returned: if [`given_back`](Self::given_back) is not reached, the server that recovers the record
+    /// completes the step.
     /// for.
     #[inline]
     pub fn gives_back(&self, queue: u16, head: u16) {
         self.queue_set(queue, LAST_BATCH_HEAD_AT, head);
     }
 
-    /// A head has been given back, and the index of used ones is this now.
+    /// A head has been returned, and the index of the used ring is now `used_idx`.
     #[inline]
     pub fn given_back(&self, queue: u16, head: u16, used_idx: u16) {
         self.set(self.descriptor_at(queue, head), 0_u8);
         self.queue_set(queue, USED_IDX_AT, used_idx);
     }
 
-    /// Finds what was in flight. `used_idx` is that of the ring: what had been given back there is not in flight, even if
-    /// the server that kept this did not come to note it.
+    /// Finds the requests in flight. `used_idx` is that of the ring: heads returned there are not in flight, even if the
+    /// previous server could not record that.
     #[must_use]
     pub fn recover(&self, queue: u16, used_idx: u16) -> Recovered {
         let noted = self.queue_get(queue, USED_IDX_AT);
@@ -201,13 +203,13 @@ impl Record {
         bytes(self.queues, self.size) - OWN_BYTES
     }
 
-    /// Whether the driver had chosen to write through.
+    /// Whether the driver had chosen write-through mode.
     #[must_use]
     pub fn writes_through(&self) -> bool {
         self.get::<u8>(self.own_at()) == 1
     }
 
-    /// Notes what it has chosen.
+    /// Records the mode that the driver has chosen.
     pub fn set_writes_through(&self, writes_through: bool) {
         self.set(self.own_at(), u8::from(writes_through));
     }

@@ -1,4 +1,4 @@
-//! The request of a chain: copied once, then checked.
+//! The request in a chain: copied once, then checked.
 
 use virtio_bindings::bindings::virtio_blk as blk;
 
@@ -10,13 +10,13 @@ const HEADER_BYTES: u64 = 16;
 const RANGE_BYTES: u64 = 16;
 const SECTOR_BYTES: u64 = 512;
 
-/// How a request ended.
+/// The status of a completed request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Status {
-    /// It was done.
+    /// Success.
     Ok = 0,
-    /// It failed, for whatever reason: there is no finer one.
+    /// It failed; the protocol has no other error code.
     IoError = 1,
     /// Unknown request.
     Unsupported = 2,
@@ -25,65 +25,65 @@ pub enum Status {
 /// A range of sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Range {
-    /// Where it begins, in sectors.
+    /// Its start, in sectors.
     pub sector: u64,
     /// Its length in sectors; may be 0.
     pub sectors: u32,
-    /// Whether the space need not stay allocated.
+    /// Whether the space may be deallocated.
     pub may_unmap: bool,
 }
 
-/// A request that can be carried out: its range exists, and the disk allows it.
+/// A valid request: its range exists, and the disk allows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
-    /// Fill what the driver wants written, but for the status.
+    /// Fill the writable descriptors, except for the status.
     Read {
-        /// Where, in bytes.
+        /// Offset in bytes.
         offset: u64,
-        /// How much; more than 0.
+        /// Length in bytes; more than 0.
         bytes: u32,
     },
-    /// Write what the driver has written behind the header.
+    /// Write the driver's data after the header.
     Write {
-        /// Where, in bytes.
+        /// Offset in bytes.
         offset: u64,
-        /// How much; more than 0.
+        /// Length in bytes; more than 0.
         bytes: u32,
     },
     /// Make completed writes durable.
     Flush,
-    /// The disk's id is asked for.
+    /// Return the disk's id.
     Id,
-    /// The content of these is no longer needed.
+    /// Discard the content of these ranges.
     Discard(Vec<Range>),
-    /// The content of these is zeroes afterwards.
+    /// Zero these ranges.
     WriteZeroes(Vec<Range>),
 }
 
-/// What of a chain is no request.
+/// Why a chain is not a valid request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// It completes with this status.
     Complete(Status),
-    /// There is no place for a status: the head is given back, and that is all.
+    /// There is no room for a status: the head is only returned.
     NoStatus,
 }
 
-/// What a request may be like.
+/// Limits of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Most bytes of data of a read or write.
+    /// Maximum data of a read or write, in bytes.
     pub data_bytes_max: u32,
 }
 
 const REFUSED: Verdict = Verdict::Complete(Status::IoError);
 
-/// Makes a request of a chain.
+/// Parses the request of a chain.
 ///
 /// # Errors
 /// How to complete the request instead.
 pub fn parse(chain: &Chain, space: &impl Space, disk: &Disk, limits: Limits) -> Result<Request, Verdict> {
-    // Written first: without a place for the status the disk is not written.
+    // Checked first: without room for the status, the disk is not written.
     let status_at = chain.status_address().ok_or(Verdict::NoStatus)?;
     if !space.write(status_at, &[Status::IoError as u8]) {
         return Err(Verdict::NoStatus);
@@ -129,7 +129,7 @@ fn exists(sector: u64, sectors: u64, disk: &Disk) -> bool {
     sector.checked_add(sectors).is_some_and(|end| end <= disk.sectors)
 }
 
-/// The ranges of a discard or write-zeroes, all of them checked.
+/// The ranges of a discard or write-zeroes, all checked.
 fn ranges(
     chain: &Chain,
     space: &impl Space,
@@ -163,7 +163,8 @@ fn ranges(
     text.chunks_exact(RANGE_BYTES as usize).map(range).collect()
 }
 
-/// The disk's id, as much as the driver has room for. Returns how much that was; `None` if the room does not exist.
+/// Writes the disk's id, truncated to the driver's buffer. Returns the number of bytes; `None` if the buffer is not in
+/// memory.
 pub(crate) fn write_id(chain: &Chain, space: &impl Space, disk: &Disk) -> Option<u32> {
     let bytes = (ID_BYTES as u64).min(chain.writable_bytes() - 1) as usize;
     chain.scatter(space, &disk.id[..bytes]).then_some(bytes as u32)

@@ -1,4 +1,4 @@
-//! A ring: where a driver makes requests available, and where they are given back.
+//! A ring: the driver makes requests available in it, and the server returns them in it.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -14,42 +14,43 @@ use crate::features::Features;
 use crate::memory::{Memory, Space as _};
 use crate::record::{QUEUE_SIZE_MAX, Record};
 
-// Of both rings, in bytes from where they begin: the index, and the entries. Those of one are heads, of the other heads and
-// lengths; behind the entries is the index from which on the other side wants a notification.
+// Offsets in the available and the used ring, in bytes: the index, and the entries. Entries of the available ring are
+// heads, those of the used ring are heads and lengths; after the entries there is the index from which on the other side
+// wants a notification.
 const INDEX_AT: u64 = 2;
 const ENTRIES_AT: u64 = 4;
 const AVAILABLE_BYTES: u64 = 2;
 const USED_BYTES: u64 = 8;
 
-/// Where the parts of a ring lie, in the front end's own addresses.
+/// The addresses of a ring's parts, in the front end's address space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Addresses {
     /// The table of descriptors.
     pub descriptors: u64,
-    /// The ring of what is available.
+    /// The available ring.
     pub available: u64,
-    /// The ring of what has been used.
+    /// The used ring.
     pub used: u64,
 }
 
-/// What a driver has done to a ring, which is stopped then.
+/// How a driver has broken a ring, which is then stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Broken {
-    /// More is available than there is.
+    /// More requests are available than the ring has entries.
     #[error("more requests are available than the ring has entries")]
     Available,
-    /// A head that is beyond the table.
+    /// A head beyond the table.
     #[error("a request begins beyond the ring's descriptors")]
     Head,
-    /// A head that is in flight.
+    /// A head that is in flight already.
     #[error("a request has been made available twice")]
     Twice,
-    /// The ring itself cannot be read or written any more.
+    /// The ring is no longer in memory.
     #[error("the ring is not in memory")]
     Memory,
 }
 
-/// A ring: its configuration by the front end, and its in-flight requests.
+/// A ring: its configuration by the front end, and its requests in flight.
 pub struct Ring {
     index: u16,
     queue: Queue,
@@ -61,21 +62,21 @@ pub struct Ring {
     /// The eventfd to signal when the ring is broken.
     pub(crate) error: Option<File>,
     pub(crate) is_enabled: bool,
-    /// Whether where it lies and where it goes on have been settled.
+    /// Whether it is running, that is, its addresses and start index are known.
     is_running: bool,
     /// Whether requests are taken only while it is enabled.
     heeds_enabling: bool,
     is_broken: bool,
-    /// The index of what is available, as it was read last: what lies before it need not be asked for again.
+    /// The last index of the available ring that was read: earlier requests need not be checked again.
     seen: u16,
-    /// By head: whether it is in flight.
+    /// For each head, whether it is in flight.
     taken: Box<[bool]>,
     in_flight: u32,
-    /// Requests that a previous server had taken.
+    /// Requests that an earlier server had taken.
     again: VecDeque<u16>,
-    /// Requests taken so far, for the record.
+    /// Number of requests taken so far, for the record.
     counter: u64,
-    /// How many have been returned since the driver was last notified.
+    /// Number of requests returned since the driver was last notified.
     unnotified: u16,
 }
 
@@ -107,7 +108,7 @@ impl Ring {
         self.is_running && (self.is_enabled || !self.heeds_enabling)
     }
 
-    /// Requests that have been taken and not returned.
+    /// Requests that were taken and not returned.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.in_flight
@@ -115,7 +116,7 @@ impl Ring {
 
     // --- configuration by the front end ---
 
-    /// Returns whether the ring may have this many entries, now.
+    /// Sets the number of entries. Returns false if that is not possible now.
     pub(crate) fn set_size(&mut self, size: u32) -> bool {
         !self.is_running && u16::try_from(size).is_ok_and(|size| self.queue.try_set_size(size).is_ok())
     }
@@ -125,7 +126,7 @@ impl Ring {
         self.relocate(memory);
     }
 
-    /// Returns whether it can be set now.
+    /// Sets the start index. Returns false if that is not possible now.
     pub(crate) fn set_base(&mut self, base: u16) -> bool {
         if !self.is_running {
             self.queue.set_next_avail(base);
@@ -133,8 +134,8 @@ impl Ring {
         !self.is_running
     }
 
-    /// Begins, if everything that it needs is known. Where it goes on is what the record says, if there is one, and else what
-    /// the front end has said.
+    /// Starts it, if everything is known. The start index comes from the record, if there is one, otherwise from the front
+    /// end.
     pub(crate) fn start(&mut self, memory: &Memory, features: Features, record: Option<&Record>) -> bool {
         let is_wanted = self.kick.is_some() && (self.is_enabled || !features.protocol()) && features.version_1();
         if self.is_running || !is_wanted || self.in_flight > 0 || !self.locate(memory) {
@@ -148,7 +149,7 @@ impl Ring {
         if let Some(record) = self.own(record) {
             let mut recovered = record.recover(self.index, used.0);
             recovered.heads.retain(|&head| head < self.queue.size());
-            // What had been taken was taken in the order of the ring, whatever order it was given back in.
+            // Requests were taken in the order of the ring, whatever order they were returned in.
             self.queue.set_next_avail(used.0.wrapping_add(recovered.heads.len() as u16));
             self.again = recovered.heads.into();
             self.counter = recovered.counter;
@@ -159,7 +160,7 @@ impl Ring {
         true
     }
 
-    /// The record, if it has a place for each of this ring's heads: a front end may give one that is made for others.
+    /// The record, if it has an entry for each of this ring's heads: a front end may pass a record for other rings.
     fn own<'a>(&self, record: Option<&'a Record>) -> Option<&'a Record> {
         record.filter(|record| record.is_of(self.index, self.queue.size()))
     }
@@ -173,28 +174,29 @@ impl Ring {
         self.queue.set_desc_table_address(low(descriptors), high(descriptors));
         self.queue.set_avail_ring_address(low(available), high(available));
         self.queue.set_used_ring_address(low(used), high(used));
-        // Those that are not aligned have not been taken.
+        // Addresses without the right alignment are rejected.
         let has_all = (self.queue.desc_table(), self.queue.avail_ring(), self.queue.used_ring())
             == (descriptors, available, used);
         self.queue.set_ready(true);
         has_all && self.queue.is_valid(memory.map())
     }
 
-    /// Memory has changed: the ring may lie elsewhere now, or nowhere, and then it has ended.
+    /// Memory has changed: finds the ring again, or stops it if it is no longer in memory.
     pub(crate) fn relocate(&mut self, memory: &Memory) {
         if self.is_running && !self.locate(memory) {
             self.is_running = false;
         }
     }
 
-    /// No more requests are taken. Returns where it would continue once all have been returned, for the front end.
+    /// Stops taking requests. Returns the index at which it would continue once all have been returned, for the front
+    /// end.
     pub(crate) fn stop(&mut self) -> u16 {
         self.is_running = false;
-        // What a previous server took and this one did not is not lost: it is in the record.
+        // Requests taken by an earlier server and not again by this one stay in the record.
         self.queue.next_avail()
     }
 
-    /// As it was before anything was said of it, but for its call, which outlives resets.
+    /// Resets its configuration, except for the call descriptor, which outlives resets.
     pub(crate) fn reset(&mut self) {
         self.queue = new_queue();
         (self.addresses, self.kick) = (None, None);
@@ -203,7 +205,7 @@ impl Ring {
 
     // --- requests ---
 
-    /// The next head, if there is any.
+    /// Takes the next head, if there is one.
     ///
     /// # Errors
     /// If the driver has broken the ring.
@@ -269,7 +271,7 @@ impl Ring {
         let (ring, next) = (self.queue.used_ring(), self.queue.next_used());
         let (size, used) = (self.queue.size(), u64::from(written) << 32 | u64::from(head));
         let (at, next) = (entry(0, USED_BYTES, next % size), next.wrapping_add(1));
-        // It nearly always lies in one region.
+        // It almost always lies in one region.
         let is_written = match memory.slice(ring, entry(0, USED_BYTES, size) as usize) {
             Some(part) => {
                 part.write_slice(&used.to_le_bytes(), at as usize).is_ok()
@@ -291,35 +293,35 @@ impl Ring {
         Ok(())
     }
 
-    /// A head is no longer in flight, though it has not been returned.
+    /// A head is no longer in flight, although it was not returned.
     pub(crate) fn forget(&mut self, head: u16) {
         self.taken[usize::from(head)] = false;
         self.in_flight -= 1;
     }
 
-    /// The driver need not kick from now on.
+    /// Tells the driver that it need not kick from now on.
     pub(crate) fn be_quiet(&mut self, memory: &Memory) {
         let _ = self.queue.disable_notification(memory.map());
     }
 
-    /// Whether something is there.
+    /// Whether requests are available.
     pub(crate) fn has_more(&self, memory: &Memory) -> bool {
         self.is_running() && self.available(memory).is_some_and(|waiting| waiting > 0)
     }
 
-    /// How many are available that have not been taken; `None` if the ring is not in memory.
+    /// The number of available requests; `None` if the ring is not in memory.
     #[inline]
     fn available(&self, memory: &Memory) -> Option<u16> {
         let index = memory.load(self.queue.avail_ring().wrapping_add(INDEX_AT), Acquire)?;
         Some(index.wrapping_sub(self.queue.next_avail()))
     }
 
-    /// The driver has to kick from now on. Returns whether requests are there already.
+    /// Tells the driver to kick from now on. Returns whether requests are available already.
     pub(crate) fn listen(&mut self, memory: &Memory) -> bool {
         self.is_running() && self.queue.enable_notification(memory.map()).unwrap_or(false)
     }
 
-    /// Notifies the driver of what has been returned since the last notification, if it wants one.
+    /// Notifies the driver of requests returned since the last notification, if it wants one.
     pub(crate) fn notify_driver(&mut self, memory: &Memory) {
         let unnotified = std::mem::take(&mut self.unnotified);
         if unnotified > 0
@@ -330,9 +332,9 @@ impl Ring {
         }
     }
 
-    /// Whether the driver wants a notification of the newest ones that were returned: it has set from which index on.
+    /// Whether the driver wants a notification for the `newest` returned requests, given its index in the ring.
     fn wants_notification(&self, memory: &Memory, newest: u16) -> bool {
-        // A driver that asks for notifications and then looks again has to see what was returned.
+        // A driver that enables notifications and then checks again has to see the returned requests.
         fence(SeqCst);
         let next = self.queue.next_used();
         let event_at = entry(self.queue.avail_ring(), AVAILABLE_BYTES, self.queue.size());
@@ -340,7 +342,7 @@ impl Ring {
         event.is_none_or(|event| next.wrapping_sub(event).wrapping_sub(1) < newest)
     }
 
-    /// The driver has broken it: it is stopped until it is started anew. Returns whether it was not broken before.
+    /// The driver has broken it: stops it until it is restarted. Returns whether this is new.
     pub(crate) fn break_down(&mut self) -> bool {
         self.is_running = false;
         if let Some(error) = &self.error {
@@ -350,7 +352,7 @@ impl Ring {
     }
 }
 
-/// Where an entry of a ring is. One that would wrap is out of memory.
+/// The address of an entry of a ring. One that would wrap around is out of memory.
 fn entry(ring: u64, bytes: u64, index: u16) -> u64 {
     ring.wrapping_add(ENTRIES_AT + bytes * u64::from(index))
 }

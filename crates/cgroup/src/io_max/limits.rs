@@ -1,4 +1,4 @@
-//! What a group may do in a second, and its text form.
+//! The rate limits of a group, and their text form.
 
 use std::fmt;
 
@@ -32,13 +32,13 @@ pub enum IoMaxError {
     UnknownKey(String),
     /// Not `key=number` or `key=max` (EINVAL). Numbers are decimal, without sign or size suffix.
     Malformed(String),
-    /// A limit of 1, which the kernel takes for a mistake (EINVAL).
+    /// A limit of 1, which the kernel considers a mistake (EINVAL).
     TooSmall(String),
-    /// A limit of 0, or one that no 64 bits hold (ERANGE).
+    /// A limit of 0, or one that does not fit into 64 bits (ERANGE).
     Range(String),
 }
 
-/// What a group may do in a second in one direction; `None` is no limit.
+/// The rate limits of a group in one direction; `None` is no limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
     /// Bytes per second.
@@ -55,12 +55,12 @@ impl Rate {
 }
 
 impl IoMax {
-    /// Takes what is written to `io.max` behind the device number: any of `rbps=`, `wbps=`, `riops=`, `wiops=` in any
-    /// order, each with a decimal number above 1 or `max`. What is not named stays; of a key that is named twice the
-    /// last one counts. Source: CG-9 to CG-14.
+    /// Parses the text written to `io.max` after the device number: any of `rbps=`, `wbps=`, `riops=`, `wiops=` in any
+    /// order, each with a decimal number above 1 or `max`. Keys that are not named keep their value; of a repeated key
+    /// the last value counts. Source: CG-9 to CG-14.
     ///
     /// # Errors
-    /// If one of the settings is refused. Then none is taken.
+    /// If one of the settings is rejected. Then none is applied.
     pub fn update(&mut self, text: &str) -> Result<(), IoMaxError> {
         let mut changed = *self;
         for setting in text.split_ascii_whitespace() {
@@ -77,7 +77,7 @@ impl IoMax {
             "max" => None,
             digits if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 let limit = digits.parse::<u64>().map_err(|_| IoMaxError::Range(setting.to_owned()))?;
-                // The kernel looks at the 0 before it looks at the key.
+                // The kernel checks for 0 before it checks the key.
                 if limit == 0 {
                     return Err(IoMaxError::Range(setting.to_owned()));
                 }
@@ -85,7 +85,7 @@ impl IoMax {
             }
             _ => return Err(malformed()),
         };
-        // The largest numbers are how the kernel stores `max`.
+        // The kernel stores `max` as the largest number.
         let bps = limit.filter(|&limit| limit < u64::MAX);
         let iops = limit.and_then(|limit| u32::try_from(limit).ok()).filter(|&limit| limit < u32::MAX);
         match key {
@@ -112,7 +112,7 @@ impl IoMax {
 }
 
 impl fmt::Display for IoMax {
-    /// All four keys, as a line of `io.max` shows them behind the device number.
+    /// All four keys, as a line of `io.max` shows them after the device number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let iops = [self.riops, self.wiops].map(|limit| limit.map(u64::from));
         let limits = [("rbps", self.rbps), (" wbps", self.wbps), (" riops", iops[0]), (" wiops", iops[1])];

@@ -1,28 +1,30 @@
-//! Where kept bios wait: in arrival order for each child that sent them up, and in turns between the children.
+//! The lines of throttled bios: in arrival order for each child group that passed them up, with turns between the
+//! children.
 
 use super::meter::Cost;
 use hoistway_blk::bio::Direction;
 use hoistway_blk::ground::{IdList, Links};
 
-/// A bio (or another caller's request) that waits, with what it costs at the levels that it has not passed.
+/// A bio (or another caller's request) that waits, with its cost at the levels that it has not passed.
 #[derive(Clone, Debug)]
 pub(super) struct Kept<T> {
     pub bio: T,
     pub cost: Cost,
 }
 
-/// Who sends bios into a line, by direction: the group itself or one of its children.
+/// The source of bios in a line, by direction: the group itself or one of its children.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Source(u32);
 
-/// One line of a group: the sources whose bios wait, next one first, and the number of these bios.
+/// A line of a group: the sources with waiting bios, next one first, and the number of these bios.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
     sources: IdList,
     len: u32,
 }
 
-/// The bios of all lines of all groups. Slots are used again, so nothing is allocated once it has been as full before.
+/// The bios of all lines of all groups. Slots are reused, so nothing is allocated after the maximum has been reached
+/// once.
 #[derive(Clone, Debug)]
 pub(super) struct Lines<T> {
     slots: Vec<Option<Kept<T>>>,
@@ -36,15 +38,15 @@ pub(super) struct Lines<T> {
 }
 
 impl Source {
-    /// Sources of each group: itself and as a child of its parent, in two directions.
+    /// Sources per group: itself, and as a child of its parent, each in two directions.
     const PER_GROUP: usize = 4;
 
-    /// What is submitted in the group itself.
+    /// The source for bios submitted in the group itself.
     pub fn own(group: usize, direction: Direction) -> Source {
         Source((group * Source::PER_GROUP + direction.index()) as u32)
     }
 
-    /// What the group sends up to its parent.
+    /// The source for bios that the group passes up to its parent.
     pub fn child(group: usize, direction: Direction) -> Source {
         Source((group * Source::PER_GROUP + 2 + direction.index()) as u32)
     }
@@ -77,17 +79,17 @@ impl<T> Lines<T> {
         self.source_links.grow(groups * Source::PER_GROUP);
     }
 
-    /// Bios that wait anywhere.
+    /// Number of waiting bios in all lines.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Adds a bio behind those of its source.
+    /// Adds a bio after the others of its source.
     pub fn push(&mut self, line: &mut Line, Source(source): Source, kept: Kept<T>) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slot_links.grow(self.slots.len());
-            // So that giving slots back never allocates.
+            // Reserved here, so that returning slots never allocates.
             self.free.reserve(self.slots.len());
             (self.slots.len() - 1) as u32
         });
@@ -100,7 +102,7 @@ impl<T> Lines<T> {
         line.len += 1;
     }
 
-    /// What the next bio of a line costs.
+    /// The cost of the next bio of a line.
     pub fn first(&self, line: &Line) -> Option<Cost> {
         let slot = self.bios[line.sources.first()? as usize].first()?;
         self.slots[slot as usize].as_ref().map(|kept| kept.cost)

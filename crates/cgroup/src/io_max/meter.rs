@@ -1,8 +1,8 @@
-//! What one group has sent in one direction, measured in slices.
+//! The I/O of one group in one direction, measured in slices.
 //!
-//! From the start of its slice a group may have sent `rate * elapsed`, with the time that has elapsed rounded up to
-//! whole slices. So it may send a slice's worth at once and then waits for the next slice, and an unused allowance is
-//! worth at most one slice: whole slices that are over are *trimmed*, and after one without any I/O a new slice begins.
+//! From the start of its slice a group may have sent `rate * elapsed`, with the elapsed time rounded up to whole
+//! slices. So it may send a slice's worth at once and then waits for the next slice, and an unused allowance is worth
+//! at most one slice: whole slices that have passed are *trimmed*, and after a slice without I/O a new one begins.
 //! Rules: CG-9 to CG-15.
 
 use super::limits::Rate;
@@ -15,19 +15,19 @@ pub const THROTTLE_SLICE: Nanos = Nanos::from_millis(100);
 /// Length of a slice on non-rotational devices up to 6.9, if the kernel has the `low` limit compiled in.
 pub const THROTTLE_SLICE_WITH_LOW_LIMIT: Nanos = Nanos::from_millis(20);
 
-/// Bandwidth that a discard is charged, whatever its length.
+/// Bytes that a discard is charged, whatever its length.
 const DISCARD_BYTES: u64 = 512;
 
-/// A byte or an operation. Spending is counted in billionths so that a rate per second times nanoseconds is exact and
+/// A byte or an operation. Usage is counted in billionths, so that a rate per second times nanoseconds is exact, and
 /// trimming never loses a fraction, which would lower a small limit.
 const UNIT: i128 = 1_000_000_000;
 
-/// What a bio costs.
+/// The cost of a bio.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     /// Bytes; 0 if they were charged before.
     pub bytes: u64,
-    /// Operations: one, or one for each of its parts.
+    /// Operations: one, or one per part.
     pub operations: u32,
 }
 
@@ -36,22 +36,22 @@ pub(super) struct Cost {
 pub(super) struct Meter {
     /// When the slice began.
     start: Instant,
-    /// Until when the slice counts if nothing waits.
+    /// End of the slice if nothing waits.
     end: Instant,
-    /// Bytes sent since `start`, in billionths. Less than 0 is a credit from before.
+    /// Bytes sent since `start`, in billionths. A negative value is credit from before.
     bytes: i128,
     /// Operations sent since `start`, in billionths, likewise.
     operations: i128,
 }
 
 impl Cost {
-    /// What so many bytes and operations cost.
+    /// The cost of a bio with these bytes and operations.
     pub fn of(op: Op, bytes: u64, operations: u32) -> Cost {
         let bytes = if op == Op::Discard { DISCARD_BYTES } else { bytes };
         Cost { bytes, operations }
     }
 
-    /// The operation alone.
+    /// A single operation without bytes.
     pub const OPERATION: Cost = Cost { bytes: 0, operations: 1 };
 }
 
@@ -61,7 +61,7 @@ impl Meter {
         self.start
     }
 
-    /// Gets ready for a bio in front of which nothing waits: what was not used is gone.
+    /// Prepares for a bio with nothing waiting in front of it: unused allowance expires.
     pub fn resume(&mut self, now: Instant, slice: Nanos, rate: Rate) {
         if now > self.end {
             *self = Meter { start: now, end: now + slice, ..Meter::default() };
@@ -70,8 +70,8 @@ impl Meter {
         }
     }
 
-    /// Gets ready for a bio that a group below has held back since `since`. The time that this meter was idle
-    /// meanwhile counts, or a long bio would serve its whole wait again at every level.
+    /// Prepares for a bio that a group below has held back since `since`. The time that this meter was idle meanwhile
+    /// counts; otherwise a long bio would wait for its full time again at every level.
     pub fn resume_with_credit(&mut self, now: Instant, slice: Nanos, rate: Rate, since: Instant) {
         if now > self.end {
             *self = Meter { start: since.max(self.end).min(now), end: now + slice, ..Meter::default() };
@@ -80,14 +80,14 @@ impl Meter {
         }
     }
 
-    /// When a bio may go: `now`, or later.
+    /// When a bio may be sent: `now` or later.
     pub fn earliest(&self, now: Instant, slice: Nanos, rate: Rate, cost: Cost) -> Instant {
         let begun = Nanos((now.since(self.start).0 / slice.0 + 1).saturating_mul(slice.0));
         let bytes = rate.bps.filter(|_| cost.bytes > 0).and_then(|bps| {
             let short = (self.bytes + i128::from(cost.bytes) * UNIT).saturating_sub(worth(bps, begun));
             (short > 0).then(|| self.start + begun + time_for(short, bps))
         });
-        // One more operation is allowed from the beginning of the slice whose end would be late enough for it.
+        // One more operation is allowed from the start of the slice whose end is late enough for it.
         let operation = rate.iops.and_then(|iops| {
             let needed = self.operations + i128::from(cost.operations) * UNIT;
             (needed > worth(iops, begun)).then(|| {
@@ -98,7 +98,7 @@ impl Meter {
         now.max(bytes.unwrap_or(now)).max(operation.unwrap_or(now))
     }
 
-    /// Charges a bio that goes now, whether it may or not.
+    /// Charges a bio that is sent now, whether it is allowed or not.
     pub fn charge(&mut self, now: Instant, slice: Nanos, rate: Rate, cost: Cost) {
         self.spend(cost);
         self.trim(now, slice, rate);
@@ -106,7 +106,7 @@ impl Meter {
         self.stay_open_for_debts(rate);
     }
 
-    /// Charges a bio that overtakes a waiting one. Nothing is trimmed: what has been saved belongs to the waiting one.
+    /// Charges a bio that overtakes a waiting one. Nothing is trimmed: saved allowance belongs to the waiting one.
     pub fn owe(&mut self, cost: Cost) {
         self.spend(cost);
     }
@@ -116,8 +116,8 @@ impl Meter {
         self.operations += i128::from(cost.operations) * UNIT;
     }
 
-    /// The limits change: a new slice begins, with what the group has sent too much, or what it has saved while
-    /// something waited, carried over.
+    /// The limits change: a new slice begins, and the group's debt, or the allowance saved while something waited, is
+    /// carried over.
     pub fn carry_over(&mut self, now: Instant, slice: Nanos, old: Rate, new: Rate, is_waiting: bool) {
         let elapsed = now.since(self.start);
         let carry = |spent: i128, rate: Option<u64>| match rate {
@@ -130,7 +130,7 @@ impl Meter {
         self.stay_open_for_debts(new);
     }
 
-    /// Forgets the whole slices that are over, and what was sent in them.
+    /// Removes whole slices that have passed, with the I/O sent in them.
     fn trim(&mut self, now: Instant, slice: Nanos, rate: Rate) {
         let over = Nanos(now.since(self.start).0 / slice.0 * slice.0);
         if over == Nanos::ZERO {
@@ -143,7 +143,7 @@ impl Meter {
         self.operations = trimmed(self.operations, rate.iops);
     }
 
-    /// A slice does not end before what was sent in it would have been allowed.
+    /// A slice does not end before the I/O sent in it would have been allowed.
     fn stay_open_for_debts(&mut self, rate: Rate) {
         for (spent, rate) in [(self.bytes, rate.bps), (self.operations, rate.iops)] {
             if let Some(rate) = rate
@@ -155,7 +155,7 @@ impl Meter {
     }
 }
 
-/// What `rate` allows in a span of time, in billionths.
+/// The I/O that `rate` allows in a span of time, in billionths.
 fn worth(rate: u64, span: Nanos) -> i128 {
     i128::from(rate).saturating_mul(i128::from(span.0))
 }

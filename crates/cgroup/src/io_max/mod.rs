@@ -1,8 +1,8 @@
 //! `io.max`: bandwidth and operation limits of cgroups, above the scheduler.
 //!
-//! A bio passes [`Throttle::submit`] before it is offered to a plug, a scheduler or a software queue, so one that is
-//! kept here has no request and no scheduler has seen it. It comes back from [`Throttle::release`] when its group and
-//! every group above may send it. Rules: CG-9 to CG-15.
+//! A bio passes [`Throttle::submit`] before it reaches a plug, a scheduler or a software queue, so a throttled bio has
+//! no request and is unknown to schedulers. [`Throttle::release`] returns it when its group and every group above allow
+//! it. Rules: CG-9 to CG-15.
 
 mod limits;
 mod lines;

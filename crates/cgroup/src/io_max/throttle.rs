@@ -1,4 +1,4 @@
-//! The throttle: which bios pass, which are kept, and when they go.
+//! The throttle: decides which bios pass, which wait, and when they are released.
 
 use super::limits::IoMax;
 use super::lines::{Kept, Line, Lines, Source};
@@ -6,36 +6,36 @@ use super::meter::{Cost, Meter};
 use hoistway_blk::bio::{Bio, BioFlags, Direction, Op};
 use hoistway_blk::ground::{CgroupId, Instant, Nanos, SECTOR_BYTES};
 
-/// Most bios that one round moves.
+/// Maximum bios released in one round.
 pub const THROTTLE_ROUND: usize = 32;
 
-/// Most bios that a group moves before the next group's turn: reads first (3/4 of 8), then writes.
+/// Maximum bios that a group releases before the next group's turn: reads first (3/4 of 8), then writes.
 const TURN: [(Direction, usize); 2] = [(Direction::Read, 6), (Direction::Write, 2)];
 
-/// What a bio is charged for.
+/// The charge for a bio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Charge {
     /// Its bytes and an operation: a bio as it was submitted.
     Whole,
-    /// Its bytes, and an operation for each of the parts that the queue will cut it into: for callers whose parts do not
-    /// come by here one by one. It goes when all of them may.
+    /// Its bytes, and an operation for each of the parts that the queue will split it into: for callers that do not
+    /// submit the parts separately. It is released when all parts are allowed.
     Parts(u32),
-    /// An operation only: what was cut off a bio whose bytes were charged when it first came by.
+    /// One operation: a part split off a bio whose bytes were charged when it was first submitted.
     Part,
 }
 
 /// The limits of all cgroups on one device, and the bios that wait because of them.
 ///
-/// A limit holds for a group *and its descendants together*, so a bio must satisfy its own group and every one above.
-/// Directions are independent. It is not work-conserving: an idle device lifts no limit. A group may send a slice's
-/// worth at once: in any interval at most `rate * (interval + 2 slices)` and one bio leave it, or one slice less while
-/// bios wait for the only limit of their direction. (Groups above may hold them back and let them go together.) Source:
-/// CG-9 to CG-15.
+/// A limit applies to a group *and its descendants together*, so a bio must satisfy its own group and every one above.
+/// Directions are independent. It is not work-conserving: limits apply even if the device is idle. A group may send a
+/// slice's worth at once: in any interval at most `rate * (interval + 2 slices)` and one bio leave it, or one slice
+/// less while bios wait for the only limit of their direction. (Groups above may hold bios back and release them
+/// together.) Source: CG-9 to CG-15.
 ///
-/// Cost: a bio walks its ancestors; groups in which something waits are kept in order of their release times. Nothing
-/// is allocated per bio once there have been as many.
+/// Cost: a bio walks its ancestors; groups with waiting bios are sorted by release time. After the maximum number of
+/// waiting bios has been reached once, nothing is allocated per bio.
 ///
-/// What waits is a [`Bio`], or a request of another type `T` of the caller's ([`Throttle::submit_request`]).
+/// Waiting entries are [`Bio`]s, or requests of a caller's type `T` ([`Throttle::submit_request`]).
 ///
 /// ```
 /// use hoistway_blk::bio::{Bio, Op};
@@ -64,7 +64,7 @@ pub struct Throttle<T = Bio> {
     /// Positions in `groups`, sorted by cgroup.
     by_cgroup: Vec<(CgroupId, usize)>,
     lines: Lines<T>,
-    /// Groups in which something waits by the time at which it may go, next one *last*.
+    /// Groups with waiting bios, by the time when they may release one; the next one is *last*.
     pending: Vec<(Instant, usize)>,
 }
 
@@ -74,10 +74,10 @@ struct Group {
     /// `None` for the root.
     parent: Option<usize>,
     limits: IoMax,
-    /// By direction, as are the next two.
+    /// By direction, like the next two fields.
     meters: [Meter; 2],
     lines: [Line; 2],
-    /// Bios of this very group that were kept when they were submitted.
+    /// Bios of this group itself that were throttled when they were submitted.
     throttled: [u64; 2],
 }
 
@@ -92,7 +92,7 @@ impl Group {
         }
     }
 
-    /// Whether bios of a direction pass without being looked at.
+    /// Whether bios of a direction pass unchecked.
     #[inline]
     fn is_open(&self, direction: Direction) -> bool {
         self.lines[direction.index()].is_empty() && self.limits.rate(direction).is_unlimited()
@@ -119,8 +119,8 @@ impl<T> Throttle<T> {
         }
     }
 
-    /// Makes a cgroup known as a child of `parent`. One that is known keeps its parent, as cgroups do; one of which
-    /// nothing was said before its first bio or limit is a child of the root.
+    /// Adds a cgroup as a child of `parent`. A known cgroup keeps its parent, as in the kernel. A cgroup that was not
+    /// added before its first bio or limit is a child of the root.
     pub fn add_group(&mut self, cgroup: CgroupId, parent: CgroupId) {
         if self.find(cgroup).is_err() {
             let parent = self.group_of(parent);
@@ -128,8 +128,8 @@ impl<T> Throttle<T> {
         }
     }
 
-    /// Gives a cgroup other limits from `now` on. What it has sent too much, or what its waiting bios have saved up,
-    /// is carried over. What may go because of it is [due](Throttle::due) at once.
+    /// Changes the limits of a cgroup at `now`. Its debt, or the allowance saved by its waiting bios, is carried over.
+    /// Bios that are allowed by the change are [due](Throttle::due) at once.
     ///
     /// # Panics
     /// For the root, which has no `io.max`.
@@ -152,7 +152,7 @@ impl<T> Throttle<T> {
         self.find(cgroup).map_or(IoMax::default(), |at| self.groups[self.by_cgroup[at].1].limits)
     }
 
-    /// A request of the caller's own type on its way in: comes back if it may go on, otherwise it is kept until
+    /// Submits a request of the caller's type: returns it if it may continue; otherwise it waits until
     /// [`Throttle::release`].
     #[must_use = "a request that comes back has not been sent"]
     pub fn submit_request(&mut self, now: Instant, cgroup: CgroupId, op: Op, bytes: u64, request: T) -> Option<T> {
@@ -201,17 +201,17 @@ impl<T> Throttle<T> {
         }
     }
 
-    /// When [`Throttle::release`] will have something to do; `None` if nothing waits. Never early: something can be
-    /// moved at that time, at least to the group above.
+    /// When [`Throttle::release`] has to be called next; `None` if nothing waits. Never early: a bio can move at that
+    /// time, at least to the group above.
     #[inline]
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
         self.pending.last().map(|&(at, _)| at)
     }
 
-    /// One round: appends the bios that may go on at `now` to `out`, in the order in which they go. Groups have turns by
-    /// earliest release time, of up to 6 reads and 2 writes; within a group its children have turns of one bio for each
-    /// direction. At most [`THROTTLE_ROUND`] bios move: while [`Throttle::due`] is not after `now`, there is another round.
+    /// One round: appends the bios that may continue at `now` to `out`, in order. Groups take turns by earliest release
+    /// time, with up to 6 reads and 2 writes each; within a group its children take turns of one bio per direction. At most
+    /// [`THROTTLE_ROUND`] bios move: while [`Throttle::due`] is not after `now`, another round is needed.
     pub fn release(&mut self, now: Instant, out: &mut Vec<T>) {
         let mut left = THROTTLE_ROUND;
         while left > 0
@@ -222,27 +222,27 @@ impl<T> Throttle<T> {
         }
     }
 
-    /// Whether no bio waits.
+    /// Whether no bio is waiting.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Bios that wait now.
+    /// Number of waiting bios.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.lines.len()
     }
 
-    /// Bios of a cgroup, without its descendants, that were kept on their way in since it exists, because of its own
-    /// limits or of those above: reads and writes.
+    /// Number of bios of a cgroup, without its descendants, that were throttled on submission so far, because of its
+    /// own limits or of those above: reads and writes.
     #[must_use]
     pub fn throttled(&self, cgroup: CgroupId) -> [u64; 2] {
         self.find(cgroup).map_or([0; 2], |at| self.groups[self.by_cgroup[at].1].throttled)
     }
 
-    /// Moves up to `left` bios of a group that may go. How many did.
+    /// Releases up to `left` bios of a group that are allowed. Returns their number.
     fn turn(&mut self, now: Instant, id: usize, left: usize, out: &mut Vec<T>) -> usize {
         let mut moved = 0;
         for (direction, most) in TURN {
@@ -255,7 +255,7 @@ impl<T> Throttle<T> {
         moved
     }
 
-    /// Takes the next bio of a group if it may go, and says since when the group has saved for it.
+    /// Takes the next bio of a group if it is allowed; also returns since when the group has saved for it.
     fn take(&mut self, now: Instant, id: usize, direction: Direction) -> Option<(Kept<T>, Instant)> {
         let Group { limits, meters, lines, .. } = &mut self.groups[id];
         let (meter, line) = (&mut meters[direction.index()], &mut lines[direction.index()]);
@@ -268,8 +268,8 @@ impl<T> Throttle<T> {
         Some((self.lines.pop(line)?, since))
     }
 
-    /// A bio leaves a group. In the next one above that has limits it waits even if it could go at once, so that the
-    /// bios of other children which are due now have their turns.
+    /// A bio leaves a group. In the next group above with limits it waits even if it could pass at once, so that bios
+    /// of other children that are due now have their turns.
     fn pass_up(
         &mut self,
         now: Instant,
@@ -306,7 +306,7 @@ impl<T> Throttle<T> {
         }
     }
 
-    /// Puts a group where it belongs among the pending ones after something changed.
+    /// Updates the position of a group among the pending ones.
     fn reschedule(&mut self, now: Instant, id: usize) {
         if let Some(at) = self.pending.iter().position(|&(_, pending)| pending == id) {
             self.pending.remove(at);
@@ -314,7 +314,7 @@ impl<T> Throttle<T> {
         self.schedule(now, id);
     }
 
-    /// Makes a group pending if something waits in it. It is not pending yet, and comes behind those of its time.
+    /// Makes a group pending if bios wait in it. It must not be pending yet, and comes after others with the same time.
     fn schedule(&mut self, now: Instant, id: usize) {
         let group = &self.groups[id];
         let heads = Direction::BOTH.into_iter().filter_map(|direction| {
@@ -327,7 +327,7 @@ impl<T> Throttle<T> {
         }
     }
 
-    /// The group of a cgroup. One that was never heard of becomes a child of the root.
+    /// The index of a cgroup's group. An unknown cgroup becomes a child of the root.
     fn group_of(&mut self, cgroup: CgroupId) -> usize {
         match self.find(cgroup) {
             Ok(at) => self.by_cgroup[at].1,
@@ -343,7 +343,7 @@ impl<T> Throttle<T> {
         let id = self.groups.len();
         self.groups.push(Group::new(Some(parent)));
         self.lines.grow(id + 1);
-        // Room for every group, so that a bio never makes this grow.
+        // Reserved for every group, so that a bio never makes this grow.
         self.pending.reserve(id + 1 - self.pending.len());
         let (Ok(at) | Err(at)) = self.find(cgroup);
         self.by_cgroup.insert(at, (cgroup, id));
@@ -352,10 +352,9 @@ impl<T> Throttle<T> {
 }
 
 impl Throttle<Bio> {
-    /// A bio on its way in: comes back if it may go on, otherwise it is kept until [`Throttle::release`].
+    /// Submits a bio: returns it if it may continue; otherwise it waits until [`Throttle::release`].
     ///
-    /// A bio of META or SWAP always goes on, since others may wait for it: what it uses beyond the limits is a debt that
-    /// the bios behind it pay.
+    /// A bio with META or SWAP always continues, since others may wait for it: the excess is a debt that later bios pay.
     #[must_use = "a bio that comes back has not been sent"]
     pub fn submit(&mut self, now: Instant, bio: Bio, charge: Charge) -> Option<Bio> {
         let bytes = u64::from(bio.sectors) * SECTOR_BYTES;

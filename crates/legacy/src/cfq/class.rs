@@ -1,10 +1,10 @@
-//! Classes, levels and kinds of workload: who is who.
+//! Classes, levels and kinds of workload.
 //!
 //! Rules: CFQ-10 to CFQ-13.
 
 use hoistway_blk::bio::{BioFlags, IoPriority, Op, PriorityClass};
 
-/// The class of a queue. Within a group a class is served only while no better one is busy.
+/// The class of a queue. Within a group a class is served only while no better class is busy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub(super) enum Class {
@@ -13,7 +13,7 @@ pub(super) enum Class {
     BestEffort = 0,
     /// Real time.
     RealTime = 1,
-    /// Only when nobody else wants the device.
+    /// Idle: served only when no other class wants the device.
     Idle = 2,
 }
 
@@ -21,17 +21,17 @@ pub(super) enum Class {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub(super) enum Workload {
-    /// Nobody waits for it.
+    /// Async: no task waits for it.
     #[default]
     Async = 0,
-    /// Sync, not worth waiting for by itself.
+    /// Sync, without idling for a single queue.
     NoIdle = 1,
-    /// Sync, worth waiting for.
+    /// Sync, with idling.
     Idleable = 2,
 }
 
 impl Workload {
-    /// In the order in which ties are broken.
+    /// All kinds, in the order that breaks ties.
     pub(super) const ALL: [Workload; 3] = [Workload::Async, Workload::NoIdle, Workload::Idleable];
 }
 
@@ -59,7 +59,7 @@ impl TreeId {
     }
 }
 
-/// A class and a level, 0 (best) to 7.
+/// A class, and a level from 0 (best) to 7.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Priority {
     pub(super) class: Class,
@@ -67,7 +67,7 @@ pub(super) struct Priority {
 }
 
 impl Priority {
-    /// What an effective priority means here. One that is not set counts as that of nice 0.
+    /// The priority for an effective I/O priority. An unset one counts as that of nice 0.
     pub(super) fn of(ioprio: IoPriority) -> Priority {
         match ioprio.class() {
             PriorityClass::None => Priority { class: Class::BestEffort, level: IoPriority::DEFAULT.level() },
@@ -77,14 +77,14 @@ impl Priority {
         }
     }
 
-    /// What a request that is flagged as important lifts a queue to.
+    /// The priority that a queue is boosted to by a request flagged as important.
     pub(super) fn boosted(self) -> Priority {
         let class = if self.class == Class::Idle { Class::BestEffort } else { self.class };
         Priority { class, level: self.level.min(4) }
     }
 }
 
-/// Whether a request is a sync write after which no more is announced.
+/// Whether a request is a sync write that announces no further one.
 pub(super) fn is_noidle_write(op: Op, flags: BioFlags) -> bool {
     op == Op::Write && flags.contains(BioFlags::SYNC) && !flags.contains(BioFlags::IDLE)
 }

@@ -1,12 +1,12 @@
-//! cfq's clock: nanoseconds since Linux 4.8, timer ticks before. Everything that is a time inside the scheduler is an
-//! `i64` in the unit of this clock, so that one set of formulae serves both: they differ in rounding only, and that is
-//! what differed between the kernels.
+//! cfq's clock: nanoseconds since Linux 4.8, timer ticks before. All times inside the scheduler are `i64` in the unit
+//! of this clock, so that one set of formulae serves both: they differ only in rounding, which is also the difference
+//! between the kernels.
 //!
 //! Rules: CFQ-1, CFQ-2, CFQ-5.
 
 use hoistway_blk::ground::{CfqGeneration, Hz, Instant, Now};
 
-/// Longer spans than this are not distinguished, so that sums of a few do not overflow.
+/// Longer spans are not distinguished, so that sums of a few do not overflow.
 const LONGEST: u64 = i64::MAX as u64 / 4;
 
 /// A clock: its unit is that of the generation.
@@ -17,7 +17,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// The moment of a call.
+    /// The time of a call.
     #[inline]
     pub(super) fn read(self, now: Now) -> i64 {
         match self.generation {
@@ -26,7 +26,7 @@ impl Clock {
         }
     }
 
-    /// The moment `at` as timers want it.
+    /// Converts the time `at` for timers.
     pub(super) fn instant(self, at: i64) -> Instant {
         match self.generation {
             CfqGeneration::Nanoseconds => Instant(at.max(0) as u64),
@@ -51,12 +51,12 @@ impl Clock {
         }
     }
 
-    /// The fraction `1 / divisor` of a second, as a constant of the kernel is written.
+    /// The fraction `1 / divisor` of a second, in the form of the kernel's constants.
     pub(super) fn second_over(self, divisor: i64) -> i64 {
         self.second() / divisor
     }
 
-    /// A tunable's milliseconds. Ticks are rounded up.
+    /// Converts a tunable's milliseconds. Ticks are rounded up.
     pub(super) fn of_millis(self, ms: u64) -> i64 {
         let span = match self.generation {
             CfqGeneration::Nanoseconds => ms.saturating_mul(1_000_000),
@@ -65,12 +65,12 @@ impl Clock {
         span.min(LONGEST) as i64
     }
 
-    /// A tunable's microseconds, which only the nanosecond clock has.
+    /// Converts a tunable's microseconds, which only the nanosecond clock has.
     pub(super) fn of_micros(self, us: u64) -> i64 {
         us.saturating_mul(1_000).min(LONGEST) as i64
     }
 
-    /// A span as a tunable in milliseconds shows it.
+    /// A span as shown by a tunable in milliseconds.
     pub(super) fn millis(self, span: i64) -> i64 {
         match self.generation {
             CfqGeneration::Nanoseconds => span / 1_000_000,
@@ -78,7 +78,7 @@ impl Clock {
         }
     }
 
-    /// A span as a tunable in microseconds shows it.
+    /// A span as shown by a tunable in microseconds.
     pub(super) fn micros(self, span: i64) -> i64 {
         span / 1_000
     }

@@ -1,4 +1,5 @@
-//! A request ends: slices start, turns end, and the device may be kept for who is about to go on.
+//! A request completes: slices start, turns end, and the device may be kept idle for a process that is about to
+//! continue.
 //!
 //! Rules: CFQ-55, CFQ-56, CFQ-61, CFQ-74.
 
@@ -24,7 +25,7 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// The driver has given a request back; it goes to the dispatch list.
+    /// The driver has returned a request; it goes to the dispatch list.
     pub(super) fn come_back(&mut self, id: RqId) {
         let entry = &mut self.entries[id.index()];
         if entry.place == Whereabouts::Started {
@@ -35,7 +36,7 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// A request that was given out has completed.
+    /// A dispatched request has completed.
     pub(super) fn complete(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
         let Entry { owner: Some((queue, context)), sync, allocated, place, .. } = self.entries[id.index()] else {
             return;
@@ -61,7 +62,7 @@ impl<L: CfqLog> Cfq<L> {
         self.depth.sample(self.waiting, self.in_driver, active);
     }
 
-    /// One request fewer of `queue` is out.
+    /// `queue` has one dispatched request fewer.
     fn count_out(&mut self, queue: QueueId) {
         let queue = &mut self.queues[queue.0 as usize];
         queue.in_flight -= 1;
@@ -69,7 +70,7 @@ impl<L: CfqLog> Cfq<L> {
         self.in_flight[usize::from(queue.sync)] -= 1;
     }
 
-    /// Think begins: for the process, the tree of its queue and the group.
+    /// Think time begins for the process, for the tree of its queue and for the group.
     fn note_end(&mut self, queue: QueueId, context: ContextId, sync: bool, allocated: i64, now: i64) {
         let queue = &self.queues[queue.0 as usize];
         let group = &mut self.groups[queue.group];

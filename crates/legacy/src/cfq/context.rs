@@ -1,4 +1,4 @@
-//! What cfq knows of a process on this device.
+//! cfq's state of a process on this device.
 //!
 //! Rules: CFQ-7, CFQ-70 to CFQ-74.
 
@@ -14,23 +14,23 @@ pub(super) use hoistway_blk::kit::process_queue::ContextId;
 /// All processes.
 pub(super) type Contexts = process_queue::Contexts<Context>;
 
-/// What is known of a process.
+/// The state of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context {
     /// The async queue (0) and the sync queue (1) that it uses.
     pub(super) queues: [Option<QueueId>; 2],
-    /// How long it thinks. Its sharers of a queue keep records of their own.
+    /// Its think time. Processes that share a queue have separate records.
     pub(super) think: ThinkTime,
-    /// The priority that the process was last set to, for requests that do not carry one.
+    /// The last priority set for the process, for requests without their own.
     pub(super) ioprio: IoPriority,
-    /// Its priority as last seen at an allocation.
+    /// Its priority at its last allocation.
     pub(super) priority: Option<Priority>,
-    /// Its cgroup as last seen at an allocation.
+    /// Its cgroup at its last allocation.
     pub(super) cgroup: Option<CgroupId>,
 }
 
 impl Context {
-    /// A process that is met now.
+    /// The state of a new process.
     pub(super) fn new(now: i64) -> Self {
         Context {
             queues: [None; 2],

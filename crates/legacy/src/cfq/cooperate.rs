@@ -1,4 +1,4 @@
-//! Cooperating processes: those that read one stretch of the disk in turns are served from one queue.
+//! Cooperating processes: those that alternately read one area of the disk are served from one queue.
 //!
 //! Rules: CFQ-65 to CFQ-69.
 
@@ -11,11 +11,11 @@ use super::context::ContextId;
 use super::log::{CfqEvent, CfqLog};
 use super::queue::QueueId;
 
-/// Requests within this distance of the head go on where it stopped. Sectors.
+/// Requests within this distance of the head continue where it stopped. Sectors.
 pub(super) const CLOSE: u64 = 8192;
 
 impl<L: CfqLog> Cfq<L> {
-    /// The queue that could go on where the active one, which is empty, stopped.
+    /// The queue that could continue where the active queue, which is empty, stopped.
     pub(super) fn close_cooperator(&self, id: QueueId) -> Option<QueueId> {
         let queue = self.queue(id);
         let is_real_time = queue.priority.class == Class::RealTime;
@@ -36,8 +36,8 @@ impl<L: CfqLog> Cfq<L> {
         fits.then_some(other_id)
     }
 
-    /// Plans to merge two queues: the processes of the one with fewer will move to the other, which gains the
-    /// references now.
+    /// Plans a merge of two queues: the processes of the queue with fewer processes will move to the other, which gets
+    /// the references now.
     pub(super) fn plan_merge(&mut self, id: QueueId, other: QueueId) {
         if self.queue(other).process_refs == 0 {
             return;
@@ -58,7 +58,7 @@ impl<L: CfqLog> Cfq<L> {
         self.queue_mut(to).process_refs += gained;
     }
 
-    /// A process whose queue is merged away moves to the target.
+    /// A process whose queue is being merged moves to the target.
     pub(super) fn follow_merge(&mut self, cx: &mut PolicyCx<'_>, context: ContextId, from: QueueId, to: QueueId) {
         self.note(Some(from), CfqEvent::Merging);
         self.contexts[context].queues[1] = Some(to);
@@ -66,7 +66,8 @@ impl<L: CfqLog> Cfq<L> {
         self.drop_process_ref(cx, from);
     }
 
-    /// A process leaves a shared queue that has turned out to be seeky. The last one keeps it. Says whether it did.
+    /// A process leaves a shared queue that has turned out to be seeky. The last process keeps the queue. Returns
+    /// whether it left.
     pub(super) fn split(&mut self, cx: &mut PolicyCx<'_>, context: ContextId, id: QueueId) -> bool {
         self.note(Some(id), CfqEvent::BreakingApart);
         let owner = self.contexts[context].id;
@@ -82,7 +83,7 @@ impl<L: CfqLog> Cfq<L> {
         false
     }
 
-    /// A process leaves a queue, and with it all those that the queue is to be merged into.
+    /// A process drops its reference to a queue, and to all queues that it is to be merged into.
     pub(super) fn drop_with_merge_chain(&mut self, cx: &mut PolicyCx<'_>, id: QueueId) {
         let mut at = self.queue(id).merge_target;
         while let Some(target) = at {

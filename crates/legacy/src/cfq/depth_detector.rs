@@ -1,4 +1,4 @@
-//! Does the device queue commands? Judged by how many requests it was ever seen to hold when there was enough to do.
+//! Detects whether the device queues commands, from the maximum number of requests it held while enough were available.
 //!
 //! Rules: CFQ-61.
 
@@ -10,15 +10,15 @@ const SAMPLES_MIN: u32 = 50;
 /// The detector.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DepthDetector {
-    /// Whether the device queues, once it is known.
+    /// Whether the device queues, once known.
     pub(super) verdict: Option<bool>,
-    /// Most requests ever seen at the device.
+    /// Maximum requests seen at the device.
     highest: u32,
-    /// Samples that counted.
+    /// Number of samples that counted.
     samples: u32,
 }
 
-/// What the active queue says about a sample: one that is waited for limits the depth by itself.
+/// The active queue's load during a sample: a queue that is idled for limits the depth itself.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ActiveLoad {
     pub(super) idle_window: bool,
@@ -27,13 +27,14 @@ pub(super) struct ActiveLoad {
 }
 
 impl DepthDetector {
-    /// Whether the device queues; if that is unknown it is believed to.
+    /// Whether the device queues; assumed while unknown.
     #[inline]
     pub(super) fn queues(self) -> bool {
         self.verdict != Some(false)
     }
 
-    /// A request completes, while others waited and were at the device, this one included.
+    /// Takes a sample at the completion of a request, while others waited or were at the device (the count includes
+    /// this one).
     pub(super) fn sample(&mut self, waiting: u32, in_driver: u32, active: Option<ActiveLoad>) {
         self.highest = self.highest.max(in_driver);
         if self.verdict == Some(true) || (waiting <= DEPTH_MIN && in_driver <= DEPTH_MIN) {

@@ -1,6 +1,6 @@
-//! The gate: may the active queue give out another request?
+//! The dispatch check: whether the active queue may dispatch another request.
 //!
-//! A "no" leaves the queue active and gives the slot to nobody else.
+//! If it may not, it remains active, and no other queue may dispatch.
 //!
 //! Rules: CFQ-38, CFQ-50 to CFQ-52.
 
@@ -12,14 +12,14 @@ use super::log::CfqLog;
 use super::queue::QueueId;
 
 impl<L: CfqLog> Cfq<L> {
-    /// Why the active queue may not give out a request now, if it may not.
+    /// The reason why the active queue may not dispatch now, if any.
     pub(super) fn held_back(&mut self, id: QueueId, now: i64) -> Option<Reason> {
         let queue = self.queue(id);
         let (sync, in_flight, class) = (queue.sync, queue.in_flight, queue.priority.class);
         if queue.must_dispatch {
             return None;
         }
-        // A queue that is worth waiting for starts on a device without async I/O, and async I/O on one without sync.
+        // A queue with idling only starts on a device without async I/O, and async I/O only on one without sync I/O.
         if self.should_idle(id) && self.in_flight[0] > 0 {
             return Some(Reason::AsyncInFlight);
         }
@@ -46,7 +46,7 @@ impl<L: CfqLog> Cfq<L> {
         (in_flight >= limit).then_some(Reason::Quantum)
     }
 
-    /// How many async requests may be out: one more for each sync slice since a sync request was last over its time.
+    /// Maximum async requests in flight: one more for each sync slice since a sync request was last delayed.
     fn async_depth(&self, in_flight: u32, now: i64) -> u32 {
         let depth = (now - self.last_delayed_sync) / self.settings.slice[1];
         match u32::try_from(depth).unwrap_or(u32::MAX) {
@@ -55,7 +55,7 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// Whether the requests that are out may well last until the slice is over.
+    /// Whether the requests in flight will probably last until the end of the slice.
     fn is_nearly_used_up(&self, id: QueueId, now: i64) -> bool {
         let queue = self.queue(id);
         let out = self.settings.slice_idle * i64::from(queue.in_flight);

@@ -1,6 +1,6 @@
-//! Groups: a cgroup on this device. Who is active, what share of the device each is due, and what it is charged.
+//! Groups: cgroups on this device. Which are active, their shares of the device, and their charges.
 //!
-//! The group tree orders active groups by virtual time, which advances the faster the smaller the share.
+//! The group tree sorts active groups by virtual time, which advances faster the smaller the share.
 //!
 //! Rules: CFQ-6, CFQ-27 to CFQ-35; weights CG-1, CG-2, CG-7, CG-8.
 
@@ -11,13 +11,13 @@ use super::class::{Class, TreeId, Workload};
 use super::queue::QueueId;
 use super::slice::busy_average;
 
-/// A group is named by its cgroup.
+/// A group is identified by its cgroup.
 pub(super) type GroupId = CgroupId;
 
-/// Fixed-point one of a share.
+/// The fixed-point value of 1 for shares.
 const ONE: u64 = 4096;
 
-/// Which weights a cgroup hierarchy knows (CG-1, CG-2, CG-7, CG-8).
+/// The weights of a cgroup hierarchy (CG-1, CG-2, CG-7, CG-8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CgroupVersion {
     /// `blkio.weight`: 10 to 1000, 500 by default; the root 1000.
@@ -41,13 +41,13 @@ impl CgroupVersion {
 #[derive(Clone, Debug, Default)]
 pub(super) struct ServiceTree {
     pub(super) queues: SortedTree,
-    /// How many there are.
+    /// Their number.
     pub(super) count: u32,
-    /// Think time of all of them together.
+    /// Think time of all of them combined.
     pub(super) think: ThinkTime,
 }
 
-/// A weight, and the one that is to replace it.
+/// A weight, and the one that will replace it.
 #[derive(Clone, Copy, Debug)]
 struct Weight {
     current: u32,
@@ -64,7 +64,7 @@ impl Weight {
     }
 }
 
-/// What was left of a workload slice when the group last stopped being served.
+/// The rest of a workload slice when the group was last served.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SavedWorkload {
     pub(super) remaining: i64,
@@ -72,30 +72,30 @@ pub(super) struct SavedWorkload {
     pub(super) workload: Workload,
 }
 
-/// A group. Times are in units of the clock.
+/// A group. Times are in the clock's unit.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    /// Whether its cgroup has done any I/O here.
+    /// Whether its cgroup has done any I/O on this device.
     pub(super) exists: bool,
     /// The group above; none for the root.
     parent: Option<GroupId>,
 
     /// Virtual time: charges divided by share.
     pub(super) vdisktime: u64,
-    /// Against its siblings.
+    /// Relative to its siblings.
     weight: Weight,
-    /// Of its own tasks against its child groups.
+    /// Of its own tasks relative to its child groups.
     leaf_weight: Weight,
-    /// Members that are active: child groups, and its own tasks as one.
+    /// Number of active members: child groups, and its own tasks as one.
     active_members: u32,
     /// Sum of the active members' weights.
     pub(super) children_weight: u64,
-    /// Its share of the device, of [`ONE`], as of when it was last computed.
+    /// Its share of the device in units of 1 / [`ONE`], when last computed.
     pub(super) fraction: u64,
 
     /// Busy queues.
     pub(super) busy_queues: u32,
-    /// Those of them that are sync.
+    /// Busy sync queues.
     pub(super) busy_sync_queues: u32,
     /// Busy queues by class and kind.
     pub(super) trees: [ServiceTree; 7],
@@ -152,7 +152,7 @@ impl Group {
         self.tree(Class::BestEffort, Workload::Async).count + self.tree(Class::RealTime, Workload::Async).count
     }
 
-    /// Takes the present number of busy queues into the average of a class and returns the average.
+    /// Adds the current number of busy queues to the average of a class and returns the average.
     pub(super) fn update_average(&mut self, class: Class) -> u32 {
         let index = usize::from(class == Class::RealTime);
         let busy = self.busy_in_class(if index == 1 { Class::RealTime } else { Class::BestEffort });
@@ -160,13 +160,13 @@ impl Group {
         self.busy_average[index]
     }
 
-    /// Its part of a span that is shared among all groups.
+    /// Its share of a span that is divided among all groups.
     pub(super) fn share_of(&self, span: i64) -> i64 {
         (i128::from(span) * i128::from(self.fraction) / i128::from(ONE)) as i64
     }
 }
 
-/// All groups, and those that are active by virtual time.
+/// All groups, and the active ones sorted by virtual time.
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
     version: CgroupVersion,
@@ -174,7 +174,7 @@ pub(super) struct Groups {
     /// Active groups.
     tree: SortedTree,
     nodes: Nodes,
-    /// No active group was behind this when the next group was last chosen. Never decreases.
+    /// Lower bound of the virtual time of all active groups when the next group was last chosen. Never decreases.
     pub(super) min_vdisktime: u64,
 }
 
@@ -194,7 +194,7 @@ impl std::ops::IndexMut<GroupId> for Groups {
 }
 
 impl Groups {
-    /// The root group alone.
+    /// Only the root group.
     pub(super) fn new(version: CgroupVersion, now: i64) -> Self {
         let tree = SortedTree::default();
         let mut groups = Groups { version, groups: Vec::new(), tree, nodes: Nodes::new(0), min_vdisktime: 0 };
@@ -211,7 +211,7 @@ impl Groups {
         &mut self.groups[cgroup.index()]
     }
 
-    /// A cgroup has submitted a bio: the first one makes its group, and those above.
+    /// A cgroup has submitted a bio: the first one creates its group, and those above.
     pub(super) fn create(&mut self, cgroup: CgroupId, now: i64) {
         let mut at = Some(cgroup);
         while let Some(id) = at.filter(|&id| !self.exists(id)) {
@@ -223,12 +223,12 @@ impl Groups {
         }
     }
 
-    /// Whether a cgroup has done any I/O here.
+    /// Whether a cgroup has done any I/O on this device.
     pub(super) fn exists(&self, cgroup: CgroupId) -> bool {
         self.groups.get(cgroup.index()).is_some_and(|group| group.exists)
     }
 
-    /// Tells where a cgroup stands in the hierarchy.
+    /// Sets the parent of a cgroup.
     pub(super) fn set_parent(&mut self, cgroup: CgroupId, parent: CgroupId) {
         self.known(parent);
         let group = self.known(cgroup);
@@ -238,7 +238,7 @@ impl Groups {
         }
     }
 
-    /// A cgroup is gone: a later one of the same number begins anew. Returns its async queues.
+    /// A cgroup was removed: a later one with the same number starts fresh. Returns its async queues.
     pub(super) fn remove(&mut self, cgroup: CgroupId) -> [[Option<QueueId>; 8]; 3] {
         let weight = Weight::new(self.version.default_weight(cgroup));
         let group = self.known(cgroup);
@@ -262,7 +262,7 @@ impl Groups {
         self.known(cgroup).leaf_weight.wanted = weight;
     }
 
-    /// Whether `group` is `above` or lies below it.
+    /// Whether `group` is `above` or one of its descendants.
     pub(super) fn is_within(&self, group: GroupId, above: GroupId) -> bool {
         let mut at = Some(group);
         while let Some(id) = at {
@@ -274,14 +274,14 @@ impl Groups {
         false
     }
 
-    /// The first group of the tree. Moves the floor of virtual time up to it.
+    /// The first group of the tree. Raises the lower bound of virtual time to it.
     pub(super) fn first(&mut self) -> Option<GroupId> {
         let first = self.tree.first(&self.nodes)?;
         self.min_vdisktime = self.min_vdisktime.max(self.nodes.key(first));
         Some(CgroupId(first))
     }
 
-    /// A group has got its first busy queue. It joins behind the last one, by `delay`.
+    /// A group has got its first busy queue. It joins `delay` behind the last group.
     pub(super) fn join(&mut self, id: GroupId, delay: u64) {
         let vdisktime = match self.tree.last(&self.nodes) {
             Some(last) => self.nodes.key(last) + delay,
@@ -299,7 +299,7 @@ impl Groups {
         self[id].saved = None;
     }
 
-    /// Charges a group. Its share is then computed anew; those of others keep what they have.
+    /// Charges a group. Its share is then recomputed; others keep theirs.
     pub(super) fn charge(&mut self, id: GroupId, charge: i64) {
         let group = &mut self.groups[id.index()];
         let scaled = charge.max(0) as u128 * u128::from(ONE * ONE) / u128::from(group.fraction.max(1));
@@ -313,7 +313,7 @@ impl Groups {
         self.tree.insert(&mut self.nodes, id.0, vdisktime);
     }
 
-    /// The tasks of a group become active, and with them every group above.
+    /// The tasks of a group become active, and so does every group above.
     fn activate(&mut self, id: GroupId) {
         let group = &mut self.groups[id.index()];
         group.leaf_weight.apply();
@@ -349,7 +349,7 @@ impl Groups {
         }
     }
 
-    /// The share of an active group's own tasks: its part at each level, multiplied up to the root.
+    /// The share of an active group's own tasks: the product of their shares at all levels up to the root.
     fn recompute_fraction(&mut self, id: GroupId) {
         let group = &self[id];
         let mut fraction = ONE * u64::from(group.leaf_weight.current) / group.children_weight.max(1);

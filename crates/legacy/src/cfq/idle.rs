@@ -1,4 +1,4 @@
-//! Idling: keeping the device for somebody who is about to go on.
+//! Idling: keeping the device idle for a process that is about to continue.
 //!
 //! Rules: CFQ-55 to CFQ-60.
 
@@ -11,8 +11,8 @@ use super::queue::QueueId;
 use super::turn::Residual;
 
 impl<L: CfqLog> Cfq<L> {
-    /// Whether it is worth keeping the device for a busy queue: for its own sake, or because it is the last of its
-    /// tree and the others of the tree are about to come back.
+    /// Whether to idle for a busy queue: for its own sake, or because it is the last one of its tree and the others are
+    /// about to return.
     pub(super) fn should_idle(&mut self, id: QueueId) -> bool {
         let queue = self.queue(id);
         if self.settings.slice_idle == 0 || queue.priority.class == Class::Idle {
@@ -31,7 +31,7 @@ impl<L: CfqLog> Cfq<L> {
         false
     }
 
-    /// The active queue has run dry with a completion: sets the idle timer if that is worth it.
+    /// The active queue became empty at a completion: sets the idle timer if idling is worthwhile.
     pub(super) fn try_to_idle(&mut self, cx: &mut PolicyCx<'_>, id: QueueId) {
         if self.is_queueing_flash() && self.settings.group_idle == 0 {
             return;
@@ -68,15 +68,15 @@ impl<L: CfqLog> Cfq<L> {
         self.note(Some(id), CfqEvent::ArmIdle { period, group: for_group });
     }
 
-    /// The idle timer has come.
+    /// The idle timer has fired.
     pub(super) fn idle_timer(&mut self, cx: &mut PolicyCx<'_>) {
         self.timer_armed = false;
         self.note(None, CfqEvent::TimerFired);
         if let Some(id) = self.active {
             let now = self.now(cx);
             let queue = self.queue(id);
-            // A small request that came alone is now large enough. (The rule also asks whether any queue is busy: the
-            // active one is until its turn ends.)
+            // A small request that arrived alone is now large enough. (The rule also asks whether any queue is busy:
+            // the active one is until its turn ends.)
             let has_come = queue.must_dispatch;
             if !has_come {
                 if queue.slice_used(now) {
@@ -90,8 +90,8 @@ impl<L: CfqLog> Cfq<L> {
         self.schedule_dispatch(cx);
     }
 
-    /// Whether the only queue of a group should be kept beyond its slice until its next request comes: if the group
-    /// lost its last queue now it would join as a newcomer later.
+    /// Whether to keep the only queue of a group active beyond its slice until its next request: if the group lost its
+    /// last queue now, it would later join as a new group.
     pub(super) fn should_wait_busy(&self, id: QueueId, now: i64) -> bool {
         let queue = self.queue(id);
         let group = &self.groups[queue.group];

@@ -1,4 +1,5 @@
-//! A request arrives: into its queue, its queue into the round robin, and what the arrival says about the process.
+//! Insertion: a request joins its queue, the queue joins the round robin, and the arrival updates the state of the
+//! process.
 //!
 //! Rules: CFQ-14 to CFQ-17, CFQ-20 to CFQ-23.
 
@@ -15,11 +16,11 @@ use super::{Cfq, Whereabouts};
 
 /// A queue with this many waiting requests is flagged deep.
 const DEEP: u32 = 4;
-/// A request no larger than this that arrives alone may still grow: it does not end the wait for it at once. Bytes.
+/// A request of at most this size that arrives alone may still grow, so it does not end idling at once. Bytes.
 const SMALL_BYTES: u64 = 4096;
 
 impl<L: CfqLog> Cfq<L> {
-    /// Takes a request in.
+    /// Inserts a request.
     pub(super) fn arrive(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
         let now = self.now(cx);
         let (queue, context) = self.owner_of(cx, id);
@@ -47,7 +48,7 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// Puts a request into the backlog of its queue, and that into the round robin.
+    /// Adds a request to the backlog of its queue, and the queue to the round robin.
     fn enqueue(&mut self, cx: &PolicyCx<'_>, queue: QueueId, id: RqId, now: i64) {
         let rq = cx.rq(id);
         let sync = rq.is_sync();
@@ -65,7 +66,7 @@ impl<L: CfqLog> Cfq<L> {
         self.reconsider(queue, id);
     }
 
-    /// Lets a request that is new, or has moved, compete for being its queue's next one.
+    /// Considers a new or moved request as its queue's next one.
     fn reconsider(&mut self, queue: QueueId, id: RqId) {
         let (chooser, head) = (self.chooser(), self.head);
         if self.queues[queue.0 as usize].backlog.reconsider(&self.requests, chooser, id, head) {
@@ -75,7 +76,7 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// Takes samples of think time: of the process, of the tree that its queue is in, of the group.
+    /// Samples think time for the process, for the tree of its queue and for the group.
     fn note_arrival(&mut self, id: QueueId, context: ContextId, now: i64) {
         let queue = &self.queues[id.0 as usize];
         let group = &mut self.groups[queue.group];
@@ -88,7 +89,7 @@ impl<L: CfqLog> Cfq<L> {
         group.think.arrived(now, self.settings.group_idle);
     }
 
-    /// Decides anew whether a queue deserves to be waited for.
+    /// Decides again whether to idle for a queue.
     fn judge_idle_window(&mut self, id: QueueId, context: ContextId) {
         let slice_idle = self.settings.slice_idle;
         let queue = &mut self.queues[id.0 as usize];
@@ -109,7 +110,7 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// A request that waits has grown at its front: it begins elsewhere, which may make it the next one.
+    /// A waiting request has grown at its front: its new start may make it the next one.
     pub(super) fn grown_at_front(&mut self, cx: &PolicyCx<'_>, id: RqId) {
         let entry = &self.entries[id.index()];
         if let (Some((queue, _)), Whereabouts::Waiting) = (entry.owner, entry.place) {
@@ -119,7 +120,7 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// A request that waits absorbs another of its queue.
+    /// A waiting request absorbs another one of its queue.
     pub(super) fn absorb(&mut self, survivor: RqId, absorbed: RqId) {
         let entry = &self.entries[absorbed.index()];
         let (Some((queue, _)), Whereabouts::Waiting) = (entry.owner, entry.place) else { return };
@@ -128,7 +129,7 @@ impl<L: CfqLog> Cfq<L> {
         let next = self.queue(queue).backlog.next();
         self.leave_backlog(queue, absorbed, next);
         self.entries[absorbed.index()].place = Whereabouts::Elsewhere;
-        // Only requests of one queue are joined, so this one has not run empty.
+        // Only requests of one queue merge, so this queue is not empty.
         debug_assert!(!self.queue(queue).backlog.is_empty(), "the survivor waits in the same queue");
     }
 }

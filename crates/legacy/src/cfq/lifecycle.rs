@@ -1,4 +1,4 @@
-//! Who has which queue: allocation of requests and queues, changes of priority and cgroup, exit.
+//! Assignment of queues: allocation of requests and queues, changes of priority and cgroup, exit.
 //!
 //! Rules: CFQ-11, CFQ-12, CFQ-70 to CFQ-74.
 
@@ -16,14 +16,14 @@ use super::turn::Residual;
 use super::{Cfq, Entry, Whereabouts};
 
 impl<L: CfqLog> Cfq<L> {
-    /// A process submits a bio: its first one makes its record, and its cgroup's first one the group.
+    /// A process submits a bio: its first bio creates its record, and its cgroup's first bio creates the group.
     pub(super) fn meet(&mut self, io_context: IoContextId, cgroup: CgroupId, now: i64) -> ContextId {
         self.groups.create(cgroup, now);
         self.contexts.find_or_create(io_context, || Context::new(now))
     }
 
-    /// A request is about to be allocated: an important one boosts the queue that it will go to until the next one
-    /// that is not, and one that the device is kept for may exceed the limit, once a turn.
+    /// A request is about to be allocated: an important one boosts its queue until the next unimportant one, and one
+    /// that is idled for may exceed the limit once per turn.
     pub(super) fn hint_allocation(&mut self, bio: &Bio) -> MayQueue {
         let sync = is_sync(bio.op, bio.flags);
         let Some(context) = self.contexts.find(bio.io_context) else { return MayQueue::May };
@@ -39,10 +39,10 @@ impl<L: CfqLog> Cfq<L> {
         MayQueue::May
     }
 
-    /// A request was allocated: finds its queue, which planned merges and splits may change now.
+    /// A request was allocated: finds its queue. Planned merges and splits happen here.
     pub(super) fn allocate(&mut self, cx: &mut PolicyCx<'_>, rq: &Request) -> (QueueId, ContextId) {
         if self.entries[rq.id().index()].owner.is_some() {
-            // Its last user went without a word.
+            // The previous request in this slot was not released explicitly.
             self.release(cx, rq.id());
         }
         let now = self.now(cx);
@@ -65,17 +65,17 @@ impl<L: CfqLog> Cfq<L> {
         (queue, context)
     }
 
-    /// The queue and the process that a request was allocated for.
+    /// The queue and the process of a request.
     pub(super) fn owner_of(&mut self, cx: &mut PolicyCx<'_>, id: RqId) -> (QueueId, ContextId) {
         if let Some(owner) = self.entries[id.index()].owner {
             return owner;
         }
-        // No notification of the allocation came: it counts as made now.
+        // There was no notification of the allocation: it counts as made now.
         let requests = cx.requests;
         self.allocate(cx, requests.get(id))
     }
 
-    /// A request has ended.
+    /// A request has been released.
     pub(super) fn release(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
         let Entry { owner: Some((queue, context)), .. } = std::mem::take(&mut self.entries[id.index()]) else { return };
         self.contexts.release(context);
@@ -83,7 +83,7 @@ impl<L: CfqLog> Cfq<L> {
         self.free_if_unused(cx, queue);
     }
 
-    /// The sync queue of a process, for its next request.
+    /// The sync queue for the next request of a process.
     fn sync_queue_of(&mut self, cx: &mut PolicyCx<'_>, context: ContextId) -> QueueId {
         if let Some(id) = self.contexts[context].queues[1] {
             let queue = self.queue(id);
@@ -101,7 +101,7 @@ impl<L: CfqLog> Cfq<L> {
         queue
     }
 
-    /// The async queue that a process uses, for its next request.
+    /// The async queue for the next request of a process.
     fn async_queue_of(&mut self, context: ContextId) -> QueueId {
         if let Some(id) = self.contexts[context].queues[0] {
             return id;
@@ -117,7 +117,7 @@ impl<L: CfqLog> Cfq<L> {
             }
             None => {
                 let queue = self.new_queue(owner, false, group, priority);
-                // The group keeps it.
+                // The group holds a reference to it.
                 self.queue_mut(queue).process_refs += 1;
                 self.groups[group].async_queues[priority.class as usize][level] = Some(queue);
                 queue
@@ -146,7 +146,7 @@ impl<L: CfqLog> Cfq<L> {
         id
     }
 
-    /// A process no longer uses a queue.
+    /// A process drops its reference to a queue.
     pub(super) fn drop_process_ref(&mut self, cx: &mut PolicyCx<'_>, id: QueueId) {
         self.queue_mut(id).process_refs -= 1;
         self.free_if_unused(cx, id);
@@ -166,7 +166,7 @@ impl<L: CfqLog> Cfq<L> {
         self.free_queues.push(id);
     }
 
-    /// Takes over the priority of a process that uses a queue, if it has changed.
+    /// Applies a changed priority of a process to a queue that it uses.
     pub(super) fn apply_priority(&mut self, id: QueueId, context: ContextId) {
         let priority = self.contexts[context].priority;
         let queue = self.queue_mut(id);
@@ -175,8 +175,8 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// Looks whether a process has another priority than at its last allocation: its async queue is replaced at once,
-    /// its sync queue takes over the priority when it is used next.
+    /// Checks whether the priority of a process has changed since its last allocation: its async queue is replaced at
+    /// once, its sync queue gets the new priority at its next use.
     fn notice_priority(&mut self, cx: &mut PolicyCx<'_>, context: ContextId, ioprio: IoPriority) {
         let ioprio = if ioprio == IoPriority::UNSET { self.contexts[context].ioprio } else { ioprio };
         let priority = Priority::of(ioprio);
@@ -192,8 +192,8 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// Looks whether a process is in another cgroup than at its last allocation: it leaves its queues. What is in them
-    /// is served in the old group.
+    /// Checks whether a process has moved to another cgroup since its last allocation: it leaves its queues. Their
+    /// requests are served in the old group.
     fn notice_cgroup(&mut self, cx: &mut PolicyCx<'_>, context: ContextId, cgroup: CgroupId) {
         let before = self.contexts[context].cgroup.replace(cgroup);
         if before.is_none() || before == Some(cgroup) {
@@ -205,15 +205,15 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// A cgroup is gone. What its processes have left here is served to the end, but the group's own references to
-    /// its async queues go.
+    /// A cgroup was removed. Remaining requests of its processes are still served, but the group drops its references
+    /// to its async queues.
     pub(super) fn remove_group(&mut self, cx: &mut PolicyCx<'_>, cgroup: CgroupId) {
         for queue in self.groups.remove(cgroup).into_iter().flatten().flatten() {
             self.drop_process_ref(cx, queue);
         }
     }
 
-    /// A process has ended: the turns of its queues are over, also of the async one that it shared.
+    /// A process has exited: ends the turns of its queues, including the shared async one.
     pub(super) fn exit(&mut self, cx: &mut PolicyCx<'_>, io_context: IoContextId) {
         let Some(context) = self.contexts.find(io_context) else { return };
         let queues = std::mem::take(&mut self.contexts[context].queues);

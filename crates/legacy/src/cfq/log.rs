@@ -1,20 +1,20 @@
-//! What cfq says about itself: the white-box messages of the kernel's own trace output, as values. Without a log
-//! ([`NoCfqLog`]) nothing of it is compiled in.
+//! cfq's messages, as in the kernel's trace output, as values. Without a log ([`NoCfqLog`]) no code for them is
+//! compiled.
 
 use std::fmt;
 
 use hoistway_blk::ground::IoContextId;
 
-/// Where messages go. A static parameter of [`Cfq`](super::Cfq), so that it costs nothing when absent.
+/// Receives messages. A type parameter of [`Cfq`](super::Cfq), so that it costs nothing when absent.
 pub trait CfqLog: Clone {
-    /// Whether anybody listens.
+    /// Whether messages are wanted.
     const ENABLED: bool;
 
-    /// Takes a message.
+    /// Receives a message.
     fn message(&mut self, message: CfqMessage);
 }
 
-/// Nobody listens.
+/// Discards messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoCfqLog;
 
@@ -25,7 +25,7 @@ impl CfqLog for NoCfqLog {
     fn message(&mut self, _: CfqMessage) {}
 }
 
-/// Messages are collected.
+/// Collects messages.
 impl CfqLog for Vec<CfqMessage> {
     const ENABLED: bool = true;
 
@@ -34,14 +34,14 @@ impl CfqLog for Vec<CfqMessage> {
     }
 }
 
-/// A queue as messages name it. Displays as the kernel writes it: `cfq431SN`.
+/// The name of a queue in messages. Displays in the kernel's form: `cfq431SN`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CfqQueueName {
-    /// Its owner; of an async queue, the process that made it.
+    /// Its owner; for an async queue, the process that created it.
     pub owner: IoContextId,
     /// Whether it holds sync requests.
     pub sync: bool,
-    /// Whether it is at this moment of the kind that is not idled for by itself.
+    /// Whether it is currently of the sync-noidle kind.
     pub noidle: bool,
 }
 
@@ -52,16 +52,16 @@ impl fmt::Display for CfqQueueName {
     }
 }
 
-/// One message: which queue, if any, and what.
+/// A message: an event, and the queue concerned, if any.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CfqMessage {
-    /// The queue it is about.
+    /// The queue concerned.
     pub queue: Option<CfqQueueName>,
-    /// What happened.
+    /// The event.
     pub event: CfqEvent,
 }
 
-/// What happened. Times are in units of cfq's clock: nanoseconds since Linux 4.8.
+/// An event. Times are in units of cfq's clock: nanoseconds since Linux 4.8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CfqEvent {
     /// A queue was made.
@@ -72,7 +72,7 @@ pub enum CfqEvent {
     AddToRoundRobin,
     /// A queue is no longer busy.
     DelFromRoundRobin,
-    /// A group has no busy queue any more.
+    /// A group has no busy queues any more.
     GroupDelFromRoundRobin,
     /// A workload type was chosen; its share of the group's time.
     WorkloadSlice(i64),
@@ -83,65 +83,65 @@ pub enum CfqEvent {
         /// 0 async, 1 sync-noidle, 2 sync.
         workload: u8,
     },
-    /// The first completion of a turn has fixed the length of its slice.
+    /// The first completion of a turn has started its slice with this length.
     SetSlice(i64),
     /// The idle timer was set.
     ArmIdle {
-        /// For how long.
+        /// Duration.
         period: i64,
-        /// Whether for the group.
+        /// Whether it idles for the group.
         group: bool,
     },
-    /// The idle timer has come.
+    /// The idle timer has fired.
     TimerFired,
-    /// A queue run was asked for.
+    /// A run of the queue was requested.
     ScheduleDispatch,
     /// A turn has ended.
     SliceExpired {
-        /// Whether what was left of the slice is kept.
+        /// Whether the rest of the slice is carried over.
         timed: bool,
     },
-    /// What is kept.
+    /// The carried-over rest.
     Residual(i64),
     /// A group was charged.
     Served {
-        /// Its virtual time now.
+        /// Its virtual time afterwards.
         vdisktime: u64,
-        /// The floor of all virtual times.
+        /// The lower bound of all virtual times.
         min_vdisktime: u64,
     },
-    /// What a turn has used.
+    /// The usage of a turn.
     SliceUsed {
         /// Time.
         used: i64,
-        /// Requests given out.
+        /// Dispatched requests.
         dispatched: u32,
-        /// What the group is charged, before weighting.
+        /// The charge to the group, before weighting.
         charge: i64,
         /// Whether requests are charged instead of time.
         iops: bool,
-        /// Sectors given out.
+        /// Dispatched sectors.
         sectors: u64,
     },
     /// The idle-window flag has changed.
     IdleWindow(bool),
-    /// A queue is not worth waiting for: the number of queues that share its tree.
+    /// There is no idling for a queue: the number of queues in its tree.
     NotIdling(u32),
-    /// A queue's process thinks for longer than what is left of the slice.
+    /// The think time of a queue's process exceeds the rest of the slice.
     NotIdlingThinks(i64),
-    /// The active queue was preempted in favour of this one.
+    /// This queue preempted the active one.
     Preempt,
-    /// The oldest request has expired and goes first.
+    /// The oldest request has expired and is dispatched first.
     Fifo,
-    /// A request has come back from the driver; the number that is still there.
+    /// The driver has returned a request; the number of requests still there.
     Deactivate(u32),
-    /// A process was moved to the queue that its own is merged with.
+    /// A process was moved to the queue that its own is being merged into.
     Merging,
-    /// A shared queue is left by a process.
+    /// A process has left a shared queue.
     BreakingApart,
     /// A process has moved to another cgroup.
     ChangedCgroup,
-    /// The slice of a group's only queue is over, but it is kept for its next request.
+    /// The slice of a group's only queue is over, but the queue is kept for its next request.
     WillBusyWait,
 }
 

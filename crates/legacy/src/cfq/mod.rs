@@ -1,15 +1,15 @@
-//! cfq, completely fair queueing: time on the device, divided among processes.
+//! cfq, completely fair queueing: device time divided among processes.
 //!
-//! **Promises**: each process has a queue of its own; queues take turns, each with a time slice that its priority
-//! scales; cgroups divide the device's time by weight; real-time queues go before all others of their group and idle
-//! ones behind; the device is kept idle for a process that is about to go on where it stopped, so that readers are
-//! not torn apart by others. **Costs**: O(log n) an insertion and a dispatch, and the time that is idled away.
-//! **Rules**: docs/rules/cfq.md; each file names its own.
+//! **Promises**: each process has its own queue; queues take turns, with time slices scaled by priority; cgroups divide
+//! the device's time by weight; within a group, real-time queues go before all others and idle ones after them; the
+//! device is kept idle for a process that is about to continue where it stopped, so that other processes do not
+//! interrupt readers. **Costs**: O(log n) per insertion and dispatch, and the time spent idling. **Rules**:
+//! docs/rules/cfq.md; each file names its own.
 //!
-//! A reader may begin with [`select`] (whose turn is it?), go on with [`serve`] (may it dispatch, and what?),
-//! [`turn`] (how turns begin, end and are charged) and [`insert`], [`complete`] (what arrivals and ends change).
-//! The legacy single queue drives it: allocation ([`lifecycle`]) comes before insertion, the driver's first look
-//! ([`LegacyHooks::on_started`](hoistway_blk::policy::LegacyHooks::on_started)) behind dispatch, and it is asked for one request at a time,
+//! Start reading with [`select`] (the queue whose turn it is), then [`serve`] (whether it may dispatch, and which request), [`turn`]
+//! (start, end and charge of turns) and [`insert`], [`complete`] (effects of arrivals and completions). The legacy single queue drives it:
+//! allocation ([`lifecycle`]) comes before insertion, the driver's first look
+//! ([`LegacyHooks::on_started`](hoistway_blk::policy::LegacyHooks::on_started)) after dispatch, and it is asked for one request at a time,
 //! when the dispatch list is empty.
 
 mod class;
@@ -51,7 +51,7 @@ use hoistway_blk::policy::PolicyCx;
 use queue::{Queue, QueueId};
 use tunables::Settings;
 
-/// What cfq is made for.
+/// The configuration of cfq.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CfqConfig {
     /// The generation.
@@ -60,15 +60,15 @@ pub struct CfqConfig {
     pub hz: Hz,
     /// Whether the device seeks.
     pub rotational: bool,
-    /// Which weights cgroups have.
+    /// The weights of cgroups.
     pub cgroups: CgroupVersion,
-    /// How far the clock moves on while a completion is handled, before slices are looked at. The kernel reads it
-    /// anew; a clock that stood still would start and end a slice at one moment.
+    /// How far the clock advances during the handling of a completion, before slices are checked. The kernel reads its
+    /// clock again there; without a step a slice would start and end at the same time.
     pub completion_step: Nanos,
 }
 
 impl CfqConfig {
-    /// As a kernel has it, for a device that seeks or does not.
+    /// The configuration in this kernel, for a device that rotates or not.
     #[must_use]
     pub fn new(generation: &Generation, rotational: bool) -> Self {
         CfqConfig {
@@ -81,7 +81,7 @@ impl CfqConfig {
     }
 }
 
-/// The policy. Clone it to look ahead. `L` takes the messages of its white-box log.
+/// The policy. Clone it to look ahead. `L` receives its messages.
 #[derive(Clone)]
 pub struct Cfq<L = NoCfqLog> {
     config: CfqConfig,
@@ -94,73 +94,73 @@ pub struct Cfq<L = NoCfqLog> {
     free_queues: Vec<QueueId>,
     contexts: Contexts,
     groups: Groups,
-    /// What is known of each request slot.
+    /// The state of each request slot.
     entries: Vec<Entry>,
     requests: RequestTable,
-    /// Nodes of the groups' service trees, by queue. Keys are moments, see [`round_robin`].
+    /// Nodes of the groups' service trees, by queue. Keys are times, see [`round_robin`].
     service_nodes: Nodes,
     /// Nodes of the position trees, by queue.
     position_nodes: Nodes,
     /// Busy queues by the sector of their next request, for each original level.
     position_trees: [PositionTree; 8],
 
-    /// What is being served.
+    /// The class and kind being served.
     serving: Serving,
     /// The queue whose turn it is.
     active: Option<QueueId>,
     /// The process that issued the first request of the turn.
     turn_context: Option<ContextId>,
-    /// The idle timer runs.
+    /// Whether the idle timer is set.
     timer_armed: bool,
 
     /// Busy queues on the device.
     busy_queues: u32,
-    /// Those of them that are sync.
+    /// Busy sync queues.
     busy_sync_queues: u32,
-    /// Requests that wait in all queues.
+    /// Waiting requests in all queues.
     waiting: u32,
-    /// Requests that the driver has started.
+    /// Requests started by the driver.
     in_driver: u32,
     /// Requests at the dispatch list or the driver, of async and of sync queues.
     in_flight: [u32; 2],
     depth: DepthDetector,
-    /// Where the request that the driver started last ends.
+    /// The end of the request that the driver started last.
     head: Sector,
-    /// When a sync request that was over its time last completed.
+    /// When a delayed sync request last completed.
     last_delayed_sync: i64,
 
     log: L,
 }
 
-/// The class and kind that are being served.
+/// The class and kind being served.
 #[derive(Clone, Copy, Debug)]
 struct Serving {
     class: Class,
     workload: Workload,
-    /// When the workload slice ends. Looked at only when a queue must be chosen.
+    /// When the workload slice ends. Checked only when a queue is chosen.
     end: i64,
 }
 
-/// What is known of a request slot.
+/// The state of a request slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    /// The queue and the process that it was allocated for; nothing if the slot is free.
+    /// The queue and the process of the request; None if the slot is free.
     owner: Option<(QueueId, ContextId)>,
     place: Whereabouts,
     /// When it was allocated.
     allocated: i64,
     sync: bool,
-    /// A sync write after which no more is announced.
+    /// Whether it is a sync write that announces no further one.
     noidle_write: bool,
-    /// Where it begins: kept from dispatch on.
+    /// Its start: valid from dispatch on.
     sector: Sector,
-    /// Its length: kept from dispatch on.
+    /// Its length: valid from dispatch on.
     sectors: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Whereabouts {
-    /// Allocated, but not here yet or no longer: plugged, or absorbed by another.
+    /// Allocated, but not in the scheduler: plugged, or merged into another one.
     #[default]
     Elsewhere,
     /// In its queue's backlog.
@@ -172,7 +172,7 @@ enum Whereabouts {
 }
 
 impl Cfq {
-    /// A fresh scheduler with default tunables, attached now, for request ids below `capacity`.
+    /// A new scheduler with default tunables, attached at `now`, for request ids below `capacity`.
     #[must_use]
     pub fn new(config: CfqConfig, now: Now, capacity: u32) -> Self {
         Cfq::with_log(config, now, capacity, NoCfqLog)
@@ -180,7 +180,7 @@ impl Cfq {
 }
 
 impl<L: CfqLog> Cfq<L> {
-    /// As [`Cfq::new`], with somebody who listens.
+    /// The same as [`Cfq::new`], with a log.
     #[must_use]
     pub fn with_log(config: CfqConfig, now: Now, capacity: u32, log: L) -> Self {
         let clock = Clock { generation: config.generation, hz: config.hz };
@@ -219,7 +219,7 @@ impl<L: CfqLog> Cfq<L> {
         &mut self.log
     }
 
-    /// The queue that the request `id` belongs to, as messages name it.
+    /// The name of the queue of request `id`, as in messages.
     #[must_use]
     pub fn queue_of(&self, id: RqId) -> Option<CfqQueueName> {
         self.entries[id.index()].owner.map(|(queue, _)| self.name_of(queue))
@@ -240,7 +240,7 @@ impl<L: CfqLog> Cfq<L> {
         self.clock.read(cx.now)
     }
 
-    /// How two requests of a queue are compared.
+    /// The comparison of two requests of a queue.
     fn chooser(&self) -> Chooser {
         Chooser {
             back_sectors_max: 2 * u64::from(self.settings.back_seek_max_kib),
@@ -248,18 +248,17 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// Whether groups are charged requests instead of time.
+    /// Whether groups are charged by requests instead of time.
     fn is_iops_mode(&self) -> bool {
         self.settings.slice_idle == 0 && self.depth.queues()
     }
 
-    /// Whether the device neither seeks nor lacks a queue of its own: there is nothing to gain by waiting for a
-    /// single process.
+    /// Whether the device does not seek and queues commands: then idling for a single process gains nothing.
     fn is_queueing_flash(&self) -> bool {
         !self.config.rotational && self.depth.queues()
     }
 
-    /// Asks for a run of the queue, unless there is nothing to run for.
+    /// Requests a run of the queue, unless nothing is waiting.
     fn schedule_dispatch(&mut self, cx: &mut PolicyCx<'_>) {
         if self.busy_queues > 0 {
             self.note(None, CfqEvent::ScheduleDispatch);
@@ -272,7 +271,7 @@ impl<L: CfqLog> Cfq<L> {
         CfqQueueName { owner: queue.owner, sync: queue.sync, noidle: queue.workload() == Workload::NoIdle }
     }
 
-    /// Says something about a queue, or about the device.
+    /// Logs an event of a queue or of the device.
     #[inline]
     fn note(&mut self, queue: Option<QueueId>, event: CfqEvent) {
         if L::ENABLED {

@@ -15,7 +15,7 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         Needs { bios: true, preparation: true, ..Needs::default() }
     }
 
-    /// A legacy queue inserts nothing at the head: what is requeued stays out of the scheduler.
+    /// A legacy queue never inserts at the head: requeued requests do not return to the scheduler.
     fn insert(&mut self, cx: &mut PolicyCx<'_>, id: RqId, _place: Place) {
         self.arrive(cx, id);
     }
@@ -46,7 +46,7 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
         self.meet(bio.io_context, bio.cgroup, now);
     }
 
-    /// Only within one queue, and no sync bio into an async request.
+    /// Only within one queue, and never a sync bio into an async request.
     fn allow_merge(&mut self, _cx: &mut PolicyCx<'_>, id: RqId, bio: &Bio) -> bool {
         let entry = &self.entries[id.index()];
         let context = self.contexts.find(bio.io_context);
@@ -103,19 +103,19 @@ impl<L: CfqLog> Scheduler for Cfq<L> {
     fn on_event(&mut self, cx: &mut PolicyCx<'_>, event: SchedulerEvent) {
         match event {
             SchedulerEvent::IoContextExited(io_context) => self.exit(cx, io_context),
-            // Noticed with the next allocation.
+            // Takes effect at the next allocation.
             SchedulerEvent::Priority { io_context, ioprio } => {
                 if let Some(context) = self.contexts.find(io_context) {
                     self.contexts[context].ioprio = ioprio;
                 }
             }
-            // `slice_idle` stays as it was when the scheduler was attached.
+            // `slice_idle` keeps the value from when the scheduler was attached.
             SchedulerEvent::Rotational(rotational) => self.config.rotational = rotational,
             SchedulerEvent::CgroupAdded { cgroup, parent } => self.groups.set_parent(cgroup, parent),
             SchedulerEvent::CgroupRemoved(cgroup) => self.remove_group(cx, cgroup),
             SchedulerEvent::Weight { cgroup, weight } => self.groups.set_weight(cgroup, u32::from(weight)),
             SchedulerEvent::LeafWeight { cgroup, weight } => self.groups.set_leaf_weight(cgroup, u32::from(weight)),
-            // A process that has moved is noticed by its bios; the number of requests is no matter of cfq's.
+            // A move is detected by the process's bios; the number of requests does not affect cfq.
             SchedulerEvent::Moved { .. } | SchedulerEvent::Depths { .. } => {}
         }
     }
@@ -158,7 +158,7 @@ impl<L: CfqLog> Replayable for Cfq<L> {
 }
 
 impl<L: CfqLog> Cfq<L> {
-    /// Where a request waits, if it does.
+    /// The backlog of a request, if it is waiting.
     fn backlog_of(&self, id: RqId) -> Option<&Backlog> {
         let entry = &self.entries[id.index()];
         let (queue, _) = entry.owner.filter(|_| entry.place == Whereabouts::Waiting)?;

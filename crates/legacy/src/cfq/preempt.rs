@@ -1,4 +1,4 @@
-//! Preemption: a new request may take the device from the active queue.
+//! Preemption: a new request may take the device away from the active queue.
 //!
 //! Rules: CFQ-62 to CFQ-64.
 
@@ -14,8 +14,8 @@ use super::round_robin::Position;
 use super::turn::Residual;
 
 impl<L: CfqLog> Cfq<L> {
-    /// Whether `newcomer`, a queue that is not active and has just got the request `id`, takes the device. The first
-    /// rule that matches decides.
+    /// Whether `newcomer`, an inactive queue that has just got the request `id`, takes the device. The first rule that
+    /// matches decides.
     pub(super) fn should_preempt(&mut self, newcomer: QueueId, id: RqId, now: i64) -> bool {
         let Some(active_id) = self.active else { return false };
         let (new, active) = (self.queue(newcomer), self.queue(active_id));
@@ -56,18 +56,18 @@ impl<L: CfqLog> Cfq<L> {
         self.requests.sector(id).0.abs_diff(self.head.0) <= CLOSE
     }
 
-    /// Ends the turn of the active queue and puts `newcomer` first in its tree. Nobody is active then.
+    /// Ends the turn of the active queue and puts `newcomer` first in its tree. Then no queue is active.
     pub(super) fn preempt(&mut self, cx: &mut PolicyCx<'_>, newcomer: QueueId, now: i64) {
         let before = self.active.map(|active| self.queue(active).workload());
         self.note(Some(newcomer), CfqEvent::Preempt);
         self.expire_active(cx, Residual::Kept);
         let queue = self.queue(newcomer);
         let group = queue.group;
-        // Otherwise the kind that was being served would come back with the rest of its time.
+        // Otherwise the kind that was served before would continue with the rest of its time.
         if before != Some(queue.workload()) {
             self.groups[group].saved = None;
         }
-        // Its turn, and with it its slice, begins when it is chosen.
+        // Its turn and its slice begin when it is chosen.
         self.place(newcomer, Position::Front, now);
     }
 }

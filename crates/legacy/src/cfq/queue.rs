@@ -1,4 +1,4 @@
-//! A queue: the sync requests of one process, or the async requests of everybody of one class and level in a group.
+//! A queue: the sync requests of one process, or all async requests of one class and level in a group.
 //!
 //! Rules: CFQ-6, CFQ-22; lifetimes CFQ-65 to CFQ-74.
 
@@ -7,78 +7,78 @@ use hoistway_blk::kit::process_queue::{Backlog, SEEK_DISTANCE, SMALL_ON_FLASH, S
 
 use super::class::{Class, Priority, TreeId, Workload};
 
-/// More seeks than this among the last 32 requests make a queue seeky.
+/// A queue with more seeks than this among its last 32 requests is seeky.
 const SEEKS_MAX: u32 = 4;
 
 /// A queue's index in the table of queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct QueueId(pub(super) u32);
 
-/// A queue. Times are in units of the clock.
+/// A queue. Times are in the clock's unit.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
-    /// Whose it is; of an async queue, who made it.
+    /// Its owner; for an async queue, the process that created it.
     pub(super) owner: IoContextId,
     /// Whether it holds sync requests.
     pub(super) sync: bool,
     /// Its group, by cgroup.
     pub(super) group: CgroupId,
-    /// Class and level as they count now: important requests boost them for a while.
+    /// Current class and level: important requests boost them temporarily.
     pub(super) priority: Priority,
     /// Class and level without a boost.
     pub(super) original: Priority,
-    /// Its process got another priority, which has not been looked at yet.
+    /// Whether its process has a new priority that has not been applied yet.
     pub(super) priority_changed: bool,
 
-    /// The requests that wait.
+    /// Waiting requests.
     pub(super) backlog: Backlog,
     /// Requests at the dispatch list or the driver.
     pub(super) in_flight: u32,
 
-    /// Linked in the round robin: it has requests, or is active, or was emptied by merging.
+    /// Whether it is in the round robin: it has requests, or is active, or was emptied by merging.
     pub(super) busy: bool,
-    /// The tree of its group that it is in, which is the one that fitted when it was last put there.
+    /// The tree of its group that it is in: the right one when it was last placed.
     pub(super) tree: Option<TreeId>,
     /// The position tree that it is in, by level.
     pub(super) position_tree: Option<u8>,
-    /// Credit from its last turn, to be used up by its next ordinary key. Negative: it overran.
+    /// Credit from its last turn, used by its next ordinary key. Negative if it overran.
     pub(super) residual: i64,
 
     /// When its turn began.
     pub(super) turn_start: i64,
     /// The timed part of its turn, once the first completion has started it.
     pub(super) slice: Option<Slice>,
-    /// Requests given out in this turn.
+    /// Requests dispatched in this turn.
     pub(super) turn_requests: u32,
-    /// Sectors given out in this turn.
+    /// Sectors dispatched in this turn.
     pub(super) turn_sectors: u64,
-    /// The expired oldest request is looked for once a turn: done.
+    /// Whether the check for an expired request, made once per turn, is done.
     pub(super) fifo_checked: bool,
-    /// The next dispatch must choose a request of this queue, whatever the limits say.
+    /// Whether the next dispatch must choose a request of this queue, regardless of limits.
     pub(super) must_dispatch: bool,
-    /// It has used its right to an extra request allocation in this turn.
+    /// Whether it has used its additional request allocation of this turn.
     pub(super) must_allocate_used: bool,
-    /// The idle timer runs for its next request.
+    /// Whether the idle timer is set for its next request.
     pub(super) waiting_for_request: bool,
-    /// Its slice is over and it is kept for its next request only so that its group keeps its place.
+    /// Whether its slice is over and it is only kept for its next request, so that its group keeps its place.
     pub(super) waiting_busy: bool,
 
-    /// Worth waiting for by itself.
+    /// Whether to idle for it.
     pub(super) idle_window: bool,
-    /// It had four or more requests waiting at once.
+    /// Whether it had four or more requests waiting at a time.
     pub(super) deep: bool,
-    /// Several processes share it.
+    /// Whether several processes share it.
     pub(super) shared: bool,
-    /// The processes that share it are to leave it.
+    /// Whether the processes that share it should leave it.
     pub(super) to_be_split: bool,
     /// Which of its last requests were seeks.
     seeks: SeekHistory,
 
-    /// The queue that its processes are to move to.
+    /// The queue that its processes will move to.
     pub(super) merge_target: Option<QueueId>,
-    /// References of processes, of planned merges, and (async) of the group.
+    /// References from processes, planned merges, and (async) the group.
     pub(super) process_refs: u32,
-    /// References of requests: allocated and not yet released.
+    /// References from requests that are allocated and not released.
     pub(super) request_refs: u32,
 }
 
@@ -87,9 +87,9 @@ pub(super) struct Queue {
 pub(super) struct Slice {
     /// When the turn's first request completed.
     pub(super) start: i64,
-    /// When it is over.
+    /// When it ends.
     pub(super) end: i64,
-    /// Its length as it was given, whatever has been added since.
+    /// Its original length, without later extensions.
     pub(super) allocated: i64,
 }
 
@@ -129,7 +129,7 @@ impl Queue {
         }
     }
 
-    /// The kind of its load, as of now.
+    /// Its current kind of load.
     #[inline]
     pub(super) fn workload(&self) -> Workload {
         match (self.sync, self.idle_window) {
@@ -139,13 +139,13 @@ impl Queue {
         }
     }
 
-    /// The tree that it belongs into now.
+    /// The tree that it currently belongs to.
     #[inline]
     pub(super) fn fitting_tree(&self) -> TreeId {
         TreeId::of(self.priority.class, self.workload())
     }
 
-    /// Takes over a priority permanently.
+    /// Changes its priority permanently.
     pub(super) fn set_priority(&mut self, priority: Priority) {
         self.priority = priority;
         self.original = priority;
@@ -167,31 +167,31 @@ impl Queue {
         self.fifo_checked = false;
     }
 
-    /// Whether its slice has started and is over.
+    /// Whether its slice has started and has ended.
     #[inline]
     pub(super) fn slice_used(&self, now: i64) -> bool {
         self.slice.is_some_and(|slice| now >= slice.end)
     }
 
-    /// What is left of its slice: nothing before that has started.
+    /// The rest of its slice; nothing before the slice has started.
     #[inline]
     pub(super) fn remaining(&self, now: i64) -> i64 {
         self.slice.map_or(0, |slice| slice.end - now)
     }
 
-    /// Notes where a new request lies.
+    /// Records the position of a new request.
     pub(super) fn note_seek(&mut self, rotational: bool, sector: Sector, sectors: u32) {
         let is_seek = if rotational {
             distance(self.seeks.last_end(), sector) > SEEK_DISTANCE
         } else {
-            // However near: distance plays no role here.
+            // On flash only the size counts, not the distance.
             sectors < SMALL_ON_FLASH
         };
         self.seeks.push(is_seek);
         self.seeks.set_last_end(sector + sectors);
     }
 
-    /// Whether its process jumps about.
+    /// Whether its process is seeky.
     #[inline]
     pub(super) fn is_seeky(&self) -> bool {
         self.seeks.seeks() > SEEKS_MAX

@@ -1,7 +1,7 @@
-//! The round robin: which queues are busy, and the keys that order them.
+//! The round robin: the busy queues, and the keys that order them.
 //!
-//! A key is a moment, so that waiting queues age past newcomers. It is kept in the trees as an unsigned number that
-//! orders like the signed one.
+//! A key is a time, so waiting queues come before new ones after a while. The trees store it as an unsigned number with
+//! the same order.
 //!
 //! Rules: CFQ-8, CFQ-9, CFQ-25, CFQ-26, CFQ-30.
 
@@ -13,19 +13,19 @@ use super::log::{CfqEvent, CfqLog};
 use super::queue::QueueId;
 use super::{Cfq, PositionTree};
 
-/// How far behind the last group a newcomer joins, in raw virtual time: 49 us of an undivided device.
+/// How far behind the last group a new group joins, in raw virtual time: 49 us of an undivided device.
 const GROUP_JOIN_DELAY: u64 = 200_000_000;
 
-/// Where a queue goes in its tree.
+/// The position of a queue in its tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Position {
-    /// By its priority and what it is owed.
+    /// By its priority and its credit.
     Ordinary,
     /// Before all others.
     Front,
 }
 
-/// A moment as a tree's key.
+/// A time as a key of a tree.
 fn encode(moment: i64) -> u64 {
     moment as u64 ^ 1 << 63
 }
@@ -51,7 +51,7 @@ impl<L: CfqLog> Cfq<L> {
         self.place_by_position(id);
     }
 
-    /// A queue has nothing left, and its turn is over.
+    /// A queue is empty, and its turn is over.
     pub(super) fn del_from_round_robin(&mut self, id: QueueId) {
         self.note(Some(id), CfqEvent::DelFromRoundRobin);
         let queue = self.queue_mut(id);
@@ -76,7 +76,7 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// Puts a busy queue into the tree that fits it now, by a new key.
+    /// Puts a busy queue into the right tree with a new key.
     pub(super) fn place(&mut self, id: QueueId, position: Position, now: i64) {
         let (group, to) = (self.queue(id).group, self.queue(id).fitting_tree());
         let key = self.key_of(id, position, now);
@@ -105,7 +105,7 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// The key of a queue that is put into the tree that fits it. An ordinary one uses up what the queue is owed.
+    /// The key of a queue in the right tree. An ordinary key uses up the queue's credit.
     fn key_of(&mut self, id: QueueId, position: Position, now: i64) -> i64 {
         let queue = self.queue(id);
         let group = &self.groups[queue.group];
@@ -118,7 +118,7 @@ impl<L: CfqLog> Cfq<L> {
         if position == Position::Front {
             return tree.first(&self.service_nodes).map_or(now, key_of) - self.clock.second();
         }
-        // A queue that is not in a tree is not among them: with nobody busy it goes *before* now.
+        // A queue outside of any tree is not counted: if no queue is busy, its key is *before* now.
         let others = i64::from(group.busy_queues) - 1;
         let step = self.settings.level_slice(true, 0) - self.settings.level_slice(queue.sync, queue.priority.level);
         let key = now + others * step - queue.residual;
@@ -126,8 +126,8 @@ impl<L: CfqLog> Cfq<L> {
         key
     }
 
-    /// Puts a queue into the position tree of its level, by its next request. It stays outside if it has none, is of
-    /// class idle, or another queue goes on at that very sector.
+    /// Puts a queue into the position tree of its level, by its next request. It stays outside if it has no request, is
+    /// of class idle, or another queue has the same sector.
     pub(super) fn place_by_position(&mut self, id: QueueId) {
         self.leave_position_tree(id);
         let queue = self.queue(id);
@@ -142,15 +142,15 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// Takes a queue out of its position tree, if it is in one.
+    /// Removes a queue from its position tree.
     pub(super) fn leave_position_tree(&mut self, id: QueueId) {
         if let Some(level) = self.queue_mut(id).position_tree.take() {
             self.position_trees[usize::from(level)].remove(&mut self.position_nodes, id.0);
         }
     }
 
-    /// The next request of a queue has changed, or begins elsewhere: searches see that, but the queue stays where it
-    /// is in the position tree.
+    /// The next request of a queue has changed, or has a new start: searches use the new sector, but the queue keeps
+    /// its place in the position tree.
     pub(super) fn note_position(&mut self, id: QueueId) {
         let queue = self.queue(id);
         if let (Some(_), Some(next)) = (queue.position_tree, queue.backlog.next()) {

@@ -1,7 +1,7 @@
-//! Whose turn is it? The main decision.
+//! The main decision: the queue whose turn it is.
 //!
 //! From the top: the group that has had least, its best busy class, the kind of load whose turn it is, the first queue
-//! of that tree. While a queue is active the question is whether it keeps the device, perhaps with nothing to do.
+//! of that tree. While a queue is active, the question is whether it keeps the device, possibly idle.
 //!
 //! Rules: CFQ-40 to CFQ-48.
 
@@ -15,20 +15,20 @@ use super::log::{CfqEvent, CfqLog};
 use super::queue::QueueId;
 use super::turn::Residual;
 
-/// What becomes of the active queue.
+/// The decision about the active queue.
 enum Verdict {
-    /// It goes on.
+    /// It continues.
     Serve,
-    /// It keeps the device though there is nothing to give out.
+    /// It keeps the device although it has nothing to dispatch.
     Hold(Reason),
     /// Its turn is over.
     Expire,
-    /// Its turn is over, and this one goes on where it stopped.
+    /// Its turn is over, and this queue continues where it stopped.
     HandOver(QueueId),
 }
 
 impl<L: CfqLog> Cfq<L> {
-    /// The queue that may be served now, which is then the active one, or why none may.
+    /// The queue that may be served now, which becomes the active one, or the reason why none may.
     pub(super) fn select(&mut self, cx: &mut PolicyCx<'_>) -> Result<QueueId, Reason> {
         let mut handed = None;
         if let Some(active) = self.active {
@@ -62,7 +62,7 @@ impl<L: CfqLog> Cfq<L> {
         }
         if queue.slice_used(now) && !queue.must_dispatch {
             let alone = self.groups[queue.group].busy_queues == 1;
-            // Let it finish: its completion will then keep its group in the group tree.
+            // Wait for its completion, which will keep its group in the group tree.
             if alone && empty && in_flight && self.should_idle(id) {
                 return Verdict::Hold(Reason::SliceOver);
             }
@@ -83,7 +83,7 @@ impl<L: CfqLog> Cfq<L> {
         let queue = self.queue_mut(id);
         let is_fresh = queue.slice.is_none_or(|slice| slice.end - now > now - slice.start);
         if queue.is_seeky() && queue.idle_window && is_fresh {
-            // It ran dry although it was deep: the device outruns it.
+            // It became empty although it was deep, so the device is faster than it is.
             queue.deep = false;
             queue.idle_window = false;
         }
@@ -93,7 +93,7 @@ impl<L: CfqLog> Cfq<L> {
         self.judge_group(id)
     }
 
-    /// Whether the last queue of a group keeps the device because the group is about to go on.
+    /// Whether the last queue of a group keeps the device because the group is about to continue.
     fn judge_group(&self, id: QueueId) -> Verdict {
         let group = &self.groups[self.queue(id).group];
         let group_idle = self.settings.group_idle;
@@ -103,7 +103,7 @@ impl<L: CfqLog> Cfq<L> {
         Verdict::Expire
     }
 
-    /// The queue whose turn comes next.
+    /// The next queue.
     fn choose_queue(&mut self, now: i64) -> Option<QueueId> {
         let group = self.groups.first()?;
         self.enter_group(group, now);
@@ -115,7 +115,7 @@ impl<L: CfqLog> Cfq<L> {
         tree.first(&self.service_nodes).map(QueueId)
     }
 
-    /// Serves a group from now on, going on with what was left of its workload slice.
+    /// Starts serving a group, with the rest of its workload slice.
     fn enter_group(&mut self, id: GroupId, now: i64) {
         match self.groups[id].saved {
             Some(saved) => {
@@ -127,7 +127,7 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// The class and the kind of load that a group is served with, and until when.
+    /// Chooses the class and kind of load to serve in a group, and for how long.
     fn choose_workload(&mut self, id: GroupId, now: i64) {
         let group = &self.groups[id];
         let before = self.serving.class;
@@ -151,7 +151,7 @@ impl<L: CfqLog> Cfq<L> {
             let first = group.tree(class, workload).queues.first(&self.service_nodes)?;
             Some((self.service_nodes.key(first), workload))
         };
-        // Of equal keys the first kind wins.
+        // If keys are equal the first kind wins.
         let first = Workload::ALL.iter().filter_map(first_key).min_by_key(|&(key, _)| key);
         let Some((_, workload)) = first else { return };
         self.serving.workload = workload;
@@ -167,7 +167,7 @@ impl<L: CfqLog> Cfq<L> {
         self.serving.end = now + slice;
     }
 
-    /// The queue that is served next when the scheduler is emptied by force: limits and times do not count.
+    /// The next queue when the scheduler is forcibly drained: limits and times are ignored.
     pub(super) fn first_to_drain(&mut self) -> Option<QueueId> {
         let group = self.groups.first()?;
         let trees = &self.groups[group].trees;

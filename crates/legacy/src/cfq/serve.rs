@@ -1,4 +1,4 @@
-//! Serving the active queue: which request, and what giving it out changes.
+//! Serving the active queue: the choice of a request, and the effects of dispatching it.
 //!
 //! Rules: CFQ-49, CFQ-53, CFQ-73.
 
@@ -28,7 +28,7 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// Gives out a request of the active queue, or says why not.
+    /// Dispatches a request of the active queue, or returns the reason why not.
     fn serve(&mut self, cx: &mut PolicyCx<'_>, queue: QueueId) -> Result<(RqId, Reason), Reason> {
         let now = self.now(cx);
         let expired = self.check_fifo(queue, now);
@@ -44,7 +44,7 @@ impl<L: CfqLog> Cfq<L> {
         Ok((id, reason))
     }
 
-    /// The oldest request of a queue if it is over its time; asked once a turn.
+    /// The oldest request of a queue if it has expired; checked once per turn.
     fn check_fifo(&mut self, id: QueueId, now: i64) -> Option<RqId> {
         if std::mem::replace(&mut self.queue_mut(id).fifo_checked, true) {
             return None;
@@ -72,7 +72,7 @@ impl<L: CfqLog> Cfq<L> {
         self.in_flight[usize::from(sync)] += 1;
     }
 
-    /// Takes a request out of its queue's backlog, where `next` is then the one to go.
+    /// Removes a request from its queue's backlog; `next` is then the next one.
     pub(super) fn leave_backlog(&mut self, queue: QueueId, id: RqId, next: Option<RqId>) {
         let backlog = &mut self.queues[queue.0 as usize].backlog;
         backlog.set_next(next);
@@ -85,10 +85,10 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// Counts a request of the active queue that was given out, and ends the turn if that was all it may have.
+    /// Counts a dispatched request of the active queue, and ends the turn if its limit is reached.
     fn after_dispatch(&mut self, cx: &mut PolicyCx<'_>, id: QueueId, rq: RqId) {
         if let (None, Some((_, context))) = (self.turn_context, self.entries[rq.index()].owner) {
-            // Idling is for the process that the turn began with.
+            // Idling is for the process that started the turn.
             self.contexts.hold(context);
             self.turn_context = Some(context);
         }
@@ -104,7 +104,7 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// Gives out everything, whatever the limits and times say, queue by queue.
+    /// Dispatches everything, queue by queue, regardless of limits and times.
     pub(super) fn drain_all(&mut self, cx: &mut PolicyCx<'_>, out: &mut Vec<RqId>) {
         self.expire_active(cx, Residual::Dropped);
         while let Some(queue) = self.first_to_drain() {
@@ -120,8 +120,7 @@ impl<L: CfqLog> Cfq<L> {
         debug_assert!(self.waiting == 0 && self.busy_queues == 0, "everything is out");
     }
 
-    /// Makes `id` the request that was given out, as if it had been chosen: its queue gets the device if it has not
-    /// got it.
+    /// Makes `id` the dispatched request, as if it had been chosen: its queue becomes active if it is not.
     pub(super) fn take_over(&mut self, cx: &mut PolicyCx<'_>, id: RqId) {
         let Entry { owner: Some((queue, _)), place: Whereabouts::Waiting, .. } = self.entries[id.index()] else {
             return;

@@ -1,20 +1,20 @@
-//! How long a slice is: pure functions of the tunables and of how busy a group is.
+//! The length of slices: pure functions of the tunables and of the load of a group.
 //!
 //! Rules: CFQ-24, CFQ-37, CFQ-42.
 
 use super::tunables::Settings;
 
-/// One level is worth this part of the base slice.
+/// One level changes the slice by the base slice divided by this.
 const SLICE_SCALE: i64 = 5;
 
 impl Settings {
-    /// The slice of a queue by its level alone.
+    /// The slice of a queue according to its level.
     pub(super) fn level_slice(&self, sync: bool, level: u8) -> i64 {
         let base = self.slice[usize::from(sync)];
         base + base / SLICE_SCALE * (4 - i64::from(level))
     }
 
-    /// The slice of a queue in a class of `average` busy queues, of a group that has `group_slice` for a round.
+    /// The slice of a queue in a class of `average` busy queues, in a group with `group_slice` per round.
     pub(super) fn scaled_slice(&self, slice: i64, average: u32, group_slice: i64) -> i64 {
         let expected = self.slice[1] * i64::from(average);
         if !self.low_latency || expected <= group_slice {
@@ -24,8 +24,8 @@ impl Settings {
         scale(slice, group_slice, expected).max(floor)
     }
 
-    /// The share of a round that one kind of load gets: `count` queues of `of` in its class.
-    /// `async_share` is that of busy async queues among all of the device, if the kind is async.
+    /// The share of a round for one kind of load: `count` queues out of `of` in its class. For the async kind,
+    /// `async_share` is the share of busy async queues on the whole device.
     pub(super) fn workload_slice(
         &self,
         group_slice: i64,
@@ -46,13 +46,13 @@ impl Settings {
     }
 }
 
-/// `span * numerator / denominator` without overflow on the way.
+/// `span * numerator / denominator` without intermediate overflow.
 fn scale(span: i64, numerator: i64, denominator: i64) -> i64 {
     let scaled = i128::from(span) * i128::from(numerator) / i128::from(denominator);
     scaled.min(i128::from(i64::MAX / 4)) as i64
 }
 
-/// The smoothed number of busy queues: fast up, slow down.
+/// The smoothed number of busy queues: rises fast, falls slowly.
 pub(super) fn busy_average(average: u32, busy: u32) -> u32 {
     (3 * average.max(busy) + average.min(busy) + 2) / 4
 }

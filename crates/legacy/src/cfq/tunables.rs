@@ -1,7 +1,7 @@
-//! cfq's tunables: the table of their files, and the values behind it.
+//! cfq's tunables: the table of their files, and their values.
 //!
-//! A file in milliseconds and its `_us` twin are two views of one value. Writes never fail: the leading number counts
-//! (none is 0), clamped to the bounds.
+//! A file in milliseconds and its `_us` twin show the same value. Writes never fail: the leading number counts (0 if
+//! there is none), clamped to the bounds.
 //!
 //! Rules: CFQ-3, CFQ-4.
 
@@ -137,10 +137,10 @@ const ROWS: [TunableRow<Settings>; 17] = [
     ),
 ];
 
-/// Files that a kernel with a clock in ticks has: those in microseconds came with the nanosecond clock.
+/// Files of a kernel with a clock in ticks: those in microseconds came with the nanosecond clock.
 const IN_TICKS: usize = 12;
 
-/// The table of a kernel that counts in ticks: defaults that are times are parts of a second in whole ticks.
+/// The table of a kernel that counts in ticks: default times are fractions of a second in whole ticks.
 const fn in_ticks(hz: i128) -> [TunableRow<Settings>; IN_TICKS] {
     let mut rows = [ROWS[0]; IN_TICKS];
     let mut at = 0;
@@ -149,7 +149,7 @@ const fn in_ticks(hz: i128) -> [TunableRow<Settings>; IN_TICKS] {
         let tunable = &mut rows[at].tunable;
         if matches!(tunable.unit, Unit::Millis) {
             let ticks = tunable.default * hz / 1000;
-            // Shown rounded up.
+            // The shown value is rounded up.
             tunable.default = (ticks * 1000 + hz - 1) / hz;
         }
         at += 1;
@@ -163,34 +163,34 @@ static TICKS_250: [TunableRow<Settings>; IN_TICKS] = in_ticks(250);
 static TICKS_300: [TunableRow<Settings>; IN_TICKS] = in_ticks(300);
 static TICKS_1000: [TunableRow<Settings>; IN_TICKS] = in_ticks(1000);
 
-/// The values of the tunables. Times are in units of the clock.
+/// The values of the tunables. Times are in the clock's unit.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) clock: Clock,
     /// Requests in flight per queue while others are busy.
     pub(super) quantum: u32,
-    /// Deadline of async and of sync requests, since insertion.
+    /// Deadline of async and of sync requests, from insertion.
     pub(super) fifo_expire: [i64; 2],
-    /// How far behind the head a request may lie, KiB.
+    /// Maximum distance of a request behind the head, KiB.
     pub(super) back_seek_max_kib: u32,
-    /// Factor on distance backward.
+    /// Factor for backward distances.
     pub(super) back_seek_penalty: u32,
     /// Slice of an async and of a sync queue of level 4.
     pub(super) slice: [i64; 2],
     /// Base of the cap on async requests in a turn.
     pub(super) slice_async_rq: u32,
-    /// How long to wait for a queue.
+    /// Idle time for a queue.
     pub(super) slice_idle: i64,
-    /// How long to wait for a group.
+    /// Idle time for a group.
     pub(super) group_idle: i64,
     /// Whether slices are scaled and async I/O is ramped up.
     pub(super) low_latency: bool,
-    /// Time in which all queues should get a turn.
+    /// Target time for a turn of every queue.
     pub(super) target_latency: i64,
 }
 
 impl Settings {
-    /// The defaults on a device that rotates or does not.
+    /// The defaults for a device that rotates or not.
     pub(super) fn new(clock: Clock, rotational: bool) -> Self {
         Settings {
             clock,
@@ -207,8 +207,7 @@ impl Settings {
         }
     }
 
-    /// The tunables of a kernel. The defaults are those of the tick rates that kernels are built with; another one shows
-    /// those of 250 Hz.
+    /// The tunables of a kernel. Defaults are those of the usual tick rates; any other rate has those of 250 Hz.
     pub(super) fn tunables(&self) -> Tunables<Settings> {
         let rows: &[TunableRow<Settings>] = match (self.clock.generation, self.clock.hz.0) {
             (CfqGeneration::Nanoseconds, _) => &NANOSECONDS,

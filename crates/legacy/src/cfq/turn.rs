@@ -1,4 +1,4 @@
-//! Turns: how a queue gets the device, how its slice starts, how the turn ends and what it costs its group.
+//! Turns: how a queue becomes active, when its slice starts, how the turn ends and what its group is charged.
 //!
 //! Rules: CFQ-31, CFQ-32, CFQ-34, CFQ-36 to CFQ-39, CFQ-43.
 
@@ -11,7 +11,7 @@ use super::log::{CfqEvent, CfqLog};
 use super::queue::{QueueId, Slice};
 use super::round_robin::Position;
 
-/// What becomes of the part of a slice that a turn did not use, or overran.
+/// What happens to the rest of a slice after a turn, or to its overrun.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Residual {
     /// It shifts the queue's next key.
@@ -21,7 +21,7 @@ pub(super) enum Residual {
 }
 
 impl<L: CfqLog> Cfq<L> {
-    /// Gives the device to a queue.
+    /// Makes a queue active.
     pub(super) fn set_active(&mut self, cx: &mut PolicyCx<'_>, id: QueueId) {
         let event = CfqEvent::SetActive { class: self.serving.class as u8, workload: self.serving.workload as u8 };
         self.note(Some(id), event);
@@ -38,7 +38,7 @@ impl<L: CfqLog> Cfq<L> {
         self.note(Some(id), CfqEvent::SetSlice(length));
     }
 
-    /// The length of a slice. Asking takes a sample of how many queues are busy.
+    /// The length of a slice. Computing it also samples the number of busy queues.
     fn slice_length(&mut self, id: QueueId) -> i64 {
         let queue = self.queue(id);
         let (class, group) = (queue.priority.class, queue.group);
@@ -58,7 +58,7 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// Ends the turn of a queue: of the active one, or of one that is being drained.
+    /// Ends the turn of a queue: the active one, or one that is being drained.
     pub(super) fn expire(&mut self, cx: &mut PolicyCx<'_>, id: QueueId, residual: Residual) {
         let now = self.now(cx);
         self.note(Some(id), CfqEvent::SliceExpired { timed: residual == Residual::Kept });
@@ -96,11 +96,11 @@ impl<L: CfqLog> Cfq<L> {
         }
     }
 
-    /// Charges a turn to its group, and keeps what is left of the workload slice for when the group is served again.
+    /// Charges a turn to its group, and saves the rest of the workload slice for the group's next turn.
     fn charge_turn(&mut self, id: QueueId, now: i64) {
         let queue = self.queue(id);
         let group = queue.group;
-        // Jiffy kernels cannot distinguish a slice that has just started from one that has not.
+        // Kernels that count in jiffies cannot distinguish a slice that has just started from one that has not.
         let coarse = self.config.generation == CfqGeneration::Ticks;
         let started = queue.slice.filter(|slice| !coarse || slice.start != now);
         let used = match started {
@@ -129,7 +129,7 @@ impl<L: CfqLog> Cfq<L> {
         self.note(Some(id), event);
     }
 
-    /// Switches the idle timer off.
+    /// Cancels the idle timer.
     pub(super) fn cancel_timer(&mut self, cx: &mut PolicyCx<'_>) {
         if self.timer_armed {
             self.timer_armed = false;

@@ -1,5 +1,5 @@
-//! The files of a single-queue device's `queue/` (LQ-8 to LQ-13, LQ-32 to LQ-34). The scheduler is changed [another
-//! way](LegacyQueue::begin_switch): the queue is in use meanwhile.
+//! The files of a single-queue device's `queue/` (LQ-8 to LQ-13, LQ-32 to LQ-34). The scheduler is changed
+//! [separately](LegacyQueue::begin_switch), because the queue is in use meanwhile.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,7 +13,7 @@ use hoistway_blk::sysfs::AttributeError;
 use super::LegacyQueue;
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
-    /// The content of a file, its newline included.
+    /// The content of a file, including its newline.
     ///
     /// # Errors
     /// If there is no such file.
@@ -23,7 +23,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             "nr_requests" => self.nr_requests().to_string(),
             "rq_affinity" => self.affinity.load(Relaxed).to_string(),
             "wbt_lat_usec" if !self.generation.wbt => return Err(AttributeError::Unknown),
-            // It is off by default on this front, and on is not built.
+            // Write-back throttling is off by default in this block layer, and turning it on is not implemented.
             "wbt_lat_usec" if self.has_wbt_file.load(Relaxed) != 0 => "0".into(),
             "wbt_lat_usec" => return Err(AttributeError::Invalid),
             "io_timeout" => (self.io_timeout().0 / 1_000_000).to_string(),
@@ -41,8 +41,8 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     /// Writes `text` to a file other than `scheduler`.
     ///
     /// # Errors
-    /// If the kernel would refuse the text, or more requests are asked for than the queue was made for; then nothing
-    /// has changed.
+    /// If the kernel would reject the text, or the queue was not made for this number of requests; then nothing has
+    /// changed.
     pub fn set_attribute(&self, now: Now, file: &str, text: &str, effects: &mut Effects) -> Result<(), AttributeError> {
         match file {
             "scheduler" => return Err(AttributeError::Busy),

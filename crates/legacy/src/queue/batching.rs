@@ -1,18 +1,18 @@
-//! Batching: a task that had to wait for a request may take a burst of them, so that it does not sleep for each
+//! Batching: a task that had to wait for a request may allocate a burst of them, so that it does not sleep for each
 //! (LQ-8 to LQ-13).
 
 use hoistway_blk::ground::{Hz, IoContextId, Now, Tick};
 
-/// Requests of a burst.
+/// Requests per burst.
 const CREDIT: u32 = 32;
-/// How often a second a burst ends for being old.
+/// A burst expires after one divided by this, in seconds.
 const BURSTS_A_SECOND: u64 = 50;
 
-/// The tasks that have a credit.
+/// The tasks with a credit.
 pub(super) struct Batchers {
     /// How long a credit lasts, ticks.
     lifetime: u64,
-    /// By I/O context, which is the task.
+    /// By I/O context, which identifies the task.
     credits: Vec<Credit>,
 }
 
@@ -25,7 +25,7 @@ struct Credit {
 }
 
 impl Credit {
-    /// One that is untouched does not age: a wake-up is never in vain.
+    /// A credit without use does not expire, so a wake-up is never in vain.
     fn is_valid(&self, now: Now, lifetime: u64) -> bool {
         self.left == CREDIT || (self.left > 0 && now.tick.0 < self.granted.0 + lifetime)
     }
@@ -58,7 +58,7 @@ impl Batchers {
         }
     }
 
-    /// The task has been given a request: that takes one of its credit, if it has any.
+    /// The task got a request, which uses one of its credit, if it has any.
     #[inline]
     pub(super) fn take_one(&mut self, now: Now, io_context: IoContextId) {
         if self.credits.is_empty() {

@@ -1,4 +1,4 @@
-//! The queue as the caller's kit sees it: as one with a single hardware queue.
+//! The queue from the caller's point of view: one with a single hardware queue.
 
 use hoistway_blk::bio::{Bio, Status};
 use hoistway_blk::caller::{BlockQueue, Cx, Env, Submitted};
@@ -61,7 +61,7 @@ impl<Sh: Sharing> BlockQueue for LegacyQueue<Sh> {
         self.run(cx);
     }
 
-    /// What the driver gives back waits in the dispatch queue.
+    /// Requests returned by the driver wait in the dispatch queue.
     fn kick_requeue<E: Env>(&self, _: &mut Cx<'_, E>) {}
 
     fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
@@ -76,6 +76,6 @@ impl<Sh: Sharing> BlockQueue for LegacyQueue<Sh> {
         self.timed_out(cx, id);
     }
 
-    /// It throttles no write-back.
+    /// It has no write-back throttling.
     fn window_ended<E: Env>(&self, _: &mut Cx<'_, E>) {}
 }

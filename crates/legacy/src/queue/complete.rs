@@ -1,4 +1,4 @@
-//! The end of a request, and what it sets going (LQ-26 to LQ-28).
+//! Completion of a request and its effects (LQ-26 to LQ-28).
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -14,7 +14,7 @@ use super::request_list::IoClass;
 use super::{LegacyQueue, Locked, take_requested};
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
-    /// Where the completion of a request runs whose interrupt came on `cpu`: always in a softirq (LQ-26 to LQ-28).
+    /// The place where a request's completion runs after an interrupt on `cpu`: always in a softirq (LQ-26 to LQ-28).
     pub fn completion_place(&self, rq: &Rq, cpu: CpuId, share_cache: impl Fn(CpuId, CpuId) -> bool) -> CompletionPlace {
         let affinity = Affinity::numbered(self.affinity.load(Relaxed)).unwrap_or_default();
         if affinity.redirects(rq.ctx, cpu, share_cache) {
@@ -24,13 +24,13 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         }
     }
 
-    /// A request has ended; the queue is run again.
+    /// A request has completed; the queue is run again.
     pub fn complete<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
         self.ended(cx, rq, status);
         self.run(cx);
     }
 
-    /// A request was at the driver and has ended there: as a whole, or a step of it.
+    /// A request at the driver has completed: as a whole, or a step of it.
     pub(super) fn ended<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
         if rq.marks.intersects(Marks::IN_SEQUENCE.with(Marks::FLUSH_COMMAND)) {
             self.step_done(cx, rq, status);
@@ -39,7 +39,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         }
     }
 
-    /// Ends a request: first its bios, then all that it holds.
+    /// Ends a request: first its bios, then its resources.
     fn end<E: Env>(&self, cx: &mut Cx<'_, E>, mut rq: Rq, status: Status) {
         cx.event(Event::Complete(&rq, status));
         cx.event(Event::End(&rq));
@@ -59,7 +59,7 @@ impl Locked {
         self.in_flight[IoClass::of(rq.is_sync()) as usize] -= 1;
     }
 
-    /// Frees requests that others have absorbed.
+    /// Frees requests that were merged into others.
     #[inline]
     pub(super) fn release_absorbed<E: Env>(&mut self, cx: &mut Cx<'_, E>) {
         let mut freed = std::mem::take(&mut cx.scratch.freed);
@@ -70,7 +70,7 @@ impl Locked {
         cx.scratch.freed = freed;
     }
 
-    /// Notifies the elevator, frees the slot and wakes the task that may have it.
+    /// Notifies the elevator, frees the slot and wakes a waiting task.
     pub(super) fn release<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         if rq.marks.contains(Marks::INSERTED) {
             self.elevator.finish(&mut cx.elevator(), rq.id());

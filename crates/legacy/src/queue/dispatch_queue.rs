@@ -1,5 +1,4 @@
-//! The dispatch queue: what has left the elevator and waits for the driver, in the order in which it goes
-//! (LQ-18 to LQ-20).
+//! The dispatch queue: requests that have left the elevator and wait for the driver, in order (LQ-18 to LQ-20).
 
 use std::collections::VecDeque;
 
@@ -10,9 +9,9 @@ use hoistway_blk::request::{Marks, Request, Rq};
 #[derive(Default)]
 pub(super) struct DispatchQueue {
     list: VecDeque<Rq>,
-    /// Where the sweep of sorted dispatch begins and, having wrapped, ends.
+    /// Where the sweep of sorted dispatch begins and, after wrapping, ends.
     end_sector: Sector,
-    /// The request that set `end_sector`, until the driver looks at it.
+    /// The request that set `end_sector`, until the driver has looked at it.
     boundary: Option<RqId>,
 }
 
@@ -22,8 +21,8 @@ impl DispatchQueue {
         self.list.is_empty()
     }
 
-    /// Inserts in the order of one sweep from `end_sector` upwards, which then goes on at the lowest sector. Sorting
-    /// passes no request of another kind, none that the driver has seen, and no barrier.
+    /// Inserts in the order of one sweep from `end_sector` upwards, which then continues at the lowest sector. Sorting
+    /// does not pass requests of another kind, requests that the driver has seen, or barriers.
     pub(super) fn add_sorted(&mut self, rq: Rq) {
         let passed = self.list.iter().rev().take_while(|queued| self.precedes(&rq, queued)).count();
         self.list.insert(self.list.len() - passed, rq);
@@ -37,14 +36,14 @@ impl DispatchQueue {
             && (has_wrapped(rq), rq.sector) < (has_wrapped(queued), queued.sector)
     }
 
-    /// Appends, and lets later sorting begin behind the request.
+    /// Appends a request; later sorting starts behind it.
     #[inline]
     pub(super) fn add_tail(&mut self, rq: Rq) {
         self.set_boundary(&rq);
         self.list.push_back(rq);
     }
 
-    /// Appends without a word to the sorting.
+    /// Appends a request without affecting sorting.
     pub(super) fn push_back(&mut self, rq: Rq) {
         self.list.push_back(rq);
     }
@@ -60,8 +59,7 @@ impl DispatchQueue {
         self.boundary = Some(rq.id());
     }
 
-    /// The driver looks at the head, if there is one: the sweep begins behind it, unless it still has to reach a
-    /// boundary.
+    /// The driver looks at the head, if there is one: the sweep begins behind it, unless a boundary is still ahead.
     #[inline]
     pub(super) fn look(&mut self) -> Option<&mut Rq> {
         let head = self.list.front_mut()?;

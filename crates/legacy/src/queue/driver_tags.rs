@@ -1,18 +1,18 @@
-//! The numbers of commands at the device, and the share of them that async I/O leaves to sync (LQ-23).
+//! The tags of commands at the device, some of which are reserved for sync I/O (LQ-23).
 
 use hoistway_blk::request::Rq;
 
 use super::request_list::IoClass;
 
-/// How the device's tags are given out.
+/// How the device's tags are allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Tagging {
     /// By the driver itself: first come, first served (libata).
     #[default]
     Driver,
-    /// By the block layer, lowest number first: async I/O leaves two tags to sync.
+    /// By the block layer, lowest tag first: async I/O leaves two tags to sync I/O.
     Lowest,
-    /// As `Lowest`, in turns.
+    /// Like `Lowest`, but round robin.
     RoundRobin,
 }
 
@@ -20,10 +20,10 @@ pub enum Tagging {
 pub(super) struct DriverTags {
     tagging: Tagging,
     depth: u32,
-    /// A bit for each tag that is taken.
+    /// A bit for each tag in use.
     words: Vec<u64>,
     taken: u32,
-    /// Where the next round begins.
+    /// Where the next search begins.
     next: u32,
 }
 
@@ -46,7 +46,7 @@ impl DriverTags {
         }
     }
 
-    /// Takes a tag for a request, if the number of its class at the driver allows it.
+    /// Takes a tag for a request, if the number of its class at the driver allows that.
     #[inline]
     pub(super) fn take(&mut self, rq: &mut Rq, in_flight: u32) -> bool {
         let class = IoClass::of(rq.is_sync());
@@ -63,7 +63,7 @@ impl DriverTags {
         true
     }
 
-    /// The lowest free tag from `begin` on, below `end`.
+    /// The lowest free tag in `begin..end`.
     #[inline]
     fn first_free(&self, begin: u32, end: u32) -> Option<u32> {
         let mut tag = begin;
@@ -78,7 +78,7 @@ impl DriverTags {
         None
     }
 
-    /// Gives a request's tag back.
+    /// Frees a request's tag.
     #[inline]
     pub(super) fn put(&mut self, rq: &mut Rq) {
         if let Some(tag) = rq.driver_tag.take() {
@@ -95,7 +95,7 @@ mod tests {
     use hoistway_blk::ground::{Instant, Local, RqId, Sector};
     use hoistway_blk::request::RequestPool;
 
-    /// Takes tags for `op` until there is none; returns the tags.
+    /// Takes tags for `op` until none is left; returns the tags.
     fn take_all(tags: &mut DriverTags, op: Op) -> Vec<u32> {
         let pool: RequestPool<Local> = RequestPool::new(1);
         let mut rq = pool.take(RqId(0));
@@ -135,7 +135,7 @@ mod tests {
                 assert!(tags.take(&mut rq, 0));
                 let tag = rq.driver_tag;
                 if id == 1 {
-                    // The first two come back.
+                    // The first two are freed.
                     tags.put(&mut rq);
                     rq.driver_tag = Some(0);
                     tags.put(&mut rq);

@@ -1,4 +1,4 @@
-//! The elevators of a legacy queue. There is always one (LQ-1 to LQ-3, LQ-32 to LQ-34).
+//! The elevators of a legacy queue, which always has one (LQ-1 to LQ-3, LQ-32 to LQ-34).
 
 use hoistway_blk::bio::Bio;
 use hoistway_blk::ground::{Now, RqId, StoreError, Tunable};
@@ -10,10 +10,10 @@ use hoistway_blk::watch::Reason;
 
 use super::{HCTX, LegacyConfig};
 
-/// The scheduler of a legacy queue, with the requests that it holds.
+/// The scheduler of a legacy queue with its requests.
 pub struct LegacyElevator {
     name: &'static str,
-    /// Whether what it gives out is sorted into the dispatch queue, and not appended.
+    /// Whether dispatched requests are sorted into the dispatch queue instead of appended.
     pub(super) dispatches_sorted: bool,
     kind: Kind,
 }
@@ -33,7 +33,7 @@ macro_rules! with_store {
 }
 
 impl LegacyElevator {
-    /// The scheduler of this name for a queue, attached now; nothing if there is no such legacy scheduler.
+    /// The scheduler with this name for a queue, attached now; None if there is no such legacy scheduler.
     #[must_use]
     pub fn named(name: &str, config: &LegacyConfig, now: Now) -> Option<Self> {
         let row = config.schedulers.of(Layer::SingleQueue).find(|row| row.name == name)?;
@@ -59,7 +59,7 @@ impl LegacyElevator {
         }
     }
 
-    /// A policy of one's own for request ids below [`LegacyConfig::capacity`].
+    /// A custom policy for request ids below [`LegacyConfig::capacity`].
     #[must_use]
     pub fn custom(name: &'static str, mut policy: BoxedScheduler, config: &LegacyConfig) -> Self {
         let dispatches_sorted = policy.legacy_hooks().is_some_and(|hooks| hooks.dispatches_sorted());
@@ -73,7 +73,7 @@ impl LegacyElevator {
         self.name
     }
 
-    /// Tries to merge a bio into a request that it holds.
+    /// Tries to merge a bio into one of its requests.
     pub(super) fn merge_bio(
         &mut self,
         cx: &mut ElevatorCx<'_>,
@@ -83,7 +83,7 @@ impl LegacyElevator {
         with_store!(self, store => store.merge_bio(cx, rules, bio))
     }
 
-    /// May a request be allocated?
+    /// Whether a request may be allocated.
     #[inline]
     pub(super) fn may_queue(&mut self, cx: &mut ElevatorCx<'_>, bio: &Bio) -> MayQueue {
         with_store!(self, store => store.call(cx, |policy, cx| {
@@ -91,13 +91,13 @@ impl LegacyElevator {
         }))
     }
 
-    /// A request was allocated that it will manage.
+    /// A request that it will manage was allocated.
     #[inline]
     pub(super) fn prepare(&mut self, cx: &mut ElevatorCx<'_>, rq: &Request) {
         with_store!(self, store => store.call(cx, |policy, cx| policy.prepare(cx, rq)));
     }
 
-    /// Takes a request in; one that comes from a plug may be absorbed by another.
+    /// Inserts a request; one from a plug may be merged into another one.
     pub(super) fn insert(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, rq: Rq, may_join: bool) {
         with_store!(self, store => if may_join {
             store.insert(cx, rules, rq, Place::Sorted);
@@ -113,12 +113,12 @@ impl LegacyElevator {
         with_store!(self, store => store.dispatch(cx, HCTX))
     }
 
-    /// Has it dispatch everything into `out`, ignoring idling and time slices. `ids` is a buffer.
+    /// Makes it dispatch everything into `out`, regardless of idling and time slices. `ids` is a buffer.
     pub(super) fn drain(&mut self, cx: &mut ElevatorCx<'_>, ids: &mut Vec<RqId>, out: impl FnMut(Rq)) {
         with_store!(self, store => store.drain(cx, ids, out));
     }
 
-    /// The driver has looked at a request for the first time since it was given out or came back.
+    /// The driver has looked at a request for the first time since it was dispatched or returned.
     #[inline]
     pub(super) fn on_started(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
         with_store!(self, store => store.call(cx, |policy, cx| {
@@ -128,23 +128,23 @@ impl LegacyElevator {
         }));
     }
 
-    /// The driver has given a request back.
+    /// The driver has returned a request.
     pub(super) fn on_requeued(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
         with_store!(self, store => store.call(cx, |policy, cx| policy.on_requeued(cx, id)));
     }
 
-    /// A request that it took in has been released.
+    /// An inserted request has been released.
     #[inline]
     pub(super) fn finish(&mut self, cx: &mut ElevatorCx<'_>, id: RqId) {
         with_store!(self, store => store.call(cx, |policy, cx| policy.finish(cx, id)));
     }
 
-    /// Request ids below `capacity` will come from now on.
+    /// Request ids below `capacity` may occur from now on.
     pub(super) fn grow(&mut self, capacity: u32) {
         with_store!(self, store => store.grow(capacity));
     }
 
-    /// Its timer has come.
+    /// Its timer has fired.
     pub(super) fn on_timer(&mut self, cx: &mut ElevatorCx<'_>) {
         with_store!(self, store => store.call(cx, |policy, cx| policy.on_timer(cx)));
     }
@@ -162,7 +162,7 @@ impl LegacyElevator {
         with_store!(self, store => store.call(cx, |policy, cx| policy.set_tunable(cx, name, text)))
     }
 
-    /// Whether anything waits in it.
+    /// Whether it has waiting requests.
     #[cfg(test)]
     pub(super) fn has_work(&mut self) -> bool {
         with_store!(self, store => store.policy().has_work())

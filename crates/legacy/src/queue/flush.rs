@@ -1,4 +1,4 @@
-//! Writes that must be durable (LQ-29 to LQ-31): past the elevator, through the one sequencer of the queue.
+//! Durable writes (LQ-29 to LQ-31): they bypass the elevator, through the queue's only flush sequencer.
 
 use hoistway_blk::bio::Status;
 use hoistway_blk::caller::{Cx, Env};
@@ -10,7 +10,7 @@ use hoistway_blk::watch::Event;
 use super::{LegacyQueue, Locked, run_on_worker};
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
-    /// A step of a sequence has been done by the driver: the flush command, or the data of a request.
+    /// The driver has completed a step of a sequence: the flush command, or the data of a request.
     #[cold]
     pub(super) fn step_done<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq, status: Status) {
         cx.event(Event::Complete(&rq, status));
@@ -19,12 +19,12 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 }
 
 impl Locked {
-    /// Takes a flush-type request in.
+    /// Begins the sequence of a flush request.
     pub(super) fn begin_sequence<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         let steps = FlushSteps::of(rq.flags, rq.sectors, self.cache.write_cache, self.cache.fua);
         flush_queue::begin(&mut rq, steps, self.cache.fua);
         if steps.is_data_only() {
-            // It passes all that the elevator still holds.
+            // It overtakes all requests in the elevator.
             self.dispatch.push_back(rq);
             return;
         }
@@ -69,7 +69,7 @@ impl Locked {
         }
     }
 
-    /// Issues the flush command if its time has come.
+    /// Issues the flush command if it is due.
     fn kick<E: Env>(&mut self, cx: &mut Cx<'_, E>) {
         if let Some(command) = self.flush.kick(cx.now.at, true) {
             self.dispatch.push_back(command);
@@ -77,7 +77,7 @@ impl Locked {
         }
     }
 
-    /// Whether the elevator is not to be asked, because the device does nothing beside a flush.
+    /// Whether the elevator must not be asked, because the device does nothing else during a flush.
     #[inline]
     pub(super) fn is_held_by_flush(&self) -> bool {
         !self.cache.flush_queueable && self.flush.is_flushing()

@@ -1,4 +1,4 @@
-//! Insertion: into the elevator, or past it into the dispatch queue (LQ-15, LQ-16).
+//! Insertion: into the elevator, or bypassing it into the dispatch queue (LQ-15, LQ-16).
 
 use hoistway_blk::caller::{Cx, Env};
 use hoistway_blk::request::{Marks, MergeRules, Rq};
@@ -6,18 +6,18 @@ use hoistway_blk::watch::Event;
 
 use super::{Locked, take_requested};
 
-/// The kinds of insertion that there are without passthrough requests.
+/// The kinds of insertion, without those for passthrough requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Insertion {
-    /// An ordinary request that comes from no plug.
+    /// An ordinary request that was not plugged.
     Sort,
-    /// An ordinary request that comes from a plug: it may be absorbed by one that is there.
+    /// An ordinary request from a plug: it may be merged into an existing one.
     SortMerge,
-    /// One with a flush or forced unit access.
+    /// A request with a flush or forced unit access.
     Flush,
 }
 
-/// Whether the queue must run at once, in this context, whatever else is about to be inserted.
+/// Whether the queue must run at once in this context, before anything else is inserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum MustRun {
     No,
@@ -40,7 +40,7 @@ impl Locked {
                 let may_join = insertion == Insertion::SortMerge;
                 return self.insert_into_elevator(cx, rules, rq, may_join);
             }
-            // The kind BACK: it comes behind all that there is.
+            // The kind BACK: it goes behind all existing requests.
             Insertion::Sort | Insertion::SortMerge => {
                 rq.marks.set(Marks::SOFT_BARRIER);
                 self.drain_elevator(cx);
@@ -55,7 +55,7 @@ impl Locked {
         MustRun::No
     }
 
-    /// Inserts a request that the driver gave back: before all others.
+    /// Inserts a request that the driver returned: before all others.
     pub(super) fn insert_again<E: Env>(&mut self, cx: &mut Cx<'_, E>, mut rq: Rq) {
         self.comes(cx, &rq);
         rq.marks.set(Marks::SOFT_BARRIER);

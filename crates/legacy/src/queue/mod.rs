@@ -1,16 +1,17 @@
 //! The legacy single queue: the block layer of Linux up to 4.20, and the home of noop, deadline and cfq.
 //!
-//! One lock for everything, one elevator that is always there, one *dispatch queue* of what has left it. The driver
-//! pulls: a CPU that inserts or ends a request runs the queue in its own context, and a run takes as many requests as
-//! the device has room for. Rules: docs/rules/legacy-queue.md; each file names its own.
+//! It has one lock, one elevator, and a *dispatch queue* of requests that have left the elevator. The driver pulls: a
+//! CPU that inserts or completes a request runs the queue in its own context, and a run takes as many requests as the
+//! device has room for. Rules: docs/rules/legacy-queue.md; each file names its own.
 //!
-//! The files in the order of the way: `submit` (split, merge, plug), `request_list` and `batching` (who may have a
-//! request), `unplug`, `insert`, `elevator` (which of them), `dispatch_queue` (the order of what left it), `run` (to
-//! the driver) with `driver_tags`, `complete` and `requeue`; beside it `flush`, the sequence of what must be durable. `switch`
-//! changes the elevator under load, `attributes` are its files in sysfs, `block_queue` is how callers see it.
+//! The files in the order of a request's path: `submit` (split, merge, plug), `request_list` and `batching` (which tasks may
+//! allocate a request), `unplug`, `insert`, `elevator` (the choice of a request), `dispatch_queue` (the order after that),
+//! `run` (to the driver) with `driver_tags`, `complete` and `requeue`. In addition `flush` is the sequence of durable writes,
+//! `switch` changes the elevator under load, `attributes` are the files in sysfs, and `block_queue` is the interface for
+//! callers.
 //!
-//! It works as [`Queue`](hoistway_blk::queue::Queue) does: calls get the time and return effects, tasks that must
-//! wait are parked. A queue that runs "on a worker" asks for it by [`Effect::RunHctx`] with hardware queue 0.
+//! It works like [`Queue`](hoistway_blk::queue::Queue): calls get the time and return effects, and tasks that must wait
+//! are parked. A queue that runs "on a worker" requests this by [`Effect::RunHctx`] with hardware queue 0.
 
 mod attributes;
 mod batching;
@@ -55,38 +56,38 @@ use dispatch_queue::DispatchQueue;
 use driver_tags::DriverTags;
 use request_list::{RequestLists, Thresholds};
 
-/// The last release that has it. Later ones are given the queue of this one.
+/// The last release with a legacy queue. Later ones get the queue of this release.
 pub(crate) const LAST_KERNEL: Kernel = Kernel::series(4, 20);
 
 /// The only hardware queue.
 const HCTX: HctxId = HctxId(0);
 
-/// How to make a legacy queue.
+/// The configuration of a legacy queue.
 #[derive(Clone, Debug)]
 pub struct LegacyConfig {
-    /// The kernel whose behaviour is wanted. Releases after 4.20 have no such queue: they get that of 4.20.
+    /// The kernel to reproduce. Releases after 4.20 have no such queue and get that of 4.20.
     pub kernel: Kernel,
     /// CPUs, at least 1.
     pub cpus: u16,
-    /// Commands that the device takes at once, at least 1.
+    /// Maximum commands at the device, at least 1.
     pub queue_depth: u32,
-    /// Requests of each class, sync and async; fewer than 4 become 4.
+    /// Requests per class, sync and async; at least 4.
     pub nr_requests: u32,
-    /// How the device's tags are given out.
+    /// How the device's tags are allocated.
     pub tagging: Tagging,
-    /// How much merging is switched off.
+    /// Which kinds of merging are turned off.
     pub nomerges: NoMerges,
-    /// What a request may span.
+    /// The limits of a request.
     pub limits: Limits,
-    /// The schedulers that the queue can be made with and changed to.
+    /// The schedulers that can be set.
     pub schedulers: Registry,
 }
 
-/// Requests of each class by default.
+/// Default number of requests per class.
 const NR_REQUESTS: u32 = 128;
 
 impl LegacyConfig {
-    /// For the device of a multi-queue configuration, whose hardware queues do not matter here.
+    /// The configuration for the device of a multi-queue configuration, whose hardware queues are ignored.
     #[must_use]
     pub fn new(config: &QueueConfig) -> Self {
         let nr_requests = config.nr_requests.unwrap_or(NR_REQUESTS);
@@ -102,13 +103,13 @@ impl LegacyConfig {
         }
     }
 
-    /// The variants of the release that has the queue.
+    /// The generation of the release that the queue reproduces.
     #[must_use]
     pub fn generation(&self) -> Generation {
         self.kernel.min(LAST_KERNEL).generation()
     }
 
-    /// Requests of one cgroup that can exist at once: both classes may exceed their number by half.
+    /// Maximum requests of one cgroup: both classes may exceed their number by half.
     #[must_use]
     pub fn capacity(&self) -> u32 {
         2 * Thresholds::new(self.nr_requests).most
@@ -125,19 +126,19 @@ impl LegacyConfig {
 /// The legacy queue of one device.
 pub struct LegacyQueue<Sh: Sharing> {
     generation: Generation,
-    /// Limits and rules of merging, as they are written to `queue/`. Read once in each call, before the lock.
+    /// Limits and rules of merging, as written to `queue/`. Read once per call, before the lock.
     rules: Sh::ReadMostly<MergeRules>,
-    /// How it was made; its limits are those of the device.
+    /// The configuration; its limits are those of the device.
     config: LegacyConfig,
     timeouts: Timeouts<Sh>,
     /// An [`Affinity`].
     affinity: Sh::Word,
-    /// 1 after somebody has switched write-back throttling off, which is not there before that.
+    /// 1 once write-back throttling has been turned off: its file does not exist before that.
     has_wbt_file: Sh::Word,
     locked: Sh::Lock<Locked>,
 }
 
-/// What flushes depend on.
+/// The write cache, which flushes depend on.
 #[derive(Clone, Copy, Debug)]
 struct Cache {
     write_cache: bool,
@@ -145,31 +146,31 @@ struct Cache {
     flush_queueable: bool,
 }
 
-/// What the queue's lock protects: everything.
+/// Everything is protected by the queue's lock.
 struct Locked {
-    /// Of its requests, and of those who wait for one.
+    /// Identifies the queue of its requests and waiters.
     home: Home,
     elevator: LegacyElevator,
     thresholds: Thresholds,
     lists: RequestLists,
     batchers: Batchers,
-    /// Slots that are free, with their requests, and how many there are in all: more are made when cgroups or a larger
-    /// `nr_requests` need them.
+    /// Free slots with their requests, and the total number: more are made when cgroups or a larger `nr_requests` need
+    /// them.
     free: Vec<Rq>,
     capacity: u32,
-    /// Requests that exist and that the elevator manages.
+    /// Requests that the elevator manages.
     managed: u32,
     dispatch: DispatchQueue,
     tags: DriverTags,
-    /// What must be durable.
+    /// The sequencer of durable writes.
     flush: FlushQueue,
     cache: Cache,
-    /// Requests at the driver, by class, and each by itself.
+    /// Requests at the driver, by class and individually.
     in_flight: [u32; 2],
     flights: Flights<Local>,
-    /// The driver has stopped the queue.
+    /// Whether the driver has stopped the queue.
     is_stopped: bool,
-    /// How often the elevator is about to be changed: new requests go past it then.
+    /// Number of pending changes of the elevator: new requests bypass it meanwhile.
     bypasses: u32,
     /// A buffer for drains.
     drained: Vec<RqId>,
@@ -187,7 +188,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         LegacyQueue::with_elevator(config, elevator)
     }
 
-    /// Makes a queue with an elevator, which makes room for [`LegacyConfig::capacity`] requests if it was made for fewer.
+    /// Makes a queue with an elevator, which is enlarged to [`LegacyConfig::capacity`] requests if necessary.
     ///
     /// # Errors
     /// If the configuration contradicts itself.
@@ -213,12 +214,12 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                 lists: RequestLists::default(),
                 capacity,
                 batchers: Batchers::new(generation.hz),
-                // The lowest number goes out first.
+                // The lowest number is used first.
                 free: (0..capacity).rev().map(|id| Rq::empty(RqId(id), &home)).collect(),
                 managed: 0,
                 dispatch: DispatchQueue::default(),
                 tags: DriverTags::new(config.queue_depth, config.tagging),
-                // Behind the ids that slots can have.
+                // Above the ids of slots.
                 flush: FlushQueue::new(RqId(u32::MAX)),
                 cache: Cache {
                     write_cache: config.limits.write_cache,
@@ -235,7 +236,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         })
     }
 
-    /// The kernel whose behaviour the queue has, which has a legacy queue.
+    /// The kernel that the queue reproduces, which has a legacy queue.
     #[must_use]
     pub fn generation(&self) -> &Generation {
         &self.generation
@@ -247,7 +248,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         self.rules.read(CpuId(0), |rules| rules.read_ahead_kib)
     }
 
-    /// Into how many parts a bio will be cut on its way in.
+    /// The number of parts that a bio will be split into.
     #[must_use]
     pub fn parts_of(&self, bio: &Bio) -> u32 {
         self.rules.read(CpuId(0), |rules| split::parts(bio, &rules.limits))
@@ -259,16 +260,16 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         self.locked.aside(|queue| queue.elevator.name())
     }
 
-    /// Requests that each class may have.
+    /// Maximum requests per class.
     #[must_use]
     pub fn nr_requests(&self) -> u32 {
         self.locked.aside(|queue| queue.thresholds.nr_requests)
     }
 
-    /// Sets how many requests each class may have; fewer than 4 become 4. Tasks that find room now are woken.
+    /// Sets the maximum requests per class, at least 4. Wakes tasks that find room now.
     ///
     /// # Errors
-    /// If it is more than any queue can have.
+    /// If it exceeds the maximum of any queue.
     pub fn set_nr_requests(&self, nr_requests: u32, effects: &mut Effects) -> Result<(), ConfigError> {
         let thresholds = Thresholds::new(nr_requests);
         ConfigError::out_of("nr_requests", 0..=NR_REQUESTS_MAX, nr_requests)?;
@@ -281,7 +282,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         Ok(())
     }
 
-    /// Whether a class of a cgroup has enough requests that write-back should hold off.
+    /// Whether a class of a cgroup has so many requests that write-back should wait.
     #[must_use]
     pub fn is_congested(&self, cgroup: CgroupId, class: IoClass) -> bool {
         self.locked.aside(|queue| queue.lists.of(cgroup).is_congested(class))
@@ -299,7 +300,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         self.locked.aside(|queue| queue.in_flight.iter().sum())
     }
 
-    /// Driver tags that are taken now.
+    /// Driver tags in use.
     #[must_use]
     pub fn driver_tags_in_use(&self) -> u32 {
         self.locked.aside(|queue| queue.tags.in_use())
@@ -311,7 +312,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         self.locked.aside(|queue| queue.elevator.tunables()).into_iter().map(|(tunable, _)| tunable).collect()
     }
 
-    /// What a tunable's file shows.
+    /// The value of a tunable.
     ///
     /// # Errors
     /// If there is no such tunable.
@@ -327,7 +328,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         call(now, effects, |cx| self.locked.aside(|queue| queue.elevator.set_tunable(cx, name, text)))
     }
 
-    /// Tells the scheduler of something.
+    /// Notifies the scheduler of an event.
     pub fn notify(&self, now: Now, effects: &mut Effects, event: SchedulerEvent) {
         call(now, effects, |cx| {
             self.locked.aside(|queue| {
@@ -339,12 +340,12 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         });
     }
 
-    /// The moment that an [`Effect::SetTimeout`] asked for has come.
+    /// The time requested by [`Effect::SetTimeout`] has come.
     pub fn scan_timeouts<E: Env>(&self, cx: &mut Cx<'_, E>) {
         self.locked.aside(|queue| self.timeouts.scan(cx.now.at, &queue.flights, cx.effects));
     }
 
-    /// A request was found to be overdue; see [`Queue::timed_out`](hoistway_blk::queue::Queue::timed_out).
+    /// A request has exceeded its timeout; see [`Queue::timed_out`](hoistway_blk::queue::Queue::timed_out).
     pub fn timed_out<E: Env>(&self, cx: &mut Cx<'_, E>, id: RqId) {
         let overdue = self.locked.aside(|queue| queue.flights.overdue(cx.now.at, cx.cpu, id));
         if let Some(deadline) = overdue {
@@ -353,13 +354,13 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         }
     }
 
-    /// How long a request may be at the device (`queue/io_timeout`).
+    /// The timeout of a request at the device (`queue/io_timeout`).
     #[must_use]
     pub fn io_timeout(&self) -> Nanos {
         self.timeouts.timeout()
     }
 
-    /// The scheduler's timer has come.
+    /// The scheduler's timer has fired.
     pub fn timer<E: Env>(&self, cx: &mut Cx<'_, E>) {
         self.locked.with(cx.meter, Site::Legacy, |queue| queue.elevator.on_timer(&mut cx.elevator()));
         take_requested(cx);
@@ -367,7 +368,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
 }
 
 impl Locked {
-    /// Makes slots for as many requests again.
+    /// Doubles the number of slots.
     #[cold]
     fn grow(&mut self) {
         let more = self.capacity..2 * self.capacity;
@@ -378,7 +379,7 @@ impl Locked {
     }
 }
 
-/// Calls into the elevator apart from the way of an I/O.
+/// Calls into the elevator outside of the path of an I/O.
 fn call<R>(now: Now, effects: &mut Effects, body: impl FnOnce(&mut ElevatorCx<'_>) -> R) -> R {
     ElevatorCx::alone(now, |cx| {
         let answer = body(cx);
@@ -387,7 +388,7 @@ fn call<R>(now: Now, effects: &mut Effects, body: impl FnOnce(&mut ElevatorCx<'_
     })
 }
 
-/// Turns what a policy asked for during a call into effects.
+/// Converts actions that a policy requested during a call into effects.
 #[inline]
 fn take_requested<E: Env>(cx: &mut Cx<'_, E>) {
     if cx.scratch.requested != RequestedActions::default() {
@@ -395,7 +396,7 @@ fn take_requested<E: Env>(cx: &mut Cx<'_, E>) {
     }
 }
 
-/// Whatever is to be run is the one queue, on a worker.
+/// A run always concerns the only queue, on a worker.
 fn push_wishes(effects: &mut Effects, requested: &RequestedActions) {
     if let Some(at) = requested.set_timer {
         effects.push(Effect::SetTimer(at));
@@ -407,7 +408,7 @@ fn push_wishes(effects: &mut Effects, requested: &RequestedActions) {
     }
 }
 
-/// Has the queue run on a worker.
+/// Runs the queue on a worker.
 #[inline]
 fn run_on_worker(effects: &mut Effects, delay: Nanos) {
     effects.push(Effect::RunHctx { hctx: HCTX, delay });

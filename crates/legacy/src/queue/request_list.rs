@@ -1,6 +1,6 @@
-//! Who may have a request: counts, marks and the line of sleepers of each class (LQ-8 to LQ-13).
+//! Request allocation: counts, marks and waiting tasks of each class (LQ-8 to LQ-13).
 //!
-//! There is one list for each cgroup that uses a queue, and each may have as many requests as the root's.
+//! Each cgroup that uses a queue has a list, with as many requests as the root's.
 
 use std::collections::VecDeque;
 
@@ -9,17 +9,17 @@ use hoistway_blk::policy::MayQueue;
 
 use super::batching::Batchers;
 
-/// The two classes of I/O, which never take each other's requests.
+/// The two classes of I/O, which have separate numbers of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoClass {
-    /// Nobody waits for it.
+    /// No task waits for it.
     Async = 0,
-    /// Somebody waits: reads, and writes that are flagged so.
+    /// A task waits for it: reads, and writes with the sync flag.
     Sync = 1,
 }
 
 impl IoClass {
-    /// The class of I/O that is waited for, or not.
+    /// The class of sync or async I/O.
     #[inline]
     #[must_use]
     pub const fn of(sync: bool) -> IoClass {
@@ -34,20 +34,20 @@ impl IoClass {
     }
 }
 
-/// What follows from `nr_requests`.
+/// Limits derived from `nr_requests`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Thresholds {
-    /// Requests of a class; only batchers may have more.
+    /// Requests per class; only batchers may exceed it.
     pub(super) nr_requests: u32,
-    /// The request with this number makes the class congested.
+    /// The class is congested from this number of requests on.
     congestion_on: u32,
-    /// Fewer than this end the congestion.
+    /// The congestion ends below this number.
     congestion_off: u32,
-    /// What nobody may exceed.
+    /// The absolute maximum.
     pub(super) most: u32,
 }
 
-/// The fewest requests of a class.
+/// Minimum of `nr_requests`.
 const NR_REQUESTS_MIN: u32 = 4;
 
 impl Thresholds {
@@ -65,7 +65,7 @@ impl Thresholds {
 /// The lists of all cgroups.
 #[derive(Default)]
 pub(super) struct RequestLists {
-    /// By cgroup; they are made when they are first used.
+    /// By cgroup; created at first use.
     lists: Vec<RequestList>,
 }
 
@@ -93,19 +93,19 @@ pub(super) struct RequestList {
 
 #[derive(Default)]
 struct Class {
-    /// Requests that exist.
+    /// Allocated requests.
     allocated: u32,
     congested: bool,
-    /// The number was reached: others than batchers wait.
+    /// Whether the limit was reached: only batchers may allocate.
     full: bool,
-    /// Somebody was refused while there was none to wait for.
+    /// Whether a task was refused while there was no request to wait for.
     starved: bool,
-    /// Who sleeps for a request, first come first.
+    /// Tasks that sleep for a request, in order.
     line: VecDeque<Waiter>,
 }
 
 impl RequestList {
-    /// Counts a request of `class` for a task, if it may have one; the scheduler has said `may`.
+    /// Counts a request of `class` for a task, if one may be allocated; `may` is the scheduler's decision.
     #[inline]
     pub(super) fn try_count(
         &mut self,
@@ -126,24 +126,24 @@ impl RequestList {
         true
     }
 
-    /// A task waits for a request of `class`.
+    /// Adds a waiting task.
     pub(super) fn wait(&mut self, class: IoClass, waiter: Waiter) {
         self.classes[class as usize].line.push_back(waiter);
     }
 
-    /// A task no longer waits; `false` if it had left the line already, because it was woken.
+    /// Removes a waiting task; `false` if it was removed already, because it was woken.
     pub(super) fn leave_line(&mut self, class: IoClass, waiter: Waiter) -> bool {
         let line = &mut self.classes[class as usize].line;
         let at = line.iter().position(|&other| other == waiter);
         at.is_some_and(|at| line.remove(at).is_some())
     }
 
-    /// A task was woken and wants no request: calls `wake` for the task that may try instead.
+    /// A woken task wants no request: calls `wake` for the task that may try instead.
     pub(super) fn pass_on(&mut self, thresholds: &Thresholds, class: IoClass, mut wake: impl FnMut(Waiter)) {
         self.classes[class as usize].freed(thresholds, &mut wake);
     }
 
-    /// A request of `class` is gone: calls `wake` for the task that may try again.
+    /// A request of `class` was freed: calls `wake` for the task that may try again.
     #[inline]
     pub(super) fn uncount(&mut self, thresholds: &Thresholds, class: IoClass, mut wake: impl FnMut(Waiter)) {
         let freed = &mut self.classes[class as usize];
@@ -155,7 +155,7 @@ impl RequestList {
         }
     }
 
-    /// The thresholds are others now: calls `wake` for as many sleepers as there is room.
+    /// The thresholds have changed: calls `wake` for as many tasks as there is room for.
     pub(super) fn resized(&mut self, thresholds: &Thresholds, mut wake: impl FnMut(Waiter)) {
         for class in &mut self.classes {
             if class.allocated >= thresholds.congestion_on {
@@ -176,8 +176,8 @@ impl RequestList {
 }
 
 impl Class {
-    /// Whether another request may be allocated. The one that reaches the number marks the class full and may go on
-    /// with a burst.
+    /// Whether another request may be allocated. The one that reaches the limit marks the class full, and its task may
+    /// continue with a burst.
     #[inline]
     fn admits(
         &mut self,

@@ -1,4 +1,4 @@
-//! A driver gives a started request back: it waits at the head of the dispatch queue (LQ-26 to LQ-28).
+//! The driver returns a started request: it waits at the head of the dispatch queue (LQ-26 to LQ-28).
 
 use hoistway_blk::caller::{Cx, Env};
 use hoistway_blk::ground::{Lock, Nanos, Sharing, Site};
@@ -8,7 +8,7 @@ use hoistway_blk::watch::Event;
 use super::{LegacyQueue, Locked, run_on_worker, take_requested};
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
-    /// Takes a started request back. The queue runs soon.
+    /// Takes a started request back. The queue will run soon.
     pub fn requeue<E: Env>(&self, cx: &mut Cx<'_, E>, rq: Rq) {
         cx.event(Event::Requeue(&rq));
         self.locked.with(cx.meter, Site::Legacy, |queue| queue.take_back(cx, rq));

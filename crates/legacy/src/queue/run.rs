@@ -18,7 +18,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             self.timeouts.start((cx.now.at, cx.cpu), &mut rq, &queue.flights, cx.effects);
             Some(rq)
         }) {
-            // As the kernel drops the lock around each command.
+            // The kernel drops the lock around each command.
             match cx.driver.queue_rq(cx.real, rq, true) {
                 Answer::Queued => {}
                 Answer::Done(rq, status) => self.ended(cx, rq, status),
@@ -35,14 +35,14 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         }
     }
 
-    /// The driver stops its queue, or allows it again and then runs it.
+    /// The driver stops its queue, or restarts and runs it.
     pub fn set_stopped(&self, stopped: bool) {
         self.locked.aside(|queue| queue.is_stopped = stopped);
     }
 }
 
 impl Locked {
-    /// Takes the next request off the queue for the driver, if there is one and the device has room.
+    /// Takes the next request for the driver, if there is one and the device has room.
     fn start_next<E: Env>(&mut self, cx: &mut Cx<'_, E>) -> Option<Rq> {
         if self.is_stopped || !self.peek(cx) {
             return None;
@@ -62,8 +62,8 @@ impl Locked {
         Some(rq)
     }
 
-    /// The driver looks at the head of the dispatch queue; only an empty one is filled by the elevator. The first look
-    /// counts as the start of a request, even if the device then has no room for it.
+    /// The driver looks at the head of the dispatch queue; the elevator is asked only if the queue is empty. The first
+    /// look counts as the start of a request, even if the device then has no room for it.
     fn peek<E: Env>(&mut self, cx: &mut Cx<'_, E>) -> bool {
         if self.dispatch.is_empty() && self.bypasses == 0 && !self.is_held_by_flush() {
             let (rq, reason) = self.elevator.dispatch(&mut cx.elevator());
@@ -87,7 +87,7 @@ impl Locked {
         found
     }
 
-    /// With nothing at the device no completion will run the queue: it is tried again after a while.
+    /// With no request at the device no completion will run the queue, so it is retried after a delay.
     fn retry_if_idle<E: Env>(&self, cx: &mut Cx<'_, E>) {
         if self.in_flight == [0; 2] {
             run_on_worker(cx.effects, RESOURCE_DELAY);

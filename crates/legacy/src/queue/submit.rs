@@ -1,4 +1,4 @@
-//! The way in: a bio is split, merged or given a request, which is plugged or inserted (LQ-4 to LQ-7).
+//! Submission: a bio is split, merged or given a request, which is plugged or inserted (LQ-4 to LQ-7).
 
 use hoistway_blk::bio::{Bio, BioFlags, Status, is_sync};
 use hoistway_blk::caller::{Cx, Env, Submission, Submitted};
@@ -19,9 +19,9 @@ pub struct LegacySubmission {
     waiter: Waiter,
     /// The current part, until a request has it.
     bio: Option<Bio>,
-    /// What was cut off behind it.
+    /// The rest after the split.
     remainder: Option<Bio>,
-    /// Armed while it waits.
+    /// Armed while it is waiting.
     guard: Guard,
 }
 
@@ -31,27 +31,27 @@ enum Stage {
     Enter,
     /// Split.
     Split,
-    /// Look for a request to join.
+    /// Look for a request to merge into.
     Merge,
     /// Ask for a request.
     Allocate,
-    /// It slept for a request: leave the line and ask again, for a burst of them.
+    /// It slept for a request: stop waiting and try again, for a burst of requests.
     Woken,
-    /// This part has gone.
+    /// This part is done.
     Next,
 }
 
-/// What came of asking for a request.
+/// The result of an allocation.
 enum Allocated {
     Given(Rq),
-    /// There is none: the task is in line.
+    /// There is none: the task is waiting.
     InLine,
     /// There is none, and the bio must not wait.
     Refused,
 }
 
 impl LegacySubmission {
-    /// Nothing to be submitted yet; `waiter` submits one bio at a time.
+    /// Nothing to submit yet; `waiter` submits one bio at a time.
     #[must_use]
     pub fn idle(waiter: Waiter) -> Self {
         LegacySubmission { stage: Stage::Next, waiter, bio: None, remainder: None, guard: Guard::default() }
@@ -85,7 +85,7 @@ impl Submission for LegacySubmission {
 }
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
-    /// Takes a submission as far as it gets. `plug` is the submitter's plug, if one is open.
+    /// Advances a submission as far as possible. `plug` is the submitter's plug, if one is open.
     pub fn submit<E: Env>(
         &self,
         cx: &mut Cx<'_, E>,
@@ -131,7 +131,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
                         }
                         Allocated::Refused => end_bio(cx, submission, Status::Again),
                         Allocated::InLine => {
-                            // A task that sleeps must not keep others waiting for what it has plugged.
+                            // A task that sleeps must not delay its plugged requests.
                             if let Some(plug) = plug {
                                 self.unplug(cx, rules, plug, false);
                             }
@@ -155,7 +155,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         }
     }
 
-    /// Takes a submission back; see [`Queue::cancel`](hoistway_blk::queue::Queue::cancel).
+    /// Cancels a submission; see [`Queue::cancel`](hoistway_blk::queue::Queue::cancel).
     pub fn cancel<E: Env>(&self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Option<Bio> {
         if submission.stage == Stage::Woken {
             self.locked.with(cx.meter, Site::Legacy, |queue| queue.depart(cx, submission));
@@ -165,7 +165,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         split::rejoin(submission.bio.take(), submission.remainder.take())
     }
 
-    /// Tries to merge the bio into a request of the plug or of the elevator. Returns whether that worked.
+    /// Tries to merge the bio into a request of the plug or of the elevator. Returns whether it was merged.
     fn merge<E: Env>(
         &self,
         rules: &MergeRules,
@@ -184,7 +184,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         merged.is_some()
     }
 
-    /// Hands a new request on: to the plug, or to the elevator and then the driver.
+    /// Passes a new request on: to the plug, or to the elevator and then the driver.
     fn place<E: Env>(&self, rules: &MergeRules, cx: &mut Cx<'_, E>, rq: Rq, plug: Option<&mut Plug>) {
         let Some(plug) = plug else {
             let insertion = if is_flush_type(rq.op, rq.flags) { Insertion::Flush } else { Insertion::Sort };
@@ -201,7 +201,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
     }
 }
 
-/// Cuts off what is too long for one request.
+/// Splits off the part that is too long for one request.
 fn split_off<E: Env>(rules: &MergeRules, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Stage {
     let Some(bio) = submission.bio.as_mut() else { return Stage::Next };
     let limits = &rules.limits;
@@ -219,7 +219,7 @@ fn split_off<E: Env>(rules: &MergeRules, cx: &mut Cx<'_, E>, submission: &mut Le
     }
 }
 
-/// Ends a bio that does not go on.
+/// Ends a bio without a request.
 fn end_bio<E: Env>(cx: &mut Cx<'_, E>, submission: &mut LegacySubmission, status: Status) -> Stage {
     if let Some(bio) = submission.bio.take() {
         cx.effects.end_bio(bio, status);
@@ -228,7 +228,7 @@ fn end_bio<E: Env>(cx: &mut Cx<'_, E>, submission: &mut LegacySubmission, status
 }
 
 impl Locked {
-    /// Takes a slot for the bio and makes a request of it, or puts the task in line.
+    /// Makes a request for the bio, or adds the task to the waiting ones.
     fn allocate<E: Env>(&mut self, cx: &mut Cx<'_, E>, submission: &mut LegacySubmission) -> Allocated {
         let Some(bio) = &submission.bio else { return Allocated::Refused };
         let class = IoClass::of(is_sync(bio.op, bio.flags));
@@ -263,14 +263,14 @@ impl Locked {
         Allocated::Given(rq)
     }
 
-    /// A task has been woken, or goes on for another reason: it leaves the line and may take a burst.
+    /// A task was woken, or continues for another reason: it stops waiting and may allocate a burst.
     fn woken<E: Env>(&mut self, cx: &Cx<'_, E>, submission: &LegacySubmission) {
         let Some(bio) = &submission.bio else { return };
         self.lists.of(bio.cgroup).leave_line(IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);
         self.batchers.grant(cx.now, bio.io_context);
     }
 
-    /// A task no longer wants a request. If it had been woken to try, the next one in line is.
+    /// A task no longer wants a request. If it had been woken, the next waiting one is woken instead.
     fn depart<E: Env>(&mut self, cx: &mut Cx<'_, E>, submission: &LegacySubmission) {
         let Some(bio) = &submission.bio else { return };
         let (class, waiter) = (IoClass::of(is_sync(bio.op, bio.flags)), submission.waiter);

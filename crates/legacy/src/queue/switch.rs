@@ -1,11 +1,11 @@
 //! Changing the elevator under load (LQ-32 to LQ-34).
 //!
-//! While a change is under way new requests go past the elevator, and I/O goes on. What the elevator manages must
-//! *end*, not only leave it; that is looked for every [`SWITCH_POLL`]. A queue that multi-queue devices have is
-//! frozen instead.
+//! During a change new requests bypass the elevator, and I/O continues. Requests managed by the elevator must
+//! *complete*, not only be dispatched; this is checked every [`SWITCH_POLL`]. In contrast, multi-queue devices freeze
+//! their queue.
 //!
 //! ```text
-//! begin_switch -> Done, or More: poll_switch every 10 ms until Done -> end_switch
+//! begin_switch -> Done, or More: call poll_switch every 10 ms until Done -> end_switch
 //! ```
 
 use hoistway_blk::caller::{Cx, Env};
@@ -16,11 +16,11 @@ use hoistway_blk::schedulers::{Layer, Row};
 use super::elevator::LegacyElevator;
 use super::{LegacyConfig, LegacyQueue, Locked};
 
-/// How often a change of scheduler looks whether the old one's requests have ended.
+/// Interval of checks whether the old scheduler's requests have completed.
 pub const SWITCH_POLL: Nanos = Nanos::from_millis(10);
 
 impl<Sh: Sharing> LegacyQueue<Sh> {
-    /// What reading `queue/scheduler` shows.
+    /// The content of `queue/scheduler`.
     #[must_use]
     pub fn show_scheduler(&self) -> String {
         let current = self.scheduler();
@@ -28,36 +28,36 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         self.config.schedulers.of(Layer::SingleQueue).map(show).chain(["\n".to_owned()]).collect()
     }
 
-    /// Whether writing `text` to `queue/scheduler` asks for another scheduler than the present one; nothing if there is no
-    /// such legacy scheduler. No name is too long.
+    /// Whether writing `text` to `queue/scheduler` changes the scheduler; None if there is no such legacy scheduler. Names
+    /// of any length are accepted.
     #[must_use]
     pub fn would_switch(&self, text: &str) -> Option<bool> {
         let mut known = self.config.schedulers.of(Layer::SingleQueue);
         known.find(|row| row.name == text.trim()).map(|row| row.name != self.scheduler())
     }
 
-    /// The scheduler that a text written to `queue/scheduler` asks for, with default tunables, for this queue as it is now.
+    /// The scheduler for a text written to `queue/scheduler`, with default tunables, for the queue in its current state.
     #[must_use]
     pub fn elevator_for(&self, now: Now, text: &str) -> Option<LegacyElevator> {
         let limits = self.rules.read(CpuId(0), |rules| rules.limits.clone());
         LegacyElevator::named(text.trim(), &LegacyConfig { limits, ..self.config.clone() }, now)
     }
 
-    /// Begins a change of scheduler: from now on nothing new comes under the present one's management, until each change
-    /// that has begun has [ended](Self::end_switch). Returns whether it still has requests that must end.
+    /// Begins a change of scheduler: from now on the current one gets no new requests, until each change that has begun
+    /// has [ended](Self::end_switch). Returns whether it still has requests that must complete.
     pub fn begin_switch<E: Env>(&self, cx: &mut Cx<'_, E>) -> Step {
         self.locked.with(cx.meter, Site::Legacy, |queue| queue.bypasses += 1);
         self.poll_switch(cx)
     }
 
-    /// Forces out what the present scheduler holds, and looks whether all that it manages has ended.
+    /// Forces the current scheduler to dispatch everything, and checks whether all its requests have completed.
     pub fn poll_switch<E: Env>(&self, cx: &mut Cx<'_, E>) -> Step {
         self.locked.with(cx.meter, Site::Legacy, |queue| queue.drain_elevator(cx));
         self.run(cx);
         if self.locked.with(cx.meter, Site::Legacy, |queue| queue.managed) == 0 { Step::Done } else { Step::More }
     }
 
-    /// Ends a change of scheduler. Without a next one, because it could not be made, the old one goes on.
+    /// Ends a change of scheduler. Without `next`, because it could not be made, the old one continues.
     ///
     /// # Panics
     /// If a next scheduler is given while the old one still manages requests, see [`poll_switch`](Self::poll_switch).
@@ -66,7 +66,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
             if let Some(mut next) = next {
                 next.grow(queue.capacity);
                 queue.replace_elevator(next);
-                // What the old one's timer was for is over.
+                // The old scheduler's timer is obsolete.
                 cx.effects.push(hoistway_blk::drive::Effect::CancelTimer);
             }
             queue.bypasses -= 1;

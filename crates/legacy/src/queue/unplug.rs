@@ -1,4 +1,4 @@
-//! Flushing a plug: its requests go in sorted, and merge on the way (LQ-14).
+//! Flushing a plug: its requests are inserted sorted, and may be merged (LQ-14).
 
 use std::collections::VecDeque;
 
@@ -18,8 +18,8 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         self.rules.read(cx.cpu, |rules| self.unplug(cx, rules, plug, true));
     }
 
-    /// Flushes a plug: because the task asks for it, and then the queue runs here; or because the task is about to
-    /// sleep, and then it runs on a worker.
+    /// Flushes a plug: because the task asks for it, in which case the queue runs here; or because the task is about to
+    /// sleep, in which case it runs on a worker.
     pub(super) fn unplug<E: Env>(&self, cx: &mut Cx<'_, E>, rules: &MergeRules, plug: &mut Plug, explicit: bool) {
         plug.forget_clock();
         if plug.is_empty() {
@@ -30,7 +30,7 @@ impl<Sh: Sharing> LegacyQueue<Sh> {
         let count = list.len();
         list.make_contiguous().sort_by_key(|rq| rq.sector);
         while self.insert_some(cx, rules, &mut list) == MustRun::Now {
-            // An elevator that wants to run at once does so before it sees the rest.
+            // An elevator that wants to run at once does so before it gets the rest.
             self.run(cx);
         }
         cx.scratch.give_list(list);

@@ -1,4 +1,4 @@
-//! What a front end says of a disk, and what is to be known about it.
+//! The front end's configuration of a disk, and queries about it.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -13,13 +13,13 @@ use crate::record::Record;
 use crate::ring::{Addresses, Ring};
 
 impl Device {
-    /// What can be taken of features.
+    /// The features that a driver may accept.
     #[must_use]
     pub fn offered(&self) -> Features {
         Features::offered(self.disk.read_only)
     }
 
-    /// A driver has taken these, and is at its beginning.
+    /// A driver has accepted these features, and starts.
     ///
     /// # Errors
     /// If some of them were not offered.
@@ -37,17 +37,17 @@ impl Device {
         self.is_write_back = self.features.begins_with_write_back() && !has_chosen_through;
     }
 
-    /// The configuration, with zeroes behind it; `None` for what is not there.
+    /// The configuration, followed by zeroes; `None` outside of it.
     #[must_use]
     pub fn config(&self, offset: u32, bytes: u32) -> Option<Vec<u8>> {
         let (start, end) = (offset as usize, (offset as usize).checked_add(bytes as usize)?);
         (end <= CONFIG_BYTES).then(|| self.disk.config(self.is_write_back)[start..end].to_vec())
     }
 
-    /// What writing the configuration would come to: whether the disk writes back from then on.
+    /// The effect of a write to the configuration: whether the disk is in write-back mode afterwards.
     ///
     /// # Errors
-    /// If a driver may not write that.
+    /// If a driver may not make this write.
     pub fn wants_write_back(&self, offset: u32, bytes: &[u8]) -> Result<bool, Problem> {
         match bytes {
             [0 | 1] if offset == WRITEBACK_AT && self.features.chooses_cache() => Ok(bytes[0] == 1),
@@ -55,7 +55,7 @@ impl Device {
         }
     }
 
-    /// From now on writes end when they are durable, or before. The driver has flushed before it switches the cache off.
+    /// Sets whether writes may complete before they are durable. The driver has flushed before it turns the cache off.
     pub fn set_write_back(&mut self, is_write_back: bool) {
         self.is_write_back = is_write_back;
         if let Some(record) = &self.record {
@@ -63,34 +63,34 @@ impl Device {
         }
     }
 
-    /// Whether writes end before they are durable.
+    /// Whether writes may complete before they are durable.
     #[must_use]
     pub fn is_write_back(&self) -> bool {
         self.is_write_back
     }
 
-    /// The memory that is shared.
+    /// The shared memory.
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Other memory is shared from now on. No in-flight request needs the old one.
+    /// Replaces the shared memory. No request in flight may use the old memory.
     pub fn set_memory(&mut self, memory: Memory) {
         self.rings.iter_mut().for_each(|ring| ring.relocate(&memory));
         self.memory = memory;
         self.start();
     }
 
-    /// The number of entries of a ring.
+    /// Sets the number of entries of a ring.
     ///
     /// # Errors
-    /// If there is no such ring, cannot be one of that length, or it has begun.
+    /// If there is no such ring, the size is invalid, or the ring is running.
     pub fn set_size(&mut self, index: u32, size: u32) -> Result<(), Problem> {
         if self.ring(index)?.set_size(size) { Ok(()) } else { Err(Problem::Size(size)) }
     }
 
-    /// Where a ring lies. If that is nowhere at present it starts when there is memory.
+    /// Sets the addresses of a ring. If they are not in memory yet, the ring starts when there is memory.
     ///
     /// # Errors
     /// If there is no such ring.
@@ -101,19 +101,19 @@ impl Device {
         Ok(())
     }
 
-    /// Where a ring goes on.
+    /// Sets the index at which a ring continues.
     ///
     /// # Errors
-    /// If there is no such ring, or it has begun.
+    /// If there is no such ring, or it is running.
     pub fn set_base(&mut self, index: u32, base: u32) -> Result<(), Problem> {
-        // The index of a split ring has 16 bits; what is above belongs to packed ones.
+        // The index of a split ring has 16 bits; higher bits are used by packed rings.
         if self.ring(index)?.set_base(base as u16) { Ok(()) } else { Err(Problem::Running(index)) }
     }
 
     /// Sets the eventfd that is signaled for new requests of a ring. Returns the previous one.
     ///
     /// # Errors
-    /// If there is no such ring, or nothing to be rung.
+    /// If there is no such ring, or the descriptor is not an eventfd.
     pub fn set_kick(&mut self, index: u8, kick: Option<File>) -> Result<Option<File>, Problem> {
         let kick = no_socket(kick.ok_or(Problem::Polling)?)?;
         let before = self.ring(index)?.kick.replace(kick);
@@ -121,13 +121,13 @@ impl Device {
         Ok(before)
     }
 
-    /// What rings when there is something in a ring.
+    /// The eventfd that is signaled for new requests of a ring.
     #[must_use]
     pub fn kick(&self, index: u8) -> Option<BorrowedFd<'_>> {
         self.rings.get(usize::from(index))?.kick.as_ref().map(|kick| kick.as_fd())
     }
 
-    /// What is rung when something has been given back.
+    /// Sets the eventfd to signal when requests are returned.
     ///
     /// # Errors
     /// If there is no such ring.
@@ -136,7 +136,7 @@ impl Device {
         Ok(())
     }
 
-    /// What is rung when a ring is broken.
+    /// Sets the eventfd to signal when a ring is broken.
     ///
     /// # Errors
     /// If there is no such ring.
@@ -145,7 +145,7 @@ impl Device {
         Ok(())
     }
 
-    /// A ring may be taken from, or may not.
+    /// Enables or disables a ring.
     ///
     /// # Errors
     /// If there is no such ring.
@@ -155,7 +155,8 @@ impl Device {
         Ok(())
     }
 
-    /// Stops a ring: no more requests are taken. Returns where it continues once nothing of it is in flight, and its kick eventfd.
+    /// Stops a ring: no more requests are taken. Returns the index at which it continues once none of its requests is in flight,
+    /// and its kick eventfd.
     ///
     /// # Errors
     /// If there is no such ring.
@@ -164,32 +165,32 @@ impl Device {
         Ok((ring.stop(), ring.kick.take()))
     }
 
-    /// All rings are stopped; what is in flight may be [finished](Self::finish).
+    /// Stops all rings; requests in flight may still be [finished](Self::finish).
     pub fn stop_all(&mut self) {
         self.rings.iter_mut().for_each(|ring| {
             ring.stop();
         });
     }
 
-    /// As before a driver came. Nothing is in flight.
+    /// Resets it to the state before a driver. Nothing may be in flight.
     pub fn reset(&mut self) {
         self.rings.iter_mut().for_each(Ring::reset);
         self.features = Features::default();
         (self.record, self.is_write_back) = (None, true);
     }
 
-    /// A record of what is in flight is kept from now on.
+    /// Keeps an in-flight record from now on.
     pub fn set_record(&mut self, record: Record) {
         self.record = Some(record);
         self.begin_with_cache_mode();
     }
 
-    /// Nothing is taken until this is called with `false`.
+    /// While paused no requests are taken.
     pub fn pause(&mut self, is_paused: bool) {
         self.is_paused = is_paused;
     }
 
-    /// Starts whatever can be started now.
+    /// Starts all rings that can be started now.
     fn start(&mut self) {
         for ring in &mut self.rings {
             ring.start(&self.memory, self.features, self.record.as_ref());
@@ -197,8 +198,8 @@ impl Device {
     }
 }
 
-/// A descriptor that is no socket: one could be the front end's own end of the connection, and its peer would never see that
-/// the front end has gone.
+/// Rejects sockets: a socket could be the front end's own end of the connection, and then its disconnection would never be
+/// noticed.
 fn no_socket(file: File) -> Result<File, Problem> {
     let kind = fstat(&file).map(|status| FileType::from_raw_mode(status.st_mode));
     match kind.map_err(|error| Problem::EventFd(error.into()))? {
@@ -207,7 +208,7 @@ fn no_socket(file: File) -> Result<File, Problem> {
     }
 }
 
-/// A descriptor to be rung, which must not make us wait.
+/// An eventfd, made non-blocking.
 fn event_fd(file: File) -> Result<File, Problem> {
     let file = no_socket(file)?;
     let not_waiting = fcntl_getfl(&file).and_then(|flags| fcntl_setfl(&file, flags | OFlags::NONBLOCK));

@@ -1,4 +1,4 @@
-//! A disk and one guest: its configuration by the front end, and the in-flight requests.
+//! A disk and its guest: the configuration by the front end, and requests in flight.
 
 mod front_end;
 
@@ -10,39 +10,39 @@ use crate::record::{QUEUES_MAX, Record, RecordError};
 use crate::request::{Limits, Request, Status, Verdict, parse, write_id};
 use crate::ring::{Broken, Ring};
 
-/// What is wrong with a message of a front end.
+/// An error in a message of a front end.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// A ring that there is not.
+    /// There is no such ring.
     #[error("there is no queue {0}")]
     Queue(u64),
-    /// A length that no ring has.
+    /// An invalid ring size.
     #[error("a queue of {0} entries (expected a power of two up to 1024)")]
     Size(u32),
-    /// Where a ring begins that has begun.
+    /// The ring is running, so its start cannot be set.
     #[error("queue {0} has begun already")]
     Running(u32),
     /// Features that were not offered.
     #[error("features that were not offered: {0:#x}")]
     Features(u64),
-    /// A place that a driver may not write, or not that.
+    /// A write to the configuration that is not allowed.
     #[error("the configuration at {offset} cannot be written with {bytes} bytes")]
     Config {
-        /// Where.
+        /// Its offset.
         offset: u32,
-        /// How much.
+        /// Its length.
         bytes: usize,
     },
-    /// A ring that is to be looked at again and again.
+    /// A ring without a kick descriptor, which would have to be polled.
     #[error("a queue without a kick descriptor")]
     Polling,
     /// A descriptor that cannot be signaled.
     #[error("a descriptor that cannot be signaled: {0}")]
     EventFd(std::io::Error),
-    /// Memory.
+    /// An error of memory regions.
     #[error("{0}")]
     Memory(#[from] MemoryError),
-    /// The record of what is in flight.
+    /// An error of the in-flight record.
     #[error("{0}")]
     Record(#[from] RecordError),
 }
@@ -50,28 +50,28 @@ pub enum Problem {
 /// A request that has been taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Head {
-    /// Of which ring.
+    /// Its ring.
     pub ring: u16,
-    /// Where its chain begins.
+    /// The index of its first descriptor.
     pub index: u16,
 }
 
-/// What taking came to.
+/// The result of taking a request.
 #[derive(Debug)]
 pub enum Taken {
-    /// Nothing is available, or nothing is taken at present.
+    /// None is available, or none may be taken now.
     Nothing,
-    /// A request, which has to be [finished](Device::finish).
+    /// A request, which must be [finished](Device::finish).
     Request(Head, Request),
-    /// One that has been returned already, with this status.
+    /// A request that has been returned already, with this status.
     Completed(Status),
-    /// One that has been returned without a status, because there was no place for it.
+    /// A request that has been returned without a status, because there was no room for it.
     NoStatus,
-    /// The ring is broken, which has not been reported before.
+    /// The ring is broken; reported once.
     Broken(Broken),
 }
 
-/// A disk, as one guest has it.
+/// A disk of one guest.
 pub struct Device {
     disk: Disk,
     limits: Limits,
@@ -80,12 +80,12 @@ pub struct Device {
     rings: Vec<Ring>,
     record: Option<Record>,
     is_write_back: bool,
-    /// Nothing is taken while something changes.
+    /// Whether taking requests is paused during a change.
     is_paused: bool,
 }
 
 impl Device {
-    /// A disk that no driver has looked at.
+    /// A disk before any driver has used it.
     #[must_use]
     pub fn new(disk: Disk, limits: Limits) -> Device {
         let rings = (0..disk.queues.min(QUEUES_MAX)).map(Ring::new).collect();
@@ -118,19 +118,19 @@ impl Device {
         usize::try_from(index).ok().and_then(|at| self.rings.get_mut(at)).ok_or(Problem::Queue(index))
     }
 
-    /// In-flight requests, of all rings.
+    /// Requests in flight of all rings.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.rings.iter().map(Ring::in_flight).sum()
     }
 
-    /// Whether a ring may have something.
+    /// Whether a ring may have requests.
     #[must_use]
     pub fn may_take(&self, ring: u16) -> bool {
         !self.is_paused && self.rings[usize::from(ring)].is_running()
     }
 
-    /// Takes what is available next in a ring. The chain of a request is needed again to finish it.
+    /// Takes the next available request of a ring. The chain is needed again to finish it.
     pub fn take(&mut self, ring: u16, chain: &mut Chain) -> Taken {
         if self.is_paused {
             return Taken::Nothing;
@@ -165,10 +165,10 @@ impl Device {
         }
     }
 
-    /// A request has ended. `data` is that of a read that went well, and empty for anything else.
+    /// A request has completed. `data` is the data of a successful read, and empty for anything else.
     ///
     /// # Errors
-    /// If the ring cannot be written any more, which has not been reported before.
+    /// If the ring cannot be written any more; reported once.
     pub fn finish(&mut self, head: Head, chain: &Chain, status: Status, data: &[u8]) -> Result<Status, Broken> {
         let Device { memory, record, rings, .. } = self;
         let ring = &mut rings[usize::from(head.ring)];
@@ -186,24 +186,23 @@ impl Device {
         }
     }
 
-    /// A request has ended and is not returned: its guest has gone, or the next server will carry it out again.
+    /// A request has completed but is not returned: its guest is gone, or the next server will carry it out again.
     pub fn forget(&mut self, head: Head) {
         self.rings[usize::from(head.ring)].forget(head.index);
     }
 
-    /// The driver need not announce what comes.
+    /// Tells the driver that it need not kick.
     pub fn be_quiet(&mut self, ring: u16) {
         self.rings[usize::from(ring)].be_quiet(&self.memory);
     }
 
-    /// Whether something is available in any ring that may be taken from. With `listens` the driver has to announce what comes
-    /// from now on.
+    /// Whether any running ring has an available request. With `listens` the driver has to kick from now on.
     pub fn has_more(&mut self, listens: bool) -> bool {
         if self.is_paused {
             return false;
         }
         let Device { memory, rings, .. } = self;
-        // Each is asked, so that each listens.
+        // Check all rings, so that each of them listens.
         let mut any = false;
         for ring in rings {
             any |= if listens { ring.listen(memory) } else { ring.has_more(memory) };
