@@ -1,15 +1,15 @@
-//! Device models in virtual time: each accepts commands and says when they complete.
+//! Device models in virtual time: each accepts commands and reports when they complete.
 //!
-//! * [`Device`] is the interface and [`Schedule`] what a model answers into.
-//! * [`Flash`] is an SSD in parts, SATA or NVMe: submission queues, front end, write buffer, dies, garbage collection.
-//! * [`Hdd`] is a rotating disk: turning platters, one head, and the drive's own choice of what comes next.
-//! * [`Null`] completes after a delay: the block layer above it is all that costs time.
+//! * [`Device`] is the interface; a model reports its completions in a [`Schedule`].
+//! * [`Flash`] is a detailed SSD, SATA or NVMe: submission queues, front end, write buffer, dies, garbage collection.
+//! * [`Hdd`] is a rotating disk: platters, one head, and the drive's own reordering.
+//! * [`Null`] completes after a delay: only the block layer above it costs time.
 //! * [`Ssd`] is the smallest model of a SATA SSD: one serial stage, overlapping flash reads, pauses for garbage collection.
 //! * [`Optane`] has low, symmetric latency and no garbage collection; [`Raid`] puts many hardware queues with common tags
 //!   before another device.
-//! * [`Throttle`], [`FaultInjector`] and [`Tracer`] are devices around devices.
-//! * A [`Preset`] is a model with its parameters, read from a TOML file: the built-in ones or a user's own. It
-//!   says on what it was calibrated and how far off it is.
+//! * [`Throttle`], [`FaultInjector`] and [`Tracer`] are wrappers around devices.
+//! * A [`Preset`] is a model with its parameters, read from a TOML file: a built-in one or a user's own. It describes
+//!   its calibration and its errors.
 //!
 //! ```
 //! use hoistway_blk::bio::Op;
@@ -24,8 +24,8 @@
 //! assert_eq!(schedule.completions[0].at, Instant(30_900));
 //! ```
 //!
-//! Models are deterministic: everything random comes from the seed that a model is built with, and nothing
-//! depends on the machine or on other models beside it.
+//! Models are deterministic: everything random comes from the seed that a model is built with, and nothing depends on
+//! the machine or on other models.
 
 mod flash;
 mod hdd;

@@ -1,8 +1,8 @@
-//! What a device model is: it accepts commands and says when each completes.
+//! The interface of device models: a model accepts commands and reports when each completes.
 //!
-//! A model lives in virtual time and never asks for it: every call gets the time. It writes its completions into a
-//! [`Schedule`], which the owner of the clock empties after each call. No scheduler's name and no tunable of a
-//! scheduler ever reaches a model.
+//! A model lives in virtual time and never reads a clock: every call gets the time. It reports its completions in a
+//! [`Schedule`], which the owner of the clock empties after each call. No scheduler name or tunable ever reaches a
+//! model.
 
 use std::collections::VecDeque;
 
@@ -12,12 +12,12 @@ use hoistway_blk::ground::{Instant, Sector};
 /// A command as the driver sends it to the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Command {
-    /// The driver's number for it, unique among the commands in flight and less than
-    /// `hw_queues * queue_depth`, or than `queue_depth` with host-wide tags. It comes back in the [`Completion`].
+    /// The driver's number for it, unique among the commands in flight and less than `hw_queues * queue_depth`, or than
+    /// `queue_depth` with host-wide tags. It is returned in the [`Completion`].
     pub tag: u32,
     /// The hardware queue it was sent on, less than [`Shape::hw_queues`].
     pub queue: u16,
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// First sector (512 bytes).
     pub sector: Sector,
@@ -27,10 +27,10 @@ pub struct Command {
     pub fua: bool,
 }
 
-/// A device's answer to a command it cannot take now.
+/// A device's response to a command that it cannot accept now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// Try again later; nothing is promised about when (RESOURCE).
+    /// Try again later; there is no guarantee when (RESOURCE).
     Busy,
     /// A completion of this device will make room (DEV_RESOURCE).
     UntilCompletion,
@@ -41,42 +41,42 @@ pub enum Refusal {
 pub struct Completion {
     /// When the host sees it.
     pub at: Instant,
-    /// Which command.
+    /// The tag of the command.
     pub tag: u32,
-    /// How it ended.
+    /// The result.
     pub status: Status,
 }
 
 /// A command that a device got, or its completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceEvent {
-    /// It took a command.
+    /// It accepted a command.
     Taken(Instant, Command),
-    /// It refused one.
+    /// It refused a command.
     Refused(Instant, Command, Refusal),
-    /// It has said at that time how and when a command ends.
+    /// It reported at that time how and when a command ends.
     Ends(Instant, Completion),
 }
 
-/// What a model wants to happen later. Times lie at or after the `now` of the call.
+/// Events that a model schedules. Their times are not before the `now` of the call.
 #[derive(Debug, Default)]
 pub struct Schedule {
     /// Commands that end, each exactly once.
     pub completions: Vec<Completion>,
-    /// Moments at which the model wants [`Device::wake`] to be called, each with a number of its own choice.
-    /// An alarm cannot be taken back: a model ignores the ones that it no longer needs.
+    /// Times at which the model wants [`Device::wake`] to be called, each with a number of its choice. An alarm cannot
+    /// be cancelled: a model ignores alarms that it no longer needs.
     pub alarms: Vec<(Instant, u32)>,
 }
 
 impl Schedule {
-    /// Whether nothing has been announced.
+    /// Whether nothing is scheduled.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.completions.is_empty() && self.alarms.is_empty()
     }
 
-    /// Ends command `tag` well at `at`.
+    /// Ends command `tag` successfully at `at`.
     #[inline]
     pub fn complete(&mut self, at: Instant, tag: u32) {
         self.end(at, tag, Status::Ok);
@@ -100,22 +100,22 @@ pub struct Shape {
     pub physical_block_bytes: u32,
     /// Hardware queues.
     pub hw_queues: u16,
-    /// Commands that each hardware queue holds (driver tags), or all of them together.
+    /// Commands per hardware queue (driver tags), or in total with host-wide tags.
     pub queue_depth: u32,
-    /// Whether all hardware queues share one space of driver tags.
+    /// Whether all hardware queues share their driver tags.
     pub host_wide_tags: bool,
-    /// Whether the host drives it as a SCSI disk, which SATA disks are too: with a budget of `queue_depth` commands
-    /// that is taken before a request is drawn from the scheduler.
+    /// Whether the host drives it as a SCSI disk, which includes SATA disks: with a budget of `queue_depth` commands
+    /// that is taken before a request is dispatched from the scheduler.
     pub scsi: bool,
     /// Whether it is a rotating disk.
     pub rotational: bool,
-    /// Whether it has a volatile write cache, so that flushes mean something.
+    /// Whether it has a volatile write cache, so that flushes have an effect.
     pub write_cache: bool,
-    /// Whether it can do FUA writes.
+    /// Whether it supports FUA writes.
     pub fua: bool,
-    /// Largest transfer in sectors that the hardware takes (`max_hw_sectors`).
+    /// Maximum transfer of the hardware in sectors (`max_hw_sectors`).
     pub max_sectors: u32,
-    /// Largest number of physical segments of a command.
+    /// Maximum physical segments of a command.
     pub max_segments: u16,
 }
 
@@ -133,25 +133,25 @@ impl Shape {
 ///
 /// A command beyond the end of the device is accepted and ends with [`Status::IoError`].
 pub trait Device: Send {
-    /// The properties that do not change.
+    /// The constant properties.
     fn shape(&self) -> &Shape;
 
-    /// Takes a command at `now`, or refuses it. Calls come in the order of time.
+    /// Accepts a command at `now`, or refuses it. Calls come in the order of time.
     ///
     /// # Errors
-    /// A [`Refusal`] if the command cannot be taken now; the driver will try again.
+    /// A [`Refusal`] if the command cannot be accepted now; the driver will retry.
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal>;
 
-    /// An alarm of this model has come.
+    /// An alarm of this model has fired.
     fn wake(&mut self, now: Instant, alarm: u32, schedule: &mut Schedule);
 
-    /// Whether it interrupts a CPU of its own choice. What completes commands by a timer, as the null block driver does, has
-    /// that on the CPU that sent them.
+    /// Whether it interrupts a CPU of its own choice. A device that completes commands by a timer, such as the null block
+    /// driver, completes them on the CPU that submitted them.
     fn interrupts(&self) -> bool {
         true
     }
 
-    /// What was traced of the device, the oldest first, if a tracer is around it.
+    /// The traced events, oldest first, if the device has a tracer.
     fn traced(&self) -> Option<&VecDeque<TraceEvent>> {
         None
     }

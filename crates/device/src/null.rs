@@ -1,8 +1,8 @@
-//! A device that does nothing but complete after a delay, like the kernel's null block driver.
+//! A device that only completes after a delay, like the kernel's null block driver.
 //!
-//! With it in place of a disk, what is left is the cost of the block layer and of the scheduler. Commands do not
-//! disturb each other: there is no stage to queue at. Costs nothing worth counting; with a limit, a heap of the
-//! completion times of the commands that it holds.
+//! Used instead of a disk, it leaves only the cost of the block layer and the scheduler. Commands do not affect each
+//! other: there is no stage to queue at. Its own cost is negligible; with a limit, it keeps a heap of the completion
+//! times of its commands.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Command, Device, Refusal, Schedule, Shape};
 use crate::random::{Random, UniformTime};
 
-/// What a [`Null`] device is made of: the `[null]` section of a preset.
+/// The parameters of a [`Null`] device: the `[null]` section of a preset.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NullParameters {
     /// Time from the submission to the completion, ns.
     pub delay_ns: u64,
-    /// The delay is drawn uniformly from plus or minus this much of itself, percent.
+    /// The delay is drawn uniformly from plus or minus this percentage.
     #[serde(default)]
     pub delay_jitter_percent: f64,
-    /// Commands that it holds at a time; what comes beyond is refused until one completes. Without it there is
-    /// no limit but the tags of the driver.
+    /// Maximum commands at a time; more are refused until one completes. Without it the only limit is the number of
+    /// driver tags.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holds_commands: Option<u32>,
 }
@@ -35,17 +35,17 @@ pub struct Null {
     shape: Shape,
     /// Time from submission to completion.
     delay: UniformTime,
-    /// Which commands it holds, if that is limited.
+    /// The commands that it holds, if their number is limited.
     held: Option<Held>,
     random: Random,
 }
 
-/// The commands that a limited device has not yet completed.
+/// The commands that a limited device has not completed yet.
 #[derive(Clone, Debug)]
 struct Held {
-    /// Commands that fit, at least 1.
+    /// Maximum number of commands, at least 1.
     limit: usize,
-    /// When each completes, the earliest first.
+    /// Completion times, earliest first.
     until: BinaryHeap<Reverse<Instant>>,
 }
 
@@ -65,7 +65,7 @@ impl Null {
 }
 
 impl Held {
-    /// Whether there is room at `now`, when everything that completes by then has gone.
+    /// Whether there is room at `now`, after everything that completes by then.
     fn has_room(&mut self, now: Instant) -> bool {
         while self.until.peek().is_some_and(|&Reverse(at)| at <= now) {
             self.until.pop();

@@ -1,8 +1,8 @@
-//! An SSD of phase-change memory: low and symmetric latency, no erase blocks and so no garbage collection.
+//! An SSD with phase-change memory: low, symmetric latency, no erase blocks and so no garbage collection.
 //!
-//! A command passes a serial front end; its pages of 4 KiB then go to the channels that hold them, each of which does
-//! one thing at a time, first come, first served. A write is durable when it completes, so a flush has nothing to do.
-//! Everything is known at submission: no alarms, no memory.
+//! A command passes a serial front end; its pages of 4 KiB then go to the channels that contain them, each of which
+//! does one operation at a time, first come, first served. A write is durable when it completes, so a flush does
+//! nothing. All times are known at submission, so there are no alarms and no allocations.
 
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES};
@@ -11,27 +11,27 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Command, Device, Refusal, Schedule, Shape};
 use crate::random::{Random, UniformTime, from_us};
 
-/// What an [`Optane`] drive is made of: the `[optane]` section of a preset.
+/// The parameters of an [`Optane`] drive: the `[optane]` section of a preset.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptaneParameters {
-    /// From the submission until the command is at the drive, us.
+    /// Time from the submission until the command is at the drive, us.
     pub host_to_device_us: f64,
-    /// From the drive's completion until the host sees it, us.
+    /// Time from the drive's completion until the host sees it, us.
     pub device_to_host_us: f64,
     /// Time that a read of up to 4 KiB occupies the front end, us.
     pub read_command_us: f64,
     /// Time that any other command of up to 4 KiB occupies the front end, us.
     pub write_command_us: f64,
-    /// What a longer read occupies the front end for beyond that: megabytes (10^6 bytes) a second.
+    /// Front-end transfer rate of a read beyond 4 KiB, megabytes (10^6 bytes) per second.
     pub read_mb_per_s: f64,
-    /// What a longer write occupies the front end for beyond that: megabytes (10^6 bytes) a second.
+    /// Front-end transfer rate of a write beyond 4 KiB, megabytes (10^6 bytes) per second.
     pub write_mb_per_s: f64,
-    /// Channels that work independently of each other.
+    /// Number of independent channels.
     pub channels: u32,
     /// Time in which a channel reads or writes 4 KiB, us.
     pub access_us: f64,
-    /// It is drawn uniformly from plus or minus this much of itself, percent.
+    /// The time is drawn uniformly from plus or minus this percentage.
     pub access_jitter_percent: f64,
 }
 
@@ -43,11 +43,11 @@ pub struct Optane {
     outbound: Nanos,
     read_command: Nanos,
     write_command: Nanos,
-    /// Transfer of a sector beyond 4 KiB, ns: of a read, of a write.
+    /// Transfer time of a sector beyond 4 KiB, ns: of a read, of a write.
     sector_ns: [f64; 2],
     access: UniformTime,
     front_free: Instant,
-    /// When each channel has done everything that it was given.
+    /// When each channel has completed all its work.
     channels: Vec<Instant>,
     random: Random,
 }
@@ -56,7 +56,7 @@ pub struct Optane {
 const PAGE_SECTORS: u64 = 8;
 
 impl Optane {
-    /// A drive of this shape, idle. Everything random in it is drawn from `seed`.
+    /// An idle drive of this shape. `seed` determines all its random numbers.
     #[must_use]
     pub fn new(shape: Shape, parameters: &OptaneParameters, seed: u64) -> Optane {
         let sector_ns = |mb_per_s: f64| SECTOR_BYTES as f64 * 1e3 / mb_per_s;
@@ -74,7 +74,7 @@ impl Optane {
         }
     }
 
-    /// Occupies the front end. Answers when the command is through.
+    /// Occupies the front end. Returns when the command has passed.
     #[inline]
     fn pass_front(&mut self, at: Instant, is_read: bool, sectors: u32) -> Instant {
         let command = if is_read { self.read_command } else { self.write_command };
@@ -84,7 +84,7 @@ impl Optane {
         self.front_free
     }
 
-    /// When the channels have all pages of a transfer.
+    /// When the channels have completed all pages of a transfer.
     #[inline]
     fn access(&mut self, at: Instant, command: &Command) -> Instant {
         let last = command.sector.0 + u64::from(command.sectors.max(1)) - 1;

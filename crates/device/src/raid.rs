@@ -1,7 +1,7 @@
-//! A RAID controller: many hardware queues, one set of tags for all of them, and one device behind it.
+//! A RAID controller: many hardware queues with a common set of tags, and one device behind it.
 //!
-//! The card takes commands until its tags are used up and passes them on in the order of arrival, as many as the inner
-//! device holds. What many hardware queues cost is not here: it is the host's.
+//! The card accepts commands until its tags are used up and passes them on in the order of arrival, as many as the
+//! inner device accepts. The cost of many hardware queues is not modelled here, since it belongs to the host.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Command, Device, Refusal, Schedule, Shape};
 use crate::random::from_us;
 
-/// What a [`Raid`] is made of: the `[raid]` section of a preset.
+/// The parameters of a [`Raid`]: the `[raid]` section of a preset.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RaidParameters {
     /// The device behind the card: a built-in preset.
     pub inner: String,
-    /// What the card adds to each command, us.
+    /// Time that the card adds to each command, us.
     pub command_us: f64,
 }
 
@@ -27,20 +27,20 @@ pub struct Raid {
     shape: Shape,
     inner: Box<dyn Device>,
     command: Nanos,
-    /// Commands that it holds, of all hardware queues together.
+    /// Maximum commands of all hardware queues together.
     host_tags: usize,
-    /// Commands that the card holds and has not passed on.
+    /// Commands that the card holds and has not passed on yet.
     waiting: VecDeque<Command>,
     /// Commands at the inner device, by its tag: their own tags.
     passed: Vec<u32>,
     free: Vec<u32>,
-    /// When the inner device completes commands, of those for which that is known: its tags come back then.
+    /// When the inner device completes commands, for those where this is known: its tags become free then.
     coming_back: BinaryHeap<Reverse<(Instant, u32)>>,
-    /// When the host sees completions: the card's tags come back then.
+    /// When the host sees completions: the card's tags become free then.
     completing: BinaryHeap<Reverse<Instant>>,
-    /// Commands that the host has not seen complete.
+    /// Commands whose completion the host has not seen.
     held: usize,
-    /// The alarm that was set last and has not come.
+    /// The last alarm that was set and has not fired.
     alarm_at: Option<Instant>,
 }
 
@@ -48,14 +48,14 @@ pub struct Raid {
 const OWN_ALARM: u32 = 0;
 
 impl Raid {
-    /// A card of this shape before `inner`.
+    /// A card of this shape in front of `inner`.
     #[must_use]
     pub fn new(shape: Shape, parameters: &RaidParameters, inner: Box<dyn Device>) -> Raid {
         let depth = u32::from(inner.shape().hw_queues) * inner.shape().queue_depth;
         Raid {
             inner,
             command: from_us(parameters.command_us),
-            // What a host that does not know better sends beyond that is refused until something completes.
+            // Commands beyond this are refused until one completes.
             host_tags: shape.queue_depth as usize,
             waiting: VecDeque::new(),
             passed: vec![0; depth as usize],
@@ -68,7 +68,7 @@ impl Raid {
         }
     }
 
-    /// Takes back the tags of what has completed by now.
+    /// Frees the tags of commands that have completed by now.
     fn settle(&mut self, now: Instant) {
         while let Some(&Reverse((at, tag))) = self.coming_back.peek()
             && at <= now
@@ -82,7 +82,7 @@ impl Raid {
         }
     }
 
-    /// Passes on what the inner device has room for.
+    /// Passes on as many commands as the inner device has room for.
     fn pass_on(&mut self, now: Instant, schedule: &mut Schedule) {
         while let (Some(&command), Some(&tag)) = (self.waiting.front(), self.free.last()) {
             let queue = command.queue % self.inner.shape().hw_queues.max(1);
@@ -104,7 +104,7 @@ impl Raid {
         }
     }
 
-    /// Makes the card's of what the inner device has scheduled since.
+    /// Converts completions and alarms of the inner device to those of the card.
     fn translate(&mut self, completions: usize, alarms: usize, schedule: &mut Schedule) {
         for completion in &mut schedule.completions[completions..] {
             let tag = completion.tag;

@@ -1,12 +1,12 @@
-//! The random stream of one device, and times drawn from it.
+//! The random stream of a device, and random times.
 //!
-//! Integers only: the same seed gives the same times on every machine.
+//! Only integers are used: the same seed gives the same times on every machine.
 
 use hoistway_blk::ground::Nanos;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Everything random in one device comes from its one stream.
+/// The stream of all random numbers of one device.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(Xoshiro256PlusPlus);
 
@@ -15,36 +15,36 @@ impl Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// One of `0..n`, all equally likely; 0 if there is none.
+    /// One of `0..n` with equal probability; 0 if `n` is 0.
     #[inline]
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
     }
 }
 
-/// A time that is drawn uniformly between two bounds, both included.
+/// A uniform random time between two bounds, both included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct UniformTime {
-    /// The least time, ns.
+    /// The lower bound, ns.
     min_ns: u64,
-    /// The greatest time less the least, ns.
+    /// The difference of the bounds, ns.
     width_ns: u64,
 }
 
 impl UniformTime {
-    /// `middle` plus or minus `percent` of it.
+    /// `middle` plus or minus `percent`.
     pub(crate) fn around(middle: Nanos, percent: f64) -> UniformTime {
         let side_ns = ns(middle.0 as f64 * percent / 100.0).min(middle.0);
         UniformTime { min_ns: middle.0 - side_ns, width_ns: side_ns.saturating_mul(2) }
     }
 
-    /// `longest`, shortened by up to `percent` of it.
+    /// `longest`, shortened by up to `percent`.
     pub(crate) fn shortened(longest: Nanos, percent: f64) -> UniformTime {
         let width_ns = ns(longest.0 as f64 * percent / 100.0).min(longest.0);
         UniformTime { min_ns: longest.0 - width_ns, width_ns }
     }
 
-    /// One time. Costs no random number if there is nothing to draw.
+    /// Draws a time. Uses no random number if the bounds are equal.
     #[inline]
     pub(crate) fn draw(self, random: &mut Random) -> Nanos {
         if self.width_ns == 0 {
@@ -56,18 +56,18 @@ impl UniformTime {
     }
 }
 
-/// Microseconds of a preset in whole nanoseconds.
+/// Converts microseconds to whole nanoseconds.
 pub(crate) fn from_us(us: f64) -> Nanos {
     Nanos(ns(us * 1e3))
 }
 
-/// Milliseconds of a preset in whole nanoseconds.
+/// Converts milliseconds to whole nanoseconds.
 pub(crate) fn from_ms(ms: f64) -> Nanos {
     Nanos(ns(ms * 1e6))
 }
 
-/// To the nearest nanosecond. What is not a time (negative, not a number) is none; more than 2^62 ns (146 years)
-/// is cut, so that sums stay far from overflow.
+/// Rounds to the nearest nanosecond. Negative values and NaN give 0; values above 2^62 ns (146 years) are limited, so
+/// that sums do not overflow.
 fn ns(ns: f64) -> u64 {
     (ns.round() as u64).min(1 << 62)
 }

@@ -2,26 +2,26 @@
 
 use hoistway_blk::ground::Sector;
 
-/// Streams that are distinguished: the longest pattern of interleaved streams that is recognised.
+/// Number of streams that are distinguished: the maximum number of interleaved streams that is recognised.
 pub(crate) const STREAMS: usize = 8;
 
 /// The sectors after the last [`STREAMS`] writes.
 #[derive(Clone, Debug)]
 pub(crate) struct Streams {
     ends: [Sector; STREAMS],
-    /// Which of them is replaced next.
+    /// The entry that is replaced next.
     oldest: usize,
 }
 
 impl Default for Streams {
     fn default() -> Streams {
-        // No write starts there: it would have to end beyond the largest device.
+        // No write starts there, since it would have to end beyond the largest device.
         Streams { ends: [Sector(u64::MAX); STREAMS], oldest: 0 }
     }
 }
 
 impl Streams {
-    /// Whether the write begins where a recent one ended. Remembers where this one ends.
+    /// Whether the write starts where a recent one ended. Records the end of this one.
     #[inline]
     pub(crate) fn continues(&mut self, sector: Sector, sectors: u32) -> bool {
         let end = sector + sectors;

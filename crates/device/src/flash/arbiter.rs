@@ -1,5 +1,4 @@
-//! In which order the drive fetches from its submission queues: round robin, or NVMe's weighted round robin with an
-//! urgent class.
+//! Arbitration between submission queues: round robin, or NVMe's weighted round robin with an urgent class.
 
 use std::collections::VecDeque;
 
@@ -12,11 +11,11 @@ const CLASSES: usize = 4;
 #[derive(Clone, Debug)]
 pub(super) struct Arbiter {
     queues: Vec<Queue>,
-    /// For each class its queues that are not empty, in the order of their turns.
+    /// For each class its non-empty queues, in the order of their turns.
     turns: [VecDeque<u16>; CLASSES],
-    /// Commands of each class in a round; that of the urgent class does not count.
+    /// Commands of each class per round; the urgent class has no limit.
     weights: [u32; CLASSES],
-    /// What is left of them in this round.
+    /// Commands left for each class in this round.
     left: [u32; CLASSES],
     len: usize,
 }
@@ -52,7 +51,7 @@ impl Arbiter {
         self.len == 0
     }
 
-    /// A command that the drive cannot fetch yet. A queue that does not exist is the last one.
+    /// Adds a command that the drive cannot fetch yet. A queue number out of range counts as the last queue.
     pub(super) fn push(&mut self, command: Command) {
         let number = usize::from(command.queue).min(self.queues.len() - 1);
         let queue = &mut self.queues[number];
@@ -76,7 +75,7 @@ impl Arbiter {
         Some(command)
     }
 
-    /// Urgent ones first; of the others, the first that has some of its weight left.
+    /// The urgent class if it has commands; otherwise the first class with some of its weight left.
     fn next_class(&mut self) -> Option<usize> {
         if !self.turns[0].is_empty() {
             return Some(0);

@@ -1,5 +1,5 @@
-//! The write buffer and its way to the flash: data is collected until it fills a program, or is dealt to dies in units, and
-//! leaves the buffer when its program is done.
+//! The write buffer: data is collected until it fills a program, or is dealt to dies in units, and leaves the buffer when
+//! its program is done.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,21 +19,21 @@ use crate::streams::Streams;
 pub(super) struct Drain {
     /// Size of the buffer.
     buffer_bytes: u64,
-    /// Bytes in it that are in no program yet.
+    /// Bytes in it that are not in a program yet.
     collected: u64,
-    /// How many of those were written at random.
+    /// The part of those that was written at random.
     collected_random: u64,
     program_bytes: u64,
-    /// What waits for the die that it was dealt to. Without it, any die takes what is next.
+    /// Data waiting for the die that it was dealt to. None: any die takes the next data.
     stripes: Option<Stripes>,
     program: UniformTime,
-    /// Programs under way, the first to end first.
+    /// Running programs, ordered by end.
     programs: BinaryHeap<Reverse<Program>>,
-    /// Bytes that have ever been put into the buffer.
+    /// Total bytes ever put into the buffer.
     put: u64,
-    /// How many of those have come into the flash.
+    /// The part of those that has reached the flash.
     programmed: u64,
-    /// So many of them are to be programmed even if they fill no program.
+    /// Bytes up to this total must be programmed even if they do not fill a program.
     forced: u64,
     streams: Streams,
     amplification: Amplification,
@@ -41,26 +41,26 @@ pub(super) struct Drain {
     collection: Option<Collection>,
 }
 
-/// A program under way.
+/// A running program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Program {
     ends: Instant,
     die: u32,
-    /// How long the programs of the die had been suspended when `ends` was right.
+    /// Total suspension of the die's programs when `ends` was computed.
     suspended: Nanos,
     bytes: u64,
-    /// Bytes that had ever been put into the buffer before its own.
+    /// Total bytes put into the buffer before its own.
     from: u64,
 }
 
-/// How much more a die must program than the host has written.
+/// How much more a die must program than the host writes.
 #[derive(Clone, Debug)]
 enum Amplification {
-    /// It is part of the program time.
+    /// Included in the program time.
     None,
-    /// Data that was written at random counts so many times.
+    /// A factor for data that was written at random.
     OfRandom(f64),
-    /// What the page map says.
+    /// Computed by the page map.
     Mapped(Box<Translation>),
 }
 
@@ -68,7 +68,7 @@ enum Amplification {
 struct Slc {
     bytes: f64,
     used: f64,
-    /// When `used` was right.
+    /// When `used` was last updated.
     counted_at: Instant,
     fold_bytes_per_ns: f64,
     program: UniformTime,
@@ -109,19 +109,19 @@ impl Drain {
         }
     }
 
-    /// Bytes that the buffer still takes.
+    /// Free bytes in the buffer.
     #[inline]
     pub(super) fn room(&self) -> u64 {
         (self.programmed + self.buffer_bytes).saturating_sub(self.put)
     }
 
-    /// Bytes that have ever been put into the buffer.
+    /// Total bytes ever put into the buffer.
     #[inline]
     pub(super) fn put_bytes(&self) -> u64 {
         self.put
     }
 
-    /// Whether everything up to there is in the flash but for as much as the buffer holds.
+    /// Whether everything up to `put` is in the flash, except for at most one buffer's worth.
     #[inline]
     pub(super) fn holds(&self, put: u64) -> bool {
         put <= self.programmed + self.buffer_bytes
@@ -133,17 +133,17 @@ impl Drain {
         self.stripes.as_ref().is_some_and(Stripes::is_awaited)
     }
 
-    /// What is dealt to dies.
+    /// The data that is dealt to dies.
     #[inline]
     pub(super) fn stripes(&mut self) -> Option<&mut Stripes> {
         self.stripes.as_mut()
     }
 
-    /// Counts a write that the drive has fetched. Answers whether it is part of no sequential stream.
+    /// Counts a write that the drive has fetched. Returns whether it is outside of any sequential stream.
     #[inline]
     pub(super) fn count(&mut self, command: &Command) -> bool {
         match &mut self.amplification {
-            // Where data is dealt to dies, it says which writes may be acknowledged early.
+            // If data is dealt to dies, the streams decide which writes may be acknowledged early.
             Amplification::None if self.stripes.is_some() => !self.streams.continues(command.sector, command.sectors),
             Amplification::None => false,
             Amplification::OfRandom(_) => !self.streams.continues(command.sector, command.sectors),
@@ -154,7 +154,7 @@ impl Drain {
         }
     }
 
-    /// Puts data into the buffer. It must have room, unless data is dealt to dies.
+    /// Puts data into the buffer, which must have room unless data is dealt to dies.
     #[inline]
     pub(super) fn put(&mut self, bytes: u64, is_random: bool) {
         self.put += bytes;
@@ -164,7 +164,7 @@ impl Drain {
         }
     }
 
-    /// Puts in a write that is acknowledged when it is in the flash, and deals it to dies.
+    /// Adds a write that is acknowledged when it is in the flash, and deals it to dies.
     pub(super) fn put_through(&mut self, tag: u32, bytes: u64, is_random: bool, dies: &Dies, random: &mut Random) {
         let from = self.put;
         self.put(bytes, is_random);
@@ -173,7 +173,7 @@ impl Drain {
         }
     }
 
-    /// Begins the programs that are due and can begin.
+    /// Starts the programs that are due and can start.
     #[inline]
     pub(super) fn start_programs(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) {
         if self.stripes.is_some() {
@@ -191,7 +191,7 @@ impl Drain {
         self.collection.as_ref().is_some_and(Collection::is_urgent)
     }
 
-    /// Deals to dies what fills units, and what is to be programmed even if it does not.
+    /// Deals full units to dies, and partial ones that must be programmed.
     fn deal(&mut self, dies: &Dies, random: &mut Random) {
         let Some(stripes) = &mut self.stripes else { return };
         let mut left = self.collected - stripes.bytes();
@@ -202,7 +202,7 @@ impl Drain {
         }
     }
 
-    /// Whether there is a program to begin.
+    /// Whether a program should start.
     #[inline]
     fn is_due(&self) -> bool {
         match &self.stripes {
@@ -211,7 +211,7 @@ impl Drain {
         }
     }
 
-    /// Begins a program, if one can begin.
+    /// Starts a program, if one can start.
     fn start_program(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> bool {
         let begun =
             if self.stripes.is_some() { self.start_batch(at, dies, random) } else { self.start_next(at, dies, random) };
@@ -225,7 +225,7 @@ impl Drain {
         true
     }
 
-    /// What is next goes to any die.
+    /// The next data goes to any die.
     #[inline]
     fn start_next(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<Program> {
         let bytes = self.collected.min(self.program_bytes);
@@ -235,7 +235,7 @@ impl Drain {
         Some(Program { ends, die, suspended: dies.suspended(die), bytes, from: self.put - self.collected })
     }
 
-    /// What waits for a die goes there.
+    /// Data waiting for a die goes to it.
     fn start_batch(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> Option<Program> {
         let batch = self.stripes.as_mut()?.next_batch(at, self.program_bytes, dies)?;
         let (time, is_fast) = self.program_time(at, batch.bytes, random);
@@ -246,23 +246,23 @@ impl Drain {
         Some(Program { ends, die: batch.die, suspended, bytes: batch.bytes, from: batch.from })
     }
 
-    /// How much of the next program's bytes was written at random, if it is mixed evenly.
+    /// The random part of the next program's bytes, assuming an even mix.
     fn random_share(&self, bytes: u64) -> u64 {
         if self.collected_random == 0 || self.collected_random == self.collected {
-            // All of one kind, as mostly.
+            // All data is of one kind, the usual case.
             return bytes.min(self.collected_random);
         }
         (u128::from(self.collected_random) * u128::from(bytes)).div_ceil(u128::from(self.collected)) as u64
     }
 
-    /// A program has begun, in the fast flash or not.
+    /// Accounts for a program that has started, in the fast flash or not.
     fn fill_fast(&mut self, bytes: u64, is_fast: bool) {
         if let Some(slc) = self.slc.as_mut().filter(|_| is_fast) {
             slc.used += bytes as f64;
         }
     }
 
-    /// How long a program takes that begins now, and whether the fast flash has room for it.
+    /// The duration of a program that starts now, and whether the fast flash has room for it.
     fn program_time(&mut self, at: Instant, bytes: u64, random: &mut Random) -> (Nanos, bool) {
         let times = match &self.amplification {
             Amplification::None => 1.0,
@@ -281,11 +281,11 @@ impl Drain {
         (if times == 1.0 { time } else { Nanos((time.0 as f64 * times) as u64) }, false)
     }
 
-    /// When the next program ends or can begin.
+    /// When the next program ends or can start.
     #[inline]
     pub(super) fn next_event(&self, dies: &Dies) -> Option<Instant> {
         if self.put == 0 {
-            // Nothing was ever written.
+            // Nothing was written yet.
             return None;
         }
         let ends = self.programs.peek().map(|Reverse(program)| program.ends);
@@ -298,7 +298,7 @@ impl Drain {
         [ends, step, begins].into_iter().flatten().min()
     }
 
-    /// Ends the programs that are done at `at`, and begins what can begin.
+    /// Ends the programs that are done at `at`, and starts those that can start.
     pub(super) fn advance(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) {
         while let Some(&Reverse(mut program)) = self.programs.peek()
             && program.ends <= at
@@ -319,14 +319,14 @@ impl Drain {
         self.start_programs(at, dies, random);
     }
 
-    /// Makes everything that is in the buffer go to the flash. Answers how far that is, for [`Drain::is_past`].
+    /// Forces everything in the buffer to the flash. Returns the position for [`Drain::is_past`].
     pub(super) fn force(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) -> u64 {
         self.forced = self.put;
         self.start_programs(at, dies, random);
         self.forced
     }
 
-    /// Whether everything up to there is in the flash.
+    /// Whether everything up to `put` is in the flash.
     pub(super) fn is_past(&self, put: u64) -> bool {
         let (dealt, is_dealt_past) =
             self.stripes.as_ref().map_or((0, true), |stripes| (stripes.bytes(), stripes.is_past(put)));

@@ -1,6 +1,7 @@
-//! Free flash as a store that programs empty and garbage collection fills.
+//! Free flash as a store that programs empty and garbage collection refills.
 //!
-//! A program takes the flash of one, however little it holds. That is why collection keeps up with more bytes when more is
+//! A program uses up a whole unit of flash, however little data it holds. So with more I/O outstanding collection keeps up
+//! with more bytes, because programs are fuller.
 //! outstanding: programs are fuller then.
 
 use std::cmp::Reverse;
@@ -14,16 +15,16 @@ use crate::random::{Random, UniformTime, from_us};
 
 #[derive(Clone, Debug)]
 pub(super) struct Collection {
-    /// Programs for which there is room.
+    /// Number of programs that there is room for.
     free: u32,
-    /// The most of them.
+    /// Its maximum.
     programs: u32,
     step: UniformTime,
-    /// Steps under way, the first to end first.
+    /// Running steps, ordered by end.
     steps: BinaryHeap<Reverse<Instant>>,
-    /// Whether the store was empty, and has not been full since.
+    /// Whether the store was empty and has not been full since.
     is_urgent: bool,
-    /// No die is idle before.
+    /// No die is idle before this time.
     none_idle_before: Instant,
 }
 
@@ -45,20 +46,20 @@ impl Collection {
         self.is_urgent
     }
 
-    /// A program begins.
+    /// A program starts.
     #[inline]
     pub(super) fn take(&mut self) {
         self.free -= 1;
         self.is_urgent = self.free == 0;
     }
 
-    /// Steps that are still to begin.
+    /// Steps that still have to start.
     #[inline]
     fn missing(&self) -> u32 {
         self.programs - self.free - self.steps.len() as u32
     }
 
-    /// When the next step ends, or can begin if programs wait for it.
+    /// When the next step ends, or can start if programs wait for it.
     #[inline]
     pub(super) fn next_event(&self) -> Option<Instant> {
         let ends = self.steps.peek().map(|&Reverse(ends)| ends);
@@ -79,7 +80,7 @@ impl Collection {
         self.is_urgent &= self.free < self.programs;
     }
 
-    /// Begins steps on idle dies. What waits for a die must have begun, unless collection is urgent.
+    /// Starts steps on idle dies. Data waiting for a die must have been started, unless collection is urgent.
     #[inline]
     pub(super) fn start(&mut self, at: Instant, dies: &mut Dies, random: &mut Random) {
         let missing = self.missing();

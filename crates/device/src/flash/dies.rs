@@ -1,4 +1,4 @@
-//! The dies: each does one thing at a time, first come, first served.
+//! The dies: each does one operation at a time, first come, first served.
 
 use hoistway_blk::ground::{Instant, Nanos};
 
@@ -9,20 +9,20 @@ use crate::random::{Random, UniformTime, from_us};
 pub(super) struct Dies {
     dies: Vec<Die>,
     read: UniformTime,
-    /// What it costs that a read interrupts a program, if it can.
+    /// The cost of a read that interrupts a program; None if it cannot.
     suspend: Option<Nanos>,
     placement: Placement,
-    /// No die is idle before; that is looked up only when a program is to be placed.
+    /// No die is idle before this time; computed only when a program is placed.
     none_idle_before: Instant,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Die {
-    /// When it has done everything that it was given.
+    /// When it has completed all assigned operations.
     free: Instant,
-    /// When it has done all reads; only counted where reads interrupt programs.
+    /// When it has completed all reads; only used if reads interrupt programs.
     read_free: Instant,
-    /// For how long its programs have been interrupted in all.
+    /// Total time of interruptions of its programs.
     suspended: Nanos,
 }
 
@@ -37,10 +37,10 @@ impl Dies {
         }
     }
 
-    /// Reads a piece, which lies on a die that its number decides. Answers when it is there.
+    /// Reads a piece from the die determined by its number. Returns when it is done.
     #[inline]
     pub(super) fn read(&mut self, piece: u64, at: Instant, longer: Nanos, random: &mut Random) -> Instant {
-        // Fibonacci hashing: neighbours lie on different dies, and no stride finds one die only.
+        // Fibonacci hashing: neighbours are on different dies, and no stride always hits the same die.
         let hash = (piece ^ (piece >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32;
         let number = (mixed * self.dies.len() as u64) >> 32;
@@ -63,12 +63,12 @@ impl Dies {
         die.read_free
     }
 
-    /// Gives a program to a die at `at`: which, and when it will be done. None if all are busy and it must be an idle
-    /// one.
+    /// Assigns a program to a die at `at`: returns the die and the end. None if all dies are busy and an idle one is
+    /// required.
     pub(super) fn program(&mut self, at: Instant, time: Nanos, random: &mut Random) -> Option<(u32, Instant)> {
         let number = match self.placement {
             Placement::AnyDie => random.below(self.dies.len() as u64) as usize,
-            // What is dealt to dies has its own: `program_on`.
+            // Data dealt to dies uses `program_on` instead.
             Placement::IdleDie | Placement::Striped => self.idle_die(at, random)?,
         };
         let die = &mut self.dies[number];
@@ -76,7 +76,7 @@ impl Dies {
         Some((number as u32, die.free))
     }
 
-    /// Gives a program to this die at `at`. Answers when it will be done.
+    /// Assigns a program to this die at `at`. Returns when it is done.
     pub(super) fn program_on(&mut self, die: u32, at: Instant, time: Nanos) -> Instant {
         let die = &mut self.dies[die as usize];
         die.free = die.free.max(at) + time;
@@ -87,12 +87,12 @@ impl Dies {
         self.dies.len() as u32
     }
 
-    /// When this die will have done everything that it was given.
+    /// When this die will have completed all assigned operations.
     pub(super) fn free(&self, die: u32) -> Instant {
         self.dies[die as usize].free
     }
 
-    /// One of the dies that are idle at `at`.
+    /// A die that is idle at `at`.
     fn idle_die(&mut self, at: Instant, random: &mut Random) -> Option<usize> {
         if self.none_idle_before > at {
             return None;
@@ -106,13 +106,13 @@ impl Dies {
         self.dies.iter().enumerate().filter(|(_, die)| die.free <= at).nth(which).map(|(number, _)| number)
     }
 
-    /// For how long programs of this die have been interrupted in all.
+    /// Total time of interruptions of this die's programs.
     #[inline]
     pub(super) fn suspended(&self, die: u32) -> Nanos {
         self.dies[die as usize].suspended
     }
 
-    /// No die will take a program before.
+    /// No die will accept a program before this time.
     #[inline]
     pub(super) fn next_start(&self) -> Instant {
         self.none_idle_before

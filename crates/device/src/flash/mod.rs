@@ -1,24 +1,24 @@
-//! An SSD in parts: submission queues, a front end, a write buffer, and dies that each do one thing at a time.
+//! A detailed SSD model: submission queues, a front end, a write buffer, and dies that each do one operation at a time.
 //!
-//! 1. **Submission queues** ([`arbiter`]): the drive works on a limited number of commands and holds limited data of writes;
-//!    the rest waits there.
-//! 2. **Front end**: one serial stage that every command passes, for as long as its data takes.
+//! 1. **Submission queues** ([`arbiter`]): the drive works on a limited number of commands and a limited amount of write
+//!   data; other commands wait there.
+//! 2. **Front end**: one serial stage that every command occupies for the time of its data transfer.
 //! 3. **Reads** are split into pieces and wait at the dies that hold them.
-//! 4. **Write buffer** ([`writes`], [`buffer`]): a write is acknowledged when it is in; a full buffer makes writes wait,
-//!    first come, first served. Waiting writes keep their place among the commands that the drive works on.
+//! 4. **Write buffer** ([`writes`], [`buffer`]): a write is acknowledged when it is in the buffer; a full buffer makes
+//!   writes wait, first come, first served. Waiting writes still count as commands that the drive works on.
 //! 5. **Dies**: the buffer is drained in programs. A die serves reads and programs first come, first served; a program
-//!    may be given to any die or only to an idle one, and a read may suspend it. Or data is dealt to dies as it comes
-//!    ([`stripes`]).
-//! 6. **Translation** ([`translation`]): a scaled page map with greedy garbage collection tells how much each page that
-//!    the host writes makes the drive write. Without it the amplification is a constant.
-//! 7. **Collection** ([`collection`]): dies make room for programs when nothing waits for them, and all of them, instead of
-//!    programming, once there is no room.
+//!   may go to any die or only to an idle one, and a read may suspend it. Alternatively data is dealt to dies on
+//!   arrival ([`stripes`]).
+//! 6. **Translation** ([`translation`]): a scaled page map with greedy garbage collection computes the write
+//!   amplification of each page. Without it the amplification is a constant.
+//! 7. **Collection** ([`collection`]): dies make room for programs when nothing waits for them; once there is no room left,
+//!   all of them do so instead of programming.
 //!
-//! Time inside the drive runs ahead of the host's by the way of a command to it, so that a submission settles at once
-//! everything up to its arrival. What happens later without the host is one alarm, set only if somebody waits for it: a
-//! read costs some sums and, if the number of commands is limited, a small heap.
+//! Time inside the drive is ahead of the host's time by the time that a command takes to reach the drive, so a
+//! submission settles everything up to its arrival at once. Later internal events are a single alarm, set only if a
+//! command waits for one: a read costs a few additions and, if the number of commands is limited, a small heap.
 //!
-//! The mechanisms were found by fitting the published tables (habr NVMe, ICPE'24); the presets hold the numbers.
+//! The mechanisms were found by fitting the published tables (habr NVMe, ICPE'24); the presets contain the numbers.
 
 mod arbiter;
 mod buffer;
@@ -56,12 +56,12 @@ pub struct Flash {
     shape: Shape,
     inbound: Nanos,
     outbound: Nanos,
-    /// The same of a write.
+    /// The same for a write.
     write_outbound: Nanos,
     command: Nanos,
     /// Front-end time of each sector of a read beyond 4 KiB, in 1/65536 ns.
     read_sector_fixed_ns: u64,
-    /// The same of a write.
+    /// The same for a write.
     write_sector_fixed_ns: u64,
     acknowledge: Nanos,
     large_piece: Nanos,
@@ -69,39 +69,39 @@ pub struct Flash {
     flush: Nanos,
     discard: Nanos,
     arbiter: Arbiter,
-    /// Commands that the drive works on at a time, and how many it does.
+    /// Maximum commands that the drive works on at a time, and the current number.
     fetches: Option<u32>,
     fetched: u32,
-    /// Bytes of writes from which on it fetches nothing, and how many it holds.
+    /// It fetches nothing while it holds this many bytes of writes; and the current number.
     fetches_write_bytes: Option<u64>,
     fetched_write_bytes: u64,
-    /// When commands leave the drive, of those for which that is known, and the bytes of those that write.
+    /// When commands leave the drive, for those where this is known, and the bytes of those that write.
     leaving: BinaryHeap<Reverse<(Instant, u64)>>,
-    /// When the front end has finished everything that it was given.
+    /// When the front end has completed all its work.
     front_free: Instant,
     dies: Dies,
     drain: Drain,
-    /// Writes of which not all is in the buffer.
+    /// Writes that are not completely in the buffer.
     waiting: VecDeque<Waiting>,
-    /// Where data is dealt to dies: writes of so many bytes and more are acknowledged when they are in the flash.
+    /// If data is dealt to dies: writes of at least this many bytes are acknowledged only when they are in the flash.
     through_bytes: Option<u64>,
-    /// Writes that are dealt to dies, and too early to be acknowledged.
+    /// Writes that were dealt to dies but may not be acknowledged yet.
     unacknowledged: VecDeque<Unacknowledged>,
     /// Flushes and writes with FUA that wait for programs.
     barriers: VecDeque<Barrier>,
-    /// The alarm that counts; earlier ones are void.
+    /// The number of the current alarm; earlier ones are ignored.
     alarm: u32,
     alarm_at: Option<Instant>,
     random: Random,
 }
 
-/// A flush, or a write with FUA: ends when what was in the buffer when it came is in the flash.
+/// A flush, or a write with FUA: it ends when everything in the buffer at its arrival is in the flash.
 #[derive(Clone, Copy, Debug)]
 struct Barrier {
     tag: u32,
     /// Its data, if it is a write.
     write_bytes: u64,
-    /// How far that is, as [`Drain::force`] has said.
+    /// The position returned by [`Drain::force`].
     put: u64,
 }
 
@@ -111,7 +111,7 @@ fn sector_fixed_ns(mb_per_s: f64) -> u64 {
 }
 
 impl Flash {
-    /// A drive of this shape, idle. Everything random in it is drawn from `seed`.
+    /// An idle drive of this shape. `seed` determines all its random numbers.
     #[must_use]
     pub fn new(shape: Shape, parameters: &FlashParameters, seed: u64) -> Flash {
         let mut random = Random::from_seed(seed);
@@ -148,7 +148,7 @@ impl Flash {
         }
     }
 
-    /// Occupies the front end from `at` on for a transfer. Answers when it is through.
+    /// Occupies the front end from `at` on for a transfer. Returns when it is done.
     #[inline]
     fn pass_front(&mut self, at: Instant, sectors: u32, sector_fixed_ns: u64) -> Instant {
         let beyond = u128::from(sectors.saturating_sub(INCLUDED_SECTORS));
@@ -158,7 +158,7 @@ impl Flash {
         self.front_free
     }
 
-    /// The drive begins to work on a command at `at`.
+    /// The drive starts working on a command at `at`.
     #[inline]
     fn fetch(&mut self, at: Instant, command: Command, schedule: &mut Schedule) {
         self.fetched += u32::from(self.is_limited());
@@ -198,7 +198,7 @@ impl Flash {
         }
     }
 
-    /// When all pieces of a read are there.
+    /// When all pieces of a read have arrived.
     #[inline]
     fn read(&mut self, at: Instant, command: &Command) -> Instant {
         let (first, sectors) = (command.sector.0, u64::from(command.sectors.max(1)));
@@ -211,7 +211,7 @@ impl Flash {
         done
     }
 
-    /// A command leaves the drive at `at`, and with it so many bytes if it writes.
+    /// A command leaves the drive at `at`, with this many bytes if it writes.
     #[inline]
     fn leave(&mut self, at: Instant, write_bytes: u64) {
         if self.is_limited() {
@@ -219,8 +219,7 @@ impl Flash {
         }
     }
 
-    /// A flush, or a write with FUA that is in the buffer. Where a power cut loses nothing the buffer is as good as
-    /// flash.
+    /// A flush, or a write with FUA that is in the buffer. If a power cut loses nothing, the buffer counts as flash.
     fn barrier(&mut self, at: Instant, tag: u32, write_bytes: u64, schedule: &mut Schedule) {
         if self.shape.write_cache {
             let put = self.drain.force(at, &mut self.dies, &mut self.random);
@@ -239,7 +238,7 @@ impl Flash {
         schedule.complete(end + self.outbound, tag);
     }
 
-    /// When something happens inside that somebody waits for.
+    /// The time of the next internal event that a command waits for.
     #[inline]
     fn next_event(&self) -> Option<Instant> {
         let mut next = None;
@@ -260,7 +259,7 @@ impl Flash {
         next
     }
 
-    /// Everything that happens inside up to `to`.
+    /// Processes all internal events up to `to`.
     #[inline]
     fn advance(&mut self, to: Instant, schedule: &mut Schedule) {
         loop {
@@ -278,7 +277,7 @@ impl Flash {
         }
     }
 
-    /// A program has ended, or one can begin.
+    /// A program has ended, or one can start.
     fn drained(&mut self, at: Instant, schedule: &mut Schedule) {
         self.drain.advance(at, &mut self.dies, &mut self.random);
         while let Some(&Barrier { tag, write_bytes, put }) = self.barriers.front()
@@ -290,20 +289,20 @@ impl Flash {
         self.fill_buffer(at, schedule);
     }
 
-    /// Whether it matters what the drive works on.
+    /// Whether the drive limits the commands that it works on.
     #[inline]
     fn is_limited(&self) -> bool {
         self.fetches.is_some() || self.fetches_write_bytes.is_some()
     }
 
-    /// Whether the drive has room for one more command.
+    /// Whether the drive has room for another command.
     #[inline]
     fn can_fetch(&self) -> bool {
         self.fetches.is_none_or(|most| self.fetched < most)
             && self.fetches_write_bytes.is_none_or(|most| self.fetched_write_bytes < most)
     }
 
-    /// A command has left the drive: others may be fetched.
+    /// A command has left the drive, so others may be fetched.
     fn left(&mut self, at: Instant, schedule: &mut Schedule) {
         if let Some(Reverse((_, write_bytes))) = self.leaving.pop() {
             self.fetched_write_bytes -= write_bytes;
@@ -363,8 +362,8 @@ mod tests {
     use super::*;
     use crate::preset::{Parameters, Preset};
 
-    /// Sends writes and a flush now and then. At the end of each flush the bytes that were in the buffer before it must be in
-    /// the flash: all that was acknowledged is among them.
+    /// Sends writes and occasional flushes. At the end of each flush, the bytes that were in the buffer before it must be in
+    /// the flash, which includes everything acknowledged.
     #[test]
     fn after_a_flush_everything_acknowledged_before_it_is_in_the_flash() {
         let preset = Preset::builtin("samsung-980pro-1tb").unwrap();

@@ -1,8 +1,8 @@
 //! Data that waits for the die that it was dealt to.
 //!
-//! Where placement is `striped`, data is dealt to the dies in units as it comes in, whether a die is busy or not. A die that
-//! becomes free programs together what waits for it, up to a whole program, and a program takes as long if it holds less. So
-//! throughput grows with what is outstanding long after most dies are busy.
+//! With the placement `striped`, data is dealt to the dies in units on arrival, whether a die is busy or not. A die that
+//! becomes free programs the data waiting for it together, up to a whole program; a program takes equally long if it holds
+//! less. So throughput still grows with outstanding data when most dies are busy.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,28 +16,28 @@ use crate::random::Random;
 #[derive(Clone, Debug)]
 pub(super) struct Stripes {
     unit_bytes: u64,
-    /// A unit of writes that are acknowledged when they are in the flash.
+    /// A unit of writes that are acknowledged only when they are in the flash.
     through_unit_bytes: u64,
-    /// For each die what waits for it, the oldest first.
+    /// For each die the waiting units, oldest first.
     queues: Vec<VecDeque<Unit>>,
-    /// Dies for which something waits, and when they have become free, as far as was known.
+    /// Dies with waiting units, and when they become free, as far as known.
     ready: BinaryHeap<Reverse<(Instant, u32)>>,
-    /// Bytes that wait for dies.
+    /// Bytes waiting for dies.
     bytes: u64,
-    /// Writes that are acknowledged when they are in the flash, in the order in which they came.
+    /// Writes that are acknowledged only when they are in the flash, in order of arrival.
     through: VecDeque<Through>,
     /// Number of the first of them.
     first: u32,
-    /// When the last one that has left the list was acknowledged.
+    /// When the last write removed from the list was acknowledged.
     acknowledged: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Unit {
     bytes: u64,
-    /// Bytes that had ever been put into the buffer before it.
+    /// Total bytes put into the buffer before it.
     from: u64,
-    /// The number of the write that waits for it.
+    /// The number of its write, if that is acknowledged late.
     through: Option<u32>,
 }
 
@@ -45,24 +45,24 @@ struct Unit {
 struct Through {
     tag: u32,
     bytes: u64,
-    /// Units that wait for their dies.
+    /// Units waiting for their dies.
     units: u32,
     /// When the others are in the flash.
     done: Instant,
 }
 
-/// What a die programs next.
+/// The next program of a die.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Batch {
     pub(super) die: u32,
     pub(super) bytes: u64,
-    /// Bytes that had ever been put into the buffer before the oldest of it.
+    /// Total bytes put into the buffer before its oldest data.
     pub(super) from: u64,
     units: usize,
 }
 
 impl Stripes {
-    /// None where data is not dealt out.
+    /// None if data is not dealt to dies.
     pub(super) fn new(parameters: &FlashParameters) -> Option<Stripes> {
         let striping = parameters.striping.as_ref()?;
         Some(Stripes {
@@ -82,18 +82,18 @@ impl Stripes {
         self.unit_bytes
     }
 
-    /// Bytes that wait for dies.
+    /// Bytes waiting for dies.
     #[inline]
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Gives a unit, or what there is of it, to a die. `from` bytes had ever been put into the buffer before it.
+    /// Deals a unit, or part of one, to a die. `from` is the total of bytes put into the buffer before it.
     pub(super) fn deal(&mut self, bytes: u64, from: u64, dies: &Dies, random: &mut Random) {
         self.deal_unit(Unit { bytes, from, through: None }, dies, random);
     }
 
-    /// Deals out a write that is acknowledged when it is in the flash.
+    /// Deals a write that is acknowledged only when it is in the flash.
     pub(super) fn deal_through(&mut self, tag: u32, bytes: u64, from: u64, dies: &Dies, random: &mut Random) {
         let units = bytes.div_ceil(self.through_unit_bytes);
         let number = self.first.wrapping_add(self.through.len() as u32);
@@ -115,13 +115,13 @@ impl Stripes {
         self.bytes += unit.bytes;
     }
 
-    /// When the next die for which something waits may become free.
+    /// When the next die with waiting units may become free.
     #[inline]
     pub(super) fn next_start(&self) -> Option<Instant> {
         self.ready.peek().map(|&Reverse((at, _))| at)
     }
 
-    /// What waits for a die that is free at `at`: as much as fits into a program, and at least a unit.
+    /// The units waiting for a die that is free at `at`: as much as fits into a program, and at least one unit.
     pub(super) fn next_batch(&mut self, at: Instant, program_bytes: u64, dies: &Dies) -> Option<Batch> {
         while let Some(mut next) = self.ready.peek_mut()
             && next.0.0 <= at
@@ -129,7 +129,7 @@ impl Stripes {
             let die = next.0.1;
             let free = dies.free(die);
             if free > at {
-                // Reads have come meanwhile.
+                // Reads have occupied the die meanwhile.
                 next.0.0 = free;
                 continue;
             }
@@ -147,7 +147,7 @@ impl Stripes {
         None
     }
 
-    /// This batch, the next one, is being programmed and will be done at `ends`.
+    /// The next batch is being programmed and will be done at `ends`.
     pub(super) fn begin(&mut self, batch: &Batch, ends: Instant) {
         let queue = &mut self.queues[batch.die as usize];
         for unit in queue.drain(..batch.units) {
@@ -163,8 +163,8 @@ impl Stripes {
         }
     }
 
-    /// The next write that is acknowledged when it and those before it are in the flash, if now is known when that is: its tag,
-    /// its bytes, and when.
+    /// The next write whose time of acknowledgement is known, which is when it and those before it are in the flash: its tag,
+    /// bytes and time.
     #[inline]
     pub(super) fn pop_end(&mut self) -> Option<(u32, u64, Instant)> {
         let &Through { tag, bytes, units: 0, done } = self.through.front()? else { return None };
@@ -180,7 +180,7 @@ impl Stripes {
         !self.through.is_empty()
     }
 
-    /// Whether nothing waits for a die of what had been put into the buffer up to there.
+    /// Whether no data up to `put` waits for a die.
     pub(super) fn is_past(&self, put: u64) -> bool {
         self.queues.iter().all(|queue| queue.front().is_none_or(|unit| unit.from >= put))
     }

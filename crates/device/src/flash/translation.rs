@@ -1,6 +1,6 @@
-//! The page map of the drive, scaled: of each group of so many neighbouring pages one is really mapped, and the others
-//! are taken to fare alike. Write amplification depends on which part of the pages is rewritten when, not on how many
-//! there are, so a map of some hundred thousand pages stands for a terabyte (and costs some megabytes).
+//! The scaled page map of the drive: of each group of neighbouring pages one is mapped, and the others are assumed to
+//! behave the same. Write amplification depends on which fraction of the pages is rewritten when, not on their number,
+//! so a map of some hundred thousand pages represents a terabyte (and takes some megabytes).
 //!
 //! New data goes to an open block. When free blocks run out, the block with the fewest valid pages is collected
 //! (greedy): its valid pages move to another open block, and it is erased.
@@ -11,10 +11,10 @@ use crate::random::Random;
 /// No page.
 const NONE: u32 = u32::MAX;
 
-/// A block that is not collected.
+/// A block that must not be collected.
 const KEPT: u32 = u32::MAX;
 
-/// Free blocks below which garbage is collected: one for the host and one for what moves.
+/// Garbage is collected below this number of free blocks: one for the host and one for moved pages.
 const FREE_BLOCKS_LEAST: usize = 2;
 
 /// Sampled writes over which the amplification is averaged.
@@ -24,23 +24,23 @@ const WINDOW: f64 = 2048.0;
 pub(super) struct Translation {
     scale: u64,
     block_pages: u32,
-    /// For each mapped logical page its place: block times `block_pages` plus page.
+    /// For each mapped logical page its position: block times `block_pages` plus page.
     places: Vec<u32>,
-    /// For each place its logical page.
+    /// For each position its logical page.
     contents: Vec<u32>,
-    /// For each block its valid pages.
+    /// For each block the number of valid pages.
     valid: Vec<u32>,
-    /// The same for those that can be collected, [`KEPT`] for those that are open or free. Apart from all else and without a
-    /// condition, because the fewest are looked for again and again: that is done for many blocks at a time.
+    /// The same for blocks that can be collected; [`KEPT`] for open or free ones. A separate, branch-free array, because the
+    /// minimum is searched often: the compiler vectorises the search.
     collectable: Vec<u32>,
     free: Vec<u32>,
     host: OpenBlock,
     moving: OpenBlock,
-    /// Pages programmed for each page of the host, averaged.
+    /// Programmed pages per page of the host, averaged.
     amplification: f64,
 }
 
-/// A block that is being filled.
+/// A block being filled.
 #[derive(Clone, Copy, Debug)]
 struct OpenBlock {
     block: u32,
@@ -82,7 +82,8 @@ impl Translation {
     pub(super) fn write(&mut self, sector: u64, sectors: u32) {
         let (first, last) = (sector / 8, (sector + u64::from(sectors).max(1) - 1) / 8);
         for group in first / self.scale..=last / self.scale {
-            // The page of the group that is mapped: not always the first, lest a stride finds all or none of them.
+            // The mapped page of the group: not always the first, so that strided writes do not hit all or none of
+            // them.
             let mixed = group.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
             let offset = (mixed * self.scale) >> 32;
             let page = group * self.scale + offset;
@@ -92,7 +93,7 @@ impl Translation {
         }
     }
 
-    /// Pages programmed for each page that the host writes.
+    /// Programmed pages per page that the host writes.
     #[inline]
     pub(super) fn amplification(&self) -> f64 {
         self.amplification
@@ -125,7 +126,7 @@ impl Translation {
     fn append(&mut self, open: &mut OpenBlock, page: u32) {
         if open.filled == self.block_pages {
             self.collectable[open.block as usize] = self.valid[open.block as usize];
-            // Collection keeps some free; the open block of the other kind is never full of valid pages.
+            // Collection keeps some blocks free; the other open block is never full of valid pages.
             let Some(block) = self.free.pop() else { return };
             *open = OpenBlock { block, filled: 0 };
         }
@@ -136,7 +137,8 @@ impl Translation {
         self.valid[open.block as usize] += 1;
     }
 
-    /// Collects the block with the fewest valid pages, and answers how many moved. None if that would gain nothing.
+    /// Collects the block with the fewest valid pages, and returns the number of moved pages. None if that would gain
+    /// nothing.
     fn collect(&mut self) -> Option<u32> {
         let moved = *self.collectable.iter().min()?;
         if moved >= self.block_pages {
@@ -207,7 +209,7 @@ mod tests {
         assert_eq!(map.valid.iter().sum::<u32>(), 50_000);
     }
 
-    /// How many of the groups of 16 pages count a write of these pages, one by one.
+    /// How many groups of 16 pages count a write to one of these pages.
     fn mapped(pages: impl Iterator<Item = u64>) -> usize {
         let mut map = map(10.0, false);
         let before = map.places.clone();

@@ -1,43 +1,43 @@
-//! The way of a write: through the front end into the buffer, and when it is acknowledged.
+//! The path of a write: through the front end into the buffer, up to its acknowledgement.
 //!
-//! Usually the dies take what is in the buffer, and what does not fit waits outside. Where data is dealt to dies
-//! ([`stripes`](super::stripes)), they take from writes that wait as well: the buffer is only how much may be acknowledged
-//! before it is in the flash, and a large write is not acknowledged before it is.
+//! Usually the dies take data from the buffer, and data that does not fit waits outside. If data is dealt to dies
+//! ([`stripes`](super::stripes)), they also take it from waiting writes: then the buffer only limits how much may be
+//! acknowledged before it is in the flash, and a large write is not acknowledged before that.
 
 use hoistway_blk::ground::{Instant, Nanos};
 
 use super::Flash;
 use crate::model::Schedule;
 
-/// A write that comes through the front end within this time is taken to be there: an alarm saved.
+/// A write that passes the front end within this time counts as arrived, which saves an alarm.
 const SOON: Nanos = Nanos::from_micros(10);
 
-/// A write of which not all is in the buffer.
+/// A write that is not completely in the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub(super) tag: u32,
     pub(super) fua: bool,
     pub(super) is_random: bool,
     pub(super) bytes: u64,
-    /// What is not yet in the buffer, bytes.
+    /// Bytes that are not in the buffer yet.
     pub(super) left: u64,
     /// When its data has passed the front end.
     pub(super) ready: Instant,
 }
 
-/// A write that is dealt to dies, and too early to be acknowledged.
+/// A write that was dealt to dies but may not be acknowledged yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unacknowledged {
     tag: u32,
     fua: bool,
     bytes: u64,
-    /// Bytes that had ever been put into the buffer when it was.
+    /// Total bytes put into the buffer including it.
     put: u64,
     ready: Instant,
 }
 
 impl Flash {
-    /// Takes in what has come and fits, and drains the buffer.
+    /// Moves arrived data that fits into the buffer, and drains the buffer.
     #[inline]
     pub(super) fn fill_buffer(&mut self, at: Instant, schedule: &mut Schedule) {
         if let Some(through_bytes) = self.through_bytes {
@@ -61,7 +61,7 @@ impl Flash {
         self.drain.start_programs(drained_at, &mut self.dies, &mut self.random);
     }
 
-    /// Deals all that has come to dies, and acknowledges what the buffer has room for.
+    /// Deals all arrived data to dies, and acknowledges as much as the buffer allows.
     fn deal(&mut self, at: Instant, through_bytes: u64, schedule: &mut Schedule) {
         let mut dealt_at = at;
         while let Some(&Waiting { tag, fua, is_random, bytes, ready, .. }) = self.waiting.front()
@@ -98,7 +98,7 @@ impl Flash {
         }
     }
 
-    /// Ends writes of which is known when they will be in the flash.
+    /// Ends writes whose arrival in the flash is known.
     pub(super) fn end_through(&mut self, schedule: &mut Schedule) {
         while let Some((tag, bytes, at)) = self.drain.stripes().and_then(|stripes| stripes.pop_end()) {
             self.leave(at, bytes);
@@ -106,14 +106,14 @@ impl Flash {
         }
     }
 
-    /// When a write for which the buffer has room comes through the front end.
+    /// When the next write that the buffer has room for passes the front end.
     #[inline]
     pub(super) fn next_ready(&self) -> Option<Instant> {
         let write = self.waiting.front()?;
         (self.through_bytes.is_some() || self.drain.room() > 0 || write.left == 0).then_some(write.ready)
     }
 
-    /// Whether somebody waits for data that is dealt to dies.
+    /// Whether a command waits for data that is dealt to dies.
     #[inline]
     pub(super) fn is_dealt_awaited(&self) -> bool {
         !self.unacknowledged.is_empty() || self.drain.is_awaited()

@@ -1,15 +1,15 @@
-//! Where a sector is on the platters: zones, cylinders, tracks, and the angle at which its track has it.
+//! The position of sectors on the platters: zones, cylinders, tracks, and angles.
 //!
 //! Zones have the same number of cylinders, and the media rate falls linearly from the outermost to the innermost.
-//! Addresses fill all tracks of a cylinder and then go on to the next. Each track begins later by the time that it
-//! takes to get there from the one before (skew), so that a stream loses no rotation.
+//! Addresses fill all tracks of a cylinder before the next cylinder. Each track starts later by the time of the switch
+//! from the previous one (skew), so that a stream loses no rotation.
 
 use hoistway_blk::ground::{Nanos, SECTOR_BYTES};
 
 use super::HddParameters;
 use crate::random::{from_ms, from_us};
 
-/// A sector that has passed for no longer than this is still caught: times are rounded.
+/// A sector that passed the head at most this long ago can still be read: times are rounded.
 pub(super) const JUST_NOW_NS: u64 = 2_000;
 
 /// A position of head and platter.
@@ -29,9 +29,9 @@ pub(super) struct Geometry {
     heads: u64,
     /// One rotation, ns.
     pub(super) rotation_ns: u64,
-    /// Getting to the next track of a cylinder, ns.
+    /// Time to switch to the next track of a cylinder, ns.
     pub(super) head_switch_ns: u64,
-    /// Getting to the next cylinder, ns.
+    /// Time to switch to the next cylinder, ns.
     cylinder_switch_ns: u64,
     /// Cylinders in all.
     pub(super) cylinders: u64,
@@ -54,7 +54,7 @@ impl Geometry {
             let bytes = (outer + (inner - outer) * inward) * rotation_ns as f64 / 1e3;
             ((bytes / SECTOR_BYTES as f64).round() as u64).max(1)
         };
-        // Cylinders of a zone, so many that the capacity fits.
+        // The number of cylinders per zone that gives the capacity.
         let ring_sectors: u64 = (0..zones).map(|zone| sectors_per_track(zone) * heads).sum();
         let zone_cylinders = capacity_sectors.div_ceil(ring_sectors).max(1);
         let mut first_sector = 0;
@@ -82,7 +82,7 @@ impl Geometry {
         &self.zones[after.max(1) - 1]
     }
 
-    /// Where this sector begins.
+    /// The position of a sector.
     pub(super) fn place(&self, sector: u64) -> Place {
         let zone = self.zone(sector);
         let in_zone = sector - zone.first_sector;
@@ -94,19 +94,18 @@ impl Geometry {
         Place { cylinder, head, angle_ns }
     }
 
-    /// The skew that has added up from the first track to this one, ns.
+    /// The total skew from the first track to this one, ns.
     fn skew_ns(&self, cylinder: u64, head: u64) -> u128 {
         let cylinder_ns = self.cylinder_switch_ns + (self.heads - 1) * self.head_switch_ns;
         u128::from(cylinder) * u128::from(cylinder_ns) + u128::from(head * self.head_switch_ns)
     }
 
-    /// How long the sectors from `sector` take to pass, the switches of tracks between them included. The next
-    /// sector follows without a wait.
+    /// The time in which these sectors pass the head, including track switches. The next sector follows without a wait.
     pub(super) fn transfer(&self, sector: u64, sectors: u64) -> Nanos {
         self.transfer_between((sector, &self.place(sector)), (sector + sectors, &self.place(sector + sectors)))
     }
 
-    /// The same from a sector to one behind it whose places are known.
+    /// The same from one sector to a later one; both positions are known.
     pub(super) fn transfer_between(&self, (first, first_at): (u64, &Place), (end, end_at): (u64, &Place)) -> Nanos {
         let mut passing_ns = 0;
         let mut from = first;
@@ -120,10 +119,10 @@ impl Geometry {
         Nanos(passing_ns + (skew_ns(end_at) - skew_ns(first_at)) as u64)
     }
 
-    /// How many sectors from `sector` on pass in `time`, rounded down. Tracks are switched between them.
+    /// The number of sectors from `sector` on that pass in `time`, including track switches, rounded down.
     pub(super) fn sectors_in(&self, sector: u64, time: Nanos) -> u64 {
         let zone = self.zone(sector);
-        // The mean over a cylinder, then less until it fits.
+        // Start with the mean over a cylinder, then reduce until it fits.
         let track_ns = self.rotation_ns + self.head_switch_ns;
         let mut sectors = (u128::from(time.0) * u128::from(zone.sectors_per_track) / u128::from(track_ns)) as u64;
         while sectors > 0 && self.transfer(sector, sectors) > time {
@@ -139,7 +138,7 @@ impl Geometry {
     }
 }
 
-/// Where the platters are when the head has arrived.
+/// The rotation of the platters when the head has arrived.
 #[derive(Clone, Copy)]
 pub(super) struct Arrival {
     angle_ns: u64,
@@ -147,7 +146,7 @@ pub(super) struct Arrival {
 }
 
 impl Arrival {
-    /// Until the sector of `place` passes the head, ns.
+    /// Time until the sector of `place` passes the head, ns.
     #[inline]
     pub(super) fn wait_ns(self, place: &Place) -> u64 {
         let turns = if place.angle_ns >= self.angle_ns { 0 } else { self.rotation_ns };

@@ -1,9 +1,9 @@
-//! An index of a few hundred things by a number that may be that of several.
+//! An index of a few hundred items by a key that need not be unique.
 
-/// A key and a thing.
+/// A key and an item.
 type Entry = (u64, usize);
 
-/// Entries in a row: they are few, so that moving them costs less than a tree.
+/// A sorted array: entries are few, so moving them costs less than a tree.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     /// Ascending.
@@ -11,7 +11,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// With room for so many, and for more.
+    /// An index with room for this many items; it can grow.
     pub(super) fn new(room: usize) -> Index {
         Index { entries: Vec::with_capacity(room) }
     }
@@ -22,16 +22,16 @@ impl Index {
     }
 
     /// # Panics
-    /// If it was not added with this key.
+    /// If the item was not added with this key.
     pub(super) fn remove(&mut self, key: u64, thing: usize) {
         let at = self.entries.binary_search(&(key, thing)).expect("the index knows all");
         self.entries.remove(at);
     }
 
-    /// A thing of this key has a lower number now.
+    /// Changes the number of an item to a lower one.
     ///
     /// # Panics
-    /// If it was not added with this key.
+    /// If the item was not added with this key.
     pub(super) fn renumber(&mut self, key: u64, thing: usize, lower: usize) {
         let mut at = self.entries.binary_search(&(key, thing)).expect("the index knows all");
         self.entries[at].1 = lower;
@@ -41,7 +41,7 @@ impl Index {
         }
     }
 
-    /// The things whose keys are from `first` to `last`, highest first.
+    /// The items with keys from `first` to `last`, highest first.
     pub(super) fn within(&self, first: u64, last: u64) -> impl Iterator<Item = usize> {
         let end = self.entries.partition_point(|&(key, _)| key <= last);
         self.entries[..end].iter().rev().take_while(move |&&(key, _)| key >= first).map(|&(_, thing)| thing)

@@ -1,4 +1,4 @@
-//! Moving the head: how long from one place to another, and which of several is reached first.
+//! Head movement: the time from one position to another, and which of several is reached first.
 
 use hoistway_blk::ground::{Instant, Nanos};
 
@@ -10,12 +10,12 @@ use super::geometry::{Geometry, Place};
 pub(super) struct Mechanics {
     pub(super) geometry: Geometry,
     seek: SeekCurve,
-    /// Where the head is: behind the last sector that it touched.
+    /// The position of the head: after the last sector that it accessed.
     pub(super) head_at: Place,
 }
 
-/// Time of a seek over a part `d` of all cylinders: `a + b * sqrt(d) + c * d`. The square root is the arm speeding up
-/// and slowing down, the line its cruise. It goes through the three figures of a data sheet.
+/// Time of a seek over a fraction `d` of all cylinders: `a + b * sqrt(d) + c * d`. The square root models acceleration
+/// and braking, the linear part the cruise. The curve matches the three figures of a data sheet.
 #[derive(Clone, Debug)]
 pub(super) struct SeekCurve {
     /// ns.
@@ -24,13 +24,13 @@ pub(super) struct SeekCurve {
     b: f64,
     /// ns, for the whole stroke.
     c: f64,
-    /// One cylinder, as a part of all.
+    /// One cylinder as a fraction of all.
     cylinder: f64,
 }
 
 impl SeekCurve {
-    /// Between two random places the mean of `d` is 1/3 and that of its square root 8/15. The check of presets has
-    /// seen to it that neither `b` nor `c` is negative.
+    /// Between two random positions the mean of `d` is 1/3 and that of its square root 8/15. The check of presets
+    /// ensures that neither `b` nor `c` is negative.
     fn new(parameters: &HddParameters, cylinders: u64) -> SeekCurve {
         let whole_ms = parameters.seek_full_stroke_ms - parameters.seek_track_to_track_ms;
         let average_ms = parameters.seek_average_ms - parameters.seek_track_to_track_ms;
@@ -58,12 +58,12 @@ impl Mechanics {
         Mechanics { geometry, seek, head_at }
     }
 
-    /// A seek over so many cylinders, ns.
+    /// Time of a seek over this many cylinders, ns.
     pub(super) fn stroke_ns(&self, cylinders: u64) -> u64 {
         self.seek.ns(cylinders)
     }
 
-    /// From `now` until the head has moved to the track of `to`.
+    /// Time from `now` until the head is on the track of `to`.
     #[inline]
     fn seek_ns(&self, to: &Place) -> u64 {
         match to.cylinder.abs_diff(self.head_at.cylinder) {
@@ -73,14 +73,14 @@ impl Mechanics {
         }
     }
 
-    /// From `now` until the sector of `to` begins to pass the head.
+    /// Time from `now` until the sector of `to` passes the head.
     #[inline]
     pub(super) fn positioning(&self, now: Instant, to: &Place) -> Nanos {
         let seek_ns = self.seek_ns(to);
         Nanos(seek_ns + self.geometry.arrival(now.0.saturating_add(seek_ns)).wait_ns(to))
     }
 
-    /// Which of the places is reached first. Ties go to the first.
+    /// The position that is reached first. Ties go to the first one.
     pub(super) fn nearest<'a>(&self, now: Instant, places: impl Iterator<Item = (usize, &'a Place)>) -> Option<usize> {
         let mut best: Option<(u64, usize)> = None;
         for (index, place) in places {
@@ -97,7 +97,8 @@ impl Mechanics {
         best.map(|(_, index)| index)
     }
 
-    /// Moves to `sector`, which is at `from`, and over `sectors` of them, beginning at `now`. Answers when the last has passed.
+    /// Moves the head to `sector`, whose position is `from`, and over `sectors` of them, starting at `now`. Returns when the
+    /// last one has passed.
     pub(super) fn pass(&mut self, now: Instant, sector: u64, from: &Place, sectors: u64) -> Instant {
         let to = self.geometry.place(sector + sectors);
         let begin = now + self.positioning(now, from);

@@ -1,20 +1,21 @@
-//! A rotating disk: one head that can be in one place, and the drive's own choice of where it goes next.
+//! A rotating disk: a single head, and the drive's own choice of its next position.
 //!
-//! 1. **Geometry** ([`geometry`]): zones, tracks and skew; every sector has an angle, and the platters really turn.
-//! 2. **Mechanics** ([`mechanics`]): a seek curve through the three figures of a data sheet, then the wait until the
-//!    sector comes round.
+//! 1. **Geometry** ([`geometry`]): zones, tracks and skew; every sector has an angle, and the rotation of the platters
+//!   is simulated.
+//! 2. **Mechanics** ([`mechanics`]): a seek curve through the three figures of a data sheet, then the wait for the
+//!   sector.
 //! 3. **Write cache** ([`write_cache`]): a write is acknowledged when it is in the cache. The drive destages in the
-//!    order of shortest positioning time; a full cache makes writes wait, first come, first served.
-//! 4. **Command queue**: reads (and writes that must reach the platters) wait in the drive, which takes the one that it
-//!    reaches first, unless one has waited for too long or the head has followed one run of sectors for too long: then the
-//!    oldest other one goes. While writes wait for the cache, a read must have waited for a
-//!    while before it goes ahead of the next destage, and none does once a write or a flush has waited for too long.
-//! 5. **Read cache** ([`read_cache`]): segments of recent reads, and read-ahead while nothing else is to be done.
-//! 6. **Pauses**: now and then the drive recalibrates.
+//!   order of shortest positioning time; a full cache makes writes wait, first come, first served.
+//! 4. **Command queue**: reads (and writes that must reach the platters) wait in the drive, which chooses the one that it
+//!   reaches first, unless one has waited too long, or the head has followed one run of sectors for too long: then the
+//!   oldest other one is next. While writes wait for the cache, a read goes before the next destage only if it has waited
+//!   for a while, and none does once a write or a flush has waited too long.
+//! 5. **Read cache** ([`read_cache`]): segments of recent reads, and read-ahead while the drive is idle.
+//! 6. **Pauses**: the drive recalibrates occasionally.
 //!
-//! A flush ends when everything that was acknowledged before it is on the platters. Discards cost a cache access.
+//! A flush ends when everything acknowledged before it is on the platters. A discard takes the time of a cache access.
 //!
-//! A destage looks at the dirty extents that can be reached first ([`slices`]): a few of some hundreds.
+//! A destage only examines the dirty extents that can be reached first ([`slices`]): a few out of some hundreds.
 
 mod geometry;
 mod index;
@@ -37,48 +38,48 @@ use mechanics::Mechanics;
 use read_cache::{Lookup, ReadCache};
 use write_cache::WriteCache;
 
-/// What an [`Hdd`] is made of: the `[hdd]` section of a preset.
+/// The parameters of an [`Hdd`]: the `[hdd]` section of a preset.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HddParameters {
-    /// Speed of the platters, rotations a minute.
+    /// Rotational speed of the platters, rotations per minute.
     pub rotations_per_minute: f64,
-    /// Heads, which is tracks of a cylinder.
+    /// Number of heads, which equals the tracks per cylinder.
     pub heads: u32,
-    /// Zones, each with a media rate of its own.
+    /// Number of zones, each with its own media rate.
     pub zones: u32,
-    /// Media rate of the outermost zone while a track passes: megabytes (10^6 bytes) a second.
+    /// Media rate of the outermost zone while a track passes, megabytes (10^6 bytes) per second.
     pub outer_mb_per_s: f64,
     /// Media rate of the innermost zone.
     pub inner_mb_per_s: f64,
-    /// Seek to the next cylinder, settling included, ms.
+    /// Seek to the next cylinder, including settling, ms.
     pub seek_track_to_track_ms: f64,
     /// Mean seek between two random places, ms.
     pub seek_average_ms: f64,
-    /// Seek over all cylinders, ms.
+    /// Seek across all cylinders, ms.
     pub seek_full_stroke_ms: f64,
-    /// Changing to another track of the same cylinder, ms.
+    /// Switch to another track of the same cylinder, ms.
     pub head_switch_ms: f64,
-    /// What a read takes longer because a write was before it, ms.
+    /// Additional time of a read after a write, ms.
     pub write_to_read_ms: f64,
-    /// Time of a command that does not need the platters, beside its transfer, us.
+    /// Time of a command that does not access the platters, excluding its transfer, us.
     pub cache_access_us: f64,
-    /// Link to the host: megabytes (10^6 bytes) a second.
+    /// Rate of the link to the host, megabytes (10^6 bytes) per second.
     pub link_mb_per_s: f64,
     /// A command that has waited for this long in the drive goes first, ms.
     pub queue_age_limit_ms: f64,
-    /// When the head has followed commands that continue each other for this long, the one that has waited longest and is none of
-    /// them goes next, ms. Without it, a run continues as long as its next command is there.
+    /// After the head has followed commands that continue each other for this long, the oldest other one goes next, ms. Without
+    /// it, a run continues as long as its next command is queued.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_limit_ms: Option<f64>,
-    /// Segments of recent reads that are kept; 0 switches the read cache off.
+    /// Number of segments of recent reads that are kept; 0 turns the read cache off.
     pub read_segments: u32,
-    /// How far the drive reads ahead, kilobytes (10^3 bytes).
+    /// Distance of read-ahead, kilobytes (10^3 bytes).
     pub read_ahead_kb: f64,
-    /// The volatile write cache; without it, each write goes to the platters.
+    /// The volatile write cache; without it, every write goes to the platters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<WriteCacheParameters>,
-    /// Pauses of the drive; without it, it has none.
+    /// Pauses of the drive; without it there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause: Option<PauseParameters>,
 }
@@ -87,25 +88,25 @@ pub struct HddParameters {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteCacheParameters {
-    /// Dirty extents that it holds at most, and among which the drive chooses.
+    /// Maximum number of dirty extents, among which the drive chooses.
     pub extents: u32,
-    /// Dirty data that it holds at most: megabytes (10^6 bytes).
+    /// Maximum dirty data, megabytes (10^6 bytes).
     pub mb: f64,
-    /// While writes wait for room, a read must have waited for so long to go ahead of the next destage, ms.
+    /// While writes wait for room, a read goes before the next destage only after waiting this long, ms.
     pub read_waits_ms: f64,
-    /// For how long writes still count as waiting after the last one has got in, ms: a host takes a moment to send the next.
-    /// Without it, not at all.
+    /// How long writes still count as waiting after the last one got into the cache, ms: a host needs a moment to send the
+    /// next. Without it, not at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pressure_lasts_ms: Option<f64>,
 }
 
-/// When the drive does nothing: the `[hdd.pause]` section.
+/// Pauses of the drive: the `[hdd.pause]` section.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PauseParameters {
-    /// Mean time between two pauses, s. Each is drawn uniformly from half to one and a half of it.
+    /// Mean time between two pauses, s. Each interval is drawn uniformly from half to one and a half of it.
     pub every_s: f64,
-    /// How long it lasts, ms.
+    /// Duration of a pause, ms.
     pub lasts_ms: f64,
 }
 
@@ -116,7 +117,7 @@ pub struct Hdd {
     mechanics: Mechanics,
     write_to_read: Nanos,
     cache_access: Nanos,
-    /// Transfer of a sector over the link, ns.
+    /// Transfer time of a sector over the link, ns.
     link_sector_ns: f64,
     queue_age_limit: Nanos,
     run: Run,
@@ -126,48 +127,49 @@ pub struct Hdd {
     read_waits: Nanos,
     /// See [`WriteCacheParameters::pressure_lasts_ms`].
     pressure_lasts: Nanos,
-    /// When a write that had waited last got into the cache.
+    /// When a waiting write last got into the cache.
     relieved_at: Option<Instant>,
     pause: Option<Pause>,
-    /// Commands that need the platters, in the order of arrival.
+    /// Commands that access the platters, in order of arrival.
     queued: Vec<Queued>,
-    /// Writes that wait for room in the cache, in the order of arrival, and since when.
+    /// Writes that wait for room in the cache, in order of arrival, with their start of waiting.
     waiting: VecDeque<(Command, Instant)>,
-    /// Flushes that are under way. Writes past the cache need none, because they are not acknowledged before they are
-    /// durable.
+    /// Flushes in progress. Writes that bypass the cache do not need them, because they are acknowledged only when they
+    /// are durable.
     flushes: VecDeque<Flush>,
-    /// What the head is doing; nothing else begins before `busy_until`.
+    /// The activity of the head; nothing else starts before `busy_until`.
     doing: Doing,
     busy_until: Instant,
     last_was_write: bool,
     random: Random,
 }
 
-/// How far from the end of a run a command of it may begin, in lengths of that command: the drive may leave one of them behind while it
+/// A command belongs to a run if it starts within this many of its lengths after the run's end: the drive may postpone one command
+/// while it serves several queues full of others.
 /// serves several queues full of others.
 const RUN_COMMANDS: u64 = 256;
 
-/// Commands that continue each other, such as those of a sequential reader.
+/// A run of commands that continue each other, such as those of a sequential reader.
 #[derive(Clone, Debug)]
 struct Run {
     /// See [`HddParameters::run_limit_ms`].
     limit: Nanos,
-    /// When the first of them began.
+    /// When its first command started.
     since: Instant,
-    /// Whether there has been a second one.
+    /// Whether there was a second one.
     is_continued: bool,
-    /// Behind the last of them.
+    /// The sector after its last command.
     next_sector: u64,
 }
 
 impl Run {
-    /// A read is answered on the way, from where the head has read ahead.
+    /// A read was served by read-ahead, without a seek.
     fn went_on(&mut self, end_sector: u64) {
         self.is_continued = true;
         self.next_sector = end_sector;
     }
 
-    /// A command begins that takes the head to it.
+    /// A command starts that moves the head.
     fn served(&mut self, now: Instant, sector: u64, sectors: u64) {
         self.is_continued = self.is_near(sector, sectors);
         if !self.is_continued {
@@ -176,7 +178,7 @@ impl Run {
         self.next_sector = sector + sectors;
     }
 
-    /// Whether a command is of the run. The drive may take those that wait together in another order.
+    /// Whether a command belongs to the run. The drive may reorder commands that wait together.
     fn has_next(&self, command: &Command) -> bool {
         self.is_near(command.sector.0, u64::from(command.sectors))
     }
@@ -190,7 +192,7 @@ impl Run {
     }
 }
 
-/// A command that needs the platters.
+/// A command that accesses the platters.
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     command: Command,
@@ -198,7 +200,7 @@ struct Queued {
     since: Instant,
 }
 
-/// A flush that is under way.
+/// A flush in progress.
 #[derive(Clone, Copy, Debug)]
 struct Flush {
     /// Its number in the cache.
@@ -211,7 +213,7 @@ struct Flush {
 enum Doing {
     Nothing,
     Destage,
-    /// A command or a pause, of which nothing is left to do at its end but to go on.
+    /// A command or a pause, at whose end nothing has to be done.
     Other,
 }
 
@@ -226,12 +228,12 @@ struct Pause {
 const HEAD_IS_FREE: u32 = 0;
 
 impl Hdd {
-    /// A disk of this shape, idle, with empty caches. Everything random in it is drawn from `seed`.
+    /// An idle disk of this shape with empty caches. `seed` determines all its random numbers.
     #[must_use]
     pub fn new(shape: Shape, parameters: &HddParameters, seed: u64) -> Hdd {
         let mut random = Random::from_seed(seed);
         let geometry = Geometry::new(shape.capacity_sectors, parameters);
-        // As many as a SATA or SAS queue holds; for more, memory is taken when they come.
+        // Capacity of a SATA or SAS queue; more memory is allocated if needed.
         let commands = (usize::from(shape.hw_queues) * shape.queue_depth as usize).min(256);
         let pause = parameters.pause.as_ref().map(|pause| {
             let between = UniformTime::around(from_ms(pause.every_s * 1e3), 50.0);
@@ -271,13 +273,13 @@ impl Hdd {
         }
     }
 
-    /// When a command that needs no platters ends.
+    /// When a command that does not access the platters ends.
     #[inline]
     fn without_platters(&self, now: Instant, sectors: u32) -> Instant {
         now + self.cache_access + Nanos((f64::from(sectors) * self.link_sector_ns) as u64)
     }
 
-    /// Acknowledges writes as long as there is room for them.
+    /// Acknowledges writes while there is room for them.
     fn admit_waiting(&mut self, now: Instant, schedule: &mut Schedule) {
         while let (Some(&(command, since)), Some(cache)) = (self.waiting.front(), &mut self.write_cache) {
             let (sector, sectors) = (command.sector.0, command.sectors);
@@ -293,7 +295,7 @@ impl Hdd {
         }
     }
 
-    /// Ends flushes whose data has reached the platters.
+    /// Ends flushes whose data is on the platters.
     fn end_flushes(&mut self, now: Instant, schedule: &mut Schedule) {
         while let Some(&Flush { number, tag, .. }) = self.flushes.front() {
             if self.write_cache.as_ref().is_some_and(|cache| !cache.is_flushed(number)) {
@@ -304,7 +306,7 @@ impl Hdd {
         }
     }
 
-    /// Decides what the idle head does next, and begins it.
+    /// Decides the next activity of the idle head, and starts it.
     fn go_on(&mut self, now: Instant, schedule: &mut Schedule) {
         let was_idle = self.doing == Doing::Nothing;
         self.doing = Doing::Nothing;
@@ -316,7 +318,7 @@ impl Hdd {
             && now >= pause.next
         {
             pause.next = now + pause.between.draw(&mut self.random);
-            // What fell into idle time has disturbed nobody.
+            // A pause that began in idle time has ended before.
             if !was_idle {
                 let until = now + pause.lasts;
                 self.begin(Doing::Other, until, schedule);
@@ -335,18 +337,19 @@ impl Hdd {
         schedule.alarms.push((until, HEAD_IS_FREE));
     }
 
-    /// Which command goes next, if one goes before the next destage.
+    /// The next command, if it goes before the next destage.
     fn next_command(&self, now: Instant, has_dirty: bool) -> Option<usize> {
         let oldest = self.queued.first()?;
         let waited = now.since(oldest.since);
-        // With room in the cache nobody waits for a destage, except a flush, and who is about to.
+        // With room in the cache, only flushes wait for a destage, and writes that are expected.
         let pressing_since = if has_dirty { self.needs_destage_since() } else { None };
         let was_relieved = self.relieved_at.is_some_and(|at| now.since(at) < self.pressure_lasts);
         let presses = pressing_since.is_some() || (has_dirty && was_relieved);
         if presses && waited < self.read_waits {
             return None;
         }
-        // Many reads have always waited long enough: without this they would keep writes out for ever.
+        // With many reads there is always one that has waited long enough: without this rule they would keep writes out
+        // forever.
         if pressing_since.is_some_and(|since| since < oldest.since && now.since(since) >= self.queue_age_limit) {
             return None;
         }
@@ -363,14 +366,14 @@ impl Hdd {
         self.mechanics.nearest(now, places.map(|(index, queued)| (index, &queued.place)))
     }
 
-    /// Since when somebody has been waiting for a destage: the oldest write without room, or flush.
+    /// Since when a command has been waiting for a destage: the oldest write without room, or flush.
     fn needs_destage_since(&self) -> Option<Instant> {
         let write = self.waiting.front().map(|&(_, since)| since);
         let flush = self.flushes.front().map(|flush| flush.since);
         write.into_iter().chain(flush).min()
     }
 
-    /// The head leaves wherever it was reading ahead.
+    /// The head leaves its read-ahead position.
     fn stop_reading_ahead(&mut self, now: Instant) {
         if let Some(sector) = self.read_cache.stop(now, &self.mechanics.geometry) {
             self.mechanics.head_at = self.mechanics.geometry.place(sector);
@@ -378,12 +381,12 @@ impl Hdd {
     }
 
     fn serve(&mut self, now: Instant, index: usize, schedule: &mut Schedule) {
-        // The order is that of arrival, and there are few.
+        // The order is that of arrival, and there are few commands.
         let Queued { command, place, .. } = self.queued.remove(index);
         let (sector, sectors) = (command.sector.0, u64::from(command.sectors));
         let is_read = command.op == Op::Read;
         if is_read {
-            // It may have come into the cache while it waited.
+            // The data may have been read into the cache meanwhile.
             let done = match self.read_cache.look_up(now, sector, sectors, &self.mechanics.geometry) {
                 Lookup::Hit => Some(now),
                 Lookup::Coming(at) => Some(at),
@@ -420,13 +423,13 @@ impl Hdd {
         self.begin(Doing::Destage, end, schedule);
     }
 
-    /// A command that needs the platters.
+    /// Queues a command that accesses the platters.
     fn enqueue(&mut self, now: Instant, command: Command) {
         let place = self.mechanics.geometry.place(command.sector.0);
         self.queued.push(Queued { command, place, since: now });
     }
 
-    /// Whether a cache can answer a read.
+    /// Whether a cache can serve a read.
     fn is_cached(&self, command: &Command) -> bool {
         let (sector, sectors) = (command.sector.0, u64::from(command.sectors));
         let is_dirty = self.write_cache.as_ref().is_some_and(|cache| cache.holds(sector, sectors));
@@ -494,8 +497,8 @@ mod tests {
     use super::*;
     use crate::preset::Preset;
 
-    /// Sends writes to places of their own and a flush now and then, at random times. At the end of each flush no write that
-    /// was acknowledged before it may be dirty.
+    /// Sends writes to distinct sectors, and occasional flushes, at random times. At the end of each flush no write
+    /// acknowledged before it may be dirty.
     #[test]
     fn after_a_flush_everything_acknowledged_before_it_is_on_the_platters() {
         let preset = Preset::builtin("hgst-he10-8tb").unwrap();
@@ -538,7 +541,7 @@ mod tests {
         assert_eq!((flushes, before_flush.len()), (60, 0));
     }
 
-    /// When a read ends that came while a write waited for a cache with room for one extent.
+    /// End of a read that arrives while a write waits for a cache with room for one extent.
     fn read_beside_a_write_ends_at(pressure_lasts_ms: Option<f64>) -> Instant {
         let preset = Preset::builtin("hgst-he10-8tb").unwrap();
         let crate::preset::Parameters::Hdd(mut parameters) = preset.parameters().clone() else { unreachable!() };
@@ -560,8 +563,8 @@ mod tests {
         }
     }
 
-    /// How long the slowest of some reads took on a disk that pauses for 300 ms each second: the next one comes so long after the end
-    /// of the one before, with so many at a time.
+    /// Time of the slowest read on a disk that pauses for 300 ms each second: each read starts `idle_ms` after the end of the
+    /// previous one, with `at_a_time` in flight.
     fn slowest_read_ms(idle_ms: u64, at_a_time: u32) -> u64 {
         let preset = Preset::builtin("hgst-he10-8tb").unwrap();
         let crate::preset::Parameters::Hdd(mut parameters) = preset.parameters().clone() else { unreachable!() };

@@ -1,26 +1,26 @@
-//! Segments of what was read, and read-ahead: after a read the head stays and reads on until something else is to
-//! be done.
+//! The read cache: segments of recent reads, and read-ahead: after a read the head stays and continues reading until
+//! something else has to be done.
 
 use hoistway_blk::ground::Instant;
 
 use super::geometry::Geometry;
 
-/// Sectors in a row whose content is in the cache.
+/// Contiguous sectors whose content is in the cache.
 #[derive(Clone, Copy, Debug, Default)]
 struct Segment {
     sector: u64,
     end: u64,
 }
 
-/// The head reads on.
+/// Read-ahead in progress.
 #[derive(Clone, Copy, Debug)]
 struct Ahead {
     segment: usize,
-    /// From here.
+    /// Its first sector.
     sector: u64,
-    /// Since then.
+    /// Its start.
     since: Instant,
-    /// As far as this.
+    /// Its last sector.
     end: u64,
 }
 
@@ -34,12 +34,12 @@ pub(super) struct ReadCache {
     ahead: Option<Ahead>,
 }
 
-/// How a read finds the cache.
+/// The result of a look-up for a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Lookup {
-    /// All of it is there.
+    /// All data is in the cache.
     Hit,
-    /// The head is on its way: the last sector will be there at this time.
+    /// The head is reading it: the last sector arrives at this time.
     Coming(Instant),
     Miss,
 }
@@ -60,7 +60,7 @@ impl ReadCache {
         self.segments.iter().any(|segment| segment.sector <= sector && sector + sectors <= segment.end)
     }
 
-    /// How a read finds the cache, asked when the head is free. If its sectors are on the way the head goes on for it.
+    /// Looks up a read, called when the head is free. If its sectors are being read ahead, read-ahead continues for it.
     pub(super) fn look_up(&mut self, now: Instant, sector: u64, sectors: u64, geometry: &Geometry) -> Lookup {
         let end = sector + sectors;
         if self.holds(sector, sectors) {
@@ -71,7 +71,7 @@ impl ReadCache {
         if sector < segment.sector || sector > ahead.end || end > self.capacity_sectors {
             return Lookup::Miss;
         }
-        // It goes on from where the read ends, if it had not stopped before.
+        // Read-ahead continues from the end of the read, unless it had stopped before.
         let stopped = ahead.since + geometry.transfer(ahead.sector, ahead.end - ahead.sector) <= now;
         if stopped && end > ahead.end {
             return Lookup::Miss;
@@ -82,7 +82,7 @@ impl ReadCache {
         if at <= now { Lookup::Hit } else { Lookup::Coming(at) }
     }
 
-    /// These sectors have been read at `now`, and the head reads on.
+    /// These sectors were read at `now`, and read-ahead starts.
     pub(super) fn read(&mut self, now: Instant, sector: u64, sectors: u64) {
         if self.segments.is_empty() {
             return;
@@ -94,7 +94,8 @@ impl ReadCache {
         self.oldest = (self.oldest + 1) % self.segments.len();
     }
 
-    /// The head is wanted elsewhere. Answers the sector behind the last that was read ahead, if time has passed for any.
+    /// The head is needed elsewhere. Returns the sector after the last one that was read ahead, if there was time for
+    /// any.
     pub(super) fn stop(&mut self, now: Instant, geometry: &Geometry) -> Option<u64> {
         let ahead = self.ahead.take().filter(|ahead| ahead.since < now)?;
         let most = ahead.end - ahead.sector;
@@ -106,7 +107,7 @@ impl ReadCache {
         Some(segment.end)
     }
 
-    /// These sectors are written: what was read of them is old.
+    /// These sectors are written, so their cached content is obsolete.
     pub(super) fn forget(&mut self, sector: u64, sectors: u64) {
         for segment in &mut self.segments {
             if segment.sector < sector + sectors && sector < segment.end {

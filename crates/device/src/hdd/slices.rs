@@ -1,46 +1,45 @@
-//! The platters, cut into slices as a cake is: of some hundreds of places the head finds the one that it reaches first by
-//! looking at few.
+//! The platters divided into slices by angle: with hundreds of positions, the one that the head reaches first is found by
+//! examining a few.
 //!
-//! Slice after slice comes by, and what passes in an earlier one is reached earlier, if the arm is there by then. So in the slice that comes
-//! by next the places count that are as near as the arm gets until it is over, in the one behind it those that are as near as it gets
-//! until then, and so on until a slice begins later than the best was reached. What is looked at too early only costs
-//! the look.
+//! Slices pass under the head one after the other, and a position in an earlier slice is reached earlier if the arm is there in time. So in
+//! the next slice only positions count that the arm can reach before it has passed, in the one after it those that it can reach until then,
+//! and so on, until a slice starts later than the best time found. Examining a position too early only costs time.
 
 use hoistway_blk::ground::Instant;
 
 use super::geometry::{Geometry, JUST_NOW_NS, Place};
 use super::mechanics::Mechanics;
 
-/// So many things are in a slice when all are there: fewer are fewer places to look at and more slices to go through.
+/// Items per slice when all items are present: with fewer items per slice there are more slices to go through.
 const THINGS_OF_A_SLICE: u64 = 4;
 
-/// Slices of the platters at least and at most, whatever they hold.
+/// Minimum and maximum number of slices.
 const SLICES_MIN: u64 = 16;
 const SLICES_MAX: u64 = 1024;
 
-/// Slices of disks that turn absurdly fast for their arm are wider, so that nobody goes through more than these.
+/// Slices of disks that rotate extremely fast relative to their arm are wider, so that at most this many are examined.
 const SLICES_OF_A_STROKE_MAX: u64 = 4096;
 
 #[derive(Clone, Debug)]
 pub(super) struct Slices {
-    /// How long one takes to come by, ns. The last may be narrower.
+    /// The time in which one passes, ns. The last one may be narrower.
     width_ns: u64,
-    /// How far away the arm gets, in cylinders, until the slice before the one under the head is over (what has passed just now is still
-    /// caught), the one under the head, the next one and so on, until everything has come by.
+    /// How far the arm gets, in cylinders, until the slice before the one under the head has passed (a sector that has just passed can
+    /// still be read), until the one under the head has, the next one, and so on, for a full rotation.
     reach: Vec<u64>,
-    /// The cylinders and things of each slice, in no order.
+    /// The cylinders and items of each slice, unordered.
     slices: Vec<Vec<(u64, usize)>>,
 }
 
 impl Slices {
-    /// Of at most so many things.
+    /// For at most this many items.
     pub(super) fn new(things_max: u32, mechanics: &Mechanics) -> Slices {
         let Geometry { rotation_ns, cylinders, .. } = mechanics.geometry;
         let stroke_ns = mechanics.stroke_ns(cylinders);
         let wanted = (u64::from(things_max) / THINGS_OF_A_SLICE).clamp(SLICES_MIN, SLICES_MAX);
         let width_ns = rotation_ns.div_ceil(wanted).max(stroke_ns / SLICES_OF_A_STROKE_MAX);
         let slices = rotation_ns.div_ceil(width_ns);
-        // More cylinders are never quicker.
+        // A seek over more cylinders is never faster.
         let reach_in = |ns: u64| {
             let (mut within, mut beyond) = (0, cylinders + 1);
             while beyond - within > 1 {
@@ -51,41 +50,41 @@ impl Slices {
         };
         let last = stroke_ns.div_ceil(width_ns) + slices + 1;
         let reach = (0..=last).map(|slice| reach_in((slice * width_ns).saturating_add(JUST_NOW_NS))).collect();
-        // Some hold more than their share.
+        // Some slices contain more than the average.
         let share = (2 * things_max.div_ceil(slices as u32)) as usize;
         Slices { width_ns, reach, slices: (0..slices).map(|_| Vec::with_capacity(share)).collect() }
     }
 
-    /// What is in the slice of this place.
+    /// The content of the slice of this position.
     fn beside(&mut self, place: &Place) -> &mut Vec<(u64, usize)> {
         &mut self.slices[(place.angle_ns / self.width_ns) as usize]
     }
 
-    /// A thing is here.
+    /// Adds an item at this position.
     pub(super) fn add(&mut self, place: &Place, thing: usize) {
         self.beside(place).push((place.cylinder, thing));
     }
 
-    /// It is about to be elsewhere.
+    /// Removes an item from this position.
     ///
     /// # Panics
-    /// If it was not here.
+    /// If the item was not there.
     pub(super) fn remove(&mut self, place: &Place, thing: usize) {
         let beside = self.beside(place);
         let at = beside.iter().position(|&(_, other)| other == thing).expect("everything is in its slice");
         beside.swap_remove(at);
     }
 
-    /// What is here has another number now.
+    /// Changes the number of the item at this position.
     ///
     /// # Panics
-    /// If it was not here.
+    /// If the item was not there.
     pub(super) fn renumber(&mut self, place: &Place, thing: usize, now: usize) {
         let found = self.beside(place).iter_mut().find(|(_, other)| *other == thing);
         found.expect("everything is in its slice").1 = now;
     }
 
-    /// Which of the things is reached first, of those for which `place_of` says where they are. Ties go to the first.
+    /// The item that is reached first, among those with a position in `place_of`. Ties go to the first one.
     pub(super) fn nearest_of<'a>(
         &self,
         now: Instant,
@@ -95,7 +94,7 @@ impl Slices {
         let (rotation_ns, cylinder) = (mechanics.geometry.rotation_ns, mechanics.head_at.cylinder);
         let turned_ns = now.0 % rotation_ns;
         let under_the_head = (turned_ns / self.width_ns) as usize;
-        // When the slice's turn begins, ns after the turn before the one that is under way did.
+        // The start of the slice's pass, in ns since the start of the current slice's pass.
         let (mut slice, mut turn_ns) =
             if under_the_head == 0 { (self.slices.len() - 1, 0) } else { (under_the_head - 1, rotation_ns) };
         let mut best = (u64::MAX, usize::MAX);
@@ -104,7 +103,7 @@ impl Slices {
             if begins_ns > best.0.saturating_add(rotation_ns + turned_ns) {
                 break;
             }
-            // From `reach` below the head's cylinder to `reach` above it, in one comparison.
+            // From `reach` below the head's cylinder to `reach` above it, in a single comparison.
             let lowest = cylinder.wrapping_sub(reach);
             for &(at, thing) in &self.slices[slice] {
                 if at.wrapping_sub(lowest) <= 2 * reach

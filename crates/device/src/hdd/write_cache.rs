@@ -1,8 +1,7 @@
-//! The volatile write cache: dirty extents that wait to be written to the platters (destaged), in whatever order is
-//! quickest.
+//! The volatile write cache: dirty extents that wait to be destaged (written to the platters) in the fastest order.
 //!
-//! There are some hundreds of extents, and two questions to them for each write: whether one joins it, and which the head
-//! reaches first. So they are indexed by their first sector and by their cylinder.
+//! There are some hundreds of extents, and each write has to find an extent to join, and the extent that the head reaches
+//! first. So they are indexed by their first sector and by their position.
 
 use hoistway_blk::ground::Instant;
 
@@ -11,17 +10,17 @@ use super::index::Index;
 use super::mechanics::Mechanics;
 use super::slices::Slices;
 
-/// Sectors that are destaged in one go: a read need not wait for a whole stream.
+/// Maximum sectors destaged at a time, so that a read does not wait for a whole stream.
 const DESTAGE_SECTORS_MAX: u64 = 2048;
 
-/// Dirty sectors in a row.
+/// Contiguous dirty sectors.
 #[derive(Clone, Debug)]
 struct Extent {
     sector: u64,
     sectors: u64,
-    /// Where its first sector is.
+    /// The position of its first sector.
     place: Place,
-    /// Flushes that had been asked for when it became dirty.
+    /// Number of flushes requested before it became dirty.
     epoch: u64,
 }
 
@@ -33,23 +32,23 @@ impl Extent {
 
 #[derive(Clone, Debug)]
 pub(super) struct WriteCache {
-    /// At most `extents_max`, in no order; the one that is being destaged is among them.
+    /// At most `extents_max`, unordered; includes the one being destaged.
     extents: Vec<Extent>,
     /// By first sector.
     by_sector: Index,
-    /// By where they are.
+    /// By position.
     by_place: Slices,
-    /// No extent has more sectors.
+    /// Maximum length of an extent so far, in sectors.
     longest: u64,
-    /// The extent that is being destaged and how many of its sectors.
+    /// The extent being destaged, and the number of its sectors being destaged.
     destaging: Option<(usize, u64)>,
     extents_max: usize,
     sectors_max: u64,
     /// Dirty sectors.
     sectors: u64,
-    /// Flushes that have been asked for.
+    /// Number of flushes requested.
     epoch: u64,
-    /// How many extents are older than `epoch`.
+    /// Number of extents older than `epoch`.
     older: usize,
 }
 
@@ -69,14 +68,14 @@ impl WriteCache {
         }
     }
 
-    /// Those that may hold `sector` or end at it.
+    /// Extents that may contain `sector` or end at it.
     fn around(&self, sector: u64) -> impl Iterator<Item = (usize, &Extent)> {
         let around = self.by_sector.within(sector.saturating_sub(self.longest), sector);
         around.map(|index| (index, &self.extents[index]))
     }
 
-    /// Takes a write, if there is room. One that overwrites dirty sectors needs none; one that continues an extent
-    /// needs no extent. One that is larger than the whole cache gets in when the cache is empty.
+    /// Adds a write if there is room. One that overwrites dirty sectors needs no room; one that continues an extent
+    /// needs no new extent. One that is larger than the whole cache is accepted when the cache is empty.
     pub(super) fn admit(&mut self, sector: u64, sectors: u64, mechanics: &Mechanics) -> bool {
         let end = sector + sectors;
         let moving = self.destaging.map(|(index, _)| index);
@@ -85,7 +84,7 @@ impl WriteCache {
             if extent.sector <= sector && end <= extent.end() {
                 return true;
             }
-            // Not to one that a flush waits for, or a stream could hold up the flush.
+            // Not an extent that a flush waits for, or a stream could delay the flush forever.
             if extent.end() == sector && extent.epoch == self.epoch {
                 joins = joins.max(Some(index));
             }
@@ -115,7 +114,8 @@ impl WriteCache {
         self.around(sector).any(|(_, extent)| sector + sectors <= extent.end())
     }
 
-    /// Begins to destage what the head reaches first, and answers from which sector and how many. While a flush is under way only
+    /// Starts to destage the extent that the head reaches first, and returns its first sector and number of sectors. During a
+    /// flush only extents that the flush waits for are considered.
     /// what it waits for is considered.
     pub(super) fn destage(&mut self, now: Instant, mechanics: &Mechanics) -> Option<(u64, Place, u64)> {
         let flushing = self.older > 0;
@@ -131,7 +131,7 @@ impl WriteCache {
         Some((extent.sector, extent.place, sectors))
     }
 
-    /// What was being destaged is on the platters.
+    /// The sectors being destaged are on the platters.
     pub(super) fn destaged(&mut self, mechanics: &Mechanics) {
         let Some((index, sectors)) = self.destaging.take() else { return };
         self.sectors -= sectors;
@@ -157,28 +157,28 @@ impl WriteCache {
         }
     }
 
-    /// An extent is where it says now.
+    /// Adds an extent to the indexes.
     fn index(&mut self, index: usize) {
         let Extent { sector, place, .. } = self.extents[index];
         self.by_sector.add(sector, index);
         self.by_place.add(&place, index);
     }
 
-    /// An extent is about to be elsewhere.
+    /// Removes an extent from the indexes.
     fn forget(&mut self, index: usize) {
         let Extent { sector, place, .. } = self.extents[index];
         self.by_sector.remove(sector, index);
         self.by_place.remove(&place, index);
     }
 
-    /// A flush: all that is dirty now is to be destaged. Answers the number of the flush.
+    /// A flush: everything that is dirty now must be destaged. Returns the number of the flush.
     pub(super) fn flush(&mut self) -> u64 {
         self.epoch += 1;
         self.older = self.extents.len();
         self.epoch
     }
 
-    /// Whether all that was dirty at this flush is on the platters.
+    /// Whether everything that was dirty at this flush is on the platters.
     pub(super) fn is_flushed(&self, flush: u64) -> bool {
         self.older == 0 || self.extents.iter().all(|extent| extent.epoch >= flush)
     }

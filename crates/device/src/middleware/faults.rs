@@ -1,7 +1,7 @@
-//! Faults by chance: errors, stalls, completions that get lost, and writes of which only a part reaches the medium.
+//! Random faults: errors, stalls, lost completions, and writes that reach the medium only in part.
 //!
-//! What happens to a command is drawn when it is submitted, so equal seeds and loads give equal faults. A command that
-//! the wrapped device has not refused still ends exactly once: a lost one with a timeout, when the host gives it up.
+//! The fault of a command is drawn at its submission, so equal seeds and loads give equal faults. A command that the
+//! wrapped device has accepted still ends exactly once: a lost one ends with a timeout, when the host gives up.
 
 use std::collections::VecDeque;
 
@@ -12,35 +12,35 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 use crate::random::{Random, from_ms};
 
-/// How often what goes wrong: the `[faults]` section of a preset.
+/// The rates of faults: the `[faults]` section of a preset.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultParameters {
-    /// Reads and writes that end with an error of the medium, of a million.
+    /// Reads and writes that end with a medium error, per million.
     pub errors_per_million: f64,
-    /// Commands that take longer, of a million.
+    /// Commands that take longer, per million.
     pub stalls_per_million: f64,
-    /// By how much, ms.
+    /// Additional time, ms.
     pub stall_ms: f64,
-    /// Commands whose completion gets lost, of a million.
+    /// Commands whose completion is lost, per million.
     pub lost_per_million: f64,
-    /// When the host gives up a lost command, ms after its submission.
+    /// When the host gives up on a lost command, ms after its submission.
     pub lost_after_ms: f64,
-    /// Writes of several logical blocks of which only a first part is written, and which end with an error; of a million.
+    /// Writes of several logical blocks that are written only up to some block, and end with an error; per million.
     pub torn_writes_per_million: f64,
 }
 
 /// The wrapper.
 pub struct FaultInjector {
     inner: Box<dyn Device>,
-    /// Chances out of 2^32.
+    /// Probabilities, scaled to 2^32.
     error: u64,
     stall: u64,
     lost: u64,
     torn: u64,
     stalls_for: Nanos,
     lost_after: Nanos,
-    /// What happens to each command in flight, by its tag.
+    /// The fault of each command in flight, by its tag.
     fates: Vec<Fate>,
     random: Random,
 }
@@ -62,7 +62,7 @@ fn chance(per_million: f64) -> u64 {
 }
 
 impl FaultInjector {
-    /// Puts faults into `inner`, drawn from `seed`.
+    /// Adds faults to `inner`, drawn from `seed`.
     #[must_use]
     pub fn new(inner: Box<dyn Device>, parameters: &FaultParameters, seed: u64) -> FaultInjector {
         let tags = usize::from(inner.shape().hw_queues) * inner.shape().queue_depth as usize;
@@ -74,13 +74,13 @@ impl FaultInjector {
             stalls_for: from_ms(parameters.stall_ms),
             lost_after: from_ms(parameters.lost_after_ms),
             fates: vec![Fate::Well; tags],
-            // Other faults than the device's own chances.
+            // Independent of the device's own random numbers.
             random: Random::from_seed(seed ^ 0x6661_756c_7473),
             inner,
         }
     }
 
-    /// Draws what happens. One number decides, so that rare faults exclude each other.
+    /// Draws the fault of a command. One number decides, so that rare faults exclude each other.
     fn draw(&mut self, now: Instant, command: &Command) -> Fate {
         let drawn = self.random.below(CERTAIN);
         let transfers = matches!(command.op, Op::Read | Op::Write);
@@ -115,7 +115,7 @@ impl FaultInjector {
         Command { sectors: (written as u32 * block).min(command.sectors), ..command }
     }
 
-    /// Lets what the wrapped device has scheduled since go wrong.
+    /// Applies faults to the completions that the wrapped device has scheduled since.
     fn spoil(&mut self, from: usize, schedule: &mut Schedule) {
         for completion in &mut schedule.completions[from..] {
             let Some(fate) = self.fates.get_mut(completion.tag as usize) else { continue };

@@ -1,9 +1,9 @@
-//! Devices around devices: each wraps any model and can be stacked. In a preset they are sections of their own, put
-//! around the model in this order: throttle, faults, tracer (which sees what the host sees). Inside of them is the command
-//! queue of a SATA drive, which `sata` of `[shape]` asks for.
+//! Wrappers around devices: each wraps any model, and they can be stacked. In a preset they are separate sections, applied
+//! to the model in this order: throttle, faults, tracer (which sees what the host sees). Innermost is the command queue of
+//! a SATA drive, which `sata` in `[shape]` turns on.
 //!
-//! Alarms of the wrapped device keep their order: a wrapper with an alarm of its own takes number 0 and counts the
-//! others up by one. That queue takes a large number instead.
+//! Alarms of the wrapped device keep their order: a wrapper with its own alarm uses number 0 and increments the others.
+//! The SATA command queue uses a large number instead.
 
 mod faults;
 mod ncq;

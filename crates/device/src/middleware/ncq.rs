@@ -1,8 +1,8 @@
 //! A SATA drive's command queue: reads and writes are queued commands (NCQ), flushes and discards are not.
 //!
-//! A command that is not queued starts once nothing is in the drive, and nothing else starts before it ends. The host holds
-//! one of them back until the drive has drained; from then on everything else is refused until a completion, so it stays
-//! where the host chooses the order.
+//! A non-queued command starts when nothing is in the drive, and nothing else starts before it ends. The host holds one of
+//! them back until the drive has drained; from then on everything else is refused until a completion, so it stays where the
+//! host can still choose the order.
 
 use std::collections::VecDeque;
 
@@ -14,22 +14,23 @@ use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 /// The wrapper.
 pub(crate) struct Ncq<D> {
     inner: D,
-    /// Commands in the drive whose end it has not announced.
+    /// Commands in the drive whose end has not been announced.
     unannounced: u32,
-    /// When the last of those ends that it has announced.
+    /// The latest end that has been announced.
     last_end: Instant,
-    /// A command that is not queued, until the drive has drained.
+    /// A non-queued command waiting for the drive to drain.
     held: Option<Command>,
-    /// Whether the last command that the drive got is not queued.
+    /// Whether the last command sent to the drive is a non-queued one.
     is_alone: bool,
     /// Whether the alarm for `held` is set.
     is_set: bool,
 }
 
-/// The wrapper's own alarm, which no device has: those of the wrapped one keep their numbers, since counting them up costs every command.
+/// The wrapper's own alarm, a number that no device uses: alarms of the wrapped device keep their numbers, since changing them would cost
+/// time for every command.
 const OWN_ALARM: u32 = 1 << 31;
 
-/// When a device that has refused the held command is asked again.
+/// Time until the held command is retried after the device has refused it.
 const RETRY: Nanos = Nanos(20_000);
 
 fn is_queued(op: Op) -> bool {
@@ -45,7 +46,7 @@ impl<D: Device> Ncq<D> {
         self.unannounced == 0 && self.last_end <= now
     }
 
-    /// Notes what the wrapped device has announced since there were `before` completions.
+    /// Records the completions that the wrapped device has announced beyond the first `before`.
     #[inline]
     fn note(&mut self, schedule: &Schedule, before: usize) {
         for completion in &schedule.completions[before..] {

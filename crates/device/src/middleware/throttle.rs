@@ -1,8 +1,8 @@
-//! A cloud volume: so many I/Os and megabytes a second, and more while credits last.
+//! A cloud volume: limited I/Os and megabytes per second, and more while credits last.
 //!
-//! Two token buckets of each kind. One fills at the base rate and holds the credits; the other holds nothing and only
-//! spaces commands, so that they are never faster than the burst rate. Commands pass in the order of arrival, flushes
-//! without a price. Without a burst both rates are the base rate.
+//! Each limit has two token buckets. One fills at the base rate and holds the credits; the other only spaces commands,
+//! so that they never exceed the burst rate. Commands pass in the order of arrival; flushes are free. Without a burst
+//! both rates are the base rate.
 
 use std::collections::VecDeque;
 
@@ -12,32 +12,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 
-/// What a volume may do: the `[throttle]` section of a preset.
+/// The limits of a volume: the `[throttle]` section of a preset.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThrottleParameters {
-    /// I/Os a second.
+    /// I/Os per second.
     pub iops: f64,
-    /// An I/O of more than so many kibibytes (1024 bytes) counts as several.
+    /// An I/O of more than this many kibibytes (1024 bytes) counts as several.
     pub io_kib: u32,
-    /// Megabytes (10^6 bytes) a second.
+    /// Megabytes (10^6 bytes) per second.
     pub mb_per_s: f64,
-    /// What it may do while credits last.
+    /// The limits while credits last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<ThrottleBurst>,
 }
 
-/// Bursts: the `[throttle.burst]` section. A volume begins with all its credits, and gains them at its base rate.
+/// Bursts: the `[throttle.burst]` section. A volume starts with all its credits, and gains them at its base rate.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThrottleBurst {
-    /// I/Os a second while credits last.
+    /// I/Os per second while credits last.
     pub iops: f64,
-    /// I/O credits that it holds at most.
+    /// Maximum I/O credits.
     pub ios: f64,
-    /// Megabytes (10^6 bytes) a second while credits last.
+    /// Megabytes (10^6 bytes) per second while credits last.
     pub mb_per_s: f64,
-    /// Credits in megabytes (10^6 bytes) that it holds at most.
+    /// Maximum credits in megabytes (10^6 bytes).
     pub mb: f64,
 }
 
@@ -50,26 +50,26 @@ pub struct Throttle {
     ios: [Bucket; 2],
     /// Buckets of bytes: credits and spacing.
     bytes: [Bucket; 2],
-    /// Commands that wait, and when each may go.
+    /// Waiting commands, and when each may pass.
     waiting: VecDeque<(Instant, Command)>,
-    /// An alarm is set.
+    /// Whether an alarm is set.
     is_set: bool,
 }
 
 /// The wrapper's own alarm; those of the wrapped device follow.
 const OWN_ALARM: u32 = 0;
 
-/// When a device that has refused a command is asked again.
+/// Time until a refused command is retried.
 const RETRY: Nanos = Nanos(20_000);
 
-/// Tokens, counted in the time that they take to come.
+/// Tokens, measured by the time that they take to arrive.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// A token comes every so many ps.
+    /// Time per token, ps.
     token_ps: u128,
-    /// What the full bucket holds, ps.
+    /// Capacity of the bucket, ps.
     holds_ps: u128,
-    /// When it will be full, ps.
+    /// When the bucket will be full, ps.
     full_at_ps: u128,
 }
 
@@ -79,7 +79,7 @@ impl Bucket {
         Bucket { token_ps: (token_ps as u128).max(1), holds_ps: (holds * token_ps) as u128, full_at_ps: 0 }
     }
 
-    /// When so many tokens are there. More than the bucket holds are there when it is full.
+    /// When this many tokens are available. More than the capacity are available when the bucket is full.
     fn ready_ps(&self, tokens: u64) -> u128 {
         let left_ps = self.holds_ps.saturating_sub(u128::from(tokens) * self.token_ps);
         self.full_at_ps.saturating_sub(left_ps)
@@ -106,7 +106,7 @@ impl Throttle {
         Throttle { inner, io_bytes, ios, bytes, waiting: VecDeque::new(), is_set: false }
     }
 
-    /// What a command costs: I/Os and bytes.
+    /// The price of a command: I/Os and bytes.
     fn price(&self, command: &Command) -> (u64, u64) {
         match command.op {
             Op::Read | Op::Write => {
@@ -117,7 +117,7 @@ impl Throttle {
         }
     }
 
-    /// When a command may go that comes at `now`, ps.
+    /// When a command that arrives at `now` may pass, ps.
     fn may_go_ps(&self, now: Instant, (ios, bytes): (u64, u64)) -> u128 {
         let earliest_ps = self.waiting.back().map_or(now, |&(at, _)| at.max(now)).0;
         let of_ios = self.ios.iter().map(|bucket| bucket.ready_ps(ios));
@@ -130,7 +130,7 @@ impl Throttle {
         self.bytes.iter_mut().for_each(|bucket| bucket.take(at_ps, bytes));
     }
 
-    /// Passes a call on to the wrapped device and counts its alarms up.
+    /// Passes a call on to the wrapped device, and increments its alarm numbers.
     fn inner<R>(&mut self, schedule: &mut Schedule, call: impl FnOnce(&mut dyn Device, &mut Schedule) -> R) -> R {
         let from = schedule.alarms.len();
         let answer = call(&mut *self.inner, schedule);
@@ -156,7 +156,7 @@ impl Device for Throttle {
     fn submit(&mut self, now: Instant, command: Command, schedule: &mut Schedule) -> Result<(), Refusal> {
         let price = self.price(&command);
         let at_ps = self.may_go_ps(now, price);
-        // To the next nanosecond.
+        // Rounded up to the next nanosecond.
         let at = Instant(u64::try_from(at_ps.div_ceil(1000)).unwrap_or(u64::MAX));
         if self.waiting.is_empty() && at <= now {
             self.inner(schedule, |inner, schedule| inner.submit(now, command, schedule))?;

@@ -1,4 +1,4 @@
-//! Remembers the last commands and how they ended, as the host saw them.
+//! Keeps the last commands and their results, as the host saw them.
 
 use std::collections::VecDeque;
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Command, Device, Refusal, Schedule, Shape, TraceEvent};
 
-/// How much is remembered: the `[tracer]` section of a preset.
+/// The length of the trace: the `[tracer]` section of a preset.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TracerParameters {
-    /// Events that are kept: the last ones.
+    /// Number of most recent events that are kept.
     pub keeps_events: u32,
 }
 
@@ -19,7 +19,7 @@ pub struct TracerParameters {
 pub struct Tracer {
     inner: Box<dyn Device>,
     keeps: usize,
-    /// What is remembered, the oldest first.
+    /// The events, oldest first.
     events: VecDeque<TraceEvent>,
 }
 

@@ -1,4 +1,4 @@
-//! What a preset says about its own numbers: where they come from and how far off the model is.
+//! A preset's statements about its own numbers: their sources, and the errors of the model.
 
 use std::collections::BTreeMap;
 
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
-    /// The measurements that the parameters were adjusted to. Predictions of these are not predictions.
+    /// The measurements that the parameters were fitted to. Results for these are not predictions.
     pub on: String,
-    /// For which loads the model may be believed, for people.
+    /// The loads for which the model is valid, as text.
     pub valid_range: String,
-    /// Nothing of it was compared with a device: its numbers are from data sheets, or assumed.
+    /// Whether nothing was compared with a device: all numbers are from data sheets, or assumed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assumed: bool,
-    /// The same as `valid_range` for programs, if it can be said in these terms.
+    /// The same as `valid_range` in machine-readable form, if possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<CalibratedRange>,
-    /// How the calibrated model compares with what it was calibrated on.
+    /// The errors of the calibrated model for its calibration measurements.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub residuals: Vec<Residual>,
-    /// Where each parameter comes from, by its key with the section: `ssd.flash_read_us`.
+    /// The source of each parameter, by its key with the section: `ssd.flash_read_us`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<String, String>,
 }
 
-/// The loads that a model was compared with a device on; `[least, most]`, both included.
+/// The loads for which a model was compared with a device; `[least, most]`, both included.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CalibratedRange {
@@ -36,10 +36,10 @@ pub struct CalibratedRange {
     pub outstanding: [u32; 2],
     /// Share of reads among reads and writes, percent.
     pub reads_percent: [u32; 2],
-    /// Whether sequential I/O is in it, and not random I/O alone.
+    /// Whether sequential I/O is included, not only random I/O.
     #[serde(default)]
     pub sequential: bool,
-    /// Whether flushes are in it.
+    /// Whether flushes are included.
     #[serde(default)]
     pub flushes: bool,
 }
@@ -57,7 +57,7 @@ impl std::fmt::Display for CalibratedRange {
     }
 }
 
-/// One figure that entered the calibration.
+/// One figure of the calibration.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Residual {
@@ -70,7 +70,7 @@ pub struct Residual {
 }
 
 impl Residual {
-    /// How far the model is off, percent of the measured figure; positive if the model's figure is greater.
+    /// The error of the model in percent of the measured figure; positive if the model's figure is greater.
     #[must_use]
     pub fn error_percent(&self) -> f64 {
         (self.model / self.measured - 1.0) * 100.0

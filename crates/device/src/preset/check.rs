@@ -1,7 +1,7 @@
-//! Compares a parsed document with the schema.
+//! Checks a parsed document against the schema.
 //!
-//! It walks the document of the TOML parser, which knows the place of every key, so that each error names its
-//! line. serde alone cannot: it reports a missing key without a line and a bad value without the key.
+//! It walks the TOML parser's document, which contains the position of every key, so that each error names its line.
+//! serde alone cannot: it reports a missing key without a line, and an invalid value without the key.
 
 use std::ops::Range;
 
@@ -14,14 +14,14 @@ use super::file::{Model, bytes_from_gb};
 use super::schema::{self, Key, Kind};
 use super::{Parameters, Preset};
 
-/// A value with its place in the text.
+/// A value with its position in the text.
 type Value<'a> = Spanned<DeValue<'a>>;
 
 /// Checks the whole text of a preset file.
 pub(super) fn document(text: &str) -> Result<(), Problem> {
     let document = DeTable::parse(text).map_err(|e| Problem::from_toml(&e))?;
     let table = document.get_ref();
-    // First which model it is: on that depends which sections there are.
+    // The model comes first: it determines the sections.
     let model = match table.get(schema::MODEL.name) {
         Some(value) => {
             check_value(value, schema::MODEL.kind, schema::MODEL.name)?;
@@ -40,7 +40,7 @@ pub(super) fn document(text: &str) -> Result<(), Problem> {
     check_sources(table, model)
 }
 
-/// Checks that a section has all the keys that it must have, none that it must not, and values that can be.
+/// Checks that a section has all required keys, no unknown ones, and only valid values.
 fn check_keys(table: &DeTable<'_>, place: &Range<usize>, keys: &[Key], section: &str) -> Result<(), Problem> {
     for (name, value) in table {
         let path = path(section, name.get_ref());
@@ -49,7 +49,7 @@ fn check_keys(table: &DeTable<'_>, place: &Range<usize>, keys: &[Key], section: 
             return Err(Problem::with_key(&name.span(), path, "is not a key that this model knows".into(), expected));
         };
         match (key.kind, value.get_ref()) {
-            // The place of a section is where its name stands.
+            // The position of a section is that of its name.
             (Kind::Section(inner), DeValue::Table(table)) => check_keys(table, &name.span(), inner, &path)?,
             _ => check_value(value, key.kind, &path)?,
         }
@@ -70,7 +70,7 @@ fn check_value(value: &Value<'_>, kind: Kind, path: &str) -> Result<(), Problem>
         (Kind::Text, DeValue::String(text)) => !text.trim().is_empty(),
         (Kind::Word(words), DeValue::String(word)) => words.contains(&word.as_ref()),
         (Kind::Flag, DeValue::Boolean(_)) => true,
-        // NaN lies in no range.
+        // NaN is not in any range.
         (Kind::Number(least, most, _), number) => number_of(number).is_some_and(|n| (least..=most).contains(&n)),
         (Kind::Whole(least, most, _), number) => whole_of(number).is_some_and(|n| (least..=most).contains(&n)),
         (Kind::Span(least, most, _), DeValue::Array(ends)) => {
@@ -97,7 +97,7 @@ fn check_value(value: &Value<'_>, kind: Kind, path: &str) -> Result<(), Problem>
     Err(Problem::with_key(&value.span(), path.to_owned(), problem, kind.to_string()))
 }
 
-/// What concerns several keys of the shape. Each for itself has been checked.
+/// Checks that involve several keys of the shape. Single keys have been checked before.
 fn check_shape(table: &DeTable<'_>) -> Result<(), Problem> {
     let value = |name| table.get("shape").and_then(|shape| shape.get_ref().as_table()?.get(name));
     let (Some(capacity), Some(logical), Some(physical)) =
@@ -120,7 +120,7 @@ fn check_shape(table: &DeTable<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The three seeks of a disk must lie so that a longer seek takes longer.
+/// The three seek times of a disk must be consistent: a longer seek takes longer.
 fn check_seeks(table: &DeTable<'_>) -> Result<(), Problem> {
     let value = |name| table.get("hdd").and_then(|hdd| hdd.get_ref().as_table()?.get(name));
     let (Some(least), Some(average), Some(most)) =
@@ -150,7 +150,7 @@ fn check_seeks(table: &DeTable<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A program, and a unit that is dealt to a die, must fit into the write buffer of a flash drive, or it would never be full.
+/// A program, and a unit dealt to a die, must fit into the write buffer of a flash drive, or it would never be full.
 fn check_buffer(table: &DeTable<'_>) -> Result<(), Problem> {
     let Some(flash) = table.get("flash").and_then(|flash| flash.get_ref().as_table()) else { return Ok(()) };
     let Some(buffer) = flash.get("buffer_kib") else { return Ok(()) };
@@ -166,8 +166,8 @@ fn check_buffer(table: &DeTable<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The placement of a flash drive is `striped` if it says how data is dealt to dies, and only then may it say how it collects. Writes that wait for their
-/// programs end when these were to end, so no read may interrupt one.
+/// A flash drive has the placement `striped` if, and only if, it has striping parameters, which collection parameters require. Writes that
+/// wait for their programs end at the programs' computed end, so no read may interrupt a program.
 fn check_striping(table: &DeTable<'_>) -> Result<(), Problem> {
     let Some(flash) = table.get("flash").and_then(|flash| flash.get_ref().as_table()) else { return Ok(()) };
     let Some(placement) = flash.get("placement") else { return Ok(()) };
@@ -187,7 +187,8 @@ fn check_striping(table: &DeTable<'_>) -> Result<(), Problem> {
     Err(Problem::with_key(&refused.span(), format!("flash.{key}"), problem, expected.to_owned()))
 }
 
-/// The device behind a RAID card must exist, be no such card, and be as large as what the card shows.
+/// The device behind a RAID card must exist, must not be such a card, and must be at least as large as the card's
+/// capacity.
 fn check_inner(table: &DeTable<'_>) -> Result<(), Problem> {
     let value = |section, name| table.get(section).and_then(|raid| raid.get_ref().as_table()?.get(name));
     let Some(inner) = value("raid", "inner") else { return Ok(()) };
@@ -209,7 +210,7 @@ fn check_inner(table: &DeTable<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What was only assumed was compared with nothing.
+/// A preset with assumed numbers has no residuals.
 fn check_assumed(table: &DeTable<'_>) -> Result<(), Problem> {
     let Some(calibration) = table.get("calibration").and_then(|value| value.get_ref().as_table()) else {
         return Ok(());
@@ -226,7 +227,7 @@ fn check_assumed(table: &DeTable<'_>) -> Result<(), Problem> {
     }
 }
 
-/// A source must belong to a parameter, or it is a slip of the pen.
+/// A source must belong to a parameter; otherwise its key is misspelled.
 fn check_sources(table: &DeTable<'_>, model: Model) -> Result<(), Problem> {
     let calibration = table.get("calibration").and_then(|value| value.get_ref().as_table());
     let Some(sources) = calibration.and_then(|table| table.get("sources")?.get_ref().as_table()) else {
@@ -245,7 +246,7 @@ fn check_sources(table: &DeTable<'_>, model: Model) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The key with its section. Control characters in it are escaped, and much of it is cut.
+/// The key with its section. Control characters are escaped, and long keys truncated.
 fn path(section: &str, name: &str) -> String {
     let name = short(name);
     if section.is_empty() { name } else { format!("{section}.{name}") }
@@ -259,7 +260,7 @@ fn number_of(value: &DeValue<'_>) -> Option<f64> {
     }
 }
 
-/// A whole number that is written as one and is not negative.
+/// A non-negative integer.
 fn whole_of(value: &DeValue<'_>) -> Option<u64> {
     let integer = value.as_integer()?;
     u64::from_str_radix(integer.as_str(), integer.radix()).ok()

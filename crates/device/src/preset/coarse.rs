@@ -1,17 +1,17 @@
-//! Coarse presets: SSDs of which somebody has measured a few figures, each made into parameters of the flash model by the
-//! same rules. The measurements are a table; there is one preset for each of its lines.
+//! Coarse presets: SSDs for which only a few figures were measured, converted to parameters of the flash model by the
+//! same rules. The measurements are a table; there is one preset for each line.
 //!
-//! The figures are those that iocost (a controller of cgroups) needs: saturated bandwidth and 4 KiB I/Os a second. They
-//! say nothing of the latency of a single command, so those parameters are the same typical ones for all.
+//! The figures are those that iocost (a controller of cgroups) needs: saturated bandwidth and 4 KiB IOPS. They do not
+//! contain the latency of a single command, so those parameters have the same typical values for all drives.
 
 use super::file::{Model, PresetFile, ShapeSection};
 use super::{Calibration, Residual};
 use crate::flash::{FlashParameters, Placement};
 
-/// What was measured, a line for each drive; medians where a drive was measured several times.
+/// The measurements, one line per drive; medians if a drive was measured several times.
 const MEASURED: &str = include_str!("../../presets/ssd_models_iocost.csv");
 
-/// What the presets do where that was measured, a line for each drive. A test says what should be in it.
+/// The simulated results of the presets, one line per drive. A test checks its content.
 const SIMULATED: &str = include_str!("../../presets/ssd_models_residuals.csv");
 
 /// Columns of [`MEASURED`].
@@ -22,11 +22,11 @@ const FIGURES: [usize; 4] = [3, 5, 6, 8];
 const READ_SEQUENTIAL_KIOPS: usize = 4;
 const WRITE_SEQUENTIAL_KIOPS: usize = 7;
 
-/// What the presets are calibrated on, in the order of [`FIGURES`].
+/// The measurements that the presets are calibrated with, in the order of [`FIGURES`].
 const WHAT: [&str; 4] =
     ["large reads, MB/s", "random 4 KiB reads, kIOPS", "large sequential writes, MB/s", "random 4 KiB writes, kIOPS"];
 
-/// A piece of flash that is read takes this long, us: typical for flash of three bits a cell.
+/// Time to read a piece of flash, us: typical for flash with three bits per cell.
 const READ_US: f64 = 80.0;
 
 /// Size of a large command.
@@ -37,7 +37,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     lines(MEASURED).map(|line| field(line, NAME))
 }
 
-/// The preset of this drive. It is as unchecked as any file.
+/// The preset of this drive, unchecked like any file.
 pub(super) fn file(name: &str) -> Option<PresetFile> {
     let line = lines(MEASURED).find(|line| field(line, NAME) == name)?;
     let number = |column: usize| field(line, column).parse::<f64>().ok();
@@ -47,7 +47,7 @@ pub(super) fn file(name: &str) -> Option<PresetFile> {
     let fastest_kiops = [read_kiops, write_kiops, number(READ_SEQUENTIAL_KIOPS)?, number(WRITE_SEQUENTIAL_KIOPS)?]
         .into_iter()
         .fold(0.0, f64::max);
-    // Faster than any SATA drive can be, or not.
+    // Whether it is too fast for a SATA drive.
     let is_sata = read_mb_per_s < 600.0 && fastest_kiops > 90.0;
     let shape = shape(number(CAPACITY_GB)?, is_sata);
     let flash = flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops], fastest_kiops);
@@ -74,7 +74,7 @@ pub(super) fn file(name: &str) -> Option<PresetFile> {
                           sequential 4 KiB I/O and pauses are typical values, not this drive's."
                 .to_owned(),
             assumed: false,
-            // That reads and writes come alone cannot be said as a share.
+            // A range of read shares cannot express that reads and writes only come unmixed.
             range: None,
             residuals: residuals(name, [read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]),
             sources: sources(),
@@ -102,20 +102,20 @@ fn shape(capacity_gb: f64, is_sata: bool) -> ShapeSection {
 
 fn flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]: [f64; 4], fastest_kiops: f64) -> FlashParameters {
     let rounded = |number: f64| (number * 1e3).round() / 1e3;
-    // The dies limit random reads, unless those are as fast as anything that the drive does: then the front end does.
+    // The dies limit random reads, unless those are as fast as the fastest operation: then the front end does.
     let by_front_end = read_kiops > 0.95 * fastest_kiops;
     let busy_dies = read_kiops * READ_US / 1e3;
     let dies = if by_front_end { (busy_dies * 3.0).ceil() } else { busy_dies.round() }.max(2.0);
     let read_us = if by_front_end { READ_US } else { dies * 1e3 / read_kiops };
-    // Large reads must not be limited by the dies.
+    // The dies must not limit large reads.
     let kib_for_reads = 1.6 * read_mb_per_s * read_us / dies / 1.024;
     let read_piece_kib = ((kib_for_reads / 16.0 / 1e3).ceil().max(1.0) as u32).next_power_of_two() * 16;
-    // The dies take what either kind of writes shows that they can.
+    // The rate of the dies is the higher one of the two kinds of writes.
     let programmed_mb_per_s = write_mb_per_s.max(write_kiops * 4.096);
-    // Programs of a millisecond, more or less.
+    // Programs of about a millisecond.
     let program_kib = (programmed_mb_per_s * 1e3 / dies / 1024.0).round().clamp(16.0, 512.0);
     let command_us = rounded(1e3 / fastest_kiops);
-    // Transfers were measured with large commands; of their time the front end spends some on the command itself.
+    // Transfers were measured with large commands; the front end spends a part of their time on the command itself.
     let beyond = |mb_per_s: f64| {
         let large_us = LARGE_BYTES / mb_per_s;
         rounded((LARGE_BYTES - 4096.0) / (large_us - command_us).max(large_us / 2.0))
@@ -127,7 +127,7 @@ fn flash([read_mb_per_s, read_kiops, write_mb_per_s, write_kiops]: [f64; 4], fas
         fetches_write_kib: None,
         command_us,
         read_mb_per_s: beyond(read_mb_per_s),
-        // Slower than the dies only where random writes show that those are faster.
+        // Slower than the dies only if random writes show that the dies are faster.
         write_mb_per_s: beyond(if programmed_mb_per_s > write_mb_per_s {
             write_mb_per_s
         } else {
@@ -184,12 +184,12 @@ fn sources() -> std::collections::BTreeMap<String, String> {
     .collect()
 }
 
-/// The lines of a table without its head.
+/// The lines of a table without its header.
 fn lines(table: &'static str) -> impl Iterator<Item = &'static str> {
     table.lines().skip(1).filter(|line| !line.is_empty())
 }
 
-/// A field of a line. None of those that are used here has quotes.
+/// A field of a line. None of the fields used here has quotes.
 fn field(line: &'static str, column: usize) -> &'static str {
     line.split(',').nth(column).unwrap_or_default()
 }

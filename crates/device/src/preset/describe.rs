@@ -1,10 +1,10 @@
-//! A preset in words, for people.
+//! The description of a preset as text.
 
 use std::fmt::Write;
 
 use super::Preset;
 
-/// Several lines: what it is, what it is calibrated on, how far off it is, where each number comes from.
+/// Several lines: the device, the calibration, its errors, and the source of each number.
 pub(super) fn describe(preset: &Preset) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.

@@ -1,8 +1,8 @@
-//! What can be wrong with a preset, with what was expected.
+//! Errors in presets, with the expected values.
 
 use std::ops::Range;
 
-/// Why there is no preset.
+/// Why a preset cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PresetError {
     /// The text is not TOML.
@@ -12,10 +12,10 @@ pub enum PresetError {
         file: String,
         /// Line, counted from 1.
         line: usize,
-        /// What the parser says.
+        /// The parser's message.
         problem: String,
     },
-    /// A key is missing, unknown, or has a value that cannot be.
+    /// A key is missing, unknown, or has an invalid value.
     #[error("{file}:{line}: `{key}` {problem}; expected {expected}")]
     Key {
         /// Name of the file as the caller gave it.
@@ -26,7 +26,7 @@ pub enum PresetError {
         key: String,
         /// What is wrong, as the rest of a sentence that begins with the key: "is missing", "is -1".
         problem: String,
-        /// What would be right.
+        /// The expected value.
         expected: String,
     },
     /// No built-in preset has this name.
@@ -42,39 +42,39 @@ pub enum PresetError {
         }
     )]
     NoSuchPreset {
-        /// The name that was asked for.
+        /// The name given.
         name: String,
-        /// The names that exist, without those of coarse presets.
+        /// The existing names, without those of coarse presets.
         known: Vec<&'static str>,
         /// How many coarse presets there are.
         coarse: usize,
     },
 }
 
-/// What is wrong, and at which byte of the text.
+/// An error and its byte offset in the text.
 #[derive(Debug)]
 pub(super) struct Problem {
     /// Byte offset in the text.
     pub(super) at: usize,
-    /// The key with its section, if it is about one.
+    /// The key with its section, if the error is about one.
     pub(super) key: Option<String>,
     pub(super) problem: String,
     pub(super) expected: String,
 }
 
 impl Problem {
-    /// A key with a wrong value, a key that should not be there, or one that should (then `span` is its section's).
+    /// An error about a key: an invalid value, an unknown key, or a missing key (then `span` is its section's).
     pub(super) fn with_key(span: &Range<usize>, key: String, problem: String, expected: impl Into<String>) -> Problem {
         Problem { at: span.start, key: Some(key), problem, expected: expected.into() }
     }
 
-    /// What the TOML parser or serde found.
+    /// An error of the TOML parser or serde.
     pub(super) fn from_toml(error: &toml::de::Error) -> Problem {
         let at = error.span().map_or(0, |span| span.start);
         Problem { at, key: None, problem: error.message().to_owned(), expected: String::new() }
     }
 
-    /// The section of the model is not there. The check has seen to it that it is.
+    /// The section of the model is missing, which the check excludes.
     pub(super) fn without_section() -> Problem {
         Problem { at: 0, key: None, problem: "the section of its model is missing".to_owned(), expected: String::new() }
     }

@@ -1,4 +1,4 @@
-//! The preset file as data, exactly as it is written.
+//! The preset file as data, exactly as written.
 
 use hoistway_blk::ground::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
@@ -13,18 +13,17 @@ use crate::optane::OptaneParameters;
 use crate::raid::RaidParameters;
 use crate::ssd::SsdParameters;
 
-/// A preset file: what to fill in and serialise in order to write one. Nothing in it is checked until it becomes
-/// a [`Preset`].
+/// A preset file: fill it in and serialize it in order to write one. It is unchecked until it becomes a [`Preset`].
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PresetFile {
-    /// What it is called on a command line.
+    /// Its name on the command line.
     pub name: String,
-    /// What device it is, for people.
+    /// The device, for users.
     pub title: String,
-    /// Which model it is; the section of that name holds the model's parameters.
+    /// The model; the section with its name contains the model's parameters.
     pub model: Model,
-    /// What the block layer needs to know.
+    /// The properties that the block layer needs.
     pub shape: ShapeSection,
     /// Parameters of [`Model::Flash`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,16 +43,16 @@ pub struct PresetFile {
     /// Parameters of [`Model::Ssd`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ssd: Option<SsdParameters>,
-    /// What throttles it, if anything does.
+    /// The throttle, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throttle: Option<ThrottleParameters>,
-    /// What goes wrong, if anything does.
+    /// The faults, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultParameters>,
-    /// What is remembered of it.
+    /// The tracer, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracer: Option<TracerParameters>,
-    /// Where the numbers come from.
+    /// The sources of the numbers.
     pub calibration: Calibration,
 }
 
@@ -75,7 +74,7 @@ pub enum Model {
     Ssd,
 }
 
-/// The `[shape]` section: [`Shape`] in the units that people use.
+/// The `[shape]` section: [`Shape`] in common units.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShapeSection {
@@ -87,30 +86,30 @@ pub struct ShapeSection {
     pub physical_block_bytes: u32,
     /// Hardware queues.
     pub hw_queues: u16,
-    /// Commands that each hardware queue holds, or all of them together.
+    /// Commands per hardware queue, or in total with host-wide tags.
     pub queue_depth: u32,
-    /// Whether all hardware queues share one space of driver tags, as those of many RAID cards do.
+    /// Whether all hardware queues share their driver tags, as those of many RAID cards do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub host_wide_tags: bool,
     /// Whether it is driven as a SCSI (or SATA) disk.
     pub scsi: bool,
-    /// Whether it is a SATA drive, whose flushes and discards are no queued commands: each waits until nothing is in the drive,
-    /// and nothing else starts before it ends.
+    /// Whether it is a SATA drive, whose flushes and discards are not queued commands: each waits until nothing is in the
+    /// drive, and nothing else starts before it ends.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sata: bool,
     /// Whether it is a rotating disk.
     pub rotational: bool,
     /// Whether it has a volatile write cache.
     pub write_cache: bool,
-    /// Whether it can do FUA writes.
+    /// Whether it supports FUA writes.
     pub fua: bool,
-    /// Largest transfer, sectors of 512 bytes.
+    /// Maximum transfer, sectors of 512 bytes.
     pub max_sectors: u32,
-    /// Largest number of physical segments of a command.
+    /// Maximum physical segments of a command.
     pub max_segments: u16,
 }
 
-/// Bytes of so many gigabytes. Exact up to 9 million GB (2^53 bytes) if they are given to the byte.
+/// Converts gigabytes to bytes. Exact up to 9 million GB (2^53 bytes) if they are given to the byte.
 pub(super) fn bytes_from_gb(gb: f64) -> u64 {
     (gb * 1e9).round() as u64
 }
@@ -138,12 +137,12 @@ impl PresetFile {
     /// As TOML text.
     ///
     /// # Errors
-    /// If a number has no place in TOML.
+    /// If a number cannot be represented in TOML.
     pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
         toml::to_string_pretty(self)
     }
 
-    /// The preset of a file that has passed the checks, or nothing if the section of its model is not there.
+    /// The preset of a checked file; None if the section of its model is missing.
     pub(super) fn into_checked_preset(self) -> Option<Preset> {
         let parameters = match self.model {
             Model::Flash => Parameters::Flash(self.flash?),
@@ -168,7 +167,7 @@ impl PresetFile {
     }
 }
 
-/// Checks a file that a program has filled in. Lines in the error are those of [`PresetFile::to_toml`].
+/// Checks a file that a program has filled in. Lines in errors refer to [`PresetFile::to_toml`].
 impl TryFrom<PresetFile> for Preset {
     type Error = PresetError;
 

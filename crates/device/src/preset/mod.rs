@@ -1,11 +1,11 @@
-//! Presets: a device model together with its parameters, and on what they are calibrated.
+//! Presets: a device model with its parameters and their calibration.
 //!
-//! A preset is a TOML file ([`PresetFile`]); the built-in ones are compiled in, and a user's own file goes through
-//! the same code:
-//! 1. [`check`] compares the parsed document with the [`schema`]: each key that is missing, unknown, of the wrong
-//!    kind or outside physics gives one error with file, line, key and what was expected.
+//! A preset is a TOML file ([`PresetFile`]); the built-in ones are compiled in, and a user's own file is handled by the
+//! same code:
+//! 1. [`check`] compares the parsed document with the [`schema`]: each key that is missing, unknown, of the wrong type
+//!   or not physically possible gives one error with file, line, key and the expected value.
 //! 2. serde turns the document into a [`PresetFile`].
-//! 3. The `Preset` keeps exactly the section of its model, so that building a device cannot fail.
+//! 3. The `Preset` keeps only the section of its model, so building a device cannot fail.
 
 mod calibration;
 mod check;
@@ -32,7 +32,7 @@ use crate::optane::{Optane, OptaneParameters};
 use crate::raid::{Raid, RaidParameters};
 use crate::ssd::{Ssd, SsdParameters};
 
-/// The built-in presets that have a file: name and text. The name is also that of the file. Others are made from a table
+/// The built-in presets with a file: name and text. The name is also that of the file. Others are made from a table
 /// ([`coarse`]).
 const BUILTIN: [(&str, &str); 12] = [
     ("emmc", include_str!("../../presets/emmc.toml")),
@@ -49,15 +49,15 @@ const BUILTIN: [(&str, &str); 12] = [
     ("usb-stick", include_str!("../../presets/usb-stick.toml")),
 ];
 
-/// A device model with its parameters, all of them checked.
+/// A device model with checked parameters.
 ///
-/// It serialises as the [`PresetFile`] that it came from, so that a result can tell which device it is about.
+/// It serializes as the [`PresetFile`] that it came from, so that a result contains the device.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(into = "PresetFile", try_from = "PresetFile")]
 pub struct Preset {
-    /// What it is called on a command line.
+    /// Its name on the command line.
     pub name: String,
-    /// What device it is, for people.
+    /// The device, for users.
     pub title: String,
     shape: ShapeSection,
     parameters: Parameters,
@@ -65,7 +65,7 @@ pub struct Preset {
     calibration: Calibration,
 }
 
-/// The devices that are put around the model of a preset.
+/// The wrappers around the model of a preset.
 #[derive(Clone, PartialEq, Debug, Default)]
 struct Middleware {
     throttle: Option<ThrottleParameters>,
@@ -73,7 +73,7 @@ struct Middleware {
     tracer: Option<TracerParameters>,
 }
 
-/// The model of a preset and what it is made of.
+/// The model of a preset with its parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Parameters {
     /// [`Flash`].
@@ -91,7 +91,7 @@ pub enum Parameters {
 }
 
 impl Parameters {
-    /// Which model they are for.
+    /// The model that they belong to.
     fn model(&self) -> Model {
         match self {
             Parameters::Flash(_) => Model::Flash,
@@ -127,10 +127,10 @@ fn no_such_preset(name: &str) -> PresetError {
 }
 
 impl Preset {
-    /// Reads a preset. `file_name` is only for the error.
+    /// Reads a preset. `file_name` is only used in errors.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its line.
+    /// The first error, with its line.
     pub fn from_toml(text: &str, file_name: &str) -> Result<Preset, PresetError> {
         check::document(text).map_err(|problem| problem.in_text(text, file_name))?;
         let file: PresetFile =
@@ -138,8 +138,8 @@ impl Preset {
         file.into_checked_preset().ok_or_else(|| error::Problem::without_section().in_text(text, file_name))
     }
 
-    /// The built-in preset of this name, of this class of devices ([`classes`](Self::classes)), or the only one whose name holds
-    /// this.
+    /// The built-in preset with this name, of this class of devices ([`classes`](Self::classes)), or the only one whose name
+    /// contains this text.
     ///
     /// # Errors
     /// [`PresetError::NoSuchPreset`] if there is none; the error lists those that exist.
@@ -155,7 +155,7 @@ impl Preset {
         }
     }
 
-    /// The file of the built-in preset of this name, to be copied and changed.
+    /// The file of the built-in preset with this name, as a template.
     ///
     /// # Errors
     /// [`PresetError::NoSuchPreset`] if there is none.
@@ -168,18 +168,18 @@ impl Preset {
         coarse::file(name).and_then(|file| file.to_toml().ok()).ok_or_else(|| no_such_preset(name))
     }
 
-    /// The names of the built-in presets: those with a file of their own in alphabetical order, then the coarse ones.
+    /// The names of the built-in presets: those with a file in alphabetical order, then the coarse ones.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name).chain(coarse::names())
     }
 
-    /// Classes of devices, such as `hdd`, and the built-in preset that stands for each.
+    /// Classes of devices, such as `hdd`, and the built-in preset that represents each.
     pub fn classes() -> impl Iterator<Item = (&'static str, &'static str)> {
         names::classes()
     }
 
-    /// The same without what a built-in preset says of itself, if this is one with other numbers: they were calibrated, and these
-    /// were not.
+    /// The same without the statements of a built-in preset about itself, if the numbers were changed: the built-in numbers were
+    /// calibrated, and these were not.
     #[must_use]
     pub fn without_borrowed_claims(self) -> Preset {
         let is_changed = |original: &Preset| {
@@ -203,7 +203,7 @@ impl Preset {
         Preset { calibration, ..self }
     }
 
-    /// A device as the preset describes it. Everything random in it is drawn from `seed`.
+    /// The device described by the preset. `seed` determines all its random numbers.
     #[must_use]
     pub fn build(&self, seed: u64) -> Box<dyn Device> {
         let mut device = self.build_model(seed);
@@ -219,7 +219,7 @@ impl Preset {
         device
     }
 
-    /// The same behind a card, which is in the place of a SATA link.
+    /// The same behind a card, which replaces a SATA link.
     fn build_behind_card(&self, seed: u64) -> Box<dyn Device> {
         let shape = ShapeSection { sata: false, ..self.shape.clone() };
         Preset { shape, ..self.clone() }.build(seed)
@@ -232,7 +232,7 @@ impl Preset {
             Parameters::Null(parameters) => self.linked(Null::new(self.shape(), parameters, seed)),
             Parameters::Optane(parameters) => self.linked(Optane::new(self.shape(), parameters, seed)),
             Parameters::Raid(parameters, inner) => {
-                // The card has a cache of its own for flushes, and does not wait for the drive's queue.
+                // The card has its own cache for flushes, and does not wait for the drive's queue.
                 self.linked(Raid::new(self.shape(), parameters, inner.build_behind_card(seed)))
             }
             Parameters::Ssd(parameters) => self.linked(Ssd::new(self.shape(), parameters, seed)),
@@ -244,7 +244,7 @@ impl Preset {
         if self.shape.sata { Box::new(Ncq::new(model)) } else { Box::new(model) }
     }
 
-    /// The same with a larger capacity, if it has fewer bytes.
+    /// The same with a capacity of at least `bytes`.
     #[must_use]
     pub fn with_capacity_of(mut self, bytes: u64) -> Preset {
         let sectors = bytes.div_ceil(SECTOR_BYTES).max(self.shape().capacity_sectors);
@@ -254,19 +254,19 @@ impl Preset {
         self
     }
 
-    /// What the block layer needs to know about the device.
+    /// The properties that the block layer needs.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape.to_shape()
     }
 
-    /// The model and what it is made of.
+    /// The model and its parameters.
     #[must_use]
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// What is put around the model, by the names of the sections.
+    /// The wrappers around the model, by the names of their sections.
     fn middleware_names(&self) -> Vec<&'static str> {
         let Middleware { throttle, faults, tracer } = &self.middleware;
         [("throttle", throttle.is_some()), ("faults", faults.is_some()), ("tracer", tracer.is_some())]
@@ -275,13 +275,13 @@ impl Preset {
             .collect()
     }
 
-    /// On what it is calibrated, and how far off it is.
+    /// Its calibration and errors.
     #[must_use]
     pub fn calibration(&self) -> &Calibration {
         &self.calibration
     }
 
-    /// What it is, what it is calibrated on and where each number comes from: several lines for people.
+    /// The device, its calibration and the source of each number: several lines of text.
     #[must_use]
     pub fn describe(&self) -> String {
         describe::describe(self)

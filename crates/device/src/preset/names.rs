@@ -1,6 +1,6 @@
-//! What a preset may be called: its name, a class of devices, or what people write instead of its name.
+//! Names of presets: exact names, classes of devices, and abbreviations.
 
-/// Classes of devices, and the preset that stands for each.
+/// Classes of devices, and the preset that represents each.
 const CLASSES: [(&str, &str); 8] = [
     ("hdd", "hgst-he10-8tb"),
     ("sata-ssd", "intel-s3520-1600gb"),
@@ -12,14 +12,14 @@ const CLASSES: [(&str, &str); 8] = [
     ("cloud-volume", "throttled-cloud-volume"),
 ];
 
-/// The classes: name, and the preset that stands for it.
+/// The classes: name, and the preset that represents it.
 pub(super) fn classes() -> impl Iterator<Item = (&'static str, &'static str)> {
     CLASSES.into_iter()
 }
 
-/// The preset that is meant: of `known` the one of this name, or that of a class, or the only one that has this name in it, from the
-/// beginning of one of its words to the end of one, if case and all but letters and digits are left out: `Samsung 980 PRO`. A part of a
-/// word means nothing: `gp3` is a cloud volume and not the drive SHGP31.
+/// The preset of `known` with this name, or that of a class, or the only one that contains this text as whole words, ignoring case and
+/// everything except letters and digits: `Samsung 980 PRO`. A part of a word does not count: `gp3` is a cloud volume and not the drive
+/// SHGP31.
 pub(super) fn meant(name: &str, known: &[&'static str]) -> Option<&'static str> {
     let class = || CLASSES.into_iter().find(|(class, _)| class.eq_ignore_ascii_case(name)).map(|(_, preset)| preset);
     let exact = known.iter().copied().find(|known| *known == name).or_else(class);
@@ -29,14 +29,14 @@ pub(super) fn meant(name: &str, known: &[&'static str]) -> Option<&'static str> 
     let plain = |name: &str| -> String {
         name.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
     };
-    // Less would be found in too much.
+    // Shorter texts would match too many names.
     let wanted = Some(plain(name)).filter(|wanted| wanted.len() >= 3)?;
     let mut like = known.iter().copied().filter(|known| has_words(known, &wanted));
     let first = like.next()?;
     like.next().is_none().then_some(first)
 }
 
-/// Whether whole words of a name, written together, are this.
+/// Whether whole words of a name, joined, equal this text.
 fn has_words(name: &str, wanted: &str) -> bool {
     let words: Vec<String> =
         name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
@@ -49,7 +49,7 @@ fn has_words(name: &str, wanted: &str) -> bool {
     })
 }
 
-/// Whether a name is that of a kind of cloud volume: a limit on rates, and no drive.
+/// Whether a name is that of a cloud volume: a rate limit rather than a drive.
 pub(super) fn is_cloud_volume(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let premium = name.strip_prefix('p').is_some_and(|rest| matches!(rest.parse(), Ok(1_u8..=80)));
@@ -94,7 +94,7 @@ mod tests {
             let name = known[preset % known.len()];
             let word = name.split(|c: char| !c.is_alphanumeric()).max_by_key(|word| word.len()).unwrap();
             let part: String = word.chars().skip(from + 1).take(length).collect();
-            // A part that is a word of some name, or a class, means that one.
+            // A part that is a word of some name, or a class, refers to that one.
             let is_word = known.iter().any(|known| has_words(known, &part.to_lowercase()));
             let is_class = CLASSES.iter().any(|(class, _)| *class == part);
             proptest::prop_assert!(is_word || is_class || meant(&part, &known).is_none(), "{part}");

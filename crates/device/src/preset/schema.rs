@@ -1,7 +1,7 @@
-//! Which keys a preset file has, and which values can be. One table, used for the check and for its messages.
+//! The keys of a preset file and their valid values. One table, used for the check and for its messages.
 //!
-//! Bounds are those of physics and of Linux, wide enough for any device that exists: they catch slips of units
-//! and signs, not bad models.
+//! Bounds are those of physics and of Linux, wide enough for any existing device: they catch wrong units and signs, not
+//! bad models.
 
 use std::fmt;
 
@@ -14,28 +14,28 @@ pub(super) struct Key {
     pub(super) kind: Kind,
 }
 
-/// What the value of a key must be.
+/// The type and range of a key's value.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
-    /// Text with something in it.
+    /// Text that is not empty.
     Text,
     /// One of these words.
     Word(&'static [&'static str]),
     /// true or false.
     Flag,
-    /// A number between two bounds, both included; then its unit.
+    /// A number between two bounds, both included; and its unit.
     Number(f64, f64, &'static str),
-    /// A whole number between two bounds, both included; then its unit.
+    /// An integer between two bounds, both included; and its unit.
     Whole(u64, u64, &'static str),
-    /// Two whole numbers, the least first, between two bounds, both included; then their unit.
+    /// Two integers, in ascending order, between two bounds, both included; and their unit.
     Span(u64, u64, &'static str),
-    /// A power of two between two bounds, both included; then its unit.
+    /// A power of two between two bounds, both included; and its unit.
     PowerOfTwo(u64, u64, &'static str),
     /// A section with these keys.
     Section(&'static [Key]),
     /// A list of sections with these keys.
     Sections(&'static [Key]),
-    /// A section with the keys of parameters, each with a text.
+    /// A section whose keys are parameters, each with a text.
     Sources,
 }
 
@@ -69,21 +69,21 @@ pub(super) fn names(keys: &[Key]) -> String {
     quoted.join(", ")
 }
 
-/// A key that must be there.
+/// A required key.
 const fn key(name: &'static str, kind: Kind) -> Key {
     Key { name, required: true, kind }
 }
 
-/// A key that may be left out.
+/// An optional key.
 const fn optional(name: &'static str, kind: Kind) -> Key {
     Key { name, required: false, kind }
 }
 
-/// A time: at most ten seconds, because nothing that a device does to one command takes longer.
+/// A time of at most ten seconds: no operation of a device takes longer for one command.
 const TIME_US: Kind = Kind::Number(0.0, 1e7, "microseconds");
 const PERCENT: Kind = Kind::Number(0.0, 100.0, "percent");
 
-/// The whole file, for a preset of this model.
+/// The keys of the whole file, for a preset of this model.
 pub(super) const fn file(model: Model) -> &'static [Key] {
     match model {
         Model::Flash => FLASH_FILE,
@@ -95,7 +95,7 @@ pub(super) const fn file(model: Model) -> &'static [Key] {
     }
 }
 
-/// The key that says which model it is.
+/// The key that selects the model.
 pub(super) const MODEL: &Key = &key("model", Kind::Word(&["flash", "hdd", "null", "optane", "raid", "ssd"]));
 
 /// The model of this name.
@@ -142,7 +142,7 @@ const SHAPE: &[Key] = &[
     key("logical_block_bytes", Kind::PowerOfTwo(512, 65_536, "bytes")),
     key("physical_block_bytes", Kind::PowerOfTwo(512, 1 << 20, "bytes")),
     key("hw_queues", Kind::Whole(1, 2048, "hardware queues")),
-    // The most tags that Linux gives a queue.
+    // The maximum tags of a queue in Linux.
     key("queue_depth", Kind::Whole(1, 10_240, "commands for each hardware queue")),
     optional("host_wide_tags", Kind::Flag),
     key("scsi", Kind::Flag),
@@ -150,7 +150,7 @@ const SHAPE: &[Key] = &[
     key("rotational", Kind::Flag),
     key("write_cache", Kind::Flag),
     key("fua", Kind::Flag),
-    // At least a page, as in Linux; at most what a length of 32 bits in bytes can hold.
+    // At least a page, as in Linux; at most the maximum of a 32-bit length in bytes.
     key("max_sectors", Kind::Whole(8, (1 << 23) - 1, "sectors of 512 bytes")),
     key("max_segments", Kind::Whole(1, 65_535, "segments")),
 ];
@@ -210,7 +210,7 @@ const STRIPING: &[Key] = &[
 
 const TRANSLATION: &[Key] = &[
     key("over_provisioning_percent", Kind::Number(1.0, 1e3, "percent of the capacity")),
-    // The map costs about 10 bytes for each mapped page.
+    // The map takes about 10 bytes per mapped page.
     key("scale", Kind::Whole(1, 1 << 20, "pages for each that is mapped")),
     key("block_pages", Kind::Whole(1, 65_536, "pages")),
     key("preconditioned", Kind::Flag),
@@ -224,7 +224,7 @@ const SLC_CACHE: &[Key] = &[
 
 const COLLECTION: &[Key] = &[
     key("programs", Kind::Whole(1, 1 << 24, "programs")),
-    // Not 0: the store would be full for ever.
+    // Not 0: the store would always be full.
     key("step_us", Kind::Number(0.001, 1e7, "microseconds")),
 ];
 
@@ -339,7 +339,7 @@ const CALIBRATION: &[Key] = &[
 ];
 
 const CALIBRATED_RANGE: &[Key] = &[
-    // A sector to what a length of 32 bits can hold.
+    // From one sector to the maximum of a 32-bit length.
     key("io_bytes", Kind::Span(512, 4_294_966_784, "bytes")),
     key("outstanding", Kind::Span(1, 2048 * 10_240, "I/Os")),
     key("reads_percent", Kind::Span(0, 100, "percent")),
@@ -353,7 +353,7 @@ const RESIDUAL: &[Key] = &[
     key("model", Kind::Number(0.0, 1e15, "the unit that `what` names")),
 ];
 
-/// The keys of all parameters of a model, with their sections: what a source can be given for.
+/// The keys of all parameters of a model, with their sections: those that can have a source.
 pub(super) fn parameters(model: Model) -> Vec<String> {
     fn collect(keys: &[Key], prefix: &str, found: &mut Vec<String>) {
         for key in keys {

@@ -1,13 +1,12 @@
-//! Garbage-collection debt: why a drive that is written at random pauses now and then.
+//! Garbage-collection debt: the cause of occasional pauses of a drive with random writes.
 //!
-//! Each page that is written at random leaves one to clean up; background work cleans at a steady rate. While
-//! writes come faster than that, the debt grows; above a threshold the drive completes nothing until it has cleaned up,
-//! and then owes nothing.
-//! So pauses follow the load: a saturated drive has one every few seconds, a throttled one none. The published
-//! SATA SSD table (habr) needs both (pauses at fixed times can satisfy only one of its rows).
+//! Each page written at random leaves a page to clean up; background work cleans at a constant rate. While writes come
+//! faster than that, the debt grows; above a threshold the drive completes nothing until it has cleaned up, which
+//! clears the debt. So pauses depend on the load: a saturated drive has one every few seconds, a throttled one none.
+//! The published SATA SSD table (habr) needs both (pauses at fixed times fit only one of its rows).
 //!
-//! A write that continues a recent one belongs to a sequential stream; it overwrites whole erase blocks and
-//! leaves nothing to clean up. That is an assumption: no source at hand tests it.
+//! A write that continues a recent one belongs to a sequential stream; it overwrites whole erase blocks and leaves
+//! nothing to clean up. This is an assumption without a source.
 
 use hoistway_blk::ground::{Instant, Nanos, Sector};
 use serde::{Deserialize, Serialize};
@@ -15,36 +14,36 @@ use serde::{Deserialize, Serialize};
 use crate::random::{Random, UniformTime, from_ms};
 use crate::streams::Streams;
 
-/// When garbage collection stops the drive: the `[ssd.gc]` section of a preset. A page has 4 KiB.
+/// When garbage collection pauses the drive: the `[ssd.gc]` section of a preset. A page has 4 KiB.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GarbageCollection {
-    /// Pages that background work cleans up a second.
+    /// Pages cleaned per second in the background.
     pub background_pages_per_s: f64,
-    /// Pages of debt above which the drive stops.
+    /// Debt above which the drive pauses, pages.
     pub threshold_pages: f64,
-    /// How long it stops at most, ms.
+    /// Maximum duration of a pause, ms.
     pub stall_ms: f64,
-    /// Each stop is shorter by a uniformly drawn part of up to this much, percent.
+    /// Each pause is shortened by a uniform random percentage of up to this.
     pub stall_shortening_percent: f64,
 }
 
 /// Sectors in a page.
 const PAGE_SECTORS: u32 = 8;
 
-/// The state of the debt. It is counted in the time that background work needs for it, because then it falls by
-/// one picosecond a picosecond, without a division.
+/// The debt. It is measured by the background time that it takes, because it then falls by one picosecond per
+/// picosecond, without a division.
 #[derive(Clone, Debug)]
 pub(super) struct Debt {
     /// Debt, ps of background work.
     owed_ps: u64,
-    /// When `owed_ps` was right.
+    /// When `owed_ps` was last updated.
     counted_at: Instant,
-    /// Debt above which the drive stops, ps of background work.
+    /// Debt above which the drive pauses, ps of background work.
     threshold_ps: u64,
-    /// Background work for one page, ps.
+    /// Background work per page, ps.
     page_ps: u64,
-    /// How long the drive stops.
+    /// Duration of a pause.
     stall: UniformTime,
     streams: Streams,
 }
@@ -62,8 +61,8 @@ impl Debt {
         }
     }
 
-    /// Counts a write that leaves the stage at `at`, and answers how long the drive stops after it: mostly not
-    /// at all.
+    /// Counts a write that leaves the stage at `at`, and returns the duration of the pause after it, which is usually
+    /// zero.
     #[inline]
     pub(super) fn written(&mut self, at: Instant, sector: Sector, sectors: u32, random: &mut Random) -> Nanos {
         if self.streams.continues(sector, sectors) {
@@ -86,7 +85,7 @@ mod tests {
     use super::*;
     use crate::streams::STREAMS;
 
-    /// Debt 10 pages, 1000 cleaned a second, stops of exactly 5 ms.
+    /// A threshold of 10 pages, 1000 cleaned per second, pauses of exactly 5 ms.
     fn debt() -> Debt {
         Debt::new(&GarbageCollection {
             background_pages_per_s: 1000.0,
@@ -96,7 +95,7 @@ mod tests {
         })
     }
 
-    /// Which of `writes` writes of 4 KiB at random places, one every `every_us`, are followed by a stop.
+    /// Which of `writes` writes of 4 KiB at random offsets, one every `every_us`, are followed by a pause.
     fn stops(writes: u64, every_us: u64) -> Vec<u64> {
         let (mut debt, mut random) = (debt(), Random::from_seed(1));
         (1..=writes)
@@ -111,7 +110,7 @@ mod tests {
 
     #[test]
     fn writes_at_twice_the_background_rate_stop_it_whenever_the_threshold_is_exceeded() {
-        // Each write adds one page and half a page is cleaned until the next: 1, 1.5, .. 10, 10.5 with the 20th.
+        // Each write adds one page, and half a page is cleaned until the next: 1, 1.5, .. 10, 10.5 with the 20th.
         assert_eq!(stops(60, 500), [20, 40, 60]);
     }
 

@@ -1,23 +1,23 @@
 //! A SATA SSD that is limited by its command stage: the smallest model that explains a published benchmark.
 //!
-//! What it is made of:
-//! 1. **One serial stage**, first come, first served, that every command passes: controller and link. It sets the
-//!    throughput, whatever the queue depth. The time of the stage contains the transfer of the first 4 KiB;
-//!    longer transfers occupy it for longer.
-//! 2. **Writes are acknowledged** right after it; **reads add a flash read** that overlaps with everything else.
-//! 3. **Turn-around on both sides**: a command reaches the drive, and its completion the host, a little later.
-//! 4. **Pauses for garbage collection** ([`debt`]): for some tens of milliseconds the drive completes nothing, whenever
-//!    random writes have come faster than it cleans up behind them for long enough. It goes on taking commands
-//!    meanwhile, as many as its queue holds, and completes all of them at once when the pause is over.
+//! Its parts:
+//! 1. **One serial stage**, first come, first served, for controller and link. It determines the throughput, whatever
+//!   the queue depth. The time of the stage includes the transfer of the first 4 KiB; longer transfers occupy it
+//!   longer.
+//! 2. **Writes are acknowledged** directly after it; **reads add a flash read** that overlaps with everything else.
+//! 3. **Latency on both sides**: a command takes some time to reach the drive, and its completion to reach the host.
+//! 4. **Pauses for garbage collection** ([`debt`]): for some tens of milliseconds the drive completes nothing, if
+//!   random writes have come faster than it cleans up for long enough. It continues to accept commands meanwhile, as
+//!   many as its queue holds, and completes all of them at once at the end of the pause.
 //!
-//! Flushes wait for everything that was sent before them, and nothing passes them. Discards and write-zeroes only
-//! change the map, so they cost one (cheap) command whatever their length.
+//! Flushes wait for all earlier commands, and nothing passes them. Discards and write-zeroes only change the map, so
+//! they cost one (cheap) command whatever their length.
 //!
-//! The mechanisms were found by fitting the published SATA SSD table (habr), row `none`; the presets hold the
-//! numbers. That completions are held back and come together is visible in no figure of that row: see
-//! docs/devices.md. The number of commands inside the drive (NCQ, 32) is the driver's number of tags, so the model needs
-//! no queue of its own: since the stage is first come, first served, every completion is known at submission. A
-//! command costs one draw and some sums, no alarms and no memory.
+//! The mechanisms were found by fitting the published SATA SSD table (habr), row `none`; the presets contain the
+//! numbers. No figure of that row shows that completions are held back and come together: see docs/devices.md. The
+//! number of commands inside the drive (NCQ, 32) is the driver's number of tags, so the model needs no queue: since the
+//! stage is first come, first served, every completion is known at submission. A command costs one random number and a
+//! few additions, without alarms or allocations.
 
 mod debt;
 
@@ -34,30 +34,30 @@ pub use debt::GarbageCollection;
 /// Sectors whose transfer is part of [`SsdParameters::serial_stage_us`]: 4 KiB.
 const INCLUDED_SECTORS: u32 = 8;
 
-/// What an [`Ssd`] is made of: the `[ssd]` section of a preset.
+/// The parameters of an [`Ssd`]: the `[ssd]` section of a preset.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SsdParameters {
-    /// From the submission until the command is at the drive, us.
+    /// Time from the submission until the command is at the drive, us.
     pub host_to_device_us: f64,
     /// Time that a read or write of up to 4 KiB occupies the serial stage, us.
     pub serial_stage_us: f64,
-    /// What a longer transfer occupies the stage for beyond that: megabytes (10^6 bytes) a second.
+    /// Transfer rate beyond 4 KiB, megabytes (10^6 bytes) per second.
     pub transfer_mb_per_s: f64,
-    /// From the end of the stage until a command other than a read is acknowledged, us.
+    /// Time from the end of the stage until a command other than a read is acknowledged, us.
     pub acknowledge_us: f64,
-    /// From the end of the stage until the data of a read is there, us.
+    /// Time from the end of the stage until the data of a read has arrived, us.
     pub flash_read_us: f64,
-    /// The flash read is drawn uniformly from plus or minus this much of itself, percent.
+    /// The flash read is drawn uniformly from plus or minus this percentage.
     pub flash_read_jitter_percent: f64,
-    /// Time that a flush occupies the stage once everything before it is done, us. A FUA write is acknowledged
-    /// later by the same time.
+    /// Time that a flush occupies the stage after all earlier commands are done, us. A FUA write is acknowledged later
+    /// by the same time.
     pub flush_us: f64,
     /// Time that a discard or write-zeroes occupies the stage, us.
     pub discard_us: f64,
-    /// From the drive's completion until the host sees it, us.
+    /// Time from the drive's completion until the host sees it, us.
     pub device_to_host_us: f64,
-    /// What makes the drive pause; without it, it never does.
+    /// The parameters of pauses; without it there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gc: Option<GarbageCollection>,
 }
@@ -76,29 +76,29 @@ pub struct Ssd {
     acknowledge: Nanos,
     /// From the stage to the data of a read.
     flash_read: UniformTime,
-    /// Stage time of a flush, and what FUA adds to a write.
+    /// Stage time of a flush, which FUA adds to a write.
     flush: Nanos,
     /// Stage time of a discard or write-zeroes.
     discard: Nanos,
     /// From the drive to the host.
     outbound: Nanos,
-    /// What garbage collection still has to do, if it can make the drive pause.
+    /// The state of garbage collection, if it can pause the drive.
     debt: Option<Debt>,
-    /// When the stage has finished everything that it was given.
+    /// When the stage has completed all its work.
     stage_free: Instant,
-    /// Nothing completes before this moment.
+    /// Nothing completes before this time.
     paused_until: Instant,
-    /// When the drive has completed everything that it was given.
+    /// When the drive has completed all commands.
     all_done: Instant,
     random: Random,
 }
 
-/// Bits behind the point of [`Ssd::sector_fixed_ns`]: at 550 MB/s a sector takes 930.9 ns, and a megabyte of
-/// sectors must not be off by a microsecond.
+/// Fractional bits of [`Ssd::sector_fixed_ns`]: at 550 MB/s a sector takes 930.9 ns, and the error for a megabyte must
+/// stay below a microsecond.
 const FRACTION_BITS: u32 = 16;
 
 impl Ssd {
-    /// A drive of this shape, idle and with no garbage to collect. Everything random in it is drawn from `seed`.
+    /// An idle drive of this shape without debt. `seed` determines all its random numbers.
     #[must_use]
     pub fn new(shape: Shape, parameters: &SsdParameters, seed: u64) -> Ssd {
         let sector_ns = SECTOR_BYTES as f64 * 1e3 / parameters.transfer_mb_per_s;
@@ -166,7 +166,7 @@ impl Device for Ssd {
             }
         };
         self.stage_free = stage_end;
-        // What made the drive pause completes before it does.
+        // The command that triggers a pause completes before it.
         let done = done.max(self.paused_until);
         if pause != Nanos::ZERO {
             self.paused_until = self.paused_until.max(stage_end) + pause;
@@ -214,7 +214,7 @@ mod tests {
             drive.submit(Instant::ZERO, command, &mut schedule).unwrap();
         }
         let ends: Vec<u64> = schedule.completions.iter().map(|end| end.at.0 / 1000).collect();
-        // The second write makes it pause, from 40 us on; the fourth would again, and that comes on top.
+        // The second write triggers a pause from 40 us on; the fourth triggers another one, which is added.
         assert_eq!(ends, [20, 40, 10_040, 10_040, 20_040, 20_040]);
     }
 }
