@@ -1,4 +1,4 @@
-//! What users hand in: files, standard input and the environment.
+//! Input from users: files, standard input and the environment.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,25 +13,25 @@ use hoistway_fio::{LogSource, log_in_memory};
 use hoistway_terminal::files::{Identity, identity, spare};
 use hoistway_trace::block::{Columns, Input, ReadError, Recording};
 
-/// Largest file that is read. What is meant to be endless (`/dev/zero`) ends here.
+/// Maximum size of a file: endless input (`/dev/zero`) ends here.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Waiting longer than this for a file prints its name.
+/// After waiting this long for a file, its name is printed.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The environment of the command line.
 #[derive(Default)]
 pub(crate) struct CommandLine {
-    /// The files that have been read.
+    /// The files read so far.
     read: Mutex<Vec<Identity>>,
-    /// What a pipe held, if that was looked at and is still to be read.
+    /// The content of a pipe that was read to detect its type, and is still needed.
     kept: Mutex<Option<(PathBuf, Vec<u8>)>>,
-    /// Whether it is that of `hoistway run`, one of whose options has a name of its own.
+    /// Whether it belongs to `hoistway run`, where an option has a different name.
     is_real: bool,
 }
 
 impl CommandLine {
-    /// That of `hoistway run`.
+    /// The environment of `hoistway run`.
     pub(crate) fn of_real_runs() -> CommandLine {
         CommandLine { is_real: true, ..CommandLine::default() }
     }
@@ -40,14 +40,15 @@ impl CommandLine {
         self.read.lock().unwrap_or_else(PoisonError::into_inner).extend(identity(path));
     }
 
-    /// Refuses to write over a file that the command itself has read.
+    /// Refuses to overwrite a file that the command has read.
     pub(crate) fn spare(&self, output: &Path) -> Result<()> {
         spare(&self.read.lock().unwrap_or_else(PoisonError::into_inner), output)
     }
 }
 
 impl CallerEnvironment for CommandLine {
-    /// The content of a file, or of standard input if it is `-`: a pipe or a file of the kernel may never end.
+    /// The content of a file, or of standard input for `-`. The size is limited: a pipe or a file of the kernel may
+    /// never end.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         self.remember(path);
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -61,7 +62,7 @@ impl CallerEnvironment for CommandLine {
         Ok(bytes)
     }
 
-    /// Standard input and pipes can be read only once: what they held, if it was no recording, is kept for
+    /// Standard input and pipes can be read only once: if the content is not a recording, it is kept for
     /// [`CallerEnvironment::read`].
     fn recording(&self, path: &Path, columns: Option<&Columns>) -> Result<Option<Recording>, ReadError> {
         let is_standard_input = path == Path::new("-");
@@ -93,7 +94,7 @@ impl CallerEnvironment for CommandLine {
         }
     }
 
-    /// What is no file (a pipe) can be read only once, so it is held in memory.
+    /// A pipe can be read only once, so its content is held in memory.
     fn log(&self, path: &Path) -> io::Result<Arc<dyn LogSource>> {
         if fs::metadata(path)?.is_file() {
             self.remember(path);
@@ -120,7 +121,7 @@ impl LogSource for LogFile {
     }
 }
 
-/// Reads a file, or standard input if it is `-`, in a thread of its own, and names what it waits for.
+/// Reads a file, or standard input for `-`, on a separate thread, and prints its name if that takes long.
 fn patiently<T: Send + 'static>(
     path: &Path,
     read: impl FnOnce(Box<dyn Read + Send>) -> T + Send + 'static,
@@ -133,7 +134,7 @@ fn patiently<T: Send + 'static>(
         } else {
             File::open(&of).map(|file| Box::new(file) as _)
         };
-        // Nobody is left to hear of it only if the program ends.
+        // Fails only if the program is ending.
         sender.send(reader.map(read)).ok();
     });
     let found = receiver.recv_timeout(PATIENCE).or_else(|_| {
@@ -144,7 +145,7 @@ fn patiently<T: Send + 'static>(
     found.unwrap_or_else(|_| Err(io::Error::other("reading was interrupted")))
 }
 
-/// One byte more than may be, to see that there are too many.
+/// One byte more than allowed, to detect that it is too long.
 fn limited(reader: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;

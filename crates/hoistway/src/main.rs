@@ -51,7 +51,7 @@ enum Command {
 
 /// The command line as data, for completions and manual pages.
 pub(crate) fn command() -> clap::Command {
-    // Shells offer files only where files belong.
+    // Shells complete file names only for these arguments.
     let files = ["job", "device", "host", "virtual_disk", "output", "trace", "fio_logs", "report"];
     commands::programs::added_to(Cli::command()).mut_subcommand("compare", |compare| {
         compare.mut_args(|argument| {
@@ -62,17 +62,17 @@ pub(crate) fn command() -> clap::Command {
     })
 }
 
-/// The command with its arguments, one by one and as a line for a shell.
+/// The command with its arguments, as a list and as a line for a shell.
 pub(crate) fn command_line() -> (Vec<String>, String) {
     let arguments: Vec<_> = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
     let line = shell_words::join(&arguments);
     (arguments, line)
 }
 
-/// Threads that runs may have, as many as any host has CPUs.
+/// Maximum threads for runs: the maximum CPUs of a host.
 const THREADS_MAX: usize = 1024;
 
-/// What the environment asks for, if no system could start them. Who starts them would panic.
+/// The number of threads requested by the environment, if it is too large; starting them would panic.
 fn too_many_threads() -> Option<usize> {
     let wanted = std::env::var("RAYON_NUM_THREADS").ok()?.parse().ok()?;
     (wanted > THREADS_MAX).then_some(wanted)

@@ -1,4 +1,4 @@
-//! Files that belong together, `NAME.0`, `NAME.1` and so on: all of them are in their places, or none.
+//! A set of files, `NAME.0`, `NAME.1` and so on: either all of them exist, or none.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use hoistway_terminal::output::cannot_be_written;
 
-/// A file that is not complete, and its place.
+/// A temporary file, and its final path.
 type Part = (PathBuf, PathBuf);
 
-/// Files `NAME.0`, `NAME.1` and so on. Those that are not [finished](Self::finish) leave nothing behind.
+/// Files `NAME.0`, `NAME.1` and so on. Without [`finish`](Self::finish) nothing is left behind.
 #[derive(Debug)]
 pub(crate) struct NumberedFiles {
     name: PathBuf,
@@ -19,7 +19,7 @@ pub(crate) struct NumberedFiles {
 }
 
 impl NumberedFiles {
-    /// None yet, of this name.
+    /// An empty set with this name.
     pub(crate) fn new(name: &Path) -> NumberedFiles {
         NumberedFiles { name: name.to_owned(), parts: Vec::new(), count: 0 }
     }
@@ -31,7 +31,7 @@ impl NumberedFiles {
         self.open(&format!(".{number}"))
     }
 
-    /// Opens one with this ending.
+    /// Opens a file with this suffix.
     pub(crate) fn open(&mut self, ending: &str) -> Result<BufWriter<File>> {
         let with = |ending: &str| {
             let mut name = self.name.as_os_str().to_owned();
@@ -44,12 +44,12 @@ impl NumberedFiles {
         Ok(BufWriter::new(file))
     }
 
-    /// The place of one with this number.
+    /// The final path of the file with this number.
     pub(crate) fn place(&self, number: usize) -> &Path {
         &self.parts[number].1
     }
 
-    /// Puts all of them into their places.
+    /// Renames all files to their final names.
     pub(crate) fn finish(mut self) -> Result<()> {
         let parts = std::mem::take(&mut self.parts);
         for (number, (part, place)) in parts.iter().enumerate() {
@@ -68,7 +68,7 @@ impl Drop for NumberedFiles {
     }
 }
 
-/// The label of a run as part of the name of a file or folder: names of devices and hosts may be anything.
+/// The label of a run as part of a file or folder name: devices and hosts may have any name.
 pub(crate) fn name_of_label(label: &str) -> String {
     label.chars().map(|c| if c.is_alphanumeric() || "._-+=".contains(c) { c } else { '_' }).collect()
 }

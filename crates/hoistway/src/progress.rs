@@ -1,4 +1,4 @@
-//! Progress of runs: a bar on a terminal, else lines.
+//! Progress of runs: a bar on a terminal, otherwise lines.
 
 use std::io::{IsTerminal, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,15 +11,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// Runs that end sooner show no progress.
 const SHOW_PROGRESS_AFTER: Duration = Duration::from_secs(1);
-/// Between two updates.
+/// Interval of updates.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Between two lines about how far runs are, where there is no terminal.
+/// Interval of progress lines without a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// If the virtual time of all runs is known. It shows no estimate of the end: the time that a virtual second takes varies with its I/Os.
+/// Shown if the virtual time of all runs is known. It contains no estimated end: the time for a virtual second depends on its I/Os.
 const BAR: &str = "{bar:40} {percent:>3} % of the virtual time  {msg}  {elapsed} so far";
-/// If it is not known.
+/// Shown if it is unknown.
 const SPINNER: &str = "{spinner} {msg}";
 
 /// Lines to print above the progress bar.
@@ -44,8 +44,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Starts to show progress on standard error. `expected_ns` is the virtual time of all runs together, if it is known; `lines` are printed
-    /// above the bar, or one after the other where there is no terminal.
+    /// Starts to show progress on standard error. `expected_ns` is the virtual time of all runs together, if known; `lines` are printed
+    /// above the bar, or directly if there is no terminal.
     pub(crate) fn show(controls: &Arc<Controls>, lines: &Arc<Lines>, expected_ns: Option<u64>) -> Progress {
         let stop = Arc::new(AtomicBool::new(false));
         let is_terminal = std::io::stderr().is_terminal();
@@ -83,7 +83,7 @@ fn on_terminal(controls: &Controls, lines: &Lines, expected_ns: Option<u64>, sto
     bar.finish_and_clear();
 }
 
-/// Each line begins with the time since the beginning, so that it differs from results and errors.
+/// Each line begins with the time since the start, which distinguishes it from results and errors.
 fn in_lines(controls: &Controls, lines: &Lines, begin: Instant, stopped: &AtomicBool) {
     let mut next = LINE_INTERVAL;
     while !stopped.load(Ordering::Relaxed) {
@@ -94,7 +94,7 @@ fn in_lines(controls: &Controls, lines: &Lines, begin: Instant, stopped: &Atomic
             all.push(format!("{:.1} s of virtual time", controls.reached_ns() as f64 / 1e9));
         }
         for line in all {
-            // Who reads no progress still gets the results.
+            // An error of the progress output must not affect the results.
             let _ = writeln!(std::io::stderr(), "{:.1} s: {line}", elapsed.as_secs_f64());
         }
         thread::park_timeout(INTERVAL);

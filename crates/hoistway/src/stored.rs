@@ -15,12 +15,12 @@ pub(crate) enum Stored {
     Search(Box<Tuning>),
 }
 
-/// A document of a comparison that is whole and does not contradict itself.
+/// Reads a complete and consistent document of a comparison.
 pub(crate) fn document(environment: &CommandLine, file: &Path) -> Result<ResultsDocument> {
     results(&text(environment, file, "expected a document of hoistway compare --format json")?, file)
 }
 
-/// The same, or one of a search.
+/// Reads such a document, or one of a search.
 pub(crate) fn any(environment: &CommandLine, file: &Path) -> Result<Stored> {
     let text = text(environment, file, "expected a document of hoistway compare or hoistway tune --format json")?;
     if !Tuning::is_meant_by(&text) {

@@ -1,4 +1,4 @@
-//! `--trace`: runs whose every event is written to a file, or to the files of a recording.
+//! `--trace`: writes every event of runs to a file, or to the files of a recording.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use hoistway_terminal::output::{Output, Stream, cannot_be_written};
 
 use crate::numbered_files::{NumberedFiles, name_of_label};
 
-/// Bytes on their way to the file.
+/// Size of the write buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 18;
 /// Warn when the file exceeds this many bytes.
 const HUGE_BYTES: u64 = 256 << 20;
 
-/// Where the events go.
+/// The destination of the events.
 pub(crate) enum TraceFile {
     /// All runs into one file of JSON lines.
     Lines(Stream),
@@ -32,7 +32,7 @@ enum Sink {
     Gzip(GzEncoder<BufWriter<Stream>>),
 }
 
-/// Not `eprintln!`, which panics if standard error is closed.
+/// Prints a warning. `eprintln!` would panic if standard error is closed.
 fn warn(name: &Path, what: &str) {
     let advice = "(a shorter --runtime, fewer --schedulers or a name that ends in .gz make it smaller)";
     let _ = writeln!(io::stderr(), "hoistway: warning: {}: {what} {advice}", name.display());
@@ -68,15 +68,15 @@ impl TraceFile {
     /// Checks that `file` can be written and is not where the `results` go.
     pub(crate) fn open(file: &Path, results: &Output) -> Result<TraceFile> {
         if file.extension().is_some_and(|extension| extension == "blktrace") {
-            // Only a trial: the files of the runs are opened when they begin.
+            // Only a test: the files of the runs are opened when they begin.
             Output::open(Some(file))?;
             return Ok(TraceFile::Blktrace(file.to_owned()));
         }
         Ok(TraceFile::Lines(Output::beside("--trace", file, results)?.stream()?))
     }
 
-    /// Carries the runs of a plan out and writes all events. Files are in their places only if every event is in them,
-    /// but for those of runs that the user cut short: these are marked, if the format has a mark.
+    /// Carries out the runs of a plan and writes all events. Files get their names only if they contain every event,
+    /// except for those of runs that the user cut short: these are marked, if the format has a mark.
     pub(crate) fn run(
         self,
         plan: &Plan<'_>,

@@ -1,5 +1,5 @@
-//! Results for people: takes a result document, returns [`text`] for a terminal and files, or a page of [`html`]. Nothing is measured,
-//! chosen or printed here, and a page says what a terminal says.
+//! Rendering: converts a result document to [`text`] for terminals and files, or to a page of [`html`]. It does not measure, decide or
+//! print anything, and a page says the same as the terminal output.
 
 pub mod html;
 pub mod text;

@@ -1,4 +1,4 @@
-//! `hoistway apply`: writes what a comparison recommends, and undoes it.
+//! `hoistway apply`: writes the settings that a comparison recommends, and undoes them.
 
 use std::path::{Path, PathBuf};
 
@@ -101,7 +101,7 @@ fn apply(arguments: &Arguments, root: &Root) -> Result<String> {
         return Ok(text + "Nothing was written. Add --yes to write it.\n");
     }
     let applier = Applier::open(root, root, &arguments.journal)?;
-    // A plan must start from a consistent machine, not from one that is half-changed.
+    // A plan must start from a consistent machine, without incomplete changes.
     let mut text = restored(&applier.recover()?);
     let udevadm = Udevadm::find("udevadm");
     for plan in plans(arguments, root, &recommended.files, persist)? {

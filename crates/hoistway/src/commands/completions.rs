@@ -1,4 +1,4 @@
-//! `hoistway completions`: what makes a shell complete our command lines.
+//! `hoistway completions`: prints a shell's completion script.
 
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// The command line with the names that options take. Only for completions: an argument may also be a file, or part of a name.
+/// Adds the possible names of options. Only for completions: an argument may also be a file, or part of a name.
 fn with_names(command: Command) -> Command {
     let subcommands: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     subcommands.iter().fold(command, |command, of| {
@@ -47,7 +47,7 @@ fn with_names(command: Command) -> Command {
     })
 }
 
-/// What an argument of a subcommand may be called.
+/// The possible values of an argument.
 fn names(subcommand: &str, argument: &str) -> Option<Vec<String>> {
     let owned = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect());
     match (subcommand, argument) {
@@ -56,7 +56,7 @@ fn names(subcommand: &str, argument: &str) -> Option<Vec<String>> {
             let mut names: Vec<&str> =
                 Preset::builtin_names().chain(Preset::classes().map(|(class, _)| class)).collect();
             names.sort_unstable();
-            // Some classes are called as the preset that stands for them.
+            // Some classes have the same name as their preset.
             names.dedup();
             owned(&names)
         }
@@ -79,12 +79,12 @@ fn names(subcommand: &str, argument: &str) -> Option<Vec<String>> {
     }
 }
 
-/// What a list of schedulers may name.
+/// The possible entries in a list of schedulers.
 fn listed_schedulers() -> Vec<String> {
     all_schedulers().names().into_iter().chain(["research", "shipping"]).map(str::to_owned).collect()
 }
 
-/// `SCHEDULER.TUNABLE` of all that any kernel has.
+/// `SCHEDULER.TUNABLE` for all tunables of any kernel.
 fn tunables() -> Vec<String> {
     let texts = Texts::read();
     let of = texts.schedulers.iter().flat_map(|of| of.tunables.iter().map(move |tunable| (of, tunable)));

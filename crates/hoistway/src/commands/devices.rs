@@ -1,4 +1,4 @@
-//! `hoistway devices`: what device models there are.
+//! `hoistway devices`: lists and describes the device models.
 
 use anyhow::Result;
 use clap::Args;

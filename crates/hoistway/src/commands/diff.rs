@@ -1,4 +1,4 @@
-//! `hoistway diff`: two result documents side by side.
+//! `hoistway diff`: compares two result documents.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `hoistway explain`: what a scheduler or one of its tunables does.
+//! `hoistway explain`: explains a scheduler or one of its tunables.
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -47,7 +47,7 @@ enum Format {
     Json,
 }
 
-/// What a name stands for.
+/// The subject of a name.
 enum Subject<'a> {
     Scheduler(&'a SchedulerText),
     Tunable(&'a SchedulerText, &'a TunableText),
@@ -101,7 +101,7 @@ fn find<'a>(texts: &'a Texts, name: &str) -> Option<Subject<'a>> {
     }
 }
 
-/// A tunable alone means that of each scheduler that has it.
+/// A tunable without a scheduler means that tunable of every scheduler that has it.
 fn tunables<'a>(texts: &'a Texts, name: &str) -> Vec<Subject<'a>> {
     texts.schedulers.iter().filter_map(|of| Some(Subject::Tunable(of, of.tunable(name)?))).collect()
 }
@@ -122,7 +122,7 @@ fn names(texts: &Texts) -> Vec<String> {
     names
 }
 
-/// Most names that are suggested.
+/// Maximum number of suggestions.
 const SUGGESTIONS_MAX: usize = 4;
 
 /// The error for an unknown name.
@@ -131,11 +131,11 @@ fn unknown(texts: &Texts, name: &str) -> String {
     let member = |name: &str| name.split_once('.').map_or(name.to_owned(), |(_, member)| member.to_owned());
     let mut near: Vec<(usize, String)> = Vec::new();
     for known in names(texts) {
-        // The right tunable without its scheduler, or with another one, is as near as a slip of the pen.
+        // The right tunable without its scheduler, or with another one, counts as a misspelling.
         let of_member = strsim::osa_distance(&member(&known), &member(&wanted)) + usize::from(wanted.contains('.'));
         let of_part = if wanted.len() >= 3 && known.contains(&wanted) { 1 } else { usize::MAX };
         let distance = strsim::osa_distance(&known, &wanted).min(of_member).min(of_part);
-        // What has no letter in common is not near, however short it is.
+        // A name without a letter in common is not similar, however short it is.
         if distance <= (wanted.chars().count() / 4).max(2) && distance < known.chars().count() {
             near.push((distance, known));
         }
@@ -157,7 +157,7 @@ fn unknown(texts: &Texts, name: &str) -> String {
 
 // --- facts ---
 
-/// The kernel to speak of, and whether it is the one that was asked for.
+/// The kernel to describe, and whether it is the requested one.
 fn kernel_for(
     wanted: Option<&KernelOption>,
     newest: Option<Kernel>,
@@ -216,7 +216,7 @@ fn errno(error: StoreError) -> &'static str {
     }
 }
 
-/// How other kernels differ from `kernel`, one line for each difference.
+/// Differences between other kernels and `kernel`, one line each.
 fn differences(scheduler: &SchedulerText, name: &str, kernel: Kernel, facts: &Facts) -> Vec<String> {
     let mut lines: Vec<(String, Vec<Kernel>)> = Vec::new();
     let mut note = |line: String, kernel| match lines.iter_mut().find(|(known, _)| *known == line) {
@@ -272,7 +272,7 @@ fn bullets(lines: &[String], width: usize) -> String {
     lines.iter().map(|line| hanging(&format!("- {line}"), width, 2, 4)).collect()
 }
 
-/// Labels and what they say, below each other.
+/// Labels with their texts, one below the other.
 fn labelled(rows: &[(&str, &str)], width: usize) -> String {
     let margin = rows.iter().map(|(label, _)| label.len()).max().unwrap_or(0) + 3;
     rows.iter()
@@ -339,7 +339,7 @@ fn scheduler_text(scheduler: &SchedulerText, wanted: Option<&KernelOption>, widt
     )
 }
 
-/// How a thing is done on a kernel, if one has the scheduler.
+/// How to do something on a kernel, if one has the scheduler.
 fn on_a_kernel(scheduler: &SchedulerText, command: &str) -> String {
     match scheduler.outside_linux() {
         Some(published) => format!("on a kernel: none has {} ({published})", scheduler.name),
@@ -347,7 +347,7 @@ fn on_a_kernel(scheduler: &SchedulerText, command: &str) -> String {
     }
 }
 
-/// A line about the kernel, if another one is shown or its release was rounded.
+/// A line about the kernel, if it is not the requested one or its release was rounded.
 fn which_kernel(wanted: Option<&KernelOption>, shown: &KernelOption, is_there: bool) -> String {
     let line = match wanted {
         Some(wanted) if !is_there => Some(format!("Linux {wanted} does not have it; shown as in Linux {shown}.")),
@@ -503,7 +503,7 @@ fn extend(object: &mut Value, with: Value) {
     }
 }
 
-/// Paragraphs without the line breaks of their file.
+/// Paragraphs without the line breaks of the file.
 fn flowing(text: &str) -> String {
     text.split("\n\n")
         .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -511,7 +511,7 @@ fn flowing(text: &str) -> String {
         .join("\n\n")
 }
 
-/// A number, or its digits if it is too large for JSON's readers.
+/// A number, or its digits as text if it is too large for JSON readers.
 fn number(value: i128) -> Value {
     i64::try_from(value)
         .map(Value::from)

@@ -1,4 +1,4 @@
-//! `hoistway fio`: a whole command line of fio's, compared as a job file would be.
+//! `hoistway fio`: compares schedulers under a complete fio command line.
 
 use anyhow::{Context as _, Result};
 use clap::error::{ContextKind, ErrorKind};
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     line: Vec<String>,
 }
 
-/// What to type instead, if `compare` was given an option that it does not have and fio has.
+/// The right command, if `compare` was given an option that only fio has.
 pub(crate) fn meant_for_fio(error: &clap::Error) -> Option<String> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (command, rest) = arguments.split_first()?;
@@ -48,15 +48,15 @@ pub(crate) fn meant_for_fio(error: &clap::Error) -> Option<String> {
     is_of_fio.then(|| format!("compare: --{name} is an option of fio (try: hoistway fio {})", line.join(" ")))
 }
 
-/// What the job is called in messages and results.
+/// The name of the job in messages and results.
 const NAME: &str = "fio command line";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let mut parts = arguments.line.splitn(2, |argument| argument == "--");
-    // Wherever it stands: fio has no option of that name.
+    // Recognised at any position: fio has no option with this name.
     let (ours, of_fio): (Vec<&str>, Vec<&str>) =
         parts.next().unwrap_or_default().iter().map(String::as_str).partition(|option| *option == "--print-job");
-    // In quotes the whole command is one argument.
+    // A quoted command is a single argument.
     let split = match of_fio[..] {
         [whole] if whole.contains(char::is_whitespace) => {
             shell_words::split(whole).with_context(|| format!("{NAME}: expected every quotation mark twice"))?

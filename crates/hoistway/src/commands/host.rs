@@ -1,4 +1,4 @@
-//! `hoistway host`: this machine's block devices, and what is wrong with their settings.
+//! `hoistway host`: shows this machine's block devices, and problems with their settings.
 
 mod table;
 
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     }
     let text = match arguments.format {
         Format::Json => serde_json::to_string_pretty(&host).context("the document")? + "\n",
-        // Names in a dump may hold anything.
+        // Names in a dump may contain anything.
         Format::Table => {
             let text = table::text(&host, output.text_width(), !arguments.devices.is_empty());
             text.lines().map(|line| printable::text(line) + "\n").collect()

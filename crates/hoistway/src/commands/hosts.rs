@@ -1,4 +1,4 @@
-//! `hoistway hosts`: what host profiles there are.
+//! `hoistway hosts`: lists the host profiles.
 
 use anyhow::Result;
 use clap::Args;

@@ -47,7 +47,7 @@ fn pages(root: Command) -> Result<Vec<(String, String)>> {
     let mut pages = Vec::new();
     for command in root.get_subcommands().filter(|command| command.get_name() != "help") {
         let name = format!("{}-{}", root.get_name(), command.get_name());
-        // As the title of its page.
+        // The name as in the title of the page.
         pages.push((name.clone(), page(command.clone().display_name(name))?));
     }
     pages.insert(0, (root.get_name().to_owned(), page(root)?));

@@ -1,4 +1,4 @@
-//! `hoistway merge`: all runs of a sweep as one table.
+//! `hoistway merge`: writes all runs of a sweep as one table.
 
 use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;

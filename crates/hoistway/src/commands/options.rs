@@ -145,7 +145,7 @@ pub(crate) struct RunOptions {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// As [`parse_time`], or 0.
+/// Like [`parse_time`], but accepts 0.
 pub(crate) fn parse_ramp(text: &str) -> Result<Nanos, String> {
     if text == "0" { Ok(Nanos::ZERO) } else { parse_time(text) }
 }

@@ -1,4 +1,4 @@
-//! Commands that programs of their own carry out, so that `hoistway` is quick to build: it executes them.
+//! Commands that other programs implement, so that `hoistway` builds quickly: it executes these programs.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -10,7 +10,7 @@ use anyhow::{Error, Result, anyhow};
 use clap::{Arg, ArgAction, Subcommand as _};
 use hoistway_serve_options::ServeCommand;
 
-/// A program that has some of the commands.
+/// A program that implements some of the commands.
 struct Program {
     name: &'static str,
     has: fn(&str) -> bool,
@@ -52,15 +52,15 @@ pub(crate) fn added_to(command: clap::Command) -> clap::Command {
     })
 }
 
-/// Replaces this process by the program of the first argument, if that is one of these commands. Returns only if it is not, or if
-/// the program cannot be executed.
+/// If the first argument is one of these commands, replaces this process by the program. Returns only if it is not, or if the
+/// program cannot be executed.
 pub(crate) fn execute_if_asked() -> Result<()> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let Some(command) = arguments.first().and_then(|first| first.to_str()) else { return Ok(()) };
     let Some(program) = PROGRAMS.iter().find(|program| (program.has)(command)) else { return Ok(()) };
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name(program.name));
     for file in beside.into_iter().chain([PathBuf::from(program.name)]) {
-        // Usage lines then name what the user typed.
+        // So that usage lines show the command that the user typed.
         let error = Command::new(&file).arg0("hoistway").args(&arguments).exec();
         if error.kind() != ErrorKind::NotFound {
             return Err(Error::new(error).context(format!("{command}: cannot execute {}", file.display())));

@@ -1,4 +1,4 @@
-//! `hoistway record`: the I/O of a device, as a recording.
+//! `hoistway record`: records the I/O of a device.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     bar.finish_and_clear();
     summary.warnings.iter().for_each(|warning| say(warning));
     if let (None, Some(child)) = (status, &mut command) {
-        // Ctrl-C on a terminal ends the command, too, which is no failure.
+        // On a terminal, Ctrl-C ends the command, too, which is not a failure.
         let is_ending = interrupted.load(Ordering::Relaxed) && ended_soon(child);
         if !is_ending {
             say(&format!("{} is still running (process {}).", arguments.command[0].display(), child.id()));
@@ -124,7 +124,7 @@ fn ending(summary: &Summary, status: Option<ExitStatus>, arguments: &Arguments) 
     }
 }
 
-/// The path of a device from the root; a bare name stays one.
+/// The absolute path of a device; a bare name stays unchanged.
 fn on_root(device: &str) -> Result<String> {
     if !device.contains('/') {
         return Ok(device.to_owned());
@@ -147,12 +147,12 @@ fn ended_soon(child: &mut Child) -> bool {
     })
 }
 
-/// Says something on standard error.
+/// Prints a sentence to standard error.
 fn say(sentence: &str) {
     let _ = writeln!(std::io::stderr(), "hoistway: {}", printable::text(sentence));
 }
 
-/// The line that shows how far it is, on a terminal only.
+/// The progress line; shown on a terminal only.
 fn bar(recording: &Recording<'_>, arguments: &Arguments) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

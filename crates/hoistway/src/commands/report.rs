@@ -1,4 +1,4 @@
-//! `hoistway report`: a stored document as a page.
+//! `hoistway report`: renders a stored document as a page.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `hoistway scenarios`: the bundled loads.
+//! `hoistway scenarios`: lists the bundled loads.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// What the example is, in one line.
+/// The example in one line.
 const EXAMPLE_TITLE: &str = "the load that `hoistway compare` runs if none is named";
 
 fn list(width: usize) -> String {

@@ -1,4 +1,4 @@
-//! `hoistway schedulers`: what schedulers there are.
+//! `hoistway schedulers`: lists the schedulers.
 
 use anyhow::Result;
 use clap::Args;
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(None)?;
     let texts = Texts::read();
     let wanted = arguments.kernel.as_ref().map(|asked| asked.kernel);
-    // What no kernel has is listed if no kernel is asked for.
+    // Schedulers that no kernel has are listed only without --kernel.
     let asked_for = texts.schedulers.iter().filter(|scheduler| wanted.is_none() || scheduler.outside_linux().is_none());
     let (listed, missing): (Vec<_>, Vec<_>) =
         asked_for.partition(|scheduler| wanted.is_none_or(|kernel| scheduler.exists_in(kernel)));
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// What `--kernel` says, or the newest kernel that has the scheduler.
+/// The kernel of `--kernel`, or the newest kernel that has the scheduler.
 fn kernel_of(scheduler: &SchedulerText, wanted: Option<Kernel>) -> Kernel {
     wanted.unwrap_or_else(|| scheduler.newest_kernel())
 }
@@ -96,7 +96,7 @@ fn described(scheduler: &SchedulerText, wanted: Option<Kernel>) -> Value {
     })
 }
 
-/// The facts that fit into columns.
+/// The facts as a table.
 fn table(schedulers: &[&SchedulerText], wanted: Option<Kernel>) -> String {
     let mut rows = vec![["scheduler", "block layer", "kernels", "ioprio", "weights", "tunables"].map(str::to_owned)];
     for scheduler in schedulers {
@@ -111,7 +111,7 @@ fn table(schedulers: &[&SchedulerText], wanted: Option<Kernel>) -> String {
             scheduler.name.clone(),
             scheduler.front.split(' ').next().unwrap_or_default().to_owned(),
             span,
-            // `explain` says exactly what is honoured, and since when.
+            // `explain` has the details of what is honoured, and since when.
             scheduler.ioprio.clone(),
             if scheduler.weights == "no" { "no" } else { "yes" }.to_owned(),
             facts::tunables(&scheduler.name, kernel_of(scheduler, wanted)).len().to_string(),

@@ -24,17 +24,17 @@ pub(crate) struct TargetOptions {
     pub(crate) journal: PathBuf,
 }
 
-/// What is measured.
+/// The measured target.
 pub(crate) struct Target {
     root: Root,
-    /// Without links.
+    /// The path after resolving links.
     pub(crate) path: PathBuf,
     pub(crate) below: Below,
     pub(crate) host: Host,
 }
 
 impl Target {
-    /// Looks at a target, and creates a file of this size if it may be written and does not exist. Returns none if that was interrupted.
+    /// Opens a target; creates a file of this size if it may be written and does not exist. Returns none if that was interrupted.
     pub(crate) fn open(
         path: &Path,
         options: &TargetOptions,
@@ -59,7 +59,7 @@ impl Target {
             .with_context(|| format!("{name}: cannot be measured (expected a block device or a file)"))?;
         if options.writes.is_some() {
             if below.is_device {
-                // The kernel lets no program open a device alone that is mounted or that others lie on.
+                // The kernel does not open a device exclusively if it is mounted or has devices on top of it.
                 let alone = OpenOptions::new().write(true).custom_flags(O_EXCL).open(&path);
                 alone.with_context(|| {
                     format!("--writes {name}: cannot be written (expected a device that is not in use)")
@@ -73,7 +73,7 @@ impl Target {
         Ok(Some(Target { root, path, below, host }))
     }
 
-    /// The disk below, if there is one and no other.
+    /// The disk below, if there is exactly one.
     pub(crate) fn disk(&self) -> Option<&Device> {
         match self.below.disks.as_slice() {
             [name] => self.host.device(name),
@@ -81,7 +81,7 @@ impl Target {
         }
     }
 
-    /// The schedulers that all disks below can have, by their names.
+    /// The schedulers that are available on all disks below.
     pub(crate) fn schedulers(&self) -> Vec<String> {
         let mut disks = self.below.disks.iter().map(|name| self.available(name));
         let mut all = disks.next().unwrap_or_default();
@@ -94,13 +94,13 @@ impl Target {
         scheduler.map(|scheduler| scheduler.available.clone()).unwrap_or_default()
     }
 
-    /// Sectors that the disks below have moved.
+    /// Sectors transferred by the disks below.
     pub(crate) fn sectors(&self) -> Option<u64> {
         let all: Option<Vec<u64>> = self.below.disks.iter().map(|disk| below::sectors(&self.root, disk)).collect();
         all.filter(|all| !all.is_empty()).map(|all| all.iter().sum())
     }
 
-    /// Takes the journal, and rolls back what a killed run has left. None if this user may not keep one.
+    /// Opens the journal, and rolls back the changes of a killed run. None if this user may not write a journal.
     pub(crate) fn applier(&self, journal: &Path) -> Result<(Applier<'_>, Vec<Restored>)> {
         let applier = Applier::open(&self.root, &self.root, journal)?;
         let restored = applier.recover()?;
@@ -126,7 +126,7 @@ impl Target {
     }
 }
 
-/// The scheduler of the disks below a target, until it is dropped or restored.
+/// Sets the scheduler of the disks below a target, until it is dropped or restored.
 pub(crate) struct Queues<'a> {
     target: &'a Target,
     disks: Vec<Temporary<'a>>,
@@ -138,10 +138,10 @@ impl<'a> Queues<'a> {
         Ok(Queues { target, disks: disks? })
     }
 
-    /// Sets it with its default tunables.
+    /// Sets a scheduler with default tunables.
     pub(crate) fn set(&mut self, scheduler: &str) -> Result<()> {
         for (name, disk) in self.target.below.disks.iter().zip(&mut self.disks) {
-            // Only a change resets what was written.
+            // Only a change of the scheduler resets its tunables.
             if self.target.active(name) == scheduler
                 && let Some(other) = self.target.available(name).iter().find(|name| *name != scheduler)
             {
@@ -152,7 +152,7 @@ impl<'a> Queues<'a> {
         Ok(())
     }
 
-    /// Restores what was before, and says so.
+    /// Restores the earlier scheduler, and reports it.
     pub(crate) fn restore(self) -> Result<()> {
         for disk in self.disks {
             let restored = disk.restore()?;
@@ -164,5 +164,5 @@ impl<'a> Queues<'a> {
     }
 }
 
-/// Fails for a device that another program has opened alone.
+/// Fails for a device that another program has opened exclusively.
 const O_EXCL: i32 = 0o200;

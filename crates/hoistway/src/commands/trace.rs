@@ -63,7 +63,7 @@ fn info(arguments: &InfoArguments) -> Result<()> {
     let description = Description::new(&program, &recording, &file);
     let text = match arguments.format {
         Format::Json => serde_json::to_string_pretty(&description).context("the description")? + "\n",
-        // Names of tasks may hold anything.
+        // Names of tasks may contain anything.
         Format::Table => description.to_string().lines().map(|line| printable::text(line) + "\n").collect(),
     };
     output.write(text)

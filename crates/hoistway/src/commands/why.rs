@@ -1,4 +1,4 @@
-//! `hoistway why`: the reasons in a trace, counted.
+//! `hoistway why`: counts the reasons in a trace.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -34,17 +34,17 @@ pub(crate) struct Arguments {
 /// A reason: its word and its sentence.
 type Reason = (String, String);
 
-/// Whose request was chosen.
+/// The owner of a chosen request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Whose {
-    /// None was.
+    /// No request was chosen.
     Nobody,
-    /// The kernel's own: of write-back and journals, or all that a host does for its guests.
+    /// The kernel: write-back and journals, or all I/O of a host for its guests.
     Kernel,
     Process(u32),
 }
 
-/// What a run's scheduler answered, by whose request it was and why.
+/// A run's decisions, counted by owner and reason.
 type Counts = BTreeMap<(Whose, Reason), u64>;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// The file, unpacked if it is compressed.
+/// Opens the file, and decompresses it if necessary.
 fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     let unreadable = || format!("{}: cannot be read (expected a trace of `hoistway compare --trace`)", path.display());
     let mut file = BufReader::with_capacity(1 << 18, File::open(path).with_context(unreadable)?);

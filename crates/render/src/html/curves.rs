@@ -1,4 +1,4 @@
-//! Latencies by percentile, and I/Os over time, of what is compared.
+//! Curves of all variants: latencies by percentile, and I/Os over time.
 
 use hoistway_answer::analysis::Variant;
 use hoistway_answer::document::{JobSummary, LatencyDistribution, LatencySummary, Run, SeriesSummary};
@@ -9,16 +9,16 @@ use serde::Serialize;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Curve {
     pub(crate) percent: Vec<f64>,
-    /// At each of them.
+    /// The latency at each of them.
     pub(crate) lat_ns: Vec<f64>,
 }
 
 impl Curve {
-    /// That of an operation of a job; None if there was none.
+    /// The curve of an operation of a job; None without such I/O.
     pub(crate) fn of(variant: &Variant<'_>, job: u32, operation: Operation) -> Option<Curve> {
         let repeats: Vec<LatencyDistribution> =
             variant.runs.iter().filter_map(|run| distribution(run, job, operation)).collect();
-        // A repeat with fewer I/Os ends earlier.
+        // A repeat with fewer I/Os has fewer percentiles.
         let shortest = repeats.iter().min_by_key(|distribution| distribution.percent.len())?;
         let mean = |point: usize| {
             repeats.iter().map(|distribution| distribution.lat_ns[point] as f64).sum::<f64>() / repeats.len() as f64
@@ -38,7 +38,7 @@ fn distribution(run: &Run, job: u32, operation: Operation) -> Option<LatencyDist
     Some(if is_whole { known.clone() } else { from_summary(&summary.lat_ns) })
 }
 
-/// Of documents that have no more than this.
+/// The curve for a document that only has a summary.
 fn from_summary(summary: &LatencySummary) -> LatencyDistribution {
     LatencyDistribution {
         percent: vec![0.0, 50.0, 99.0, 99.9],
@@ -46,7 +46,7 @@ fn from_summary(summary: &LatencySummary) -> LatencyDistribution {
     }
 }
 
-/// How an operation of a job went over time in a variant's first run; None if that is not known, as of syncs.
+/// An operation of a job over time in a variant's first run; None if unknown, as for syncs.
 pub(crate) fn over_time<'a>(variant: &Variant<'a>, job: u32, operation: Operation) -> Option<&'a SeriesSummary> {
     let summary = job_of(variant.first(), job)?.operation(operation)?;
     (!summary.series.ios.is_empty() && summary.series.interval_seconds > 0.0).then_some(&summary.series)

@@ -1,4 +1,4 @@
-//! What the page's scripts draw.
+//! The data that the page's scripts draw.
 
 use hoistway_answer::analysis::{Analysis, JobAnalysis};
 use hoistway_answer::document::SeriesSummary;
@@ -8,10 +8,10 @@ use serde::Serialize;
 use crate::html::curves::{Curve, over_time};
 use crate::html::timeline::Timeline;
 
-/// All of it.
+/// All data of a page.
 #[derive(Debug, Serialize)]
 pub(crate) struct Data<'a> {
-    /// Labels of what is compared.
+    /// Labels of the variants.
     variants: Vec<&'a str>,
     pub(crate) operations: Vec<OperationData>,
     /// Excerpts of variants, if they were recorded.
@@ -23,9 +23,9 @@ pub(crate) struct Data<'a> {
 pub(crate) struct OperationData {
     job: String,
     operation: &'static str,
-    /// Latencies by percentile, for each variant that had such I/O.
+    /// Latencies by percentile, for each variant with such I/O.
     curves: Vec<Option<Curve>>,
-    /// How the first run went.
+    /// The first run of each variant over time.
     series: Vec<Option<OverTime>>,
     /// Whether any series is there.
     pub(crate) has_series: bool,
@@ -35,9 +35,9 @@ pub(crate) struct OperationData {
 #[derive(Debug, Serialize)]
 struct OverTime {
     interval_seconds: f64,
-    /// I/Os a second, in each interval.
+    /// I/Os per second in each interval.
     iops: Vec<f64>,
-    /// Mean latency of those that ended in it; None without any.
+    /// Mean latency of I/Os that completed in it; None without any.
     mean_lat_ns: Vec<Option<u64>>,
 }
 
@@ -72,7 +72,7 @@ impl OperationData {
         }
     }
 
-    /// What it is called.
+    /// Its title.
     pub(crate) fn title(&self) -> String {
         format!("{}: {}", self.job, self.operation)
     }

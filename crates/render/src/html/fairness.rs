@@ -1,27 +1,27 @@
-//! Who got how much.
+//! The shares of jobs.
 
 use hoistway_answer::analysis::{Analysis, Variant};
 use serde::Serialize;
 
-/// A job's part under each variant.
+/// A job's share under each variant.
 #[derive(Debug, Serialize)]
 pub(crate) struct JobShares {
     name: String,
     shares: Vec<Share>,
 }
 
-/// A job's part under one variant: means over the repeats.
+/// A job's share under one variant: means over the repeats.
 #[derive(Debug, Serialize)]
 struct Share {
-    /// Of all bytes that the load moved, percent.
+    /// Its share of all bytes of the load, percent.
     percent: Option<String>,
-    /// The same for a bar.
+    /// The same as the width of a bar.
     width: f64,
     /// Jain's index of the job's processes.
     jain: Option<String>,
 }
 
-/// The parts of all jobs.
+/// The shares of all jobs.
 pub(crate) fn shares(analysis: &Analysis<'_>) -> Vec<JobShares> {
     let of = |job: u32| analysis.variants.iter().map(move |variant| Share::of(variant, job)).collect();
     analysis.jobs.iter().map(|job| JobShares { name: job.name.to_owned(), shares: of(job.job) }).collect()

@@ -5,7 +5,7 @@ use hoistway_answer::tuning::{Standing, Tuning};
 use hoistway_answer::{Figure, FigureName};
 use serde::Serialize;
 
-/// The settings of the first round, the best first, by the figures of the objective.
+/// The settings of the first round, best first, by the figures of the objective.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Front {
     /// The figures, that of the objective first.
@@ -18,29 +18,29 @@ pub(crate) struct Front {
 pub(crate) struct Axis {
     #[serde(rename = "name")]
     text: String,
-    /// In words.
+    /// Its name in words.
     pub(crate) label: String,
-    /// How it is written.
+    /// Its unit.
     unit: &'static str,
 }
 
 /// A setting.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Point {
-    /// All that is known of it.
+    /// A description with all its figures.
     pub(crate) words: String,
     /// Its name.
     pub(crate) setting: String,
-    /// Its place in the round, from 1 on.
+    /// Its rank in the round, from 1.
     pub(crate) place: usize,
-    /// The means of the figures, as far as there are any.
+    /// The means of the figures, if there are any.
     pub(crate) values: Vec<Option<f64>>,
     pub(crate) holds: bool,
-    /// Of those that no other beats.
+    /// Whether no other setting dominates it.
     pub(crate) on_front: bool,
-    /// What was found to be the best in the end.
+    /// Whether it is the best in the end.
     pub(crate) is_best: bool,
-    /// What the best is compared with.
+    /// Whether it is the baseline.
     pub(crate) is_default: bool,
 }
 

@@ -1,9 +1,8 @@
-//! What a result document looks like: [`html()`] makes one self-contained page of it, with charts and a timeline, and [`tuned_html`] one of
-//! a search.
+//! Pages: [`html()`] makes a self-contained page of a result document, with charts and a timeline, and [`tuned_html`] one of a search.
 //!
-//! What is decided (verdicts, intervals, what is best) comes from `hoistway_answer`, and words and tables from
-//! `crate::text`, so that a page says what a terminal says. Nothing is read, and nothing fetched: scripts, styles and the chart
-//! library (uPlot) are parts of the page.
+//! Decisions (verdicts, intervals, the best variant) come from `hoistway_answer`, and words and tables from `crate::text`, so
+//! that a page says the same as the terminal output. The page loads nothing: scripts, styles and the chart library (uPlot) are
+//! included.
 
 mod curves;
 mod data;

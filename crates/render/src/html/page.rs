@@ -1,4 +1,4 @@
-//! The page.
+//! The page of a comparison.
 
 use crate::text::{Mark, cells, conclusion, shift_in_words};
 use hoistway_answer::analysis::Analysis;
@@ -10,13 +10,13 @@ use crate::html::data::Data;
 use crate::html::fairness::shares;
 use crate::html::template::{CHART_LIBRARY_LICENCE, CHARTS, STYLES, THEME, UNITS, UPLOT, embedded, pretty, rendered};
 
-/// Charts that are shown before one asks for more.
+/// Number of charts that are initially open.
 const OPEN_CHARTS: usize = 2;
 
-/// The page of a document: one file that needs nothing else and asks no network.
+/// The page of a document: a single file without network access.
 ///
 /// # Panics
-/// Never: its template is a part of the program, and a test renders it.
+/// Never: its template is built in, and a test renders it.
 pub fn html(analysis: &Analysis<'_>) -> String {
     rendered("page.html", content(analysis))
 }
@@ -66,7 +66,7 @@ fn content(analysis: &Analysis<'_>) -> Value {
     })
 }
 
-/// What a reader needs to repeat it, without the figures.
+/// Everything that is needed to repeat it, without the figures.
 fn head(analysis: &Analysis<'_>) -> Value {
     let document = analysis.document;
     let place = |kernel: &str, numbers: [u32; 3], device, host| {
@@ -112,12 +112,12 @@ fn table(job: &crate::text::JobCells) -> Value {
     json!({"title": job.title, "headers": job.headers, "lines": lines.collect::<Vec<_>>()})
 }
 
-/// Whether it rests on more than one run.
+/// Whether it is based on more than one run.
 fn is_certain(verdict: &Verdict) -> bool {
     matches!(verdict.decision, Decision::Change | Decision::Keep)
 }
 
-/// What became of every candidate, with all that it loses and gains.
+/// The result for every candidate, with all its losses and gains.
 fn verdict_told(verdict: &Verdict) -> Value {
     let candidate = |candidate: &Candidate| {
         json!({

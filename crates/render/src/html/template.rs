@@ -1,4 +1,4 @@
-//! What all pages are made of: templates, styles and scripts, all of them parts of the program.
+//! Templates, styles and scripts of all pages, built into the program.
 
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment};
@@ -19,7 +19,7 @@ const TEMPLATES: [(&str, &str); 3] = [
     ("tuned.html", include_str!("../../assets/tuned.html")),
 ];
 
-/// A template filled in.
+/// Renders a template.
 pub(crate) fn rendered(name: &str, content: Value) -> String {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
@@ -30,13 +30,13 @@ pub(crate) fn rendered(name: &str, content: Value) -> String {
     template.render(Serde(content)).expect("the template fits what it is filled with")
 }
 
-/// Data as text within a script of a page: no name in it can end that.
+/// Data as text within a script: no name in it can end the script.
 pub(crate) fn embedded(data: &impl Serialize) -> String {
     let text = serde_json::to_string(data).expect("all keys are strings");
     text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-/// Data to be read by people.
+/// Data as readable text.
 pub(crate) fn pretty(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }

@@ -1,10 +1,10 @@
-//! Excerpts as the page's timeline reads them: rows of numbers, as short as they can be.
+//! Excerpts for the page's timeline, as compact rows of numbers.
 
 use hoistway_answer::document::{Excerpt, ExcerptAnswer, ExcerptRequest};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// An excerpt. Times are ns from its begin, and may be before it.
+/// An excerpt. Times are in ns since its start, and may be negative.
 #[derive(Debug, Serialize)]
 pub(crate) struct Timeline<'a> {
     /// Index of the variant.
@@ -14,9 +14,9 @@ pub(crate) struct Timeline<'a> {
     answers_end_ns: i64,
     devices: &'a [String],
     processes: &'a [String],
-    /// What the scheduler answered: sentences.
+    /// The reasons of the scheduler's decisions, as sentences.
     reasons: Vec<&'a str>,
-    /// Rows as `assets/timeline.js` unpacks them.
+    /// Rows in the format that `assets/timeline.js` unpacks.
     requests: Vec<Value>,
     answers: Vec<Value>,
 }

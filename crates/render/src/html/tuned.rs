@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::html::front::Front;
 use crate::html::template::{CHART_LIBRARY_LICENCE, CHARTS, STYLES, THEME, UNITS, UPLOT, embedded, pretty, rendered};
 
-/// The page of a search's document: one file that needs nothing else and asks no network.
+/// The page of a search's document: a single file without network access.
 ///
 /// # Panics
-/// Never: its template is a part of the program, and a test renders it.
+/// Never: its template is built in, and a test renders it.
 pub fn tuned_html(tuning: &Tuning) -> String {
     rendered("tuned.html", content(tuning))
 }
@@ -66,7 +66,7 @@ fn table(table: &TuningTable) -> Value {
     json!({"title": table.title, "headers": table.headers, "rows": table.rows})
 }
 
-/// What the answer rests on.
+/// Lines about the certainty of the result.
 fn sure(tuning: &Tuning) -> Vec<String> {
     let round = |(round, number): (&Round, usize)| format!("Round {number}: {}.", tuning_round(round));
     let mut lines: Vec<String> = tuning.rounds.iter().zip(1..).map(round).collect();

@@ -1,4 +1,4 @@
-//! What to write where, in words and lines for a shell. What is [decided](hoistway_answer::advice) elsewhere is put into words here.
+//! Advice as text and as lines for a shell. The advice is [decided](hoistway_answer::advice) elsewhere.
 
 use hoistway_answer::analysis::Analysis;
 use hoistway_answer::document::{Advice, Caution, Decision, Stack};
@@ -21,7 +21,7 @@ pub(crate) fn advice(analysis: &Analysis<'_>, width: usize) -> String {
     text
 }
 
-/// Where advice is written to: prose, and lines that are to be copied as they are.
+/// The text of advice: prose, and lines to copy.
 struct Page<'a> {
     text: &'a mut String,
     width: usize,
@@ -29,7 +29,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// What is recommended, as it stands in a sentence that says where it is.
+    /// The recommendation, in a sentence that names the setup.
     fn words(&self, advice: &Advice) -> String {
         let variant = self.analysis.variants.iter().find(|variant| variant.label == advice.recommended);
         variant.map_or_else(|| advice.recommended.clone(), |variant| variant.in_words())
@@ -78,7 +78,7 @@ impl Page<'_> {
     }
 }
 
-/// Whether it says why there is nothing to write, or for what device the lines are.
+/// Whether it explains why there is nothing to write, or which device the lines are for.
 fn comes_first(caution: &Caution) -> bool {
     !matches!(
         caution,

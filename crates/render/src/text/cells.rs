@@ -1,4 +1,4 @@
-//! The comparison table as cells, for other ways to draw it.
+//! The comparison table as cells, to be drawn in other ways.
 
 use hoistway_answer::analysis::Analysis;
 use hoistway_measure::Operation;
@@ -12,9 +12,9 @@ use crate::text::table::{remarks, set_up, title};
 /// The table of one job, with all columns.
 #[derive(Clone, Debug)]
 pub struct JobCells {
-    /// Its name and how many processes it has.
+    /// Its name and number of processes.
     pub title: String,
-    /// Of the columns of figures.
+    /// Headers of the columns of figures.
     pub headers: Vec<String>,
     /// A line for each operation and variant.
     pub lines: Vec<LineCells>,
@@ -27,11 +27,11 @@ pub struct LineCells {
     pub label: String,
     /// The operation.
     pub operation: Operation,
-    /// What the columns of figures show, and whether it is among the best or the worst.
+    /// The cells of figures, and whether each is among the best or the worst.
     pub cells: Vec<(String, Option<Mark>)>,
 }
 
-/// What stands in a [`table`](crate::text::table()): a line about the set-up, the tables, and the lines beside them.
+/// The content of a [`table`](crate::text::table()): a line about the setup, the tables, and the notices.
 pub fn cells(analysis: &Analysis<'_>) -> (String, Vec<JobCells>, Vec<String>) {
     let document = analysis.document;
     let jobs = analysis.jobs.iter().filter(|job| !job.operations.is_empty()).map(|job| {

@@ -1,10 +1,10 @@
 //! Colours for cells of a finished table: best and worst.
 //!
-//! They are put in after the layout, as escape sequences would count as text in it.
+//! Colours are added after the layout, since escape sequences would count as text.
 
 use std::ops::Range;
 
-/// What is said of a figure in a column, by its colour or otherwise.
+/// The mark of a figure in a column, as a colour or otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mark {
     /// Green: among the best.
@@ -24,7 +24,7 @@ impl Mark {
 
 const RESET: &str = "\x1b[0m";
 
-/// The line with the text in each of these columns (ranges of characters, ascending) coloured.
+/// The line with colours for the text in these columns (ranges of characters, ascending).
 pub(crate) fn paint(line: &str, marks: &[(Range<usize>, Mark)]) -> String {
     let characters: Vec<char> = line.chars().collect();
     let mut painted = String::with_capacity(line.len() + marks.len() * 9);
@@ -43,9 +43,9 @@ pub(crate) fn paint(line: &str, marks: &[(Range<usize>, Mark)]) -> String {
     painted
 }
 
-/// Best and worst of a column's values; nothing if they are all (shown) the same.
+/// The marks of a column's values; none if all of them look the same.
 ///
-/// `shown` is what the reader sees: values that look the same are the same.
+/// `shown` is the visible text: values with the same text count as equal.
 pub(crate) fn marks(values: &[f64], shown: &[String], higher_is_better: bool) -> Vec<Option<Mark>> {
     let ranked = |index: &usize| if higher_is_better { values[*index] } else { -values[*index] };
     let by_rank = |a: &usize, b: &usize| ranked(a).total_cmp(&ranked(b));

@@ -29,7 +29,7 @@ impl Column {
         Self::Of(Figure::Max),
     ];
 
-    /// Those of a table for the first look.
+    /// The columns of the default table.
     pub(crate) const MAIN: [Self; 6] = [
         Self::Of(Figure::Iops),
         Self::Versus(Figure::Iops),
@@ -39,7 +39,7 @@ impl Column {
         Self::Of(Figure::Max),
     ];
 
-    /// What is left out of a table that is too wide, first things first.
+    /// Columns that are dropped from a table that is too wide, in this order.
     pub(crate) const DISPENSABLE: [Self; 6] = [
         Self::Of(Figure::P50),
         Self::Of(Figure::Bandwidth),
@@ -49,10 +49,10 @@ impl Column {
         Self::Versus(Figure::Iops),
     ];
 
-    /// How many of these are left out before a table is stacked.
+    /// Number of these that are dropped before a table is stacked.
     pub(crate) const BEFORE_STACKING: usize = 5;
 
-    /// Two lines, so that all stand on the separator.
+    /// Two lines, so that all headers end at the separator.
     pub(crate) fn header(self, baseline: &str) -> String {
         let name = match self {
             Self::Of(Figure::Iops) => "\nIOPS",
@@ -68,7 +68,7 @@ impl Column {
         name.to_owned()
     }
 
-    /// For speaking of the column outside of its table.
+    /// The name of the column outside of its table.
     pub(crate) fn name(self, baseline: &str) -> String {
         match self {
             Self::Versus(Figure::Mean) => format!("latency vs {baseline}"),
@@ -77,7 +77,7 @@ impl Column {
         }
     }
 
-    /// What the column shows of a row.
+    /// The cell of a row in this column.
     pub(crate) fn cell(self, operation: Operation, row: &Row<'_>, baseline: Option<&Row<'_>>, ascii: bool) -> String {
         match self {
             Self::Of(figure) if !figure.is_of(operation) => "-".to_owned(),
@@ -87,7 +87,7 @@ impl Column {
                 let shown = value(figure, estimate.mean, ascii);
                 let value =
                     if is_bound && !is_at_least(figure, estimate.mean) { at_least(shown, ascii) } else { shown };
-                // That of the bandwidth is that of the IOPS.
+                // The interval of the bandwidth equals that of the IOPS.
                 let has_interval = figure != Figure::Bandwidth && estimate.mean > 0.0;
                 if let Some(range) = row.range(figure) {
                     return format!("{value} ({})", from_to(figure, range, ascii));
@@ -110,7 +110,7 @@ impl Column {
         }
     }
 
-    /// The figure that is judged; None for a column without marks.
+    /// The figure that is marked; None for a column without marks.
     pub(crate) fn judged(self) -> Option<Figure> {
         match self {
             Self::Of(figure) => Some(figure),
@@ -119,7 +119,7 @@ impl Column {
     }
 }
 
-/// Both ends of a range, with one unit if it is that of both.
+/// Both ends of a range, with one unit if both have the same.
 fn from_to(figure: Figure, range: Range, ascii: bool) -> String {
     let (from, to) = (value(figure, range.from, ascii), value(figure, range.to, ascii));
     match (from.rsplit_once(' '), to.rsplit_once(' ')) {
@@ -142,7 +142,7 @@ fn at_least(value: String, ascii: bool) -> String {
     format!("{}{value}", if ascii { ">= " } else { "≥ " })
 }
 
-/// Whether the histogram says no more of a percentile than that it is at least so long.
+/// Whether the histogram only gives a lower bound of a percentile.
 fn is_at_least(figure: Figure, value: f64) -> bool {
     matches!(figure, Figure::P50 | Figure::P95 | Figure::P99 | Figure::P99_9) && is_cut_off(value as u64)
 }

@@ -20,16 +20,16 @@ const NAMES: [&str; 10] = [
     "repeats",
 ];
 
-/// Columns behind those of figures.
+/// Columns after those of figures.
 const BEHIND: [&str; 2] = ["failed_processes", "errnos"];
 
-/// One line for each scheduler (with its setting), job and direction, after a line with the names of the columns.
+/// One line for each scheduler (with its setting), job and operation, after a header line.
 ///
-/// Each figure has four columns: its mean over the repeats, half the width of its 95 % interval, the relative
-/// difference from the baseline, and whether that is significant (`true` or `false`). What there is not, as the
-/// interval of a single run, is empty. Latencies are in ns. Syncs have a line of their own and no
-/// bandwidth. Behind the figures stand the processes of the job that an error ended (in the repeat with the most) and the
-/// numbers of these errors. A job that failed before any I/O has a line without direction and figures.
+/// Each figure has four columns: its mean over the repeats, half the width of its 95 % interval, the relative difference
+/// from the baseline, and whether that is significant (`true` or `false`). Absent values, such as the interval of a
+/// single run, are empty. Latencies are in ns. Syncs have a separate line without bandwidth. After the figures come the
+/// number of the job's processes that ended with an error (in the repeat with most of them) and the numbers of these
+/// errors. A job that failed before any I/O has a line without operation and figures.
 pub fn csv(analysis: &Analysis<'_>) -> String {
     let mut records = vec![header()];
     for job in &analysis.jobs {
@@ -109,7 +109,7 @@ fn record(
     record
 }
 
-/// The line of a job without any I/O, if it failed.
+/// The line of a failed job without any I/O.
 fn record_of_failure(document: &ResultsDocument, variant: &Variant<'_>, job: &JobAnalysis<'_>) -> Option<Vec<String>> {
     let failed = Failed::of(job.job, variant);
     if failed.is_empty() {

@@ -1,4 +1,4 @@
-//! Two result documents side by side: tables for people and for issues, and a sentence.
+//! A diff of two result documents: tables for terminals and for Markdown, and a conclusion.
 
 use hoistway_answer::analysis::Estimate;
 use hoistway_answer::diff::{Diff, FigureChange, Outcome};
@@ -11,14 +11,14 @@ use crate::text::units;
 use crate::text::words::list;
 use crate::text::wrap::hanging;
 
-/// Inputs that are listed one by one.
+/// Maximum inputs listed individually.
 const INPUTS_MAX: usize = 20;
-/// Characters of an input's value.
+/// Maximum characters of an input's value.
 const VALUE_MAX: usize = 60;
 
 const HEADER: [&str; 6] = ["row", "figure", "before", "after", "change", ""];
 
-/// The diff as text of at most this many columns. With `all`, figures that have not changed are there, too.
+/// The diff as text of at most this many columns. With `all`, unchanged figures are included.
 #[must_use]
 pub fn diff(diff: &Diff, all: bool, width: usize) -> String {
     let mut text = String::new();
@@ -117,7 +117,7 @@ fn row(change: &FigureChange) -> Vec<String> {
     ]
 }
 
-/// What it means.
+/// The conclusion in sentences.
 #[must_use]
 pub fn diff_conclusion(diff: &Diff) -> Vec<String> {
     let count = |outcome| diff.figures.iter().filter(|change| change.outcome == outcome).count();

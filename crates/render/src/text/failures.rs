@@ -1,4 +1,4 @@
-//! Processes that an error ended: without a word about them their figures look like any others.
+//! Processes that ended with an error: without a notice their figures would look normal.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +7,18 @@ use hoistway_answer::document::FailedProcesses;
 
 use crate::text::words::list;
 
-/// All of them in one remark; None if there are none.
+/// A notice about all of them; None if there are none.
 pub(crate) fn remark(analysis: &Analysis<'_>) -> Option<String> {
     let failed: Vec<String> = analysis.jobs.iter().filter_map(|job| of_job(job, &analysis.variants)).collect();
     (!failed.is_empty()).then(|| format!("FAILED, and their figures end at the error: {}.", failed.join("; ")))
 }
 
-/// What failed of a job under one variant.
+/// The failures of a job under one variant.
 #[derive(Debug, Default)]
 pub(crate) struct Failed {
-    /// How many of its processes, in the repeats in which some did.
+    /// The number of failed processes, in the repeats with failures.
     counts: BTreeSet<u32>,
-    /// By which errors, as positive numbers of Linux.
+    /// The error numbers, as positive numbers of Linux.
     pub(crate) errnos: BTreeSet<i32>,
 }
 
@@ -37,13 +37,13 @@ impl Failed {
         self.counts.is_empty()
     }
 
-    /// Of the repeat with the most; 0 if none failed.
+    /// The maximum over the repeats; 0 if none failed.
     pub(crate) fn processes_max(&self) -> u32 {
         self.counts.last().copied().unwrap_or(0)
     }
 }
 
-/// `reader under none and bfq (1 to 3 of 3 processes, EIO)`: the fewest and the most in the runs that had some.
+/// `reader under none and bfq (1 to 3 of 3 processes, EIO)`: the minimum and maximum over the runs with failures.
 fn of_job(job: &JobAnalysis<'_>, variants: &[Variant<'_>]) -> Option<String> {
     let mut labels = Vec::new();
     let mut all = Failed::default();
@@ -67,7 +67,7 @@ fn of_job(job: &JobAnalysis<'_>, variants: &[Variant<'_>]) -> Option<String> {
     Some(format!("{} under {labels} ({count} of {total}, {})", job.name, list(&errors)))
 }
 
-/// The errors that I/O of a simulation can end with.
+/// The errors that simulated I/O can end with.
 fn name(errno: i32) -> String {
     let name = match errno {
         5 => "EIO",

@@ -1,4 +1,4 @@
-//! The cells of one job's table, whatever it is drawn with.
+//! The cells of one job's table, independent of the output format.
 
 use hoistway_answer::analysis::{Analysis, JobAnalysis, OperationAnalysis};
 use hoistway_measure::Operation;
@@ -6,27 +6,27 @@ use hoistway_measure::Operation;
 use crate::text::colour::{Mark, marks};
 use crate::text::columns::Column;
 
-/// How much room a table takes: each takes less than those before it.
+/// The spacing of a table: each one is narrower than the previous one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Spacing {
     /// Two blanks between columns.
     Wide,
     /// One blank.
     Close,
-    /// One blank, and the baseline is not named in headers if its name is longer than figures are. Elsewhere it may be longer.
+    /// One blank; headers do not name the baseline if its name is longer than figures are. In other spacings it may be longer.
     Narrow,
-    /// As well, and the schedulers of guests and host are in lines of their own, as are figures and their spreads.
+    /// In addition, guest and host schedulers, and figures and their spreads, are on separate lines.
     Stacked,
 }
 
 impl Spacing {
-    /// What headers call the baseline.
+    /// The name of the baseline in headers.
     pub(crate) fn baseline(self, name: &str) -> &str {
         let most = if self >= Self::Narrow { FIGURE_CHARACTERS } else { HEADER_CHARACTERS };
         if name.chars().count() > most { NAMELESS } else { name }
     }
 
-    /// What a row is called.
+    /// The label of a row.
     fn label(self, name: &str) -> String {
         match name.split_once(OVER) {
             Some((guest, host)) if self == Self::Stacked => format!("{guest}\nover {}", host.replace(' ', "\n  ")),
@@ -37,27 +37,27 @@ impl Spacing {
 
     /// A figure with its spread or range.
     fn cell(self, text: String) -> String {
-        // The unit stands before it, behind a blank, too.
+        // There is also a blank before the unit.
         let spread = text.match_indices(' ').map(|(at, _)| at).find(|at| text[at + 1..].starts_with(['±', '+', '(']));
         let spread = spread.filter(|_| self == Self::Stacked);
         spread.map_or_else(|| text.clone(), |at| format!("{}\n{}", &text[..at], &text[at + 1..]))
     }
 }
 
-/// Between the schedulers of guests and host in the name of a row.
+/// Separates guest and host schedulers in the name of a row.
 const OVER: &str = "-over-";
-/// What a baseline with a long name is called in the header of a narrow table.
+/// The baseline with a long name, in the header of a narrow table.
 pub(crate) const NAMELESS: &str = "base";
-/// What baselines are called that are different schedulers.
+/// The baselines of several setups with different schedulers.
 const OF_PLACE: &str = "its place";
-/// As long as a header may be where there is room.
+/// Maximum length of a header if there is room.
 const HEADER_CHARACTERS: usize = 20;
-/// As long as most differences are.
+/// Length of most differences.
 const FIGURE_CHARACTERS: usize = 8;
 
 /// The cells of a table.
 pub(crate) struct Grid {
-    /// Of the columns of figures.
+    /// Headers of the columns of figures.
     pub(crate) headers: Vec<String>,
     pub(crate) lines: Vec<GridLine>,
 }
@@ -66,12 +66,12 @@ pub(crate) struct Grid {
 pub(crate) struct GridLine {
     pub(crate) label: String,
     pub(crate) operation: Operation,
-    /// What the columns of figures show, and whether it is best or worst.
+    /// The cells of figures, and whether each is best or worst.
     pub(crate) cells: Vec<(String, Option<Mark>)>,
 }
 
 impl GridLine {
-    /// Lines of text that it takes.
+    /// Height in lines of text.
     pub(crate) fn height(&self) -> usize {
         let texts = self.cells.iter().map(|(text, _)| text).chain([&self.label]);
         texts.map(|text| text.lines().count()).max().unwrap_or(1)
@@ -95,7 +95,7 @@ impl Grid {
     }
 }
 
-/// What headers call that with which others are compared: of several places each has its own.
+/// The baseline in headers: with several setups each has its own.
 pub(crate) fn baseline<'a>(analysis: &Analysis<'a>) -> &'a str {
     let baselines = analysis.distinct_baselines();
     let [first, others @ ..] = &baselines[..] else { return "" };
@@ -131,7 +131,7 @@ fn lines(
     lines
 }
 
-/// Best and worst of a column. Over repeats: beyond the noise.
+/// The marks of a column. With repeats only differences beyond the noise count.
 fn column_marks(operation: &OperationAnalysis<'_>, column: Column, texts: &[String]) -> Vec<Option<Mark>> {
     let rows = &operation.rows;
     let Some(figure) = column.judged().filter(|figure| figure.is_of(operation.operation)) else {

@@ -19,7 +19,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Lays out the cells of a grid that was made for this spacing.
+    /// Lays out the cells of a grid made for this spacing.
     pub(crate) fn new(grid: &Grid, spacing: Spacing, ascii: bool) -> Self {
         let gap = if spacing == Spacing::Wide { 2 } else { 1 };
         let mut table = Table::new();
@@ -48,7 +48,7 @@ impl Layout {
         Self { lines, marks: grid.lines.iter().flat_map(marked).collect() }
     }
 
-    /// Characters of the widest line.
+    /// Width of the longest line in characters.
     pub(crate) fn width(&self) -> usize {
         self.lines.iter().map(|line| line.chars().count()).max().unwrap_or(0)
     }
@@ -68,7 +68,7 @@ impl Layout {
     }
 }
 
-/// The characters of a line that each column of figures takes.
+/// The characters of a line that each column of figures occupies.
 fn spans(table: &Table, gap: u16) -> Vec<Range<usize>> {
     let mut start = 0;
     let mut spans = Vec::new();

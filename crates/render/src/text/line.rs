@@ -1,13 +1,13 @@
-//! A run in one line, to be shown as soon as it has ended.
+//! A run in one line, shown as soon as it has ended.
 
 use hoistway_answer::document::Run;
 
 use crate::text::units;
 
-/// Most jobs that are named.
+/// Maximum number of named jobs.
 const JOBS_MAX: usize = 3;
 
-/// The scheduler, and of each job the first thing that it did: `kyber: a read 1.25 k IOPS, p99 3.26 ms`.
+/// The scheduler, and the first operation of each job: `kyber: a read 1.25 k IOPS, p99 3.26 ms`.
 #[must_use]
 pub fn run_line(label: &str, run: &Run) -> String {
     let all = run.jobs.iter().filter_map(|job| {

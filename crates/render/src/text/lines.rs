@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
-/// A line for the header, one under it, and one for each row; all columns but the first at the right.
+/// A header line, a separator, and a line for each row; all columns except the first are right-aligned.
 pub(crate) fn lines(header: Vec<String>, rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));

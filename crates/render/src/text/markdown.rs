@@ -7,8 +7,8 @@ use crate::text::cells::cells;
 use crate::text::colour::Mark;
 use crate::text::table::USUAL_WIDTH;
 
-/// The comparison in Markdown (GitHub's tables): what [`table`](crate::text::table()) shows, the best figures of each column
-/// bold, the worst in italics.
+/// The comparison in Markdown (GitHub's tables): the content of [`table`](crate::text::table()), with the best figures of
+/// each column in bold, and the worst in italics.
 pub fn markdown(analysis: &Analysis<'_>) -> String {
     let document = analysis.document;
     let (set_up, jobs, remarks) = cells(analysis);
@@ -38,13 +38,13 @@ pub fn markdown(analysis: &Analysis<'_>) -> String {
     }
     let advice = advice(analysis, USUAL_WIDTH);
     if !advice.is_empty() {
-        // Nothing in it begins a line with backticks.
+        // No line of it begins with backticks.
         text += &format!("\n```{advice}```\n");
     }
     text
 }
 
-/// Text of which no character means anything: names of jobs and files are whatever users wrote.
+/// Text with all Markdown characters escaped: names of jobs and files may contain anything.
 pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

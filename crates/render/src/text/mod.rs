@@ -1,4 +1,4 @@
-//! Rendering of results: takes a result document, returns text. Nothing is measured, chosen or printed here.
+//! Rendering of results as text. It does not measure, decide or print anything.
 
 mod advice;
 mod aligned;
@@ -41,9 +41,9 @@ pub fn figure_value(figure: Figure, value: f64) -> String {
     columns::value(figure, value, false)
 }
 
-/// The document as JSON to be stored or read by other programs: indented, with a newline at the end.
+/// The document as JSON for storage and other programs: indented, with a newline at the end.
 ///
-/// [`ResultsDocument::from_json`] reads it back. Numbers that JSON does not know (NaN, infinity) become null.
+/// [`ResultsDocument::from_json`] reads it back. Numbers that JSON does not support (NaN, infinity) become null.
 pub fn json(document: &ResultsDocument) -> String {
     let mut text = serde_json::to_string_pretty(document).expect("a document's keys are all strings");
     text.push('\n');

@@ -1,4 +1,4 @@
-//! A recording of block I/O that was the load, in a few lines: what it holds, and how well its replay repeats it.
+//! A recorded load in a few lines: its contents, and the accuracy of its replay.
 
 use hoistway_answer::analysis::{Analysis, Row};
 use hoistway_answer::document::{AlternativeProgram, RecordedStream, RecordingSummary, SelfCheck};
@@ -7,12 +7,12 @@ use hoistway_measure::size_in_words;
 
 use super::units;
 
-/// Streams that are shown.
+/// Maximum number of streams shown.
 const STREAMS_MAX: usize = 8;
-/// A mean of the replay that is off by more makes its figures doubtful (RP25).
+/// If a mean of the replay is off by more than this, its figures are doubtful (RP25).
 pub(crate) const OFF_MAX: f64 = 0.2;
 
-/// The lines above the table; none if the load is no recording.
+/// The lines above the table; none if the load is not a recording.
 pub fn recording_lines(document: &ResultsDocument) -> Vec<String> {
     let Some(recording) = document.recording.as_deref() else { return Vec::new() };
     let mut lines = vec![head(document, recording)];
@@ -100,7 +100,7 @@ fn in_words(stream: &RecordedStream) -> String {
     parts.join(", ")
 }
 
-/// What stands in brackets behind figures, if anything does.
+/// The remark in brackets after figures, if any.
 fn ranges(document: &ResultsDocument, recording: &RecordingSummary) -> Option<String> {
     let figures = [Figure::Iops, Figure::Mean, Figure::P99];
     let has_one = |row: &Row<'_>| figures.iter().any(|figure| row.range(*figure).is_some());
@@ -111,7 +111,7 @@ fn ranges(document: &ResultsDocument, recording: &RecordingSummary) -> Option<St
     rows.any(has_one).then(|| format!("in brackets behind a figure: its values over {readings} of the recording"))
 }
 
-/// How well the replay under the recording's own scheduler repeats it, in a line.
+/// The accuracy of the replay under the recording's own scheduler, in a line.
 fn self_check(recording: &RecordingSummary) -> Option<String> {
     let under = recording.recorded_under.as_deref()?;
     let checks = &recording.self_check;
@@ -133,7 +133,7 @@ fn row(check: &SelfCheck) -> String {
     )
 }
 
-/// Sentences of the conclusion about a recording: where the model does not fit, and what the recommendation hangs on.
+/// Sentences of the conclusion about a recording: where the model does not fit, and what the recommendation depends on.
 pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>) {
     let Some(recording) = document.recording.as_deref() else { return Default::default() };
     let mut before = Vec::new();

@@ -15,30 +15,30 @@ use crate::text::units;
 use crate::text::words::{device_name, list};
 use crate::text::wrap::hanging;
 
-/// How tables look.
+/// The style of tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// Colour the best figure of each column green and the worst red.
     pub colour: bool,
-    /// Columns of the terminal: less important columns of a wider table are left out. None for no limit.
+    /// Width of the terminal: a wider table drops less important columns. None for no limit.
     pub width: Option<u16>,
-    /// Also the columns that most readers can do without: medians, p99.9.
+    /// Also show columns that most readers do not need: medians, p99.9.
     pub wide: bool,
-    /// Nothing but ASCII in what is added here; names and notices stay as they are.
+    /// Use only ASCII in the text added here; names and notices stay unchanged.
     pub ascii: bool,
 }
 
-/// Where tables are made to fit in, if they can, when no width is given.
+/// Tables are made to fit into this width, if possible, when no width is given.
 pub(crate) const USUAL_WIDTH: usize = 100;
 
-/// Prose is as wide as this, however narrow the terminal.
+/// Minimum width of prose, however narrow the terminal.
 const WIDTH_MIN: usize = 40;
 
-/// The comparison as text: a line about the set-up, a table for each job of the job file, the notices, and what it all
-/// means.
+/// The comparison as text: a line about the setup, a table for each job of the job file, the notices, and the
+/// conclusion.
 ///
-/// A job's processes (clones) are taken together: IOPS and bandwidth are *sums* over them, latencies are total
-/// latencies (fio's `lat`) from the merged histograms. Repeats of a run are averaged, but for the largest latency.
+/// A job's processes (clones) are combined: IOPS and bandwidth are *sums* over them, latencies are total latencies
+/// (fio's `lat`) from the merged histograms. Repeats of a run are averaged, except for the largest latency.
 pub fn table(analysis: &Analysis<'_>, style: &Style) -> String {
     let document = analysis.document;
     let mut text = match style.width {
@@ -76,17 +76,17 @@ pub fn table(analysis: &Analysis<'_>, style: &Style) -> String {
     text + &advice(analysis, prose_width)
 }
 
-/// A job and how many processes it has.
+/// A job with its number of processes.
 pub(crate) fn title(job: &JobAnalysis<'_>) -> String {
     let processes = if job.processes == 1 { "1 process".to_owned() } else { format!("{} processes", job.processes) };
     format!("{}, {processes}", job.name)
 }
 
-/// What the figures hold for.
+/// The setup of the figures.
 pub(crate) fn set_up(document: &ResultsDocument) -> String {
     let plural = |count, name| if count == 1 { format!("1 {name}") } else { format!("{count} {name}s") };
     let place = |device: &Value, kernel: &str, cpus, hw_queues| {
-        // Names are taken for drives of their own, which may not be meant.
+        // File names are taken as separate drives, which may not be intended.
         let each = if device.is_array() { " (one for each file name)" } else { "" };
         let (cpus, hw_queues) = (plural(cpus, "CPU"), plural(hw_queues, "hardware queue"));
         [format!("{}{each}", device_name(device)), format!("Linux {kernel}"), cpus, hw_queues]
@@ -106,7 +106,7 @@ pub(crate) fn set_up(document: &ResultsDocument) -> String {
     )
 }
 
-/// What places have in common, once, and in brackets what they have not.
+/// The common properties of setups once, and the differing ones in brackets.
 fn in_common(places: &[[String; 4]]) -> String {
     let is_shared = |part: usize| places.iter().all(|place| place[part] == places[0][part]);
     let shared: Vec<&str> = (0..4).filter(|&part| is_shared(part)).map(|part| &*places[0][part]).collect();
@@ -122,7 +122,7 @@ fn in_common(places: &[[String; 4]]) -> String {
     }
 }
 
-/// Virtual time of a run: the same for all of them, or from the shortest to the longest.
+/// Virtual time of a run: the same for all of them, or the range.
 fn simulated_time(document: &ResultsDocument) -> String {
     let times = || document.runs.iter().map(|run| run.simulated_seconds);
     let (shortest, longest) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
@@ -130,12 +130,12 @@ fn simulated_time(document: &ResultsDocument) -> String {
     if shortest == longest { longest } else { format!("{shortest} to {longest}") }
 }
 
-/// Whether a run has I/Os, and none of them was measured.
+/// Whether a run has I/Os, but none of them was measured.
 fn ended_in_its_ramp(run: &Run) -> bool {
     run.simulated_ios > 0 && run.jobs.iter().all(|job| job.failed_processes() == 0)
 }
 
-/// The lines under the tables.
+/// The lines below the tables.
 pub(crate) fn remarks(analysis: &Analysis<'_>, ascii: bool) -> Vec<String> {
     let document = analysis.document;
     let mut lines: Vec<String> = failures::remark(analysis).into_iter().collect();
@@ -175,14 +175,14 @@ pub(crate) fn remarks(analysis: &Analysis<'_>, ascii: bool) -> Vec<String> {
     lines
 }
 
-/// The table of one job, as narrow as it must be.
+/// The table of one job, as narrow as necessary.
 fn job_table(analysis: &Analysis<'_>, job: &JobAnalysis<'_>, style: &Style) -> String {
     let table = JobTable { analysis, job, style };
     let limit = style.width.map_or(USUAL_WIDTH, usize::from);
     let columns = if style.wide { &Column::ALL[..] } else { &Column::MAIN };
     for spacing in [Spacing::Wide, Spacing::Close] {
         let layout = table.layout(columns, spacing);
-        // Where no width is given, nothing is cut to fit.
+        // Without a given width, no column is dropped.
         if layout.width() <= limit || (spacing == Spacing::Close && style.width.is_none()) {
             return table.text(&Narrowed { spacing, layout, left_out: Vec::new() });
         }
@@ -199,14 +199,14 @@ fn job_table(analysis: &Analysis<'_>, job: &JobAnalysis<'_>, style: &Style) -> S
     table.text(&table.narrowed(columns, &[dispensable, last].concat(), Spacing::Stacked, limit))
 }
 
-/// What a job's table is made from.
+/// The inputs of a job's table.
 struct JobTable<'a> {
     analysis: &'a Analysis<'a>,
     job: &'a JobAnalysis<'a>,
     style: &'a Style,
 }
 
-/// A table without the columns for which there was no room.
+/// A table without the columns that did not fit.
 struct Narrowed {
     spacing: Spacing,
     layout: Layout,
@@ -219,7 +219,7 @@ impl JobTable<'_> {
         Layout::new(&Grid::new(self.analysis, self.job, columns, spacing, ascii), spacing, ascii)
     }
 
-    /// The table without as many of the dispensable columns as it takes to fit in.
+    /// The table without as many dispensable columns as necessary.
     fn narrowed(&self, all: &[Column], dispensable: &[Column], spacing: Spacing, limit: usize) -> Narrowed {
         let mut columns = all.to_vec();
         let mut narrowed = Narrowed { spacing, layout: self.layout(&columns, spacing), left_out: Vec::new() };

@@ -1,4 +1,4 @@
-//! Numbers for people: three significant digits and a unit.
+//! Numbers with three significant digits and a unit.
 
 /// IOPS: `38.4 k`.
 pub(crate) fn rate(per_second: f64) -> String {
@@ -17,7 +17,7 @@ pub(crate) fn latency(ns: f64, ascii: bool) -> String {
 
 /// Duration in seconds: `2.50 s`.
 pub(crate) fn seconds(seconds: f64) -> String {
-    // What would be 0.00 s, or nearly, is said in ms.
+    // Times that would be shown as about 0.00 s are in ms.
     if seconds.abs() < 0.0995 && seconds != 0.0 {
         format!("{} ms", three_digits(seconds * 1e3))
     } else {
@@ -28,11 +28,11 @@ pub(crate) fn seconds(seconds: f64) -> String {
 /// A difference, given as a fraction: `+12.3%`.
 pub(crate) fn difference(fraction: f64) -> String {
     let percent = fraction * 100.0;
-    // No sign where the digits say that there is no difference.
+    // No sign if the digits show no difference.
     if percent.abs() < 0.05 { "0.0%".to_owned() } else { format!("{percent:+.*}%", decimals_of_difference(percent)) }
 }
 
-/// Of what is nearly all so many more that it is not taken for all: nothing is left of what is less by 100 %.
+/// More decimals close to -100 %, so that a decrease of nearly everything is not shown as -100 %.
 fn decimals_of_difference(percent: f64) -> usize {
     const MAX: i32 = 6;
     let left = percent + 100.0;
@@ -58,10 +58,10 @@ fn decimals(percent: f64) -> usize {
     usize::from(percent.abs() < 99.95)
 }
 
-/// The value in the largest unit that leaves at least 1 before the point; the last unit takes what is left.
+/// The value in the largest unit that leaves at least 1 before the decimal point; the last unit has no limit.
 fn scaled(mut value: f64, step: f64, units: [&str; 4]) -> String {
     let mut unit = 0;
-    // Half a unit less, as that would be rounded up to the step.
+    // Half a unit less, because it would be rounded up to the next step.
     while value >= step - 0.5 && unit < units.len() - 1 {
         value /= step;
         unit += 1;

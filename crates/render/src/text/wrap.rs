@@ -1,13 +1,13 @@
-//! Prose, broken into lines.
+//! Wraps prose.
 
-/// The text in lines of at most `width` characters, each after `indent` spaces. Words that are longer have a line of
-/// their own; a blank line in the text separates paragraphs, all other white space counts as one space.
+/// The text in lines of at most `width` characters, each after `indent` spaces. A longer word gets its own line; a
+/// blank line in the text separates paragraphs, all other white space counts as one space.
 #[must_use]
 pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     hanging(text, width, indent, indent)
 }
 
-/// As [`wrapped`], but the first line has another indent: that of a list's bullet, or of a label.
+/// Like [`wrapped`], but the first line has a different indent: that of a list's bullet, or of a label.
 #[must_use]
 pub fn hanging(text: &str, width: usize, first: usize, indent: usize) -> String {
     let mut lines = String::new();

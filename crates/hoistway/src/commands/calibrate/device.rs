@@ -24,13 +24,13 @@ use crate::commands::options::parse_time;
 use crate::commands::target::{Queues, Target, TargetOptions};
 use crate::input::CommandLine;
 
-/// The model of a device whose class says nothing about it, of which it has the fewest peculiarities: a loop device, memory, a virtual disk.
+/// The model for a device whose class is unknown (a loop device, memory, a virtual disk): the one with the fewest special properties.
 const LIKE_ANY: &str = "intel-p4800x-375gb";
-/// A file that is created is as large.
+/// Size of a file that is created.
 const FILE_BYTES: u64 = 1 << 30;
 /// A smaller target fits into caches.
 const BYTES_MIN: u64 = 64 << 20;
-/// Half of the figures may be off by this, at most.
+/// Maximum relative error of the better half of the figures.
 const RESIDUAL_MAX: f64 = 0.10;
 
 /// Measure a block device or a file with fio, without a scheduler, and fit a device model to it.
@@ -150,7 +150,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(if fitted.has_converged && residual <= RESIDUAL_MAX { Ending::Done } else { Ending::JobFailed })
 }
 
-/// Refuses a target whose figures would not be those of a device.
+/// Rejects a target whose figures would not be those of a device.
 fn check(target: &Target, arguments: &Arguments) -> Result<()> {
     let name = arguments.target.display();
     if let Some(file) = &target.below.cached_by {
@@ -175,7 +175,7 @@ fn check(target: &Target, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The preset with what sysfs shows of the device.
+/// The preset with the properties of the device from sysfs.
 fn as_it_is(like: Preset, disk: Option<&Device>) -> Result<Preset> {
     let Some(disk) = disk else { return Ok(like) };
     let mut file = PresetFile::from(like);
@@ -195,7 +195,7 @@ fn as_it_is(like: Preset, disk: Option<&Device>) -> Result<Preset> {
     Preset::try_from(file).with_context(|| format!("--like {name}: does not fit what sysfs shows of {}", disk.name))
 }
 
-/// Measures under the scheduler none, which is set and restored.
+/// Measures under the scheduler none, which is set and then restored.
 fn measured(
     plan: &DevicePlan,
     target: &Target,
@@ -203,7 +203,7 @@ fn measured(
     is_interrupted: &dyn Fn() -> bool,
 ) -> Result<Vec<MeasuredRow>> {
     let needs_none = !target.has("none");
-    // What a killed run has left is restored if this user may.
+    // Restores settings left by a killed run, if this user is allowed to.
     let applier = target.applier(&arguments.target_options.journal);
     let applier = match applier {
         Err(error) if needs_none => {
@@ -265,7 +265,7 @@ fn is_fio_interrupted(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref::<DeviceError>(), Some(DeviceError::Fio(FioError::Interrupted)))
 }
 
-/// How far off the middle figure is.
+/// The median of the relative errors.
 fn median_residual(fitted: &Fit) -> f64 {
     let mut all: Vec<f64> =
         fitted.residuals.iter().map(|(_, figure, model)| (model / figure.value - 1.0).abs()).collect();
@@ -273,7 +273,7 @@ fn median_residual(fitted: &Fit) -> f64 {
     all.get(all.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// What was measured, with the error of the fit beside it, and the parameters.
+/// The measurements with the errors of the fit, and the parameters.
 fn text(rows: &[MeasuredRow], fitted: &Fit, arguments: &Arguments) -> String {
     let mut text =
         format!("{}, without a scheduler, medians of {} rounds\n", arguments.target.display(), rows[0].iops.len());

@@ -124,7 +124,7 @@ fn text(environment: &CommandLine, path: &Path) -> Result<String> {
     Ok(String::from_utf8(environment.read(path)?)?)
 }
 
-/// A built-in thing by its name, or one of the user's own in a file: what ends in `.toml` or has a slash.
+/// A built-in item by its name, or a user's own from a file: a name that ends in `.toml` or contains a slash.
 fn from_file_or<T, E: std::error::Error + Send + Sync + 'static>(
     named: &str,
     option: &str,

@@ -1,4 +1,4 @@
-//! `hoistway calibrate host`: what I/O costs on this machine.
+//! `hoistway calibrate host`: measures the cost of I/O on this machine.
 
 use std::io::{IsTerminal, Write as _};
 use std::ops::ControlFlow;
@@ -87,7 +87,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// The file: the tables as comments, and the profile.
+/// The content of the file: the tables as comments, and the profile.
 fn profile(costs: &Costs, name: &str) -> Result<String> {
     let mut text = String::from("# Measured by `hoistway calibrate host`.\n#\n");
     for line in costs.report().lines() {

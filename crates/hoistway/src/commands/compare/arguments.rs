@@ -100,12 +100,12 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Whether repeats end when the decision is sure.
+    /// Whether to repeat until the decision is certain.
     pub(super) fn is_until_sure(&self) -> bool {
         self.repeat.is_none() && self.is_for_people()
     }
 
-    /// Whether the output is for people, who also want confidence intervals. Programs get one run unless they ask for more.
+    /// Whether the output is for people, who also need confidence intervals. For programs there is one run by default.
     pub(super) fn is_for_people(&self) -> bool {
         let for_programs = match self.outputs.format {
             Format::Json => self.outputs.report.is_none(),

@@ -1,4 +1,4 @@
-//! The options of a comparison as the value that they mean. What the values may be is the library's matter.
+//! Converts the options of a comparison to the library's value, which checks them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::arguments::Arguments;
 use crate::commands::options::{PlaceOptions, ReplayOptions, RunOptions, parse_time};
 use crate::commands::outputs::JudgingOptions;
 
-/// What the options ask for.
+/// The comparison that the options describe.
 pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
     Ok(Comparison {
         load: load(arguments.job.as_deref()),
@@ -34,7 +34,7 @@ pub(super) fn comparison(arguments: &Arguments) -> Result<Comparison> {
     })
 }
 
-/// What the options that a search has, too, ask for.
+/// The options that a search has, too.
 pub(crate) fn common(place: &PlaceOptions, run: &RunOptions, guest_schedulers: &[String]) -> Result<Comparison> {
     Ok(Comparison {
         replay: replay(&place.replay)?,
@@ -73,7 +73,7 @@ pub(crate) fn common(place: &PlaceOptions, run: &RunOptions, guest_schedulers: &
     })
 }
 
-/// How a recording is replayed.
+/// The options of a replay.
 pub(crate) fn replay(options: &ReplayOptions) -> Result<Replay> {
     let default = Replay::default();
     let named = |option: &str, texts: &[String], expected: &str| -> Result<Vec<(String, String)>> {
@@ -124,7 +124,7 @@ fn window(text: &str) -> Result<(u64, u64)> {
     parsed.with_context(|| format!("--window {text}: expected FROM..TO, such as 10s..40s"))
 }
 
-/// The figures that results are judged by.
+/// The figures that results are ranked by.
 pub(crate) fn focus(judging: &JudgingOptions) -> Result<Vec<WeightedFigure>> {
     each(&judging.focus, |text| text.parse().with_context(|| format!("--focus {text}")))
 }
@@ -133,7 +133,7 @@ pub(crate) fn each<T>(texts: &[String], read: impl Fn(&str) -> Result<T>) -> Res
     texts.iter().map(|text| read(text)).collect()
 }
 
-/// The job file that was named, the scenario of that name if there is no such file, or the example.
+/// The job file with this name; if there is no such file, the scenario with this name; without a name the example.
 pub(crate) fn load(job: Option<&Path>) -> Load {
     let Some(path) = job else { return Load::Example };
     let name = path.display().to_string();
@@ -143,7 +143,7 @@ pub(crate) fn load(job: Option<&Path>) -> Load {
     if !path.exists() && scenarios::named(&name).is_some() { Load::Scenario(name) } else { Load::File(path.to_owned()) }
 }
 
-/// Each choice of devices: the files of the load on devices of their own, all others on each of the devices without a name.
+/// All combinations of devices: each device without a file name, together with those for single files.
 pub(crate) fn devices(wanted: &[String]) -> Result<Vec<Devices>> {
     let mut files = BTreeMap::new();
     let mut common: Option<&str> = None;
@@ -200,7 +200,7 @@ fn sysctl(text: &str) -> Result<Sysctl> {
     Ok(Sysctl { name: name.trim().to_owned(), text: text.trim().to_owned() })
 }
 
-/// Those of `--queue`, and `--nr-requests`.
+/// The files of `--queue`, and `--nr-requests`.
 pub(crate) fn queue_files(queue: &[String], nr_requests: Option<&str>) -> Result<Vec<QueueFile>> {
     let mut files = each(queue, |setting| {
         let Some((file, text)) = setting.split_once('=') else {
@@ -231,7 +231,7 @@ fn write(text: &str) -> Result<Write> {
     Ok(Write { at_ns, under, file, text: value.to_owned() })
 }
 
-/// A cgroup and what is written to a file of it.
+/// A cgroup, and the write to a file of it.
 fn cgroup_file(text: &str) -> Option<CgroupFile> {
     let (cgroup, text) = text.split_once(char::is_whitespace)?;
     Some(CgroupFile { cgroup: cgroup.to_owned(), text: text.to_owned() })

@@ -1,4 +1,4 @@
-//! `hoistway compare`: one load under every scheduler.
+//! `hoistway compare`: runs one load under every scheduler.
 
 mod arguments;
 pub(crate) mod asked;
@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     compare(arguments, asked::comparison(arguments)?)
 }
 
-/// The same of a load that is at hand: options may not name another.
+/// The same with a load that has been read; the options must not name another.
 pub(crate) fn run_load(arguments: &Arguments, load: Load) -> Result<Ending> {
     if let Some(job) = &arguments.job {
         bail!("{}: the load comes from the fio command line (expected options only)", job.display());
@@ -47,7 +47,7 @@ fn compare(arguments: &Arguments, comparison: Comparison) -> Result<Ending> {
     let lines = Arc::new(Lines::default());
     let observing = Observing { lines: &lines, begin: WallClock::now(), controls: &controls, outputs: &outputs };
     let document = {
-        // How many runs make the decision sure is not known before.
+        // The number of runs until the decision is certain is not known in advance.
         let expected_ns = plan.expected_ns().filter(|_| !arguments.is_until_sure());
         let _progress = Progress::show(&controls, &lines, expected_ns);
         match trace {

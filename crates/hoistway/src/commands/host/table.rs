@@ -1,10 +1,10 @@
-//! A host's block devices and what is wrong there, for people.
+//! A host's block devices and findings as text.
 
 use hoistway_linux::host::{CgroupSetting, Device, Finding, Hierarchy, Host, SchedulerFacts, Severity};
 use hoistway_render::text::{aligned, hanging, wrapped};
 
-/// The table of devices, the settings beside it, and the findings with what to run. Prose is broken at `width` characters; every tunable is
-/// listed if `with_tunables`, else those that were changed.
+/// The table of devices, their settings, and the findings with commands. Prose is wrapped at `width` characters; every tunable is listed if
+/// `with_tunables`, otherwise only those that were changed.
 pub(super) fn text(host: &Host, width: usize, with_tunables: bool) -> String {
     let mut text = format!("Linux {}\n\n", host.kernel.release);
     let (shown, empty): (Vec<&Device>, Vec<&Device>) =
@@ -66,7 +66,7 @@ fn table(devices: &[&Device]) -> String {
     aligned(&rows)
 }
 
-/// What a device lies on, and what it does to that.
+/// The devices below a device, and its function in the stack.
 fn on(device: &Device) -> String {
     let below = device.below.join(", ");
     match (&device.layer, below.is_empty()) {
@@ -97,7 +97,7 @@ fn size(bytes: u64) -> String {
     format!("{value:.digits$} {}", UNITS[unit])
 }
 
-/// The tunables that were changed, or all: a line for all devices that have the same.
+/// The changed tunables, or all of them: one line for all devices with the same values.
 fn tunables(devices: &[&Device], all: bool, width: usize) -> String {
     let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
     for device in devices {
@@ -165,7 +165,7 @@ fn finding(number: usize, finding: &Finding, width: usize) -> String {
         text += &hanging(line, width, 3, 5);
     }
     text += &wrapped("Run:", width, 3);
-    // A command is copied: it is never broken.
+    // A command may be copied, so it is never wrapped.
     text + &finding.commands.iter().map(|command| format!("     {command}\n")).collect::<String>()
 }
 

@@ -1,12 +1,12 @@
-//! `--fio-logs DIR`: for each run fio's log files and its json+, for the tools that read fio's.
+//! `--fio-logs DIR`: fio's log files and json+ for each run, for tools that read fio's output.
 //!
 //! ```text
-//! DIR/mq-deadline/fio.json              what fio --output-format=json+ would have written
-//! DIR/mq-deadline/JOB_bw.1.log          bandwidth, and so on: _iops, _lat, _clat, _slat; one for each process
-//! DIR/mq-deadline/repeat-2/...          with --repeat, from the second on
+//! DIR/mq-deadline/fio.json              the output of fio --output-format=json+
+//! DIR/mq-deadline/JOB_bw.1.log          bandwidth; also _iops, _lat, _clat, _slat; one file per process
+//! DIR/mq-deadline/repeat-2/...          with --repeat, from the second repeat on
 //! ```
 //!
-//! All is written beside DIR, which comes into being when the last run has ended: a folder by this name is complete.
+//! Everything is written to a temporary folder, which is renamed to DIR after the last run, so DIR is complete.
 
 use std::fs;
 use std::io::{self, BufWriter, Write as _};
@@ -21,7 +21,7 @@ use hoistway_measure::fio::{LogKind, Output, write_histograms};
 use super::format::fio_text;
 use crate::numbered_files::name_of_label;
 
-/// Folder of log files under construction.
+/// The temporary folder of log files.
 pub(super) struct FioLogs {
     name: PathBuf,
     place: PathBuf,
@@ -30,7 +30,7 @@ pub(super) struct FioLogs {
 }
 
 impl FioLogs {
-    /// Checks that `folder` can be made.
+    /// Checks that `folder` can be created.
     pub(super) fn open(folder: &Path) -> Result<Self> {
         let expected = "expected a folder that does not exist yet, or is empty";
         let place = std::path::absolute(folder).with_context(|| format!("--fio-logs {}", folder.display()))?;
@@ -53,8 +53,7 @@ impl FioLogs {
         Ok(Self { name, place, beside, failure: Mutex::new(None) })
     }
 
-    /// Writes what a run measured. The first failure is kept for [`finish`](Self::finish).
-    /// Returns whether to continue.
+    /// Writes the logs of a run. The first error is kept for [`finish`](Self::finish). Returns whether to continue.
     pub(super) fn write(&self, ended: &Ended<'_>, json: &Output) -> bool {
         let mut folder = self.beside.join(name_of_label(ended.label));
         if ended.repeat > 0 {
@@ -68,7 +67,7 @@ impl FioLogs {
         failure.is_none()
     }
 
-    /// Puts the folder in its place.
+    /// Renames the folder to its final name.
     pub(super) fn finish(mut self) -> Result<()> {
         let failure = self.failure.get_mut().map(Option::take).unwrap_or(None);
         let name = self.name.display().to_string();
@@ -81,7 +80,7 @@ impl FioLogs {
 
 impl Drop for FioLogs {
     fn drop(&mut self) {
-        // After it was put in its place it is no longer there.
+        // After the renaming the folder no longer exists under this name.
         let _ = fs::remove_dir_all(&self.beside);
     }
 }
@@ -109,7 +108,7 @@ fn write_log(file: &Path, write: impl Fn(&mut dyn io::Write) -> io::Result<()>) 
     out.flush()
 }
 
-/// The name of a job as (part of) a file's: jobs may be called anything.
+/// A job's name as part of a file name: jobs may have any name.
 fn file_name(job: &str) -> String {
     const BYTES_MAX: usize = 100;
     let harmless = |c: char| if c.is_alphanumeric() || "._-+".contains(c) { c } else { '_' };

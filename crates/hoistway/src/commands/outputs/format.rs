@@ -1,4 +1,4 @@
-//! `--format`: how the results of a comparison are written.
+//! `--format`: the output format of a comparison.
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
@@ -29,7 +29,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Refuses several runs if the format holds only one.
+    /// Rejects several runs if the format only holds one.
     pub(crate) fn check(self, runs: usize) -> Result<()> {
         if matches!(self, Self::FioJson | Self::FioJsonPlus) && runs != 1 {
             let name = if self == Self::FioJson { "fio-json" } else { "fio-json+" };
@@ -41,7 +41,7 @@ impl Format {
         Ok(())
     }
 
-    /// Refuses advice if it has no place for sentences.
+    /// Rejects advice if the format cannot hold sentences.
     pub(crate) fn check_advice(self) -> Result<()> {
         let name = match self {
             Self::Table | Self::Json | Self::Markdown => return Ok(()),
@@ -52,12 +52,12 @@ impl Format {
         bail!("--advice: --format {name} has no place for it (expected table, json or markdown)")
     }
 
-    /// Whether it shows names as they are. JSON escapes what is not for terminals.
+    /// Whether names are written unescaped. JSON escapes control characters.
     fn is_text(self) -> bool {
         matches!(self, Self::Table | Self::Csv | Self::Markdown)
     }
 
-    /// Whether it is fio's document of a single run, and if so, whether with all latency bins.
+    /// Whether it is fio's document of a single run, and if so, whether it includes all latency bins.
     pub(super) fn fio_bins(self) -> Option<bool> {
         match self {
             Self::FioJson => Some(false),
@@ -66,7 +66,7 @@ impl Format {
         }
     }
 
-    /// The document in this format. `fio` is what fio would have written of its only run.
+    /// The document in this format. `fio` is fio's document of its only run.
     pub(crate) fn rendered(
         self,
         document: &ResultsDocument,
@@ -87,7 +87,7 @@ impl Format {
     }
 }
 
-/// A document of fio's as text; an empty one of a run that never began.
+/// A document of fio as text; empty for a run that never began.
 pub(super) fn fio_text(output: Option<&fio::Output>) -> Result<String> {
     let none = fio::Output::default();
     Ok(serde_json::to_string_pretty(output.unwrap_or(&none))? + "\n")

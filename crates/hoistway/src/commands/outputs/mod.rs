@@ -1,4 +1,4 @@
-//! The outputs of an experiment, in virtual or in real time: opened before it runs, written when it has ended.
+//! The outputs of an experiment, in virtual or in real time: opened before it starts, written when it has ended.
 
 mod fio_logs;
 mod format;
@@ -25,17 +25,18 @@ pub(crate) use self::options::{JudgingOptions, OutputOptions};
 pub(crate) struct Outputs<'a> {
     judging: &'a JudgingOptions,
     options: &'a OutputOptions,
-    /// Whether nothing in them depends on when and how fast they were made.
+    /// Whether outputs must not depend on the time and speed of the runs.
     is_stable: bool,
     results: Output,
     report: Option<Output>,
     logs: Option<FioLogs>,
-    /// What fio would have written of the last run.
+    /// fio's document of the last run.
     fio: Mutex<Option<fio::Output>>,
 }
 
 impl<'a> Outputs<'a> {
-    /// Checks that the options go together, and that everything can be written. `results` is the file of `--output`.
+    /// Checks that the options are consistent, and that all outputs can be written. `results` is the file of
+    /// `--output`.
     pub(crate) fn open(
         judging: &'a JudgingOptions,
         options: &'a OutputOptions,
@@ -51,7 +52,7 @@ impl<'a> Outputs<'a> {
         Ok(Outputs { judging, options, is_stable, results, report, logs, fio: Mutex::new(None) })
     }
 
-    /// Where the results go.
+    /// The output for the results.
     pub(crate) fn results(&self) -> &Output {
         &self.results
     }
@@ -69,7 +70,7 @@ impl<'a> Outputs<'a> {
         self.logs.as_ref().is_none_or(|logs| logs.write(ended, &output(true)))
     }
 
-    /// Adds to the document what the options ask for, and writes everything.
+    /// Adds what the options request to the document, and writes everything.
     pub(crate) fn finish(self, mut document: ResultsDocument) -> Result<Ending> {
         if self.is_stable {
             document = document.without_wall_clock();
@@ -85,7 +86,7 @@ impl<'a> Outputs<'a> {
         (document.conclusion, document.advice) = (conclusion, advice);
         let fio = self.fio.into_inner().unwrap_or_else(PoisonError::into_inner);
         let text = self.options.format.rendered(&document, fio.as_ref(), self.options.wide, &self.results)?;
-        // Each is written even if another cannot be.
+        // Each output is written even if another one fails.
         let logs = self.logs.map_or(Ok(()), FioLogs::finish);
         let page = |report: Output| super::report::page(&document).and_then(|page| report.write_there(page));
         let report = self.report.map_or(Ok(()), page);
@@ -94,7 +95,7 @@ impl<'a> Outputs<'a> {
             return Ok(Ending::Interrupted);
         }
         for broken in &broken {
-            // Not `eprintln!`, which panics if standard error is closed.
+            // `eprintln!` would panic if standard error is closed.
             let _ = writeln!(std::io::stderr(), "hoistway: {broken}");
         }
         Ok(match () {
@@ -105,7 +106,7 @@ impl<'a> Outputs<'a> {
     }
 }
 
-/// A sentence for each limit that is broken.
+/// A sentence for each exceeded limit.
 fn broken(analysis: &Analysis<'_>, limits: &[Condition]) -> Result<Vec<String>> {
     let mut broken = Vec::new();
     for limit in limits {
@@ -121,7 +122,7 @@ fn broken(analysis: &Analysis<'_>, limits: &[Condition]) -> Result<Vec<String>> 
     Ok(broken)
 }
 
-/// Whether what was asked to be in focus was there.
+/// Checks that the requested focus exists in the results.
 fn check_focus(analysis: &Analysis<'_>) -> Result<()> {
     let document = analysis.document;
     for focus in document.focuses.iter().filter(|_| !document.partial) {
@@ -130,7 +131,7 @@ fn check_focus(analysis: &Analysis<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether an error ended a process in any run.
+/// Whether a process ended with an error in any run.
 fn has_failed(document: &ResultsDocument) -> bool {
     document.runs.iter().flat_map(|run| &run.jobs).any(|job| !job.failed.is_empty())
 }

@@ -60,7 +60,8 @@ fn parse_percent(text: &str) -> Result<f64, String> {
     fraction.ok_or_else(|| "expected percent from 0 to below 100, such as 2%".to_owned())
 }
 
-/// The name of a block device. The name of a load is refused: `--advice my.fio` was meant as an option and a job file.
+/// The name of a block device. A name that looks like a load is rejected: `--advice my.fio` was meant as an option and
+/// a job file.
 fn parse_block_device(text: &str) -> Result<String, String> {
     hoistway_answer::advice::check_name(text).map_err(|error| error.to_string())?;
     if scenarios::named(text).is_some() || Path::new(text).is_file() {

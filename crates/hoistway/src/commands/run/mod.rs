@@ -1,4 +1,4 @@
-//! `hoistway run`: a load in real time.
+//! `hoistway run`: runs a load in real time.
 
 mod arguments;
 mod progress;
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     outputs.finish(document)
 }
 
-/// What the options ask for.
+/// The experiment that the options describe.
 fn experiment(arguments: &Arguments) -> Result<RealExperiment> {
     let (run, judging) = (&arguments.run, &arguments.judging);
     Ok(RealExperiment {

@@ -12,24 +12,24 @@ use indicatif::{HumanCount, ProgressBar};
 
 /// Runs that end before this show no progress.
 const SHOW_AFTER: Duration = Duration::from_secs(2);
-/// Between two updates.
+/// Interval of updates.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Shows how far the present run is.
+/// Shows the progress of the current run.
 #[derive(Default)]
 pub(super) struct Progress(Mutex<Option<OfRun>>);
 
 impl Progress {
-    /// Shows the progress of this run on standard error, if that is a terminal, until the next one begins or this is dropped.
+    /// Shows the progress of this run on standard error, if that is a terminal, until the next run begins or this is dropped.
     pub(super) fn show(&self, load_run: &Arc<LoadRun>, label: &str) {
         let mut present = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The last one has to be gone from the terminal before the next one is drawn.
+        // Remove the previous bar before the next one is drawn.
         *present = None;
         *present = std::io::stderr().is_terminal().then(|| OfRun::show(load_run, label));
     }
 }
 
-/// Shows how far a run is until it is dropped.
+/// Shows the progress of a run until it is dropped.
 struct OfRun {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

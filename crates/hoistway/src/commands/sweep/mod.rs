@@ -1,4 +1,4 @@
-//! `hoistway sweep`: every run of a space, or a shard of them, into a folder.
+//! `hoistway sweep`: makes every run of a space, or a shard of them, into a folder.
 
 mod plan_file;
 mod progress;
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     let output = Output::open(None)?;
     let shard = arguments.shard;
     if arguments.dry_run {
-        // A folder that does not exist yet has no runs.
+        // A folder that does not exist yet contains no runs.
         let there = arguments.output.as_deref().filter(|folder| folder.exists());
         let index = there.map(|folder| Index::of(&Folder::open(folder)?)).transpose()?.unwrap_or_default();
         let (all, missing) = (shard.points(sweep.points()).count(), missing(&sweep, shard, &index)?.len());
@@ -73,12 +73,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     make(&sweep, &folder, shard, index, output)
 }
 
-/// Prints notices about the plan; not called if there is an error, which matters more.
+/// Prints notices about the plan; not called if there is an error, which is more important.
 fn print_notices(notices: &[String]) {
     notices.iter().for_each(|notice| complain(&printable::text(notice)));
 }
 
-/// The runs that are missing.
+/// Makes the missing runs.
 fn make(sweep: &Sweep, folder: &Folder, shard: Shard, index: Index, output: Output) -> Result<Ending> {
     let begin = Instant::now();
     for file in index.other_versions() {
@@ -110,7 +110,7 @@ fn make(sweep: &Sweep, folder: &Folder, shard: Shard, index: Index, output: Outp
     Ok(Ending::Done)
 }
 
-/// Not `eprintln!`, which panics if standard error is closed.
+/// `eprintln!` would panic if standard error is closed.
 pub(super) fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

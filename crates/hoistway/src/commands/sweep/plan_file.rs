@@ -9,7 +9,7 @@ use hoistway_experiment::sweep::{Space, Sweep, SweepError};
 
 use crate::input::CommandLine;
 
-/// Reads and checks a plan. Returns notices about it, too.
+/// Reads and checks a plan. Also returns notices about it.
 pub(super) fn read(path: &Path, limit: u64) -> Result<(Sweep, Vec<String>)> {
     let name = path.display();
     let environment = CommandLine::default();
@@ -30,7 +30,7 @@ pub(super) fn read(path: &Path, limit: u64) -> Result<(Sweep, Vec<String>)> {
     })
 }
 
-/// The environment of a plan: files are looked for in its folder.
+/// The environment of a plan: files are relative to its folder.
 struct Beside {
     environment: CommandLine,
     folder: PathBuf,

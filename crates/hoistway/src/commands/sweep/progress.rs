@@ -8,7 +8,7 @@ use std::time::Duration;
 use hoistway_experiment::store::Work;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Between two updates.
+/// Interval of updates.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Executes `runs` of `work`, and cancels them on Ctrl-C.

@@ -1,4 +1,4 @@
-//! `hoistway trace convert`: a recording in another format.
+//! `hoistway trace convert`: converts a recording to another format.
 
 mod iologs;
 
@@ -40,7 +40,7 @@ pub(crate) struct ConvertArguments {
     iolog_version: Option<IologVersion>,
 }
 
-/// CPUs that a set may have files for.
+/// Maximum CPUs of a set of files.
 const CPUS_MAX: u32 = 4096;
 
 fn version(text: &str) -> Result<IologVersion, String> {
@@ -71,7 +71,7 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Result<()> {
     }
 }
 
-/// Events of the device that was asked for, or of all.
+/// The next event of the requested device, or of any device.
 fn next(recording: &mut Recording, source: &Source) -> Result<Option<Event>, ReadError> {
     while let Some(event) = recording.next_event()? {
         if source.major_minor.is_none_or(|device| event.device == device) {
@@ -87,7 +87,7 @@ fn to_blktrace(arguments: &ConvertArguments) -> Result<()> {
     let mut writer = BlktraceWriter::new(vec![files.next()?]);
     while let Some(event) = next(&mut recording, &arguments.source)? {
         ensure!(event.cpu < CPUS_MAX, "an event of CPU {} (expected less than {CPUS_MAX})", event.cpu);
-        // blkparse stops at the first number that is missing: CPUs between have empty files.
+        // blkparse stops at the first missing number, so CPUs without events get empty files.
         while writer.cpus() <= event.cpu as usize {
             writer.add(files.next()?);
         }
@@ -108,7 +108,7 @@ fn to_json(arguments: &ConvertArguments) -> Result<()> {
     Ok(())
 }
 
-/// Events that decide whether a recording has submissions, or begins with requests.
+/// Number of events that decide whether a recording has submissions, or begins with requests.
 const LOOKAHEAD: usize = 4096;
 
 fn to_chrome(arguments: &ConvertArguments) -> Result<()> {
@@ -138,7 +138,7 @@ fn to_chrome(arguments: &ConvertArguments) -> Result<()> {
     Ok(())
 }
 
-/// An event as blkparse names its parts.
+/// An event with blkparse's names of its parts.
 fn json(event: &Event, task: Option<&str>) -> serde_json::Value {
     let mut value = serde_json::json!({
         "time_ns": event.time_ns,

@@ -25,7 +25,7 @@ fn device(text: &str) -> Result<Device, String> {
 }
 
 impl Source {
-    /// Its name for messages.
+    /// Its name in messages.
     pub(super) fn name(&self) -> String {
         self.recording.display().to_string()
     }

@@ -1,4 +1,4 @@
-//! `hoistway tune`: the setting that is best for a load.
+//! `hoistway tune`: searches for the best setting for a load.
 
 mod arguments;
 mod state;
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     document.conclusion = hoistway_render::text::tuning_conclusion(&document);
     let holds = document.found.as_ref().is_some_and(|found| found.holds);
     let text = rendered(&document, arguments.format, output.text_width())?;
-    // Each is written even if another cannot be.
+    // Each output is written even if another one fails.
     let report = report.map_or(Ok(()), |report| tuned_page(&document).and_then(|page| report.write_there(page)));
     output.write(&text).and(report)?;
     Ok(if holds { Ending::Done } else { Ending::LimitBroken })
@@ -132,7 +132,7 @@ fn knob(text: &str) -> Result<Vary> {
     Ok(Vary { of: of.to_owned(), name: name.to_owned(), texts })
 }
 
-/// Progress, on a terminal only.
+/// The progress bar; on a terminal only.
 fn bar() -> Option<ProgressBar> {
     io::stderr().is_terminal().then(|| {
         let style = ProgressStyle::with_template("{bar:40} {pos} of about {len} runs  {elapsed} so far");
@@ -140,10 +140,10 @@ fn bar() -> Option<ProgressBar> {
     })
 }
 
-/// Keeps the runs, and ends the search on Ctrl-C.
+/// Stores the runs, and ends the search on Ctrl-C.
 struct Observer<'a> {
     is_ended: &'a AtomicBool,
-    /// Ends the runs, as soon as there are any.
+    /// Ends the current runs, once there are any.
     under_way: &'a OnceLock<Cancel>,
     kept: Mutex<Kept>,
     bar: Option<ProgressBar>,
@@ -151,7 +151,7 @@ struct Observer<'a> {
 
 struct Kept {
     file: Option<StateFile>,
-    /// Why it cannot be written.
+    /// The first error of writing the state.
     failure: Option<anyhow::Error>,
     runs: usize,
 }
@@ -180,7 +180,7 @@ impl SearchObserver for Observer<'_> {
     }
 }
 
-/// The command line, with the names that fields have here.
+/// The command line with its own names of fields.
 #[derive(Default)]
 struct Surrounded(CommandLine);
 

@@ -1,4 +1,4 @@
-//! `--state`: the runs of a search in a file, which is always whole.
+//! `--state`: the runs of a search in a file, which is always complete.
 
 use std::fs;
 use std::io::{Error, ErrorKind, Write as _};
@@ -9,16 +9,16 @@ use hoistway_experiment::tune::State;
 
 use hoistway_terminal::output::{Output, cannot_be_written};
 
-/// The file.
+/// The state file.
 pub(super) struct StateFile {
     name: PathBuf,
     state: State,
 }
 
 impl StateFile {
-    /// Reads what there is, if there is anything, and checks that it can be written.
+    /// Reads the state if the file exists, and checks that it can be written.
     pub(super) fn open(name: &Path, mut state: State) -> Result<Self> {
-        // A pipe or device, which may never end, is no state either.
+        // A pipe or device may never end, so it is not a state, either.
         let read = fs::metadata(name).and_then(|there| {
             if there.is_file() { fs::read_to_string(name) } else { Err(Error::other("this is not a file")) }
         });
@@ -40,12 +40,12 @@ impl StateFile {
         Ok(Self { name: name.to_owned(), state })
     }
 
-    /// The runs that are in it.
+    /// The current state.
     pub(super) fn state(&self) -> &State {
         &self.state
     }
 
-    /// Replaces it: a reader sees the old one or the new one.
+    /// Replaces the file: a reader sees either the old or the new content.
     pub(super) fn write(&mut self, runs: Vec<hoistway_answer::tuning::TuneRun>) -> Result<()> {
         self.state.runs = runs;
         let text = serde_json::to_string(&self.state)? + "\n";

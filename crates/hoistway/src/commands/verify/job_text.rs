@@ -1,17 +1,17 @@
-//! A fio job file on another target.
+//! Changes the target of a fio job file.
 
 use std::path::Path;
 
-/// Options that say what a job runs on, or put its processes together in fio's document.
+/// Options that name the target, or combine processes in fio's document.
 const DROPPED: [&str; 6] = ["filename", "directory", "filename_format", "group_reporting", "output", "output-format"];
 
-/// The text with this target for all jobs, and with this runtime, ms, if one is given.
+/// The text with this target for all jobs, and with this runtime in ms, if given.
 ///
 /// # Errors
-/// It includes another file, which may say the same.
+/// If it includes another file, which may set the same options.
 pub(super) fn on_target(text: &str, target: &Path, runtime_ms: Option<u64>) -> Result<String, String> {
     let mut dropped = DROPPED.to_vec();
-    // A colon would begin another file.
+    // fio takes a colon as a separator of file names.
     let mut own = format!("[global]\nfilename={}\n", target.display().to_string().replace(':', "\\:"));
     if let Some(ms) = runtime_ms {
         dropped.extend(["runtime", "timeout", "time_based"]);

@@ -1,4 +1,4 @@
-//! `hoistway verify`: a prediction beside what the kernel of this machine does.
+//! `hoistway verify`: compares a prediction with this machine's kernel.
 
 mod job_text;
 
@@ -26,7 +26,7 @@ use crate::commands::options::{ReplayOptions, parse_time};
 use crate::commands::target::{Queues, Target, TargetOptions};
 use crate::input::CommandLine;
 
-/// The schedulers that the kernel and the simulator have.
+/// Schedulers of both the kernel and the simulator.
 const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
 /// Predict a load under each scheduler, run it under the same schedulers of this machine's kernel, and compare.
@@ -92,7 +92,7 @@ enum VerifyFormat {
     Json,
 }
 
-/// What ends runs early.
+/// Ends runs early.
 #[derive(Clone, Default)]
 struct Interrupt {
     is_there: Arc<AtomicBool>,
@@ -117,11 +117,11 @@ impl Interrupt {
     }
 }
 
-/// What runs on the kernel.
+/// How the load runs on the kernel.
 enum Runs<'a> {
-    /// fio, with this job file.
+    /// In fio, with this job file.
     Fio(tempfile::NamedTempFile),
-    /// Our own engine.
+    /// In our own engine.
     Engine(&'a RealExperiment),
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
             let own = job_text::on_target(text.text(), place, runtime_ms);
             own.map_err(|why| anyhow!("{}: {why}", arguments.job.display()))
         };
-        // What is predicted is what runs. The simulated device is the model, whatever device the target is.
+        // Predict the load that runs. The simulated device is the model, whatever device the target is.
         comparison.load = Load::Text { name: text.name().to_owned(), text: on_target(Path::new("target"))? };
         let own = on_target(&target.path)?;
         let mut file = tempfile::Builder::new().suffix(".fio").tempfile().context("a job file for fio")?;
@@ -208,7 +208,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
     Ok(if verification.refuted().next().is_some() { Ending::LimitBroken } else { Ending::Done })
 }
 
-/// Those that are asked for, or all that both have.
+/// The requested schedulers, or all that both have.
 fn schedulers(arguments: &Arguments, target: &Target) -> Result<Vec<String>> {
     let name = arguments.target.display();
     let offered = target.schedulers();
@@ -238,7 +238,7 @@ fn of_recording(arguments: &Arguments, comparison: &Comparison, target: &Target)
         load: comparison.load.clone(),
         replay: comparison.replay.clone(),
         target: format!("{kind}:{}", target.path.display()),
-        // The kernel's is the one that is measured.
+        // The measured scheduler is the kernel's, so the engine has none.
         schedulers: vec!["none".to_owned()],
         tunables: Vec::new(),
         queue_files: Vec::new(),
@@ -258,7 +258,7 @@ fn of_recording(arguments: &Arguments, comparison: &Comparison, target: &Target)
     }
 }
 
-/// Runs all rounds, and restores the scheduler. None if they were interrupted.
+/// Makes all rounds, and restores the scheduler. None if they were interrupted.
 fn measured(
     arguments: &Arguments,
     mut queues: Queues<'_>,
@@ -277,7 +277,8 @@ fn measured(
     let mut is_whole = true;
     'rounds: for round in 0..arguments.rounds as usize {
         for index in 0..schedulers.len() {
-            // Each is the first of some round: what comes first may find another machine.
+            // Each scheduler is the first one of some round, since the first run of a round may see different
+            // conditions.
             let scheduler = &schedulers[(index + round) % schedulers.len()];
             bar.set_message(scheduler.clone());
             queues.set(scheduler)?;
@@ -323,7 +324,7 @@ fn in_engine(experiment: &RealExperiment, environment: &CommandLine, interrupt: 
     let plan = RealPlan::of(experiment, environment)?;
     let controls = plan.controls();
     *interrupt.engine() = Some(controls.clone());
-    // It may have come before the controls were there.
+    // The interruption may have come before the controls existed.
     if interrupt.is_there() {
         controls.cancel();
     }

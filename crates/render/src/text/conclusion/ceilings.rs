@@ -1,10 +1,10 @@
-//! Schedulers whose one lock bounds the result.
+//! Schedulers whose single lock limits the result.
 
 use hoistway_answer::analysis::Analysis;
 
 use crate::text::units;
 
-/// A sentence for each that was bound in every repeat.
+/// A sentence for each scheduler that was limited in every repeat.
 pub(super) fn ceilings(analysis: &Analysis<'_>) -> Vec<String> {
     let bound = analysis.variants.iter().filter_map(|variant| {
         let bounds = variant.runs.iter().map(|run| run.locks.and_then(|locks| locks.bound_iops()));

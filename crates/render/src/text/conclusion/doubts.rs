@@ -1,4 +1,4 @@
-//! What makes a comparison uncertain.
+//! Reasons why a comparison is uncertain.
 
 use hoistway_answer::analysis::{Analysis, Row};
 use hoistway_answer::document::Verdict;
@@ -9,14 +9,14 @@ use super::phrases::figure_in_words;
 use crate::text::words::list;
 use crate::text::{failures, units};
 
-/// I/Os beyond a percentile, from which on it means something.
+/// Minimum I/Os beyond a percentile for the percentile to be meaningful.
 const BEYOND_MIN: f64 = 10.0;
-/// I/Os of a run, from which on their mean, or how many they are, does not hang on one of them.
+/// Minimum I/Os of a run for their mean and number not to depend on a single one.
 const IOS_MIN: f64 = 30.0;
-/// Schedulers that are named at most.
+/// Maximum number of named schedulers.
 const NAMES_MAX: usize = 3;
 
-/// All doubts, as half sentences: those that follow from the data, then what else the document knows.
+/// All doubts as clauses: those that follow from the data, then those stored in the document.
 pub(super) fn doubts(analysis: &Analysis<'_>, verdict: &Verdict) -> Vec<String> {
     let document = analysis.document;
     let mut doubts = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn doubts(analysis: &Analysis<'_>, verdict: &Verdict) -> Vec<String> 
     doubts
 }
 
-/// Runs that ended while most of the slowest I/Os were in flight: the one with the most of them.
+/// Runs that ended while most of the slowest I/Os were in flight: the run with most of them.
 fn outstanding(analysis: &Analysis<'_>) -> Option<String> {
     let mut all: Vec<(String, u64, u64)> = Vec::new();
     for job in &analysis.jobs {
@@ -60,7 +60,7 @@ fn outstanding(analysis: &Analysis<'_>) -> Option<String> {
     ))
 }
 
-/// Runs that had not settled, or began with a warm-up: the worst of each kind.
+/// Runs that had not settled, or began with a warm-up: the worst run of each kind.
 fn settling(analysis: &Analysis<'_>) -> Vec<String> {
     let mut unsettled: Vec<(String, f64, SettlingFigure)> = Vec::new();
     let mut warming: Vec<(String, f64, SettlingFigure, f64)> = Vec::new();
@@ -106,15 +106,15 @@ fn settling(analysis: &Analysis<'_>) -> Vec<String> {
     doubts
 }
 
-/// How the runs of a row had settled, if most of them, or half, had not: a device that pauses now and then makes some short run
-/// look so, but what lies in the load or the device shows in every repeat.
+/// How the runs of a row settled, if at least half of them had not: an occasional pause of the device makes some short runs
+/// look unsettled, but effects of the load or the device show in every repeat.
 fn of_most_runs<'a>(row: &'a Row<'a>) -> impl Iterator<Item = Settling> + use<'a> {
     let states = || row.samples().map(|sample| sample.settling);
     let unlike = states().filter(|state| matches!(state, Settling::WarmUp { .. } | Settling::Unsettled { .. })).count();
     states().filter(move |_| 2 * unlike >= row.samples().len())
 }
 
-/// Some of the names, and how many more there are.
+/// Some of the names, and the number of the others.
 fn named<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let mut distinct: Vec<String> = Vec::new();
     for name in names {
@@ -130,7 +130,7 @@ fn named<'a>(names: impl Iterator<Item = &'a String>) -> String {
     list(&distinct)
 }
 
-/// A figure of too few I/Os.
+/// A figure with too few I/Os.
 fn few(analysis: &Analysis<'_>, name: &FigureName) -> Option<String> {
     let ios_min = match name.figure {
         Figure::P95 => BEYOND_MIN / 0.05,

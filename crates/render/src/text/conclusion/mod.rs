@@ -1,6 +1,6 @@
-//! What a comparison means, in a few sentences: what to do, what that costs, and what makes it uncertain.
+//! The meaning of a comparison in a few sentences: what to do, what it costs, and what is uncertain.
 //!
-//! The [`verdict`](mod@hoistway_answer::verdict) is decided elsewhere, from the same document; here it is put into words.
+//! The [`verdict`](mod@hoistway_answer::verdict) is decided elsewhere, from the same document; here it becomes text.
 
 mod ceilings;
 mod doubts;
@@ -17,7 +17,7 @@ use super::recording;
 pub(crate) use phrases::{change, change_between, may_lose_more};
 pub use phrases::{figure_in_words, shift as shift_in_words};
 
-/// The sentences; none if there was no I/O, and one if there is no verdict for what was written meanwhile. Those about doubts begin with "Uncertain: ".
+/// The sentences; none without I/O, and only one if timed writes exclude a verdict. Sentences about doubts begin with "Uncertain: ".
 pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
     let document = analysis.document;
     if !document.writes.is_empty() {
@@ -32,14 +32,14 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
     let verdicts = verdict::verdicts(analysis);
     let words = |verdict| Sentences { analysis, verdict };
     let in_short: Vec<InShort> = verdicts.iter().filter_map(|verdict| words(verdict).in_short()).collect();
-    // Of one scheduler each, the line of all places says it all.
+    // With one scheduler per setup, the common line says everything.
     let is_short = in_short.len() > 1 && verdicts.iter().all(|verdict| verdict.decision == Decision::Alone);
     let mut sentences: Vec<String> = match is_short {
         true => Vec::new(),
         false => verdicts.iter().flat_map(|verdict| words(verdict).of_place()).collect(),
     };
     if let Some(verdict) = verdicts.first() {
-        // The same in every place.
+        // The same in every setup.
         if in_short.len() > 1 {
             let focus = &verdict.focus[..];
             let higher = match focus {
@@ -59,7 +59,7 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
     before
 }
 
-/// What all places have in common, what is in focus in each, and which is the slowest.
+/// What all setups have in common, the focus in each, and which one is slowest.
 fn side_by_side(nouns: &str, places: &[InShort], higher_is_better: Option<bool>, smallest_effect: f64) -> Vec<String> {
     let shared: Vec<&String> =
         places[0].place.iter().filter(|part| places.iter().all(|one| one.place.contains(part))).collect();
@@ -96,5 +96,5 @@ fn side_by_side(nouns: &str, places: &[InShort], higher_is_better: Option<bool>,
     sentences
 }
 
-/// How a sentence of the [`conclusion`] about a doubt begins.
+/// Prefix of a sentence of the [`conclusion`] about a doubt.
 pub const DOUBT: &str = "Uncertain: ";

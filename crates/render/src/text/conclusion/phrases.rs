@@ -28,7 +28,7 @@ pub(super) fn noun(figure: Figure, operation: Operation) -> String {
     }
 }
 
-/// A change for the better by a factor, as the change of a figure: twice as good is half the latency.
+/// An improvement by a factor, as the change of a figure: twice as good is half the latency.
 pub(super) fn relative(factor: f64, figure: Figure) -> String {
     units::difference(if figure.higher_is_better() { factor - 1.0 } else { 1.0 / factor - 1.0 })
 }
@@ -38,20 +38,20 @@ pub(crate) fn change(change: Change, figure: Figure) -> String {
     in_words(change, figure, "")
 }
 
-/// The same beside the two means, if these are known, and with what it is the change of if it is not theirs.
+/// The same with the two means, if known, and a note if it is not the change of these means.
 pub(crate) fn change_between(change: Change, figure: Figure, means: Option<(f64, f64)>) -> String {
     in_words(change, figure, means.map_or("", |(from, to)| of_runs(from, to, change.factor)))
 }
 
 fn in_words(change: Change, figure: Figure, of_runs: &str) -> String {
-    /// As much as sums may differ by in which the same stands.
+    /// Rounding error of sums over the same terms.
     const ROUNDING: f64 = 1e-9;
     let words = relative(change.factor, figure) + of_runs;
     match (change.low, change.high) {
         (Some(low), Some(high)) => {
             let ends = if figure.higher_is_better() { [low, high] } else { [high, low] };
             let [from, to] = ends.map(|end| relative(end, figure));
-            // Only an interval without any width says that the runs do not differ: a narrow one is of many that do.
+            // Only an interval of zero width means that all runs are equal: a narrow one comes from many runs.
             if high / low - 1.0 < ROUNDING {
                 format!("{words} in every run")
             } else {
@@ -62,7 +62,7 @@ fn in_words(change: Change, figure: Figure, of_runs: &str) -> String {
     }
 }
 
-/// What has shifted, from what to what: `p99 read latency of oltp 4.49 ms -> 38.5 ms (8.6 times)`.
+/// A shift: `p99 read latency of oltp 4.49 ms -> 38.5 ms (8.6 times)`.
 pub fn shift(shift: &Shift) -> String {
     let what = shifted(shift);
     let (from, to) = match shift.aspect {
@@ -87,7 +87,7 @@ pub fn shift(shift: &Shift) -> String {
     format!("{what}{of_what} {from} -> {to} ({how_much}{of_runs}{certain})")
 }
 
-/// What has shifted: `p99 read latency of oltp`.
+/// The figure that has shifted: `p99 read latency of oltp`.
 fn shifted(shift: &Shift) -> String {
     let what = match (shift.aspect, shift.operation) {
         (Aspect::Figure(figure), Some(operation)) => noun(figure, operation),
@@ -102,15 +102,15 @@ fn shifted(shift: &Shift) -> String {
     }
 }
 
-/// What may be lost more than is gained, by a factor of `gain`.
+/// A clause for losses that are larger than the gain of a factor of `gain`.
 pub(crate) fn may_lose_more(losses: &[Shift], gain: f64) -> Option<String> {
     losses.iter().find(|loss| loss.may_exceed(gain)).map(shifted)
 }
 
-/// What to say behind a change that is not that of the two means beside it: what is judged is the geometric mean of the runs' ratios,
-/// which is another one where runs scatter.
+/// A note for a change that is not that of the two means shown with it: the judged change is the geometric mean of the runs' ratios,
+/// which differs if runs scatter.
 fn of_runs(from: f64, to: f64, factor: f64) -> &'static str {
-    /// As much as three digits of each may hide, and a bit.
+    /// Slightly more than the rounding of three digits in each.
     const APART_MAX: f64 = 0.02;
     let apart = (to / from).ln().abs() - factor.ln().abs();
     if apart.abs() > APART_MAX { " in the geometric mean of its runs" } else { "" }
@@ -137,7 +137,7 @@ mod tests {
     fn a_change_that_is_not_that_of_the_means_beside_it_says_of_what_it_is() {
         assert_eq!(of_runs(881.0, 4976.0, 4.5), " in the geometric mean of its runs");
         assert_eq!(of_runs(1.60, 2.67, 1.618), " in the geometric mean of its runs");
-        // Whichever of both is the larger one.
+        // Whichever of the two is larger.
         assert_eq!((of_runs(3.26, 1.27, 2.564), of_runs(1.27, 3.26, 2.56)), ("", ""));
         let gain = Change { factor: 4.5, low: Some(1.306), high: Some(15.5) };
         let words = change_between(gain, Figure::Iops, Some((881.0, 4976.0)));

@@ -1,4 +1,4 @@
-//! The sentences about one place: what to do, what that costs, what became of the others, and by what it was judged.
+//! The sentences about one setup: what to do, what it costs, the other schedulers, and the ranking criterion.
 
 use hoistway_answer::analysis::{Analysis, Estimate};
 use hoistway_answer::document::{Candidate, Decision, FocusFrom, Outcome, SetupSummary, Shift, Verdict};
@@ -9,13 +9,13 @@ use crate::text::columns::value;
 use crate::text::units;
 use crate::text::words::{device_name, list};
 
-/// Losses that are listed one by one.
+/// Maximum losses listed individually.
 const LOSSES_MAX: usize = 6;
-/// Gains of the recommended one that are listed one by one.
+/// Maximum gains of the recommended scheduler listed individually.
 const GAINS_MAX: usize = 3;
-/// A gain that is no trifle, as a factor.
+/// Minimum factor of a significant gain.
 const CLEAR_GAIN: f64 = 1.1;
-/// Losses of somebody who was not chosen.
+/// Maximum losses listed for schedulers that were not chosen.
 const LOSSES_OF_OTHERS_MAX: usize = 2;
 
 /// A verdict in words.
@@ -25,7 +25,7 @@ pub(super) struct Sentences<'a> {
 }
 
 impl Sentences<'_> {
-    /// All that is said of this place alone.
+    /// The sentences about this setup only.
     pub(super) fn of_place(&self) -> Vec<String> {
         let verdict = self.verdict;
         let mut sentences = vec![self.first()];
@@ -96,7 +96,7 @@ impl Sentences<'_> {
         }
     }
 
-    /// What one that is better on balance has of it, if not the figure in focus.
+    /// The advantages of a scheduler that is better on balance, other than the figure in focus.
     fn better_elsewhere(&self, candidate: &Candidate) -> String {
         let nouns = self.nouns();
         let focus = match candidate.gain {
@@ -118,7 +118,7 @@ impl Sentences<'_> {
         balance.is_some_and(|change| (1.0 / smallest..smallest).contains(&change.factor))
     }
 
-    /// What the recommended one gains beside the figure in focus.
+    /// The gains of the recommended scheduler other than the figure in focus.
     fn gains(&self, recommended: &Candidate) -> Option<String> {
         if recommended.outcome == Outcome::BetterElsewhere || self.verdict.decision == Decision::OneRun {
             return None;
@@ -127,7 +127,7 @@ impl Sentences<'_> {
         (!gains.is_empty()).then(|| format!("It also gains, largest first: {}.", listed(&gains, GAINS_MAX)))
     }
 
-    /// Judged figures that differ widely from repeat to repeat.
+    /// Ranking figures that differ widely between repeats.
     fn spreads(&self) -> impl Iterator<Item = String> + '_ {
         let why = if self.analysis.document.is_real {
             "it differs that much from run to run"
@@ -146,7 +146,7 @@ impl Sentences<'_> {
         })
     }
 
-    /// One that no kernel has and that would be better.
+    /// A better scheduler that no kernel has.
     fn unavailable(&self) -> Option<String> {
         let candidate = self.verdict.unavailable.as_ref()?;
         let variant = self.analysis.variants.iter().find(|variant| variant.label == candidate.scheduler)?;
@@ -158,7 +158,7 @@ impl Sentences<'_> {
         Some(format!("If the kernel had it, {name} ({published}) would be {how}."))
     }
 
-    /// How far the decision would be the same with other repeats.
+    /// How likely the decision is to stay the same with other repeats.
     fn certainty(&self) -> Option<String> {
         let certainty = self.verdict.certainty?;
         let percent = (certainty * 100.0).floor();
@@ -182,7 +182,7 @@ impl Sentences<'_> {
         })
     }
 
-    /// Whether a candidate is better on balance by the smallest effect, beyond the noise or not.
+    /// Whether a candidate is better on balance by the smallest effect, whether or not beyond the noise.
     fn is_ahead(&self, candidate: &Candidate) -> bool {
         candidate.balance.is_some_and(|balance| balance.factor >= 1.0 + self.verdict.smallest_effect)
     }
@@ -200,13 +200,13 @@ impl Sentences<'_> {
         }
     }
 
-    /// A variant, by its label, as it stands in a sentence that says where it is.
+    /// A variant's label, in a sentence that names the setup.
     fn words(&self, label: &str) -> String {
         let variant = self.analysis.variants.iter().find(|variant| variant.label == label);
         variant.map_or_else(|| label.to_owned(), |variant| variant.in_words())
     }
 
-    /// What is to be used here, and what is in focus under it.
+    /// The recommended scheduler here, and the figure in focus under it.
     pub(super) fn in_short(&self) -> Option<InShort> {
         let setup = self.analysis.document.setups.get(self.verdict.setup as usize)?;
         let recommended = &self.verdict.recommended;
@@ -218,7 +218,7 @@ impl Sentences<'_> {
         Some(InShort { shown: self.shown(recommended), words: self.words(recommended), place, mean })
     }
 
-    /// What one would change from: `the default (mq-deadline)`.
+    /// The scheduler that a change starts from: `the default (mq-deadline)`.
     fn reference(&self) -> String {
         let name = self.words(&self.verdict.reference);
         if self.verdict.reference_is_default { format!("the default ({name})") } else { name }
@@ -238,7 +238,7 @@ impl Sentences<'_> {
         list(&figures.iter().map(with_weight).collect::<Vec<_>>())
     }
 
-    /// A figure, with how many jobs it stands for.
+    /// A figure with the number of jobs that it represents.
     fn named(&self, figure: &FigureName) -> String {
         match self.verdict.alike.len() {
             0 | 1 => figure_in_words(figure),
@@ -264,7 +264,7 @@ impl Sentences<'_> {
         self.verdict.focus.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// What a candidate has gained: `p99 read latency of a 3.26 ms -> 1.27 ms, -61.0% (95 %: -64.2% to -58.1%)`.
+    /// The gain of a candidate: `p99 read latency of a 3.26 ms -> 1.27 ms, -61.0% (95 %: -64.2% to -58.1%)`.
     fn gained(&self, candidate: &Candidate) -> String {
         let moved = |WeightedFigure { figure, .. }: &WeightedFigure| {
             let of = |label| self.estimate(figure, label).map(|estimate| value(figure.figure, estimate.mean, false));
@@ -285,7 +285,7 @@ impl Sentences<'_> {
         }
     }
 
-    /// What the recommended one loses.
+    /// The losses of the recommended scheduler.
     fn costs(&self, recommended: &Candidate) -> String {
         let smallest = units::difference(self.verdict.smallest_effect).trim_start_matches('+').replace(".0%", " %");
         if recommended.losses.is_empty() {
@@ -299,7 +299,7 @@ impl Sentences<'_> {
         format!("It costs, worst first: {}.{doubt}", listed(&recommended.losses, LOSSES_MAX))
     }
 
-    /// What became of those that were not chosen.
+    /// The results of schedulers that were not chosen.
     fn others(&self) -> Vec<String> {
         let verdict = self.verdict;
         if verdict.decision == Decision::Alone {
@@ -360,7 +360,7 @@ impl Sentences<'_> {
         sentences
     }
 
-    /// By what it was judged, and how to change that.
+    /// The ranking criterion, and how to change it.
     pub(super) fn judged_by(&self) -> Option<String> {
         let focus = self.verdict.focus.first()?;
         let noun = noun(focus.figure.figure, focus.figure.operation);
@@ -392,16 +392,16 @@ fn place_parts(setups: &[SetupSummary], setup: &SetupSummary) -> Vec<String> {
     parts
 }
 
-/// What is in focus in one place: `1.42 ms`, `mq-deadline`, `hdd`, `Linux 6.18`.
+/// The figure in focus in one setup: `1.42 ms`, `mq-deadline`, `hdd`, `Linux 6.18`.
 pub(super) struct InShort {
     pub(super) shown: String,
     pub(super) words: String,
     pub(super) place: Vec<String>,
-    /// Of a single figure.
+    /// The mean of a single figure.
     pub(super) mean: Option<f64>,
 }
 
-/// Whether a gain is beyond the noise, more than a trifle, and more than a single I/O.
+/// Whether a gain is beyond the noise, significant, and more than a single I/O.
 fn is_clear(gain: &Shift) -> bool {
     gain.weighs && gain.significant != Some(false) && gain.factor >= CLEAR_GAIN
 }
@@ -410,14 +410,14 @@ fn has_clear_gain(candidate: &Candidate) -> bool {
     candidate.gains.iter().any(is_clear)
 }
 
-/// Those that a verdict rests on, before those that are only listed.
+/// Puts the shifts that a verdict is based on first.
 fn weighing_first(shifts: &[Shift]) -> Vec<Shift> {
     let (mut first, others): (Vec<Shift>, Vec<Shift>) = shifts.iter().cloned().partition(|shift| shift.weighs);
     first.extend(others);
     first
 }
 
-/// Shifts in words, and how many more there are.
+/// Shifts in words, and the number of the others.
 fn listed(shifts: &[Shift], max: usize) -> String {
     let mut words: Vec<String> = shifts.iter().take(max).map(shift).collect();
     if shifts.len() > max {

@@ -1,4 +1,4 @@
-//! The tables of a search as cells, for other ways to draw them.
+//! The tables of a search as cells, to be drawn in other ways.
 
 use hoistway_answer::FigureName;
 use hoistway_answer::tuning::{Budget, Effect, Round, Standing, Tuning};
@@ -10,30 +10,30 @@ use crate::text::words::device_name;
 
 /// Knobs that explain less are left out.
 const SHARE_MIN: f64 = 0.01;
-/// Most knobs that are listed.
+/// Maximum number of listed knobs.
 const EFFECTS_MAX: usize = 12;
 
 /// A table.
 #[derive(Clone, Debug)]
 pub struct TuningTable {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// Of its columns.
+    /// Headers of its columns.
     pub headers: Vec<String>,
-    /// As many cells each.
+    /// The rows, each with one cell per column.
     pub rows: Vec<Vec<String>>,
 }
 
-/// What stands in the text of a search.
+/// The content of the text of a search.
 #[derive(Clone, Debug)]
 pub struct TuningCells {
-    /// What was searched.
+    /// The setup of the search.
     pub set_up: String,
-    /// The last round, the best first.
+    /// The last round, best first.
     pub finalists: Option<TuningTable>,
-    /// The settings of the first round that no other beats, if there is more than one.
+    /// The settings of the first round that no other dominates, if there are several.
     pub front: Option<TuningTable>,
-    /// What mattered, the most first.
+    /// The knobs that mattered, largest effect first.
     pub effects: Option<TuningTable>,
     /// The shares of the variance in these rows, 0 to 1.
     pub shares: Vec<f64>,
@@ -104,7 +104,7 @@ fn set_up(tuning: &Tuning) -> String {
     )
 }
 
-/// What a round was: `9 settings in runs of 0.50 s with 2 seeds`.
+/// A round: `9 settings in runs of 0.50 s with 2 seeds`.
 #[must_use]
 pub fn tuning_round(round: &Round) -> String {
     let seeds = round.settings.iter().map(|standing| standing.seeds).max().unwrap_or(0);
@@ -115,7 +115,7 @@ pub fn tuning_round(round: &Round) -> String {
     format!("{} settings in {runs} with {seeds} seeds", round.settings.len())
 }
 
-/// Standings, with what they are beside the first or without.
+/// A table of settings, with or without their differences to the first.
 fn table(tuning: &Tuning, title: String, standings: &[Standing], beside: bool) -> TuningTable {
     let figures = tuning.objective.figures();
     let mut headers = vec!["setting".to_owned()];
@@ -141,7 +141,7 @@ fn table(tuning: &Tuning, title: String, standings: &[Standing], beside: bool) -
     TuningTable { title, headers, rows: standings.iter().map(row).collect() }
 }
 
-/// A setting with its figures, and whether it keeps the conditions: `none: p99 read latency of a 1.20 ms ±1.0%; conditions kept`.
+/// A setting with its figures, and whether it meets the conditions: `none: p99 read latency of a 1.20 ms ±1.0%; conditions kept`.
 #[must_use]
 pub fn standing_in_words(tuning: &Tuning, standing: &Standing) -> String {
     let figures = tuning.objective.figures().into_iter();
@@ -154,7 +154,7 @@ pub fn standing_in_words(tuning: &Tuning, standing: &Standing) -> String {
     format!("{}: {}{conditions}", standing.setting, figures.collect::<Vec<_>>().join(", "))
 }
 
-/// In brackets what is not beyond the noise.
+/// In brackets if it is not beyond the noise.
 fn beside_best(standing: &Standing) -> String {
     let Some(change) = standing.beside_best.filter(|change| change.factor != 1.0) else { return "-".to_owned() };
     let text = format!("{} times", units::times(change.factor));

@@ -1,4 +1,4 @@
-//! What a search found: tables for people, and sentences.
+//! The result of a search: tables and sentences.
 
 mod cells;
 mod sentences;
@@ -11,14 +11,14 @@ use crate::text::wrap::hanging;
 pub use cells::{TuningCells, TuningTable, standing_in_words, tuning_cells, tuning_round};
 pub use sentences::tuning_conclusion;
 
-/// Rows of a table at most.
+/// Maximum rows of a table.
 const ROWS_MAX: usize = 12;
 
-/// The search as text: what was searched, the last round, the front, what mattered, what it means.
+/// The search as text: its setup, the last round, the front, the effects, the conclusion.
 #[must_use]
 pub fn tuning(tuning: &Tuning, width: usize) -> String {
     let cells = tuning_cells(tuning);
-    // Of a single round the front is among those above it.
+    // With a single round the front is part of the table above.
     let front = cells.front.filter(|_| tuning.rounds.len() > 1);
     let mut text = hanging(&cells.set_up, width, 0, 2);
     for mut table in [cells.finalists, front, cells.effects].into_iter().flatten() {

@@ -8,14 +8,14 @@ use crate::text::conclusion::{change, change_between, figure_in_words, may_lose_
 use crate::text::units;
 use crate::text::words::{device_name, list};
 
-/// What is less is no gain.
+/// A smaller change is not a gain.
 const SMALLEST_EFFECT: f64 = 0.02;
-/// Settings that are named one by one.
+/// Maximum number of named settings.
 const NAMES_MAX: usize = 4;
-/// Losses that are named one by one.
+/// Maximum number of named losses.
 const LOSSES_MAX: usize = 6;
 
-/// What a search means, a sentence each; none if it found nothing yet.
+/// The conclusion of a search, a sentence each; none if it has no result yet.
 #[must_use]
 pub fn tuning_conclusion(tuning: &Tuning) -> Vec<String> {
     let Some(found) = &tuning.found else { return Vec::new() };
@@ -54,7 +54,7 @@ pub fn tuning_conclusion(tuning: &Tuning) -> Vec<String> {
     sentences
 }
 
-/// That the kernel lacks what was found.
+/// A notice that the kernel lacks the scheduler found.
 fn lacking(tuning: &Tuning, setting: &Setting) -> Option<String> {
     let source = tuning.outside_linux.get(&setting.scheduler)?;
     let name = &setting.scheduler;
@@ -122,19 +122,19 @@ fn is_worth_it(gain: &Change) -> bool {
     gain.is_better() && gain.factor >= 1.0 + SMALLEST_EFFECT
 }
 
-/// Whether another setting is named than what there is.
+/// Whether the advised setting differs from the current one.
 fn is_another_advised(found: &Found) -> bool {
     let is_other = found.best.setting != found.reference.setting;
     is_other && (!found.reference.holds || found.gain.as_ref().is_some_and(is_worth_it))
 }
 
-/// Whether the best loses more elsewhere than it gains: what was asked for is not all that somebody may want.
+/// Whether the best setting loses more elsewhere than it gains: the objective may not be everything that matters.
 fn is_outweighed(found: &Found) -> bool {
     let gain = found.gain.map_or(1.0, |gain| gain.factor);
     found.losses.iter().flatten().any(|loss| loss.weighs && loss.factor > gain)
 }
 
-/// What the best loses beside the figure that was searched for, if anybody looked.
+/// The losses of the best setting other than the objective, if they were measured.
 fn costs(found: &Found) -> Option<String> {
     let losses = found.losses.as_ref()?;
     if losses.is_empty() {

@@ -1,4 +1,4 @@
-//! A recording as I/O logs of fio: one for each stream, and a job file that replays them together.
+//! Converts a recording to I/O logs of fio: one for each stream, and a job file that replays them together.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub(super) fn write(source: &Source, output: &Path, version: IologVersion) -> Re
     files.finish()
 }
 
-/// Names of tasks may hold anything.
+/// Names of tasks may contain anything.
 fn section(stream: &Stream) -> String {
     let is_plain = |letter: &char| !letter.is_control() && !"[]".contains(*letter);
     let name: String = stream.name.chars().filter(is_plain).collect();
@@ -54,7 +54,7 @@ fn write_log(program: &Program, stream: usize, files: &mut NumberedFiles, versio
             Op::Discard | Op::WriteZeroes => IologAction::Trim,
         };
         let mut add = |action, offset_bytes, bytes| log.write(step.at.0, action, offset_bytes, bytes);
-        // A log has no flags: what is durable before or after a write is a line of its own.
+        // A log has no flags: a flush before or after a write is a separate line.
         if io.op == Op::Write && step.flags.has(Flags::FLUSH) {
             add(IologAction::Sync, 0, 0)?;
         }
