@@ -1,4 +1,4 @@
-//! What a command costs: `cargo bench -p hoistway-benches --bench device`. The budget is 40 ns.
+//! The cost of a command: `cargo bench -p hoistway-benches --bench device`. The budget is 40 ns.
 
 use std::hint::black_box;
 use std::time::Instant as Clock;
@@ -9,8 +9,8 @@ use hoistway_device::{Command, Preset, Schedule};
 
 const COMMANDS: u64 = 20_000_000;
 
-/// Presets of models that know every completion at submission. What the others cost shows in a whole simulation:
-/// `cargo run --release -p hoistway-sim --example speed`.
+/// Presets of models that know every completion at submission. The cost of the other models shows in a whole
+/// simulation: `cargo run --release -p hoistway-sim --example speed`.
 const PRESETS: [&str; 3] = ["intel-p4800x-375gb", "intel-s3520-1600gb", "null"];
 
 fn main() {
@@ -23,7 +23,7 @@ fn main() {
     }
 }
 
-/// Submits at the rate of the device, random addresses, taking each completion out at once.
+/// Submits random addresses at the rate of the device, and removes each completion at once.
 fn ns_per_command(preset: &Preset, seed: u64, reads_of_ten: u64) -> f64 {
     let mut device = preset.build(seed);
     let blocks = device.shape().capacity_sectors / 8;

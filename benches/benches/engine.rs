@@ -1,10 +1,10 @@
-//! What a request costs on its whole way through the engine: random reads and writes of 4 KiB, 128 under way for each worker.
+//! The cost of a request through the whole engine: random reads and writes of 4 KiB, 128 in flight per worker.
 //!
 //! ```text
 //! cargo bench -p hoistway-benches --bench engine -- null memory file:PATH clients techniques    # or some of them
 //! ```
-//! Schedulers take turns, so that all see the same weather; the median of the rounds is told, and the fastest and slowest: time
-//! on the clock, and CPU time of all threads, which says more on a machine that others use, too.
+//! Schedulers are measured in turn, so that all run under the same conditions. The output is the median of the rounds, and the
+//! fastest and slowest, of wall-clock time, and of CPU time of all threads, which is more reliable on a shared machine.
 
 mod techniques;
 
@@ -23,11 +23,11 @@ const DEPTH: usize = 128;
 const ROUNDS: usize = 7;
 const ROUND: Duration = Duration::from_millis(400);
 
-/// How many I/Os were done in how long, by whoever has ended.
+/// Number of I/Os and duration of each client that has ended.
 #[derive(Default)]
 struct Done(Mutex<Vec<(u64, u64)>>, Condvar);
 
-/// Keeps its depth, and counts.
+/// Keeps its depth, and counts I/Os.
 struct Load {
     done: Arc<Done>,
     depth: usize,
@@ -101,7 +101,7 @@ fn cpu_time_ns() -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// ns for each request, of all workers together: on the clock, and of CPU time.
+/// ns per request of all workers together: wall-clock time and CPU time.
 fn round(config: &Config, depth: usize, writes: bool, backend: Box<dyn Backend>) -> [f64; 2] {
     let workers = config.workers;
     let engine = Engine::start(config, backend).unwrap();
@@ -141,7 +141,7 @@ fn compare(target: &str, depth: usize, writes: bool, backend: &dyn Fn() -> Box<d
     }
 }
 
-/// What is done against contention for a scheduler's lock, one by one and together.
+/// Contention options for a scheduler's lock, one by one and together.
 fn techniques() {
     let all = techniques::COMPARED;
     for (scheduler, workers) in [("mq-deadline", 1), ("mq-deadline", 2), ("bfq", 1), ("bfq", 2)] {
@@ -199,7 +199,7 @@ fn main() {
     if is_wanted("techniques") {
         techniques();
     }
-    // Only read: it may be anybody's.
+    // Only reads: the file may contain any data.
     for path in wanted.iter().filter_map(|argument| argument.strip_prefix("file:")) {
         let spec = FileSpec { read_only: true, ..FileSpec::new(path) };
         compare(path, 32, false, &|| Box::new(Files::open(std::slice::from_ref(&spec)).unwrap()));

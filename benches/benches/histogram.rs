@@ -1,4 +1,4 @@
-//! Cost of recording one latency, and of asking for a percentile.
+//! The cost of recording a latency, and of a percentile.
 #![allow(missing_docs, reason = "criterion's macros write functions without docs")]
 
 use std::hint::black_box;
@@ -6,7 +6,7 @@ use std::hint::black_box;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hoistway_measure::LatencyHistogram;
 
-/// Latencies from about 10 us to 20 ms, as a busy device has them.
+/// Latencies from about 10 us to 20 ms, as of a busy device.
 fn latencies() -> Vec<u64> {
     let mut state = 1_u64;
     let mut random = || {

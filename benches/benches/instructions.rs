@@ -1,4 +1,5 @@
-//! Instructions of 1000 requests' whole way, counted by valgrind: the same on a noisy machine.
+//! Instructions of 1000 requests through the whole block layer, counted by valgrind: independent of the load of the
+//! machine.
 
 #![allow(missing_docs)]
 
@@ -9,7 +10,7 @@ use std::hint::black_box;
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use load::{Load, Pattern};
 
-/// Warm: the buffers that calls reuse have grown.
+/// A warmed-up load, whose reused buffers have grown.
 fn warm(scheduler: &str, depth: u32) -> Load {
     let mut load = Load::new(scheduler, depth, Pattern::Random);
     (0..1000).for_each(|_| load.cycle());

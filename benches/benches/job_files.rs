@@ -1,4 +1,4 @@
-//! How long it takes to draw an I/O and to read a job file.
+//! The cost of generating an I/O and of reading a job file.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use hoistway_fio::{Environment, JobFile};
 use hoistway_load::Generator;
 
-/// Shared by all jobs: a partition of 1.6 TB.
+/// Size of the device of all jobs: a partition of 1.6 TB.
 const DEVICE_BYTES: u64 = 1_598 * 1_000_000_000;
 
 fn generator(options: &str) -> Generator {

@@ -1,11 +1,11 @@
-//! How often clients take a scheduler's lock, and find it taken: 32 threads, each with four I/Os under way over a device that
-//! answers at once, with one technique against contention after the other.
+//! How often clients take a scheduler's lock and find it contended: 32 threads with four I/Os in flight each, over a device
+//! that completes at once, with one contention option after the other.
 //!
 //! ```text
 //! cargo bench -p hoistway-benches --bench locks
 //! ```
-//! What counts is the share, not the time: threads are more than CPUs, so a lock is found taken mostly when its holder was
-//! interrupted.
+//! The share is relevant, not the time: there are more threads than CPUs, so a lock is mostly contended because its holder
+//! was interrupted.
 
 mod techniques;
 
@@ -30,15 +30,15 @@ const CLIENTS: u32 = 32;
 const DEPTH: u64 = 4;
 const ROUNDS: u64 = 5_000;
 
-/// Of all locks that are taken at a scheduler's sites.
+/// Locks taken at a scheduler's sites.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 static CONTENDED: AtomicU64 = AtomicU64::new(0);
 static GIVEN_UP: AtomicU64 = AtomicU64::new(0);
-/// Of the locks beside it: of buckets, and of pending lists.
+/// Other locks: those of buckets and pending lists.
 static BESIDE: AtomicU64 = AtomicU64::new(0);
 static BESIDE_CONTENDED: AtomicU64 = AtomicU64::new(0);
 
-/// As `Threads`, with locks that count.
+/// Like `Threads`, with counting locks.
 struct Counting;
 
 struct CountingLock<T>(Mutex<T>);
@@ -94,7 +94,7 @@ impl<T> Lock<T> for CountingLock<T> {
     }
 }
 
-/// Takes everything; what it holds is completed by its thread.
+/// Accepts everything; its thread completes the requests.
 #[derive(Default)]
 struct Null(VecDeque<Rq>);
 
@@ -108,7 +108,7 @@ impl Driver for Null {
 struct Shared {
     queue: Queue<Counting>,
     start: WallClock,
-    /// I/Os of each client that have ended.
+    /// I/Os of each client that have completed.
     ended: Vec<AtomicU64>,
     woken: Vec<AtomicBool>,
 }
@@ -138,7 +138,7 @@ impl Client<'_> {
         answer
     }
 
-    /// Completes what is at its device, and does what is due.
+    /// Completes the requests at its device, and does the work that is due.
     fn serve(&mut self) {
         while let Some(rq) = self.device.0.pop_front() {
             self.call(|queue, cx| queue.complete(cx, rq, Status::Ok));
@@ -174,12 +174,12 @@ impl Client<'_> {
             self.call(|queue, cx| submitter.unplug(queue, cx));
             self.wait_until(|shared| shared.ended[me].load(Acquire) == round * DEPTH);
         }
-        // Somebody else's may be at this device.
+        // Other clients' requests may be at this device.
         self.wait_until(|shared| shared.ended.iter().all(|ended| ended.load(Acquire) == ROUNDS * DEPTH));
     }
 }
 
-/// Of each I/O: how often the lock was taken, found taken, given up; those beside it taken, found taken.
+/// Per I/O: how often the lock was taken, found contended, given up; the other locks taken, found contended.
 fn measure(scheduler: &str, techniques: ContentionOptions) -> [f64; 5] {
     let config =
         QueueConfig { cpus: CLIENTS as u16, queue_depth: 256, techniques, ..QueueConfig::new(Kernel::DEFAULT) };

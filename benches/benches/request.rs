@@ -1,4 +1,4 @@
-//! Time of one request's whole way (submit, insert, dispatch, complete) at several depths.
+//! Time of one request through the whole block layer (submit, insert, dispatch, complete) at several depths.
 
 #![allow(missing_docs)]
 
@@ -22,7 +22,7 @@ fn request(c: &mut Criterion) {
 fn merging(c: &mut Criterion) {
     let mut group = c.benchmark_group("merging");
     group.throughput(Throughput::Elements(8));
-    // Without a scheduler nothing waits here that could be joined.
+    // Without a scheduler no request waits here, so nothing can merge.
     for scheduler in hoistway_legacy::ALL_SCHEDULERS.into_iter().filter(|&name| name != "none") {
         let mut load = Load::new(scheduler, 32, Pattern::Runs);
         group.bench_function(scheduler, |b| b.iter(|| load.cycle()));

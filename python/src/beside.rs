@@ -1,4 +1,4 @@
-//! Work on a thread of its own, while the one that calls sees to Python's signals.
+//! Runs work on a separate thread, while the calling thread handles Python's signals.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-/// Between two looks at Python's signals.
+/// Interval of checks for Python's signals.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Does the work. Now and then Python handles its signals, and `look` is called; errors of either go to `stop`, which is to end the
-/// work soon, and nobody looks any more.
+/// Does the work. Meanwhile Python handles its signals at intervals, and `look` is called; the first error of either goes to
+/// `stop`, which must end the work soon, and the checks end.
 pub(crate) fn beside<T: Send>(
     py: Python<'_>,
     mut look: impl FnMut(Python<'_>) -> PyResult<()>,
@@ -33,12 +33,12 @@ pub(crate) fn beside<T: Send>(
                 stop(py, error);
             }
         }
-        // A panic goes on, and becomes an exception.
+        // A panic continues here, and becomes an exception.
         Ok(py.detach(|| runner.join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 
-/// Says that all is over when it goes, also in a panic.
+/// Signals the end when dropped, including during a panic.
 struct Over<'a> {
     is_over: &'a AtomicBool,
     caller: Thread,

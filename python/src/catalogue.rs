@@ -1,4 +1,4 @@
-//! What is built in, by name.
+//! Built-in items, by name.
 
 use hoistway_device::Preset;
 use hoistway_legacy::all_schedulers;
@@ -37,13 +37,13 @@ pub(crate) fn scenarios() -> Vec<&'static str> {
     hoistway_experiment::scenarios::names().collect()
 }
 
-/// The names of the schedulers, those that only old kernels have among them.
+/// The names of the schedulers, including those that only old kernels have.
 #[pyfunction]
 pub(crate) fn schedulers() -> Vec<&'static str> {
     all_schedulers().names()
 }
 
-/// A dictionary, as JSON, as TOML. `option` is the argument that it was given as.
+/// Converts a dictionary, as JSON, to TOML. `option` is the argument that contained it.
 #[pyfunction]
 pub(crate) fn toml_text(py: Python<'_>, option: &str, json: &str) -> PyResult<String> {
     let written = serde_json::from_str::<serde_json::Value>(json)

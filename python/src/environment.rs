@@ -1,4 +1,4 @@
-//! What a comparison asks of its caller in Python: files, the environment, and which schedulers there are.
+//! The environment of a comparison in Python: files, variables, and schedulers.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,12 +10,12 @@ use hoistway_experiment::{CallerEnvironment, Field};
 use hoistway_fio::LogSource;
 use hoistway_trace::block::{Columns, ReadError, Recording};
 
-/// Largest file that is read at once.
+/// Maximum size of a file that is read at once.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Whoever calls from Python.
+/// The environment of a caller in Python.
 pub(crate) struct Caller {
-    /// Those of Linux, and those that were written in Python.
+    /// Those of Linux, and those written in Python.
     pub(crate) schedulers: Registry,
 }
 
@@ -35,7 +35,7 @@ impl CallerEnvironment for Caller {
     }
 
     fn recording(&self, path: &Path, columns: Option<&Columns>) -> Result<Option<Recording>, ReadError> {
-        // A name of nothing is refused where its text is read.
+        // A missing file is reported where its text is read.
         if path.is_dir() || ordinary(path).is_ok() { Recording::open_if_any(path, columns) } else { Ok(None) }
     }
 
@@ -52,7 +52,7 @@ impl CallerEnvironment for Caller {
     }
 }
 
-/// Of a pipe nobody knows when it will end, and Ctrl-C could not end the wait.
+/// Pipes are refused: one may never end, and Ctrl-C could not interrupt the read.
 fn ordinary(path: &Path) -> io::Result<File> {
     match fs::metadata(path)?.file_type() {
         kind if kind.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory)),

@@ -1,35 +1,35 @@
-//! Errors of Rust as exceptions of the package.
+//! Converts Rust errors to the package's exceptions.
 
 use hoistway_experiment::{self as lab, TraceError};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
-/// What is wrong with a comparison: `hoistway.Error`, which knows file, line and option.
+/// An error in a comparison: `hoistway.Error` with file, line and option.
 pub(crate) fn comparison(py: Python<'_>, error: &lab::Error) -> PyErr {
     about(py, error, error.field.keyword())
 }
 
-/// The same of what has arguments of other names.
+/// The same for an API with other argument names.
 pub(crate) fn about(py: Python<'_>, error: &lab::Error, argument: &str) -> PyErr {
     let place = error.place.as_ref();
     let file = place.map(|place| place.file.as_str());
     let line = place.and_then(|place| place.line);
-    // Of a text its own option, otherwise the argument.
+    // For a text its own option, otherwise the argument.
     let option = place.map_or(Some(argument), |place| place.option.as_deref());
     exception(py, "Error", (error.message.as_str(), file, line, option))
 }
 
-/// An argument that only this package has, or that is at fault where the library has no field.
+/// An error in an argument that only this package has, or for which the library has no field.
 pub(crate) fn argument(py: Python<'_>, option: &str, message: &str) -> PyErr {
     exception(py, "Error", (message, None::<&str>, None::<usize>, Some(option)))
 }
 
-/// A text as a whole that is not what it should be.
+/// An error in a text as a whole.
 pub(crate) fn text(py: Python<'_>, file: &str, message: &str) -> PyErr {
     exception(py, "Error", (message, Some(file), None::<usize>, None::<&str>))
 }
 
-/// A scheduler written in Python that breaks its promises.
+/// A scheduler written in Python broke its contract.
 pub(crate) fn scheduler(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "SchedulerError", (message,))
 }

@@ -1,4 +1,4 @@
-//! Figures of a search's runs: made here, or by a function in Python.
+//! Makes the runs of a search: here, or by a function in Python.
 
 use hoistway_answer::tuning::Setting;
 use hoistway_experiment::tune::{Evaluate, Evaluator, Figures};
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::stop::Stop;
 use crate::table::failed;
 
-/// Nobody sees it: the reason why all ends is in the [`Stop`].
+/// Never shown: the actual reason is in the [`Stop`].
 fn over() -> Error {
     Error { field: Field::Load, message: "the search was ended".to_owned(), place: None }
 }
@@ -22,22 +22,21 @@ pub(crate) struct Local<'a> {
 impl Evaluate for Local<'_> {
     fn figures(&self, setting: &Setting, seed: u64, runtime_ns: Option<u64>) -> Result<Figures, Error> {
         let figures = self.evaluator.figures(setting, seed, runtime_ns)?;
-        // They may be those of half a run.
+        // They may be the figures of an interrupted run.
         if self.stop.is_asked() { Err(over()) } else { Ok(figures) }
     }
 }
 
-/// Wherever a function of Python's makes them: it is called with a setting as JSON, a seed and a runtime in ns, and answers with figures
-/// by name as JSON.
+/// In a Python function: it is called with a setting as JSON, a seed and a runtime in ns, and returns figures by name as JSON.
 pub(crate) struct Remote<'a> {
     pub(crate) ask: Py<PyAny>,
     pub(crate) stop: &'a Stop,
 }
 
 impl Remote<'_> {
-    /// Nobody waits for runs any more.
+    /// Stops waiting for runs.
     pub(crate) fn stop(&self, py: Python<'_>) {
-        // The reason why all ends is known, and the first one.
+        // The first reason to stop is kept, so further errors are ignored.
         self.ask.call_method0(py, "stop").map(drop).unwrap_or_default();
     }
 }

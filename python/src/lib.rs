@@ -1,8 +1,9 @@
-//! The native half of the Python package `hoistway`: what the typed half in `python/hoistway` is made over. Nobody else imports it.
+//! The native half of the Python package `hoistway`, which only the typed half in `python/hoistway` imports.
 //!
-//! From below: `table` (Arrow's C interface), `tables` (what goes into tables), `errors` (of Rust as exceptions), `stop` (how runs end
-//! early, and why), `beside` (work while Python's signals are seen to), `request` and `written` (schedulers written in Python), `environment` (what a comparison asks of Python),
-//! `results`, `run` (virtual time), `real` (real time), `sweep` (plans, tasks and data sets), `search` (with `seeker`, `evaluate`, `state_file` and `tuned`), `catalogue` (names of what is built in).
+//! Modules, bottom up: `table` (Arrow's C interface), `tables` (contents of tables), `errors` (Rust errors as exceptions), `stop` (early
+//! end of runs, with the reason), `beside` (work with handling of Python's signals), `request` and `written` (schedulers written in
+//! Python), `environment` (files, variables and schedulers), `results`, `run` (virtual time), `real` (real time), `sweep` (plans, tasks and
+//! data sets), `search` (with `seeker`, `evaluate`, `state_file` and `tuned`), `catalogue` (names of built-in items).
 
 mod beside;
 mod catalogue;
@@ -51,7 +52,7 @@ mod _hoistway {
     #[expect(non_upper_case_globals, reason = "what Python calls it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
-    /// The version with a fingerprint of the sources: runs of different ones may differ.
+    /// The version with a fingerprint of the sources: runs of different versions may differ.
     #[pymodule_export]
     const SOURCES: &str = hoistway_experiment::sweep::VERSION;
 }

@@ -1,4 +1,4 @@
-//! Carries an experiment out in real time.
+//! Carries out an experiment in real time.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -16,11 +16,11 @@ use crate::results::Results;
 use crate::run::finished;
 use crate::tables::RunLog;
 
-/// Memory that each worker registers with its ring, bytes: as the command line's default.
+/// Bytes of memory that each worker registers with its ring; the default of the command line.
 const FIXED_BUFFERS: usize = 4 << 20;
 
-/// Runs an experiment in real time. Of `experiment`, a comparison that is written down as JSON, load, schedulers, settings, times, repeats,
-/// seed, logs and what results are judged by count.
+/// Runs an experiment in real time. `experiment` is a comparison as JSON, of which load, schedulers, settings, times, repeats, seed, logs
+/// and ranking figures are used.
 #[pyfunction]
 #[pyo3(signature = (experiment, target, workers, queue_depth, force))]
 pub(crate) fn run_real(

@@ -1,27 +1,27 @@
-//! A request, as a scheduler written in Python sees it.
+//! A request as seen by a scheduler written in Python.
 
 use hoistway_blk::bio::{Direction, PriorityClass};
 use hoistway_blk::ground::{Now, SECTOR_BYTES};
 use hoistway_blk::request::Request as BlkRequest;
 use pyo3::prelude::*;
 
-/// A request that a scheduler has been given. Attributes of one's own may be added to it.
+/// A request in a scheduler. Custom attributes may be added to it.
 #[pyclass(module = "hoistway", dict, weakref)]
 #[derive(Debug)]
 pub(crate) struct Request {
-    /// Counts the requests that this scheduler was given, from 1.
+    /// Number of the request in this scheduler, from 1.
     #[pyo3(get)]
     pub(crate) id: u64,
-    /// Where it begins, in sectors of 512 bytes.
+    /// Its start, in sectors of 512 bytes.
     #[pyo3(get)]
     sector: u64,
-    /// How long it is; 0 of a flush.
+    /// Its length in bytes; 0 for a flush.
     #[pyo3(get)]
     bytes: u64,
-    /// `read` or `write`; what is no read counts as a write, as in the kernel.
+    /// `read` or `write`; everything except reads counts as a write, as in the kernel.
     #[pyo3(get)]
     direction: &'static str,
-    /// Whether somebody waits for it: reads, and writes that are said to be synchronous.
+    /// Whether a task waits for it: reads, and writes with the sync flag.
     #[pyo3(get)]
     is_sync: bool,
     /// `none` (not set), `realtime`, `best-effort` or `idle`.
@@ -30,7 +30,7 @@ pub(crate) struct Request {
     /// 0 (best) to 7.
     #[pyo3(get)]
     priority_level: u8,
-    /// Number of the process that submitted it, from 0, in the order of the job file.
+    /// Number of the submitting process, from 0, in the order of the job file.
     #[pyo3(get)]
     process: u32,
     /// Virtual time at which it was inserted, ns.
@@ -62,7 +62,7 @@ impl Request {
         }
     }
 
-    /// Another I/O has joined it.
+    /// Another I/O was merged into it.
     pub(crate) fn grow(&mut self, request: &BlkRequest) {
         self.sector = request.sector.0;
         self.bytes = u64::from(request.sectors) * SECTOR_BYTES;

@@ -1,4 +1,4 @@
-//! The results of a comparison, as Python holds them.
+//! The results of a comparison as a Python object.
 
 use hoistway_answer::{Analysis, Figure, FigureName, ResultsDocument, WeightedFigure};
 use hoistway_render::text::Style;
@@ -9,14 +9,14 @@ use crate::errors;
 use crate::table::{Table, failed};
 use crate::tables::{self, RunLog};
 
-/// A result document, with the logs of its runs if they were wanted.
+/// A result document, with the logs of its runs if they were requested.
 #[pyclass(module = "hoistway", frozen)]
 pub(crate) struct Results {
     document: ResultsDocument,
     logs: Option<Vec<RunLog>>,
 }
 
-/// Reads a result document. `file` is what it is called in errors.
+/// Reads a result document. `file` is its name in errors.
 #[pyfunction]
 pub(crate) fn read(py: Python<'_>, text: &str, file: &str) -> PyResult<Results> {
     let document = py.detach(|| ResultsDocument::from_json(text));
@@ -24,7 +24,7 @@ pub(crate) fn read(py: Python<'_>, text: &str, file: &str) -> PyResult<Results> 
     Ok(Results { document, logs: None })
 }
 
-/// What results are to be judged by, `wal:sync:p99*2`, as JSON of the field of a comparison.
+/// Parses ranking figures such as `wal:sync:p99*2`; returns the field of a comparison as JSON.
 #[pyfunction]
 pub(crate) fn focus(py: Python<'_>, text: &str) -> PyResult<String> {
     let focus = text.parse::<WeightedFigure>().map_err(|error| error.to_string());
@@ -32,7 +32,7 @@ pub(crate) fn focus(py: Python<'_>, text: &str) -> PyResult<String> {
     json.map_err(|problem| errors::argument(py, "focus", &format!("focus {text}: {problem}")))
 }
 
-/// A value of a figure with its unit, for people; the value as it is, of a figure that is not known.
+/// A figure's value with its unit; the plain value for an unknown figure.
 #[pyfunction]
 pub(crate) fn shown(figure: &str, value: f64) -> String {
     let known = Figure::ALL.into_iter().find(|known| known.name() == figure);
@@ -47,8 +47,8 @@ impl Results {
 
 #[pymethods]
 impl Results {
-    /// The document as JSON, as `hoistway compare --format json` writes it; without what depends on when and how fast it was
-    /// made, if it is to be `stable`.
+    /// The document as JSON, as `hoistway compare --format json` writes it; if `stable`, without anything that depends on
+    /// the time and speed of the runs.
     fn json(&self, py: Python<'_>, stable: bool) -> String {
         py.detach(|| match stable {
             true => hoistway_render::text::json(&self.document.without_wall_clock()),
@@ -56,13 +56,13 @@ impl Results {
         })
     }
 
-    /// The table for people. `width` is that of the terminal; 0 for no limit.
+    /// The results as text. `width` is the terminal's; 0 for no limit.
     fn text(&self, wide: bool, width: u16) -> String {
         let width = (width > 0).then_some(width);
         hoistway_render::text::table(&Analysis::of(&self.document), &Style { wide, width, ..Style::default() })
     }
 
-    /// A page that needs nothing else, with charts.
+    /// A self-contained page with charts.
     fn page(&self, py: Python<'_>) -> String {
         py.detach(|| hoistway_render::html::html(&Analysis::of(&self.document)))
     }
@@ -72,7 +72,7 @@ impl Results {
         hoistway_render::text::markdown(&Analysis::of(&self.document))
     }
 
-    /// A figure by its name: for each variant its label, its mean over the repeats and half the width of the mean's interval.
+    /// A figure by its name: for each variant its label, the mean over the repeats and half the width of its interval.
     fn figure(&self, py: Python<'_>, name: &str) -> PyResult<Vec<(String, f64, Option<f64>)>> {
         let found = name.parse::<FigureName>().map_err(|error| error.to_string());
         let found =

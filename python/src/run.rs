@@ -1,4 +1,4 @@
-//! Carries a comparison out: on threads of its own, while the one that calls sees to Python's signals.
+//! Carries out a comparison on separate threads, while the calling thread handles Python's signals.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,16 +21,16 @@ use crate::table::{Table, failed};
 use crate::tables::{Events, RunLog};
 use crate::written::{self, Class};
 
-/// What `Progress::expected_ns` is while nobody knows.
+/// The value of `Progress::expected_ns` if it is unknown.
 const UNKNOWN: u64 = u64::MAX;
 
-/// What becomes of runs: the document, and their events if they were traced.
+/// The results: the document, and the events if they were traced.
 type Done = (ResultsDocument, Option<Events>);
 
-/// Runs a comparison that is written down as JSON.
+/// Runs a comparison given as JSON.
 ///
-/// `classes` are schedulers written in Python; `threads` as many as there are cores, if nobody says; `tell` is called now and then with
-/// the virtual time that has passed and that is expected, ns; with `traced` there is also a table of events, and runs go one by
+/// `classes` are schedulers written in Python; `threads` defaults to the number of cores; `tell` is called at intervals with the
+/// virtual time that has passed and the expected one, ns; with `traced` the result contains a table of events, and runs are made one by
 /// one.
 #[pyfunction]
 #[pyo3(signature = (experiment, classes, threads, tell, traced))]
@@ -58,7 +58,7 @@ pub(crate) fn run(
         |py| look(py, &stop, &observing, tell.as_ref()),
         |py, error| {
             stop.because(error);
-            // What cannot be interrupted ends by itself.
+            // Callers that cannot be interrupted end by themselves.
             stop.interrupt_callers(py).unwrap_or_default();
         },
         || threads.enter(|| carry_out(&comparison, &caller, &stop, &threads, &observing, traced)),
@@ -73,7 +73,7 @@ pub(crate) fn run(
     Ok((Results::new(document, logs), table))
 }
 
-/// Tells how far the runs are.
+/// Reports the progress of the runs.
 fn look(py: Python<'_>, stop: &Stop, observing: &Observing, tell: Option<&Py<PyAny>>) -> PyResult<()> {
     let Some((tell, controls)) = tell.zip(stop.controls()) else { return Ok(()) };
     let expected = Some(observing.expected_ns.load(Ordering::SeqCst)).filter(|&ns| ns != UNKNOWN);
@@ -89,14 +89,14 @@ fn carry_out(
     traced: bool,
 ) -> Result<Done, TraceError> {
     let plan = Plan::of(comparison, caller)?;
-    // Before any progress is shown.
+    // Set before any progress is shown.
     observing.expected_ns.store(plan.expected_ns().unwrap_or(UNKNOWN), Ordering::SeqCst);
     let controls = stop.hold(plan.controls());
     if traced {
         let (document, events) = plan.traced(Events::default(), controls, observing)?;
         return Ok((document, Some(events)));
     }
-    // Of its own, and not the global one: that would be dead in a process that forked off after it had come to life.
+    // A separate pool instead of the global one, which would not work in a process forked after the pool was started.
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let count = threads.wanted.unwrap_or(cores).clamp(1, plan.run_count().max(1));
     let document = rayon::ThreadPoolBuilder::new()
@@ -106,7 +106,7 @@ fn carry_out(
     Ok((document, None))
 }
 
-/// The threads that runs take.
+/// The threads of the runs.
 struct Threads {
     wanted: Option<usize>,
     /// Whether they call schedulers written in Python.
@@ -114,13 +114,13 @@ struct Threads {
 }
 
 impl Threads {
-    /// What a thread does. Python would make itself known to it anew in each call, which takes longer than the call.
+    /// Runs the body of a thread. Attaching to Python once is faster than in each call.
     fn enter<R: Send>(&self, body: impl FnOnce() -> R + Send) -> R {
         if self.call_python { Python::attach(|py| py.detach(body)) } else { body() }
     }
 }
 
-/// The document with what is said of it.
+/// The document with its notices.
 pub(crate) fn finished(mut document: ResultsDocument, own: &[String]) -> Result<ResultsDocument, lab::Error> {
     let analysis = Analysis::of(&document);
     for focus in &document.focuses {

@@ -1,4 +1,4 @@
-//! Searches for the best setting: by ourselves, or one setting at a time for a caller that chooses them.
+//! Searches for the best setting: completely, or one setting at a time for a caller that chooses the settings.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,20 +22,20 @@ use crate::stop::Stop;
 use crate::tuned::Tuned;
 use crate::{errors, state_file, table};
 
-/// A search that was checked.
+/// A checked search.
 #[pyclass(module = "hoistway._hoistway", frozen)]
 pub(crate) struct Search {
     search: Searched,
     schedulers: Vec<String>,
-    /// As JSON.
+    /// The knobs as JSON.
     knobs: String,
     /// With every scheduler that has to run.
     comparison: Comparison,
-    /// Runs of settings that were judged, in no order: none of them is made again.
+    /// Runs made so far, unordered: none of them is repeated.
     known: Mutex<BTreeMap<(Setting, u64), TuneRun>>,
 }
 
-/// As Python writes it down.
+/// The search as serialized by Python.
 #[derive(Deserialize)]
 struct Asked {
     comparison: Comparison,
@@ -44,7 +44,7 @@ struct Asked {
     budget: Budget,
 }
 
-/// What a worker has to know.
+/// The information that a worker needs.
 #[derive(Serialize, Deserialize)]
 struct Portable {
     version: String,
@@ -62,7 +62,7 @@ fn from_json<'a, T: Deserialize<'a>>(what: &str, text: &'a str) -> PyResult<T> {
 
 #[pymethods]
 impl Search {
-    /// Checks a search that is written down as JSON.
+    /// Checks a search given as JSON.
     #[new]
     fn new(py: Python<'_>, asked: &str) -> PyResult<Search> {
         let Asked { comparison, knobs, objective, budget } = from_json("search", asked)?;
@@ -77,47 +77,47 @@ impl Search {
         Ok(Search { search, schedulers, knobs, comparison, known: Mutex::default() })
     }
 
-    /// The schedulers that are searched.
+    /// The schedulers in the search.
     #[getter]
     fn schedulers(&self) -> Vec<String> {
         self.schedulers.clone()
     }
 
-    /// What is searched, as JSON: `knobs` of `docs/tune.md`.
+    /// The knobs as JSON: `knobs` in `docs/tune.md`.
     #[getter]
     fn knobs(&self) -> String {
         self.knobs.clone()
     }
 
-    /// Whether the objective is to be large.
+    /// Whether the objective is maximized.
     #[getter]
     fn is_maximum(&self) -> bool {
         self.search.objective.goal == hoistway_answer::Goal::Max
     }
 
-    /// The objective's figure, and then its conditions.
+    /// The objective's figure, and its conditions.
     #[getter]
     fn objective(&self) -> (String, Vec<String>) {
         let objective = &self.search.objective;
         (objective.figure.to_string(), objective.conditions.iter().map(ToString::to_string).collect())
     }
 
-    /// How many runs were made for settings that were judged.
+    /// Number of runs made so far.
     #[getter]
     fn runs(&self) -> usize {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// What a worker needs to know of it.
+    /// The information that a worker needs about it.
     fn portable(&self, py: Python<'_>) -> PyResult<String> {
         let inputs = py.detach(|| Inputs::of(&self.comparison, &Seeker::default()));
         let inputs = inputs.map_err(|error| refused(py, &error))?;
         json(&Portable { version: VERSION.to_owned(), comparison: self.comparison.clone(), inputs })
     }
 
-    /// Searches. `threads` as many as there are cores, if nobody says; `ask`, if there is one, makes each run: it is called with a
-    /// setting as JSON, a seed and a runtime in ns, on so many threads; `tell` is called now and then with how many runs have ended, and
-    /// how many there will be at least.
+    /// Searches. `threads` defaults to the number of cores; `ask`, if given, makes each run: it is called on this number of threads with
+    /// a setting as JSON, a seed and a runtime in ns; `tell` is called at intervals with the number of finished runs and the minimum
+    /// number in total.
     #[pyo3(signature = (threads, ask, state, tell))]
     fn tune(
         &self,
@@ -155,7 +155,7 @@ impl Search {
         ended(py, &stop, found).map(Tuned::of)
     }
 
-    /// How a setting, as JSON, stands in whole runs with the first so many seeds of the search's, as JSON.
+    /// The results of a setting in full-length runs with the first `seeds` seeds of the search; both as JSON.
     #[pyo3(signature = (setting, seeds, threads))]
     fn standing(&self, py: Python<'_>, setting: &str, seeds: u32, threads: Option<usize>) -> PyResult<String> {
         let setting: Setting = from_json("setting", setting)?;
@@ -189,12 +189,12 @@ impl Search {
     }
 }
 
-/// Of its own, and not the global one: that would be dead in a process that forked off after it had come to life.
+/// A separate pool instead of the global one, which would not work in a process forked after the pool was started.
 fn pool(threads: Option<usize>) -> PyResult<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build().map_err(table::failed)
 }
 
-/// The outcome, or why there is none.
+/// The outcome, or the reason why there is none.
 fn ended<T>(py: Python<'_>, stop: &Stop, outcome: Result<T, TuneError>) -> PyResult<T> {
     if let Some(reason) = stop.take_reason() {
         return Err(reason);
@@ -205,7 +205,7 @@ fn ended<T>(py: Python<'_>, stop: &Stop, outcome: Result<T, TuneError>) -> PyRes
     })
 }
 
-/// Makes a run, on a worker: its figures by name, as JSON.
+/// Makes a run on a worker: returns its figures by name, as JSON.
 #[pyfunction]
 #[pyo3(signature = (search, setting, seed, runtime_ns))]
 pub(crate) fn figures(
@@ -221,7 +221,7 @@ pub(crate) fn figures(
     json(&figures.map_err(|error: lab::Error| refused(py, &error))?)
 }
 
-/// Keeps the runs of a search, and tells how many there are.
+/// Stores the runs of a search, and reports their number.
 struct Observer<'a> {
     stop: &'a Stop,
     kept: Option<Mutex<state_file::StateFile>>,
@@ -253,7 +253,7 @@ impl SearchObserver for Observer<'_> {
     }
 }
 
-/// Keeps the runs of settings.
+/// Stores the runs of single settings.
 struct Collector<'a> {
     stop: &'a Stop,
     known: &'a Mutex<BTreeMap<(Setting, u64), TuneRun>>,

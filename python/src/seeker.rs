@@ -1,4 +1,4 @@
-//! What a search asks of its caller in Python: fields are called as its arguments are.
+//! The environment of a search in Python, with the argument names of `tune`.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use crate::environment::Caller;
 use crate::errors;
 
-/// Whoever searches.
+/// The environment of a search.
 pub(crate) struct Seeker(Caller);
 
 impl Default for Seeker {
@@ -44,7 +44,7 @@ impl CallerEnvironment for Seeker {
     }
 }
 
-/// The argument that a field of a search comes from.
+/// The argument for a field of a search.
 fn keyword(field: Field) -> &'static str {
     match field {
         Field::Kernels => "kernel",
@@ -56,7 +56,7 @@ fn keyword(field: Field) -> &'static str {
     }
 }
 
-/// What is wrong with a search, as an exception.
+/// An error in a search, as an exception.
 pub(crate) fn refused(py: Python<'_>, error: &Error) -> PyErr {
     errors::about(py, error, keyword(error.field))
 }

@@ -1,4 +1,4 @@
-//! The runs of a search in a file, which is always whole: what is interrupted goes on there.
+//! The runs of a search in a file, which is always complete, so that the search can be resumed.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -12,14 +12,14 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// The file.
+/// The state file.
 pub(crate) struct StateFile {
     name: PathBuf,
     state: State,
 }
 
 impl StateFile {
-    /// Reads what there is, if there is anything, and checks that it can be written. Answers also with the runs in it.
+    /// Reads the state if the file exists, and checks that it can be written. Also returns the runs in it.
     pub(crate) fn open(py: Python<'_>, name: PathBuf, mut state: State) -> PyResult<(Option<Self>, Vec<TuneRun>)> {
         let refuse = |problem: String| errors::argument(py, "state", &format!("state {}: {problem}", name.display()));
         match fs::read_to_string(&name) {
@@ -36,7 +36,7 @@ impl StateFile {
         Ok((Some(file), known))
     }
 
-    /// Replaces it: a reader sees the old one or the new one.
+    /// Replaces the file: a reader sees either the old or the new content.
     pub(crate) fn write(&mut self, runs: &[TuneRun]) -> PyResult<()> {
         self.state.runs = runs.to_vec();
         self.put()

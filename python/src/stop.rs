@@ -1,4 +1,4 @@
-//! How runs end early, and the exception that is the reason.
+//! Early end of runs, with the exception that is the reason.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,18 +8,18 @@ use hoistway_experiment::Controls;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-/// The end of a comparison before its time.
+/// A flag that ends a comparison early.
 #[derive(Default)]
 pub(crate) struct Stop {
     is_asked: AtomicBool,
     controls: OnceLock<Controls>,
     reason: Mutex<Option<PyErr>>,
-    /// Threads, as Python numbers them, that call schedulers written in Python.
+    /// Python's ids of threads that call schedulers written in Python.
     callers: Mutex<BTreeSet<u64>>,
 }
 
 impl Stop {
-    /// The runs that end early. If that has been asked for before, they end as soon as they begin.
+    /// Registers runs to be ended early. If the flag is set already, they end when they begin.
     pub(crate) fn hold(&self, controls: Controls) -> &Controls {
         let controls = self.controls.get_or_init(|| controls);
         if self.is_asked() {
@@ -41,14 +41,14 @@ impl Stop {
         }
     }
 
-    /// This thread is going to call a scheduler written in Python.
+    /// This thread will call a scheduler written in Python.
     pub(crate) fn called_from_here(&self, py: Python<'_>) -> PyResult<()> {
         let number = py.import("threading")?.call_method0("get_ident")?.extract()?;
         self.callers.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
         Ok(())
     }
 
-    /// Raises KeyboardInterrupt in schedulers written in Python, which may be in a loop that has no end.
+    /// Raises KeyboardInterrupt in schedulers written in Python, which may be in an endless loop.
     pub(crate) fn interrupt_callers(&self, py: Python<'_>) -> PyResult<()> {
         let callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if callers.is_empty() {

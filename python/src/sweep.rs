@@ -17,11 +17,11 @@ use crate::errors;
 use crate::table::{self, Table};
 use crate::tables::Rows;
 
-/// A sweep that was checked.
+/// A checked sweep.
 #[pyclass(module = "hoistway._hoistway", frozen)]
 pub(crate) struct Sweep(Planned);
 
-/// Whoever calls, in the folder of a plan.
+/// The environment of a plan, with file names relative to its folder.
 struct Beside {
     caller: Caller,
     folder: PathBuf,
@@ -37,8 +37,7 @@ impl CallerEnvironment for Beside {
     }
 }
 
-/// Checks a space that is written down as JSON; files that it names are looked for in `folder`. Also answers with what must be said
-/// of it.
+/// Checks a space given as JSON; its file names are relative to `folder`. Also returns notices.
 #[pyfunction]
 pub(crate) fn plan(py: Python<'_>, space: &str, folder: PathBuf, limit: u64) -> PyResult<(Sweep, Vec<String>)> {
     let space: Space =
@@ -67,23 +66,23 @@ fn refused(py: Python<'_>, error: SweepError) -> PyErr {
 
 #[pymethods]
 impl Sweep {
-    /// How many runs it has.
+    /// The number of runs.
     fn __len__(&self) -> usize {
         usize::try_from(self.0.points()).unwrap_or(usize::MAX)
     }
 
-    /// What a worker needs to know of it.
+    /// The information that a worker needs about it.
     fn json(&self, py: Python<'_>) -> PyResult<String> {
         self.0.to_json().map_err(|error| refused(py, error))
     }
 
-    /// What tells it from others.
+    /// The key of the sweep.
     fn key(&self, py: Python<'_>) -> PyResult<String> {
         self.0.key().map(|key| key.to_string()).map_err(|error| refused(py, error))
     }
 }
 
-/// Makes some runs of a sweep, on a worker. Answers with a file of them, and with how long that took, s.
+/// Makes some runs of a sweep on a worker. Returns a file with them, and the time that they took, s.
 #[pyfunction]
 pub(crate) fn make<'py>(py: Python<'py>, sweep: &str, points: Vec<u64>) -> PyResult<(Bound<'py, PyBytes>, f64)> {
     let begin = Instant::now();
@@ -114,7 +113,7 @@ fn failed(py: Python<'_>, error: hoistway_experiment::store::DatasetError) -> Py
 
 #[pymethods]
 impl DataSet {
-    /// A folder, which is made if it is not there.
+    /// Opens a folder, which is created if it does not exist.
     #[new]
     fn new(py: Python<'_>, folder: PathBuf, sweep: Py<Sweep>) -> PyResult<DataSet> {
         let folder = Folder::create(&folder).map_err(|error| failed(py, error))?;
@@ -122,7 +121,7 @@ impl DataSet {
         Ok(DataSet { folder, sweep })
     }
 
-    /// The points whose runs are not there, and the files of other versions of Hoistway, which are left alone.
+    /// The points whose runs are missing, and the files of other versions of Hoistway, which are not read.
     fn missing(&self, py: Python<'_>) -> PyResult<(Vec<u64>, Vec<PathBuf>)> {
         let sweep = &self.sweep.get().0;
         let found = py.detach(|| {
@@ -132,12 +131,13 @@ impl DataSet {
         found.map_err(|error| failed(py, error))
     }
 
-    /// Adds what a worker has made; answers how many runs that are.
+    /// Adds runs made by a worker; returns their number.
     fn add(&self, py: Python<'_>, made: &[u8]) -> PyResult<usize> {
         py.detach(|| self.folder.add_made(made)).map_err(|error| failed(py, error))
     }
 
-    /// Makes the runs of these points on threads of this process; `tell` is called now and then with how many have ended.
+    /// Makes the runs of these points on threads of this process; `tell` is called at intervals with the number of
+    /// finished runs.
     fn make(&self, py: Python<'_>, points: Vec<u64>, threads: Option<usize>, tell: Option<Py<PyAny>>) -> PyResult<()> {
         let threads = threads.unwrap_or(0);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(table::failed)?;
@@ -156,8 +156,7 @@ impl DataSet {
         }
     }
 
-    /// All runs as a table.
-    /// What made the table, for the metadata of files.
+    /// Metadata of files: the version that made the table.
     fn metadata(&self, py: Python<'_>) -> PyResult<[(&'static str, String); 3]> {
         let key = self.sweep.get().0.key().map_err(|error| refused(py, error))?;
         Ok([
@@ -177,8 +176,8 @@ impl DataSet {
         Ok(Table::new(first, batches))
     }
 
-    /// Makes a table of all runs as comma-separated values, in a file that is complete or as it was before. Returns how many runs and
-    /// figures there are, and in how many runs an error ended a process.
+    /// Writes all runs as a table of comma-separated values, atomically. Returns the number of runs and of figures, and the number of
+    /// runs in which a process ended with an error.
     fn save(&self, py: Python<'_>, file: PathBuf) -> PyResult<(u64, u64, u64)> {
         let sweep = &self.sweep.get().0;
         let merged =

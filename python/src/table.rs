@@ -1,4 +1,4 @@
-//! A table that other libraries read where it lies, through Arrow's C interface.
+//! A table that other libraries read in place, through Arrow's C interface.
 
 use std::sync::Arc;
 
@@ -20,20 +20,20 @@ pub(crate) struct Table {
 /// A column: its name, whether values may be missing, and the values.
 pub(crate) type Column = (&'static str, bool, ArrayRef);
 
-/// What a table is made of, a batch of rows at a time.
+/// Makes a batch of rows from columns.
 pub(crate) fn batch(columns: Vec<Column>) -> Result<RecordBatch, ArrowError> {
     let field = |(name, nullable, values): &Column| Field::new(*name, values.data_type().clone(), *nullable);
     let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
     RecordBatch::try_new(Arc::new(schema), columns.into_iter().map(|(.., values)| values).collect())
 }
 
-/// Arrow's errors are ours: columns of unequal length.
+/// An Arrow error, such as columns of unequal length, is a bug here.
 pub(crate) fn failed(error: impl std::fmt::Display) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
 impl Table {
-    /// A table of batches with the columns of the first one.
+    /// A table of batches, which all have the columns of the first one.
     pub(crate) fn new(first: RecordBatch, others: Vec<RecordBatch>) -> Table {
         let schema = first.schema();
         Table { schema, batches: std::iter::once(first).chain(others).collect() }
@@ -56,8 +56,8 @@ impl Table {
         format!("<hoistway.Table of {} rows: {}>", self.__len__(), self.column_names().join(", "))
     }
 
-    /// A stream of its batches, for readers. They lie where they are: no value is copied. A schema that is requested is
-    /// not looked at, as the protocol allows.
+    /// A stream of its batches, for readers, without copying values. A requested schema is ignored, as the protocol
+    /// allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

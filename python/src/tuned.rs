@@ -1,4 +1,4 @@
-//! What a search has found, as Python holds it.
+//! The result of a search as a Python object.
 
 use hoistway_answer::tuning::{FORMAT, Tuning};
 use pyo3::prelude::*;
@@ -18,7 +18,7 @@ impl Tuned {
     }
 }
 
-/// Reads the document of a search. `file` is what it is called in errors.
+/// Reads the document of a search. `file` is its name in errors.
 #[pyfunction]
 pub(crate) fn read_tuning(py: Python<'_>, text: &str, file: &str) -> PyResult<Tuned> {
     let refuse = |problem: String| errors::text(py, file, &format!("{file}: {problem}"));
@@ -37,12 +37,12 @@ impl Tuned {
         py.detach(|| serde_json::to_string_pretty(&self.0)).map(|text| text + "\n").map_err(failed)
     }
 
-    /// The figures that the objective names, that which is to be large or small first.
+    /// The figures of the objective, the optimized one first.
     fn names(&self) -> Vec<String> {
         self.0.objective.figures().into_iter().map(ToString::to_string).collect()
     }
 
-    /// For people. `width` is that of the terminal.
+    /// The result as text. `width` is the terminal's.
     fn text(&self, width: usize) -> String {
         hoistway_render::text::tuning(&self.0, width)
     }

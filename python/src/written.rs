@@ -1,8 +1,8 @@
-//! A scheduler whose policy is an object of Python.
+//! A scheduler whose policy is a Python object.
 //!
-//! **Promises**: whatever the object does, no request is lost here and none is given out twice: what it must not do ends the
-//! comparison with an exception, and until the runs have ended requests go in the order of their arrival.
-//! **Costs**: Python's lock and a call into Python for each step of a request.
+//! **Promises**: whatever the object does, no request is lost or dispatched twice: if it breaks its contract the comparison
+//! ends with an exception, and until the runs have ended requests are dispatched in the order of arrival.
+//! **Costs**: Python's global lock and a call into Python for each step of a request.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use crate::errors;
 use crate::request::Request;
 use crate::stop::Stop;
 
-/// A class of schedulers, as Python hands it over.
+/// A scheduler class, as passed by Python.
 #[derive(FromPyObject, Debug)]
 pub(crate) struct Class {
     #[pyo3(item)]
     name: String,
-    /// Makes an object of it, without arguments.
+    /// Creates an object of it, without arguments.
     #[pyo3(item)]
     make: Py<PyAny>,
-    /// Which of the functions that may be left out it has.
+    /// Which of the optional methods it has.
     #[pyo3(item)]
     has_finish: bool,
     #[pyo3(item)]
@@ -42,17 +42,17 @@ impl Class {
     }
 }
 
-/// Adds such schedulers to those that there are.
+/// Adds such schedulers to the registry.
 pub(crate) fn added(registry: Registry, classes: Vec<Class>, stop: &Arc<Stop>) -> Registry {
     classes.into_iter().fold(registry, |registry, class| {
         let (class, stop) = (Arc::new(class), Arc::clone(stop));
-        // The registry makes it: this function is for a row without a maker.
+        // The registry creates it: this function is only for a row without a maker.
         let row = Row::new(name(&class.name), |_| Policy::None);
         registry.with_made(row, Arc::new(move |_| Policy::boxed(Written::new(Arc::clone(&class), Arc::clone(&stop)))))
     })
 }
 
-/// Rows have names for the life of the program; each is kept once.
+/// Rows need static names; each name is leaked once.
 fn name(name: &str) -> &'static str {
     use std::collections::BTreeSet;
     use std::sync::{Mutex, PoisonError};
@@ -65,19 +65,19 @@ fn name(name: &str) -> &'static str {
     })
 }
 
-/// One of them, in charge of a queue.
+/// A scheduler of this kind, attached to a queue.
 struct Written {
     class: Arc<Class>,
     stop: Arc<Stop>,
-    /// None if it could not be made.
+    /// None if it could not be created.
     object: Option<Py<PyAny>>,
-    /// Requests that wait in the object, by their numbers, which grow.
+    /// Requests waiting in the object, by their increasing numbers.
     waiting: BTreeMap<u64, (RqId, Py<Request>)>,
     /// Their numbers.
     numbers: HashMap<RqId, u64>,
-    /// Requests that the object has given out and that have not ended.
+    /// Requests that the object has dispatched and that have not completed.
     given: HashMap<RqId, Py<Request>>,
-    /// What goes before all others, such as what the driver gave back. The object need not know.
+    /// Requests that go before all others, such as those that the driver returned. The object is not asked about them.
     first: VecDeque<RqId>,
     requests_seen: u64,
 }
@@ -109,7 +109,7 @@ impl Written {
         Python::attach(|py| self.stop.because(errors::scheduler(py, &message)));
     }
 
-    /// Nothing that it holds is at the device, so that nothing will ever make it go on.
+    /// Whether requests wait while none is at the device, so that no completion will run the queue again.
     fn is_stuck(&self) -> bool {
         !self.waiting.is_empty() && self.given.is_empty()
     }
@@ -122,7 +122,7 @@ impl Written {
         ));
     }
 
-    /// The request that was given as an answer.
+    /// The number of the request that the object returned.
     fn answered(&self, answer: &Bound<'_, PyAny>) -> Result<u64, String> {
         let shown = || answer.repr().map_or_else(|_| "something".to_owned(), |text| text.to_string());
         let Ok(request) = answer.cast::<Request>() else {
@@ -146,7 +146,7 @@ impl Written {
         Some((id, request))
     }
 
-    /// The next request of those that wait: the object's choice, or in order while the comparison is ending.
+    /// The next waiting request: the object's choice, or the oldest while the comparison is ending.
     fn next(&mut self, cx: &PolicyCx<'_>) -> Option<(RqId, Py<Request>)> {
         let now_ns = cx.now.at.0;
         let answer = self.ask(|object| {
@@ -206,7 +206,7 @@ impl Scheduler for Written {
             let now_ns = cx.now.at.0;
             self.ask(|object| object.call_method1("finish", (request, now_ns)).map(drop));
         }
-        // What waits for its last request to end has nobody else to wake it.
+        // If the last request at the device has completed, nothing else runs the queue again.
         cx.requested.run_queues |= self.is_stuck();
     }
 
@@ -228,7 +228,7 @@ impl Scheduler for Written {
         self.class.has_absorbed
     }
 
-    /// The object hears only of requests that it knows.
+    /// The object is notified only of requests that it knows.
     fn allow_join(&self, first: RqId, _: RqId) -> bool {
         self.class.has_absorbed && self.numbers.contains_key(&first)
     }

@@ -1,5 +1,5 @@
-//! What the benchmarks measure: 4 KiB I/O kept at a constant depth over a driver that takes everything, through either
-//! front.
+//! The load of the benchmarks: 4 KiB I/O at a constant depth over a driver that accepts everything, through either kind
+//! of queue.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use hoistway_blk::request::Rq;
 use hoistway_blk::watch::NoProbe;
 use hoistway_legacy::{AnyQueue, all_schedulers};
 
-/// Keeps what it is given until it is asked for it. With a limit it refuses more, as a full SCSI disk does.
+/// Keeps requests until they are collected. With a limit it refuses more, like a full SCSI disk.
 struct Shelf {
     requests: VecDeque<Rq>,
     limit: usize,
@@ -29,19 +29,19 @@ impl Driver for Shelf {
     }
 }
 
-/// Where the I/Os of a load are.
+/// The offsets of a load's I/Os.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
-    /// Anywhere: nothing merges.
+    /// Random: nothing merges.
     Random,
-    /// Runs of eight neighbours, each submitted while the one before waits: seven of eight merge.
+    /// Runs of eight adjacent I/Os, each submitted while the previous one waits: seven of eight merge.
     Runs,
 }
 
 /// I/Os of a run.
 const RUN: u32 = 8;
 
-/// A queue under a closed loop of so many outstanding I/Os.
+/// A queue under a closed loop with a constant number of outstanding I/Os.
 pub struct Load {
     front: AnyQueue<Local>,
     pattern: Pattern,
@@ -54,8 +54,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// `depth` I/Os outstanding. With a scheduler half of them wait in it (at least none at depth 1), because the
-    /// driver takes the other half.
+    /// `depth` outstanding I/Os. With a scheduler half of them wait in it (none at depth 1), because the driver takes
+    /// the other half.
     pub fn new(scheduler: &str, depth: u32, pattern: Pattern) -> Load {
         let nr_requests = 2 * depth.max(4);
         let schedulers = all_schedulers();

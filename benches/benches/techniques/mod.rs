@@ -1,4 +1,4 @@
-//! What is compared of what is done against contention for a scheduler's lock: one by one, and together.
+//! The contention options that are compared: one by one, and together.
 
 use hoistway_blk::policy::{ContentionOptions, Insertion};
 

@@ -1,4 +1,4 @@
-"""What is built in."""
+"""Built-in items."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def devices() -> list[str]:
 
 
 def device(name: str) -> dict[str, Any]:
-    """A device preset with all its numbers, whose keys say their units: change some, and give it to `compare`.
+    """A device preset with all its numbers; the keys contain their units. Change some, and pass it to `compare`.
 
     Raises:
-        Error: There is none of this name.
+        Error: There is no preset with this name.
     """
     return tomllib.loads(_hoistway.device_toml(name))
 
@@ -28,10 +28,10 @@ def hosts() -> list[str]:
 
 
 def host(name: str) -> dict[str, Any]:
-    """A host profile, as `device` gives a preset.
+    """A host profile, to be used like the preset of `device`.
 
     Raises:
-        Error: There is none of this name.
+        Error: There is no profile with this name.
     """
     return tomllib.loads(_hoistway.host_toml(name))
 
@@ -42,5 +42,5 @@ def scenarios() -> list[str]:
 
 
 def schedulers() -> list[str]:
-    """The names of the schedulers, of which some are only in old kernels."""
+    """The names of the schedulers, some of which only old kernels have."""
     return _hoistway.schedulers()

@@ -62,59 +62,59 @@ def compare(
     Args:
         job: The path of a fio job file or of a recording of block I/O; the text of a job file; the name of a bundled load
             (`hoistway.scenarios()`); or a `Load` or `Job`. None: the bundled example.
-        replay: How a recording is replayed, as `{"speed": 2.0, "streams": ["postgres"], "window": (10.0, 40.0)}`: also `mode`
+        replay: Options of the replay of a recording, such as `{"speed": 2.0, "streams": ["postgres"], "window": (10.0, 40.0)}`: also `mode`
             (`recorded-program`, `timed`, `fast`), `copies`, `depths`, `priorities`, `recorded_under`, `device`, `columns`, `scale_to_fit`, `lossy`
             (`docs/recordings.md`).
-        device: The device: a preset's name (`hoistway.devices()`), a dictionary such as `hoistway.device(name)` gives, a text in
-            TOML, or the path of a `.toml` file. None: what fits the load.
-        devices: Several of them, which are compared.
-        files: Devices of single files of the load, by their names there; `device` is that of all others.
-        schedulers: Names, `all`, `default` for the one that the kernel gives the device, and classes made of `Scheduler`. Without
-            any: those that the kernel has.
-        kernels: Linux releases, or what `uname -r` prints; several are compared.
-        hosts: Host profiles, as devices are given; several are compared.
-        cpus: CPUs of each host, instead of what its profile says.
+        device: The device: a preset's name (`hoistway.devices()`), a dictionary from `hoistway.device(name)`, a text in
+            TOML, or the path of a `.toml` file. None: a device that fits the load.
+        devices: Several devices to compare.
+        files: Devices of single files of the load, by their names there; `device` applies to all others.
+        schedulers: Names, `all`, `default` for the kernel's default for the device, and subclasses of `Scheduler`. Default:
+            those that the kernel has.
+        kernels: Linux releases, or the output of `uname -r`; several are compared.
+        hosts: Host profiles, in the same forms as devices; several are compared.
+        cpus: CPUs of each host, instead of the number in its profile.
         memory_bytes: Memory of each host, bytes.
         sysctl: `vm.dirty_bytes`, `vm.dirty_background_bytes`, `vm.dirty_ratio` and `vm.dirty_background_ratio` of each host.
-        journal: Whether jobs without direct I/O lie on a file system with a journal, which their fsyncs commit.
-        set: Tunables, as `{"mq-deadline.fifo_batch": 1}`.
-        queue: Files of `/sys/block/DEV/queue/`, as `{"nr_requests": 32}`.
-        vary: Tunables and files of `queue/` with several values, which are compared with each other: as
-            `{"mq-deadline.fifo_batch": [1, 16], "queue.nr_requests": [64, 256]}`. Every value runs with every other one, and the
-            kernel's default as it is beside them.
+        journal: Whether jobs without direct I/O use a file system with a journal, which their fsyncs commit.
+        set: Tunables, such as `{"mq-deadline.fifo_batch": 1}`.
+        queue: Files of `/sys/block/DEV/queue/`, such as `{"nr_requests": 32}`.
+        vary: Tunables and files of `queue/` with several values to compare, such as
+            `{"mq-deadline.fifo_batch": [1, 16], "queue.nr_requests": [64, 256]}`. All combinations run, and the kernel's
+            default, too.
         hw_queues: Hardware queues of each device, instead of its own number.
-        read_queues: So many hardware queues more for reads alone.
-        poll_queues: So many hardware queues more for I/O whose submitter polls.
+        read_queues: Number of additional hardware queues for reads.
+        poll_queues: Number of additional hardware queues for polled I/O.
         shared_tags: Whether all devices share the tags of one controller.
-        submitter_dispatches: Whether processes run the hardware queues that the kernel leaves to its workers.
-        techniques: What mq-deadline and bfq do so that CPUs wait less for their lock, which no Linux does: some of
+        submitter_dispatches: Whether submitters run the hardware queues that the kernel leaves to its workers.
+        techniques: Contention options for the lock of mq-deadline and bfq, which no Linux release has: some of
             `single-dispatcher`, `try-merge`, `batch-dispatch`, and `insertion-buckets` or `pending-lists`, or `all`.
-        at: Files that are written while the load runs, as `[(10.0, "scheduler", "bfq"), (20.0, "bfq.slice_idle", 0)]`, in seconds.
-        io_max: What is written to `io.max` of cgroups that the load names, as `{"backup": "wbps=10485760"}`.
-        io_prio_class: What is written to their `io.prio.class`, as `{"backup": "idle"}`.
-        guest_schedulers: Puts the load into virtual machines with these schedulers, each over every one of the host.
-        virtual_disk: What the disks of the guests are, as devices are given. None: `virtio-blk`.
-        guest_weights: Weights of the guests' cgroups on the host, by the files that are their disks.
-        elevator: What the kernel was booted with as `elevator=`.
+        at: Writes to files while the load runs, such as `[(10.0, "scheduler", "bfq"), (20.0, "bfq.slice_idle", 0)]`, in seconds.
+        io_max: Writes to `io.max` of cgroups that the load names, such as `{"backup": "wbps=10485760"}`.
+        io_prio_class: Writes to their `io.prio.class`, such as `{"backup": "idle"}`.
+        guest_schedulers: Runs the load in virtual machines with these schedulers, each combined with every one of the host.
+        virtual_disk: The type of the guests' disks, in the same forms as devices. None: `virtio-blk`.
+        guest_weights: Weights of the guests' cgroups on the host, by the file that is the guest's disk.
+        elevator: The kernel's boot option `elevator=`.
         runtime: Replaces the runtime of every process, seconds.
-        ramp: Replaces the time of every process before measuring begins, seconds.
-        repeats: Runs of each variant, each with a seed of its own that all variants share.
-        baseline: What others are compared with: a scheduler, or the label of a variant. None: the kernel's default.
-        focus: What they are judged by: figures such as `mixed:read:p99`, with weights as in `wal:sync:p99*2`. Without any: what the
-            load is about, or the figure most likely to be waited on.
-        smallest_effect: What is less, as a fraction, is no difference. None: 0.02.
-        seed: Everything random is drawn from it.
-        logs: Whether every I/O is kept, for `Comparison.ios()`: 40 bytes of memory each.
-        excerpts: Whether some thousand requests of each variant are recorded one by one, for `Comparison.report()`.
-        threads: Runs at a time. None: as many as there are cores.
-        progress: Whether it is shown how far the runs are; or a function that gets, some times a second, the virtual seconds
-            that have passed in all runs together, and how many are expected (None, if nobody knows). None: shown in terminals and
+        ramp: Replaces the ramp time of every process, seconds.
+        repeats: Runs of each variant. All variants share the seed of a repeat.
+        baseline: The baseline: a scheduler, or the label of a variant. None: the kernel's default.
+        focus: The ranking figures, such as `mixed:read:p99`, with weights as in `wal:sync:p99*2`. Default: the figure of the
+            bundled load, or the figure most likely to be waited on.
+        smallest_effect: Differences below this fraction are ignored. None: 0.02.
+        seed: The seed of all random numbers.
+        logs: Whether every I/O is kept, for `Comparison.ios()`: 40 bytes of memory per I/O.
+        excerpts: Whether a few thousand requests of each variant are recorded individually, for `Comparison.report()`.
+        threads: Maximum parallel runs. Default: the number of cores.
+        progress: Whether to show progress; or a function that gets, several times per second, the virtual seconds
+            that have passed in all runs together, and the expected number (None if unknown). None: shown in terminals and
             notebooks after two seconds.
 
     Raises:
-        Error: What is asked for cannot be.
-        SchedulerError: A scheduler written in Python lost a request or gave one out twice; whatever else one raises is raised
-            as it is.
+        Error: An argument is invalid.
+        SchedulerError: A scheduler written in Python lost a request or dispatched one twice; any other exception of one is
+            raised unchanged.
         KeyboardInterrupt: Ctrl-C ended the runs early.
     """
     asked = experiment(**_arguments(locals()))
@@ -128,10 +128,10 @@ def trace(
     repeats: int = 1,
     **arguments: Any,
 ) -> _hoistway.Table:
-    """Every event of the runs, and why each request was chosen, as a table for pyarrow, polars, pandas or DuckDB.
+    """Every event of the runs, and the reason for each choice of a request, as a table for pyarrow, polars, pandas or DuckDB.
 
-    Arguments are those of `compare`, of which one kernel, host and device must be chosen. An I/O has about eight events: take a short
-    `runtime`. `docs/trace.md` says what the columns mean; `time_ns` is virtual time in ns, `sector` counts 512 bytes.
+    Arguments are those of `compare`, with only one kernel, host and device. An I/O has about eight events, so use a short
+    `runtime`. `docs/trace.md` describes the columns; `time_ns` is virtual time in ns, `sector` counts 512 bytes.
 
     Raises:
         As `compare`.
@@ -146,14 +146,14 @@ def trace(
 
 
 def load(file: str | os.PathLike[str]) -> Comparison:
-    """Reads what `Comparison.save` or `hoistway compare --format json` wrote.
+    """Reads a document written by `Comparison.save` or `hoistway compare --format json`.
 
     Raises:
-        Error: The file holds something else, or is of another format.
+        Error: The file contains something else, or has another format.
         OSError: It cannot be read.
     """
     path = os.fsdecode(file)
-    # As it can be said: names of files are bytes.
+    # Names of files are bytes, so they are decoded for messages.
     name = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     with open(path, encoding="utf-8") as opened:
         try:
@@ -164,12 +164,12 @@ def load(file: str | os.PathLike[str]) -> Comparison:
 
 
 def _arguments(given: dict[str, Any]) -> dict[str, Any]:
-    """Those of `compare` that say what is compared."""
+    """The arguments of `compare` that define what is compared."""
     return {name: value for name, value in given.items() if name not in ("threads", "progress")}
 
 
 def check_threads(threads: int | None) -> None:
-    """Refuses a number of threads that cannot be."""
+    """Checks the number of threads."""
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
         raise Error(f"threads {threads!r}: expected a whole number of at least 1", option="threads")
 
@@ -196,4 +196,4 @@ def _run(
 COMPARE: dict[str, Any] = {
     name: value for name, value in (compare.__kwdefaults__ or {}).items() if name not in ("threads", "progress", "repeats")
 }
-"""What says what is compared, with what it is if nobody says."""
+"""The arguments that define what is compared, with their defaults."""

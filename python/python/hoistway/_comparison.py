@@ -15,55 +15,55 @@ from ._written import write
 
 
 class Estimate(NamedTuple):
-    """A figure over the repeats, in its unit: ns, bytes a second, or I/Os a second."""
+    """A figure over the repeats, in its unit: ns, bytes per second, or I/Os per second."""
 
     mean: float
-    """The mean; of maxima the largest."""
+    """The mean; for maxima the largest value."""
     half_width: float | None
-    """Half the width of the mean's 95 % interval; None of a single run and of maxima."""
+    """Half the width of the mean's 95 % interval; None with a single run and for maxima."""
 
 
 class Comparison:
-    """What came out of a comparison. `print` shows its tables and what they mean; notebooks show them with a picture."""
+    """The results of a comparison. `print` shows its tables and conclusion; notebooks also show a picture."""
 
     def __init__(self, results: _hoistway.Results) -> None:
         self._results = results
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Between processes it goes as the document: without I/Os that were logged.
+        # Pickled as the document, without logged I/Os.
         return _again, (self.json(),)
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """Everything, as `docs/results.md` describes it: with what is needed to repeat the runs."""
+        """The whole document, as `docs/results.md` describes it, including everything needed to repeat the runs."""
         document: dict[str, Any] = json.loads(self._results.json(False))
         return document
 
     def json(self, *, stable: bool = False) -> str:
-        """The document as JSON, as `hoistway compare --format json` writes it. If it is to be `stable`, it leaves out what
-        depends on when and how fast it was made: the same arguments give the same bytes."""
+        """The document as JSON, as `hoistway compare --format json` writes it. If `stable`, it leaves out everything that
+        depends on the time and speed of the runs: the same arguments give the same bytes."""
         return self._results.json(stable)
 
     def save(self, file: str | os.PathLike[str], *, stable: bool = False) -> None:
-        """Writes the document to a file, which is complete or as it was before.
+        """Writes the document to a file atomically.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The file cannot be written.
         """
         write(file, self.json(stable=stable))
 
     def report(self, file: str | os.PathLike[str]) -> None:
-        """Writes a page that needs nothing else: verdict, tables, charts, and, of a comparison with `excerpts=True`, a timeline
-        of some thousand requests with why each waited. The file is complete or as it was before.
+        """Writes a self-contained page: verdict, tables, charts, and, for a comparison with `excerpts=True`, a timeline
+        of a few thousand requests with the reason why each waited. The file is written atomically.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The file cannot be written.
         """
         write(file, self._results.page())
 
     @property
     def conclusion(self) -> list[str]:
-        """What the results mean, and what makes that uncertain, in sentences."""
+        """The conclusion, and what makes it uncertain, in sentences."""
         return list(self.document["conclusion"])
 
     def figure(self, name: str) -> dict[str, Estimate]:
@@ -75,20 +75,20 @@ class Comparison:
         return {label: Estimate(mean, half_width) for label, mean, half_width in self._results.figure(name)}
 
     def figures(self) -> _hoistway.Table:
-        """One row for each figure of each run: which run, job, operation and figure, its unit (ns, B/s, 1/s) and value."""
+        """One row for each figure of each run: the run, job, operation and figure, with its unit (ns, B/s, 1/s) and value."""
         return self._results.figures()
 
     def intervals(self) -> _hoistway.Table:
-        """One row for each interval of each run: `start_seconds`, `length_seconds`, I/Os that ended in it and their mean latency in
+        """One row for each interval of each run: `start_seconds`, `length_seconds`, I/Os that completed in it and their mean latency in
         ns (null without any)."""
         return self._results.intervals()
 
     def ios(self) -> _hoistway.Table:
-        """One row for each I/O, in the order of the runs and processes: when it ended (`end_ms`, since its process began), its latencies in ns, its size.
+        """One row for each I/O, in the order of the runs and processes: its end (`end_ms`, since the start of its process), latencies in ns, size.
         With `log_avg_msec` in the job file, one for each window.
 
         Raises:
-            ValueError: The comparison was without `logs=True`, or was loaded from a file.
+            ValueError: The comparison did not have `logs=True`, or was loaded from a file.
         """
         return self._results.ios()
 

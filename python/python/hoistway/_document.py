@@ -1,4 +1,4 @@
-"""What pages and pictures look up in a document."""
+"""Access to a document for pages and pictures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 def rows(document: dict[str, Any]) -> list[Row]:
-    """All of them, in the order of tables."""
+    """All operations, in the order of tables."""
 
     def row(found: dict[str, Any]) -> Row:
         figures = {
@@ -51,7 +51,7 @@ def rows(document: dict[str, Any]) -> list[Row]:
 
 
 def focus_of(document: dict[str, Any]) -> tuple[str, str, str] | None:
-    """Job, operation and figure by which the first verdict was given; None if there is none."""
+    """Job, operation and figure of the first verdict; None if there is none."""
     for verdict in document.get("verdicts", []):
         for focus in verdict["focus"]:
             return split(focus["figure"])
@@ -59,7 +59,7 @@ def focus_of(document: dict[str, Any]) -> tuple[str, str, str] | None:
 
 
 def split(name: str) -> tuple[str, str, str]:
-    """`JOB:OPERATION:FIGURE`. A job whose name holds a colon or a blank stands in quotes."""
+    """`JOB:OPERATION:FIGURE`. A job with a colon or a blank in its name is quoted."""
     parts = name.rsplit(":", 2)
     if len(parts) != 3 or parts[2] not in KEYS:
         raise Error(f"{name!r}: expected JOB:OPERATION:FIGURE, such as mixed:read:p99", option="name")
@@ -70,6 +70,6 @@ def split(name: str) -> tuple[str, str, str]:
 
 
 def label_of(setting: dict[str, Any]) -> str:
-    """What a setting of a search is called in tables."""
+    """The name of a search's setting in tables."""
     knobs = setting.get("tunables", {}) | setting.get("queue_files", {})
     return " ".join([setting["scheduler"], *(f"{name}={value}" for name, value in knobs.items())])

@@ -1,34 +1,34 @@
-"""What pictures have in common."""
+"""Common parts of pictures."""
 
 from __future__ import annotations
 
 from typing import Any
 
 Point = tuple[str, float, float]
-"""Its name, and where it is."""
+"""A name and its position."""
 
 
 def is_latency(figure: str) -> bool:
-    """Whether less of a figure is better."""
+    """Whether smaller values of a figure are better."""
     return figure not in ("iops", "bandwidth")
 
 
 def _is_better(one: tuple[str, float, float], other: tuple[str, float, float], is_less_better: tuple[bool, bool]) -> bool:
-    """Nowhere worse, and somewhere better."""
+    """Whether one point dominates another: nowhere worse, and somewhere better."""
     y, x = (-1 if less else 1 for less in is_less_better)
     gains = (x * (one[1] - other[1]), y * (one[2] - other[2]))
     return min(gains) >= 0 and max(gains) > 0
 
 
 def axis(name: tuple[str, str, str]) -> str:
-    """What stands at an axis."""
+    """The label of an axis."""
     job, operation, figure = name
     unit = "ms" if is_latency(figure) else "I/Os a second" if figure == "iops" else "bytes a second"
     return f"{job}, {operation}: {figure}, {unit}"
 
 
 def axes(ax: Any) -> Any:
-    """Those that somebody gave, or new ones."""
+    """The given axes, or new ones."""
     if ax is not None:
         return ax
     try:
@@ -39,12 +39,12 @@ def axes(ax: Any) -> Any:
 
 
 def draw_front(ax: Any, points: list[Point], is_less_better: tuple[bool, bool]) -> None:
-    """Joins the points that no other is better than in both y and x by a line."""
+    """Joins the points that no other dominates in y and x by a line."""
     front = [point for point in points if not any(_is_better(other, point, is_less_better) for other in points)]
     front.sort(key=lambda point: point[1])
     ax.plot([point[1] for point in front], [point[2] for point in front], color="grey", zorder=1)
 
 
 def annotate(ax: Any, label: str, x: float, y: float) -> None:
-    """Writes a name beside a point."""
+    """Writes a name next to a point."""
     ax.annotate(label, (x, y), xytext=(5, 5), textcoords="offset points")

@@ -1,23 +1,23 @@
-"""What can go wrong."""
+"""The exceptions of the package."""
 
 from __future__ import annotations
 
 
 class Error(ValueError):
-    """Something that was asked for cannot be.
+    """An argument is invalid.
 
-    The message is the command line's, but calls options as Python's arguments are called.
+    The message is that of the command line, with the names of Python's arguments.
     """
 
     file: str | None
-    """What the text at fault is called: its file, if it came from one. None if no text is at fault."""
+    """The name of the text at fault: its file, if it came from one. None if no text is at fault."""
     line: int | None
-    """The line of it, from 1. None if the text as a whole is at fault."""
+    """The line in the text, from 1. None if the text as a whole is at fault."""
     option: str | None
-    """The option of a job file or the key of a profile, if a text is at fault, or else the argument."""
+    """The option of a job file or the key of a profile, if a text is at fault; otherwise the argument."""
 
     def __init__(self, message: str, file: str | None = None, line: int | None = None, option: str | None = None) -> None:
-        # All of them, so that the exception comes back whole from another process.
+        # All arguments, so that the exception can be pickled.
         super().__init__(message, file, line, option)
         self.file = file
         self.line = line
@@ -28,12 +28,12 @@ class Error(ValueError):
 
 
 class SchedulerError(RuntimeError):
-    """A scheduler that was written in Python broke its promises: it lost a request, or gave one out twice."""
+    """A scheduler written in Python lost a request, or dispatched one twice."""
 
 
 class DataSetError(RuntimeError):
-    """A folder of finished runs is damaged or incomplete, or cannot be written. It names the file, which is left as it is."""
+    """A folder of finished runs is damaged or incomplete, or cannot be written. It names the file, which is left unchanged."""
 
 
 class VersionError(RuntimeError):
-    """A worker has another version of hoistway: its runs would be others."""
+    """A worker has another version of hoistway: its runs would differ."""

@@ -1,4 +1,4 @@
-"""What is asked for, as the plain value that is run: it can be written down as JSON, and is the same for every caller."""
+"""An experiment as a plain value, which can be serialized as JSON and is the same for every caller."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ _ARGUMENTS = {
     "writes": "at",
     "sysctls": "sysctl",
 }
-"""Arguments that the library has other names for."""
+"""Arguments that have other names in the library."""
 
 _ALLOWED: dict[type, str] = {str: "a text", int: "a whole number", bool: "True or False"}
 
 
 class Experiment:
-    """A comparison that was asked for, not yet checked beyond the types of what was given."""
+    """A requested comparison, of which only the types of the arguments are checked."""
 
     def __init__(self, fields: dict[str, Any], classes: list[dict[str, Any]]) -> None:
         self.fields = fields
-        """As the library's `Comparison` is written down."""
+        """The library's `Comparison` in serialized form."""
         self.classes = classes
-        """Schedulers that were written in Python."""
+        """Schedulers written in Python."""
 
     def json(self) -> str:
         """The fields.
 
         Raises:
-            Error: A text has halves of characters, which Python's may have and no others.
+            Error: A text contains surrogates, which only Python allows.
         """
         for field, value in self.fields.items():
             try:
@@ -96,7 +96,7 @@ def experiment(
     logs: bool,
     excerpts: bool,
 ) -> Experiment:
-    """What `compare` was given."""
+    """The comparison for the arguments of `compare`."""
     classes: dict[str, type[Scheduler]] = {}
 
     def names(argument: str, chosen: Sequence[SchedulerLike]) -> list[str]:
@@ -205,11 +205,11 @@ _REPLAY: dict[str, str] = {
     "scale_to_fit": "True or False",
     "lossy": "True or False",
 }
-"""What a replay can be asked for, with what it is."""
+"""The options of a replay, with their types."""
 
 
 def _replay(replay: Mapping[str, object]) -> dict[str, Any]:
-    """How a recording is replayed."""
+    """The options of a replay."""
     fields: dict[str, Any] = {}
     for name, value in mapping("replay", replay).items():
         if name not in _REPLAY:
@@ -253,7 +253,7 @@ def _replay(replay: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _profile(argument: str, profile: Profile) -> Any:
-    """A name, a file or a text, as the library takes it."""
+    """A name, a file or a text, in the library's form."""
     if isinstance(profile, Mapping):
         try:
             as_json = json.dumps(profile)
@@ -266,7 +266,7 @@ def _profile(argument: str, profile: Profile) -> Any:
         return profile
     if isinstance(profile, os.PathLike):
         path = os.fspath(profile)
-        # What neither holds a slash nor ends like this would be taken for a name.
+        # A path without a slash or this suffix would be taken for a name.
         return path if "/" in path or path.endswith(".toml") else f"./{path}"
     raise Error(f"{argument} {profile!r}: expected a name, a path, a dictionary or a text in TOML", option=argument)
 
@@ -306,7 +306,7 @@ def _cgroup_files(argument: str, texts: Mapping[str, str]) -> list[dict[str, str
 
 
 def _text(argument: str, value: object) -> str:
-    """What is written to a file of the kernel's."""
+    """A text to write to a file of the kernel."""
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, Integral):
@@ -317,19 +317,19 @@ def _text(argument: str, value: object) -> str:
 
 
 def is_(argument: str, value: object, kind: type) -> Any:
-    """A value of this type, and of none that is made of it."""
+    """A value of exactly this type, excluding subclasses."""
     if type(value) is not kind:
         raise Error(f"{argument} {value!r}: expected {_ALLOWED[kind]}", option=argument)
     return value
 
 
 def number(argument: str, number: int | None, bits: int) -> int | None:
-    """A whole number of so many bits, or None."""
+    """An integer of this number of bits, or None."""
     return None if number is None else needed(argument, number, bits)
 
 
 def needed(argument: str, number: int, bits: int) -> int:
-    """A whole number of so many bits. Those of numpy are numbers, too."""
+    """An integer of this number of bits, including those of numpy."""
     if isinstance(number, bool) or not isinstance(number, Integral) or not 0 <= number < 1 << bits:
         raise Error(f"{argument} {number!r}: expected a whole number from 0 to {(1 << bits) - 1}", option=argument)
     return int(number)
@@ -346,7 +346,7 @@ def _real(argument: str, number: float) -> float:
 
 
 def nanoseconds(argument: str, seconds: float | None) -> int | None:
-    """A time that is given in seconds."""
+    """A time in seconds."""
     if seconds is None:
         return None
     real = _real(argument, seconds)
@@ -357,7 +357,7 @@ def nanoseconds(argument: str, seconds: float | None) -> int | None:
 
 def sequence(argument: str, values: Iterable[Any]) -> list[Any]:
     """A list of values."""
-    # A text is a sequence of letters, which nobody means.
+    # A text is a sequence of letters, which is never intended here.
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise Error(f"{argument} {values!r}: expected a list", option=argument)
     return list(values)

@@ -1,4 +1,4 @@
-"""Results as a piece of a page, for notebooks: what to do, a picture of what decides it, and the tables."""
+"""Results as HTML for notebooks: the conclusion, a picture of the figure in focus, and the tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STYLE = "text-align: right; padding: 0.1em 0.7em; border: none;"
 
 
 ROWS_MAX = 12
-"""Settings and knobs that are shown."""
+"""Maximum settings and knobs shown."""
 
 SHARE_MIN = 0.01
 """Knobs that explain less are left out."""
@@ -30,7 +30,7 @@ class Bar(NamedTuple):
 
 
 def page(document: dict[str, Any]) -> str:
-    """The document for people."""
+    """The document as HTML."""
     return "\n".join(_parts(document))
 
 
@@ -51,7 +51,7 @@ def _parts(document: dict[str, Any]) -> Iterator[str]:
 
 
 def tuning_page(document: dict[str, Any], names: Sequence[str]) -> str:
-    """The document of a search for people. The figures that its objective names are called so."""
+    """The document of a search as HTML. The figures of its objective have their names."""
     return "\n".join(_parts_of_search(document, names))
 
 
@@ -108,7 +108,7 @@ def _foot(document: dict[str, Any]) -> Iterator[str]:
 
 
 def _lines(caption: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table of cells that are HTML."""
+    """A table of cells in HTML."""
 
     def cells(kind: str, texts: Sequence[str]) -> str:
         return "".join(f'<{kind} style="{_STYLE}">{text}</{kind}>' for text in texts)
@@ -164,5 +164,5 @@ def _picture(bars: Sequence[Bar], figure: str, title: str) -> str:
 
 
 def _left(bars: Sequence[Bar]) -> int:
-    """Where bars begin: behind the longest name."""
+    """The start of bars: after the longest name."""
     return max(190, 7 * max((len(bar.label) for bar in bars), default=0))

@@ -1,4 +1,4 @@
-"""Loads that are made of Python objects."""
+"""Loads made of Python objects."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ._errors import Error
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What the processes of a job do. Fields are called as fio's options are and mean the same; None leaves fio's default.
+    """The processes of a job. Fields have the names and meanings of fio's options; None leaves fio's default.
 
-    For anything that has no field here, give fio's text to `compare`: it takes all options of a job file.
+    For options without a field here, pass the text of a job file to `compare`.
     """
 
     name: str
@@ -24,17 +24,17 @@ class Job:
     size: int | str | None = None
     """Bytes of its part of the device, or a text such as `10g` (the whole device)."""
     iodepth: int = 1
-    """I/Os that a process has under way at a time."""
+    """Maximum I/Os that a process has in flight."""
     numjobs: int = 1
-    """Processes that do this."""
+    """Number of identical processes."""
     filename: str = "/dev/sda"
     """The device; several are distinguished by `compare(files=...)`."""
     rate: int | str | None = None
-    """Most bytes a second of a process, or a text such as `10m` (no limit)."""
+    """Maximum bytes per second of a process, or a text such as `10m` (no limit)."""
     rate_iops: int | None = None
-    """Most I/Os a second of a process (no limit)."""
+    """Maximum I/Os per second of a process (no limit)."""
     thinktime_us: int | None = None
-    """How long a process pauses after `thinktime_blocks` I/Os, us."""
+    """Length of a pause after `thinktime_blocks` I/Os, us."""
     thinktime_blocks: int | None = None
     """I/Os between two pauses (1)."""
     prioclass: int | None = None
@@ -46,12 +46,12 @@ class Job:
     rwmixread: int | None = None
     """Percent of reads, with `rw` and `randrw` (50)."""
     startdelay: float | None = None
-    """Seconds after which it begins (0)."""
+    """Start delay, seconds (0)."""
     runtime: float = 5.0
-    """How long it goes on, seconds: as often over its part as that takes."""
+    """Duration, seconds: the process repeats its part until then."""
 
     def fio(self) -> str:
-        """It as a section of a job file."""
+        """The job as a section of a job file."""
         lines = [f"[{_harmless('name', self.name)}]", "direct=1", "ioengine=libaio", "time_based"]
         for field in fields(self):
             value = getattr(self, field.name)
@@ -68,13 +68,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Load:
-    """Jobs that run side by side."""
+    """Jobs that run at the same time."""
 
     jobs: Sequence[Job]
-    """The jobs, in their order."""
+    """The jobs, in order."""
 
     def fio(self) -> str:
-        """They as the text of a job file, which errors of `compare` name the lines of."""
+        """The jobs as the text of a job file; errors of `compare` refer to its lines."""
         jobs = self.jobs if isinstance(self.jobs, (str, Job)) else list(self.jobs)
         if isinstance(jobs, (str, Job)) or not all(isinstance(job, Job) for job in jobs):
             raise Error(f"jobs {jobs!r}: expected a list of Jobs", option="jobs")
@@ -82,7 +82,7 @@ class Load:
 
 
 def _harmless(option: str, text: str) -> str:
-    """A text that does not end its line, and so says nothing of other options."""
+    """A text without line breaks, so that it cannot contain other options."""
     if not isinstance(text, str) or option == "name" and (not text or "]" in text) or any(character in text for character in "\r\n\0"):
         raise Error(f"{option} {text!r}: expected a text of one line, in names without ]", option=option)
     return text

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NAMED_MAX = 12
-"""More names than that hide each other."""
+"""With more names than this they overlap."""
 
 
 class SearchPlots:
-    """Each draws into `ax`, or into axes of its own, and returns them.
+    """Each method draws into `ax`, or into new axes, and returns them.
 
     Raises:
         ImportError: matplotlib is not installed.
@@ -28,10 +28,10 @@ class SearchPlots:
         self._names = names
 
     def pareto(self, y: str | None = None, x: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """Two figures of the objective against each other, a point for each setting of the first round, the widest. A line joins those
-        that no other is better than in both; what was found is a star.
+        """Two figures of the objective against each other, with a point for each setting of the first round, the widest. A line joins those
+        that no other setting dominates; the setting found is a star.
 
-        `y` is the objective's figure, if nobody says, and `x` the first other one that its conditions name.
+        `y` defaults to the objective's figure, and `x` to the first other one in its conditions.
         """
         standings = self._document["rounds"][0]["settings"]
         y = self._chosen("y", y, self._names[0])

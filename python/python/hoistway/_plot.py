@@ -17,10 +17,10 @@ _LATENCIES = {"p50": "_", "mean": "o", "p99": "s", "p99.9": "^", "max": "x"}
 
 
 class Plots:
-    """Each draws into `ax`, or into axes of its own, and returns them, to be changed or saved: `ax.figure.savefig("a.png")`.
+    """Each method draws into `ax`, or into new axes, and returns them, to be changed or saved: `ax.figure.savefig("a.png")`.
 
-    What a picture is of is named as `JOB:OPERATION:FIGURE`, such as `mixed:read:p99`. If nobody says, it is what the verdict was
-    given by.
+    The figure is named as `JOB:OPERATION:FIGURE`, such as `mixed:read:p99`. The default is the figure of the
+    verdict.
 
     Raises:
         ImportError: matplotlib is not installed.
@@ -54,7 +54,7 @@ class Plots:
         return ax
 
     def timeline(self, name: str | None = None, *, figure: str = "mean", ax: Axes | None = None) -> Axes:
-        """How an operation went over time under each scheduler: its mean latency in ms, or with `figure="iops"` its I/Os a second.
+        """An operation over time under each scheduler: its mean latency in ms, or with `figure="iops"` its I/Os per second.
         A line is the mean over the repeats."""
         if figure not in ("mean", "iops"):
             raise Error(f"figure {figure!r}: expected mean or iops", option="figure")
@@ -84,9 +84,9 @@ class Plots:
         return ax
 
     def pareto(self, y: str | None = None, x: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """One figure against another, a point for each scheduler; those that no other is better than in both are joined by a line.
+        """One figure against another, with a point for each scheduler; a line joins those that no other scheduler dominates.
 
-        `y` is a latency or a rate; `x` too, or, if nobody says, the I/Os a second of all jobs together.
+        `y` is a latency or a rate; `x`, too, or by default the I/Os per second of all jobs together.
         """
         y_name = self._focus(y)
         ys = self._figure(y_name)
@@ -104,7 +104,7 @@ class Plots:
 
     def _focus(self, name: str | None) -> tuple[str, str, str]:
         if name is not None:
-            # Of a picture that shows all figures, the figure need not be named.
+            # A picture of all figures does not need a figure's name.
             return split(name if name.count(":") >= 2 else f"{name}:mean")
         focus = focus_of(self._document)
         if focus is None:

@@ -1,4 +1,4 @@
-"""How far a comparison or a search is."""
+"""Progress of a comparison or a search."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable
 from typing import Any
 
 Tell = Callable[[float, float | None], None]
-"""Gets the virtual seconds that have passed in all runs together, and those expected, if they are known."""
+"""Gets the virtual seconds that have passed in all runs together, and the expected number, if known."""
 
 Counted = Callable[[int, int], None]
-"""Gets the number of runs that have ended, and of those that there will be at least."""
+"""Gets the number of finished runs, and the minimum number in total."""
 
 PATIENCE_SECONDS = 2.0
-"""What is over sooner needs no progress."""
+"""Work that ends earlier shows no progress."""
 
 
 class Progress:
-    """Shows it: by tqdm, which knows notebooks, if that is installed, and in a line of the terminal otherwise."""
+    """Shows progress: by tqdm, which supports notebooks, if it is installed, and otherwise in a line of the terminal."""
 
     def __init__(self, of: str = "virtual time", unit: str = "s", digits: int = 1) -> None:
         self._of = of
@@ -60,7 +60,7 @@ class Progress:
         )
 
     def close(self) -> None:
-        """Takes it away."""
+        """Removes it."""
         if self._bar is not None:
             self._bar.close()
         if self._is_line:
@@ -68,7 +68,7 @@ class Progress:
 
 
 def chosen(progress: bool | Callable[..., None] | None, shown: Progress) -> Callable[..., None] | None:
-    """What to show. None: progress, where it can be seen, in a terminal or in a notebook."""
+    """Selects the display. None: progress if it is visible, in a terminal or in a notebook."""
     if progress is None:
         progress = sys.stderr.isatty() or "ipykernel" in sys.modules
     if isinstance(progress, bool):

@@ -40,27 +40,27 @@ def run(
     Args:
         job: The path of a fio job file or of a recording of block I/O; the text of a job file; the name of a bundled load; or a `Load` or
             `Job`. `direct=1` is needed.
-        target: What it runs on: `file:PATH` (created and filled if it does not exist), `blk:PATH`, `mem:SIZE`, `null:`, or `sim:PRESET`,
+        target: The target: `file:PATH` (created and filled if it does not exist), `blk:PATH`, `mem:SIZE`, `null:`, or `sim:PRESET`,
             a device model in real time, which stores no data.
         replay: How a recording is replayed, as for `compare`.
         schedulers: Names, each as often as it is to run: none, mq-deadline, kyber, bfq.
-        set: Tunables, as `{"mq-deadline.fifo_batch": 1}`.
-        queue: Files of `/sys/block/DEV/queue/`, as `{"nr_requests": 32}`.
-        techniques: What mq-deadline and bfq do against contention for their lock.
-        workers: Worker threads, 1 to 256. None: one for each process, at most one for each CPU.
-        queue_depth: Commands that each hardware queue has at the target. None: as many as the target takes.
+        set: Tunables, such as `{"mq-deadline.fifo_batch": 1}`.
+        queue: Files of `/sys/block/DEV/queue/`, such as `{"nr_requests": 32}`.
+        techniques: Contention options for the lock of mq-deadline and bfq.
+        workers: Worker threads, 1 to 256. None: one per process, at most one per CPU.
+        queue_depth: Commands per hardware queue at the target. None: the target's maximum.
         runtime: Replaces the runtime of every process, seconds.
-        ramp: Replaces the time of every process before measuring begins, seconds.
-        repeats: How often all schedulers run, one round after the other.
-        baseline: The scheduler that others are compared with. None: the first.
-        focus: What they are judged by: figures such as `mixed:read:p99`, with weights as in `wal:sync:p99*2`.
+        ramp: Replaces the ramp time of every process, seconds.
+        repeats: Number of rounds; in each all schedulers run.
+        baseline: The baseline. None: the first scheduler.
+        focus: The ranking figures, such as `mixed:read:p99`, with weights as in `wal:sync:p99*2`.
         smallest_effect: Differences below this fraction are ignored. None: 0.02.
-        seed: What is random in the load is drawn from it.
+        seed: The seed of all random numbers of the load.
         logs: Whether every I/O is kept, for `Comparison.ios()`.
         force: Whether a block device, or a file that no earlier run created, may be overwritten.
 
     Raises:
-        Error: What is asked for cannot be.
+        Error: An argument is invalid.
         KeyboardInterrupt: Ctrl-C ended the runs early.
     """
     asked = experiment(

@@ -12,7 +12,7 @@ from typing import Any
 from . import _hoistway, _workers
 
 class Runs:
-    """Makes one run at a call, and again if its worker dies. It is called on several threads."""
+    """Makes one run per call, again if its worker dies. It may be called on several threads."""
 
     def __init__(self, search: str, executor: Executor | Callable[[], Executor], in_flight: int | None) -> None:
         self._search = search
@@ -24,7 +24,7 @@ class Runs:
         """How many threads may call it at a time."""
 
     def __enter__(self) -> Runs:
-        # Processes that are forked off are made now: later there will be threads, of which they would have half.
+        # Fork worker processes now, before there are threads, which a fork would not copy.
         self._done(_workers.check_sources, _workers.SOURCES)
         return self
 
@@ -39,17 +39,17 @@ class Runs:
         return figures
 
     def stop(self) -> None:
-        """Nobody waits for runs any more."""
+        """Stops waiting for runs."""
         self._is_over = True
 
     def _done(self, function: Callable[..., Any], *arguments: Any) -> Any:
         for attempt in range(_workers.ATTEMPTS):
             executor = self._executor
             try:
-                # The attempt makes it another call for executors that know tasks by what they are called with.
+                # The attempt changes the arguments, since some executors identify tasks by them.
                 future = executor.submit(_task, attempt, function, *arguments)
                 while True:
-                    # Asked before the wait: a future that a pool fails as it breaks ends within it.
+                    # Asked before the wait: a future that a breaking pool fails ends during the wait.
                     broken = _workers.is_broken(executor)
                     if concurrent.futures.wait([future], timeout=_workers.POLL_SECONDS).done:
                         break
@@ -68,7 +68,7 @@ class Runs:
         raise BrokenExecutor(message) from last
 
     def _renew(self, executor: Executor, error: BaseException) -> None:
-        """Another executor in place of a broken one, unless another thread has seen to that."""
+        """Replaces a broken executor, unless another thread has done that."""
         with self._renewing:
             if not isinstance(error, BrokenExecutor) or self._executor is not executor:
                 return
@@ -82,6 +82,6 @@ def _task(attempt: int, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _figures(sources: str, search: str, setting: str, seed: int, runtime_ns: int | None) -> str:
-    """A run, on a worker."""
+    """Makes a run, on a worker."""
     _workers.check_sources(sources)
     return _hoistway.figures(search, setting, seed, runtime_ns)

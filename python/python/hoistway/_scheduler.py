@@ -1,4 +1,4 @@
-"""Schedulers that are written in Python."""
+"""Schedulers written in Python."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from ._hoistway import schedulers as built_in
 
 
 class Scheduler:
-    """An I/O scheduler of one's own: subclass it, and give the class to `compare(schedulers=["none", MyScheduler])`.
+    """A custom I/O scheduler: subclass it, and pass the class to `compare(schedulers=["none", MyScheduler])`.
 
-    Each run makes an object of the class, without arguments, and calls it from one thread at a time. It decides which of the
-    requests that it was given goes next; they are `Request`s, and the same object stands for a request in all calls. What goes
-    before all others anyway, such as a request that the driver has given back, it is not asked about.
+    Each run makes an object of the class, without arguments, and calls it from one thread at a time. It decides which of its
+    waiting requests goes next; they are `Request`s, and a request is the same object in all calls. It is not asked about requests
+    that go before all others anyway, such as one that the driver has returned.
 
-    `insert` and `dispatch` are required. An exception in any of these functions ends the comparison and is raised there.
-    It is slow, as every step of a request takes a call into Python: results say so in their notices.
+    `insert` and `dispatch` are required. An exception in any of these methods ends the comparison and is raised there.
+    It is slow, since every step of a request takes a call into Python: results have a notice about that.
     """
 
     name: str
-    """What it is called in results, at most 15 characters; the class's name in lower case if nobody says."""
+    """Its name in results, at most 15 characters; by default the class's name in lower case."""
 
     def insert(self, request: Request) -> None:
-        """Takes a request in, which waits from now on. `request.time_ns` is the present."""
+        """Inserts a request, which waits from now on. `request.time_ns` is the current time."""
         raise NotImplementedError
 
     def dispatch(self, now_ns: int) -> Request | None:
-        """Chooses the request that goes to the device next and forgets it.
+        """Chooses the next request for the device, and removes it.
 
-        None holds back those that wait until another one has ended or come; if none of them is at the device, nobody would ever
-        ask again, and the comparison ends with a `SchedulerError`. So it does for a request that does not wait here. `now_ns` is
+        None holds all waiting requests back until another one completes or arrives; if none is at the device, dispatch would
+        never be called again, so the comparison ends with a `SchedulerError`. It also does for a request that is not waiting here. `now_ns` is
         virtual time in ns.
         """
         raise NotImplementedError
 
     def finish(self, request: Request, now_ns: int) -> None:
-        """A request that was dispatched has ended. It need not be overridden."""
+        """A dispatched request has completed. Overriding it is optional."""
 
     def has_work(self) -> bool:
-        """Whether it is worth asking for a request. Without an override: whether any waits."""
+        """Whether `dispatch` should be called. Default: whether any request is waiting."""
         return True
 
     def absorbed(self, survivor: Request, absorbed: Request) -> None:
-        """`absorbed` was joined with `survivor`, which waits here too, and is no longer to be dispatched.
+        """`absorbed` was merged into `survivor`, which is waiting here, too, and must no longer be dispatched.
 
-        Only schedulers that override this have requests merged while they wait; of `survivor`, `sector` and `bytes` may have changed
-        whenever it is looked at.
+        Waiting requests are merged only if a scheduler overrides this; `sector` and `bytes` of `survivor` may change
+        at any time.
         """
 
 
 def scheduler_class(scheduler: type[Scheduler]) -> dict[str, Any]:
-    """The class as the native half takes it."""
+    """The class in the native half's form."""
     name = scheduler_name(scheduler)
 
     def has(function: str) -> bool:
@@ -72,7 +72,7 @@ def scheduler_class(scheduler: type[Scheduler]) -> dict[str, Any]:
 
 
 def scheduler_name(scheduler: type[Scheduler]) -> str:
-    """What it is called in results."""
+    """Its name in results."""
     name = getattr(scheduler, "name", None) or scheduler.__name__.lower()
     expected = "expected a `name` of at most 15 letters, digits, - and _ that no other scheduler has"
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,15}", name):

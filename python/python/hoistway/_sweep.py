@@ -1,4 +1,4 @@
-"""Sweeps: thousands of runs, over whatever executes Python's futures."""
+"""Sweeps: thousands of runs on any executor of Python's futures."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from ._errors import DataSetError, Error
 from ._load import Job, Load
 
 TASK_SECONDS = 1.0
-"""What a task should take: long beside what it costs to send it, short beside what is lost with a worker."""
+"""Target duration of a task: long compared with the cost of sending it, short if it is lost with a worker."""
 
 TASK_RUNS_MAX = 4096
-"""However short runs are: a task's figures are in memory when it comes back."""
+"""Maximum runs of a task, however short: its figures are in memory when it returns."""
 
 Tell = Callable[[int, int], None]
-"""Gets the number of runs that have ended, and of all runs."""
+"""Gets the number of finished runs, and the number of all runs."""
 
 
 class Sweep:
-    """The runs of a space, all of them there."""
+    """The complete runs of a space."""
 
     def __init__(self, data: _hoistway.DataSet, runs: int, made: int, notices: list[str]) -> None:
         self._data = data
         self.runs = runs
-        """How many there are."""
+        """Number of runs."""
         self.made = made
-        """How many of them were made now; the others were there."""
+        """Number of runs made now; the others existed."""
         self.notices = notices
-        """What must be said of it, a sentence each."""
+        """Notices, a sentence each."""
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Writes a table, a row for each figure of each run in the order of the space: Parquet, or comma-separated values if the name
-        ends in `.csv`. The file is complete, or as it was before. The same space gives the same bytes, however its runs were made.
+        """Writes a table with a row for each figure of each run, in the order of the space: Parquet, or comma-separated values if the name
+        ends in `.csv`. The file is written atomically. The same space gives the same bytes, however its runs were made.
 
         Raises:
-            Error: The name ends in something else.
+            Error: The name has another suffix.
             DataSetError: Runs are missing or damaged, or the file cannot be written.
             ImportError: Parquet without polars.
         """
@@ -59,7 +59,7 @@ class Sweep:
             _write_parquet(self._data, name)
 
     def figures(self) -> _hoistway.Table:
-        """The same table in memory, some 100 bytes a row, for pyarrow, polars, pandas or DuckDB.
+        """The same table in memory, some 100 bytes per row, for pyarrow, polars, pandas or DuckDB.
 
         Raises:
             DataSetError: Runs are missing or damaged.
@@ -86,25 +86,25 @@ def sweep(
     """Makes every run of a space: each load on each device, kernel and host, under each scheduler with each of its settings, with
     each seed.
 
-    A run is a pure function of the experiment and the seed: neither order nor place nor number of workers changes a bit of it.
+    A run is a pure function of the experiment and the seed: order, place and number of workers do not change a bit of it.
 
     Args:
-        space: What is varied, as `docs/sweeps.md` describes it: a dictionary, or the path of a file in TOML, beside which files that it
-            names are looked for.
+        space: What is varied, as `docs/sweeps.md` describes it: a dictionary, or the path of a file in TOML; file names in
+            it are relative to its folder.
         executor: Where runs are made: any executor of `concurrent.futures`, such as `distributed.Client().get_executor()`; or a
-            function that makes one, which is called again if a worker's death has broken the one before. None: threads of this process.
-        cache: A folder for finished runs. What is in it is not made again, after a kill too; it may hold runs of other sweeps,
-            and is the folder that `hoistway sweep -o` fills and `hoistway merge` reads. None: one that goes with the result.
-        limit: How many runs there may be.
-        in_flight: Tasks that are sent and have not come back. None: two for each worker, if the executor says how many there are.
-        threads: Runs at a time without an executor. None: as many as there are cores.
-        progress: Gets the number of runs that have ended, and of all runs.
+            function that makes one, which is called again if a worker's death has broken the previous one. None: threads of this process.
+        cache: A folder for finished runs. Existing runs are not repeated, even after a kill; it may contain runs of other sweeps,
+            and is the folder that `hoistway sweep -o` fills and `hoistway merge` reads. None: a temporary folder, deleted with the result.
+        limit: Maximum number of runs.
+        in_flight: Maximum tasks in flight. None: two per worker, if the executor reports its workers.
+        threads: Maximum parallel runs without an executor. Default: the number of cores.
+        progress: Gets the number of finished runs, and the number of all runs.
 
     Raises:
-        Error: The space asks for what cannot be, or for more runs than `limit`.
+        Error: The space is invalid, or has more runs than `limit`.
         VersionError: A worker has another version of hoistway.
-        DataSetError: The cache is damaged: the file is named, and left alone.
-        BrokenExecutor: Workers died again and again. What was finished is in the cache.
+        DataSetError: The cache is damaged: the error names the file, which is left unchanged.
+        BrokenExecutor: Workers died repeatedly. Finished runs are in the cache.
     """
     check_threads(threads)
     text, beside = _text(space)
@@ -131,7 +131,7 @@ def sweep(
 
 
 def _text(space: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[str, str]:
-    """A space as JSON, and where files that it names are."""
+    """A space as JSON, and the folder of its files."""
     if isinstance(space, Mapping):
         try:
             return json.dumps(space, default=_load), ""
@@ -146,7 +146,7 @@ def _text(space: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def _load(job: object) -> Any:
-    """A load made of objects, as a space has it."""
+    """A load made of objects, in a space's form."""
     if isinstance(job, Job):
         job = Load([job])
     if isinstance(job, Load):
@@ -155,13 +155,13 @@ def _load(job: object) -> Any:
 
 
 def _make(sweep: str, version: str, points: list[int], attempt: int) -> tuple[bytes, float]:
-    """A task, on a worker. The attempt makes it another one for executors that know tasks by what they are called with."""
+    """Makes the runs of a task, on a worker. The attempt distinguishes tasks for executors that identify them by their arguments."""
     _workers.check_sources(version)
     return _hoistway.make(sweep, points)
 
 
 class _Tasks:
-    """The tasks of a sweep: few at a time, and each again if its worker dies."""
+    """The tasks of a sweep: a limited number at a time, and each again if its worker dies."""
 
     def __init__(
         self,
@@ -177,13 +177,13 @@ class _Tasks:
         self.missing = missing
         self.next = 0
         self.again: deque[tuple[list[int], int]] = deque()
-        """What has to be sent again, with how often it was sent."""
+        """Points to be sent again, with the number of attempts."""
         self.factory = None if isinstance(executor, Executor) else executor
         self.executor = executor if isinstance(executor, Executor) else executor()
         self.in_flight = in_flight
         self.sent: dict[Future[tuple[bytes, float]], tuple[list[int], int]] = {}
         self.runs = 1
-        """Of a task, as many as fit into its time."""
+        """As many points as fit into a task's duration."""
         self.done = 0
         self.tell = tell
 
@@ -199,8 +199,8 @@ class _Tasks:
                 self.executor.shutdown(wait=True, cancel_futures=True)
 
     def _wait(self) -> None:
-        """Takes the tasks that have ended; all of them as lost if the executor has broken and forgotten them."""
-        # Asked before the wait: a future that a pool fails as it breaks ends within it.
+        """Collects the tasks that have ended; all of them as lost if the executor has broken and forgotten them."""
+        # Asked before the wait: a future that a breaking pool fails ends during the wait.
         broken = _workers.is_broken(self.executor)
         ended, _ = concurrent.futures.wait(self.sent, _workers.POLL_SECONDS, FIRST_COMPLETED)
         for future in ended:
@@ -210,7 +210,7 @@ class _Tasks:
                 self._lost(*task, BrokenExecutor(_workers.FORGOTTEN))
 
     def _send(self) -> bool:
-        """As many tasks as may be out; answers whether there are any."""
+        """Submits as many tasks as may be in flight; returns whether there are any."""
         while len(self.sent) < self._allowed():
             task = self._next()
             if task is None:
@@ -228,7 +228,7 @@ class _Tasks:
         if self.again:
             return self.again.popleft()
         left = len(self.missing) - self.next
-        # Fewer at the end, so that all workers end together.
+        # Fewer at the end, so that all workers finish at about the same time.
         share = -(-left // (2 * self._allowed()))
         points = self.missing[self.next : self.next + min(self.runs, max(share, 1))]
         self.next += len(points)
@@ -251,7 +251,7 @@ class _Tasks:
                 raise DataSetError(f"a worker made {runs} of {len(points)} runs")
             self.done += runs
             fitting = int(runs * TASK_SECONDS / max(seconds, 1e-6))
-            # No faster than twice as many, as the first ones may have been short.
+            # At most double the number: the first runs may have been short.
             self.runs = max(1, min(fitting, 2 * max(self.runs, runs), TASK_RUNS_MAX))
 
     def _lost(self, points: list[int], attempt: int, error: BaseException) -> None:
@@ -260,12 +260,12 @@ class _Tasks:
             raise BrokenExecutor(
                 f"the workers of {len(points)} runs died {attempt} times; what was finished is in the cache"
             ) from error
-        # A run that kills its worker takes few others with it.
+        # Small tasks, so that a run that kills its worker takes few others with it.
         middle = len(points) // 2
         self.again.extend((part, attempt + 1) for part in (points[:middle], points[middle:]) if part)
 
     def _renew(self, error: BaseException) -> None:
-        """Another executor in place of a broken one."""
+        """Replaces a broken executor."""
         if self.factory is None:
             raise BrokenExecutor(_workers.ANOTHER_ONE.format(kept="in the cache")) from error
         while self.sent:

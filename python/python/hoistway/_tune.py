@@ -17,7 +17,7 @@ from ._runs import Runs
 from ._tuning import Tuning
 
 BUDGET = 200
-"""Runs, if nobody says how many."""
+"""Default budget, in runs."""
 
 
 def tune(
@@ -45,43 +45,43 @@ def tune(
     threads: int | None = None,
     progress: bool | Counted | None = None,
 ) -> Tuning:
-    """Searches schedulers and their tunables for the setting that is best for a load, by successive halving: settings run shortly at
-    first, the better ones longer and with more seeds. `docs/tune.md` tells how; it is what `hoistway tune` does.
+    """Searches schedulers and their tunables for the best setting for a load, by successive halving: settings run briefly at
+    first, the better ones longer and with more seeds. `docs/tune.md` describes the search; it is the same as `hoistway tune`.
 
-    The same arguments find the same, to the bit, on every machine, with any number of threads and over any executor.
+    The same arguments give the same result, to the bit, on every machine, with any number of threads and on any executor.
 
     Args:
-        job: The load, as `compare` takes it.
-        objective: What is wanted, such as `min backends:read:p99 subject to writers:write:iops >= 0.9*none`.
-        over: Names of the schedulers that are searched, or `all`. Without any: those that the kernel has.
-        knobs: What is searched, as `{"mq-deadline.fifo_batch": [1, 4, 16], "kyber.read_lat_nsec": None, "queue.nr_requests": None}`;
-            of None values that fit. Of a scheduler of which nothing is named all tunables are searched.
-        budget: How many runs may be made. None: 200, unless there are `budget_seconds`.
-        budget_seconds: How many seconds of virtual time may be spent, instead of runs.
-        state: A file that keeps the runs: what is interrupted or killed, or is to be searched with a larger budget, goes on there.
-        device: The device, as `compare` takes it.
+        job: The load, as for `compare`.
+        objective: The objective, such as `min backends:read:p99 subject to writers:write:iops >= 0.9*none`.
+        over: Names of the schedulers to search, or `all`. Default: those that the kernel has.
+        knobs: The knobs to search, such as `{"mq-deadline.fifo_batch": [1, 4, 16], "kyber.read_lat_nsec": None, "queue.nr_requests": None}`;
+            None for suitable values. For a scheduler without knobs here all tunables are searched.
+        budget: Maximum number of runs. None: 200, unless there are `budget_seconds`.
+        budget_seconds: Maximum virtual time in seconds, instead of runs.
+        state: A file that keeps the runs: an interrupted or killed search continues from there, also with a larger budget.
+        device: The device, as for `compare`.
         files: Devices of single files of the load.
         kernel: A Linux release. None: the newest one.
         host: The host profile.
-        cpus: CPUs of the host, instead of what its profile says.
+        cpus: CPUs of the host, instead of the number in its profile.
         memory_bytes: Memory of the host, bytes.
-        set: Tunables of all runs, which are not searched, as `{"mq-deadline.fifo_batch": 1}`.
+        set: Fixed tunables, which are not searched, such as `{"mq-deadline.fifo_batch": 1}`.
         queue: Files of `/sys/block/DEV/queue/` in all runs.
         runtime: Replaces the runtime of every process, seconds.
-        ramp: Replaces the time of every process before measuring begins, seconds.
-        seed: Everything random is drawn from it.
-        executor: Where runs are made, as `sweep` takes it. None: threads of this process.
-        in_flight: Runs that are sent and have not come back. None: two for each worker, if the executor says how many there are.
-        threads: Runs at a time without an executor. None: as many as there are cores.
-        progress: Whether it is shown how far the search is; or a function that gets how many runs have ended, and how many there
-            will be at least. None: shown in terminals and notebooks after two seconds.
+        ramp: Replaces the ramp time of every process, seconds.
+        seed: The seed of all random numbers.
+        executor: Where runs are made, as for `sweep`. None: threads of this process.
+        in_flight: Maximum runs in flight. None: two per worker, if the executor reports its workers.
+        threads: Maximum parallel runs without an executor. Default: the number of cores.
+        progress: Whether to show progress; or a function that gets the number of finished runs, and the minimum number
+            in total. None: shown in terminals and notebooks after two seconds.
 
     Raises:
-        Error: What is asked for cannot be.
+        Error: An argument is invalid.
         VersionError: A worker has another version of hoistway.
-        BrokenExecutor: Workers died again and again. With `state` the runs until then are kept.
+        BrokenExecutor: Workers died repeatedly. With `state`, finished runs are kept.
         OSError: The state cannot be written.
-        KeyboardInterrupt: Ctrl-C ended the search. With `state` the same call goes on.
+        KeyboardInterrupt: Ctrl-C ended the search. With `state`, the same call continues it.
     """
     search = search_of(locals())
     if budget is not None and budget_seconds is not None:
@@ -102,7 +102,7 @@ def tune(
 
 
 def search_of(given: Mapping[str, Any]) -> _hoistway.Search:
-    """A search that was checked, of arguments that are called as those of `tune`."""
+    """A checked search, from the arguments of `tune`."""
     asked = COMPARE | {name: value for name, value in given.items() if name in COMPARE}
     one = {"kernels": given["kernel"], "hosts": given["host"]}
     several = {name: () if value is None else (value,) for name, value in one.items()}

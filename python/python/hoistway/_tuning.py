@@ -1,4 +1,4 @@
-"""What a search has found."""
+"""The result of a search."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ._written import write
 
 
 class Setting(NamedTuple):
-    """A scheduler with what is set beside what is set in all runs. `str` gives it as tables have it."""
+    """A scheduler with the settings beyond the fixed ones. `str` gives its name in tables."""
 
     scheduler: str
     tunables: dict[str, str]
-    """Its tunables, as they are written; those that are not here are as the kernel has them."""
+    """Its tunables, as written; others have the kernel's defaults."""
     queue: dict[str, str]
     """Files of `/sys/block/DEV/queue/`."""
 
     @classmethod
     def of(cls, written: dict[str, Any]) -> Setting:
-        """As documents have it."""
+        """The setting as in documents."""
         return cls(written["scheduler"], written.get("tunables", {}), written.get("queue_files", {}))
 
     def arguments(self) -> dict[str, Any]:
-        """What `compare` has to be given to run it: `hoistway.compare(job, **setting.arguments())`."""
+        """The arguments of `compare` to run it: `hoistway.compare(job, **setting.arguments())`."""
         tunables = {f"{self.scheduler}.{name}": value for name, value in self.tunables.items()}
         return {"schedulers": [self.scheduler], "set": tunables, "queue": dict(self.queue)}
 
@@ -39,7 +39,7 @@ class Setting(NamedTuple):
 
 
 class Tuning:
-    """A search and what it found. `print` shows it; notebooks show it with a picture."""
+    """A search and its result. `print` shows it; notebooks also show a picture."""
 
     def __init__(self, tuned: _hoistway.Tuned) -> None:
         self._tuned = tuned
@@ -49,7 +49,7 @@ class Tuning:
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """Everything, as `docs/tune.md` describes it: rounds, front, effects, every run."""
+        """The whole document, as `docs/tune.md` describes it: rounds, front, effects, every run."""
         document: dict[str, Any] = json.loads(self._tuned.json())
         return document
 
@@ -58,16 +58,16 @@ class Tuning:
         return self._tuned.json()
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Writes the document to a file, which is complete or as it was before.
+        """Writes the document to a file atomically.
 
         Raises:
-            OSError: It cannot be written.
+            OSError: The file cannot be written.
         """
         write(file, self.json())
 
     @property
     def conclusion(self) -> list[str]:
-        """What to do, and how sure that is, in sentences."""
+        """The conclusion and its certainty, in sentences."""
         return list(self.document["conclusion"])
 
     @property
@@ -77,21 +77,21 @@ class Tuning:
 
     @property
     def holds(self) -> bool:
-        """Whether the best keeps all conditions."""
+        """Whether the best setting meets all conditions."""
         return bool(self.document["found"]["holds"])
 
     @property
     def front(self) -> list[Setting]:
-        """The settings of the first round that no other beats in all figures of the objective."""
+        """The settings of the first round that no other dominates in the figures of the objective."""
         return [Setting.of(standing["setting"]) for standing in self.document["front"]]
 
     @property
     def effects(self) -> list[dict[str, Any]]:
-        """What each knob did in the first round, the most first: `share` is that of the variance of the figure's logarithm."""
+        """The effect of each knob in the first round, largest first: `share` is the share of the variance of the figure's logarithm."""
         return list(self.document["effects"])
 
     def figures(self) -> _hoistway.Table:
-        """One row for each figure of each run: `scheduler`, `setting`, `seed`, `runtime_ns` (null of whole runs), `job`, `operation`,
+        """One row for each figure of each run: `scheduler`, `setting`, `seed`, `runtime_ns` (null for full-length runs), `job`, `operation`,
         `figure`, `unit` (ns, B/s, 1/s) and `value`, for pyarrow, polars, pandas or DuckDB."""
         return self._tuned.figures()
 

@@ -1,4 +1,4 @@
-"""Workers of executors: how many there are, whether they are the right ones, and whether they died."""
+"""Workers of executors: their number, their version, and their failures."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from . import _hoistway
 from ._errors import VersionError
 
 ATTEMPTS = 4
-"""What has cost so many workers their lives will cost those of others."""
+"""Attempts after which a task is given up: it would kill further workers."""
 
 POLL_SECONDS = 0.5
 """How often a caller that waits for tasks checks whether they are still wanted and the executor intact."""
 
 SOURCES: str = _hoistway.SOURCES
-"""The version with a fingerprint of the sources: another one makes other runs."""
+"""The version with a fingerprint of the sources: another version makes different runs."""
 
 FORGOTTEN = "the executor broke and left a task without a result"
 
@@ -27,14 +27,14 @@ ANOTHER_ONE = (
 
 
 def check_sources(expected: str) -> None:
-    """On a worker: that it is of the same sources."""
+    """Checks, on a worker, that it has the same sources."""
     if SOURCES != expected:
         worker = f"{socket.gethostname()}, process {os.getpid()}"
         raise VersionError(f"the worker on {worker} has hoistway {SOURCES} (expected {expected}, as here)")
 
 
 def count(executor: Executor) -> int | None:
-    """How many workers there are, if the executor says so."""
+    """The number of workers, if the executor reports it."""
     workers = getattr(executor, "_max_workers", None)
     if isinstance(workers, int):
         return workers
@@ -45,12 +45,12 @@ def count(executor: Executor) -> int | None:
 
 
 def in_flight(executor: Executor, wanted: int | None) -> int:
-    """Tasks that are sent and have not come back: enough for no worker to wait for its next one."""
+    """Maximum tasks in flight: enough for no worker to wait for its next one."""
     return wanted or 2 * (count(executor) or os.cpu_count() or 1)
 
 
 def is_broken(executor: Executor) -> bool:
-    """Whether a pool of `concurrent.futures` has broken. One that breaks during a call of `submit` can forget that call's future, which
+    """Whether a pool of `concurrent.futures` has broken. A pool that breaks during a call of `submit` may lose that call's future, which
     then never ends (CPython before 3.13)."""
     return bool(getattr(executor, "_broken", False))
 

@@ -1,4 +1,4 @@
-"""Files that are complete, or as they were before."""
+"""Files that are written atomically."""
 
 from __future__ import annotations
 

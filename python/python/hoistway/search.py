@@ -1,4 +1,4 @@
-"""The space and the objective of `hoistway.tune` for other searches: here for Optuna.
+"""The space and the objective of `hoistway.tune` for other search algorithms: here for Optuna.
 
     >>> import optuna
     >>> from hoistway.search import Objective
@@ -7,7 +7,7 @@
     >>> study.optimize(objective, n_trials=50)
     >>> print(objective.setting(study.best_trial), study.best_value)
 
-Several processes share a study by its storage, as Optuna's documentation tells. `pip install 'hoistway[search]'` installs it.
+Several processes can share a study by its storage, as Optuna's documentation describes. `pip install 'hoistway[search]'` installs it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 __all__ = ["Judged", "Knob", "Objective"]
 
 DEFAULT = "default"
-"""What leaving a knob alone is called."""
+"""The value of an unset knob."""
 
 _NEXT_TO_NOTHING = 1e-9
-"""By so much a condition is missed that asks for more than a limit and gets just that."""
+"""The violation of a strict condition whose figure equals the limit exactly."""
 
 
 _LEAST_FACTOR = 1e-21
-"""What is nothing is so far away."""
+"""The violation of a condition without a figure."""
 
 
 class Knob(NamedTuple):
@@ -44,31 +44,31 @@ class Knob(NamedTuple):
     name: str
     is_queue_file: bool
     values: list[str]
-    """What is tried beside leaving it as it is."""
+    """The values to try, except the default."""
 
     @property
     def parameter(self) -> str:
-        """What it is called in a study, such as `mq-deadline.fifo_batch`, or `none:queue.nr_requests` of a file of `queue/`."""
+        """Its name in a study, such as `mq-deadline.fifo_batch`, or `none:queue.nr_requests` for a file of `queue/`."""
         return f"{self.scheduler}:queue.{self.name}" if self.is_queue_file else f"{self.scheduler}.{self.name}"
 
 
 class Judged(NamedTuple):
-    """How a setting stands."""
+    """The results of a setting."""
 
     value: float
-    """The mean of the objective's figure over the seeds: ns, bytes or I/Os a second. Of maxima the largest."""
+    """The mean of the objective's figure over the seeds: ns, bytes or I/Os per second. For maxima the largest value."""
     violations: list[float]
-    """For each condition by how much it is missed, as the logarithm of a factor: 0 or less if it is kept."""
+    """For each condition its violation, as the logarithm of a factor: 0 or less if it is met."""
     document: dict[str, Any]
-    """All of it, as the settings of `rounds` in `docs/tune.md`."""
+    """The complete results, as the settings of `rounds` in `docs/tune.md`."""
 
 
 class Objective:
-    """A search that `hoistway.tune` could make, one setting at a time: its space is the same, and so are runs of the same seed.
+    """A search as for `hoistway.tune`, one setting at a time: with the same space, and the same runs for the same seed.
 
     It is called with a trial of Optuna: it chooses a scheduler (`scheduler`) and a value of each of its knobs among those that `tune`
-    tries, tells the trial how far the conditions are from being kept (`Trial.set_constraint`), and returns the figure. Runs are whole,
-    and none is made twice.
+    tries, passes the violations of the conditions to the trial (`Trial.set_constraint`), and returns the figure. Runs have full length,
+    and none is repeated.
     """
 
     def __init__(
@@ -92,44 +92,44 @@ class Objective:
         seed: int = 1,
         threads: int | None = None,
     ) -> None:
-        """Checks all that is asked for.
+        """Checks all arguments.
 
         Args:
             seeds: Runs of each setting; all settings have the same seeds, drawn from `seed`.
-            threads: Runs at a time of one setting. None: as many as there are cores.
+            threads: Maximum parallel runs of one setting. Default: the number of cores.
 
         All others are those of `hoistway.tune`.
 
         Raises:
-            Error: What is asked for cannot be.
+            Error: An argument is invalid.
         """
         self._search = search_of(locals())
         at_least_one("seeds", seeds)
         self._seeds: int = number("seeds", seeds, 32) or 0
         self._threads = at_least_one("threads", threads)
         self.schedulers = self._search.schedulers
-        """The schedulers that are searched."""
+        """The schedulers in the search."""
         self.knobs = [
             Knob(one["scheduler"], one["name"], one["is_queue_file"], one["texts"]) for one in json.loads(self._search.knobs)
         ]
-        """What is searched of each."""
+        """The knobs of each scheduler."""
         self._conditions = self._search.objective[1]
 
     @property
     def direction(self) -> str:
-        """What a study has to do with the figure: `minimize` or `maximize`."""
+        """The direction of a study: `minimize` or `maximize`."""
         return "maximize" if self._search.is_maximum else "minimize"
 
     @property
     def runs(self) -> int:
-        """How many runs were made, those of schedulers that conditions name among them."""
+        """Number of runs made, including those of schedulers in conditions."""
         return self._search.runs
 
     def judge(self, setting: Setting) -> Judged:
         """Runs a setting, unless that has been done before.
 
         Raises:
-            Error: It cannot be, or there is no such I/O as the objective names.
+            Error: The setting is invalid, or the I/O of the objective does not exist.
             KeyboardInterrupt: Ctrl-C ended the runs early.
         """
         written = {"scheduler": setting.scheduler, "tunables": setting.tunables, "queue_files": setting.queue}
@@ -142,7 +142,7 @@ class Objective:
         return Judged(standing["figures"][name]["mean"], violations, standing)
 
     def setting(self, trial: FrozenTrial | Trial) -> Setting:
-        """The setting that a trial has tried."""
+        """The setting of a trial."""
         return self._setting(trial.params)
 
     def __call__(self, trial: Trial) -> float:
@@ -171,6 +171,6 @@ class Objective:
 
 
 def _violation(margin: dict[str, Any] | None) -> float:
-    """By how much a condition is missed that is kept by this factor; without anything to compare with, as much as can be."""
+    """The violation of a condition that is met by this factor; the maximum if there is nothing to compare with."""
     factor = 0.0 if margin is None else margin["factor"]
     return -math.log(max(factor, _LEAST_FACTOR))

@@ -1,4 +1,4 @@
-//! A row an event of a trace, while it is written line by line.
+//! A table with a row per event of a trace, built while the trace is written.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -14,10 +14,10 @@ use serde::Deserialize;
 use super::keys::{Names, names};
 use crate::table::{Table, batch};
 
-/// Rows of a batch.
+/// Rows per batch.
 const ROWS: usize = 1 << 16;
 
-/// A line of a trace. `docs/trace.md` says what its fields are.
+/// A line of a trace. `docs/trace.md` describes the fields.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow)]
@@ -47,7 +47,7 @@ struct Line<'a> {
     errno: Option<i32>,
 }
 
-/// The first line, as far as it is looked at.
+/// The used fields of the header line.
 #[derive(Deserialize)]
 struct Head {
     devices: Vec<String>,
@@ -59,10 +59,10 @@ struct HeadRun {
     scheduler: String,
 }
 
-/// Takes a trace in and makes a table of it.
+/// Receives a trace and builds a table of it.
 #[derive(Default)]
 pub(crate) struct Events {
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of an incomplete line.
     line: Vec<u8>,
     head: Option<Head>,
     rows: Rows,
@@ -95,9 +95,9 @@ struct Rows {
 }
 
 impl Events {
-    /// The table of all that was written.
+    /// The table of everything written.
     pub(crate) fn table(mut self) -> Result<Table, ArrowError> {
-        // Also of no event there is a batch: it says which columns there are.
+        // Even without events there is a batch, which defines the columns.
         self.batches.push(self.rows.batch()?);
         let first = self.batches.remove(0);
         Ok(Table::new(first, self.batches))
@@ -109,7 +109,7 @@ impl Events {
             return Ok(());
         };
         let line: Line<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-        // The last lines, of a run and of the trace, are no events.
+        // The last lines, of a run and of the trace, are not events.
         let Some((run, time_ns)) = line.run.zip(line.time_ns) else { return Ok(()) };
         if line.event == "run_end" {
             return Ok(());

@@ -1,4 +1,4 @@
-//! A row a figure, and a row an interval.
+//! Tables with a row per figure, and with a row per interval.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The columns by which every row names the run that it is of.
+//! The columns that identify the run of a row.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use hoistway_answer::rows::RunRow;
 
 use crate::table::Column;
 
-/// Texts of which there are few in many rows.
+/// A dictionary-encoded column: few different texts in many rows.
 pub(super) type Names = StringDictionaryBuilder<Int32Type>;
 
 /// The columns of the run.
@@ -42,7 +42,7 @@ impl Keys {
         self.repeat.append_value(row.repeat);
     }
 
-    /// These columns with others behind them.
+    /// These columns, followed by others.
     pub(super) fn with(mut self, others: Vec<Column>) -> Vec<Column> {
         let names = [
             ("scheduler", &mut self.scheduler),

@@ -1,4 +1,4 @@
-//! What goes into tables: figures and intervals of a document, figures of searches and sweeps, I/Os of logs, events of a trace.
+//! Contents of tables: figures and intervals of a document, figures of searches and sweeps, I/Os of logs, events of a trace.
 
 mod events;
 mod figures;

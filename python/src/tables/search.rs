@@ -1,4 +1,4 @@
-//! A row a figure of a search's runs.
+//! A table with a row per figure of a search's runs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The rows of a sweep.
+//! The table of a sweep.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use hoistway_experiment::store::{Cell, Column, DatasetError, Kind, Table};
 
 use super::keys::Names;
 
-/// Rows of a batch: no dictionary of it grows beyond that.
+/// Rows per batch, which limits the size of its dictionaries.
 const BATCH_ROWS: usize = 65_536;
 
-/// What becomes of the rows, a batch at a time.
+/// Receives the rows, one batch at a time.
 pub(crate) struct Rows<'a> {
     schema: SchemaRef,
     columns: Vec<Values>,
@@ -88,7 +88,7 @@ impl Table for Rows<'_> {
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), DatasetError> {
-        // Without any rows there are the columns.
+        // Without rows there is an empty batch, which defines the columns.
         if self.rows > 0 || self.batches.is_empty() { self.end_batch() } else { Ok(()) }
     }
 }
