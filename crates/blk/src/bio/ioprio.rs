@@ -18,7 +18,7 @@ pub enum PriorityClass {
     RealTime = 1,
     /// Best effort, the default of ordinary processes.
     BestEffort = 2,
-    /// Only when nobody else wants the device.
+    /// Only when no other class wants the device.
     Idle = 3,
 }
 

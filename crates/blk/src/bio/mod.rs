@@ -87,11 +87,11 @@ pub struct BioFlags(pub u32);
 impl BioFlags {
     /// No flag.
     pub const NONE: BioFlags = BioFlags(0);
-    /// Somebody waits for it.
+    /// A task waits for it.
     pub const SYNC: BioFlags = BioFlags(1 << 0);
     /// Metadata of a file system.
     pub const META: BioFlags = BioFlags(1 << 1);
-    /// Boosted: somebody important waits.
+    /// Boosted: an important task waits.
     pub const PRIO: BioFlags = BioFlags(1 << 2);
     /// Never merge.
     pub const NOMERGE: BioFlags = BioFlags(1 << 3);
@@ -141,7 +141,7 @@ impl BioFlags {
     }
 }
 
-/// Whether somebody waits: every read, and whatever carries SYNC, FUA or PREFLUSH (BL-10 to BL-12).
+/// Whether a task waits: for every read, and for what carries SYNC, FUA or PREFLUSH (BL-10 to BL-12).
 #[inline]
 #[must_use]
 pub const fn is_sync(op: Op, flags: BioFlags) -> bool {
@@ -207,7 +207,7 @@ impl Bio {
         self.sector + self.sectors
     }
 
-    /// Whether somebody waits for it.
+    /// Whether a task waits for it.
     #[inline]
     #[must_use]
     pub fn is_sync(&self) -> bool {
@@ -223,7 +223,7 @@ pub enum Status {
     Ok,
     /// The device or queue cannot do that (EOPNOTSUPP).
     NotSupported,
-    /// No answer in time (ETIMEDOUT).
+    /// Not answered in time (ETIMEDOUT).
     Timeout,
     /// No space left (ENOSPC).
     NoSpace,

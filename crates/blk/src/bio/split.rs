@@ -79,7 +79,7 @@ pub fn split(bio: &mut Bio, sectors: u32) -> Bio {
 }
 
 /// Undoes [`split`]: what there is of a front part and of what was cut off behind it is one bio again. A segment that the
-/// cut went through counts in both, and nobody polls for a bio that was cut.
+/// cut went through counts in both, and a bio that was cut is not polled for.
 #[must_use]
 pub fn rejoin(front: Option<Bio>, remainder: Option<Bio>) -> Option<Bio> {
     let (Some(front), Some(rest)) = (&front, &remainder) else { return front.or(remainder) };

@@ -50,7 +50,7 @@ pub enum Action {
         /// How it ended.
         status: Status,
     },
-    /// Wake a submitter that sleeps: it goes on with its submission.
+    /// Wake a submitter that sleeps: it continues its submission.
     Wake(Waiter),
     /// A request has been at the device for too long: on this CPU, which started it, call
     /// [`timed_out`](BlockQueue::timed_out).
@@ -386,7 +386,7 @@ mod tests {
             }
         }
 
-        /// Notes an effect at so many ns. Returns what it has set.
+        /// Notes an effect at this time, ns. Returns what it has set.
         fn note(&mut self, at_ns: u64, effect: Effect) -> Vec<(u64, Due, u32)> {
             self.workers.now = Instant(at_ns);
             assert!(self.agenda.note(&self.queue, CpuId(0), effect, &mut self.workers).is_none());

@@ -11,8 +11,8 @@ use crate::policy::{ElevatorCx, RequestedActions};
 use crate::request::Rq;
 use crate::watch::probe::{Event, Probe};
 
-/// The types of those whom the block layer calls: one parameter instead of three. A pair of driver and probe is one whose
-/// locks nobody meters.
+/// The types of what the block layer calls: one parameter instead of three. A pair of driver and probe is one whose
+/// locks are not metered.
 pub trait Env {
     /// Who carries requests out.
     type Driver: Driver;

@@ -17,7 +17,7 @@ use crate::ground::time::Now;
 /// A caller: a thread, or a machine in virtual time. It makes one call at a time.
 #[derive(Default)]
 pub struct Caller {
-    /// What its calls have led to and nobody has [taken](crate::caller::Agenda) yet.
+    /// What its calls have led to and what has not been [taken](crate::caller::Agenda) yet.
     pub effects: Effects,
     scratch: Scratch,
 }

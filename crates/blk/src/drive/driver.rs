@@ -49,7 +49,7 @@ pub trait Driver {
     /// Starts a request. `last` says that no other follows at once, so that a doorbell can be rung.
     fn queue_rq(&mut self, now: Now, rq: Rq, last: bool) -> Answer;
 
-    /// A request that was started on this CPU has been at the device for longer than the queue's timeout. Told once for each
+    /// A request that was started on this CPU has been at the device for longer than the queue's timeout. Called once for each
     /// expiry. It may have ended in the meantime: then it goes on, too.
     fn timed_out(&mut self, _now: Instant, _id: RqId) -> Expired {
         Expired::GoesOn

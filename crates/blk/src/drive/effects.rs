@@ -21,7 +21,7 @@ pub enum Effect {
         /// How it ended.
         status: Status,
     },
-    /// Wake a submitter that sleeps: it goes on with its submission.
+    /// Wake a submitter that sleeps: it continues its submission.
     Wake(Waiter),
     /// Run a hardware queue on a worker.
     RunHctx {
@@ -48,7 +48,7 @@ pub enum Effect {
     SetTimer(Instant),
     /// Forget the timer.
     CancelTimer,
-    /// Somebody is to look for timeouts at this moment.
+    /// Timeouts are to be looked for at this moment.
     SetTimeout(Instant),
     /// A request has been at the device for too long: the worker of the CPU that started it is to
     /// [ask its driver](crate::caller::BlockQueue::timed_out).
@@ -118,7 +118,7 @@ impl Effects {
         self.forget_ended();
     }
 
-    /// Whether bios have ended that nobody has taken.
+    /// Whether bios have ended that have not been taken.
     #[inline]
     #[must_use]
     pub fn has_ended(&self) -> bool {

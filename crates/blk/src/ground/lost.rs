@@ -1,9 +1,9 @@
-//! What must not be lost: a request, wherever it is (a plug, a list, a driver), and a submission that waits. Whoever drops
+//! What must not be lost: a request, wherever it is (a plug, a list, a driver), and a submission that waits. Code that drops
 //! one has a bug that shows only later and elsewhere, as a tag that is never free or a freeze that never ends: debug builds
 //! report it where it happens. Release builds know nothing of it.
 //!
-//! A queue may be torn down with requests inside, as a simulation that is cancelled is: what has outlived its home is
-//! nobody's loss. So a queue goes before whoever still holds something of it, and a home is the first field of its owner.
+//! A queue may be torn down with requests inside, as a simulation that is cancelled is: what has outlived its home
+//! is not lost. So a queue is dropped before what still holds something of it, and a home is the first field of its owner.
 
 #[cfg(debug_assertions)]
 use std::sync::{Arc, Weak};
@@ -20,7 +20,7 @@ pub struct Home {
 /// Lies in what must not be dropped while its home stands.
 #[derive(Debug, Default)]
 pub struct Guard {
-    /// The home, and who it is there.
+    /// The home, and what it is there.
     #[cfg(debug_assertions)]
     belongs: Option<(Weak<()>, &'static str, u32)>,
 }

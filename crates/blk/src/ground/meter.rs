@@ -1,7 +1,7 @@
 //! The door to the locks: each is taken at a named site, and a meter stands there.
 //!
-//! In real time the meter is [`NoMeter`], which compiles to nothing. In virtual time the locks are never held when somebody
-//! comes, because calls follow each other; a meter knows until when they *would be* held, and charges whoever comes
+//! In real time the meter is [`NoMeter`], which compiles to nothing. In virtual time the locks are never held when a
+//! call comes, because calls follow each other; a meter knows until when they *would be* held, and charges a call that comes
 //! earlier for the wait. So contention comes of the same code.
 
 use std::cell::Cell;
@@ -70,7 +70,7 @@ impl Site {
 /// What a meter keeps with each lock.
 #[derive(Debug)]
 pub struct Held {
-    /// Until when somebody holds it.
+    /// Until when it is held.
     pub until: Cell<Instant>,
     /// Who took it last, as meters number those who take locks.
     pub by: Cell<u32>,
@@ -79,7 +79,7 @@ pub struct Held {
 }
 
 impl Default for Held {
-    /// Nobody has ever held it.
+    /// It has never been held.
     fn default() -> Self {
         Held { until: Cell::new(Instant::ZERO), by: Cell::new(u32::MAX), asked: Cell::new((u32::MAX, Instant::ZERO)) }
     }
@@ -87,10 +87,10 @@ impl Default for Held {
 
 /// Who charges for locks.
 pub trait Meter {
-    /// Somebody takes a lock. [`leave`](Self::leave) follows.
+    /// A lock is taken. [`leave`](Self::leave) follows.
     fn enter(&self, lock: &Held, site: Site);
 
-    /// Somebody takes a lock if it is free. Returns whether it was; [`leave`](Self::leave) follows only then.
+    /// A lock is taken if it is free. Returns whether it was; [`leave`](Self::leave) follows only then.
     fn try_enter(&self, lock: &Held, site: Site) -> bool;
 
     /// It gives the lock back.
@@ -100,7 +100,7 @@ pub trait Meter {
     #[inline(always)]
     fn another(&self) {}
 
-    /// Whether nobody else asks for requests under this lock now. If somebody does, that one goes on with what was brought
+    /// Whether no other call asks for requests under this lock now. If one does, it continues with what was brought
     /// meanwhile.
     #[inline(always)]
     fn may_ask(&self, _lock: &Held) -> bool {
@@ -111,11 +111,11 @@ pub trait Meter {
     #[inline(always)]
     fn takes_in(&self) {}
 
-    /// A request that somebody else has left is dealt with under the lock that was taken last.
+    /// A request that another call has left is dealt with under the lock that was taken last.
     #[inline(always)]
     fn taken_in(&self) {}
 
-    /// Whether somebody has this lock now who takes in what others leave, though its call is over.
+    /// Whether a call has this lock now that takes in what others leave, although it is over.
     #[inline(always)]
     fn is_taking_in(&self, _lock: &Held) -> bool {
         false

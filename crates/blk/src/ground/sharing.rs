@@ -36,14 +36,14 @@ pub trait Lock<T> {
     fn new(value: T) -> Self;
     /// Waits for the lock and runs `body` under it. `meter` charges for that.
     fn with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> R;
-    /// Runs `body` under the lock if nobody holds it.
+    /// Runs `body` under the lock if it is free.
     fn try_with<M: Meter, R>(&self, meter: &M, site: Site, body: impl FnOnce(&mut T) -> R) -> Option<R>;
-    /// Whether nobody else asks for requests under this lock, as far as `meter` knows.
+    /// Whether no other call asks for requests under this lock, as far as `meter` knows.
     #[inline]
     fn may_ask<M: Meter>(&self, _meter: &M) -> bool {
         true
     }
-    /// Whether `meter` knows of somebody who has the lock now and takes in what others leave to it, though its call is over: in
+    /// Whether `meter` knows of a call that has the lock now and takes in what others leave to it, although it is over: in
     /// virtual time a call is carried out at one moment, and takes longer.
     #[inline]
     fn is_taking_in<M: Meter>(&self, _meter: &M) -> bool {
@@ -52,7 +52,7 @@ pub trait Lock<T> {
     /// Has that one run `body`, under its hold. Where calls take the time that they take, it does so by itself: nothing happens.
     #[inline]
     fn join<M: Meter>(&self, _meter: &M, _body: impl FnOnce(&mut T)) {}
-    /// Waits for the lock and runs `body` under it, aside from the way of a request: nobody is charged.
+    /// Waits for the lock and runs `body` under it, aside from the way of a request: it is not charged.
     #[inline]
     fn aside<R>(&self, body: impl FnOnce(&mut T) -> R) -> R {
         self.with(&NoMeter, Site::Elevator, body)

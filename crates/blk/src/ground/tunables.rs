@@ -192,7 +192,7 @@ impl<P> Tunables<P> {
     }
 }
 
-/// Of what tunables show, that of one.
+/// The value of one tunable, from what tunables show.
 ///
 /// # Errors
 /// If there is none of this name.

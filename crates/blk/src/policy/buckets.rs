@@ -1,7 +1,7 @@
 //! Where requests wait for the CPU that is inserting already (CL-6): a bucket for each CPU, modulo their number.
 //!
-//! **No request is left behind.** Who puts something in does three steps: it is in, the mark is set, then it looks whether
-//! somebody still inserts. Who inserts does them the other way round: nothing more is found, it says so, then it looks at the
+//! **No request is left behind.** A CPU that puts something in does three steps: it is in, the mark is set, then it looks whether
+//! another still inserts. The inserter does them the other way round: nothing more is found, it says so, then it looks at the
 //! mark again, all of it under the policy's lock. So one of the two sees the other: `SeqCst`. With the mark set first, as the
 //! design was published, the inserter can take the mark before the request is there.
 
@@ -17,13 +17,13 @@ const BUCKETS: usize = 32;
 /// The buckets.
 pub struct Buckets<Sh: Sharing> {
     lists: Vec<Padded<Sh::Lock<Vec<Rq>>>>,
-    /// Whether somebody inserts, under the policy's lock.
+    /// Whether a CPU inserts, under the policy's lock.
     inserting: Sh::Word,
     /// Which buckets there may be something in, a bit for each.
     filled: Sh::Word,
 }
 
-/// Somebody who inserts. A policy that panics ends that, too.
+/// The turn of the CPU that inserts. A policy that panics ends that, too.
 struct Inserter<'a, W: Word>(&'a W);
 
 impl<W: Word> Drop for Inserter<'_, W> {
@@ -43,8 +43,8 @@ impl<Sh: Sharing> Default for Buckets<Sh> {
 }
 
 impl<Sh: Sharing> Buckets<Sh> {
-    /// Leaves requests of a CPU to the one that inserts at present; `goes_on` knows of one whose call is over, and whose time is not.
-    /// Returns whether they are taken care of: if not, nobody inserted, or it is not sure that they were seen, and the caller
+    /// Leaves requests of a CPU to the one that inserts now; `goes_on` knows of one whose call is over, but whose time is not.
+    /// Returns whether they are taken care of: if not, no CPU inserted, or it is not sure that they were seen, and the caller
     /// has to insert, if only what is in the buckets.
     pub fn leave(
         &self,
@@ -127,6 +127,6 @@ mod tests {
             })
             .collect();
         assert_eq!(order, [1, 0, 2]);
-        assert!(!buckets.leave(&NoMeter, CpuId(0), &mut std::iter::empty(), || false), "nobody inserts any more");
+        assert!(!buckets.leave(&NoMeter, CpuId(0), &mut std::iter::empty(), || false), "no CPU inserts any more");
     }
 }

@@ -21,7 +21,7 @@ pub enum Insertion {
     /// Under its lock.
     #[default]
     Direct,
-    /// As direct, but who finds somebody inserting leaves its requests to that one (CL-6).
+    /// As direct, but a CPU that finds another inserting leaves its requests to it (CL-6).
     Buckets,
     /// Under another lock, into lists that the next dispatcher takes in first (CL-7).
     Pending,

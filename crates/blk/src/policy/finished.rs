@@ -22,8 +22,8 @@ impl<Sh: Sharing> FinishedSet<Sh> {
     }
 
     /// Adds an id. The summary bit follows the bit itself, so a reader that sees it finds the id. The next user of the same slot
-    /// anew sees it, because the id is added before its tag is free. It is `SeqCst` for whoever looks afterwards whether
-    /// somebody dispatches.
+    /// anew sees it, because the id is added before its tag is free. It is `SeqCst` for the code that looks afterwards whether
+    /// a CPU dispatches.
     #[inline]
     pub fn add(&self, id: RqId) {
         let word = id.index() / 64;

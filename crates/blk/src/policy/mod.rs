@@ -1,4 +1,4 @@
-//! What a scheduler is: a [`Scheduler`] decides, alone and without locks, over requests that somebody else keeps for it
+//! What a scheduler is: a [`Scheduler`] decides, alone and without locks, over requests that its caller keeps for it
 //! ([`RequestStore`]); [`Serialized`] makes it safe for many CPUs.
 
 mod buckets;

@@ -1,9 +1,9 @@
-//! Where requests wait until somebody asks the policy or looks for a merge (CL-7): two lists under a lock of their own, so that
+//! Where requests wait until a CPU asks the policy or looks for a merge (CL-7): two lists under a lock of their own, so that
 //! insertion does not touch the policy's.
 //!
 //! **No request is left behind.** A CPU that puts something in marks that, and then asks for requests or finds out that another CPU
-//! does. Who asks says first that it asks no longer, and looks at the mark once more if it was given nothing: `SeqCst`, so one of the
-//! two sees the other. The taker of the lists says that there is work *before* the mark goes, so nobody sees neither.
+//! does. A CPU that asks says first that it asks no longer, and looks at the mark again if it was given nothing: `SeqCst`, so one of the
+//! two sees the other. The taker of the lists says that there is work *before* the mark goes, so no CPU sees neither.
 
 use std::sync::atomic::Ordering::SeqCst;
 

@@ -206,7 +206,7 @@ impl<S: OwnedPolicy> RequestStore<S> {
         }
     }
 
-    /// Appends a request on its way in to one that is queued, if one ends where it starts, and goes on with the
+    /// Appends a request on its way in to one that is queued, if one ends where it starts, and continues with the
     /// grown one. Returns the newcomer if it found no such request.
     #[inline]
     fn insertion_merge(&mut self, cx: &mut ElevatorCx<'_>, rules: &MergeRules, mut rq: Rq) -> Option<Rq> {

@@ -239,7 +239,7 @@ pub enum SchedulerEvent {
         /// `queue/async_depth`; none where queues have no such file.
         async_depth: Option<u32>,
     },
-    /// Somebody wrote `queue/rotational`: the device is to be taken for one that seeks, or not.
+    /// `queue/rotational` was written: the device is to be taken for one that seeks, or not.
     Rotational(bool),
     /// An I/O context, normally a process, has ended.
     IoContextExited(IoContextId),

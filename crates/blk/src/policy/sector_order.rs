@@ -16,7 +16,7 @@ const GROUP: usize = BLOCK / 4;
 /// Counters of [`Starts`].
 const COUNTERS: usize = 256;
 
-/// An order of (sector, request) pairs. Whoever uses it knows the sector that a request was inserted with, which is
+/// An order of (sector, request) pairs. Its user knows the sector that a request was inserted with, which is
 /// below `u64::MAX`.
 #[derive(Clone, Debug, Default)]
 pub struct SectorOrder {

@@ -48,7 +48,7 @@ pub struct Serialized<S, Sh: Sharing> {
     pending: Pending<Sh>,
 }
 
-/// The turn of the one who dispatches. A policy that panics ends it, too.
+/// The turn of the CPU that dispatches. A policy that panics ends it, too.
 struct Turn<'a, W: Word>(&'a W);
 
 impl<W: Word> Drop for Turn<'_, W> {
@@ -328,12 +328,12 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         };
         match self.needs.completions {
             Completions::AtOnce => self.locked(meter, Site::Finish, cx, tell),
-            // Nobody contends, so it need not wait; but it is not what a completion pays for.
+            // There is no contention, so it need not wait; but it is not what a completion pays for.
             Completions::Deferred => self.locked(&NoMeter, Site::Finish, cx, tell),
         }
     }
 
-    /// Whether completions wait for the next lock hold: if the policy allows it, and if there is anybody to contend with.
+    /// Whether completions wait for the next lock hold: if the policy allows it, and if there can be contention.
     #[inline]
     fn defers(&self) -> bool {
         Sh::CONTENDS && self.needs.completions == Completions::Deferred
@@ -375,7 +375,7 @@ impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
         self.locked(meter, Site::Elevator, cx, |store, cx| store.call(cx, what));
     }
 
-    /// Request ids below `capacity` will come from now on. Nothing is held, and nobody else is here.
+    /// Request ids below `capacity` will come from now on. Nothing is held, and no other CPU is here.
     pub fn grow(&mut self, capacity: u32) {
         // Completions that the policy does not know of yet.
         ElevatorCx::alone(Now::default(), |cx| self.locked(&NoMeter, Site::Elevator, cx, |_, _| {}));

@@ -111,7 +111,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         self.driver_tags.free(cx.meter, tag, hctx, submitter, |sleeper| effects.push(self.wake_up(sleeper)));
     }
 
-    /// Wakes somebody else: a wake-up reached a sleeper that has no use for these tags.
+    /// Wakes another sleeper: a wake-up reached a sleeper that has no use for these tags.
     pub(super) fn pass_wake_up_on<E: Env>(self, cx: &mut Cx<'_, E>, tags: &Tags<Sh>) {
         tags.pass_on(cx.meter, |sleeper| cx.effects.push(self.wake_up(sleeper)));
     }

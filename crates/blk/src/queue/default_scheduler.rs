@@ -1,4 +1,4 @@
-//! Which scheduler a multi-queue device has while nobody has chosen one (BL-100).
+//! Which scheduler a multi-queue device has while none has been chosen (BL-100).
 
 use crate::queue::QueueConfig;
 use crate::schedulers::{MQ_DEADLINE, NONE};

@@ -34,7 +34,7 @@ pub struct FlushQueue {
     _home: Home,
     /// Wait for the next flush command.
     pending: Vec<Rq>,
-    /// Since when somebody waits there.
+    /// Since when a request waits there.
     pending_since: Instant,
     /// Wait for the flush command that is under way.
     running: Vec<Rq>,
@@ -91,7 +91,7 @@ impl FlushQueue {
         self.advance(now, rq, status)
     }
 
-    /// The flush command is to be issued now: if nobody waits, if one is under way, or if it pays to wait for data that
+    /// The flush command is to be issued now: if none waits, if one is in flight, or if it pays to wait for data that
     /// will need a flush too, there is none. `defer`: whether data in flight counts.
     pub fn kick(&mut self, now: Instant, defer: bool) -> Option<Rq> {
         let first = self.pending.first()?;

@@ -68,7 +68,7 @@ impl<Sh: Sharing> Freeze<Sh> {
         })
     }
 
-    /// Somebody in line no longer waits.
+    /// A waiter in line no longer waits.
     pub(super) fn forget(&self, meter: &impl Meter, waiter: Waiter) {
         self.shut_out.with(meter, Site::Freeze, |waiters| waiters.retain(|&other| other != waiter));
     }

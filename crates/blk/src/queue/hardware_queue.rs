@@ -3,7 +3,7 @@
 //!
 //! **No dispatch list is forgotten.** A run that finds no driver tag sets the restart mark and tries once more, as a sleeper does
 //! (`tags`): a CPU that frees a tag looks for the mark afterwards. What then is left over goes into the dispatch list, and
-//! after that its owner looks whether the mark still stands: if not, somebody has taken it and is running the queue,
+//! after that its owner looks whether the mark still stands: if not, a CPU has taken it and is running the queue,
 //! perhaps before there was anything in the list. In each of the two pairs at least one must see the other: `SeqCst`.
 //!
 //! All else is `Relaxed`. A bit of `pending` is written under the lock of its software queue: a CPU that has queued something

@@ -90,7 +90,7 @@ pub struct QueueConfig {
     pub hw_queues: u16,
     /// Hardware queues for reads alone; 0 if they use the others.
     pub read_queues: u16,
-    /// Hardware queues for I/O whose submitter polls; 0 if nobody can.
+    /// Hardware queues for I/O whose submitter polls; 0 if none can.
     pub poll_queues: u16,
     /// The hardware queue of each CPU, where that is known; else neighbouring CPUs share one, as the kernel spreads them.
     pub hctx_of_cpu: Option<Vec<HctxId>>,
@@ -255,7 +255,7 @@ impl QueueConfig {
         self.nr_requests.map_or_else(|| self.default_nr_requests(), |nr| nr.max(NR_REQUESTS_MIN))
     }
 
-    /// The same if nobody has said how many.
+    /// The same if no number is given.
     fn default_nr_requests(&self) -> u32 {
         2 * self.queue_depth.min(128)
     }

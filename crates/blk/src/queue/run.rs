@@ -18,7 +18,7 @@ use crate::watch::reason::Reason;
 /// How a run has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// There is nothing more to do, or somebody else will.
+    /// There is nothing more to do, or another run will do it.
     Done,
     /// Something came into the dispatch list meanwhile, which has to go first.
     Again,

@@ -107,7 +107,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         None
     }
 
-    /// Puts what could not be sent into the dispatch list and sees to it that somebody tries again.
+    /// Puts what could not be sent into the dispatch list and sees to it that it is tried again.
     #[cold]
     fn return_to_dispatch_list<E: Env>(
         self,
@@ -125,7 +125,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             self.driver_tags.of(hctx.id()).is_waiting(cx.meter, sleeper)
         };
         let delay = if !hctx.wants_restart() || (missing == Some(Missing::SharedTag) && !is_in_line()) {
-            // Nobody is going to restart the queue, or somebody just tried.
+            // Nothing is going to restart the queue, or a CPU just tried.
             Some(Nanos::ZERO)
         } else if missing == Some(Missing::Resource) {
             Some(RESOURCE_DELAY)

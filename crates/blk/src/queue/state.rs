@@ -42,7 +42,7 @@ pub(super) struct QueueState<Sh: Sharing> {
 }
 
 impl<Sh: Sharing> QueueState<Sh> {
-    /// All that goes with an elevator. `asked` is the number of requests that somebody asked for; the elevator was made
+    /// All that goes with an elevator. `asked` is the number of requests that was asked for; the elevator was made
     /// for them, and without one it is the number of the device's tags.
     pub(super) fn new(device: &Device<Sh>, rules: MergeRules, elevator: Elevator<Sh>, asked: Option<u32>) -> Self {
         let config = QueueConfig { nr_requests: asked, ..device.config.clone() };

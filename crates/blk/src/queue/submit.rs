@@ -41,7 +41,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         let submitted = self.go_on_with(cx, submission, plug);
         match submitted {
             Submitted::Parked => {
-                // Who was shut out is in nobody's way.
+                // A submission that was shut out is in the way of none.
                 if submission.stage != Stage::ShutOut && !std::mem::replace(&mut submission.is_inside, true) {
                     self.freeze.stay();
                 }
@@ -88,7 +88,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         Submitted::Done
     }
 
-    /// Takes the part under way from its stage through those behind it. They are written down one after the other and not as
+    /// Takes the current part from its stage through those behind it. They are written down one after the other and not as
     /// a loop, before which a compiler reads all that any stage may need of the state, at each call.
     #[inline(always)]
     fn part<E: Env>(
@@ -194,7 +194,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         let has_flushed = self.flush_before_sleep(cx, plug.as_deref_mut());
         let tags = self.allocation_tags(hctx);
         let place = tags.wait(cx.meter, Sleeper::Submitter(submission.waiter));
-        // Where nobody calls meanwhile, a tag has become free only if what was plugged has joined other requests.
+        // Where no other CPU calls meanwhile, a tag has become free only if what was plugged has joined other requests.
         if (Sh::CONTENDS || has_flushed)
             && let Some(tag) = self.take_allocation_tag(cx.cpu, wanted)
         {
@@ -218,7 +218,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
             if bio.flags.contains(BioFlags::NOWAIT) {
                 return self.end_bio(cx, submission, Status::Again);
             }
-            // Nobody could poll for the parts together.
+            // The parts could not be polled for together.
             bio.flags = bio.flags.without(BioFlags::POLLED);
             let front = split::split(bio, at);
             cx.event(Event::Split(&front));

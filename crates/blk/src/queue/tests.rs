@@ -1,4 +1,4 @@
-//! The way of a request with a driver that does as it is told and a probe that writes down blktrace's letters.
+//! The way of a request with a driver that does as it is asked and a probe that writes down blktrace's letters.
 
 mod appendix;
 mod async_depth;
@@ -59,7 +59,7 @@ enum Reply {
     End(Status),
 }
 
-/// A driver that takes everything unless told otherwise.
+/// A driver that takes everything unless it is set to do otherwise.
 #[derive(Default)]
 struct Script {
     in_flight: VecDeque<Rq>,
@@ -68,7 +68,7 @@ struct Script {
     /// Budget left, if there is such a thing.
     budget: Option<u32>,
     calls: Vec<Call>,
-    /// What has been too long here, and when that was told.
+    /// What has been too long here, and when that was reported.
     expired: Vec<(Instant, RqId)>,
     /// Whether it takes care of that itself.
     keeps_expired: bool,
@@ -145,7 +145,7 @@ impl Probe for Letters {
     }
 }
 
-/// A queue, its driver and whoever carries out its effects.
+/// A queue, its driver and what carries out its effects.
 struct Bench {
     queue: Queue<Local>,
     driver: Script,
@@ -155,7 +155,7 @@ struct Bench {
     agenda: Agenda,
     cpu: CpuId,
     now: Instant,
-    /// The plug of whoever submits, if it has one open.
+    /// The plug of the submitter, if it has one open.
     plug: Option<Plug>,
     parked: BTreeMap<u32, QueueSubmission>,
     ended: Vec<(u64, Status)>,
@@ -195,7 +195,7 @@ impl Bench {
         Bench::around(Queue::new(config, scheduler).expect("a valid configuration"))
     }
 
-    /// Changes the scheduler of a queue that nobody uses.
+    /// Changes the scheduler of a queue that is not in use.
     fn around_nothing(queue: &mut Queue<Local>, scheduler: &str) {
         let (mut driver, mut probe, mut caller) = (Script::default(), Letters::default(), Caller::new());
         let mut cx: Cx<'_, (Script, Letters)> = caller.cx(Now::default(), CpuId(0), &mut driver, &mut probe, &NoMeter);
@@ -336,7 +336,7 @@ impl Bench {
                 cx.cpu = cpu;
                 queue.timed_out(cx, id);
             }
-            Action::RunOther { .. } => unreachable!("nobody shares its tags"),
+            Action::RunOther { .. } => unreachable!("its tags are not shared"),
         });
     }
 
@@ -359,7 +359,7 @@ impl Bench {
             self.run_delayed();
         }
         assert_eq!((self.queue.requests_in_use(), self.queue.driver_tags_in_use()), (0, 0), "nothing is left");
-        assert!(self.parked.is_empty(), "nobody sleeps");
+        assert!(self.parked.is_empty(), "none sleeps");
     }
 
     /// The letters since the last look, `U` with its count.

@@ -1,5 +1,5 @@
 //! Write-back throttling on the way of a request (BL-109, BL-119 to BL-125): a buffered write waits before it is given
-//! a tag, its request counts until its end, and while any of that goes on reads are looked at. Who does only direct I/O
+//! a tag, its request counts until its end, and while any of that goes on reads are looked at. A task that does only direct I/O
 //! pays for a look at a word where requests are issued and where they end.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,7 +21,7 @@ use crate::wbt::{Admission, Kind, Throttle, default_target};
 /// The throttle of a queue behind its lock.
 pub(super) struct Wbt<Sh: Sharing> {
     /// Whether requests that are issued and that end matter to the throttle: read without the lock. `Relaxed`: it is
-    /// written under the lock, and stays set while a request is counted, which whoever ends that request knows since the
+    /// written under the lock, and stays set while a request is counted, which the CPU that ends that request knows since the
     /// request was handed over.
     watches: Sh::Word,
     throttle: Sh::Lock<Throttle>,
@@ -87,7 +87,7 @@ impl<Sh: Sharing> Current<'_, Sh> {
         None
     }
 
-    /// A woken submission has been counted already; one that goes on for another reason waits further.
+    /// A woken submission has been counted already; one that continues for another reason waits further.
     #[cold]
     pub(super) fn woken_in_line<E: Env>(self, cx: &mut Cx<'_, E>, submission: &mut QueueSubmission) -> Option<Stage> {
         let Some((kind, _)) = submission.throttled_as() else { return Some(Stage::Allocate) };

@@ -152,7 +152,7 @@ impl Request {
         self.op.direction()
     }
 
-    /// Whether somebody waits for it.
+    /// Whether a task waits for it.
     #[inline]
     #[must_use]
     pub fn is_sync(&self) -> bool {

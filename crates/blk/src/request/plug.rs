@@ -48,7 +48,7 @@ impl Plug {
         Now { at: *self.clock.get_or_insert(now.at), ..now }
     }
 
-    /// The plug has been flushed, or the task slept: the clock goes on.
+    /// The plug has been flushed, or the task slept: the clock continues.
     pub fn forget_clock(&mut self) {
         self.clock = None;
     }

@@ -53,7 +53,7 @@ pub struct Attachment<'a> {
     pub limits: &'a Limits,
     /// Requests of each hardware queue; of each class, sync and async, on a legacy queue.
     pub nr_requests: u32,
-    /// How many they are when nobody has said.
+    /// How many they are by default.
     pub default_nr_requests: u32,
     /// What `queue/async_depth` shows until it is attached.
     pub async_depth: u32,

@@ -293,7 +293,7 @@ impl<Sh: Sharing> TagBitmap<Sh> {
         self.words.iter().map(|word| word.load(Relaxed).count_ones()).sum()
     }
 
-    /// How many sleepers are woken at once: never so many that the tags of the smallest shallow depth could not come together (BL-61).
+    /// How many sleepers are woken at once: never as many that the tags of the smallest shallow depth could not come together (BL-61).
     #[must_use]
     pub fn wake_batch(&self, min_shallow: Option<u32>) -> u32 {
         let usable = match min_shallow {
@@ -447,7 +447,7 @@ mod tests {
     }
 
     proptest! {
-        /// Else those who sleep for them would sleep for good where nobody else frees any.
+        /// Else those that sleep for them would sleep forever if no other frees any.
         #[test]
         fn no_more_are_waited_for_than_there_are_of_the_smallest_shallow_depth(
             depth in 1u32..2048, min in 1u32..2048, rule in prop_oneof![Just(ShallowRule::PerWord), Just(ShallowRule::WholeMap)],
@@ -488,7 +488,7 @@ mod tests {
         (0..4).for_each(|tag| assert!(map.words[0].fetch_and(!(1 << tag), Relaxed) & (1 << tag) != 0));
         assert_eq!(take(), Some(0));
         map.words[0].fetch_and(!1, Relaxed);
-        assert_eq!(take(), Some(1), "nobody's return has moved its place");
+        assert_eq!(take(), Some(1), "no return has moved its place");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! (driver tags), and the sleepers that wait for one.
 //!
 //! **No wake-up is lost**: a sleeper counts itself as sleeping and then looks for a tag once more; a CPU that frees a tag
-//! looks afterwards whether anybody sleeps. At least one of the two must see the other, so these four accesses, and those
+//! looks afterwards whether any sleeps. At least one of the two must see the other, so these four accesses, and those
 //! with which others do the same (a restart mark instead of the count), are `SeqCst`. Taking a tag is `Acquire`, as giving
 //! it back is `Release` among other things: what belongs to a tag (its slot, what a scheduler keeps for it) is passed on
 //! with it. Everything else is under the lock of the wait queues, or only counted.
@@ -188,7 +188,7 @@ mod tests {
         let tags: Tags<Local> = Tags::new(1, 1, ShallowRule::WholeMap, None);
         let [one, other] = [Sleeper::Hctx(HctxId(1)), Sleeper::Hctx(HctxId(2))];
         assert!(!tags.is_waiting(&NoMeter, one));
-        assert!(tags.wait_once(&NoMeter, one) && !tags.wait_once(&NoMeter, one), "nobody stands in line twice");
+        assert!(tags.wait_once(&NoMeter, one) && !tags.wait_once(&NoMeter, one), "none stands in line twice");
         assert!(tags.is_waiting(&NoMeter, one) && !tags.is_waiting(&NoMeter, other));
         let place = tags.wait(&NoMeter, other);
         assert!(tags.leave_place(&NoMeter, place) && !tags.leave_place(&NoMeter, place));

@@ -63,7 +63,7 @@ impl<Sh: Sharing> TagSet<Sh> {
 
     fn new(layout: TagLayout, is_shared: bool) -> Self {
         let TagLayout { hctxs, depth, host_wide, cpus, hint_seed } = layout;
-        // Nobody asks for a shallow depth of driver tags, so its rule does not matter.
+        // Shallow depths of driver tags are not asked for, so their rule does not matter.
         let tags = |map| {
             let tags = Tags::new(depth, usize::from(cpus), ShallowRule::WholeMap, None);
             tags.draw_hints(hint_seed, map);
@@ -211,7 +211,7 @@ impl<Sh: Sharing> TagUser<Sh> {
         self.of(hctx).free(meter, tag, cpu, wake);
     }
 
-    /// Whether somebody else takes tags from the space of a hardware queue: then a completion here is not what brings the
+    /// Whether other queues take tags from the space of a hardware queue: then a completion here is not what brings the
     /// next one.
     #[inline]
     pub(crate) fn has_rivals(&self) -> bool {

@@ -35,7 +35,7 @@ pub struct WaitQueues {
 }
 
 impl WaitQueues {
-    /// Nobody waits; sleepers will be woken `batch` at a time.
+    /// None waits; sleepers will be woken `batch` at a time.
     #[must_use]
     pub fn new(batch: u32) -> Self {
         WaitQueues { queues: Default::default(), joined: 0, wake_next: 0, freed: 0, batch }
@@ -78,7 +78,7 @@ impl WaitQueues {
         found.is_some_and(|(place, _)| self.leave_place(place))
     }
 
-    /// The sleeper at this place leaves without being woken; `false` if nobody is there any more. Does not look at others: there
+    /// The sleeper at this place leaves without being woken; `false` if none is there any more. Does not look at others: there
     /// may be thousands.
     pub fn leave_place(&mut self, place: u64) -> bool {
         let queue = self.queue_of(place);
@@ -90,7 +90,7 @@ impl WaitQueues {
         at.is_ok_and(|at| queue.remove(at).is_some())
     }
 
-    /// A tag was freed while somebody waited: calls `wake` for those whose turn has come.
+    /// A tag was freed while there were sleepers: calls `wake` for those whose turn has come.
     pub fn freed(&mut self, mut wake: impl FnMut(Sleeper)) {
         self.freed += 1;
         if self.freed < self.batch {

@@ -87,7 +87,7 @@ impl DiskStats {
         }
     }
 
-    /// What somebody else has counted until now, with nothing in flight: reads, writes, discards and flush commands, and for how
+    /// What another counter has counted until now, with nothing in flight: reads, writes, discards and flush commands, and for how
     /// long something was going on.
     #[must_use]
     pub fn counted(kernel: Kernel, kinds: [IoCounts; 4], busy_ns: u64, now: Now) -> Self {
@@ -194,7 +194,7 @@ impl DiskStats {
             self.count_ticks(now, true);
         }
         if self.in_flight == 0 {
-            // It began before anybody watched.
+            // It began before the counting.
             return;
         }
         self.in_flight -= 1;

@@ -85,7 +85,7 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
     }
 }
 
-/// Nobody watches.
+/// It watches nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoProbe;
 

@@ -7,7 +7,7 @@ use crate::ground::time::Nanos;
 const WINDOW: Nanos = Nanos::from_millis(100);
 /// Fewer writes in a window say nothing about what they do to reads.
 const WRITES_MIN: u32 = 3;
-/// So many windows of which nothing is known take the step towards 0.
+/// This number of windows about which nothing is known takes the step towards 0.
 const UNKNOWN_MAX: u32 = 5;
 
 /// What a window has shown.

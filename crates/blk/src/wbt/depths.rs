@@ -5,7 +5,7 @@ const BASE: u32 = 16;
 /// Shifts beyond leave nothing of it.
 const SHIFT_MAX: u32 = 31;
 
-/// Three limits: somebody waits for the write, nobody does, or it is background write-back.
+/// Three limits: for a write that a task waits for, for one that none waits for, and for background write-back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Depths {
     pub(crate) max: u32,

@@ -3,7 +3,7 @@
 //!
 //! A pure state machine: it is passed the time and what it cannot know (whether reads are going on, whether the device has
 //! a write cache), and its user puts a lock around it and sets its timer. `depths` is how many may be in flight at
-//! a step, `control` moves the step by the latency of reads, `throttle` counts, and lines up who has to wait.
+//! a step, `control` moves the step by the latency of reads, `throttle` counts, and lines up what has to wait.
 
 mod control;
 mod depths;
@@ -16,7 +16,7 @@ pub(crate) use throttle::{Admission, Kind, Throttle};
 
 use crate::ground::time::Nanos;
 
-/// The target of a device whose `queue/wbt_lat_usec` nobody has written.
+/// The target of a device whose `queue/wbt_lat_usec` has not been written.
 pub(crate) fn default_target(rotational: bool) -> Nanos {
     Nanos::from_micros(if rotational { 75_000 } else { 2_000 })
 }

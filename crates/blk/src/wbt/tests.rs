@@ -26,7 +26,7 @@ fn admitted(throttle: &mut Throttle, now: Instant, kind: Kind, flags: BioFlags) 
     (0..100).take_while(|_| throttle.admit(now, kind, flags) == Admission::Counted).count() as u32
 }
 
-/// One of a kind ends; returns who is woken.
+/// One of a kind ends; returns what is woken.
 fn ended(throttle: &mut Throttle, now: Instant, kind: Kind, write_cache: bool) -> Vec<u32> {
     let mut woken = Vec::new();
     throttle.ended(now, kind, write_cache, |Waiter(number)| woken.push(number));

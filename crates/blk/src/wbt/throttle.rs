@@ -1,4 +1,4 @@
-//! Who may go and who waits (BL-119 to BL-125): counters, limits by the kind of write, and the lines of waiters.
+//! What may go and what waits (BL-119 to BL-125): counters, limits by the kind of write, and the lines of waiters.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::bio::{BioFlags, Op};
 use crate::ground::ids::Waiter;
 use crate::ground::time::{Instant, Nanos};
 
-/// A task counts as held up by dirty pages for so long after it goes on.
+/// A task counts as held up by dirty pages for this long after it continues.
 const DIRTY_MEMORY: Nanos = Nanos::from_secs(1);
 /// Reads are going on if one began or ended so recently.
 const READ_MEMORY: Nanos = Nanos::from_millis(100);
@@ -57,7 +57,7 @@ pub(crate) enum Admission {
     Waits,
 }
 
-/// How many of a kind are in flight, and who waits for one of them to end.
+/// How many of a kind are in flight, and what waits for one of them to end.
 #[derive(Debug, Default)]
 struct Counter {
     in_flight: u32,
@@ -71,7 +71,7 @@ pub(crate) struct Throttle {
     queue_depth: u32,
     /// The latency that reads should have; 0 if nothing is throttled.
     target: Nanos,
-    /// Somebody has written the target: no scheduler changes it then.
+    /// The target has been written: no scheduler changes it then.
     is_set_by_hand: bool,
     depths: Depths,
     control: Control,
@@ -115,7 +115,7 @@ impl Throttle {
         }
     }
 
-    /// Somebody writes the target; 0 switches the throttle off, and lets go who waits.
+    /// The target is written; 0 switches the throttle off, and lets all go that wait.
     pub(crate) fn set_target(&mut self, target: Nanos, mut wake: impl FnMut(Waiter)) {
         self.target = target;
         self.is_set_by_hand = true;
@@ -136,7 +136,7 @@ impl Throttle {
 
     // --- the way in ---
 
-    /// Whether an I/O may go. Nobody overtakes those of its kind who wait.
+    /// Whether an I/O may go. None overtakes those of its kind that wait.
     pub(crate) fn admit(&mut self, now: Instant, kind: Kind, flags: BioFlags) -> Admission {
         if self.target == Nanos::ZERO {
             return Admission::Free;
@@ -150,7 +150,7 @@ impl Throttle {
         Admission::Counted
     }
 
-    /// As [`admit`](Self::admit); who has to wait joins the end of the line.
+    /// As [`admit`](Self::admit); an I/O that has to wait joins the end of the line.
     pub(crate) fn admit_or_join(&mut self, now: Instant, kind: Kind, flags: BioFlags, waiter: Waiter) -> Admission {
         let admission = self.admit(now, kind, flags);
         if admission == Admission::Waits {
@@ -159,7 +159,7 @@ impl Throttle {
         admission
     }
 
-    /// Whether a waiter is still in line. Who is not has been counted, and goes.
+    /// Whether a waiter is still in line. One that is not has been counted, and goes.
     pub(crate) fn waits(&self, kind: Kind, waiter: Waiter) -> bool {
         self.counters[kind as usize].waiting.iter().any(|&(other, _)| other == waiter)
     }
@@ -261,7 +261,7 @@ impl Throttle {
         Some(now + self.control.window())
     }
 
-    /// The timer has come. `oldest_read` is when the driver was given the oldest of the reads that it still has. Answers
+    /// The timer has come. `oldest_read` is when the driver was given the oldest of the reads that it still has. Returns
     /// when the next window ends, if there has to be one.
     pub(crate) fn window_ended(&mut self, now: Instant, oldest_read: Option<Instant>) -> Option<Instant> {
         self.is_timer_set = false;

@@ -68,9 +68,9 @@ pub enum PlugUse {
 /// What a shallow depth bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ShallowRule {
-    /// So many bits of each word of the tag bitmap.
+    /// This number of bits of each word of the tag bitmap.
     PerWord,
-    /// So many bits of the whole bitmap, spread over its words.
+    /// This number of bits of the whole bitmap, spread over its words.
     WholeMap,
 }
 

@@ -15,7 +15,7 @@ pub trait ReadMostly<T> {
     /// Runs `body` with the value, which stays as it is meanwhile. Not re-entrant: a reader that reads again would wait
     /// behind a change that waits for it.
     fn read<R>(&self, cpu: CpuId, body: impl FnOnce(&T) -> R) -> R;
-    /// Waits until nobody reads, and changes the value. Not for readers.
+    /// Waits until there is no reader, and changes the value. Not for readers.
     fn change<R>(&self, body: impl FnOnce(&mut T) -> R) -> R;
 }
 
@@ -54,8 +54,8 @@ impl<T> ReadMostly<T> for Lent<T> {
     }
 }
 
-/// A lock for each CPU around the same value: readers take that of their CPU and so share no cache line that anybody
-/// writes; a change of the value takes all of them (a "big-reader lock").
+/// A lock for each CPU around the same value: readers take that of their CPU and so share no cache line that
+/// is written; a change of the value takes all of them (a "big-reader lock").
 #[derive(Debug)]
 pub struct CpuLocks<T> {
     shares: Box<[Padded<Share<T>>]>,

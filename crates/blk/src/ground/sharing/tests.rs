@@ -3,7 +3,7 @@ use std::cell::RefCell;
 use super::*;
 use crate::ground::meter::{Held, Meter, Site};
 
-/// Writes down who comes and goes, and finds locks free or not.
+/// Writes down what takes and leaves locks, and finds them free or not.
 struct Noted {
     is_free: bool,
     calls: RefCell<Vec<String>>,
@@ -40,12 +40,12 @@ fn a_meter_sees_who_takes_a_lock_and_who_gives_it_back_and_decides_whether_it_is
     let meter = noted(false);
     assert_eq!(lock.try_with(&meter, Site::Merge, |value| *value), None);
     assert_eq!(meter.calls.take(), ["try Merge"]);
-    // Whoever joins the one that has it is let in, free or not.
+    // One that joins the CPU that has it is let in, free or not.
     lock.join(&meter, |value| *value += 1);
     assert_eq!(meter.calls.take(), ["join", "leave Insert"]);
     assert_eq!(lock.with(&meter, Site::Insert, |value| *value), 9);
     meter.calls.take();
-    // Somebody is in: not even the meter is asked.
+    // One is in: not even the meter is asked.
     let inside = lock.with(&meter, Site::Dispatch, |_| lock.try_with(&meter, Site::Merge, |value| *value));
     assert_eq!((inside, meter.calls.take()), (None, vec!["enter Dispatch".to_owned(), "leave Dispatch".to_owned()]));
 }

@@ -1,4 +1,4 @@
-//! How requests get to the policy: under its lock, or left to somebody who has it.
+//! How requests get to the policy: under its lock, or left to a CPU that has it.
 
 use crate::ground::meter::{Meter, Site, beyond_the_first};
 use crate::ground::sharing::{Lock, Sharing, Word};
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 impl<S: OwnedPolicy, Sh: Sharing> Serialized<S, Sh> {
     /// Takes a list of requests in, in order: under one hold of the lock, the caller's or with [buckets](Insertion::Buckets) that of
-    /// another CPU, or with [lists](Insertion::Pending) of whoever asks next, the caller if nobody else. A run has to follow.
+    /// another CPU, or with [lists](Insertion::Pending) of the CPU that asks next, the caller if no other. A run has to follow.
     /// Requests that were absorbed on the way are [freed](ElevatorCx::freed).
     #[inline]
     pub fn insert(

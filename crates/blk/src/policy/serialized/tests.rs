@@ -10,7 +10,7 @@ use crate::policy::{Choice, Insertion, Place, Scheduler};
 use crate::request::RequestPool;
 use crate::request::merge::NoMerges;
 
-/// A policy that holds requests until it is told that they have ended, and limits writes.
+/// A policy that holds requests until it is notified that they have ended, and limits writes.
 struct Holding {
     needs: Needs,
     held: u32,
@@ -157,10 +157,10 @@ fn neighbours_join_while_they_are_pending_unless_the_policy_wants_to_know_of_bio
     assert_eq!((dispatched, absorbed), (vec![0, 2], vec![]));
 }
 
-/// Finds each lock held by somebody else when it is tried, who takes in what is left to it or does not.
+/// Finds each lock held by another CPU when it is tried, which takes in what is left to it or does not.
 struct Taken {
     takes_in: bool,
-    /// What was told to be dealt with by that one.
+    /// What that one was reported to deal with.
     taken_in: Cell<u32>,
 }
 
@@ -198,7 +198,7 @@ fn with_buckets_whoever_finds_the_lock_held_inserts_in_order_whether_the_holder_
             };
             let meter = Taken { takes_in, taken_in: Cell::new(0) };
             serialized.insert(&meter, cx, &rules, (0..3).map(rq), Place::Sorted);
-            assert_eq!(meter.taken_in.get(), if takes_in { 3 } else { 0 }, "each is work of whoever does it");
+            assert_eq!(meter.taken_in.get(), if takes_in { 3 } else { 0 }, "each is work of the CPU that does it");
             let dispatched = std::iter::from_fn(|| serialized.dispatch(&NoMeter, cx, HctxId(0)).0);
             let dispatched: Vec<Rq> = dispatched.collect();
             assert_eq!(dispatched.into_iter().map(|rq| pool_back(&pool, rq)).collect::<Vec<_>>(), [0, 1, 2]);
@@ -240,7 +240,7 @@ fn the_only_dispatcher_gives_up_its_turn_before_it_looks_for_what_ended_meanwhil
         };
         serialized.dispatch_batch(&NoMeter, cx, HctxId(0), 4, &mut Vain { asked: 0, dispatched });
     });
-    assert_eq!(turns, [1, 0], "whoever brings something from now on may ask itself");
+    assert_eq!(turns, [1, 0], "a CPU that brings something from now on may ask itself");
 }
 
 /// Counts the requests beyond the first under a hold.
@@ -309,7 +309,7 @@ fn what_has_ended_is_told_of_before_the_ids_change() {
     assert!(serialized.store.aside(|store| store.policy().held == 0));
 }
 
-/// Counts who tries to get a lock.
+/// Counts what tries to get a lock.
 #[derive(Default)]
 struct Tried(Cell<u32>);
 

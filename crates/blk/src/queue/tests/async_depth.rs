@@ -1,4 +1,4 @@
-//! `queue/async_depth` from 7.0 on, and who is limited by it (BL-66 to BL-70, KY-26, DD-7, BFQ-116, BFQ-117).
+//! `queue/async_depth` from 7.0 on, and what is limited by it (BL-66 to BL-70, KY-26, DD-7, BFQ-116, BFQ-117).
 
 use super::*;
 use crate::sysfs::AttributeError;

@@ -1,4 +1,4 @@
-//! K2-4 to K2-9 and K2-12 with the queue around the policy: what counts as at the device, and who runs the queues again.
+//! K2-4 to K2-9 and K2-12 with the queue around the policy: what counts as at the device, and what runs the queues again.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Clients that depart: a submission can be taken back wherever it waits, and nobody else waits for it then.
+//! Clients that depart: a submission can be taken back wherever it waits, and no other waits for it then.
 
 use super::wbt::{background, four};
 use super::*;
@@ -108,7 +108,7 @@ fn whoever_departs_at_the_gate_is_not_woken_when_it_opens() {
     bench.call(|queue, cx, _| queue.unfreeze(cx));
     assert_eq!(bench.asked(), ["wake 2"]);
     assert_eq!(bench.depart(2), Some((200, 8)), "let in, and not there yet");
-    bench.assert_freeze_ends("nobody is inside");
+    bench.assert_freeze_ends("none is inside");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::request::Request;
 use crate::watch::reason::Reason;
 use std::sync::{Arc, Mutex};
 
-/// First in, first out; writes down what it is told.
+/// First in, first out; writes down what it is notified of.
 struct Diary {
     queue: VecDeque<RqId>,
     lines: Arc<Mutex<Vec<String>>>,

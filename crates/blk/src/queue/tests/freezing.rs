@@ -43,7 +43,7 @@ fn a_frozen_queue_lets_nobody_in_and_goes_on_with_what_is_inside() {
         assert_eq!(bench.ended.len(), 2);
         assert!(bench.queue.is_drained(), "{scheduler}");
         bench.unfreeze();
-        assert!(bench.parked.is_empty(), "{scheduler}: whoever waited is let in");
+        assert!(bench.parked.is_empty(), "{scheduler}: those that waited are let in");
         bench.drain();
         assert_eq!(bench.ended.len(), 3);
     }

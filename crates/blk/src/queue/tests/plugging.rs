@@ -180,7 +180,7 @@ fn the_clock_stands_still_under_a_plug_since_6_9() {
 }
 
 impl Bench {
-    /// Serves everything, flushing the plug whenever nothing else goes on.
+    /// Serves everything, flushing the plug whenever nothing else happens.
     fn drain_with_plug(&mut self) {
         self.work();
         while !self.driver.in_flight.is_empty() || self.plug.as_ref().is_some_and(|plug| !plug.is_empty()) {

@@ -64,7 +64,7 @@ fn two(scheduler: &str) -> [Bench; 2] {
     [(); 2].map(|()| Bench::around(Queue::in_set(&config, scheduler, &tags).unwrap()))
 }
 
-/// Has a device send so many reads; returns how many got there.
+/// Has a device send a number of reads; returns how many got there.
 fn send(bench: &mut Bench, reads: u64) -> usize {
     for n in 0..reads {
         bench.submit_as(n as u32, read(n * 1000));

@@ -54,7 +54,7 @@ impl Watched {
         self.plug = None;
     }
 
-    /// Ends everything, so many microseconds from now, and carries out what follows.
+    /// Ends everything, a number of microseconds from now, and carries out what follows.
     fn finish_after(&mut self, us: u64) {
         self.now += Nanos::from_micros(us);
         loop {

@@ -88,8 +88,8 @@ fn a_sleeper_keeps_the_limit_that_it_was_told_before_it_slept() {
     bench.set("async_depth", "8");
     bench.complete(3000);
     let submission = bench.parked.remove(&1).expect("it sleeps");
-    assert_eq!(bench.go_on(1, submission), Submitted::Parked, "it may use two, as it was told");
-    assert_eq!(bench.submit_as(2, write(6000)), Submitted::Done, "who comes now is told the new limit");
+    assert_eq!(bench.go_on(1, submission), Submitted::Parked, "it may use two, the limit when it came");
+    assert_eq!(bench.submit_as(2, write(6000)), Submitted::Done, "one that comes now gets the new limit");
     bench.complete(1000);
     bench.complete(2000);
     let submission = bench.parked.remove(&1).expect("it sleeps");
@@ -173,7 +173,7 @@ fn a_sleeper_that_is_woken_without_cause_keeps_one_place_in_line() {
     bench.complete(1_000_000);
     bench.complete(1_001_000);
     let wakes: Vec<String> = bench.asked().into_iter().filter(|effect| effect.starts_with("wake")).collect();
-    assert_eq!(wakes, ["wake 2", "wake 1"], "nobody is woken twice instead of another");
+    assert_eq!(wakes, ["wake 2", "wake 1"], "none is woken twice instead of another");
 }
 
 #[test]

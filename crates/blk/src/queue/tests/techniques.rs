@@ -35,7 +35,7 @@ fn events_of_a_load(techniques: ContentionOptions, scheduler: &str) -> (String, 
         bench.unplug();
     }
     bench.drain();
-    // How often a scheduler says that it has nothing depends on who asks.
+    // How often a scheduler says that it has nothing depends on which CPU asks.
     (bench.events(), bench.probe.answers.into_iter().flatten().collect())
 }
 
@@ -95,7 +95,7 @@ fn a_batch_takes_the_lock_once_and_without_the_technique_once_for_each_request()
     }
 }
 
-/// What happens while somebody asks the policy, and so holds its lock.
+/// What happens while a CPU asks the policy, and so holds its lock.
 struct Meanwhile<'a>(&'a mut dyn FnMut());
 
 impl DispatchBatch for Meanwhile<'_> {
@@ -142,7 +142,7 @@ fn turns_and_requests_of_sequential_writers(techniques: ContentionOptions, sched
     const WRITERS: u64 = 64;
     const WRITES: u64 = 32;
     let mut bench = Bench::with(&QueueConfig { techniques, ..config(Kernel::V6_18) }, scheduler);
-    // A busy device is not asked for, so nobody asks the policy.
+    // A busy device is not asked for, so the policy is not asked.
     bench.driver.budget = Some(4);
     let mut written = [0; WRITERS as usize];
     let mut turns = 0;

@@ -144,7 +144,7 @@ fn the_callers_kit_knows_a_queue_by_what_the_queue_itself_can_do() {
     let mut submission = QueueSubmission::new(read(9000), Waiter(1));
     submission.withdraw();
     assert_eq!(bench.call(|queue, cx, _| BlockQueue::cancel(queue, cx, &mut submission)), None, "it has nothing");
-    // Who idles for one process goes on with the other's request when its timer comes.
+    // A scheduler that idles for one process continues with the other's request when its timer comes.
     let limits = Limits { rotational: true, ..Limits::default() };
     let mut bench = Bench::with(&QueueConfig { limits, ..config(Kernel::V6_18) }, "bfq");
     let of = |process, sector| Bio { io_context: crate::ground::ids::IoContextId(process), ..read(sector) };

@@ -45,7 +45,7 @@ impl Bfq {
                     self.wait_for(q);
                     return;
                 }
-                // 4.12 looks at the time of the slot all the same (BFQ-76).
+                // 4.12 looks at the time of the slot nevertheless (BFQ-76).
                 if self.config.variant.modern_idling {
                     return;
                 }

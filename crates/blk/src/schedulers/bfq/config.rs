@@ -108,7 +108,7 @@ pub(super) const REFERENCE_RAISE_MS: [u64; 2] = [7000, 2500];
 /// The shortest interactive raising, ms.
 pub(super) const INTERACTIVE_RAISE_MIN_MS: u64 = 3000;
 
-/// So many queues created in a row are a large burst.
+/// This number of queues created in a row is a large burst.
 pub(super) const LARGE_BURST: u32 = 8;
 /// Queues created within this time belong to one burst, ms. Also the gap of a stable merge.
 pub(super) const BURST_INTERVAL_MS: u64 = 180;
@@ -119,7 +119,7 @@ pub(super) const STABLE_MERGE_MS: u64 = 600;
 
 /// A waker completes its request less than this before the woken queue's arrives, ns.
 pub(super) const WAKER_DELAY: u64 = 4 * MS;
-/// So many coincidences make a waker.
+/// This number of coincidences makes a waker.
 pub(super) const WAKER_DETECTIONS: u32 = 3;
 
 /// A tick so long ago that every "older than" is true (BFQ-3).

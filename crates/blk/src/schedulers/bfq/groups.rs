@@ -185,7 +185,7 @@ impl Bfq {
                 continue;
             }
             if self.queues[q].shared || self.queues[q].merge_target.is_some() {
-                // It stays with those who share it; this process gets a new queue with its next request.
+                // It stays with the processes that share it; this process gets a new queue with its next request.
                 self.contexts[context].queues[actuator].sync = None;
                 self.put_merge_chain(q);
                 self.release_process_ref(Some(q));

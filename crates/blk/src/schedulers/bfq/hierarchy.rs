@@ -42,12 +42,12 @@ pub(super) struct Hierarchy {
     pub active_queues: Vec<IdList>,
     /// Links of `active_queues`, by entity.
     pub active_links: Links,
-    /// Queues that virtual time has caught up with: perhaps nobody needs them any more.
+    /// Queues that virtual time has caught up with: perhaps they are not needed any more.
     pub forgotten: Vec<QueueId>,
     pub log: StateLog,
 }
 
-/// Which way a walk upwards goes on.
+/// Which way a walk upwards continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expiring {
     Yes,
@@ -509,7 +509,7 @@ impl Hierarchy {
         }
     }
 
-    /// Whether somebody else than the entity in service would come next at the top.
+    /// Whether an entity other than the one in service would come next at the top.
     pub fn next_differs_from_in_service(&self) -> bool {
         let root = self.level(GroupId::ROOT);
         root.next != root.in_service

@@ -39,7 +39,7 @@ impl Bfq {
         self.idling_is_free(q) || (for_guarantees && !queue.in_large_burst)
     }
 
-    /// Whether idling costs no throughput and hurts nobody who is raised (BFQ-73, BFQ-76).
+    /// Whether idling costs no throughput and hurts no queue that is raised (BFQ-73, BFQ-76).
     pub(super) fn idling_is_free(&self, q: QueueId) -> bool {
         let queue = &self.queues[q];
         let queues = self.ncq.queues();

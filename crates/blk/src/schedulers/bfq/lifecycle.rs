@@ -221,7 +221,7 @@ impl Bfq {
         self.free_if_unused(q);
     }
 
-    /// Frees what virtual time has caught up with and nobody needs.
+    /// Frees what virtual time has caught up with and what is not needed.
     pub(super) fn free_forgotten(&mut self) {
         while let Some(q) = self.hierarchy.forgotten.pop() {
             self.free_if_unused(q);

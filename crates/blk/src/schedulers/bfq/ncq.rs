@@ -1,8 +1,8 @@
 //! Does the device queue commands? Rules: BFQ-70.
 
-/// So many requests must be around for a sample to count.
+/// This number of requests must be around for a sample to count.
 const LOAD_MIN: u32 = 4;
-/// So many samples count without deciding.
+/// This number of samples counts without deciding.
 const SAMPLES: u32 = 32;
 
 /// The detector.

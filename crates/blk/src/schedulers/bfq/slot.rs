@@ -159,7 +159,7 @@ impl Bfq {
         self.move_up_among_woken(q);
     }
 
-    /// A queue has no work any more, and nobody keeps it scheduled.
+    /// A queue has no work any more, and nothing keeps it scheduled.
     pub(super) fn leave_busy(&mut self, q: QueueId, expiring: bool) {
         self.log_queue(q, || StateChange::Idle);
         self.queues[q].busy = false;

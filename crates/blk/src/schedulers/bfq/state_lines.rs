@@ -21,7 +21,7 @@ pub enum Expiration {
     BudgetTimeout,
     /// The next request did not fit in the budget.
     BudgetExhausted,
-    /// The queue was empty and nobody waits for it.
+    /// The queue was empty, and it is not waited for.
     NoMoreRequests,
     /// Another queue took the device.
     Preempted,
@@ -185,7 +185,7 @@ pub enum StateChange {
     Kick,
 }
 
-/// Where the lines go while somebody wants them.
+/// Where the lines go while they are wanted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StateLog {
     on: bool,

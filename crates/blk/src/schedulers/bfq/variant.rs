@@ -9,7 +9,7 @@ pub struct BfqVariant {
     pub async_charge_factor: u64,
     /// 4.12: the factor doubles while a raised queue has work, and asymmetry does not matter.
     pub async_charge_doubles: bool,
-    /// So many of the last 32 requests may be far without making the queue seeky (BFQ-64).
+    /// This number of the last 32 requests may be far without making the queue seeky (BFQ-64).
     pub seeky_above: u32,
     /// Slots that took the whole timeout or longer are not charged for time (BFQ-36).
     pub long_slots_uncharged: bool,
@@ -34,7 +34,7 @@ pub struct BfqVariant {
     pub rate_knows_flash: bool,
     /// A queue is I/O-bound if it is busy 80 % of the time, rather than by counting arrivals (BFQ-68, BFQ-69).
     pub io_bound_by_window: bool,
-    /// Preemption by recovery, class, weight, and of whom nobody idles for (BFQ-83).
+    /// Preemption by recovery, class, weight, and of queues that are not idled for (BFQ-83).
     pub modern_preemption: bool,
     /// A recovery needs budget that is left (BFQ-81).
     pub recovery_needs_budget: bool,

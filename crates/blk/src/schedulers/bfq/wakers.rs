@@ -58,7 +58,7 @@ impl Bfq {
         }
     }
 
-    /// A queue is freed: nobody wakes or is woken by it.
+    /// A queue is freed: it wakes no queue, and none wakes it.
     pub(super) fn forget_waker(&mut self, q: QueueId) {
         self.set_waker(q, None);
         for woken in std::mem::take(&mut self.queues[q].waker.woken) {

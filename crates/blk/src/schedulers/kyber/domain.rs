@@ -10,7 +10,7 @@ use crate::ground::kernel::KyberGeneration;
 pub enum Domain {
     /// Reads.
     Read = 0,
-    /// Writes; in the generations that steer by windows only those that somebody waits for.
+    /// Writes; in the generations that steer by windows only those that a task waits for.
     Write = 1,
     /// Discards. The generations that steer by windows count them as [`Other`](Domain::Other).
     Discard = 2,

@@ -1,7 +1,7 @@
 //! kyber: a token limit for each kind of request, steered by latency targets, for fast multi-queue devices.
 //!
 //! **Promises**: at most as many requests of a kind are at the device as its [domain](Domain) has tokens; the others
-//! wait here, where they are in nobody's way and may still merge. Domains take turns by count; within one the order is
+//! wait here, where they are in the way of none and may still merge. Domains take turns by count; within one the order is
 //! first in, first out. No sorting, no expiry, no fairness between tasks. **Costs**: O(1) an insertion and a dispatch.
 //! No lock is shared by two hardware queues, that of a wait queue aside when tokens run out.
 //! **Rules**: docs/rules/kyber.md.

@@ -55,8 +55,8 @@ impl Percentiles {
         self.last_round
     }
 
-    /// One round over what is in `sums`. `depths` are the present depths and the largest ones; the new ones are in the
-    /// answer.
+    /// One round over what is in `sums`. `depths` are the present depths and the largest ones; the new ones are
+    /// returned.
     pub(super) fn round(&mut self, now: Now, hz: Hz, depths: [(u32, u32); MEASURED]) -> ControllerRound {
         let mut round = ControllerRound::default();
         let mut congested = false;

@@ -1,6 +1,6 @@
-//! Tokens: how many requests of a domain may be at the device, and who waits for one. Rules: KY-1, KY-9 to KY-12.
+//! Tokens: how many requests of a domain may be at the device, and which queues wait for one. Rules: KY-1, KY-9 to KY-12.
 //!
-//! A token is a *number* below the depth. Cutting the depth withholds the high numbers and revokes nothing: who holds
+//! A token is a *number* below the depth. Cutting the depth withholds the high numbers and revokes nothing: a request that holds
 //! one of them keeps it, and does not count against the new depth.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -65,7 +65,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
         self.depth_max
     }
 
-    /// Sets the depth. A larger one wakes nobody: what comes back does.
+    /// Sets the depth. A larger one wakes none: what comes back does.
     pub(super) fn set_depth(&self, depth: u32) {
         debug_assert!((1..=self.depth_max).contains(&depth), "a depth of {depth} is out of range");
         self.depth.store(u64::from(depth), SeqCst);
@@ -119,7 +119,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
     }
 
     /// A search has found none: the hardware queue gets into line, and looks once more if there are others. One may have come back
-    /// before the pool knew that somebody waits, or that it is dry.
+    /// before the pool knew that a queue waits, or that it is dry.
     #[inline(never)]
     fn take_at_last(&self, meter: &impl Meter, hctx: HctxId, was_in_line: bool) -> Option<u32> {
         if !was_in_line {

@@ -1,7 +1,7 @@
 //! The first controller: depths by the mean device latency within windows. Rules: KY-20 to KY-24.
 //!
 //! It sleeps until a read or a sync write misses its target, then measures for a short window, and goes on with longer
-//! ones while something is wrong. Reads and sync writes are judged against each other: who is well gives way to who is
+//! ones while something is wrong. Reads and sync writes are judged against each other: the one that is well gives way to the one that is
 //! not.
 
 use std::sync::atomic::Ordering::Relaxed;

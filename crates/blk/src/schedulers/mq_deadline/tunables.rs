@@ -133,7 +133,7 @@ impl MqDeadlineConfig {
         match self.generation {
             _ if self.queue_async_depth => Some(async_depth),
             DeadlineGeneration::A => None,
-            // Told on attaching and with `nr_requests`, but not with `async_depth` itself.
+            // Set on attaching and with `nr_requests`, but not with `async_depth` itself.
             _ if self.limits_async => Some(self.default_async_depth()),
             _ => Some(1),
         }

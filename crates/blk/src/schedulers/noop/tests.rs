@@ -5,7 +5,7 @@ use crate::policy::{RequestedActions, Requests};
 struct Bench(Noop, Requests);
 
 impl Bench {
-    /// With so many requests inserted one after the other.
+    /// With this number of requests inserted one after the other.
     fn with(requests: u32) -> Bench {
         let mut bench = Bench(Noop::new(requests), Requests::new(requests));
         (0..requests).for_each(|id| bench.call(|noop, cx| noop.insert(cx, RqId(id), Place::Sorted)));

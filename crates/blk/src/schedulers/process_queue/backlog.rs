@@ -24,7 +24,7 @@ pub struct RequestTable {
 pub struct Waiting {
     /// When it is over its time, in the unit of the scheduler.
     pub deadline: i64,
-    /// Whether somebody waits for it.
+    /// Whether a task waits for it.
     pub sync: bool,
     /// Whether it is flagged as important.
     pub prio: bool,
@@ -120,7 +120,7 @@ impl Backlog {
         (now >= table.waiting[oldest.index()].deadline).then_some(oldest)
     }
 
-    /// Takes `id` in. Who goes next is left to [`reconsider`](Self::reconsider).
+    /// Takes `id` in. What goes next is left to [`reconsider`](Self::reconsider).
     #[inline]
     pub fn insert(&mut self, table: &mut RequestTable, id: RqId, sector: Sector, waiting: Waiting) {
         table.waiting[id.index()] = waiting;

@@ -1,4 +1,4 @@
-//! The choice between two requests of one queue: who is waited for, who is important, who is nearer.
+//! The choice between two requests of one queue: which is waited for, which is important, which is nearer.
 //!
 //! Rules: BFQ-58, CFQ-18, CFQ-19.
 
@@ -11,7 +11,7 @@ pub struct Candidate {
     pub id: RqId,
     /// Its first sector.
     pub sector: Sector,
-    /// Whether somebody waits for it.
+    /// Whether a task waits for it.
     pub sync: bool,
     /// Whether it is flagged as important.
     pub prio: bool,

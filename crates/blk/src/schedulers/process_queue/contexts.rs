@@ -54,7 +54,7 @@ impl<C> DerefMut for Record<C> {
 #[derive(Clone, Debug)]
 pub struct Contexts<C> {
     records: Vec<Record<C>>,
-    /// Records that nobody refers to.
+    /// Records that are not referred to.
     free: Vec<ContextId>,
     /// The record of each living process, by its name.
     living: HashMap<IoContextId, ContextId, BuildHasherDefault<Scatter>>,
@@ -131,13 +131,13 @@ impl<C> Contexts<C> {
         context
     }
 
-    /// Somebody refers to the record from now on.
+    /// The record is referred to once more.
     #[inline]
     pub fn hold(&mut self, context: ContextId) {
         self[context].users += 1;
     }
 
-    /// Somebody no longer refers to the record.
+    /// The record is referred to once less.
     #[inline]
     pub fn release(&mut self, context: ContextId) {
         self[context].users -= 1;

@@ -96,6 +96,6 @@ fn with_one_range_or_before_6_3_actuators_make_no_difference() {
     assert_eq!(of(vec![Sector(SECOND)], old), of(vec![], old));
     let many = (1..12).map(|at| Sector(at << 20)).collect();
     let machine = Machine::new(BfqConfig { actuators: many, ..config(true) });
-    assert_eq!(machine.bfq.in_driver_of.len(), 8, "no more than eight are told apart");
+    assert_eq!(machine.bfq.in_driver_of.len(), 8, "no more than eight are distinguished");
     assert_eq!(machine.bfq.actuator_of(11 << 20, 8), 7);
 }

@@ -247,7 +247,7 @@ fn stable_merge(rotational: bool, gap: u64, streams: bool) -> Option<u64> {
         if machine.sync_queue(1) == machine.sync_queue(2) {
             assert!([1, 2].iter().all(|&pid| machine.queues_of(pid).stably_merged));
             let own = machine.sync_queue(1);
-            assert_eq!(machine.bfq.queues[own].merge_refs, 0, "nobody plans to merge with it any more");
+            assert_eq!(machine.bfq.queues[own].merge_refs, 0, "no queue plans to merge with it any more");
             return Some(now - gap);
         }
         now += 100;

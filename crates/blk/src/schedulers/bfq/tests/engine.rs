@@ -202,7 +202,7 @@ fn virtual_time_is_pushed_forward_only_while_nobody_is_served_or_at_an_expiratio
     requeue(&mut hierarchy, one);
     let start = hierarchy.entities[one].start;
     assert!(is_after(start, before));
-    assert_eq!(tree(&mut hierarchy).vtime, start, "nobody was eligible any more");
+    assert_eq!(tree(&mut hierarchy).vtime, start, "none was eligible any more");
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn a_removed_groups_queues_go_to_the_root_and_what_comes_later_to_the_group_abov
     for pid in 1..=3 {
         machine.call(|bfq, cx| bfq.on_event(cx, SchedulerEvent::IoContextExited(IoContextId(pid))));
     }
-    assert_eq!(machine.bfq.queues[shared].process_refs, 0, "nobody keeps its async queues");
+    assert_eq!(machine.bfq.queues[shared].process_refs, 0, "nothing keeps its async queues");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The idling of 4.12 to 4.19: whom a queue's idle window, its raising and unequal weights let the device wait for
+//! The idling of 4.12 to 4.19: what a queue's idle window, its raising and unequal weights let the device wait for
 //! (BFQ-45, BFQ-46, BFQ-66, BFQ-67, BFQ-76, BFQ-83). No recording is of so old a kernel: these tests are all there is.
 
 use super::super::config::RAISE_INTERACTIVE;
@@ -92,7 +92,7 @@ fn unequal_weights_of_queues_or_of_groups_let_the_device_wait_for_the_lightest_t
     assert_eq!((groups([100, 100]), groups([100, 200])), ([false; 2], [true; 2]));
 }
 
-/// What becomes of the idle window of a queue that is served, has received so many sectors in its slot, and gets a request.
+/// What becomes of the idle window of a queue that is served, has received this many sectors in its slot, and gets a request.
 fn window_of(service: u64, seeky: bool, raised: bool, thinks_ms: i64) -> bool {
     let (mut machine, q) = served(as_of(Kernel::V4_12, true));
     (0..32).for_each(|_| machine.bfq.queues[q].seeks.push(seeky));

@@ -1,4 +1,4 @@
-//! Whom the device is kept for, and for how long (BFQ-71 to BFQ-79).
+//! What the device is kept for, and for how long (BFQ-71 to BFQ-79).
 
 use super::super::config::RAISE_INTERACTIVE;
 use super::super::entity::QueueId;
@@ -57,7 +57,7 @@ fn a_raised_queue_needs_idling_if_others_are_not_raised_or_have_four_requests_in
     let (mut machine, q) = served_among(config(false), 1);
     let bfq = &mut machine.bfq;
     bfq.busy = [0, 2, 0];
-    assert!(!bfq.idling_is_needed(q), "alike, and nobody is raised");
+    assert!(!bfq.idling_is_needed(q), "alike, and no queue is raised");
     bfq.entity_mut(q).raise = RAISE_INTERACTIVE;
     bfq.raised_busy = 1;
     assert!(bfq.idling_is_needed(q), "one of two is raised");

@@ -15,7 +15,7 @@ use crate::policy::{Scheduler, SchedulerEvent};
 /// Something that happens.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A process submits: who, where, what, as what.
+    /// A process submits: from which CPU, where, what, as what.
     Insert {
         pid: u32,
         sector: u64,
@@ -24,7 +24,7 @@ enum Step {
         level: u8,
         cgroup: u32,
     },
-    /// The driver asks so many times.
+    /// The driver asks this number of times.
     Ask(u8),
     /// One of those that are out ends.
     Finish(usize),
@@ -137,7 +137,7 @@ fn check(machine: &Machine) {
         }
         assert!(queue.busy || (queue.is_empty() && !served), "who has requests or the device is busy");
         assert_eq!(queue.busy, entity.on == Membership::Active || served, "who is busy is active or served");
-        assert_eq!(queue.next().is_some(), !queue.is_empty(), "somebody is always next");
+        assert_eq!(queue.next().is_some(), !queue.is_empty(), "one is always next");
         assert!(!queue.indexed || !queue.is_empty());
         assert_eq!(queue.pending_in_group, queue.busy || queue.dispatched > 0);
         assert!(entity.counted_weight.is_none() || queue.pending_in_group);

@@ -89,7 +89,7 @@ fn a_queue_that_virtual_time_has_overtaken_has_no_share_to_exceed() {
         (0..8).for_each(|at| {
             machine.read_in(1, 1, 8 * at);
         });
-        // Somebody has weight there, of which there is a share.
+        // One has weight there, and there is a share of it.
         machine.read_in(if above { 2 } else { 1 }, 2, 1 << 30);
         assert_eq!(limit(&mut machine, 1, Op::Read, BioFlags::NONE), Some(1));
         let q = machine.sync_queue(1);

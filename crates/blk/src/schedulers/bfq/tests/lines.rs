@@ -39,13 +39,13 @@ fn a_request_that_comes_and_goes_leaves_the_lines_of_its_queue_and_its_slot() {
     assert_eq!(noted(&mut machine, Machine::dispatch), ended);
     let (_, first) = machine.in_device[0];
     let (_, second) = machine.in_device[1];
-    // It takes the device from one that has run dry. Who was interrupted learns no budget.
+    // It takes the device from one that has run dry. The interrupted queue learns no budget.
     let interrupts = ["1 Busy", "1 Vtime", "2 Expire", "2 BudgetInputs", "2 Idle", "2 Vtime"];
     assert_eq!(noted(&mut machine, |machine| machine.read(1, 1600, 8)), interrupts);
     // The first completion of all was waited for too long to tell of the rate.
     assert_eq!(noted(&mut machine, |machine| machine.finish(first)), ["RateReset"]);
     let last = noted(&mut machine, |machine| machine.finish(second));
-    assert_eq!(last, ["Kick"], "nothing is out, and somebody waits");
+    assert_eq!(last, ["Kick"], "nothing is out, and a request waits");
 }
 
 #[test]

@@ -81,7 +81,7 @@ pub(super) struct Machine {
     pub device_depth: usize,
     /// Requests in the device and when each completes, in this order.
     pub in_device: Vec<(u64, RqId)>,
-    /// Service time of so many sectors of a process, ns.
+    /// Service time of a number of sectors of a process, ns.
     pub service: fn(u32, u32) -> u64,
     jobs: Vec<Job>,
     /// Arrivals to come: when, and of which job.
@@ -173,7 +173,7 @@ impl Machine {
         id
     }
 
-    /// Inserts a request whose making nobody has told of.
+    /// Inserts a request that has not been announced.
     pub fn insert_unannounced(&mut self, bio: Bio) -> RqId {
         let rq = self.make(bio);
         let id = rq.id();

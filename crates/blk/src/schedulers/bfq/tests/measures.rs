@@ -66,7 +66,7 @@ fn the_33rd_loaded_sample_decides_whether_the_device_queues_and_yes_is_final() {
     assert!(ncq.queues() && !ncq.sample(4, false, 3));
 }
 
-/// Dispatches of `sectors`, so many of them near, over `interval` ns.
+/// Dispatches of `sectors`, `near` of them near, over `interval` ns.
 fn window(rotational: bool, dispatches: u64, near: u64, sectors: u64, interval: u64) -> PeakRate {
     let mut rate = PeakRate::new(rotational);
     rate.completed(0);

@@ -359,7 +359,7 @@ fn a_burst_begins_only_on_an_idle_device_and_shrinks_when_a_process_of_it_ends()
     for pid in [2, 3] {
         machine.now += 20 * MS;
         machine.read(pid, u64::from(pid) << 24, 8);
-        assert_eq!(machine.bfq.burst.size, 0, "somebody had work already");
+        assert_eq!(machine.bfq.burst.size, 0, "a queue had work already");
     }
     for (shared, size) in [(false, 1), (true, 2)] {
         let mut machine = Machine::new(config(true));

@@ -14,7 +14,7 @@ struct Readers {
 }
 
 impl Readers {
-    /// A reader comes back with so many requests of 256 KiB.
+    /// A reader comes back with `requests` requests of 256 KiB.
     fn come(&mut self, us: u64, pid: u32, requests: u32) {
         self.machine.now = us * 1000;
         for _ in 0..requests {
@@ -24,7 +24,7 @@ impl Readers {
         }
     }
 
-    /// So many requests leave and complete; all are of this reader.
+    /// This number of requests leaves and completes; all are of this reader.
     fn serve(&mut self, us: u64, pid: u32, requests: u32) {
         self.machine.now = us * 1000;
         for _ in 0..requests {

@@ -201,8 +201,8 @@ fn a_silence_with_an_empty_device_closes_the_window_and_no_rate_is_beyond_the_ce
     assert_eq!(reached(200_000), 22_000);
 }
 
-/// The candidate of a level after an entity with work was told of once more, by the numbers of their queues. Entities 1, 2
-/// and 3 are put on the tree of their class in turn; `told` is told of again when virtual time has come to `vtime`.
+/// The candidate of a level after an entity with work was reported again, by the numbers of their queues. Entities 1, 2
+/// and 3 are put on the tree of their class in turn; `told` is reported again when virtual time has come to `vtime`.
 fn candidate(kernel: Kernel, entities: [(usize, u64, u64); 3], vtime: u64, told: usize) -> u32 {
     let mut hierarchy = Hierarchy::new(BfqVariant::of(kernel), 200, 1);
     let mut number = 0;
@@ -220,7 +220,7 @@ fn candidate(kernel: Kernel, entities: [(usize, u64, u64); 3], vtime: u64, told:
         tree.vtime = vtime;
     }
     hierarchy.enqueue(ids[told], false, false);
-    let next = hierarchy.levels[0].next.expect("somebody has work");
+    let next = hierarchy.levels[0].next.expect("one has work");
     ids.iter().position(|&id| id == next).map_or(0, |at| at as u32 + 1)
 }
 
@@ -230,7 +230,7 @@ fn the_candidate_is_looked_up_anew_from_4_14_on_and_before_only_by_whom_changes(
     let entities = [(BE, 0, 4000), (BE, 1 << 20, 10), (BE, 0, 90_000)];
     for (kernel, expected) in [(Kernel::V4_12, 1), (Kernel::V4_19, 2), (Kernel::V6_18, 2)] {
         assert_eq!(candidate(kernel, entities, 1 << 20, 2), expected, "{kernel}");
-        assert_eq!(candidate(kernel, entities, 1 << 20, 1), 2, "{kernel}: it is told of, eligible, and sooner");
+        assert_eq!(candidate(kernel, entities, 1 << 20, 1), 2, "{kernel}: it is reported, eligible, and sooner");
     }
 }
 

@@ -66,7 +66,7 @@ fn a_queue_of_twice_the_weight_gets_two_slots_of_three() {
 
 #[test]
 fn depth_one_processes_on_queueing_flash_share_requests_not_sectors() {
-    // They start together, and would be merged for good (BFQ-109).
+    // They start together, and would be merged permanently (BFQ-109).
     let config = config(false);
     let variant = BfqVariant { stable_merging: false, ..config.variant };
     let mut machine = Machine::new(BfqConfig { variant, ..config });
@@ -148,7 +148,7 @@ fn nested_groups_multiply_and_the_order_of_slots_is_that_of_28_17() {
         let entity = &machine.bfq.hierarchy.entities[entity];
         (entity.start, entity.finish)
     };
-    // When a slot of whom ends, V of the root just before, and the stamps of both groups then.
+    // When a slot ends, and of which process, V of the root just before, and the stamps of both groups then.
     let (one, two) = ((472_446_401, 1_159_641_168), (644_245_092, 873_310_014));
     let rows = [
         (0, 1, 42_949_672, (42_949_672, 501_051_554), (42_949_672, 195_650_299)),

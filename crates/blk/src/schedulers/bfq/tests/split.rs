@@ -102,7 +102,7 @@ fn membership_of_a_burst_is_restored() {
         machine.bfq.burst.large = large;
         let size = machine.bfq.burst.size;
         let own = leave(&mut machine, common);
-        assert_eq!(machine.bfq.burst.size, size, "nobody is counted twice");
+        assert_eq!(machine.bfq.burst.size, size, "none is counted twice");
         (machine.bfq.queues[own].in_large_burst, machine.bfq.burst.contains(own))
     };
     assert_eq!(marked(false, false, true), (false, false));
@@ -169,7 +169,7 @@ fn a_merge_passes_on_being_bound_by_io_and_the_place_of_the_last_created_and_tak
     assert_eq!(machine.bfq.raised_busy, 1, "the one that was merged away is raised no longer");
 }
 
-/// Whether a queue that is due for a merge with its elder for good goes over at its next request.
+/// Whether a queue that is due for a permanent merge with its elder goes over at its next request.
 fn merges_for_good(config: BfqConfig, prepare: impl FnOnce(&mut Machine, QueueId)) -> bool {
     let mut machine = Machine::new(config);
     machine.read(1, 8, 8);

@@ -415,7 +415,7 @@ fn a_pool_is_no_longer_dry_when_the_last_look_has_found_a_token() {
     })));
     assert!(pool.take(&NoMeter, HctxId(1)).is_some());
     assert!(pool.take(&NoMeter, HctxId(0)).is_some());
-    assert_eq!(pool.waiting(), 0, "nobody had to stand in line for the second");
+    assert_eq!(pool.waiting(), 0, "no queue had to stand in line for the second");
 }
 
 #[test]
@@ -445,7 +445,7 @@ fn a_token_that_is_exchanged_for_the_recorded_one_is_free_again() {
     let held = pool.take(&NoMeter, HctxId(0)).unwrap();
     assert!(pool.exchange(held, 3, HctxId(0)) && pool.exchange(3, 3, HctxId(0)));
     assert_eq!((pool.in_use(), pool.try_take_this(held), pool.try_take_this(3)), (1, true, false));
-    assert!(!pool.exchange(3, held, HctxId(0)), "somebody has it");
+    assert!(!pool.exchange(3, held, HctxId(0)), "it is taken");
 }
 
 #[test]

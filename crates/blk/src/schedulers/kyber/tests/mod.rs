@@ -59,7 +59,7 @@ impl<Sh: Sharing> Bench<Sh> {
         Bench::new(KyberGeneration::Percentiles, &[0])
     }
 
-    /// A request of one software queue, which is told by its sector.
+    /// A request of one software queue, which is known by its sector.
     fn request(&mut self, cpu: u32, bio: Bio) -> Rq {
         let mut rq = self.pool.take(RqId(self.next));
         self.next += 1;
@@ -101,7 +101,7 @@ impl<Sh: Sharing> Bench<Sh> {
 }
 
 fn bio(op: Op, sector: u64) -> Bio {
-    // A direct write is one that somebody waits for.
+    // A direct write is one that a task waits for.
     let flags = if op == Op::Write { BioFlags::SYNC } else { BioFlags::NONE };
     Bio { flags, ..Bio::new(op, Sector(sector), 8) }
 }

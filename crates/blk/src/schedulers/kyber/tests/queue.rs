@@ -96,7 +96,7 @@ impl<'a, Sh: Sharing> Cpu<'a, Sh> {
                 self.ended.push(bio.owner);
             }
             Action::Wake(waiter) => wake(waiter),
-            Action::TimedOut { .. } | Action::RunOther { .. } => unreachable!("nobody shares its tags"),
+            Action::TimedOut { .. } | Action::RunOther { .. } => unreachable!("its tags are not shared"),
         });
         for hctx in (0..self.queue.hw_queues()).map(HctxId) {
             self.agenda.take_back(Due::Run(hctx));

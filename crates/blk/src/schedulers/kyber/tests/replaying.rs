@@ -52,7 +52,7 @@ fn the_choice_of_a_kernel_is_taken_over_with_its_token_and_its_turn() {
     assert_eq!((name(&read), bench.kyber.token_of(RqId(4))), ("R5".to_owned(), Some(9)));
     let of_reads = bench.kyber.turn(HctxId(0));
     assert_ne!(of_reads, of_writes);
-    // Its batch goes on with what the scheduler itself chooses: 16 reads in a row.
+    // Its batch continues with what the scheduler itself chooses: 16 reads in a row.
     let rest: String = (0..17).map(|_| name(&bench.dispatch(0).unwrap())).map(|name| name[..1].to_owned()).collect();
     assert_eq!(rest, format!("{}WW", "R".repeat(15)));
     assert!(bench.kyber.adopt(HctxId(0), choice(21, Domain::Write, 8)).is_none(), "it does not wait");

@@ -40,7 +40,7 @@ fn reads_that_suffer_halve_the_sync_writes_each_window_and_these_do_not_come_bac
         assert!(windows.goes_on);
     }
     assert_eq!(windows.end(Some(1500), Some(3000), None), (256, 1, 64));
-    assert!(!windows.goes_on, "nobody is bad: the controller sleeps");
+    assert!(!windows.goes_on, "none is bad: the controller sleeps");
 }
 
 #[test]
