@@ -1,4 +1,4 @@
-//! Files of `queue/` that somebody writes while a load runs: the scheduler, its tunables, and whatever else there is.
+//! Writes to files of `queue/` while a load runs: the scheduler, its tunables, and the other attributes.
 //!
 //! A write happens on every device, as `echo TEXT > /sys/block/DEV/queue/FILE` does. What needs an empty queue waits until
 //! it has emptied, and the writes behind it wait, too: they come from one shell.
@@ -64,7 +64,7 @@ impl Administration {
         self.waiting.push_back((place, write));
     }
 
-    /// Does what can be done now, and notes what became of it in `fates`, by the places of the writes. Answers whether the scheduler
+    /// Does what can be done now, and notes what became of it in `fates`, by the places of the writes. Returns whether the scheduler
     /// has changed, and what is left.
     pub(crate) fn go_on<E: Env>(
         &mut self,

@@ -1,4 +1,4 @@
-//! CPUs in virtual time: who runs when, and what it costs.
+//! CPUs in virtual time: what runs when, and what it costs.
 //!
 //! A CPU does one thing at a time: the interrupt of a completion, or one task. From a completion until its process has
 //! put the next I/O forward it takes
@@ -9,21 +9,22 @@
 //! ```
 //!
 //! A task reaps and submits one I/O at one moment, the end of that submission, so that a wake-up of a shallow closed loop is one
-//! event. Each further I/O of the same turn has a moment of its own, `submit_ns` later, and interrupts come between. A
-//! Pages of a direct I/O beyond the first make it take longer (`page_ns`). A
-//! completion while its task runs wakes nobody, and the task goes on when it has done what it does. One that comes while
+//! event. Each further I/O of the same turn has a moment of its own, `submit_ns` later, and interrupts come between.
+//! Pages of a direct I/O beyond the first make it take longer (`page_ns`).
+//! A completion while its task runs wakes no task, and the task continues when it has done what it does. One that comes while
 //! the task is on its way is taken along. A process that slept for a tag takes it `resume_ns` after it runs again: it has paid
 //! for the submission before.
 //!
-//! A task has its CPU until it sleeps, has had its slice, or somebody wakes whose turn it is (`fair`, `preemption`). Interrupts stop it, and it goes on where it was; their time counts as its own, as on kernels that do not
-//! account for it (`CONFIG_IRQ_TIME_ACCOUNTING`). So who is interrupted more often waits longer for its next turn.
+//! A task has its CPU until it sleeps, has had its slice, or a task wakes whose turn it is (`fair`, `preemption`). Interrupts stop it, and
+//! it continues where it was; their time counts as its own, as on kernels that do not account for it (`CONFIG_IRQ_TIME_ACCOUNTING`). So a
+//! task that is interrupted more often waits longer for its next turn.
 //!
 //! Interrupts come one after the other, before tasks: a device that completes faster than its CPU takes interrupts is held up by
-//! that, and a task that they keep for too long has its turn all the same.
+//! that, and a task that they keep for too long has its turn nevertheless.
 //!
 //! `wakes` says what happens when a process is woken, `moves` to which CPU it goes.
 //!
-//! An idle CPU sleeps, and wakes later (`idle_ns`, `sleep`). The block layer is notified of a completion at once all the same.
+//! An idle CPU sleeps, and wakes later (`idle_ns`, `sleep`). The block layer is notified of a completion at once nevertheless.
 //!
 //! A hardware queue interrupts the first of its CPUs. `queue/rq_affinity` says where the work of the completion is done: if on
 //! another CPU, the interrupted one pays `redirect_ns`, and the other one `complete_ns` as if the device had interrupted it: there it
@@ -67,9 +68,9 @@ const SLICE: Nanos = Nanos(700_000);
 pub(crate) enum Turn {
     /// This task's.
     Run(u32),
-    /// Nobody's before this moment.
+    /// No task's before this moment.
     Later(Instant),
-    /// Nobody waits.
+    /// No task waits.
     Nobodys,
 }
 
@@ -113,7 +114,7 @@ const CPU_STREAM: u64 = 0x6368_616e_6365_0000;
 
 #[derive(Clone, Default)]
 struct Cpu {
-    /// Its last-level cache: so many neighbours share one.
+    /// Its last-level cache: this many neighbours share one.
     cache: u16,
     /// It is busy until then.
     free_at: Instant,
@@ -139,7 +140,7 @@ struct Cpu {
     awake_at: Instant,
     /// All interrupts so far took so long.
     interrupted: Nanos,
-    /// So many tasks are on their way to it, or poll there.
+    /// This many tasks are on their way to it, or poll there.
     claims: u32,
     /// Tasks whose wake-up is over.
     waiting: FairQueue,
@@ -165,7 +166,7 @@ struct Coming {
 }
 
 impl Cpu {
-    /// It turns to a task, from then on, whose turn began or begins: answers when that has done what it does first.
+    /// It turns to a task, from then on, whose turn began or begins: returns when that has done what it does first.
     #[inline]
     fn turns_to(
         &mut self,
@@ -298,7 +299,7 @@ impl Cpus {
         Some(turn)
     }
 
-    /// The interrupt of a completion has its turn, and passes the work on to another CPU. Answers when it comes to its turn there,
+    /// The interrupt of a completion has its turn, and passes the work on to another CPU. Returns when it comes to its turn there,
     /// if that CPU still works on earlier ones: the turn is its own then, and what is done here has been paid.
     #[inline]
     pub(crate) fn passes_on_to_busy(&mut self, now: Instant, interrupted: CpuId, to: CpuId) -> Option<Instant> {
@@ -313,7 +314,7 @@ impl Cpus {
         if let CompletionPlace::Redirected(_) = place { self.redirect } else { self.complete }
     }
 
-    /// A completion interrupts a CPU, and its work is done there or elsewhere. Answers where.
+    /// A completion interrupts a CPU, and its work is done there or elsewhere. Returns where.
     #[inline]
     pub(crate) fn complete(&mut self, now: Instant, interrupted: CpuId, place: CompletionPlace) -> CpuId {
         let exit = self.exit(now, interrupted);
@@ -364,7 +365,7 @@ impl Cpus {
         now < self.late_until
     }
 
-    /// The turn of an interrupt has come on a CPU. Answers when it really does, if earlier ones have taken longer.
+    /// The turn of an interrupt has come on a CPU. Returns when it really does, if earlier ones have taken longer.
     pub(crate) fn is_late(&self, now: Instant, cpu: CpuId) -> Option<Instant> {
         let served = self.cpus[cpu.index()].serves_until;
         (served > now).then_some(served)
@@ -408,7 +409,7 @@ impl Cpus {
         on.waiting.is_empty() && on.coming.is_none() && on.free_at + task.entry <= now && !on.is_taken
     }
 
-    /// The event in which a CPU turns to whom it has chosen.
+    /// The event in which a CPU turns to the task that it has chosen.
     #[inline]
     pub(crate) fn turn_of(&self, cpu: CpuId) -> Event {
         Event::of(Kind::Cpu, cpu.0).with_setting(self.cpus[cpu.index()].setting)
@@ -455,8 +456,8 @@ impl Cpus {
         Nanos(self.page.0 * u64::from(task.more_pages))
     }
 
-    /// A task goes on with its turn, which takes so long until it submits another I/O or ends its call. Answers when that is, unless
-    /// interrupts come between; if not, its slice is over and it waits behind others, and the answer is when to give the CPU to the
+    /// A task continues its turn, which takes `time` until it submits another I/O or ends its call. Returns when that is, unless
+    /// interrupts come between; if not, its slice is over and it waits behind others, and the error is when to give the CPU to the
     /// first of them.
     #[inline]
     pub(crate) fn goes_on(&mut self, now: Instant, task: &mut Task, time: Nanos) -> Result<Instant, Option<Instant>> {
@@ -477,7 +478,7 @@ impl Cpus {
         Ok(on.free_at)
     }
 
-    /// The time of a task that goes on is over: whether it submits, or interrupts have come before.
+    /// The time of a step of a task is over: whether it submits, or interrupts have come before.
     #[inline]
     pub(crate) fn step_ends(&self, now: Instant, task: &Task) -> StepEnd {
         let on = &self.cpus[task.cpu.index()];
@@ -485,7 +486,7 @@ impl Cpus {
         if until > now { StepEnd::Later(until) } else { StepEnd::Submits }
     }
 
-    /// The turn of a task is over. Answers when to give the CPU to the next one, if anybody waits.
+    /// The turn of a task is over. Returns when to give the CPU to the next one, if any waits.
     #[inline]
     pub(crate) fn ran(&mut self, now: Instant, task: &mut Task) -> Option<Instant> {
         let slice = self.slice;
@@ -501,7 +502,7 @@ impl Cpus {
         if on.waiting.is_empty() { None } else { self.set(now, task.cpu) }
     }
 
-    /// A task that runs copies for so long. Answers when it goes on, if nobody else has its CPU then.
+    /// A task that runs copies for this time. Returns when it continues, if no other task has its CPU then.
     pub(crate) fn copies(&mut self, now: Instant, task: &mut Task, time: Nanos) -> Instant {
         task.charge(now, time);
         (task.entry, task.switch) = (self.submit, Nanos::ZERO);
@@ -513,7 +514,7 @@ impl Cpus {
         on.free_at + submit
     }
 
-    /// Turns to the first task that waits, unless another one is in the middle of its turn: then nobody knows when that is.
+    /// Turns to the first task that waits, unless another one is in the middle of its turn: then it is not known when that is.
     fn set(&mut self, now: Instant, cpu: CpuId) -> Option<Instant> {
         let on = self.on(cpu);
         if on.is_taken || on.coming.is_some() {

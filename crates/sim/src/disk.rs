@@ -63,9 +63,9 @@ pub struct QueueSettings {
     pub kernel: Kernel,
     /// CPUs of the host.
     pub cpus: u16,
-    /// So many of a device's hardware queues are for reads alone.
+    /// This many of a device's hardware queues are for reads alone.
     pub read_queues: u16,
-    /// So many of them are for I/O whose submitter polls.
+    /// This many of them are for I/O whose submitter polls.
     pub poll_queues: u16,
     /// Whether all devices are behind one controller and share its tags; they are alike then.
     pub shared_tags: bool,
@@ -77,7 +77,7 @@ pub struct QueueSettings {
     pub io_prio_class: Vec<(String, CgroupPriority)>,
     /// Files of `queue/` that are written while the load runs.
     pub writes: Vec<Write>,
-    /// Whether processes run the hardware queues themselves that the kernel leaves to workers: some who measure patch it so.
+    /// Whether processes run the hardware queues themselves that the kernel leaves to workers: some patch it so to measure.
     pub submitter_dispatches: bool,
     /// What the queues do against contention for a scheduler's lock: nothing, as Linux does.
     pub techniques: ContentionOptions,
@@ -88,7 +88,7 @@ pub struct QueueSettings {
 }
 
 impl QueueSettings {
-    /// Everything as the kernel sets it by default, on a host with so many CPUs.
+    /// Everything as the kernel sets it by default, on a host with this many CPUs.
     #[must_use]
     pub fn new(kernel: Kernel, cpus: u16) -> Self {
         QueueSettings {

@@ -17,7 +17,7 @@ pub(crate) enum Backing {
     Thread(Box<IoThread>),
 }
 
-/// Who is around the block layer of a simulated machine.
+/// What is around the block layer of a simulated machine.
 pub(crate) type Machine<P> = (DiskDriver, P, LockMeter);
 
 /// A disk's driver: it keeps the requests that are in flight and, for SCSI disks, the budget.
@@ -40,7 +40,7 @@ pub(crate) struct DiskDriver {
 struct Budget {
     taken: u32,
     depth: u32,
-    /// Somebody was refused: the next completion runs all hardware queues (BL-91).
+    /// A request was refused: the next completion runs all hardware queues (BL-91).
     wanted: bool,
 }
 

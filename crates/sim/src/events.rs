@@ -31,15 +31,15 @@ pub(crate) enum Kind {
     Cpu,
     /// A task's own alarm: task and setting.
     Task,
-    /// The moment of somebody who submits beside processes has come: who, and which.
+    /// The moment of a submitter beside processes has come: which kind, and which.
     Actor,
-    /// Somebody writes to files of all queues: which write.
+    /// Files of all queues are written: by which write.
     Write,
-    /// Somebody looks whether what was written to a disk's queue can be done.
+    /// It is looked whether what was written to a disk's queue can be done.
     Administer,
     /// A sample of results that are watched for being steady: which.
     Steady,
-    /// Whoever asks a scheduler for requests goes on with what others have left to it: disk and CPU.
+    /// The CPU that asks a scheduler for requests continues with what others have left to it: disk and CPU.
     Round,
 }
 
@@ -260,7 +260,7 @@ impl EventQueue {
         Some((Instant(at), event))
     }
 
-    /// Nothing is left of the present span: the next one begins that has events. Answers where its list is.
+    /// Nothing is left of the present span: the next one begins that has events. Returns where its list is.
     #[inline(always)]
     fn next_span(&mut self) -> Option<usize> {
         let (near, far) = (self.next_in_wheel(), self.far.span);

@@ -2,8 +2,8 @@
 //!
 //! A task's virtual time is the CPU time that it has had while others wanted some. Those that are not beyond the average of all
 //! that are here are eligible, and of these the one with the earliest deadline runs; a deadline lies a slice beyond the virtual time
-//! at which it was set. Who wakes comes in at the average less its lag, which is what it was owed when it fell asleep. Who
-//! falls asleep and has had too much stays in the average until its turn would have come, and then owes nothing.
+//! at which it was set. A task that wakes comes in at the average less its lag, which is what it was owed when it fell asleep. One
+//! that falls asleep and has had too much stays in the average until its turn would have come, and then owes nothing.
 //!
 //! A task that runs alone is not counted: there is no lag without others.
 
@@ -20,7 +20,7 @@ pub(crate) struct FairQueue {
     sum: i64,
     /// The task that runs, if it is counted, and since when it has not been.
     running: Option<(Times, Instant)>,
-    /// When somebody woke who goes before the task that runs.
+    /// When a task woke that goes before the task that runs.
     preempted: Option<Instant>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Wait {
 }
 
 impl FairQueue {
-    /// Whether nobody waits.
+    /// Whether none waits.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting == 0
@@ -107,7 +107,7 @@ impl FairQueue {
         self.add(Entity { task, times, waits: Some(wait) });
     }
 
-    /// The task that runs, and whose time has been counted if others wait, falls asleep. Answers its lag.
+    /// The task that runs, and whose time has been counted if others wait, falls asleep. Returns its lag.
     #[inline]
     pub(crate) fn sleeps(&mut self, task: u32) -> i64 {
         if self.running.is_some() { self.sleeps_beside_others(task) } else { 0 }
@@ -164,7 +164,7 @@ impl FairQueue {
         self.tasks.iter().position(|entity| self.is_eligible(entity.times))
     }
 
-    /// A task that sleeps here leaves. Answers its virtual time.
+    /// A task that sleeps here leaves. Returns its virtual time.
     fn take_sleeping(&mut self, task: u32) -> Option<i64> {
         if self.waiting == self.tasks.len() {
             return None;

@@ -68,22 +68,22 @@ pub struct Host {
     pub name: String,
     /// What host it is, for people.
     pub description: String,
-    /// CPUs, if nobody says how many.
+    /// CPUs, if not given otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u16>,
-    /// So many neighbouring CPUs share a last-level cache; all of them if nobody says.
+    /// This many neighbouring CPUs share a last-level cache; by default all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_cpus: Option<u16>,
     /// Memory, all of which is page cache, bytes.
     #[serde(default = "memory_bytes")]
     pub memory_bytes: u64,
-    /// While more of the memory is dirty or on its way to a device, writers wait: `vm.dirty_ratio`, percent. Nobody says: 20.
+    /// While more of the memory is dirty or on its way to a device, writers wait: `vm.dirty_ratio`, percent. By default 20.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty_ratio: Option<u64>,
     /// The same in bytes, instead of `dirty_ratio`: `vm.dirty_bytes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty_bytes: Option<u64>,
-    /// While more of the memory is dirty, flushers write back: `vm.dirty_background_ratio`, percent. Nobody says: 10.
+    /// While more of the memory is dirty, flushers write back: `vm.dirty_background_ratio`, percent. By default 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty_background_ratio: Option<u64>,
     /// The same in bytes, instead of `dirty_background_ratio`: `vm.dirty_background_bytes`.
@@ -92,39 +92,39 @@ pub struct Host {
     /// Whether its file systems keep an ordered journal, which an fsync commits: of I/O that is not direct.
     #[serde(default, skip_serializing_if = "is_false")]
     pub journal: bool,
-    /// Whether processes run the hardware queues themselves that the kernel leaves to workers: some who measure patch theirs so.
+    /// Whether processes run the hardware queues themselves that the kernel leaves to workers: some patch theirs so to measure.
     #[serde(default, skip_serializing_if = "is_false")]
     pub submitter_dispatches: bool,
     /// Processes never move: each stays on the CPU that it begins on, as if it were bound to that. Otherwise one that is woken while
     /// its CPU is busy goes to an idle one.
     #[serde(default, skip_serializing_if = "is_false")]
     pub keeps_cpus: bool,
-    /// CPU time until the first I/O of a process that fio has made ready before, as it does with all that wait for no `startdelay`, ns: so
-    /// far apart begin those of a CPU, in the order of the job file. Nobody says: that of 22 submissions, as on the guest whose closed
+    /// CPU time until the first I/O of a process that fio has made ready before, as it does with all that wait for no `startdelay`, ns: this
+    /// far apart begin those of a CPU, in the order of the job file. By default that of 22 submissions, as on the guest whose closed
     /// loops were recorded (0.27 ms).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_ns: Option<u64>,
-    /// The same of a process with a `startdelay`, which fio makes when that is over, ns. Nobody says: that of 250 submissions (2 to 4 ms
+    /// The same of a process with a `startdelay`, which fio makes when that is over, ns. By default that of 250 submissions (2 to 4 ms
     /// there).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_ns: Option<u64>,
     /// CPU time of the submission of one I/O, ns.
     pub submit_ns: u64,
-    /// What that takes longer for each page of 4 KiB beyond the first, which a direct I/O holds on to, ns. Nobody says: a twentieth of
+    /// What that takes longer for each page of 4 KiB beyond the first, which a direct I/O holds on to, ns. By default a twentieth of
     /// `submit_ns`, as on the guest whose closed loops were recorded (0.6 of 12.2 us).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_ns: Option<u64>,
-    /// CPU time from the moment that a process runs that slept for a tag until it has taken it, ns. Nobody says: a sixth of
+    /// CPU time from the moment that a process runs that slept for a tag until it has taken it, ns. By default a sixth of
     /// `submit_ns`, as on the guest whose closed loops were recorded (2 of 12.2 us).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_ns: Option<u64>,
     /// CPU time of one completion, ns.
     pub complete_ns: u64,
-    /// CPU time of the interrupt for each process that sleeps for a tag and is woken by it, beyond the first, ns. Nobody says: three
+    /// CPU time of the interrupt for each process that sleeps for a tag and is woken by it, beyond the first, ns. By default three
     /// quarters of `complete_ns`, as on the guest whose closed loops were recorded (3 of 4 us).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waking_ns: Option<u64>,
-    /// CPU time of a worker from its beginning until it has sent a command, ns. Nobody says: `complete_ns`, taking that a
+    /// CPU time of a worker from its beginning until it has sent a command, ns. By default `complete_ns`, assuming that a
     /// command begins as it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch_ns: Option<u64>,
@@ -135,7 +135,7 @@ pub struct Host {
     /// From the end of the completion's interrupt until the process that it wakes runs, on a CPU that is free, ns.
     pub wake_ns: [u64; 2],
     /// CPU time of switching to a process that wakes, ns. On a CPU that is free it is a part of `wake_ns`; on one that is not, it
-    /// comes on top of what the process does, and is the mean of times that scatter as `wake_ns` does. Nobody says: the mean of
+    /// comes on top of what the process does, and is the mean of times that scatter as `wake_ns` does. By default the mean of
     /// `wake_ns`, about which it is where both are known (`server`: 6.1 and 5.7 us).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_ns: Option<u64>,
@@ -151,16 +151,16 @@ pub struct Host {
     /// What it takes longer for each CPU that waits for the lock before, ns.
     #[serde(default)]
     pub waiter_ns: u64,
-    /// How long a section under the lock of a list takes, in which requests are left to the holder of a scheduler's lock, ns. Nobody says:
+    /// How long a section under the lock of a list takes, in which requests are left to the holder of a scheduler's lock, ns. By default
     /// two thirds of mq-deadline's section, or of that of others: `calibrate host` measured 23 of 34 ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_ns: Option<u64>,
-    /// What such a section takes longer if another CPU had the list's lock last, ns. Nobody says: 100 ns, or `handover_ns` if that is
+    /// What such a section takes longer if another CPU had the list's lock last, ns. By default 100 ns, or `handover_ns` if that is
     /// less. It is one line of the cache that comes over (50 to 100 ns, as the kernel's list says), while a scheduler's lock has others
     /// that wait, and all of the scheduler under it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list_handover_ns: Option<u64>,
-    /// From the moment that somebody asks for a worker until it runs, ns.
+    /// From the moment that a worker is asked for until it runs, ns.
     pub worker_ns: [u64; 2],
     /// What waking costs on top if the CPU has slept: `[idle for so long, the longest exit from that state]`, ns, the shorter first.
     /// A wake-up takes any part of that, drawn from the seed.

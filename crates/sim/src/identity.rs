@@ -1,4 +1,4 @@
-//! Who sleeps in the block layer, and whose a bio is. The block layer knows both by numbers of the caller's choice; the
+//! What sleeps in the block layer, and whose a bio is. The block layer knows both by numbers of the caller's choice; the
 //! upper bits of these say what kind of number it is.
 
 use hoistway_blk::bio::Bio;
@@ -13,7 +13,7 @@ const LIMITS: u32 = 2;
 const IO_THREAD: u32 = 3;
 const JOURNAL: u32 = 4;
 
-/// Who sleeps for a tag.
+/// What sleeps for a tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sleeper {
     /// A process, by its number.
@@ -73,7 +73,7 @@ pub(crate) fn owner_io_thread(disk: u32, tag: u32) -> u64 {
     OF_IO_THREAD | u64::from(disk) << PLACE_BITS | u64::from(tag)
 }
 
-/// Whether a task has submitted it, and nobody on its behalf.
+/// Whether a task has submitted it itself.
 #[inline]
 pub(crate) fn is_of_task(bio: &Bio) -> bool {
     bio.owner < OF_PAGE_CACHE

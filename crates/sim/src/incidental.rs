@@ -1,7 +1,7 @@
 //! What a job file does not decide, and no user of a host either: drawn from the seed of a run, the same for all schedulers.
 //!
 //! On a real host the order of the sections of a job file, or of processes that are alike, decides nothing that would be the same in the
-//! next run: where the kernel puts a process that begins, which CPU takes the interrupts of a device, who comes first.
+//! next run: where the kernel puts a process that begins, which CPU takes the interrupts of a device, which process comes first.
 
 use hoistway_blk::ground::CpuId;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -35,7 +35,7 @@ pub(crate) fn first_interrupt(seed: u64, cpus: u16) -> usize {
     below(&mut Xoshiro256PlusPlus::seed_from_u64(seed ^ INTERRUPT_STREAM), cpus.into())
 }
 
-/// Who of the processes that begin together comes first, and how far apart they are.
+/// Which of the processes that begin together comes first, and how far apart they are.
 pub(crate) fn starts(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed ^ START_STREAM)
 }

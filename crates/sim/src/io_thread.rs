@@ -55,7 +55,7 @@ pub(crate) struct IoThread {
     random: Xoshiro256PlusPlus,
 }
 
-/// Where a virtual disk lies, and who its thread is to the host.
+/// Where a virtual disk lies, and what its thread is to the host.
 pub(crate) struct Place {
     /// Its own number, and that of the disk it lies on.
     pub(crate) number: u32,
@@ -105,7 +105,7 @@ impl IoThread {
         }
     }
 
-    /// It does what takes so long, after a wake-up if it sleeps. Answers when that is done.
+    /// It does what takes this time, after a wake-up if it sleeps. Returns when that is done.
     fn does(&mut self, now: Instant, time: Nanos) -> Instant {
         let begins = if self.free_at > now { self.free_at } else { now + self.wake.draw(&mut self.random) };
         self.free_at = begins + time;
@@ -124,7 +124,7 @@ impl IoThread {
     }
 
     /// It runs, and submits what is in the ring as far as the host has requests. `plugs` says whether a call that submits
-    /// so many opens a plug.
+    /// this many opens a plug.
     pub(crate) fn run<E: Env>(
         &mut self,
         cx: &mut Cx<'_, E>,
@@ -161,7 +161,7 @@ impl IoThread {
         self.free_at = now + Nanos(self.submit.0 * u64::from(u32::saturating_sub(submitted, 1)));
     }
 
-    /// A part of a bio of its has ended. Answers which command has ended with it, how, and when the guest hears of it.
+    /// A part of a bio of its has ended. Returns which command has ended with it, how, and when the guest hears of it.
     pub(crate) fn bio_ended(&mut self, now: Instant, bio: &Bio, status: Status) -> Option<(Instant, u32, Status)> {
         let tag = place_of(bio);
         let status = match self.under_way[tag as usize].ended(bio, status)? {
@@ -208,7 +208,7 @@ mod tests {
     use crate::driver::Backing;
     use crate::locks::LockMeter;
 
-    /// A thread over a disk of the host, with plain times: wake-up 7000 ns, submission 300, answer 20.
+    /// A thread over a disk of the host, with plain times: wake-up 7000 ns, submission 300, completion 20.
     struct Bench {
         /// Before its thread, which may still sleep for something of it at the end.
         lower: Disk,

@@ -4,9 +4,9 @@
 //! * One run is single-threaded; independent runs can go side by side.
 //!
 //! The way of time: `events` (the queue) and `clock`, `span` (times that are drawn), `host` (a `profile`), `cpu` (what reacting costs) and `locks` (what a scheduler costs), `task` (a process of
-//! `hoistway_load::process` on a CPU), `cgroups` and `throttling` (whose I/O it is, and what it may), `administration` (who changes the queue meanwhile),
+//! `hoistway_load::process` on a CPU), `cgroups` and `throttling` (whose I/O it is, and what it may), `administration` (what changes the queue meanwhile),
 //! `page_cache` (for I/O that is not direct), `submitter`, `disk` and `driver` (what is below the block layer), `guests`, `virtual_disk`
-//! (a `profile`, too) and `io_thread` (virtual machines: a disk over a disk), `identity` (whose a bio is, and who sleeps), `incidental` (what is drawn once for a run),
+//! (a `profile`, too) and `io_thread` (virtual machines: a disk over a disk), `identity` (whose a bio is, and what sleeps), `incidental` (what is drawn once for a run),
 //! and `statistics` (what comes out), `scenario` (what goes in), `simulation` (the loop).
 
 mod administration;

@@ -1,6 +1,6 @@
 //! What locks of schedulers cost: the meter at their doors.
 //!
-//! Calls follow each other in virtual time, so no lock is ever held when somebody comes. The meter knows until when each would
+//! Calls follow each other in virtual time, so no lock is ever held when a call comes. The meter knows until when each would
 //! be: a caller that comes earlier spins until then, and the caller's own time moves on with every section that it goes through. So
 //! a call that takes a lock three times holds it three times for a short while, and others come between: a caller that had to wait
 //! for the first of them gets the lock from another CPU each time.
@@ -14,8 +14,8 @@
 //! A section that deals with several requests takes that much for each. Where one CPU at a time asks for requests, one that comes
 //! while another one does leaves its work to that one, which looks again when it is done (`simulation/turns`).
 //!
-//! Requests can be left in lists with locks of their own. Whoever takes them in holds the scheduler's lock a section longer for each; if
-//! that is somebody who was inserting and whose call is over, its CPU pays all the same, and whoever has the lock after it is not
+//! Requests can be left in lists with locks of their own. The CPU that takes them in holds the scheduler's lock a section longer for each; if
+//! that one was inserting and its call is over, it pays nevertheless, and the CPU that has the lock after it is not
 //! later but those behind the last.
 //!
 //! The costs are of the host profile; without any, nothing is different.
@@ -42,13 +42,13 @@ const TAKEN: u64 = 1 << 30;
 const COUNTS: u64 = TAKEN - 1;
 /// ... that more of them are taken in, ...
 const TAKES_IN: u64 = 1 << 60;
-/// ... and that somebody else carries it out.
+/// ... and that another CPU carries it out.
 const JOINED: u64 = 1 << 61;
 
 /// The meter of one caller after the other.
 pub(crate) struct LockMeter {
     cost: Cell<SectionCost>,
-    /// Who calls: its CPU.
+    /// The CPU that calls.
     by: Cell<u32>,
     now: Cell<Instant>,
     began: Cell<Instant>,
@@ -64,7 +64,7 @@ pub(crate) struct LockMeter {
     special: Cell<u64>,
     /// The caller has left its work to others.
     left: Cell<Option<Left>>,
-    /// Who takes in what others leave, now and later.
+    /// What takes in what others leave, now and later.
     taking_in: RefCell<Vec<TakingIn>>,
     /// Whose hold this is about, and the caller's own time meanwhile.
     joined: Cell<(u32, Instant)>,
@@ -75,7 +75,7 @@ pub(crate) struct LockMeter {
 }
 
 impl LockMeter {
-    /// For so many CPUs.
+    /// For this many CPUs.
     pub(crate) fn new(cpus: u16) -> LockMeter {
         LockMeter {
             cost: Cell::default(),
@@ -109,7 +109,7 @@ impl LockMeter {
         self.beside.set(Nanos::ZERO);
     }
 
-    /// Nobody calls: a device does something by itself.
+    /// Nothing calls: a device does something by itself.
     #[inline]
     pub(crate) fn rest(&self, now: Instant) {
         self.began.set(now);
@@ -163,7 +163,7 @@ impl LockMeter {
         self.have(lock, site, at, Nanos::ZERO);
     }
 
-    /// Somebody else has the lock.
+    /// Another CPU has the lock.
     #[cold]
     fn wait_and_pass(&self, lock: &Held, site: Site) {
         let (cost, at, granted) = (self.cost.get(), self.at.get(), lock.until.get());
@@ -173,7 +173,7 @@ impl LockMeter {
         self.have(lock, site, granted, Nanos(cost.waiter.0 * waiters));
     }
 
-    /// The caller has the lock, and so much longer for those who wait.
+    /// The caller has the lock, and longer by this for those that wait.
     #[inline(always)]
     fn have(&self, lock: &Held, site: Site, granted: Instant, longer: Nanos) {
         let cost = self.cost.get();
@@ -191,7 +191,7 @@ impl LockMeter {
         self.hold(lock, site, granted + held, cost.beside);
     }
 
-    /// The caller has a lock until then, and goes on beside it.
+    /// The caller has a lock until then, and continues beside it.
     #[inline]
     fn hold(&self, lock: &Held, site: Site, until: Instant, beside: Nanos) {
         lock.until.set(until);

@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Span,
     /// A time for each of some names.
     Times,
-    /// At most so many.
+    /// At most this many.
     Steps(usize),
     Sources,
 }

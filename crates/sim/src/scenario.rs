@@ -101,7 +101,7 @@ pub enum RunError {
     },
 }
 
-/// What the outside may see and do while a run is under way.
+/// What the outside may see and do during a run.
 #[derive(Debug, Default)]
 pub struct Control {
     /// Set it to end the run early.

@@ -80,14 +80,14 @@ struct Simulation<'a, P> {
     /// What the beginning of a process takes of its CPU, of one that is ready and of one that is made then.
     release: Nanos,
     start: Nanos,
-    /// Who of those that begin together comes first, and how long each takes to wake up.
+    /// Which of those that begin together comes first, and how long each takes to wake up.
     starts: Xoshiro256PlusPlus,
     caller: Caller,
-    /// What the call under way has paid for locks.
+    /// What the current call has paid for locks.
     meter: LockMeter,
     host: &'a Host,
     schedulers: &'a Registry,
-    /// Whoever has submitted last pays for the workers.
+    /// The last submitter pays for the workers.
     last_submitter: u32,
     disks: Vec<Disk>,
     /// The cgroups that tasks are in.
@@ -98,7 +98,7 @@ struct Simulation<'a, P> {
     writes: &'a [Write],
     /// What has become of each.
     fates: Vec<Fate>,
-    /// Whether who inserts when somebody else does leaves it to that one.
+    /// Whether a CPU that inserts when another does leaves it to that one.
     inserts_in_time: bool,
     tasks: Vec<Task>,
     flows: Flows,
@@ -137,7 +137,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         control.reached_ns.store(self.now.0, Ordering::Relaxed);
         let now = self.now;
         let refused = self.disks.iter_mut().flat_map(|disk| disk.administration.refused.drain(..)).collect();
-        // The disks go before all who still wait for something of them, and that which others lie on before those.
+        // The disks go before all that still wait for something of them, and that which others lie on before those.
         while self.disks.pop().is_some() {}
         let result = RunResult {
             processes: self.tasks.into_iter().map(|task| task.into_result(now, &self.steady)).collect(),
@@ -158,7 +158,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         first..self.disks.len()
     }
 
-    /// Somebody writes files of a device's queue, or looks whether what was written can be done.
+    /// Files of a device's queue are written, or it is looked whether what was written can be done.
     #[cold]
     fn administer(&mut self, disk: u32) {
         let now = self.clock.now;
@@ -275,7 +275,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.step(number);
     }
 
-    /// A task in the middle of its turn goes on, unless interrupts have kept its CPU.
+    /// A task in the middle of its turn continues, unless interrupts have kept its CPU.
     fn go_on(&mut self, number: u32, setting: u32) {
         let task = &mut self.tasks[number as usize];
         if task.step_setting != setting {
@@ -332,7 +332,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.meter.begin(self.now, cpu, self.disks[disk as usize].section);
     }
 
-    /// A call on a CPU has taken time beyond what the host profile says of every scheduler: for locks. Somebody pays.
+    /// A call on a CPU has taken time beyond what the host profile says of every scheduler: for locks. A task pays.
     #[inline]
     fn pay_for_locks(&mut self, cpu: CpuId, payer: u32) {
         let spent = self.meter.spent();
@@ -383,8 +383,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
-    /// Lets a task go on until it waits, or until it has an I/O in hand that comes later, because it has submitted one now.
-    /// Answers what that takes of its CPU.
+    /// Lets a task continue until it waits, or until it has an I/O in hand that comes later, because it has submitted one now.
+    /// Returns what that takes of its CPU.
     #[inline(always)]
     fn run_task(&mut self, number: u32) -> Option<Nanos> {
         let mut has_submitted = false;
@@ -431,7 +431,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
                 }
                 Next::EndCall => {
                     if task.lane.submitter.is_plugged() {
-                        // It has waited for a lock, and others have it before it inserts: whom it meets depends on the time.
+                        // It has waited for a lock, and others have it before it inserts: which it meets depends on the time.
                         if has_submitted && self.inserts_in_time && self.meter.has_waited() {
                             return Some(Nanos::ZERO);
                         }
@@ -500,7 +500,7 @@ fn wake(now: Instant, task: &mut Task, cpus: &mut Cpus, events: &mut EventQueue)
     }
 }
 
-/// Whether a system call that submits so many I/Os of a raw device opens a plug around them (BL-10 to BL-12).
+/// Whether a system call that submits this many I/Os of a raw device opens a plug around them (BL-10 to BL-12).
 fn opens_plug(plug_use: PlugUse, count: usize) -> bool {
     match plug_use {
         PlugUse::Always | PlugUse::DirectAndBatches => true,

@@ -1,4 +1,4 @@
-//! Whoever submits to a disk: a task, the worker of a limit, the thread behind a virtual disk.
+//! What submits to a disk: a task, the worker of a limit, the thread behind a virtual disk.
 
 use hoistway_blk::ground::Local;
 use hoistway_legacy::AnyQueue;

@@ -76,7 +76,7 @@ pub(crate) struct Task {
     pub(crate) is_buffered: bool,
     /// Its call has something left to do when it is woken, or in its next step.
     resumes_call: bool,
-    /// How long it goes on to keep its CPU busy.
+    /// How much longer it keeps its CPU busy.
     pub(crate) spin: Nanos,
     read_flags: BioFlags,
     write_flags: BioFlags,
@@ -241,7 +241,7 @@ impl Task {
 
     // --- the main loop ---
 
-    /// Goes on until something outside has to happen.
+    /// Continues until something outside has to happen.
     #[inline(always)]
     pub(crate) fn next(&mut self, now: Instant, flows: &mut Flows) -> Next {
         if self.lane.submitter.is_parked() || std::mem::take(&mut self.resumes_call) {
@@ -280,7 +280,7 @@ impl Task {
         self.lane.submitter.is_parked()
     }
 
-    /// Its call goes on when it is woken, or in its next step.
+    /// Its call continues when it is woken, or in its next step.
     pub(crate) fn resume_call(&mut self) {
         self.resumes_call = true;
     }
@@ -306,7 +306,7 @@ impl Task {
     /// The system call returns.
     #[inline]
     pub(crate) fn call_ended(&mut self, now: Instant) {
-        // The call ends when the plugs of all disks are flushed: it goes on with the next.
+        // The call ends when the plugs of all disks are flushed: it continues with the next.
         if !self.other_lanes.is_empty() && self.turn_to(|lane| lane.submitter.is_plugged()) {
             return;
         }

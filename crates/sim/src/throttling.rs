@@ -26,7 +26,7 @@ impl Throttling {
         Throttling { throttle, released: VecDeque::new(), buffer: Vec::new(), worker, set: None }
     }
 
-    /// Whether the bio that somebody is about to submit is kept.
+    /// Whether the bio that is about to be submitted is kept.
     pub(crate) fn keeps(&mut self, now: Instant, front: &AnyQueue<Local>, submitter: &mut Submitter) -> bool {
         let Some(bio) = submitter.withdraw() else { return false };
         // The queue cuts a bio where the throttle does not see it, but each part is an operation.
@@ -40,7 +40,7 @@ impl Throttling {
         }
     }
 
-    /// The worker runs: it sends what may go, in one plug, as far as there are tags. Answers whether all of it went;
+    /// The worker runs: it sends what may go, in one plug, as far as there are tags. Returns whether all of it went;
     /// if not, the worker sleeps for a tag.
     pub(crate) fn send<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &AnyQueue<Local>) -> bool {
         self.release(cx.now.at);

@@ -90,7 +90,7 @@ impl VirtualDisk {
         FORMAT.builtin.iter().map(|(name, _)| *name)
     }
 
-    /// What a guest sees of one that has an equal share of a device of the host, with so many others.
+    /// What a guest sees of one that has an equal share of a device of the host, which `disks` share.
     #[must_use]
     pub fn shape(&self, lower: &Shape, disks: usize) -> Shape {
         Shape {
@@ -109,7 +109,7 @@ impl VirtualDisk {
     }
 }
 
-/// Sectors of each image, if so many lie on a device one after the other: whole physical blocks.
+/// Sectors of each image, if this many lie on a device one after the other: whole physical blocks.
 pub(crate) fn image_sectors(lower: &Shape, disks: usize) -> u64 {
     let block = u64::from(lower.physical_block_bytes / 512).max(1);
     lower.capacity_sectors / disks.max(1) as u64 / block * block

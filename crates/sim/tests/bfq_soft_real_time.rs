@@ -27,7 +27,7 @@ impl Probe for Kept {
 }
 
 /// Eight writers of 64 KiB, 128 outstanding each, that begin 0.4 s after a reader: writes a second after 5 s, when no process is raised
-/// for being new any more, and how much of its answers bfq kept the drive for somebody.
+/// for being new any more, and for which part of its answers bfq kept the drive for a queue.
 fn writes(drives: &str, low_latency: &str) -> (f64, f64) {
     let job = format!(
         "[global]\nfilename={drives}\ndirect=1\nioengine=io_uring\nnorandommap=1\ntime_based\nruntime=2\nramp_time=5\n\
@@ -54,5 +54,5 @@ fn writers_that_wait_for_another_drive_are_raised_and_keep_each_from_the_drives(
     eprintln!("{raised} {kept}, {plain} {kept_plain}; one drive: {one_drive} {kept_one_drive}, {one_plain}");
     assert!(raised < 0.75 * plain, "{raised} {plain}");
     assert!(kept > 0.4 && kept_plain < 0.05, "{kept} {kept_plain}");
-    assert!(one_drive > 0.85 * one_plain, "nobody's queue is empty there: {one_drive} {one_plain}");
+    assert!(one_drive > 0.85 * one_plain, "no queue is empty there: {one_drive} {one_plain}");
 }

@@ -1,5 +1,5 @@
-//! bfq lets readers go on beside a deep sequential writer, also if it takes both for one application: since Linux 5.13
-//! queues that are created within 180 ms of each other in a cgroup become one for good (BFQ-109).
+//! bfq lets readers continue beside a deep sequential writer, also if it takes both for one application: since Linux 5.13
+//! queues that are created within 180 ms of each other in a cgroup become one permanently (BFQ-109).
 
 use crate::support::{run_job, spec};
 use hoistway_blk::ground::{Kernel, Nanos};

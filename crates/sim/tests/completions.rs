@@ -1,4 +1,4 @@
-//! BL-94: where the work of a completion is done, by `queue/rq_affinity`, and who pays for it.
+//! BL-94: where the work of a completion is done, by `queue/rq_affinity`, and which CPU pays for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -18,7 +18,7 @@ fn documents(processes: &[ProcessResult]) -> Vec<hoistway_measure::fio::Job> {
     Output::from_processes(&[], processes, &OutputParameters::default()).jobs
 }
 
-/// Percent of the reads that took longer than so many us.
+/// Percent of the reads that took longer than this, us.
 fn slow_percent(process: &ProcessResult, us: u64) -> f64 {
     let lat = &process.direction(Direction::Read).lat;
     let slow: u64 = lat.bins().filter(|(midpoint_ns, _)| *midpoint_ns > us * 1000).map(|(_, count)| count).sum();

@@ -1,4 +1,4 @@
-//! Do equal processes get equal parts? On the host that is the default, whose processes take their time to react, nobody
+//! Do equal processes get equal parts? On the host that is the default, whose processes take their time to react, none
 //! may starve; what a scheduler prefers is not of interest here.
 
 use hoistway_blk::ground::{Kernel, Nanos};

@@ -90,7 +90,7 @@ fn a_lone_io_takes_the_sum_of_the_stages() {
     };
     let result = setup.run();
     let lat = &result.processes[0].direction(Direction::Read).lat;
-    // Doorbell 7 us, submission 0.3, device 10, wake-up 7, answer 0.02; the thread sleeps in between.
+    // Doorbell 7 us, submission 0.3, device 10, wake-up 7, completion 0.02; the thread sleeps in between.
     assert_eq!(lat.min(), Some(24_320));
     assert!(lat.max() <= Some(24_321), "the process itself takes a nanosecond to come: {:?}", lat.max());
 }
@@ -155,7 +155,7 @@ fn a_thread_that_completions_have_kept_goes_on_when_it_can_though_the_guests_cpu
     let (_, Issues { at: [guest, host], .. }) = setup.run_watched(Issues::default());
     let longest = guest.iter().zip(&host).map(|(guest, host)| host - guest).max();
     assert!(guest.len() > 1000, "{}", guest.len());
-    // A wake-up, 16 submissions and 16 answers at most.
+    // A wake-up, 16 submissions and 16 completions at most.
     assert!(longest <= Some(7000 + 16 * 320), "{longest:?}");
 }
 

@@ -1,4 +1,4 @@
-//! File systems with a journal: what an fsync waits for, and who shares a commit.
+//! File systems with a journal: what an fsync waits for, and which of them share a commit.
 
 use crate::support::observe;
 use hoistway_blk::bio::BioFlags;
@@ -116,7 +116,7 @@ impl Probe for Order {
 
 #[test]
 fn the_blocks_of_a_commit_are_put_forward_in_one_plug() {
-    // So many groups of blocks that what was changed of them fills several bios.
+    // As many groups of blocks as it takes for what was changed of them to fill several bios.
     let job = "[many]\nrw=randwrite\nsize=400g\nnumber_ios=601\nfsync=600\n";
     let Order(order) = simulate_probed(job, "none", true, Order::default()).1;
     let of_journal = order.into_iter().filter(|&(_, sector)| is_of_journal(sector));

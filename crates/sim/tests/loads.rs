@@ -74,7 +74,7 @@ fn a_load_that_cannot_be_run_is_an_error_that_names_the_field() {
     }
 }
 
-/// Reads `offset_bytes`, and so many times more each 4 KiB further; fails when it is opened for the third time.
+/// Reads `offset_bytes`, and as many times more each 4 KiB further; fails when it is opened for the third time.
 #[derive(Debug)]
 struct Vanishing(std::sync::atomic::AtomicU32);
 

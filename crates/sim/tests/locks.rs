@@ -1,4 +1,4 @@
-//! What schedulers' locks take is CPU time of processes, and of nobody else.
+//! What schedulers' locks take is CPU time of processes, and of nothing else.
 
 use crate::support::spec;
 use hoistway_blk::ground::{Kernel, Nanos};

@@ -1,4 +1,4 @@
-//! Whole runs, in one program: whoever runs a simulation builds one, and a program for each of these files would take minutes.
+//! Whole runs, in one program: each program that runs a simulation has one compiled for it, and one for each of these files would take minutes.
 
 mod administration;
 mod bfq_soft_real_time;

@@ -54,7 +54,7 @@ fn a_process_that_is_bound_to_one_cpu_stays_there() {
     let together = [false, true].map(|keeps| job(run_with("cpus_allowed=0", keeps)));
     assert_eq!(together[0], together[1]);
     let shared = job(run_with("cpus_allowed=0-1", false));
-    assert!(shared[0] > 1.6 * together[0][0], "whoever may run on both does");
+    assert!(shared[0] > 1.6 * together[0][0], "one that may run on both does");
 }
 
 /// Sixteen readers on eight CPUs that are busy with completions: one is put off in the middle of a turn that had already woken it.
@@ -70,7 +70,7 @@ fn a_process_that_is_woken_and_put_off_waits_in_one_place_only() {
     let scenario = Scenario { workload: &workload, devices: vec![&preset], guests: None, queue, host, runtime: None };
     let spec = RunSpec { scheduler: "none".to_owned(), tunables: Vec::new(), guest: None, seed: 1 };
     let result = run(&scenario, &spec, &Control::default()).unwrap();
-    assert!(result.simulated.as_secs_f64() < 0.31, "somebody was forgotten: {}", result.simulated.as_secs_f64());
+    assert!(result.simulated.as_secs_f64() < 0.31, "one was forgotten: {}", result.simulated.as_secs_f64());
     let least = result.processes.iter().map(|process| {
         let count = |direction| process.direction(direction).lat.count();
         count(Direction::Read) + count(Direction::Write)

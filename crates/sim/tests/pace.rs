@@ -85,7 +85,7 @@ fn nobody_is_more_than_one_io_ahead_just_as_in_fio() {
     for (id, weights) in sets.into_iter().enumerate() {
         jobs += &format!("[first]\nflow_id={id}\nflow={}\ntime_based\nruntime=1s\n", weights[0]);
         for weight in &weights[1..] {
-            // Who has not begun counts all the same, so that the first can do almost nothing.
+            // One that has not begun counts nevertheless, so that the first can do almost nothing.
             jobs += &format!("[late]\nflow_id={id}\nflow={weight}\nstartdelay=1500ms\nnumber_ios=1\n");
         }
     }

@@ -1,4 +1,4 @@
-//! I/O that is not direct: what of it reaches the device, when, and who waits for it.
+//! I/O that is not direct: what of it reaches the device, when, and what waits for it.
 
 use crate::support::{observe, spec};
 use hoistway_blk::bio::{BioFlags, Op};

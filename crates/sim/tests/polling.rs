@@ -45,7 +45,7 @@ fn reads_writes_and_polled_io_take_the_hardware_queues_of_their_type() {
         assert_eq!(queues("", [1, 0, 0]), [(0, false), (0, true)], "{scheduler}");
         assert_eq!(queues("", [1, 1, 0]), [(0, false), (1, true)], "{scheduler}");
         assert_eq!(queues("hipri", [1, 1, 1]), [(2, false), (2, true)], "{scheduler}");
-        assert_eq!(queues("hipri", [1, 1, 0]), [(0, false), (1, true)], "{scheduler}: nobody can be polled");
+        assert_eq!(queues("hipri", [1, 1, 0]), [(0, false), (1, true)], "{scheduler}: none can be polled");
     }
 }
 

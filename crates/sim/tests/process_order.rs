@@ -20,7 +20,7 @@ impl Probe for Flushes {
     }
 }
 
-/// Runs jobs on one device; answers with the results, the flushes, and how long it took, ms.
+/// Runs jobs on one device; returns the results, the flushes, and how long it took, ms.
 fn simulate(jobs: &str) -> (Vec<ProcessResult>, u64, u64) {
     let text = format!("[global]\nioengine=libaio\ndirect=1\nfilename=/dev/sda\nrw=randread\n{jobs}");
     let preset = Preset::builtin("intel-s3520-1600gb").unwrap();

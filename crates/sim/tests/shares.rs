@@ -1,4 +1,5 @@
-//! Who gets how much, from first principles: weights of groups, classes and levels of processes, limits of groups
+//! Which process gets how much, from first principles: weights of groups, classes and levels of processes, limits of
+//! groups
 //! (CG-1, CG-2, CG-7 to CG-15).
 
 use crate::support::{run_job, spec};

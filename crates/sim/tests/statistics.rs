@@ -73,7 +73,7 @@ fn a_scheduler_can_choose_only_where_requests_wait_for_it() {
         // The drive takes 32 of 128.
         assert!((100..2000).contains(&deep), "{scheduler}: {deep}");
     }
-    assert_eq!(choices("none", 128), Some(0), "nobody is there to choose");
+    assert_eq!(choices("none", 128), Some(0), "there is nothing to choose");
 }
 
 #[test]

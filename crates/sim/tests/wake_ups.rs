@@ -1,4 +1,4 @@
-//! Who has a CPU that wakes up for several processes, and what that decides where they wait for tags.
+//! What has a CPU that wakes up for several processes, and what that decides where they wait for tags.
 
 use crate::support::spec;
 use hoistway_blk::ground::Kernel;
@@ -8,7 +8,7 @@ use hoistway_measure::Direction;
 use hoistway_sim::QueueSettings;
 use hoistway_sim::{Control, Host, Scenario, run};
 
-/// A device that takes so many commands at a time, of half a millisecond each.
+/// A device that takes this many commands at a time, of half a millisecond each.
 fn slow(depth: u32) -> Preset {
     let text = include_str!("../../device/presets/null.toml");
     let depth = format!("queue_depth = {depth}");
@@ -16,7 +16,7 @@ fn slow(depth: u32) -> Preset {
     Preset::from_toml(&text, "slow.toml").unwrap()
 }
 
-/// Four readers on one CPU that never sleeps, each with one read under way, over a device that takes one command at a time, of half a millisecond. Answers
+/// Four readers on one CPU that never sleeps, each with one read under way, over a device that takes one command at a time, of half a millisecond. Returns
 /// percentiles 40, 60 and 99 of the latencies of the first, in times of a command.
 fn latencies(scheduler: &str) -> [u64; 3] {
     let job = "[r]\nfilename=/dev/nullb0\ndirect=1\nrw=randread\nnumjobs=4\nruntime=1\ntime_based\n";

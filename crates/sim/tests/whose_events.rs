@@ -1,4 +1,4 @@
-//! Whatever a probe is told of happens on the disk that it was told of before.
+//! What a probe is notified of happens on the disk that it was notified of before.
 
 use crate::support::observe;
 use hoistway_blk::bio::{Bio, Op};
@@ -9,7 +9,7 @@ use hoistway_device::Preset;
 use hoistway_fio::{Environment, JobFile};
 use hoistway_sim::{Host, QueueSettings, RunSpec, Scenario, Write};
 
-/// All I/O of disk `n` is in its gibibyte `n`. Counts what was told of each, in its right place and elsewhere.
+/// All I/O of disk `n` is in its gibibyte `n`. Counts what was reported of each, in its right place and elsewhere.
 #[derive(Default)]
 struct Places {
     device: u32,

@@ -1,4 +1,4 @@
-//! Write-back throttling under the page cache: who is held up by it, how much, and who is not.
+//! Write-back throttling under the page cache: what is held up by it, how much, and what is not.
 
 use crate::support::{observe, spec};
 use hoistway_blk::bio::BioFlags;
@@ -117,7 +117,7 @@ fn direct_io_never_meets_it() {
 
 #[test]
 fn an_fsync_of_more_than_may_be_in_flight_comes_to_its_end() {
-    // 30 pieces that are no neighbours, again and again, and somebody who reads meanwhile.
+    // 30 pieces that are no neighbours, again and again, and a process that reads meanwhile.
     let jobs = "[sync]\nrw=randwrite\nbs=4k\nsize=1g\nfsync=30\nnumber_ios=600\n\
                 [reader]\ndirect=1\nrw=randread\nbs=4k\noffset=50%\nnumber_ios=300\n";
     for device in [SSD, DISK] {

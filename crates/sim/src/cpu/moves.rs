@@ -3,8 +3,8 @@
 //!
 //! A CPU is idle that no process runs on, waits for, polls on or is on its way to. Interrupts leave it idle, and so do workers: they are
 //! gone before the process has woken. Now and then a process finds its idle CPU taken by something else of the host, and moves as well:
-//! otherwise nobody would ever leave the CPU that takes the interrupts. Who waits stays where it waits: there is no periodic balance.
-//! `keeps_cpus` of a host profile says that nobody moves.
+//! otherwise none would ever leave the CPU that takes the interrupts. One that waits stays where it waits: there is no periodic balance.
+//! `keeps_cpus` of a host profile says that none moves.
 
 use hoistway_blk::ground::{CpuId, Instant};
 
@@ -15,7 +15,7 @@ impl Cpu {
     /// Whether a process that wakes finds no other here.
     #[inline]
     pub(super) fn is_idle(&self, now: Instant) -> bool {
-        // Whoever comes next waits so far.
+        // A process that comes next waits this long.
         !self.is_taken && self.claims == 0 && self.coming.is_none() && self.waiting.is_empty() && self.task_until <= now
     }
 }

@@ -1,8 +1,8 @@
-//! Who gives way to whom on a CPU that several tasks want, and when.
+//! Which task gives way to which on a CPU that several want, and when.
 //!
-//! Who wakes and is owed time goes before the task that runs (`fair`): at once, as soon as the interrupt that woke it is over, if that
+//! A task that wakes and is owed time goes before the one that runs (`fair`): at once, as soon as the interrupt that woke it is over, if that
 //! task is outside of a system call, else when its call returns. What is left of what it did is done when it has its CPU again.
-//! Those whom one interrupt wakes are all there before anybody is chosen.
+//! Those that one interrupt wakes are all there before one is chosen.
 
 use hoistway_blk::ground::{CpuId, Instant, Nanos};
 
@@ -15,14 +15,14 @@ const IN_SYSTEM_CALL: u64 = 4;
 
 /// What comes of a task that wants a CPU.
 pub(crate) struct Enqueued {
-    /// The task that was in the middle of its turn has been stopped, with so much of its step to do.
+    /// The task that was in the middle of its turn has been stopped, with this much of its step to do.
     pub(crate) stopped: Option<(u32, Nanos)>,
     /// When to give the CPU to the next task, if that is not set yet.
     pub(crate) next: Option<Instant>,
 }
 
 impl Cpu {
-    /// What is left to do for a task that woke on a free CPU, and that nobody but interrupts has kept from running by now.
+    /// What is left to do for a task that woke on a free CPU, and that only interrupts have kept from running by now.
     fn left_of_entry(&self, now: Instant, task: &Task) -> Option<Nanos> {
         let began = Instant(now.0.saturating_sub(task.entry.0));
         if self.is_taken || !self.waiting.is_empty() || self.turn_ended > began {
@@ -115,7 +115,7 @@ impl Cpus {
         on.waiting.preempted().is_some() || on.waiting.slice_is_over()
     }
 
-    /// A task in the middle of its turn waits until others have had its CPU. Answers when the first of them has it.
+    /// A task in the middle of its turn waits until others have had its CPU. Returns when the first of them has it.
     pub(super) fn put_off(&mut self, now: Instant, task: &mut Task) -> Option<Instant> {
         task.switch = self.late_switch.draw(&mut task.wake_random);
         let in_call = self.in_call(task);

@@ -175,7 +175,7 @@ fn the_cpu_that_is_interrupted_leaves_its_sleep_before_its_processes_run_and_cou
         assert_eq!(
             cpus.interrupt_waits(Instant(1300), CpuId(0), CompletionPlace::Interrupt),
             None,
-            "at once all the same"
+            "at once nevertheless"
         );
         cpus.complete(Instant(1300), CpuId(0), CompletionPlace::Interrupt);
         assert_eq!(cpus.cpus[0].free_at.since(Instant(1600)), first, "it is awake");
@@ -183,7 +183,7 @@ fn the_cpu_that_is_interrupted_leaves_its_sleep_before_its_processes_run_and_cou
     };
     let waits: Vec<Nanos> = (0..50).map(waits).collect();
     assert!(waits.iter().all(|&wait| wait < Nanos(70)) && waits.iter().any(|&wait| wait > Nanos(50)), "{waits:?}");
-    // Nobody wakes a CPU on which a process polls.
+    // No task wakes a CPU on which a process polls.
     let mut cpus = Cpus::new(&host, 2, 1);
     cpus.on(CpuId(0)).claims = 1;
     assert_eq!(cpus.exit(Instant(1000), CpuId(0)), Nanos::ZERO);

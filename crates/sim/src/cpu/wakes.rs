@@ -68,7 +68,7 @@ impl Cpus {
         from + self.complete + exit + self.wake.draw(&mut task.wake_random)
     }
 
-    /// An idle CPU wakes up for a task. Answers when that has done what it does first, if no others come.
+    /// An idle CPU wakes up for a task. Returns when that has done what it does first, if no others come.
     #[inline(always)]
     pub(super) fn wakes_up_for(&mut self, now: Instant, task: &mut Task) -> Instant {
         let (awake, in_call) = (self.awake(now, task), self.in_call(task));
@@ -83,11 +83,11 @@ impl Cpus {
         task.switch = self.late_switch.draw(&mut task.wake_random);
         let (slice, switch, in_call) = (self.slice, self.switch, self.in_call(task));
         let on = self.on(task.cpu);
-        let Some(first) = on.coming.take() else { unreachable!("it wakes up for somebody") };
+        let Some(first) = on.coming.take() else { unreachable!("it wakes up for a task") };
         let (before, awake) = (on.free_at, on.awake_at);
         on.free_at = Instant(before.0 - first.entry.0);
         if first.is_apart {
-            // Who comes alone is owed nothing.
+            // A task that comes alone is owed nothing.
             let wait = Wait { since: now, entry: first.entry, switch, in_call: first.in_call };
             on.waiting.wakes(first.task, 0, slice, wait);
         }

@@ -14,7 +14,7 @@ pub(crate) struct Left {
     pub(crate) inserter: Option<(CpuId, Nanos)>,
 }
 
-/// A hold of a lock by somebody who takes in what others leave meanwhile.
+/// A hold of a lock by a CPU that takes in what others leave meanwhile.
 pub(super) struct TakingIn {
     /// Which lock: where it lies.
     pub(super) lock: usize,
@@ -24,8 +24,8 @@ pub(super) struct TakingIn {
 }
 
 impl LockMeter {
-    /// Somebody leaves requests in a list, or takes them from there. As what is done beside locks, leaving comes at the end of a call;
-    /// and a CPU that waits for a list's lock waits as if it had come at the beginning: those who wait for the scheduler's before do
+    /// A CPU leaves requests in a list, or takes them from there. As what is done beside locks, leaving comes at the end of a call;
+    /// and a CPU that waits for a list's lock waits as if it had come at the beginning: those that wait for the scheduler's before do
     /// not keep others from it.
     #[cold]
     pub(super) fn pass_list(&self, lock: &Held, site: Site) {
@@ -48,7 +48,7 @@ impl LockMeter {
         }
     }
 
-    /// Whether somebody has this lock now who takes in what others leave.
+    /// Whether a CPU has this lock now that takes in what others leave.
     pub(super) fn somebody_takes_in(&self, lock: &Held) -> bool {
         let at = self.at.get();
         self.cost.get().section > Nanos::ZERO && self.taking_in.borrow().iter().any(|hold| hold.is_open(lock, at))
@@ -64,7 +64,7 @@ impl LockMeter {
         self.at.set(lock.until.get());
     }
 
-    /// Whoever inserted has carried out what was left to it.
+    /// The CPU that inserted has carried out what was left to it.
     pub(super) fn end_joined(&self, lock: &Held, longer: Nanos) {
         let (by, at) = self.joined.get();
         let inserter = self.by.replace(by);

@@ -41,7 +41,7 @@ impl SectionCost {
         }
     }
 
-    /// How many wait where somebody waits for so long: `n`, if each takes a section, a hand-over and `waiter` for each of them,
+    /// How many wait where one waits for this time: `n`, if each takes a section, a hand-over and `waiter` for each of them,
     /// which is `n (section + handover + waiter n)`.
     pub(super) fn waiters_in(self, wait: Nanos) -> u64 {
         let each = (self.section + self.handover).0.max(1);

@@ -20,7 +20,7 @@ fn whoever_comes_while_a_lock_is_held_spins_and_pays_for_the_hand_over() {
         meter.leave(&lock, Site::Insert);
         meter.spent().0
     };
-    assert_eq!(pass(1000, 0), 100, "it was nobody's");
+    assert_eq!(pass(1000, 0), 100, "no CPU had it");
     assert_eq!(pass(1050, 0), 100, "the same CPU comes after itself, and needs no hand-over");
     assert_eq!(pass(1150, 1), 50 + 40 + 100);
     assert_eq!(pass(1150, 2), 190 + 40 + 10 + 100, "one waits before it");
@@ -28,7 +28,7 @@ fn whoever_comes_while_a_lock_is_held_spins_and_pays_for_the_hand_over() {
     meter.begin(Instant(9050), CpuId(0), COST);
     meter.enter(&lock, Site::Merge);
     meter.enter(&lock, Site::Insert);
-    assert_eq!(meter.spent().0, 50 + 140 + 140, "whoever else spins has it between two sections");
+    assert_eq!(meter.spent().0, 50 + 140 + 140, "another that spins has it between two sections");
     let (held, waited) = (Nanos(100 + 100 + 140 + 150 + 100 + 280), Nanos(50 + 190 + 50));
     assert_eq!(meter.used(), LockUse { elevators: held, held, waited, taken: 7, lists_taken: 0 });
 }
@@ -68,7 +68,7 @@ fn a_hold_is_as_long_as_what_is_dealt_with_and_who_asks_meanwhile_leaves_it_to_t
     assert!(meter.take_left().is_some_and(|left| left.asker == Some((CpuId(2), Instant(1300)))));
     assert!(meter.take_left().is_none());
     meter.begin(Instant(1299), CpuId(0), SectionCost::default());
-    assert!(meter.may_ask(&lock), "nobody asks for long where nothing costs");
+    assert!(meter.may_ask(&lock), "no CPU asks for long where nothing costs");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn what_is_left_to_whoever_inserts_makes_its_hold_longer_and_its_cpu_pays() {
     meter.taken_in();
     meter.taken_in();
     meter.leave(&lock, Site::Insert);
-    assert_eq!(meter.spent(), Nanos(2 * 7), "whoever leaves two requests waits for nobody");
+    assert_eq!(meter.spent(), Nanos(2 * 7), "a CPU that leaves two requests waits for none");
     // Until the bucket is free again, which is handed over then.
     let took = Nanos(14 + 7 + 3 + 200);
     let left = meter.take_left().unwrap();
@@ -196,7 +196,7 @@ fn only_who_takes_in_what_others_leave_is_found_and_for_as_long_as_it_has_the_lo
     assert_eq!(
         found(1199),
         [true, true, false],
-        "one does not hide the other, and an insertion of its own is nobody's affair"
+        "one does not hide the other, and an insertion of its own concerns no other"
     );
     assert_eq!(found(1200), [false, true, false]);
     assert_eq!(found(1350), [false; 3]);

@@ -7,7 +7,7 @@ use hoistway_blk::ground::Nanos;
 /// What all sections of a run took together, those of every disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LockUse {
-    /// Under the one lock of each elevator, hand-overs included: nobody else could be there meanwhile.
+    /// Under the one lock of each elevator, hand-overs included: no other CPU could be there meanwhile.
     pub elevators: Nanos,
     /// Under any lock of a scheduler.
     pub held: Nanos,

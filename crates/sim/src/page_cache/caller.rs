@@ -77,7 +77,7 @@ impl Caller {
         }
     }
 
-    /// Something that it waits for has ended. Answers whether that was the last.
+    /// Something that it waits for has ended. Returns whether that was the last.
     pub(super) fn saw_end(&mut self, status: Status) -> bool {
         if status != Status::Ok {
             self.status = status;
@@ -97,7 +97,7 @@ impl Caller {
 }
 
 impl PageCache {
-    /// Takes the I/O that a task has begun to submit, or goes on with it, as far as it gets.
+    /// Takes the I/O that a task has begun to submit, or continues it, as far as it gets.
     pub(crate) fn call<P: Probe>(
         &mut self,
         cx: &mut Cx<'_, Machine<P>>,
@@ -203,7 +203,7 @@ impl PageCache {
                     let flags = if is_ahead { BioFlags::RAHEAD } else { BioFlags::NONE };
                     bio(flight, of, Op::Read, flags, wish, disk_sectors)
                 }
-                // A discard goes on as it came, and need not cover whole pages.
+                // A discard continues as it came, and need not cover whole pages.
                 Purpose::Other | Purpose::WriteBack | Purpose::Journal => {
                     let owner = bio(flight, of, wish.op, wish.flags, wish, disk_sectors).owner;
                     Bio { owner, ..wish.clone() }

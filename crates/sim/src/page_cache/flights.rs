@@ -1,4 +1,4 @@
-//! What the page cache has under way at the disks, and which processes wait for it.
+//! What the page cache has in flight at the disks, and which processes wait for it.
 
 use hoistway_blk::bio::{Bio, Status};
 use hoistway_blk::caller::Parts;
@@ -18,7 +18,7 @@ pub(super) enum Purpose {
     Other,
 }
 
-/// A bio that is under way.
+/// A bio that is in flight.
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) disk: usize,
@@ -39,7 +39,7 @@ pub(super) struct Flights {
 }
 
 impl Flights {
-    /// Another one, of so many sectors, whose end this process waits for, if any.
+    /// Another one, of this many sectors, whose end this process waits for, if any.
     pub(super) fn start(
         &mut self,
         disk: usize,
@@ -65,11 +65,11 @@ impl Flights {
         self.slots.get(number as usize)?.as_ref()
     }
 
-    /// Lets a process wait for all that is done to these pages for reading, or else for writing. Answers for how many.
+    /// Lets a process wait for all that is done to these pages for reading, or else for writing. Returns for how many.
     pub(super) fn wait(&mut self, disk: usize, pages: PageRange, is_for_read: bool, waiter: u32) -> u32 {
         let is_meant = |flight: &Flight| {
             let is_read = matches!(flight.purpose, Purpose::Read { .. });
-            // A journal lies within a file that is a whole disk; who waits for that waits for a commit.
+            // A journal lies within a file that is a whole disk; a process that waits for that waits for a commit.
             let is_of_file = flight.purpose != Purpose::Journal;
             is_of_file && flight.disk == disk && is_read == is_for_read && flight.pages.overlaps(pages)
         };
@@ -81,7 +81,7 @@ impl Flights {
         count
     }
 
-    /// A part of one has ended. Answers the whole and how that has ended, if it was the last.
+    /// A part of one has ended. Returns the whole and how that has ended, if it was the last.
     pub(super) fn ended(&mut self, number: u32, part: &Bio, status: Status) -> Option<(Flight, Status)> {
         let slot = self.slots.get_mut(number as usize)?;
         let status = slot.as_mut()?.parts.ended(part, status)?;

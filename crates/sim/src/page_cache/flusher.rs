@@ -2,11 +2,11 @@
 //!
 //! It wakes when more than 10 % of the memory is dirty, and every 5 s to look for pages that have been dirty for 30 s.
 //! It goes through the disk in the order of its pages, from where it was last time, and puts its bios forward in one
-//! plug until there is nothing left to do, no tag, or as much under way as write-back throttling lets through: it then
-//! sleeps as everybody does.
+//! plug until there is nothing left to do, no tag, or as much in flight as write-back throttling lets through: it then
+//! sleeps as others do.
 //!
 //! Its bios come one after the other, as fast as a CPU makes them. That matters: were they there all at once, it would
-//! take all the tags that have become free since somebody else was woken for one, each time.
+//! take all the tags that have become free since another was woken for one, each time.
 
 use hoistway_blk::bio::{Bio, BioFlags, IoPriority, Op};
 use hoistway_blk::caller::{Cx, Env, Submitted};
@@ -36,7 +36,7 @@ pub(super) struct Flusher {
     pub(super) pages_max: u64,
     /// What its bio took to make, and the next one will take.
     bio_ns: u64,
-    /// Where it goes on.
+    /// Where it continues.
     next_page: u64,
     /// It has something to do: it makes a bio, sleeps on the way in, or is on its way to a CPU.
     is_active: bool,
@@ -83,7 +83,7 @@ impl PageCache {
         self.flushers[disk as usize].is_active
     }
 
-    /// The flusher of a disk puts its next bio forward. Answers when it is ready for another one; not if it has nothing
+    /// The flusher of a disk puts its next bio forward. Returns when it is ready for another one; not if it has nothing
     /// to do, or sleeps on the way in.
     pub(crate) fn flush<E: Env>(&mut self, cx: &mut Cx<'_, E>, front: &AnyQueue<Local>, disk: u32) -> Option<Nanos> {
         let was_parked = self.flushers[disk as usize].submitter.is_parked();

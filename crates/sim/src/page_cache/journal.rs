@@ -1,7 +1,7 @@
 //! The journal of a disk's file system: what an fsync has to wait for beside the data of its file.
 //!
 //! What processes change of metadata goes into one running transaction. An fsync of a file with a change in it has it
-//! committed, once the file's data is there; while another transaction commits it waits, and with it all who want the same,
+//! committed, once the file's data is there; while another transaction commits it waits, and with it all that want the same,
 //! so that one commit serves many. A commit writes the changed blocks one after the other into the journal, and when they are
 //! there its record, which is written past the write cache after a flush. The blocks themselves are dirty pages from then on,
 //! which flushers write back at their places.
@@ -40,7 +40,7 @@ struct Transaction {
     status: Status,
 }
 
-/// The commit under way.
+/// The current commit.
 struct Commit {
     transaction: Transaction,
     /// What of the journal is still to be written.
@@ -63,7 +63,7 @@ pub(super) struct Journal {
     head: u64,
     running_id: TransactionId,
     running: Transaction,
-    /// Somebody waits for what is running.
+    /// A process waits for what is running.
     is_wanted: bool,
     commit: Option<Commit>,
     /// Its thread has something to do, and has not been called yet.
@@ -95,7 +95,7 @@ impl Journal {
         }
     }
 
-    /// A process changes pages of a file: the inode, and the map of the blocks. Answers in which transaction that is.
+    /// A process changes pages of a file: the inode, and the map of the blocks. Returns in which transaction that is.
     pub(super) fn changes(&mut self, pages: PageRange) -> TransactionId {
         let last_page = self.disk_sectors / PAGE_SECTORS - 1;
         for group in pages.first / GROUP_PAGES..pages.end.div_ceil(GROUP_PAGES) {
@@ -105,7 +105,7 @@ impl Journal {
         self.running_id
     }
 
-    /// Lets a process wait for the commit of what it changed then. Answers whether there is anything to wait for: not if that is
+    /// Lets a process wait for the commit of what it changed then. Returns whether there is anything to wait for: not if that is
     /// over.
     pub(super) fn wait(&mut self, changed_in: TransactionId, process: u32) -> bool {
         if changed_in == self.running_id {
@@ -163,7 +163,7 @@ impl Journal {
         Some((written.0, written.1.with(BioFlags::SYNC).with(BioFlags::META).with(BioFlags::IDLE)))
     }
 
-    /// So many pages of the journal, which begins anew at its end, in pieces that fit into a bio.
+    /// This many pages of the journal, which begins anew at its end, in pieces that fit into a bio.
     fn place(&mut self, pages: u64) -> VecDeque<PageRange> {
         let pages = pages.min(self.region.pages());
         if self.head + pages > self.region.end {
@@ -175,7 +175,7 @@ impl Journal {
         starts.map(|first| PageRange { first, end: end.min(first + self.pages_max) }).collect()
     }
 
-    /// Something of the commit is there. Answers what is committed now, if that was the last.
+    /// Something of the commit is there. Returns what is committed now, if that was the last.
     fn ended(&mut self, status: Status) -> Option<Transaction> {
         let commit = self.commit.as_mut()?;
         if status != Status::Ok {
@@ -203,7 +203,7 @@ impl PageCache {
         Some(disk)
     }
 
-    /// What a disk's processes have changed is committed, although nobody waits for it.
+    /// What a disk's processes have changed is committed, although none waits for it.
     pub(crate) fn commit_in_time(&mut self, disk: u32) {
         if let Some(journal) = self.journals.get_mut(disk as usize) {
             journal.commit_in_time();
@@ -232,7 +232,7 @@ impl PageCache {
         journal.submitter.unplug(front, cx);
     }
 
-    /// A write of a disk's journal has ended. Answers the processes that have waited for that, and how the commit has ended.
+    /// A write of a disk's journal has ended. Returns the processes that have waited for that, and how the commit has ended.
     pub(super) fn journal_ended(&mut self, disk: usize, status: Status, now: Instant) -> (Vec<u32>, Status) {
         let PageCache { journals, pages, summary, .. } = self;
         let Some(transaction) = journals[disk].ended(status) else { return (Vec::new(), status) };

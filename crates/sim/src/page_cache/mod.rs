@@ -2,16 +2,16 @@
 //! what is in it and what is not.
 //!
 //! One cache for the host, of the size of its memory. A process that reads finds pages, or waits for bios that bring
-//! them in (`read_ahead` says which more); one that writes makes pages dirty and goes on, until too much of the memory
+//! them in (`read_ahead` says which more); one that writes makes pages dirty and continues, until too much of the memory
 //! is dirty. A flusher for each disk takes dirty pages there, in the background: above 10 % of the memory, and what has
 //! been dirty for 30 s. An fsync writes the dirty pages of its file back itself, waits, and then flushes the device, or has
 //! the file system's journal committed, if there is one.
 //!
-//! `pages` is what is in memory, `flights` what is under way, `caller` an I/O of a process, `flusher` the write-back,
+//! `pages` is what is in memory, `flights` what is in flight, `caller` an I/O of a process, `flusher` the write-back,
 //! `journal` the metadata.
 //!
 //! A process is in one call at a time, as it is with synchronous I/O. Its call has a count, `Caller::left`: one for
-//! each bio that it waits for, and one for itself while it still has bios to put forward. Who takes the last one ends
+//! each bio that it waits for, and one for itself while it still has bios to put forward. What takes the last one ends
 //! the call.
 
 mod caller;
@@ -136,7 +136,7 @@ impl PageCache {
     }
 }
 
-/// The bio of a flight. Who it is of, and its priority, come from `of`.
+/// The bio of a flight. Its owner and priority, come from `of`.
 fn bio(number: u32, flight: &Flight, op: Op, flags: BioFlags, of: &Bio, disk_sectors: u64) -> Bio {
     Bio {
         sector: Sector(flight.pages.first * PAGE_SECTORS),

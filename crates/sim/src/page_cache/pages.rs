@@ -49,7 +49,7 @@ struct Chunk {
     dirty: u64,
     /// Since when it has had dirty pages.
     dirty_since: Instant,
-    /// Used since somebody looked for room here.
+    /// Used since room was last looked for here.
     is_used: bool,
 }
 
@@ -92,7 +92,7 @@ impl Pages {
         !self.disks[disk].dirty.is_empty()
     }
 
-    /// Brings pages in. `absent` is told which of them were not there, in pieces of at most `pages_max`.
+    /// Brings pages in. `absent` is called with those of them that were not there, in pieces of at most `pages_max`.
     pub(super) fn bring(&mut self, disk: usize, range: PageRange, pages_max: u64, mut absent: impl FnMut(PageRange)) {
         let mut piece = PageRange::default();
         for number in range.chunks() {
@@ -119,7 +119,7 @@ impl Pages {
         self.make_room();
     }
 
-    /// Makes pages dirty. Answers how many of them were so before.
+    /// Makes pages dirty. Returns how many of them were so before.
     pub(super) fn dirty_pages(&mut self, disk: usize, range: PageRange, now: Instant) -> u64 {
         let mut overwritten = 0;
         for number in range.chunks() {
@@ -174,7 +174,7 @@ impl Pages {
         Some(range)
     }
 
-    /// Forgets pages. Answers how many of them were dirty.
+    /// Forgets pages. Returns how many of them were dirty.
     pub(super) fn forget(&mut self, disk: usize, range: PageRange) -> u64 {
         let lost = self.clean(disk, range);
         self.forget_clean(disk, range);
@@ -190,7 +190,7 @@ impl Pages {
         }
     }
 
-    /// Makes pages clean. Answers how many were dirty.
+    /// Makes pages clean. Returns how many were dirty.
     fn clean(&mut self, disk: usize, range: PageRange) -> u64 {
         let DiskPages { chunks, dirty } = &mut self.disks[disk];
         let mut cleaned = 0;
@@ -241,7 +241,7 @@ impl Pages {
     }
 }
 
-/// Tells of what there is of a piece, as long as it has so many pages; answers what is left of it.
+/// Calls `tell` with parts of a piece, as long as it has this many pages; returns what is left of it.
 fn cut(mut piece: PageRange, pages: u64, tell: &mut impl FnMut(PageRange)) -> PageRange {
     while piece.pages() > 0 && piece.pages() >= pages {
         let end = piece.first + pages;

@@ -1,6 +1,6 @@
 //! Read-ahead: a process that reads a file from one end to the other finds the next pages in memory.
 //!
-//! A read that goes on where another one ended, or begins a file, is sequential. The first one has a window of at least
+//! A read that continues where another one ended, or begins a file, is sequential. The first one has a window of at least
 //! 16 KiB read beyond what was asked for; when the reader comes into it, the next one of twice the size follows, up to
 //! `read_ahead_kb`. So there is always about one window between the reader and the disk. Any other read gets what was
 //! asked for.
@@ -30,7 +30,7 @@ pub(super) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// The process asks for these pages of its file. Answers what to read beyond them: at most `pages_max`, and nothing if that is 0.
+    /// The process asks for these pages of its file. Returns what to read beyond them: at most `pages_max`, and nothing if that is 0.
     pub(super) fn asked(&mut self, asked: PageRange, file: PageRange, pages_max: u64) -> PageRange {
         // Small reads may end and go on within a page.
         let goes_on = |stream: &Stream| stream.next == asked.first || stream.next == asked.first + 1;

@@ -110,7 +110,7 @@ fn interrupt_of(
     cpus: &Cpus,
 ) -> (CpuId, CompletionPlace) {
     if rq.flags.contains(BioFlags::POLLED) {
-        // Whoever submitted it finds it, and nobody is interrupted.
+        // Its submitter finds it, and no CPU is interrupted.
         return (rq.ctx, CompletionPlace::Interrupt);
     }
     let interrupted = sender.unwrap_or_else(|| interrupts[rq.hctx.index()]);

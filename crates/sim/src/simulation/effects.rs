@@ -46,7 +46,7 @@ impl<P: Probe> Simulation<'_, P> {
         driver.schedule.alarms.clear();
     }
 
-    /// Tells tasks that their bios have ended. Answers whether one of them has something to reap now.
+    /// Notifies tasks that their bios have ended. Returns whether one of them has something to reap now.
     #[inline(never)]
     pub(super) fn tell_ended(&mut self) -> bool {
         let mut has_woken = false;

@@ -1,6 +1,6 @@
 //! One CPU at a time asks a scheduler for requests, and looks for what others have left to it meanwhile.
 //!
-//! In real time it goes round its loop once more. Here its call was carried out at one moment and is over when somebody else
+//! In real time it repeats its loop. Here its call was carried out at one moment and is over when another
 //! comes in the middle of the time that it takes, so that its next round has an event of its own, at the end of that time.
 
 use hoistway_blk::caller::BlockQueue;
@@ -27,7 +27,7 @@ impl<P: Probe> Simulation<'_, P> {
         }
     }
 
-    /// A CPU that was asking a disk's scheduler for requests goes on with it.
+    /// A CPU that was asking a disk's scheduler for requests continues.
     pub(super) fn go_round(&mut self, disk: u32, cpu: CpuId) {
         let hctx = match &self.disks[disk as usize].front {
             AnyQueue::Mq(queue) => queue.hctx_of(cpu),

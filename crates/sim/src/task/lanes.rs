@@ -28,7 +28,7 @@ impl Task {
         std::iter::once(&self.lane).chain(&self.other_lanes).map(|lane| lane.disk)
     }
 
-    /// Goes on with another disk, if there is such a one.
+    /// Continues with another disk, if there is one.
     #[cold]
     pub(super) fn turn_to(&mut self, is_wanted: impl Fn(&Lane) -> bool) -> bool {
         let Some(lane) = self.other_lanes.iter_mut().find(|lane| is_wanted(lane)) else { return false };

@@ -94,7 +94,7 @@ fn who_has_kept_its_cpu_until_the_end_of_its_turn_has_its_next_one_after_who_has
         let setting = cpus.on(CPU).setting;
         match cpus.next(now, CPU, setting) {
             Turn::Later(later) => at = Some(later),
-            Turn::Nobodys => panic!("somebody waits"),
+            Turn::Nobodys => panic!("a task waits"),
             Turn::Run(number) => {
                 order.push(number);
                 let task = &mut tasks[number as usize - 1];
@@ -127,7 +127,7 @@ fn who_falls_asleep_is_owed_two_slices_at_most() {
     let setting = cpus.on(CPU).setting;
     assert!(matches!(cpus.next(at, CPU, setting), Turn::Run(2)));
     cpus.enter(at, &mut tasks[1]);
-    assert!(cpus.ran(at + Nanos(1000), &mut tasks[1]).is_none(), "nobody waits");
+    assert!(cpus.ran(at + Nanos(1000), &mut tasks[1]).is_none(), "none waits");
     assert_eq!(tasks[1].lag_ns, 2 * SLICE.0 as i64);
 }
 

@@ -1,4 +1,4 @@
-//! Who submits beside processes, or instead of them: the page cache with its flushers, the workers of limits, the threads
+//! What submits beside processes, or instead of them: the page cache with its flushers, the workers of limits, the threads
 //! behind virtual disks. The event loop knows them by these questions only.
 
 mod limits;
@@ -58,7 +58,7 @@ pub(super) struct Around<'a> {
 }
 
 impl Around<'_> {
-    /// A part of a bio has ended that no process has submitted itself. Answers whether it counts as an I/O of the load: one of
+    /// A part of a bio has ended that no process has submitted itself. Returns whether it counts as an I/O of the load: one of
     /// a virtual disk has counted above.
     #[cold]
     pub(super) fn bio_ended(&mut self, bio: &Bio, status: Status) -> bool {

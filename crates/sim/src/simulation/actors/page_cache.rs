@@ -32,7 +32,7 @@ impl<P: Probe> Simulation<'_, P> {
         }
     }
 
-    /// A process whose I/O is not direct submits: the page cache goes on with that as far as it gets. In any case the
+    /// A process whose I/O is not direct submits: the page cache continues that as far as it gets. In any case the
     /// process waits, if only for its CPU.
     #[cold]
     pub(in super::super) fn call_page_cache(&mut self, disk: u32, number: u32) {
