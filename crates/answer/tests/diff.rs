@@ -79,7 +79,7 @@ fn small_uncertain_and_single_changes_are_not_claimed() {
     assert_eq!(change(&BASE, &times([1.01, 1.011, 1.009], 0), "iops").outcome, Outcome::Small);
     assert_eq!(change(&BASE, &times([1.5, 0.9, 1.1], 0), "iops").outcome, Outcome::WithinNoise);
     assert_eq!(change(&BASE[..1], &times([2.0; 3], 0)[..1], "iops").outcome, Outcome::NoInterval);
-    assert_eq!(change(&BASE, &times([0.5; 3], 0), "max").outcome, Outcome::NoInterval, "of maxima nobody knows");
+    assert_eq!(change(&BASE, &times([0.5; 3], 0), "max").outcome, Outcome::NoInterval, "of maxima it is not known");
     assert_eq!(change(&BASE, &BASE, "iops").outcome, Outcome::Same);
 }
 

@@ -102,7 +102,7 @@ fn a_single_io_of_somebody_else_is_no_reason_to_change() {
     };
     let (outcome, gains) = with_writes(|writes| writes.max /= 2);
     assert_eq!((outcome, gains), (Outcome::NoDifference, vec![("writes".to_owned(), Aspect::Figure(Figure::Max))]));
-    assert_eq!(with_writes(|writes| writes.p99 /= 2).0, Outcome::NoDifference, "nobody waits for bulk work");
+    assert_eq!(with_writes(|writes| writes.p99 /= 2).0, Outcome::NoDifference, "bulk work is not waited for");
 }
 
 #[test]

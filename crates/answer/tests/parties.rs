@@ -1,4 +1,4 @@
-//! Who is judged by what: parties that wait, bulk work, references, and figures that say nothing.
+//! What is judged by which figures: parties that wait, bulk work, references, and figures that say nothing.
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{Aspect, Candidate, Decision, JobDemand, Outcome, Verdict};

@@ -62,7 +62,7 @@ proptest! {
         let document = document(&figures);
         let recommended = verdict(&document).recommended;
         for name in NAMES.iter().take(figures.len()).filter(|name| **name != recommended) {
-            // Between few repeats that vary, intervals are wide: only what they agree on can be told.
+            // Between few repeats that vary, intervals are wide: only what they agree on can be said.
             let agree = figures.iter().all(|repeats| repeats.len() > 2);
             prop_assert!(!agree || !is_better_at_everything(&document, name, &recommended), "{name} beats {recommended}");
         }
@@ -139,7 +139,7 @@ proptest! {
             let of = verdict.candidates.iter().find(|candidate| candidate.scheduler == verdict.recommended);
             of.and_then(|candidate| candidate.balance).map_or(1.0, |gain| gain.factor)
         };
-        prop_assert!(gain(&many) > 0.98 && gain(&few) > 0.98, "nobody is recommended who is worse in what counts");
+        prop_assert!(gain(&many) > 0.98 && gain(&few) > 0.98, "no variant is recommended that is worse in what counts");
     }
 
     #[test]

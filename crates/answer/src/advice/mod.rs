@@ -9,7 +9,7 @@ use self::settings::{Settings, path, write};
 use crate::analysis::{Analysis, Variant};
 use crate::document::{Advice, Caution, Check, Decision, Front, ResultsDocument, Run, UdevRule, Verdict};
 
-/// Stands for the name of a device that nobody has named.
+/// Stands for the name of a device that is not named.
 pub const UNNAMED: &str = "DEVICE";
 
 /// A name that no block device has.
@@ -124,7 +124,7 @@ pub fn recommended(analysis: &Analysis<'_>) -> Result<Recommended, NoRecommendat
     Ok(Recommended { label: verdict.recommended.clone(), is_change: verdict.decision == Decision::Change, files })
 }
 
-/// Whoever advises what to do about a verdict.
+/// Advises what to do about a verdict.
 struct Adviser<'a> {
     verdict: &'a Verdict,
     kernel: &'a str,
@@ -132,7 +132,7 @@ struct Adviser<'a> {
     run: &'a Run,
     /// Whether that is on the other of the two queues that old kernels have: only a boot leads from one to the other.
     is_other_queue: bool,
-    /// What the kernel gives the devices by itself, if nothing was compared with that and nobody has said what else is set.
+    /// What the kernel gives the devices by itself, if nothing was compared with that and it is not given what else is set.
     missing: Option<&'a str>,
     from: Settings,
     to: Settings,

@@ -4,7 +4,7 @@ use super::{Variant, of_scheduler, usual};
 use crate::document::ResultsDocument;
 
 /// For each variant the one that it is compared with, by its index. That is a variant of the same device, kernel and host: the scheduler
-/// that somebody named, or else the kernel's default there, or else the first. A row of the table that somebody named is it for all, and
+/// that was named, or else the kernel's default there, or else the first. A row of the table that was named is it for all, and
 /// where each place has one variant only the first of them.
 pub(super) fn baselines(document: &ResultsDocument, variants: &[Variant<'_>]) -> Vec<usize> {
     let wanted = document.baseline.as_deref();

@@ -36,7 +36,7 @@ pub struct Analysis<'a> {
     pub variants: Vec<Variant<'a>>,
     /// The variant that others are compared with, in the first place: index into `variants`.
     pub baseline: usize,
-    /// What each variant is compared with: one of the same place, unless somebody named a row of the table.
+    /// What each variant is compared with: one of the same place, unless a row of the table was named.
     pub baselines: Vec<usize>,
     /// The jobs, in the order of the job file.
     pub jobs: Vec<JobAnalysis<'a>>,
@@ -204,7 +204,7 @@ impl<'a> Analysis<'a> {
         Self { document, jobs, variants, baseline, baselines }
     }
 
-    /// The variants that others are compared with, each once: one for each place, unless somebody named a row of the table.
+    /// The variants that others are compared with, each once: one for each place, unless a row of the table was named.
     pub fn distinct_baselines(&self) -> Vec<usize> {
         let mut distinct = self.baselines.clone();
         distinct.sort_unstable();

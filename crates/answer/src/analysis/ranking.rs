@@ -5,7 +5,7 @@ use crate::figure::Figure;
 
 /// The rows at both ends of a figure: indexes into the rows that were ranked, the extreme one first.
 ///
-/// A row belongs to an end if its difference to the extreme one is within the noise, or nil. If all do, nobody does. A
+/// A row belongs to an end if its difference to the extreme one is within the noise, or nil. If all do, none does. A
 /// row whose repeats differ much may belong to both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranking {

@@ -1,4 +1,4 @@
-//! Which variant of a place others are compared with if nobody named one.
+//! Which variant of a place others are compared with if none was named.
 
 use super::Variant;
 use crate::document::ResultsDocument;

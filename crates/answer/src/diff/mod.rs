@@ -72,7 +72,7 @@ pub enum Outcome {
     Small,
     /// By the smallest effect or more, but within the noise.
     WithinNoise,
-    /// By the smallest effect or more, and without repeats nobody knows what is noise; of maxima nobody ever does.
+    /// By the smallest effect or more, and without repeats the noise is not known; that of maxima never is.
     NoInterval,
 }
 

@@ -9,7 +9,7 @@ use super::Decision;
 pub struct Advice {
     /// The place: index into [`setups`](super::ResultsDocument::setups); 0 if there are none.
     pub setup: u32,
-    /// The device, as in `/sys/block`; `DEVICE` if nobody named one.
+    /// The device, as in `/sys/block`; `DEVICE` if none was named.
     pub device: String,
     /// The verdict's decision.
     pub decision: Decision,
@@ -61,7 +61,7 @@ pub struct Check {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Caution {
-    /// Nobody named the device.
+    /// The device was not named.
     Unnamed,
     /// The name is that of a partition, and its disk has the scheduler.
     Partition {
@@ -119,7 +119,7 @@ pub enum Caution {
     },
     /// The name may be another disk's after the next boot.
     MayBeRenumbered,
-    /// Nobody knows what a file of the queue held before.
+    /// It is not known what a file of the queue held before.
     HeldBefore {
         /// Its path.
         file: String,

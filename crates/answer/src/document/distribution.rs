@@ -10,7 +10,7 @@ const POINTS_PER_DECADE: u32 = 8;
 const DECADES: u32 = 4;
 
 /// A distribution of latencies by percentiles that lie ever closer to 100. Those beyond which there is not a single I/O are left
-/// out: of a hundred I/Os nobody knows the 99.9th.
+/// out: of a hundred I/Os the 99.9th is not known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyDistribution {
     /// From 0 up to 99.99 at most; 50, 90, 99 and 99.9 are among them.

@@ -39,7 +39,7 @@ pub struct ExcerptReason {
 pub struct ExcerptRequest {
     /// Its device.
     pub device: u32,
-    /// Whose it is; None of what belongs to nobody.
+    /// Whose it is; None if it belongs to no process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
     /// `read`, `write`, `flush`, `discard` or `write_zeroes`.
@@ -83,7 +83,7 @@ pub struct ExcerptAnswer {
     /// The request that it gave out, if that is in the excerpt: index into the requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<u32>,
-    /// Whose request it gave out; None if that is nobody's, or there was none.
+    /// Whose request it gave out; None if that is no process's, or there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
     /// Whether it gave one out.

@@ -154,7 +154,7 @@ pub struct Run {
     /// The kernel whose block layer it ran on, if that of the place lacks this scheduler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_as: Option<String>,
-    /// Where its scheduler, or that of its guests, comes from, if no release of Linux has it: a publication, or who ships it.
+    /// Where its scheduler, or that of its guests, comes from, if no release of Linux has it: a publication, or a distribution that ships it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub research: Option<String>,
     /// The tunables that were set (not those left at their defaults), by name.

@@ -327,7 +327,7 @@ impl From<&LatencyHistogram> for LatencySummary {
     /// All zero for an empty histogram.
     fn from(histogram: &LatencyHistogram) -> Self {
         let (min, max) = (histogram.min().unwrap_or(0), histogram.max().unwrap_or(0));
-        // Percentiles are midpoints of bins: beside the exact maximum nobody would believe one above it.
+        // Percentiles are midpoints of bins: beside the exact maximum one above it would not be believed.
         let percentile = |percent| histogram.percentile(percent).unwrap_or(0).clamp(min, max);
         Self {
             min,

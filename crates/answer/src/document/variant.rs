@@ -29,7 +29,7 @@ impl RunVariant {
         Self { label, settings, is_default: false }
     }
 
-    /// The settings that somebody could change on a host: all but those that say where it took place.
+    /// The settings that can be changed on a host: all but those that say where it took place.
     pub fn knobs(&self) -> Map<String, Value> {
         let is_knob = |(name, _): &(&String, &Value)| !PLACES.contains(&name.as_str());
         self.settings.iter().filter(is_knob).map(|(name, value)| (name.clone(), value.clone())).collect()

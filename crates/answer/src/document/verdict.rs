@@ -17,7 +17,7 @@ pub struct Verdict {
     /// Jobs that are alike and stand together for the first figure's job, itself included, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alike: Vec<String>,
-    /// Who chose that.
+    /// What chose that.
     pub focus_from: FocusFrom,
     /// What is less, as a fraction, is no difference.
     pub smallest_effect: f64,
@@ -59,15 +59,15 @@ pub struct Spread {
     pub most: f64,
 }
 
-/// Who chose what a comparison is judged by.
+/// What chose the figures that a comparison is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FocusFrom {
-    /// Whoever asked for the comparison.
+    /// The caller that asked for the comparison.
     Asked,
-    /// Whoever wrote the load.
+    /// The author of the load.
     Load,
-    /// Nobody: it follows from what the jobs did.
+    /// Neither: it follows from what the jobs did.
     Figures,
 }
 

@@ -117,7 +117,7 @@ mod tests {
         let weighing = |objective: &str| -> Vec<String> {
             let pair = || (run(9.0, [1000.0, 5.0, 50.0, 1.0]), run(9.0, [500.0, 10.0, 500.0, 1.0]));
             let losses = losses(&objective.parse().unwrap(), &[pair(), pair(), pair()], None).unwrap();
-            assert_eq!(losses.len(), 3, "all are told");
+            assert_eq!(losses.len(), 3, "all are reported");
             losses.iter().filter(|loss| loss.weighs).map(|loss| format!("{:?}", loss.aspect)).collect()
         };
         assert_eq!(weighing("min a:read:p99"), ["Figure(Iops)", "Figure(Mean)"]);

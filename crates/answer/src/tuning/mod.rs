@@ -76,7 +76,7 @@ pub struct TuneRun {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Budget {
-    /// So many runs, however long each is.
+    /// This number of runs, however long each is.
     Runs(u64),
     /// So much virtual time, ns.
     VirtualNs(u64),
@@ -170,7 +170,7 @@ pub struct Standing {
     pub margins: Vec<Option<Change>>,
     /// Whether all conditions hold, on average.
     pub holds: bool,
-    /// By what factor the objective is better than the best one's of the round: below 1. None of what has no such figure.
+    /// By what factor the objective is better than the best one's of the round: below 1. None if there is no such figure.
     pub beside_best: Option<Change>,
 }
 

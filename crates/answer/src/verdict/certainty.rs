@@ -25,7 +25,7 @@ impl Judge<'_> {
     /// The share of resamplings (bootstrap over repeats, the same for all variants) in which the decision stands, None of repeats that not
     /// all variants have. `best` is what is recommended instead of the reference, if anything.
     ///
-    /// A resampling is taken for the truth: who is better in it than the reference by the smallest effect, and is not outvoted by the
+    /// A resampling is taken for the truth: a variant that is better in it than the reference by the smallest effect, and is not outvoted by the
     /// parties that wait, is worth a change. The decision stands if no other one is better than it by more than the smallest effect.
     /// As the means of a few resampled repeats scatter less than those of others would, they are stretched, as Student's t stretches an
     /// interval.

@@ -68,7 +68,7 @@ pub(super) fn chosen<'a>(analysis: &'a Analysis<'a>, stakes: &[Stake<'a>]) -> Op
     Some(Focus { parts: vec![waited_for(stakes)?], from: FocusFrom::Figures })
 }
 
-/// How likely somebody waits for it: the least first.
+/// How likely it is waited for: the least first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     SmallRandomReads,

@@ -3,10 +3,10 @@
 //! Jobs that are alike are a *party*. Some parties wait for their I/O, the others are bulk work. Every variant is compared with a
 //! reference, the kernel's default if it is there, by one number, the *balance*: the mean over all parties, weighted by their votes, of the
 //! logarithms of how much better off each is, repeat by repeat. A party that waits has a vote, half of it for its progress and half for its
-//! wait; bulk work has half a vote for its progress. Figures that somebody named have all votes but one. A change is worth it if
+//! wait; bulk work has half a vote for its progress. Figures that were named have all votes but one. A change is worth it if
 //!
 //! * the balance is better beyond the noise, and by more than the smallest effect that matters;
-//! * the parties that wait do not lose together, unless somebody named a figure: no depth outvotes them;
+//! * the parties that wait do not lose together, unless a figure was named: no depth outvotes them;
 //! * no other candidate is better at everything.
 //!
 //! Of several the one with the best balance is named. Otherwise the reference stays.
@@ -39,9 +39,9 @@ use crate::figure_name::FigureName;
 
 /// Differences smaller than this fraction are ignored.
 pub const SMALLEST_EFFECT: f64 = 0.02;
-/// Of so many I/Os at least one must have waited beside another, or joined one, for schedulers to do different things.
+/// Of this many I/Os at least one must have waited beside another, or joined one, for schedulers to do different things.
 const IOS_PER_CHOICE: u64 = 1000;
-/// Votes of a figure that somebody named, at least; the parties share another one.
+/// Votes of a figure that was named, at least; the parties share another one.
 const NAMED_VOTES_MIN: f64 = 3.0;
 /// A loss by this factor of parties that wait counts although the repeats do not agree on it.
 const UNCERTAIN_FACTOR: f64 = 1.25;
@@ -263,7 +263,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether the parties that wait lose together, although nobody asked for a figure that counts more.
+    /// Whether the parties that wait lose together, although no figure was asked for that counts more.
     fn is_outvoted(&self, variant: usize) -> bool {
         if self.focus.from == FocusFrom::Asked {
             return false;

@@ -1,4 +1,4 @@
-//! Who has a part in a load: a job, or several that are alike, which are judged as one.
+//! What has a part in a load: a job, or several that are alike, which are judged as one.
 
 use crate::analysis::{Analysis, JobAnalysis, OperationAnalysis};
 use crate::document::{Aspect, JobDemand};

@@ -1,4 +1,4 @@
-//! How well a variant serves a party, as a logarithm: the sum over parties is proportional fairness, which nobody wins by starving others.
+//! How well a variant serves a party, as a logarithm: the sum over parties is proportional fairness, which no variant wins by starving others.
 
 use super::party::Party;
 use super::turn::{IOS_MIN, NOTICED_SHARE, Turn};

@@ -17,9 +17,9 @@ const UNCERTAIN_FACTOR: f64 = 1.25;
 /// A loss of this factor of a largest latency, which is a single I/O, is reported although it may be chance, and counts if it is not.
 const LARGE_FACTOR_OF_MAX: f64 = 2.0;
 
-/// Latencies up to this one, ns, are all the same to people.
+/// Latencies up to this one, ns, make no difference to people.
 const UNNOTICED_NS: f64 = 100_000.0;
-/// Seconds that somebody waits longer or shorter, from which on they are named before everything else.
+/// Seconds that a user waits longer or shorter, from which on they are named before everything else.
 const LONG_WAIT_NS: f64 = 1e8;
 
 /// Whether it is that of a single I/O.

@@ -11,9 +11,9 @@ const FEW: u32 = 8;
 /// What an I/O means to a party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Somebody waits for a turn of its loop: a commit, a read, a page.
+    /// A user waits for a turn of its loop: a commit, a read, a page.
     Waits,
-    /// Somebody waits until it is done, or for a stream that comes one I/O at a time: its progress is all there is of a wait.
+    /// A user waits until it is done, or for a stream that comes one I/O at a time: its progress is all there is of a wait.
     WaitsForProgress,
     /// Bulk work.
     Bulk,
@@ -55,7 +55,7 @@ fn role(party: &Party<'_>, least_depth: Option<u32>) -> Role {
     }
 }
 
-/// Whether it only fills the page cache: nobody waits for what is written later.
+/// Whether it only fills the page cache: what is written later is not waited for.
 fn writes_behind(party: &Party<'_>) -> bool {
     let is_buffered = party.demand().is_some_and(|demand| demand.is_buffered && !demand.syncs);
     is_buffered && party.operations().all(|operation| operation == Operation::Write)
