@@ -10,7 +10,7 @@ pub enum Class {
     Closed,
     /// They come from outside, whatever completes (RP13).
     Open,
-    /// The recording does not decide (RP14): closed unless another answer is tried.
+    /// The recording does not decide (RP14): closed unless the other is tried.
     Undecided,
 }
 

@@ -39,7 +39,7 @@ pub struct Table {
 /// I/Os of a size.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Size {
-    /// Up to so many bytes, and more than half of that.
+    /// Up to this many bytes, and more than half of that.
     pub bytes: u64,
     /// How many.
     pub ios: u64,

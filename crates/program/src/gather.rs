@@ -55,7 +55,7 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    /// Leaves only the busiest stretch of so many I/Os of a device, if there are more. Returns its times and the I/Os of all.
+    /// Leaves only the busiest stretch of this many I/Os of a device, if there are more. Returns its times and the I/Os of all.
     pub(crate) fn keep_busiest(&mut self, device: Device, ios: usize) -> io::Result<Option<Busiest>> {
         let tasks = &self.tasks;
         let Some(busiest) = self.log.busiest(ios, |task| tasks[task as usize].device == device)? else {

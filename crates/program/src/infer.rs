@@ -35,7 +35,7 @@ pub struct Options {
     pub intervals: bool,
     /// The part of the recording that counts, from and to since its first event, in nanoseconds; none for all of it.
     pub window_ns: Option<(u64, u64)>,
-    /// I/Os at most: of a recording with more the busiest stretch of so many counts.
+    /// I/Os at most: of a recording with more the busiest stretch of this many counts.
     pub ios_max: Option<usize>,
 }
 
@@ -321,7 +321,7 @@ impl Found {
         }
     }
 
-    /// The second way: how batches and completions lie, and who meets whom.
+    /// The second way: how batches and completions lie, and which streams meet which.
     fn meet(&mut self, log: &mut Log, sorted: &Sorted) -> io::Result<Meetings> {
         let mut meetings = Meetings::new(&self.streams);
         log.each(|entry| {

@@ -144,7 +144,7 @@ impl Log {
         Ok(low)
     }
 
-    /// The shortest time in which so many I/Os of some tasks were submitted one after the other, and how many there are in all; none
+    /// The shortest time in which this many I/Os of some tasks were submitted one after the other, and how many there are in all; none
     /// if there are no more.
     pub(crate) fn busiest(&mut self, ios: usize, is_counted: impl Fn(u32) -> bool) -> io::Result<Option<Busiest>> {
         let mut times: VecDeque<u64> = VecDeque::new();

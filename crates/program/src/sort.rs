@@ -39,7 +39,7 @@ pub(crate) fn sort(gathered: &Gathered, device: Device, ios_min: u64) -> Sorted 
         .filter(|task| name_of(task.pid).is_some_and(stream::is_dispatcher))
         .map(|task| task.ios)
         .sum();
-    // Where workers issue the requests nobody knows whose they are (RP29).
+    // Where workers issue the requests it is not known whose they are (RP29).
     let has_no_tasks = gathered.of_requests && by_dispatchers * 10 > ios;
     let key = |task: &gather::Task| {
         let name = name_of(task.pid).unwrap_or_default();

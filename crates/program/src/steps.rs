@@ -181,7 +181,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// For streams with so many I/Os and waits each.
+    /// For streams with this many I/Os and waits each.
     pub(crate) fn new(streams: impl Iterator<Item = (u64, usize)>) -> io::Result<Writer> {
         let mut start = 0;
         let runs: Vec<Run> = streams

@@ -91,7 +91,7 @@ pub struct Stream {
     pub discards: (u64, u64),
     /// Flushes without data.
     pub flushes: u64,
-    /// Writes that somebody waits for.
+    /// Writes that a task waits for.
     pub sync_writes: u64,
     /// Writes with a flush before or behind them.
     pub durable_writes: u64,

@@ -76,7 +76,7 @@ impl Timeline {
         self.outstanding -= 1;
     }
 
-    /// The parts, and how many I/Os there are of up to so many bytes.
+    /// The parts, and how many I/Os there are of up to a number of bytes.
     pub(crate) fn finish(mut self, span_ns: u64) -> (Vec<Slice>, Vec<(u64, u64)>) {
         self.reach(span_ns);
         let sizes = self.sizes.iter().enumerate().filter(|(_, ios)| **ios > 0);

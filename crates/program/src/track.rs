@@ -28,7 +28,7 @@ pub(crate) struct Track {
     /// Those of them that an I/O of the batch was tied to.
     tied: usize,
     submitted_ns: Option<u64>,
-    /// The last I/O, until it is known how its plug goes on.
+    /// The last I/O, until it is known how its plug continues.
     last: Option<(Step, Causes)>,
     pub(crate) is_plugged: bool,
     pub(crate) thinks: Histogram,

@@ -133,7 +133,7 @@ impl Meetings {
 }
 
 impl Stream {
-    /// Whether it writes what somebody waits for.
+    /// Whether a task waits for what it writes.
     fn durable(&self) -> bool {
         self.durable_writes + self.flushes + self.sync_writes > 0
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::support::{Row, inferred, replayed};
 
-/// A loop: it has so many outstanding and thinks after each completion, each time as long as the table says.
+/// A loop: it has `depth` outstanding and thinks after each completion, each time as long as the table says.
 #[derive(Clone, Debug)]
 struct Loop {
     depth: usize,
@@ -41,7 +41,7 @@ fn run(loops: &[Loop], command_us: u64) -> Vec<Row> {
             submitted[stream] += 1;
             coming.insert((free_us, false, number, stream));
         } else {
-            // Who thinks as another completion comes goes on in the order of completions.
+            // One that thinks as another completion comes continues in the order of completions.
             let think_us = of.thinks_us[(submitted[stream]).min(of.thinks_us.len() - 1)];
             coming.insert((now_us + think_us, true, number, stream));
         }
