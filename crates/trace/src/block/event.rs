@@ -128,7 +128,7 @@ impl Flags {
     pub const WRITE: Flags = Flags(0x0002);
     /// A flush, or a flush before the data (PREFLUSH).
     pub const FLUSH: Flags = Flags(0x0004);
-    /// Somebody waits for it.
+    /// A task waits for it.
     pub const SYNC: Flags = Flags(0x0008);
     /// A passthrough command.
     pub const PASSTHROUGH: Flags = Flags(0x0200);

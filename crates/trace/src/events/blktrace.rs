@@ -78,14 +78,14 @@ impl<'a, W: Write> BlktraceProbe<'a, W> {
         Event { sector, bytes, pid, flags: flags(rq.op, rq.flags), ..self.blank(action) }
     }
 
-    /// Nobody's task runs when an I/O ends.
+    /// No task runs when an I/O ends.
     fn end(event: Event, status: Status) -> Event {
         let error = u16::try_from(status.errno().unsigned_abs()).unwrap_or(u16::MAX);
         Event { pid: 0, error, ..event }
     }
 }
 
-/// I/O contexts are numbered as tasks: 0 is nobody's.
+/// I/O contexts are numbered as tasks: 0 is none.
 fn pid(context: IoContextId) -> u32 {
     context.0
 }

@@ -12,7 +12,7 @@ use super::Header;
 
 /// A probe that writes a line for each event.
 ///
-/// A probe cannot fail. So the first error is kept, nothing is written after it, and the run is told to stop.
+/// A probe cannot fail. So the first error is kept, nothing is written after it, and the run is asked to stop.
 pub struct Writer<'a, W> {
     out: W,
     /// The jobs of the processes as JSON strings.
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!((letters(Op::Discard, BioFlags::NONE), letters(Op::Discard, sync)), ("D".into(), "DS".into()));
     }
 
-    /// Takes so many bytes, and then none.
+    /// Takes this many bytes, and then none.
     struct Full(usize);
 
     impl Write for Full {

@@ -1,5 +1,5 @@
 //! What no recording can exceed, because no kernel could have written it: types and limits of Linux, and for times what
-//! a recording of a few million events can be about. Whoever reads a recording may calculate with its values, and size
+//! a recording of a few million events can be about. A reader of a recording may calculate with its values, and size
 //! tables by them, without fear.
 
 use std::fmt;

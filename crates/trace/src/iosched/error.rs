@@ -43,7 +43,7 @@ pub enum Problem {
     /// A line that is no JSON object, or a value of the wrong type.
     #[error("expected a JSON object with the documented fields: {}{message} (column {column})", at(.field))]
     Json {
-        /// The field at fault, if one can be told.
+        /// The field at fault, if one can be named.
         field: Option<String>,
         /// What the JSON parser says.
         message: String,

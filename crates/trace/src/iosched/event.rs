@@ -86,7 +86,7 @@ pub enum EventKind {
         /// The request.
         rq: RqNumber,
     },
-    /// kyber, bfq: the scheduler is told that the request is released.
+    /// kyber, bfq: the scheduler is notified that the request is released.
     Finish {
         /// The request.
         rq: RqNumber,
@@ -165,7 +165,7 @@ pub struct Insert {
     pub queue: Option<QueueName>,
 }
 
-/// Who took an inserted request.
+/// What took an inserted request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InsertedBy {
     /// The scheduler.
@@ -315,14 +315,14 @@ pub enum KyberDomain {
     Other,
 }
 
-/// What somebody did to the queue while it was recorded.
+/// What was done to the queue while it was recorded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Mark {
     /// This scheduler is about to be written to `queue/scheduler`.
     SwitchBegin(Box<str>),
     /// The exact place of the change to this scheduler: the kernel says so while the queue is frozen and empty.
     SwitchDone(Box<str>),
-    /// The writer of this scheduler goes on. The change was between the marks of its begin and its end.
+    /// The writer of this scheduler continues. The change was between the marks of its begin and its end.
     SwitchEnd(Box<str>),
     /// A tunable is about to be written; the write follows within microseconds.
     Tunable {

@@ -62,7 +62,7 @@ impl Io {
         self.sector + self.sectors
     }
 
-    /// Whether somebody waits for it.
+    /// Whether a task waits for it.
     #[must_use]
     pub fn is_sync(&self) -> bool {
         is_sync(self.op, self.flags)

@@ -80,7 +80,7 @@ fn foreign_formats_are_recognised_by_what_they_are() {
 fn a_gzip_file_that_was_cut_or_damaged_says_so() {
     let whole = gzip(&recording(&[PLUG; 500]));
     assert_eq!(read(&whole).expect("whole").events.len(), 500);
-    // A file cut inside the magic number cannot be told from any other.
+    // A file cut inside the magic number cannot be distinguished from any other.
     for cut in 2..whole.len() {
         assert!(matches!(fault(&whole[..cut]).1, Problem::TruncatedGzip), "cut at {cut} of {}", whole.len());
     }
