@@ -100,7 +100,7 @@ impl Word for WeakWord {
     }
 }
 
-/// Tries whatever two threads may see of each other if they interrupt each other so many times.
+/// Tries what two threads may see of each other if they interrupt each other at most this many times.
 fn check<T: Send + Sync + 'static>(
     interruptions: usize,
     made: impl Fn() -> T + Send + Sync + 'static,
@@ -137,7 +137,7 @@ struct OneTag {
     tags: Tags<Weak>,
     pool: RequestPool<Weak>,
     hctx: HardwareQueue<Weak>,
-    /// How often somebody was woken; whether somebody was served.
+    /// How often one was woken; whether one was served.
     woken: AtomicU64,
     served: AtomicU64,
 }
@@ -170,7 +170,7 @@ impl OneTag {
         let mut list = VecDeque::new();
         self.hctx.take_dispatch_list(&NoMeter, &mut list);
         for rq in list {
-            assert!(self.take(), "whoever runs finds the tag that was freed");
+            assert!(self.take(), "the one that runs finds the tag that was freed");
             self.served.fetch_add(1, SeqCst);
             self.pool.put(rq);
         }
@@ -211,7 +211,7 @@ fn a_request_that_lacks_a_tag_is_sent_or_its_hardware_queue_is_run() {
         }
     };
     check(3, OneTag::taken, sends, completes, |shared| {
-        assert_eq!(shared.served.load(SeqCst), 1, "it is left over, and nobody comes");
+        assert_eq!(shared.served.load(SeqCst), 1, "it is left over, and none comes");
     });
 }
 
@@ -327,7 +327,7 @@ impl Gated {
         Gated { queue, shut_out: Default::default(), let_in: AtomicU64::new(0) }
     }
 
-    /// A call on a CPU, whose requests end before the next. Answers how many were woken.
+    /// A call on a CPU, whose requests end before the next. Returns how many were woken.
     fn call<R>(&self, cpu: u32, body: impl FnOnce(&Queue<Weak>, &mut Cx<'_, (Null, NoProbe)>) -> R) -> (R, u64) {
         let (mut caller, mut driver, mut probe) = (Caller::new(), Null::default(), NoProbe);
         let mut cx = caller.cx(Now::default(), CpuId(cpu), &mut driver, &mut probe, &NoMeter);

@@ -54,7 +54,7 @@ struct Worker {
     device: Null,
     caller: Caller,
     agenda: Agenda,
-    /// So many requests stay at the device until later calls.
+    /// This many requests stay at the device until later calls.
     lag: usize,
 }
 
@@ -74,7 +74,7 @@ impl Worker {
                 *woken.lock().unwrap() = true;
                 condvar.notify_one();
             }
-            Action::TimedOut { .. } | Action::RunOther { .. } => unreachable!("nobody shares its tags"),
+            Action::TimedOut { .. } | Action::RunOther { .. } => unreachable!("its tags are not shared"),
         });
         answer
     }

@@ -1,4 +1,4 @@
-//! Clients that depart while they wait, while others wait for the same tags and somebody waits for the queue to empty.
+//! Clients that depart while they wait, while others wait for the same tags and a writer waits for the queue to empty.
 
 use shuttle::rand::Rng;
 use shuttle::thread;
@@ -6,7 +6,7 @@ use shuttle::thread;
 use super::*;
 
 impl Cpu<'_> {
-    /// Submits; whoever has to wait departs, or not. Answers whether it has.
+    /// Submits; a submission that has to wait departs, or not. Returns whether it has.
     fn submit_or_depart(&mut self, submitter: &mut Submitter<Queue<Checked>>, bio: Bio) -> bool {
         submitter.begin(bio);
         while self.call(|queue, cx| submitter.go_on(queue, cx)) == Submitted::Parked {

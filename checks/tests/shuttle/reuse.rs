@@ -16,7 +16,7 @@ impl Scheduler for Strict {
     }
     fn insert(&mut self, _: &mut PolicyCx<'_>, id: RqId, _: Place) {
         let before = std::mem::replace(&mut self.in_use[id.index()], true);
-        assert!(!before, "the end of the request before it was not told");
+        assert!(!before, "the end of the request before it was not reported");
         self.queue.push_back(id);
     }
     fn dispatch(&mut self, _: &mut PolicyCx<'_>, _: HctxId) -> Choice {

@@ -8,7 +8,7 @@ use super::*;
 
 const TIMEOUT: Nanos = Nanos::from_secs(30);
 
-/// Keeps one request, and checks what it is told of that.
+/// Keeps one request, and checks what it is notified of.
 #[derive(Default)]
 struct Keeper {
     kept: Option<Rq>,

@@ -90,7 +90,7 @@ pub fn check(model: impl Fn() + Send + Sync + Clone + 'static) {
     Runner::new(PctScheduler::new(3, schedules), config).run(model);
 }
 
-/// Runs `body` on so many threads and waits for them.
+/// Runs `body` on this many threads and waits for them.
 pub fn on_threads<T: Send + Sync + 'static>(
     shared: &Arc<T>,
     threads: u32,

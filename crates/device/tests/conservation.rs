@@ -112,7 +112,7 @@ struct Ended {
     completion: Completion,
 }
 
-/// Gives the load to the device and answers how each command ended, in the order of submission.
+/// Gives the load to the device and returns how each command ended, in the order of submission.
 fn serve(device: &mut dyn Device, load: &[Timed]) -> Vec<Ended> {
     let mut host = Host::new(device);
     for &(gap_ns, command) in load {

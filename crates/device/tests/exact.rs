@@ -55,7 +55,7 @@ fn null(delay_ns: u64) -> NullParameters {
     NullParameters { delay_ns, delay_jitter_percent: 0.0, holds_commands: None }
 }
 
-/// A card that takes so many commands, before a device that holds two for 10 us each.
+/// A card that takes this many commands, before a device that holds two for 10 us each.
 fn card(queue_depth: u32, holds_commands: Option<u32>) -> Raid {
     let inner = Null::new(shape(2), &NullParameters { holds_commands, ..null(10_000) }, 1);
     Raid::new(shape(queue_depth), &RaidParameters { inner: String::new(), command_us: 1.0 }, Box::new(inner))

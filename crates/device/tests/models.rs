@@ -73,7 +73,7 @@ fn presets() -> Vec<Preset> {
     builtin.chain(VARIANTS.iter().map(|(name, added)| variant(name, added))).collect()
 }
 
-/// What a device made of commands that came so many ns after each other: when and how each ended. Checks on the way that
+/// What a device made of commands that came this many ns after each other: when and how each ended. Checks on the way that
 /// each accepted one ends exactly once, and nothing in the past.
 fn serve(device: &mut dyn Device, load: &[(u64, Command)]) -> Vec<(Instant, Completion)> {
     let mut schedule = Schedule::default();
@@ -299,7 +299,7 @@ fn a_large_write_of_a_striped_drive_ends_when_it_is_in_the_flash_and_a_small_one
     let least_us = p.program_us * (1.0 - p.program_jitter_percent / 100.0);
     assert!(write(128) >= least_us, "64 KiB: {} us, a program takes {least_us} us", write(128));
     assert!(write(8) < 50.0, "4 KiB: {} us", write(8));
-    // A stream: the second write goes on where the first one ended.
+    // A stream: the second write continues where the first one ended.
     let stream: Vec<(u64, Command)> = (0..2)
         .map(|tag| {
             (

@@ -452,7 +452,7 @@ fn any_value() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Reads the text; a device that comes of it must work. Answers the error.
+/// Reads the text; a device that comes of it must work. Returns the error.
 fn try_out(text: &str) -> Option<PresetError> {
     match Preset::from_toml(text, "fuzz.toml") {
         Ok(preset) => {
@@ -485,7 +485,7 @@ proptest! {
     #[test]
     fn a_mutated_preset_gives_a_working_device_or_one_error(text in mutated()) {
         if let Some(PresetError::Text { problem, .. }) = try_out(&text) {
-            // What is TOML must be told with its key.
+            // What is TOML must be reported with its key.
             prop_assert!(text.parse::<toml::Table>().is_err(), "{problem}\n{text}");
         }
     }
@@ -573,7 +573,7 @@ fn a_built_in_preset_with_other_numbers_no_longer_says_what_was_measured_of_it()
         assert!(text.contains(from), "{from}");
         Preset::from_toml(&text.replace(from, to), "mine.toml").unwrap().without_borrowed_claims()
     };
-    // Another name is nobody else's claim.
+    // Another name is a claim of no other.
     let renamed = changed("name = \"hgst-he10-8tb\"", "name = \"mine\"");
     assert_eq!(renamed.calibration(), original.calibration());
     for (from, to) in

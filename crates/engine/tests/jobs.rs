@@ -1,4 +1,4 @@
-//! Loads in real time: who runs when, what holds I/O back, and what is counted.
+//! Loads in real time: which processes run when, what holds I/O back, and what is counted.
 
 use std::sync::Arc;
 

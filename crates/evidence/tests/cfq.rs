@@ -55,6 +55,6 @@ fn a_replay_goes_on_from_the_kernels_answer_after_a_different_one() {
         assert_eq!(score.questions, decisions, "{name}");
         pooled.add(&score);
     }
-    // Where a turn begins it now often decides differently, but what it goes on from is right.
+    // Where a turn begins it now often decides differently, but what it continues from is right.
     assert!(!pooled.is_perfect() && 10 * pooled.all > 9 * pooled.dispatches, "{pooled:?}");
 }

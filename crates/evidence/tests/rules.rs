@@ -145,7 +145,7 @@ fn no_comment_and_no_page_names_a_document_that_is_not_in_the_repository() {
             }
         }
     }
-    assert_none(&faults, "documents that nobody can read are cited");
+    assert_none(&faults, "documents that cannot be read are cited");
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn insertion_buckets_take_waiting_away_where_many_insert_at_once_and_none_where_
     assert!(buckets.2.taken_per_io < plain.2.taken_per_io, "{plain:?} {buckets:?}");
     assert!(plain.2.lists_taken_per_io.is_none() && buckets.2.lists_taken_per_io.is_some(), "{plain:?} {buckets:?}");
     let alone = readers(1, "mq-deadline", "server", "insertion-buckets");
-    assert_eq!(alone.locks.unwrap().lists_taken_per_io, None, "nobody is met");
+    assert_eq!(alone.locks.unwrap().lists_taken_per_io, None, "none is met");
 }
 
 #[test]

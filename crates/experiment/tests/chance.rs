@@ -38,7 +38,7 @@ fn verdict(document: &ResultsDocument) -> Verdict {
     verdicts.remove(0)
 }
 
-/// The verdicts on each so many of a document's runs.
+/// The verdicts on each group of this many of a document's runs.
 fn of_groups(document: &ResultsDocument, of: u32) -> Vec<Verdict> {
     let repeats = document.runs.iter().map(|run| run.repeat + 1).max().unwrap_or(0);
     let group = |first: u32| {

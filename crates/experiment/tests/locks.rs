@@ -3,7 +3,7 @@
 use hoistway_answer::document::LockSummary;
 use hoistway_experiment::{Alone, Comparison, Load};
 
-/// The locks of runs of so many processes of deep reads on a fast drive.
+/// The locks of runs of this many processes of deep reads on a fast drive.
 fn locks(processes: u32, host: &str) -> Vec<Option<LockSummary>> {
     let job = format!(
         "[a]\nfilename=/dev/nvme0n1\nioengine=io_uring\ndirect=1\nrw=randread\nnorandommap=1\nbs=4k\niodepth=32\n\

@@ -65,7 +65,7 @@ fn it_finds_the_best_of_what_trying_everything_shows() {
     let exhaustive = good.min_by(|a, b| reads(a).total_cmp(&reads(b))).unwrap();
     let tuning = found(&search);
     let outcome = tuning.found.as_ref().unwrap();
-    // Several are within that, and nobody knows which of them is the best, in so few runs.
+    // Several are within that, and it cannot be known which of them is the best, in so few runs.
     assert!(reads(&best(&tuning).as_str()) <= 1.05 * reads(&exhaustive), "{exhaustive}: {}", best(&tuning));
     assert!(
         outcome.holds
@@ -132,7 +132,7 @@ impl Evaluate for Counted<'_> {
     }
 }
 
-/// Ends a search after so many runs, and keeps what it has.
+/// Ends a search after this many runs, and keeps what it has.
 #[derive(Default)]
 struct Impatient {
     after: usize,
@@ -234,7 +234,7 @@ fn it_keeps_to_its_budget_of_runs_or_of_time() {
     }
 }
 
-/// Figures of which is known what is behind them: far from the best costs, and luck by the seed is the same for nobody.
+/// Figures of which the origin is known: far from the best costs, and luck by the seed is the same for no two.
 struct Valley;
 
 impl Evaluate for Valley {
@@ -268,7 +268,7 @@ fn among_thousands_it_comes_close_to_the_best_and_says_what_mattered() {
         .iter()
         .map(|round| tuning.runs.iter().filter(|run| run.runtime_ns == round.runtime_ns).map(|run| run.seed).collect())
         .collect();
-    assert!(seeds[0].is_disjoint(&seeds[1]) && seeds[1].is_disjoint(&seeds[2]), "nobody keeps a lead that was luck");
+    assert!(seeds[0].is_disjoint(&seeds[1]) && seeds[1].is_disjoint(&seeds[2]), "none keeps a lead that was luck");
     let outcome = tuning.found.as_ref().unwrap();
     assert_eq!(outcome.best.setting.scheduler, "mq-deadline");
     let value = outcome.best.figures[&"readers:read:p99".parse().unwrap()].mean;

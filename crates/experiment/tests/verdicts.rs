@@ -84,8 +84,8 @@ fn verdict(document: &ResultsDocument) -> Verdict {
     verdicts.remove(0)
 }
 
-/// Who is better than whom is recommended at everything: each figure of each operation of each job, in every run, by more than the
-/// smallest effect.
+/// The variants that are better than the recommended one at everything: each figure of each operation of each job, in every run, by
+/// more than the smallest effect.
 fn better_at_everything(document: &ResultsDocument) -> Vec<String> {
     let comparison = Analysis::of(document);
     let recommended = verdict(document).recommended;

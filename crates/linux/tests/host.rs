@@ -78,7 +78,7 @@ fn a_desktop_with_bfq_everywhere_is_seen_through() {
     assert!(stacked.evidence.iter().any(|line| line.starts_with("/etc/udev/rules.d/60-io.rules:2:")), "{stacked:?}");
     let inactive = found(&host, Rule::SettingNotActive);
     assert_eq!(inactive.len(), 1);
-    assert_eq!(inactive[0].devices, ["loop0"], "the rule is for it, too, and nobody uses loop1");
+    assert_eq!(inactive[0].devices, ["loop0"], "the rule is for it, too, and loop1 is not used");
     assert_eq!(found(&host, Rule::ElevatorParameter).len(), 1);
     assert_eq!(found(&host, Rule::WbtOffUnderBfq)[0].devices, ["nvme0n1"]);
     assert!(found(&host, Rule::WeightsWithoutEffect).is_empty(), "bfq honours its own, and the other is systemd's");
@@ -310,7 +310,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(16))]
 
-    /// Whatever files hold, also those of a dump that somebody else has made, a host is read, or refused.
+    /// Whatever files hold, also those of a dump that was made elsewhere, a host is read, or refused.
     #[test]
     fn no_content_of_a_file_makes_it_panic(
         fixture in 0..FIXTURES.len(),

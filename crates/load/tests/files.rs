@@ -10,7 +10,7 @@ use hoistway_load::{
 const BLOCK: u64 = 4096;
 const APART: u64 = 1 << 20;
 
-/// On files a, b, c ... of so many blocks.
+/// On files a, b, c ... of this many blocks.
 fn process(blocks: &[u64], service: FileService, pattern: Pattern) -> Process {
     let mut process = Process::new("p", 0, Pattern { service, ..pattern });
     let file = |(number, blocks): (u64, &u64)| {

@@ -258,7 +258,7 @@ fn processes_of_a_balance_wait_for_each_other() {
     assert_eq!(submits(0, &mut flows), 5, "its queue is full: 9 of 12 would be one more than two thirds");
 }
 
-/// Processes with these schedules: phase, job, job that is waited for, and whom it ends.
+/// Processes with these schedules: phase, job, job that is waited for, and which it ends.
 fn phases<const N: usize>(schedules: [(u32, usize, Option<usize>, Option<Ends>); N]) -> Phases {
     let process = |(phase, job, wait_for, ends)| {
         let mut process = Process::new("p", 0, Pattern::read(4096));

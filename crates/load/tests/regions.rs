@@ -117,7 +117,7 @@ fn zones_in_bytes_have_to_lie_in_the_region() {
     assert_eq!(zoned([WHOLE / 2, WHOLE / 2 + 512]), Err("plan.pattern.offsets.distribution"));
 }
 
-/// Offsets of the first so many I/Os, in blocks of 4 KiB.
+/// Offsets of the first I/Os, this many, in blocks of 4 KiB.
 fn blocks(process: &Process, count: usize) -> Vec<u64> {
     blocks_on(process, WHOLE, count)
 }
@@ -149,7 +149,7 @@ fn strided_zones_follow_each_other_over_what_is_skipped_and_begin_again_behind_t
     assert_eq!(blocks(&trims, 6), [0, 0, 3, 3, 6, 6], "a write that follows its trim counts as well");
 }
 
-/// Of a random job with so many blocks, changed by this.
+/// Of a random job with this many blocks, changed by this.
 fn at_random(size: u64, time_based: bool, change: impl Fn(&mut Random)) -> Process {
     let mut random = Random::default();
     change(&mut random);

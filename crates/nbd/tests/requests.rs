@@ -194,7 +194,7 @@ fn answers_have_the_form_that_was_agreed() {
     assert_eq!(hole, format!("668e33ef 00000002 {cookie} 0000000c 00000000 00002000 00000200"));
 }
 
-/// Lengths and flags of the extents in an answer to a BLOCK_STATUS for so many bytes.
+/// Lengths and flags of the extents in an answer to a BLOCK_STATUS for this many bytes.
 fn status(length: u64, one: bool, extents: &[(u64, bool)]) -> Vec<(u32, u32)> {
     let mut out = Vec::new();
     let extents = extents.iter().map(|&(length, hole)| Extent { length, hole, zero: hole });

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use place::place;
 use support::{direction, document, run};
 
-/// A scheduler's runs: three, with so many I/Os a second.
+/// A scheduler's runs: three, with this many I/Os a second.
 fn runs(scheduler: &str, iops: f64, change: impl Fn(&mut Run)) -> Vec<Run> {
     let one = |(repeat, factor): (u32, f64)| {
         let iops = iops * factor;

@@ -203,7 +203,7 @@ fn jobs_that_are_alike_are_judged_as_one_and_unfairness_among_them_is_a_loss() {
     let fair = three(&[("none", &guests([2e6; 3])), ("kyber", &guests([1e6; 3]))]);
     let text = told(&fair);
     assert!(text.contains("p99 read latency of guest0 and the 2 jobs like it (median) 8.01 ms -> 4.01 ms"), "{text}");
-    // The first of them is told nowhere as if it were the median.
+    // The first of them is nowhere reported as if it were the median.
     let odd = three(&[("none", &guests([60e6, 2e6, 2e6])), ("kyber", &guests([60e6, 1e6, 1e6]))]);
     let text = told(&odd);
     assert!(text.contains("jobs like it (median) 8.01 ms -> 4.01 ms, -50.0%"), "{text}");
@@ -268,7 +268,7 @@ fn a_scheduler_that_never_had_a_choice_is_told() {
     }
     assert!(told(&document).contains("almost never deep enough"), "{}", told(&document));
     document.runs[4].disks[0].choices = None;
-    assert!(!told(&document).contains("almost never deep enough"), "nobody counted");
+    assert!(!told(&document).contains("almost never deep enough"), "it was not counted");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use judged::{job, three, told};
 
 const NAMES: [&str; 3] = ["none", "kyber", "bfq"];
-/// What is better by this factor in every run is a gain that nobody overlooks.
+/// What is better by this factor in every run is a gain that is not overlooked.
 const LARGE: f64 = 1.5;
 
 /// By what factors progress and latency of a job differ from those of its first scheduler, and how deep it goes.

@@ -142,7 +142,7 @@ fn what_a_change_costs_is_told_and_only_if_somebody_looked() {
         assert!(text.contains("It costs, worst first: p99 fsync") && text.contains(": change from"), "{text}");
     }
     assert!(with(Some(Vec::new()), better).contains("Nothing else gets worse by 2 % or more beyond the noise."));
-    assert!(!with(None, better).contains("worse"), "nobody knows");
+    assert!(!with(None, better).contains("worse"), "it is not known");
     assert!(!with(Some(vec![loss]), same).contains("It costs"), "nothing is changed");
 }
 

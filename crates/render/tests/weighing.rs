@@ -1,4 +1,4 @@
-//! What is weighed against what: which losses outweigh a gain, which are only told, and whom a load is judged by.
+//! What is weighed against what: which losses outweigh a gain, which are only reported, and by what a load is judged.
 
 use crate::support::judged;
 
@@ -244,7 +244,7 @@ fn of_two_that_are_as_good_the_one_that_loses_less_is_named() {
     assert!(of(0.9, 0.8).contains("change from none to bfq"), "{}", of(0.9, 0.8));
 }
 
-/// Reads that are judged, and somebody else's, which bfq changes and kyber leaves as they are.
+/// Reads that are judged, and those of another user, which bfq changes and kyber leaves as they are.
 fn elsewhere(change: fn(&mut JobSummary)) -> String {
     let jobs = |change: fn(&mut JobSummary)| {
         move |factor: f64| {

@@ -7,7 +7,7 @@ use crate::running::{Running, is_installed, succeeded};
 
 const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
-/// So many bytes that do not repeat.
+/// This many bytes that do not repeat.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let next = || {

@@ -57,7 +57,7 @@ fn start(text: &str) -> Running {
     Running::start_in(folder, &["--config", "{}/serve.toml"])
 }
 
-/// Has it read again, and answers what it says of that.
+/// Has it read again, and returns what it says of that.
 fn reload(server: &mut Running, text: &str) -> String {
     let before = server.log().len();
     write(server.folder(), text);
@@ -124,7 +124,7 @@ fn what_can_change_does_when_it_is_read_again_and_clients_stay() {
     let state = shown(&server);
     assert_eq!((&state["tunables"], &state["nr_requests"]), (&defaults["tunables"], &defaults["nr_requests"]));
     assert!(reload(&mut server, &plain).contains("nothing changed"));
-    // And back, where there was somebody before.
+    // And back, with the export that was there before.
     reload(&mut server, BEFORE);
     assert!(Client::at(&server, "vm2").unwrap().is_served() && stays.is_served());
     assert!(server.end().ends_with("Some(0)"));

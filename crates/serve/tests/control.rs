@@ -186,7 +186,7 @@ fn only_the_owner_may_open_the_socket_and_it_goes_with_the_server() {
 fn a_limit_holds_for_reads_of_holes_as_well() {
     let mut server = Running::start(&["--target", "mem:8M", "--export", "name=vm1,riops=2"]);
     let mut client = Client::in_chunks(&server, "vm1").unwrap();
-    // 64 KiB of a memory that nobody has written to: it is a hole, and could be told without a look at the target.
+    // 64 KiB of a memory that has not been written to: it is a hole, and could be reported without a look at the target.
     client.0.write_all(&b"\x25\x60\x95\x13\0\0\0\0abcdefgh\0\0\0\0\0\0\0\0\0\x01\0\0".repeat(20)).unwrap();
     let mut counts = [0, 0];
     server.wait_until("all have come", |server| {

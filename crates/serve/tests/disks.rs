@@ -1,4 +1,4 @@
-//! Disks of the system, as they really are: a block device, one without space, one that somebody else uses.
+//! Disks of the system, as they really are: a block device, one without space, one that is in use elsewhere.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

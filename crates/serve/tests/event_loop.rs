@@ -102,7 +102,8 @@ fn a_connection_runs_when_its_time_has_come_though_nothing_happens() {
     assert!(engine.now() >= moment);
 }
 
-/// Has itself called whenever it is attended to, as who has more to do than one turn allows, so many times each time.
+/// Has itself called whenever it is attended to, as one that has more to do than one turn allows, this many times each
+/// time.
 struct Called {
     stream: UnixStream,
     inboxes: Inboxes,

@@ -49,7 +49,7 @@ fn begun(server: &Running) -> UnixStream {
     stream
 }
 
-/// Writes, reads back and compares, until it is told to stop; answers how often.
+/// Writes, reads back and compares, until it is to stop; returns how often.
 fn honest(server: &Running, is_over: &AtomicBool) -> u64 {
     let mut stream = begun(server);
     let mut rounds = 0_u64;
@@ -175,7 +175,7 @@ fn who_never_reads_answers_costs_what_the_bounds_allow_and_others_are_served() {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.id().as_raw_nonzero())).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
     let kib: u64 = line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap();
-    // For each of the deaf 64 MiB of answers that nobody takes, and the server itself.
+    // For each of the deaf 64 MiB of answers that are not taken, and the server itself.
     assert!(kib < (4 * 64 + 64) << 10, "{line}");
     drop(deaf);
     honest_round(&server);
@@ -221,7 +221,7 @@ fn who_asks_a_fragmented_file_for_its_holes_again_and_again_keeps_nobody_else_wa
     assert!((4 + 8 * 128..=4 + 8 * 129).contains(&length), "{length}");
 }
 
-/// Sends these bytes again and again, and takes and counts what is answered, until it is told to stop.
+/// Sends these bytes again and again, and takes and counts what is answered, until it is to stop.
 fn flood(stream: &UnixStream, bytes: &[u8], answered: &AtomicUsize, is_over: &AtomicBool) {
     // So that there is always more than is received at a time.
     set_socket_send_buffer_size(stream, 8 << 20).unwrap();

@@ -67,7 +67,7 @@ fn a_descriptor_that_is_no_listening_stream_is_refused() {
         while child.try_wait().unwrap().is_none() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // If it serves it would do so until it is told to end.
+        // If it serves it would do so until it is asked to end.
         let _ = child.kill();
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
@@ -97,7 +97,7 @@ fn a_service_manager_that_does_not_listen_keeps_neither_clients_nor_the_end_wait
 fn what_does_not_end_in_time_does_not_keep_the_server() {
     let mut server = Running::start(&["--target", "mem:64M", "--grace", "0"]);
     let mut deaf = Client::at(&server, "").unwrap();
-    // An answer of 32 MiB, which nobody takes.
+    // An answer of 32 MiB, which is not taken.
     std::io::Write::write_all(&mut deaf.0, b"\x25\x60\x95\x13\0\0\0\0abcdefgh\0\0\0\0\0\0\0\0\x02\0\0\0").unwrap();
     deaf.0.read_exact(&mut [0; 16]).unwrap();
     kill_process(server.id(), Signal::TERM).unwrap();

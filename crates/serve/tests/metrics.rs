@@ -1,4 +1,4 @@
-//! What Prometheus is told, read as it reads it, beside what a client did.
+//! What Prometheus is sent, read as it reads it, beside what a client did.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -73,7 +73,7 @@ fn figures_are_what_a_client_did() {
     assert_eq!(latency(&format!("bucket{{{vm1},operation=\"read\",le=\"+Inf\"}}")), 7.0);
     assert!(latency(&format!("sum{{{vm1},operation=\"read\"}}")) > 0.0);
 
-    // Who goes takes what was in flight along.
+    // A client that leaves takes what was in flight along.
     drop(limited);
     drop(client);
     server.wait_until("nothing is in flight", |server| {

@@ -112,7 +112,7 @@ impl Running {
         format!("{}{:?}", self.log(), status.and_then(|status| status.code()))
     }
 
-    /// Kills it as the system would, and answers what it leaves behind.
+    /// Kills it as the system would, and returns what it leaves behind.
     pub(crate) fn killed(mut self) -> TempDir {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! A small client of NBD, for tests about who is served and who is not.
+//! A small client of NBD, for tests about which clients are served and which are not.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;

@@ -131,7 +131,7 @@ fn e5_children_without_limits_share_the_120_iops_of_their_parent_12_in_each_slic
         let range = at_ms(slice * 100)..at_ms(slice * 100 + 100);
         let of = |child| sent.iter().filter(|(at, bio)| range.contains(at) && bio.cgroup == child).count();
         assert_eq!(of(A) + of(B), 12, "slice {slice}");
-        // The first slice is open to whoever comes first: fairness is a matter of waiting bios.
+        // The first slice is open to the first that comes: fairness is a matter of waiting bios.
         assert!(slice == 0 || of(A) == 6, "slice {slice}: {} and {}", of(A), of(B));
     }
 }

@@ -67,7 +67,7 @@ struct Io {
     submitted: Instant,
 }
 
-/// Runs the processes until `duration` and answers, for each, its `[reads, writes]`.
+/// Runs the processes until `duration` and returns, for each, its `[reads, writes]`.
 pub(crate) fn run(device: &mut dyn Device, processes: &[Process], duration: Nanos, seed: u64) -> Vec<[Measured; 2]> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let slots = device.shape().queue_depth;

@@ -17,7 +17,7 @@ const FITTED_WRITERS: [u16; 3] = [1, 4, 16];
 /// What became of a published figure.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Use {
-    /// Nobody writes: the drive was fitted to these reads.
+    /// There are no writes: the drive was fitted to these reads.
     Reads,
     /// The write side was fitted to it.
     Fitted,

@@ -19,7 +19,7 @@ pub const CPU_EIGHT_NS: u64 = 2810;
 /// What else a kernel adds to the latency, ns.
 pub const KERNEL_NS: u64 = 5400;
 
-/// How many cores a process that wakes up looks at for one where nobody else is. Its queue is that of the core, so sharing one
+/// How many cores a process that wakes up looks at for a free one. Its queue is that of the core, so sharing one
 /// means to wait behind the other's I/O: with eight others every third read does, with four one of a hundred.
 const LOOKS: u32 = 5;
 /// How long a process stays on a core in the mean, ns, if there are more processes than cores. It must be long enough
@@ -94,7 +94,7 @@ impl Host<'_> {
         ((u128::from(self.random.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// When the process has spent so much CPU time, and half of what the kernel adds has passed.
+    /// When the process has spent this much CPU time, and half of what the kernel adds has passed.
     fn spend(&mut self, number: usize, now: u64, cpu_ns: u64) -> u64 {
         let app = &self.apps[number];
         let done = if app.core.is_some() {
@@ -123,7 +123,7 @@ impl Host<'_> {
             return looks.into_iter().find(|&core| core >= others).unwrap_or(looks[0]) as u16;
         }
         let (core, until) = self.places[number];
-        // Who has not slept is not moved.
+        // A process that has not slept is not moved.
         let has_slept = self.cores[usize::from(core)] <= now;
         if self.apps.len() as u64 > CORES && has_slept && now >= until {
             self.places[number] = (self.below(CORES) as u16, now + self.below(2 * STAYS_NS));

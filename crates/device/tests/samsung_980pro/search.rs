@@ -14,7 +14,7 @@ use super::cells::{Cell, Drives, Use, distance, eight_drives, one_drive, print};
 /// How much of the usual time a trial takes.
 const PART: f64 = 0.3;
 
-/// Trials, if nobody says how many: each takes seconds.
+/// Trials by default: each takes seconds.
 const TRIALS: u32 = 2;
 
 /// A number that is searched for, and its range.

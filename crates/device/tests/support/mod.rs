@@ -18,7 +18,7 @@ pub fn command(tag: u32, op: Op, sector: u64, sectors: u32) -> Command {
     Command { tag, queue: 0, op, sector: Sector(sector), sectors, fua: false }
 }
 
-/// Submits at these times and calls the device when it wants that. Answers when each tag ended, and how.
+/// Submits at these times and calls the device when it wants that. Returns when each tag ended, and how.
 pub fn serve(device: &mut dyn Device, load: &[(u64, Command)]) -> Vec<(u64, u32, Status)> {
     let (mut schedule, mut ended, mut alarms) = (Schedule::default(), Vec::new(), Vec::new());
     let mut load = load.iter().peekable();

@@ -150,7 +150,7 @@ impl Host {
         self.plugs.extend(plug.map(|plug| (pid, plug)));
     }
 
-    /// A process that was woken goes on.
+    /// A process that was woken continues.
     pub fn go_on(&mut self, pid: u32) {
         let Some(at) = self.woken.iter().position(|&woken| woken == pid) else { return };
         self.woken.remove(at);

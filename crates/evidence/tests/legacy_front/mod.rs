@@ -1,5 +1,5 @@
 //! The legacy front as a whole against recordings of Linux 4.19: it is driven *freely*. Bios enter and completions come when
-//! the recording says so; everything between (plugging, merging, who gets a request, insertion, when the elevator is asked
+//! the recording says so; everything between (plugging, merging, which task gets a request, insertion, when the elevator is asked
 //! and what it returns, what the driver gets) is the front's own, and is never corrected.
 //!
 //! A recording agrees if each of its events has happened here, and nothing else has. `shares` goes further: there the

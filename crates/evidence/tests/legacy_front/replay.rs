@@ -31,7 +31,7 @@ pub struct Replay<'a> {
     plugging: HashSet<u32>,
     processes: HashMap<u32, (CgroupId, IoPriority)>,
     tick: Tick,
-    /// A change of scheduler is under way, and what was allocated since.
+    /// A change of scheduler that has begun, and what was allocated since.
     switching: bool,
     since_switch: HashSet<RqId>,
 }
@@ -292,7 +292,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Finds a recorded event among ours. If it has not happened, what the recording shows to come by itself comes now: a
-    /// plug is flushed, a sleeper goes on, a worker runs the queue.
+    /// plug is flushed, a sleeper continues, a worker runs the queue.
     fn find(
         &mut self,
         t: Instant,

@@ -18,7 +18,7 @@ use recorded::{Row, Scenario, rows, scenarios};
 const SEEDS: u32 = 10;
 
 /// How far off the median and the 90th percentile of all cells of a scheduler may be, percent: IOPS, mean latency, p99. Where
-/// processes starve under bfq is decided by chance, and a second recording of the kernel differs, too. So does who begins first,
+/// processes starve under bfq is decided by chance, and a second recording of the kernel differs, too. So does which begins first,
 /// which is drawn here and is the same in all recordings.
 const BOUNDS: [(&str, [[f64; 2]; 3]); 4] = [
     ("none", [[1.5, 30.0], [1.5, 38.0], [25.0, 60.0]]),

@@ -44,7 +44,7 @@ pub fn try_run(
     limit: Duration,
 ) -> Option<Output> {
     fs::write(directory.join("job.fio"), text).expect("a job file");
-    // Into files: nobody reads a pipe while it runs.
+    // Into files: a pipe would not be read while it runs.
     let outputs = ["document", "errors"].map(|name| directory.join(name));
     let [stdout, stderr] = outputs.each_ref().map(|file| File::create(file).expect("a file"));
     let mut command = Command::new("fio");

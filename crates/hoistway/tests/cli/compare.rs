@@ -73,7 +73,7 @@ fn the_json_document_has_all_its_keys_in_order() {
         let is_legacy = LEGACY_SCHEDULERS.contains(&run["scheduler"].as_str().unwrap());
         assert_eq!(run["front"], if is_legacy { "legacy" } else { "mq" });
         let ran_as = if is_legacy { " ran_as" } else { "" };
-        // Of a scheduler's locks where there is one; of the single queue's nobody has measured the price.
+        // Of a scheduler's locks where there is one; the price of the single queue's has not been measured.
         let locks = if is_legacy || run["scheduler"] == "none" { "" } else { " locks" };
         let expected = expected.replace(" tunables", &format!("{ran_as} tunables"));
         assert_eq!(keys(run).join(" "), expected.replace(" jobs", &format!("{locks} jobs")));

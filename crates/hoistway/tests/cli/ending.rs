@@ -100,7 +100,7 @@ fn being_killed_leaves_no_file_behind() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// Runs the binary with nobody at the other end of its standard output.
+/// Runs the binary with no reader at the other end of its standard output.
 fn with_nobody_reading(arguments: &[&str]) -> (ExitStatus, String) {
     let mut child = hoistway(arguments).spawn().unwrap();
     drop(child.stdout.take());

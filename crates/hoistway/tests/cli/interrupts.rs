@@ -41,7 +41,7 @@ pub(crate) fn handles_interrupts(child: &Child) -> bool {
     caught >> (Signal::INT.as_raw() - 1) & 1 == 1
 }
 
-/// What a process printed up to its end. Reading goes on meanwhile: results may be longer than a pipe holds.
+/// What a process printed up to its end. Reading continues meanwhile: results may be longer than a pipe holds.
 pub(crate) fn ended(child: Child) -> Output {
     let process = Pid::from_child(&child);
     let (sender, receiver) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! A terminal on which a program runs, and somebody who types and reads there.
+//! A terminal on which a program runs, and a user that types and reads there.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -14,7 +14,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 /// What takes longer never comes.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Both ends of a terminal of so many columns: ours, and that of the program.
+/// Both ends of a terminal of this many columns: ours, and that of the program.
 pub(crate) fn terminal(columns: u16) -> (OwnedFd, OwnedFd) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
@@ -58,7 +58,7 @@ impl Session {
         self.keys.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Waits until this holds of what was printed, or of anything that goes with it.
+    /// Waits until this holds of what was printed, or of something else that the closure looks at.
     pub(crate) fn wait_until(&mut self, what: &str, holds: impl Fn(&str) -> bool) {
         let begin = Instant::now();
         while !holds(&self.printed) {

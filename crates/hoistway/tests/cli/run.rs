@@ -48,7 +48,7 @@ fn a_file_is_made_once_and_overwritten_only_if_it_is_ours() {
     run_in(folder.path(), &["--target", "file:theirs", "--force"]);
     assert_ne!(fs::read(folder.path().join("theirs")).unwrap()[..4096], vec![7; 4096]);
 
-    // Nobody ever writes into this pipe.
+    // This pipe is never written to.
     let made = Command::new("mkfifo").arg(folder.path().join("pipe")).status().unwrap();
     assert!(made.success());
     let error = refused(folder.path(), &["--target", "file:pipe"]);

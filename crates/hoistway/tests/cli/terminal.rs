@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::pty::{Session, terminal};
 use crate::support::{hoistway, succeeded};
 
-/// What the binary prints on a terminal of so many columns.
+/// What the binary prints on a terminal of this many columns.
 fn on_a_terminal(columns: u16, environment: &[(&str, &str)]) -> String {
     let (ours, theirs) = terminal(columns);
     let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
@@ -95,7 +95,7 @@ fn tables_of_guests_fit_into_sixty_columns() {
 fn rows_appear_as_runs_end_and_not_only_with_the_table() {
     let (ours, theirs) = terminal(120);
     let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
-    // So many repeats that nobody waits for their end.
+    // So many repeats that the test does not wait for their end.
     command.args(["compare", "--runtime", "1s", "--repeat", "1000"]).env("TERM", "xterm");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(theirs);
     let mut session = Session::new(ours, command);

@@ -214,7 +214,7 @@ fn a_limit_that_is_broken_ends_the_command_with_3_and_is_told() {
         let output = command.output().unwrap();
         assert!(
             String::from_utf8_lossy(&output.stdout).contains("backends, 16 processes"),
-            "the table is there all the same"
+            "the table is there nevertheless"
         );
         (output.status.code(), crate::interrupts::complaints(&output.stderr))
     };

@@ -25,7 +25,7 @@ fn is_path(name: &str) -> bool {
         && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "_/.".contains(letter))
 }
 
-/// Files that a document names in backticks and nobody has, and its links that lead nowhere.
+/// Files that a document names in backticks and that are not there, and its links that lead nowhere.
 pub(crate) fn lost(root: &Path, document: &str, names_files: bool) -> Vec<String> {
     let mut all = Vec::new();
     paths(root, "", &mut all);

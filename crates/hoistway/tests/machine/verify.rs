@@ -117,7 +117,7 @@ fn what_cannot_be_verified_is_refused_and_nothing_is_changed() {
     refused(&["load.fio", "--target", &path, "--schedulers", "cfq"], "cfq");
     fs::write(folder.path().join("journal"), "").unwrap();
     refused(&["load.fio", "--target", &path], "journal");
-    // Who mounts it, or lies on it, has it for itself.
+    // What mounts it, or lies on it, has it for itself.
     let above = Command::new("losetup").args(["--find", "--show", &path]).output().unwrap();
     let above = String::from_utf8(above.stdout).unwrap();
     refused(&["write.fio", "--target", &path, "--writes", &path], "");

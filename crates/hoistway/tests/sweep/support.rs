@@ -78,7 +78,7 @@ pub(crate) fn files(folder: &Path, runs: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     complete.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
-/// Waits until a sweep that is under way has finished some runs.
+/// Waits until a sweep that runs has finished some runs.
 pub(crate) fn wait_for_a_file(folder: &Path, runs: &str) {
     while files(folder, runs).is_empty() {
         std::thread::yield_now();

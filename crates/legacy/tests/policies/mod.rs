@@ -1,9 +1,9 @@
 //! Random loads over the policies of all schedulers, beside a model that knows where each request is: insertions, merges
 //! (a bio into a request, a newcomer into a queued one, two queued ones), dispatch, completion, requeues, timers, ends
 //! of processes, priorities, cgroups and tunables, in any order. Whatever happens
-//! - a request comes out exactly once for each time that it is put in, and nobody ever sees one that is not inside;
+//! - a request comes out exactly once for each time that it is put in, and one that is not inside is never seen;
 //! - a scheduler with requests says that it has work, and gives them out once completions and its timer have come;
-//! - who promises a bound on waiting keeps it.
+//! - one that promises a bound on waiting keeps it.
 //!
 //! `HOISTWAY_POLICY_CASES=10000 cargo test -p hoistway-legacy --test policies` runs more cases than the default.
 
@@ -15,7 +15,7 @@ use hoistway_blk::ground::{HctxId, Kernel, Nanos, Sector};
 use proptest::prelude::*;
 use world::{Subject, World};
 
-/// Cases of a property: the variable, or so many.
+/// Cases of a property: the variable, or the default.
 fn cases(default: u32) -> ProptestConfig {
     let wanted = std::env::var("HOISTWAY_POLICY_CASES").ok().and_then(|text| text.parse().ok());
     ProptestConfig::with_cases(wanted.unwrap_or(default))

@@ -132,7 +132,7 @@ impl World {
         world
     }
 
-    /// What is promised to whoever waits may have changed.
+    /// What is promised to those that wait may have changed.
     fn follow(&mut self) {
         let elevator = &self.elevator;
         self.bounds.follow(self.subject.scheduler, &|name| elevator.tunable(name).ok());
@@ -189,7 +189,7 @@ impl World {
         answer
     }
 
-    /// Since 6.9 the clock of whoever submits stands still under its plug; others see the real one.
+    /// Since 6.9 the clock of the submitter stands still under its plug; others see the real one.
     fn clock_stands_or_goes_on(&mut self) {
         let quirk = matches!(self.subject.kernel, Kernel::V6_12 | Kernel::V6_18) && !self.subject.is_legacy();
         self.plugged = if self.plugged.is_none() && quirk { Some(self.now) } else { None };

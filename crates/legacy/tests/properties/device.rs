@@ -19,7 +19,7 @@ pub struct Device {
     host_wide: bool,
     /// Every refusal may promise a completion.
     promises: bool,
-    /// Pieces of budget that are left, and whether somebody was refused one.
+    /// Pieces of budget that are left, and whether a queue was refused one.
     budget: u32,
     short_of_budget: bool,
     refuses: bool,
@@ -27,7 +27,7 @@ pub struct Device {
     in_flight: Vec<Vec<Rq>>,
     /// The CPU whose driver is called.
     cpu: CpuId,
-    /// How often it was told of a request that took too long.
+    /// How often it was notified of a request that took too long.
     pub timeouts: u64,
     /// First sectors of what was started, in order.
     pub issued: Vec<u64>,
@@ -73,7 +73,7 @@ impl Device {
         of_cpu.map(|of_cpu| of_cpu.swap_remove(at))
     }
 
-    /// Its budget is free; returns whether somebody was short of it.
+    /// Its budget is free; returns whether a queue was short of it.
     pub fn release(&mut self, has_budget: bool) -> bool {
         self.budget += u32::from(has_budget);
         std::mem::take(&mut self.short_of_budget)

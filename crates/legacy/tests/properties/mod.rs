@@ -3,7 +3,7 @@
 //! `queue/` written under load, the scheduler among them, over a driver for each CPU. Whatever happens, each bio ends exactly once, tags stay within their depth, nothing waits for
 //! longer than its scheduler promises (`tests/support/bounds`), and nothing is stuck in the end.
 //!
-//! `HOISTWAY_REQUESTS=100000000` has so many bios instead of some ten thousand; `docs/testing.md` says how to run it.
+//! `HOISTWAY_REQUESTS=100000000` has 100 million bios instead of some ten thousand; `docs/testing.md` says how to run it.
 
 mod device;
 mod world;
@@ -69,7 +69,7 @@ fn nothing_is_lost_or_doubled_in_as_many_requests_as_are_asked_for() {
     }
 }
 
-/// So many loads of the same kind; returns the sum of what is counted in them.
+/// This many loads of the same kind; returns the sum of what is counted in them.
 fn sum(habits: impl Fn(&mut Habits), count: impl Fn(&World) -> u64) -> u64 {
     let loads = (0..100).map(|seed| {
         let scheduler = ALL_SCHEDULERS[seed as usize % ALL_SCHEDULERS.len()];

@@ -18,7 +18,7 @@ use crate::support::Random;
 use crate::support::bounds::Bounds;
 pub use load::Habits;
 
-/// Who watches: what must balance, and what must not wait for too long.
+/// The probe: what must balance, and what must not wait for too long.
 type Watch = (Balance, Bounds);
 
 /// A process: it has a CPU and perhaps an open plug, and submits one bio at a time.
@@ -148,7 +148,7 @@ impl World {
         world
     }
 
-    /// What is promised to whoever waits may have changed.
+    /// What is promised to those that wait may have changed.
     fn follow(&mut self) {
         let front = &self.front;
         self.probe.1.follow(front.scheduler(), &|name| front.tunable(name).ok());
@@ -248,7 +248,7 @@ impl World {
         self.of_task(number, |front, cx, submitter| submitter.unplug(front, cx));
     }
 
-    /// Somebody writes a file of `queue/`.
+    /// A file of `queue/` is written.
     fn administer(&mut self) {
         let schedulers: &[&str] = if self.front.is_legacy() { &LEGACY_SCHEDULERS } else { &SCHEDULERS };
         let (file, text) = match self.random.below(9) {
@@ -301,7 +301,7 @@ impl World {
 
     // --- the device ---
 
-    /// The device is through with a request: its budget is free, and whoever was short of it runs again.
+    /// The device is through with a request: its budget is free, and the queue that was short of it runs again.
     fn some_in_flight(&mut self) -> Option<Rq> {
         let rq = self.device.take_one(&mut self.random)?;
         let has_budget = self.front.is_legacy() || self.front.generation().budget;
@@ -370,7 +370,7 @@ impl World {
                     }
                 }
                 Some(Action::TimedOut { cpu, id }) => self.call(cpu, |front, cx| front.timed_out(cx, id)),
-                Some(Action::RunOther { .. }) => unreachable!("nobody shares its tags"),
+                Some(Action::RunOther { .. }) => unreachable!("its tags are not shared"),
                 None if self.agenda.next_at().is_some_and(|at| at <= self.now) => {}
                 None => return self.check(),
             }
@@ -387,7 +387,7 @@ impl World {
         let queue = match &self.front {
             AnyQueue::Legacy(queue) => queue,
             AnyQueue::Mq(queue) => {
-                // (Whoever is let go because throttling is switched off is beyond all limits.)
+                // (A bio that is let go because throttling is switched off is beyond all limits.)
                 let throttled = queue.throttled_in_flight();
                 assert!(throttled <= self.wbt_max || self.habits.administered, "{throttled} throttled writes");
                 return;
@@ -453,7 +453,7 @@ impl World {
         self.departures
     }
 
-    /// How often a driver was told that a request took too long.
+    /// How often a driver was notified that a request took too long.
     pub fn timeouts(&self) -> u64 {
         self.device.timeouts
     }

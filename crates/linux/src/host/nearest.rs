@@ -107,7 +107,7 @@ mod tests {
             some("throttled-cloud-volume", NearestBy::Class)
         );
         assert_eq!(of(Class::Ssd, Some("SSD")), some("intel-s3520-1600gb", NearestBy::Class));
-        assert_eq!(of(Class::Virtio, None), None, "nobody knows what is behind");
+        assert_eq!(of(Class::Virtio, None), None, "it is not known what is behind");
     }
 
     #[test]

@@ -130,7 +130,7 @@ impl Client {
         };
         let frontend = &mut self.frontend;
         frontend.set_vring_num(index, ring.size).unwrap();
-        // As front ends do that were not told where the ring stood.
+        // As front ends do that were not sent where the ring stood.
         frontend.set_vring_base(index, self.memory.load(ring.used + 2)).unwrap();
         frontend.set_vring_addr(index, &config).unwrap();
         frontend.set_vring_err(index, &ring.error).unwrap();

@@ -4,12 +4,12 @@ use super::client::*;
 use super::socket;
 use crate::running::Running;
 
-/// Kills the server under requests, starts another one on the same disk, and goes on.
+/// Kills the server under requests, starts another one on the same disk, and continues.
 #[test]
 fn a_guest_goes_on_after_the_server_was_killed_and_each_request_is_answered_once() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::File::create(folder.path().join("disk")).unwrap().set_len(16 << 20).unwrap();
-    // Slow enough for requests to be under way whenever it is killed, and out of order: 4 KiB ones overtake 32 KiB ones.
+    // Slow enough for requests to be in flight whenever it is killed, and out of order: 4 KiB ones overtake 32 KiB ones.
     let arguments = [
         "--target",
         "file:{}/disk",

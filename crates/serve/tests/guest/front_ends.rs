@@ -225,7 +225,7 @@ fn drivers_come_and_go_with_other_features_and_queue_one_works_without_queue_zer
         for ring in [1, 3, 0, 2] {
             assert_eq!(guest.request_on(ring, READ, 0, Data::In(512)).0, OK, "ring {ring} in round {round}");
         }
-        // The index of used ones is where it goes on: everything had ended.
+        // The index of used ones is where it continues: everything had ended.
         let expected: u16 = guest.memory.load(guest.rings[2].used + 2);
         assert_eq!(guest.restart(2), u32::from(expected));
     }

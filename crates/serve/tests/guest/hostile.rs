@@ -119,7 +119,7 @@ fn a_request_may_be_cut_into_pieces_anywhere() {
     let data: Vec<u8> = (0..1536_u32).map(|at| (at / 3) as u8).collect();
     scene.header(WRITE_OUT, 40);
     scene.guest.memory.write(SPARE + 16, &data);
-    // The header in three, the last of which goes on with data; an empty one; the status behind a byte that is not ours.
+    // The header in three, the last of which continues with data; an empty one; the status behind a byte that is not ours.
     let chain = [
         (SPARE, 1, NEXT, 1),
         (SPARE + 1, 9, NEXT, 2),

@@ -26,7 +26,7 @@ impl Memory {
         Memory { file, map }
     }
 
-    /// What the server is told of it.
+    /// What is sent to the server about it.
     pub(crate) fn regions(&self) -> Vec<VhostUserMemoryRegionInfo> {
         let mut offset = 0;
         let region = |&(guest, bytes): &(u64, u64)| {

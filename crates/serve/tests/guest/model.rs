@@ -17,7 +17,7 @@ impl Random {
     }
 }
 
-/// A request under way, and what it is expected to come to.
+/// A request in flight, and what it is expected to come to.
 struct Expected {
     kind: u32,
     sectors: std::ops::Range<usize>,
@@ -43,7 +43,7 @@ fn mixed(server_arguments: &[&str], options: Options, seed: u64) {
             let Some(slot) = under_way[ring].iter().position(Option::is_none) else { break };
             let (sector, sectors) = (random.below(SECTORS - 16), 1 + random.below(16));
             let span = sector as usize..(sector + sectors) as usize;
-            // What is under way has no order: no two touch the same, unless both read.
+            // What is in flight has no order: no two touch the same, unless both read.
             let kind =
                 [READ, READ, WRITE_OUT, WRITE_OUT, WRITE_ZEROES, DISCARD, FLUSH, GET_ID][random.below(8) as usize];
             let all = under_way.iter().flatten().flatten();

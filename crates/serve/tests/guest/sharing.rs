@@ -74,7 +74,7 @@ fn a_guest_and_a_client_of_nbd_have_the_same_disk_and_its_limits_hold_for_both()
     assert!(begin.elapsed() > Duration::from_millis(300), "{:?}", begin.elapsed());
     let show = String::from_utf8(server.ctl(&["show", "--format", "json"]).stdout).unwrap();
     assert!(show.contains("\"reads\": 31") && show.contains("\"writes\": 1"), "{show}");
-    // It waits for its turn, and goes: nobody else is held up.
+    // It waits for its turn, and goes: no other is held up.
     for head in 0..30 {
         guest.submit(0, head * 3, READ, 8, Data::In(4096));
     }

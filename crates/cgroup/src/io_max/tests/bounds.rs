@@ -14,7 +14,7 @@ const ABOVE: [&[usize]; 4] = [&[], &[0], &[0], &[0, 1]];
 
 const KIB_MAX: u32 = 64;
 
-/// Somebody submits a bio.
+/// A bio is submitted.
 #[derive(Clone, Debug)]
 struct Arrival {
     /// Since the arrival before.
@@ -28,7 +28,7 @@ struct Arrival {
 type Limited = (Option<u64>, Option<u32>);
 
 fn some_limits() -> impl Strategy<Value = Limited> {
-    // From a bio in some seconds to more than anybody asks for.
+    // From a bio in some seconds to more than any asks for.
     let limits = (prop::option::of(4_000..20_000_000_u64), prop::option::of(2..3_000_u32));
     prop_oneof![Just((None, None)), limits]
 }

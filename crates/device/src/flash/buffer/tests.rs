@@ -107,7 +107,7 @@ fn only_what_goes_on_nowhere_counts_as_written_at_random() {
     assert_eq!([is_random(800), is_random(808), is_random(5000), is_random(816)], [true, false, true, false]);
     let mut other = Drive::new(|_| {});
     let command = Command { tag: 0, queue: 0, op: Op::Write, sector: Sector(8), sectors: 8, fua: false };
-    assert!(!other.drain.count(&command), "where it makes no difference nobody looks");
+    assert!(!other.drain.count(&command), "where it makes no difference it is not looked at");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn what_is_dealt_to_a_die_is_programmed_together() {
     let mut drive = striped(1, None);
     drive.drain.put(UNIT / 2, false);
     drive.start(0);
-    assert_eq!(drive.next(), None, "half a unit is dealt to nobody");
+    assert_eq!(drive.next(), None, "half a unit is not dealt");
     drive.drain.put(UNIT / 2, false);
     drive.start(0);
     assert_eq!((drive.next(), drive.drain.programs.len()), (Some(PROGRAM_NS), 1));
@@ -161,7 +161,7 @@ fn what_is_dealt_to_a_die_is_programmed_together() {
     assert_eq!(drive.next(), None);
 }
 
-/// Room for so many programs, freed in 3 ms each.
+/// Room for this many programs, freed in 3 ms each.
 fn collection(programs: u32) -> Option<CollectionParameters> {
     Some(CollectionParameters { programs, step_us: 3000.0 })
 }

@@ -20,7 +20,7 @@ pub(super) const MS: u64 = 1_000_000;
 
 const CAPACITY: u32 = 512;
 
-/// A process that keeps so many requests outstanding.
+/// A process that keeps this many requests outstanding.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
     pub(super) pid: u32,
@@ -36,7 +36,7 @@ pub(super) struct Job {
     /// When it begins and when it issues no more, ns.
     pub(super) start: u64,
     pub(super) stop: u64,
-    /// Where it goes on, and how it moves after each request. Sectors.
+    /// Where it continues, and how it moves after each request. Sectors.
     pub(super) sector: u64,
     pub(super) step: i64,
     pub(super) sectors: u32,

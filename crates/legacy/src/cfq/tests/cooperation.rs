@@ -1,4 +1,4 @@
-//! Cooperation: who is found, how queues are merged and split, and who counts as using them.
+//! Cooperation: what is found, how queues are merged and split, and which processes count as using them.
 //!
 //! Rules: CFQ-46, CFQ-65 to CFQ-69.
 
@@ -13,7 +13,7 @@ fn at(pid: u32, sector: u64) -> Job {
     Job { count: 1, sector, sectors: 256, ..Job::new(pid, 1) }
 }
 
-/// Processes 1 and 2 read 256 sectors each; 1 is active and empty, the head is where 2 goes on.
+/// Processes 1 and 2 read 256 sectors each; 1 is active and empty, the head is where 2 continues.
 fn side_by_side(second: Job) -> Bench {
     let mut bench = Bench::new(31);
     bench.insert(at(1, 0));
@@ -28,7 +28,7 @@ fn side_by_side(second: Job) -> Bench {
 #[test]
 fn two_processes_that_read_one_stream_end_up_in_one_queue() {
     let mut bench = side_by_side(at(2, 256));
-    assert!(bench.timer.is_none(), "nobody is waited for if another goes on here");
+    assert!(bench.timer.is_none(), "none is waited for if another continues here");
     let rq = bench.pull().expect("the second");
     assert_eq!((rq.io_context.0, rq.sector, bench.active()), (2, Sector(256), Some(2)));
     let (first, second) = (bench.queue_id(1, 1), bench.queue_id(2, 1));
@@ -37,7 +37,7 @@ fn two_processes_that_read_one_stream_end_up_in_one_queue() {
     bench.insert(at(1, 512));
     assert_eq!(bench.queue_id(1, 1), second);
     assert!(bench.policy.queue(second).shared);
-    assert!(bench.events_of(1).contains(&CfqEvent::Freed), "nobody is left in the old queue");
+    assert!(bench.events_of(1).contains(&CfqEvent::Freed), "none is left in the old queue");
     bench.exit(1);
     assert_eq!(bench.policy.queue(second).process_refs, 1);
 }
@@ -152,6 +152,6 @@ fn a_queue_that_no_process_uses_is_not_merged_and_one_that_has_a_target_is_not_p
     let three = bench.queue_id(3, 1);
     bench.policy.queue_mut(one).merge_target = Some(three);
     bench.policy.queue_mut(three).process_refs += 1;
-    assert_eq!(bench.pull().map(|rq| rq.io_context.0), Some(2), "it is served all the same");
+    assert_eq!(bench.pull().map(|rq| rq.io_context.0), Some(2), "it is served nevertheless");
     assert_eq!(bench.policy.queue(one).merge_target, Some(three));
 }

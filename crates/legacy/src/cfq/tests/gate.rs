@@ -20,7 +20,7 @@ fn four_requests_go_out_before_the_first_completion_if_others_wait() {
     bench.run();
     assert_eq!(bench.dispatch_runs(), [(1, 4)]);
     let choice = bench.call(|policy, cx| policy.dispatch(cx, HctxId(0)));
-    assert_eq!((choice.rq, choice.reason), (None, Reason::Quantum), "nobody else gets the slot");
+    assert_eq!((choice.rq, choice.reason), (None, Reason::Quantum), "no other gets the slot");
 }
 
 #[test]

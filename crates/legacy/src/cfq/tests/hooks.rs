@@ -113,7 +113,7 @@ fn an_important_request_boosts_its_queue_until_the_next_ordinary_allocation() {
 #[test]
 fn who_is_waited_for_may_exceed_the_allocation_limit_once_a_turn() {
     let mut bench = Bench::new(1);
-    assert_eq!(bench.may_queue(one(1, 0)), MayQueue::May, "nobody knows it");
+    assert_eq!(bench.may_queue(one(1, 0)), MayQueue::May, "it is not known");
     bench.add(Job { count: 1, ..Job::new(1, 1) });
     bench.run_until(2 * MS);
     assert_eq!(bench.may_queue(one(1, 0)), MayQueue::Must);

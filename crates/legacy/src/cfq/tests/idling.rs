@@ -360,5 +360,5 @@ fn the_queue_is_run_when_the_driver_is_empty_and_somebody_busy() {
     bench.insert(one(1).class(PriorityClass::Idle, 0));
     let rq = bench.pull().expect("the only request");
     bench.finish(rq);
-    assert!(!bench.run_wanted, "its turn has ended, and nobody is busy");
+    assert!(!bench.run_wanted, "its turn has ended, and none is busy");
 }

@@ -16,9 +16,9 @@ use super::*;
 /// Something that happens.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A process submits: who, class and level, cgroup, what, where.
+    /// A process submits: which, class and level, cgroup, what, where.
     Insert { pid: u32, class: u8, level: u8, cgroup: u32, kind: u8, sector: u64 },
-    /// The driver asks so many times.
+    /// The driver asks this many times.
     Ask(u8),
     /// One of those that are out ends, or is requeued and started again first.
     Finish { which: usize, requeue: bool },
@@ -127,7 +127,7 @@ fn check(bench: &Bench) {
         assert!(!queue.busy || is_active || !queue.backlog.is_empty(), "a busy queue has requests or the device");
         assert_eq!(queue.busy, queue.tree.is_some(), "a busy queue is in a tree");
         assert!(queue.position_tree.is_none() || !queue.backlog.is_empty());
-        assert_eq!(queue.backlog.next().is_some(), !queue.backlog.is_empty(), "somebody is always next");
+        assert_eq!(queue.backlog.next().is_some(), !queue.backlog.is_empty(), "one is always next");
         assert!(!is_active || queue.busy, "the active queue is busy");
         busy += u32::from(queue.busy);
         busy_sync += u32::from(queue.busy && queue.sync);

@@ -1,4 +1,4 @@
-//! LQ-8 to LQ-13: who may have a request.
+//! LQ-8 to LQ-13: which task may have a request.
 
 use std::sync::{Arc, Mutex};
 

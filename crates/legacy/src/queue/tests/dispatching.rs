@@ -5,7 +5,7 @@ use hoistway_blk::request::RequestPool;
 
 use super::*;
 
-/// Requests for a dispatch queue that nobody else has a hand in.
+/// Requests for a dispatch queue that nothing else touches.
 struct Sorting {
     queue: DispatchQueue,
     pool: RequestPool<Local>,
@@ -95,7 +95,7 @@ fn the_elevator_is_asked_only_when_the_dispatch_queue_is_empty() {
     bench.submit("R200");
     assert_eq!(bench.events(), "Q200 G200 I200 ask:200 D200", "it is taken out and looked at, but there is no room");
     bench.submit("R300 R400");
-    assert_eq!(bench.events(), "Q300 G300 I300 Q400 G400 I400", "nobody is asked while it waits");
+    assert_eq!(bench.events(), "Q300 G300 I300 Q400 G400 I400", "none is asked while it waits");
     bench.complete_oldest();
     assert_eq!(bench.events(), "C100 ask:300 D300");
 }

@@ -1,4 +1,4 @@
-//! LQ-7, LQ-14, LQ-23, LQ-24: the driver, and who runs the queue. cfq requests runs itself.
+//! LQ-7, LQ-14, LQ-23, LQ-24: the driver, and what runs the queue. cfq requests runs itself.
 
 use super::*;
 
@@ -83,7 +83,7 @@ fn async_requests_leave_two_of_the_block_layers_tags_to_sync_ones() {
 #[test]
 fn cfq_keeps_the_device_idle_and_is_run_on_a_worker_when_its_timer_fires() {
     let mut bench = Bench::with(LegacyConfig { queue_depth: 1, ..config(Kernel::V4_12) }, "cfq");
-    // A reader that goes on where it stopped, and another one.
+    // A reader that continues where it stopped, and another one.
     for n in 0..4 {
         bench.submit_as(1, bio(&format!("R{}", 1000 + 8 * n)));
         bench.complete_oldest();

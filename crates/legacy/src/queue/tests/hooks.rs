@@ -9,7 +9,7 @@ use hoistway_blk::watch::Reason;
 
 use super::*;
 
-/// What the policy was told, and what it is to answer.
+/// What the policy was notified of, and what it is to answer.
 #[derive(Default)]
 pub(super) struct Diary {
     calls: Vec<String>,

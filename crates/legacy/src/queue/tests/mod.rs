@@ -1,5 +1,5 @@
 //! The legacy queue against docs/rules/legacy-queue.md, docs/rules/noop.md, and what of docs/rules/deadline.md concerns
-//! the front, with a driver that does as it is told and a probe that writes down blktrace's letters.
+//! the front, with a driver that does as it is asked and a probe that writes down blktrace's letters.
 
 mod allocation;
 mod cancelling;
@@ -25,7 +25,7 @@ use super::*;
 
 use crate::schedulers::{LEGACY_SCHEDULERS, all_schedulers};
 
-/// A driver that takes everything unless told otherwise.
+/// A driver that takes everything unless it is set to do otherwise.
 #[derive(Default)]
 struct Script {
     in_flight: VecDeque<Rq>,
@@ -117,7 +117,7 @@ impl Probe for Letters {
     }
 }
 
-/// A queue, its driver and whoever carries out its effects.
+/// A queue, its driver and what carries out its effects.
 struct Bench {
     config: LegacyConfig,
     queue: LegacyQueue<Local>,
@@ -126,7 +126,7 @@ struct Bench {
     caller: Caller,
     agenda: Agenda,
     now: Instant,
-    /// The plug of whoever submits, if it has one open.
+    /// The plug of the submitter, if it has one open.
     plug: Option<Plug>,
     parked: BTreeMap<u32, LegacySubmission>,
 }
@@ -294,6 +294,6 @@ impl Bench {
     fn assert_empty(&self) {
         assert_eq!((self.queue.requests_in_use(), self.queue.driver_tags_in_use(), self.queue.in_flight()), (0, 0, 0));
         self.queue.locked.aside(|queue| assert!(queue.managed == 0 && !queue.elevator.has_work()));
-        assert!(self.parked.is_empty(), "nobody sleeps");
+        assert!(self.parked.is_empty(), "none sleeps");
     }
 }

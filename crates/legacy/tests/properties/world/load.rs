@@ -35,7 +35,7 @@ impl Habits {
             buffered: random.one_in(2),
             administered: random.one_in(2),
             departing: random.one_in(2),
-            // (Nobody keeps promises of turns then.)
+            // (Promises of turns are not kept then.)
             slow: !apart && random.one_in(2),
         }
     }
@@ -90,7 +90,7 @@ impl World {
             flags = self.random.of(&kinds);
         }
         if self.habits.apart {
-            // It cuts into turns, in which nobody could starve then.
+            // It cuts into turns, in which none could starve then.
             flags = flags.without(BioFlags::PRIO);
         }
         if op == Op::Write && self.random.one_in(8) {

@@ -2,7 +2,7 @@
 //!
 //! A batch of a direction begins with the oldest request of it if that is over its time, and no direction waits for more
 //! batches of the other than `writes_starved` says. So a request that is over its time waits for at most as many cycles of
-//! batches as there are requests before it, and the batch that is under way. Priority classes cut each other's batches, so
+//! batches as there are requests before it, and the running batch. Priority classes cut each other's batches, so
 //! this is watched while there is one class.
 //!
 //! Between classes: once everything that a lower class has is older than `prio_aging_expire`, nothing above goes first.

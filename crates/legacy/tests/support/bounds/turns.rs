@@ -1,6 +1,6 @@
 //! bfq and cfq: queues of processes take turns, which end, so every queue that waits has its own (BFQ-1,
 //! BFQ-44 to BFQ-51, CFQ-24 to CFQ-43). Neither states a number that would hold in all loads, so these are generous:
-//! nobody starves. Watched while processes of one class share neither queue nor group.
+//! none starves. Watched while processes of one class share neither queue nor group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ enum Limit {
 
 pub struct Turns {
     limit: Limit,
-    /// Who is served, and since when.
+    /// What is served, and since when.
     turn: Option<(Queue, Instant)>,
     /// For each queue that waits: since when, and how many sectors each of the others got meanwhile.
     waits: BTreeMap<Queue, (Instant, BTreeMap<Queue, u64>)>,

@@ -12,7 +12,7 @@ fn flows<const N: usize>(parts: [Option<(u32, u32)>; N]) -> Flows {
     Flows::new(&parts.map(process))
 }
 
-/// I/Os that this process issues while nobody else does, 9 at most.
+/// I/Os that this process issues while no other does, 9 at most.
 fn alone(flows: &mut Flows, process: u32) -> usize {
     let mut ios = 0;
     while ios < 9 && flows.lets_through(process) {
@@ -65,14 +65,14 @@ fn who_ends_no_longer_counts_with_all_that_it_has_done() {
     let mut flows = flows([Some((7, 3)), Some((7, 1)), Some((7, 4)), None]);
     assert_eq!(alone(&mut flows, 0), 1);
     (0..3).for_each(|process| flows.hold(process));
-    // Whoever is gone is not told.
+    // A process that has ended is not notified.
     flows.leave(1);
     assert_eq!(released(&mut flows), [2]);
     flows.leave(2);
     assert_eq!(released(&mut flows), [0]);
     assert_eq!(alone(&mut flows, 0), 9, "it is alone");
     assert!(flows.lets_through(1));
-    // None of this is about who is in no balance, or has left it.
+    // None of this is about processes that are in no balance, or have left it.
     for process in [1, 3] {
         flows.hold(process);
         flows.issued(process);

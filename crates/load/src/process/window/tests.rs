@@ -23,7 +23,7 @@ impl Window {
         }
     }
 
-    /// How many may be submitted after so many more have ended and been reaped.
+    /// How many may be submitted after this many more have ended and been reaped.
     fn room_after(&mut self, count: u32) -> u32 {
         for _ in 0..count {
             let busy = (0..self.slots.len() as u32).find(|index| !self.free.contains(index));
