@@ -7,7 +7,7 @@ use crate::stream::{Kind, Stream, Wait};
 
 /// Streams that are compared with each other: those with most I/Os. One bit each.
 pub(crate) const COMPARED_MAX: usize = 64;
-/// Share of what chance would give that is still waiting.
+/// Share of the count expected by chance that is still waiting.
 const SHARE_MAX: f64 = 0.1;
 const EXPECTED_MIN: f64 = 30.0;
 /// The same if one of the two is a helper.

@@ -364,7 +364,7 @@ fn a_setting_is_recommended_in_words_and_what_the_scheduler_has_anyway_is_the_de
         assert!(text.contains(change), "{text}");
         assert_eq!(hoistway_answer::Analysis::of(&document).variants.len(), 3);
     }
-    // The kernel's scheduler, but nothing of what is compared is what it has anyway.
+    // The kernel's scheduler, but none of the variants is its default.
     document.runs.iter_mut().for_each(|run| run.variant.is_default = false);
     let text = told(&document);
     assert!(text.contains("change from mq-deadline with fifo_batch="), "{text}");

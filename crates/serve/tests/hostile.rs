@@ -69,7 +69,7 @@ fn honest(server: &Running, is_over: &AtomicBool) -> u64 {
     rounds
 }
 
-/// A frame that may mean anything, or nothing: a write only of what honest clients do not use.
+/// A frame that may mean anything, or nothing: it writes only where honest clients do not.
 fn frame(noise: &mut Noise) -> Vec<u8> {
     let word = noise.next();
     let offset = if word & 1 == 0 { (1 << 20) + (noise.next() % 4096) * 512 } else { (1 << 20) + noise.next() / 2 };

@@ -135,7 +135,7 @@ pub struct Host {
     /// From the end of the completion's interrupt until the process that it wakes runs, on a CPU that is free, ns.
     pub wake_ns: [u64; 2],
     /// CPU time of switching to a process that wakes, ns. On a CPU that is free it is a part of `wake_ns`; on one that is not, it
-    /// comes on top of what the process does, and is the mean of times that scatter as `wake_ns` does. By default the mean of
+    /// comes in addition to what the process does, and is the mean of times that scatter as `wake_ns` does. By default the mean of
     /// `wake_ns`, about which it is where both are known (`server`: 6.1 and 5.7 us).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_ns: Option<u64>,

@@ -9,7 +9,7 @@
 //!
 //! It does one thing at a time, on a CPU of its own. Like a task it acts at one moment, the end of its first submission,
 //! and is busy for the rest. To the host all of a guest's I/O is that of one process. If the host has no request left,
-//! the thread sleeps in its call; it hears of completions all the same.
+//! the thread sleeps in its call; it is notified of completions nevertheless.
 
 use std::collections::VecDeque;
 

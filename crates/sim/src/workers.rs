@@ -56,7 +56,7 @@ impl Disk {
         self.at_work((0, cpu), now, cpus, events).2.come(cpu)
     }
 
-    /// The CPU of what is due.
+    /// The CPU of an effect that is due.
     #[inline]
     pub(crate) fn cpu_of(&self, due: Due) -> CpuId {
         match due {

@@ -6,7 +6,7 @@ use hoistway_fio::{Environment, JobFile};
 use hoistway_measure::Direction;
 use hoistway_sim::{Control, Host, QueueSettings, RunResult, RunSpec, Scenario, run};
 
-/// A seed with which the two busy readers begin on the same CPU of two: both have half of what one gets that has a CPU.
+/// A seed with which the two busy readers begin on the same CPU of two: both have half of what one with a CPU of its own gets.
 fn seed() -> u64 {
     let busy = |seed| reads(&run_seeded("", true, seed), 0);
     let most = (1..9).map(busy).fold(0.0, f64::max);

@@ -53,7 +53,7 @@ pub struct ExcerptRequest {
     pub queued_ns: Option<u64>,
     /// When the request was made.
     pub made_ns: u64,
-    /// When it went into the scheduler, or without one into a software queue. None of what went to the device at once.
+    /// When it went into the scheduler, or without one into a software queue. None if it went to the device at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inserted_ns: Option<u64>,
     /// When the scheduler gave it out.

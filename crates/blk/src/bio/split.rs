@@ -78,7 +78,7 @@ pub fn split(bio: &mut Bio, sectors: u32) -> Bio {
     front
 }
 
-/// Undoes [`split`]: what there is of a front part and of what was cut off behind it is one bio again. A segment that the
+/// Undoes [`split`]: the front part and the remainder, as far as they are there, are one bio again. A segment that the
 /// cut went through counts in both, and a bio that was cut is not polled for.
 #[must_use]
 pub fn rejoin(front: Option<Bio>, remainder: Option<Bio>) -> Option<Bio> {

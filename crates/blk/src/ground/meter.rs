@@ -27,7 +27,7 @@ pub enum Site {
     HardwareQueue,
     /// A dispatch list's.
     DispatchList,
-    /// The list of what was given back.
+    /// The list of requests that were given back.
     RequeueList,
     /// A flush sequence's.
     FlushQueue,

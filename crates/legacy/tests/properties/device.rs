@@ -29,7 +29,7 @@ pub struct Device {
     cpu: CpuId,
     /// How often it was notified of a request that took too long.
     pub timeouts: u64,
-    /// First sectors of what was started, in order.
+    /// First sectors of the requests that were started, in order.
     pub issued: Vec<u64>,
 }
 

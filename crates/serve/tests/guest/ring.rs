@@ -71,7 +71,7 @@ impl Ring {
         self.memory.store(self.available + 2, self.available_index);
     }
 
-    /// Kicks, if the server wants to know of what came after `before`.
+    /// Kicks, if the server wants to be notified of what came after `before`.
     pub(crate) fn kick_since(&self, before: u16) {
         let wants = if self.has_event_index {
             let event: u16 = self.memory.load(self.used + 4 + 8 * u64::from(self.size));

@@ -1,7 +1,7 @@
 //! Which task gives way to which on a CPU that several want, and when.
 //!
 //! A task that wakes and is owed time goes before the one that runs (`fair`): at once, as soon as the interrupt that woke it is over, if that
-//! task is outside of a system call, else when its call returns. What is left of what it did is done when it has its CPU again.
+//! task is outside of a system call, else when its call returns. The rest of its step is done when it has its CPU again.
 //! Those that one interrupt wakes are all there before one is chosen.
 
 use hoistway_blk::ground::{CpuId, Instant, Nanos};

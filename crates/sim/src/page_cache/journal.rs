@@ -105,7 +105,7 @@ impl Journal {
         self.running_id
     }
 
-    /// Lets a process wait for the commit of what it changed then. Returns whether there is anything to wait for: not if that is
+    /// Lets a process wait for the commit of its changes. Returns whether there is anything to wait for: not if that is
     /// over.
     pub(super) fn wait(&mut self, changed_in: TransactionId, process: u32) -> bool {
         if changed_in == self.running_id {

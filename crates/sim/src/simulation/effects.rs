@@ -73,7 +73,7 @@ impl<P: Probe> Simulation<'_, P> {
     #[inline(never)]
     fn carry_out(&mut self, disk: u32, cpu: CpuId, mut has_woken: bool) {
         loop {
-            // Most of what a call leads to is a wake-up, which is no affair of the agenda.
+            // Most effects of a call are wake-ups, which do not concern the agenda.
             let action = match self.caller.effects.pop_wake() {
                 Some(waiter) => Action::Wake(waiter),
                 None if self.caller.effects.is_empty() => return,

@@ -39,7 +39,7 @@ impl Table {
         run_job(self.job, &preset, queue, Some(self.runtime), &spec(scheduler, &[], seed)).processes
     }
 
-    /// Every cell is within 5 % of what was published, and near what the preset says of itself.
+    /// Every cell is within 5 % of the published one, and near what the preset says of itself.
     pub(crate) fn check(&self, kernel: Kernel, seed: u64) {
         let preset = Preset::builtin(self.preset).unwrap();
         let processes = self.simulate(kernel, seed);

@@ -15,7 +15,7 @@ fn waiting(scheduler: &str) -> Bench {
     quiesced(&config(Kernel::V6_18), scheduler)
 }
 
-/// Lets everything go; returns start and length of what reached the driver.
+/// Lets everything go; returns start and length of each request that reached the driver.
 fn release(bench: &mut Bench) -> Vec<(u64, u32)> {
     bench.queue.set_quiesced(false);
     for hctx in 0..bench.queue.hw_queues() {

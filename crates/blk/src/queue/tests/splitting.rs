@@ -6,7 +6,7 @@ fn bench(limits: Limits) -> Bench {
     Bench::with(&QueueConfig { limits, ..config(Kernel::V6_12) }, "none")
 }
 
-/// Start and length of what reached the driver.
+/// Start and length of each request that reached the driver.
 fn parts(bench: &mut Bench) -> Vec<(u64, u32)> {
     bench.calls().into_iter().map(|call| (call.sector, call.sectors)).collect()
 }

@@ -48,7 +48,7 @@ pub struct Adios {
     current: usize,
     /// Requests that wait, batches included.
     waiting: u32,
-    /// Predicted latency of what is in a batch or at the device, ns.
+    /// Predicted latency of the requests in a batch or at the device, ns.
     predicted_ns: u64,
     /// Counts insertions, to tell equal deadlines apart.
     arrivals: u64,

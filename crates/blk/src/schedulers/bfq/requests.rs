@@ -34,7 +34,7 @@ pub(super) enum Whereabouts {
     SetUp,
     /// In its queue.
     Queued,
-    /// In the list of what goes first.
+    /// In the list of those that go first.
     Immediate,
     /// Given out and counted.
     Dispatched,

@@ -42,7 +42,7 @@ impl KyberConfig {
         }
     }
 
-    /// The shallow depth of what is limited, for a number of scheduler tags; 0 would admit nothing and stands for no limit.
+    /// The shallow depth of limited requests, for a number of scheduler tags; 0 would admit nothing and stands for no limit.
     pub(super) fn shallow_depth(&self, nr_requests: u32) -> u32 {
         if let Some(depth) = self.async_depth {
             return depth;

@@ -37,7 +37,7 @@ impl Weight {
 /// One flow.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
-    /// Finish tag of what it submitted last.
+    /// Finish tag of the request that it submitted last.
     pub(super) finish: u64,
     /// Its requests that wait for their turn.
     pub(super) waiting: u32,

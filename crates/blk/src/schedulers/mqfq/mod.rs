@@ -41,7 +41,7 @@ pub struct Mqfq {
     inflight: u32,
     /// Requests that wait.
     waiting: u32,
-    /// The least start tag of what waits, and never less than it was.
+    /// The least start tag of the requests that wait, and never less than it was.
     virtual_time: u64,
     /// What came back, which goes first.
     head: IdList,

@@ -1,4 +1,4 @@
-//! Virtual disks in the event loop: their threads run, and hear of what has ended on the host.
+//! Virtual disks in the event loop: their threads run, and are notified of what has ended on the host.
 
 use hoistway_blk::bio::{Bio, Status};
 use hoistway_blk::ground::CpuId;

@@ -8,7 +8,7 @@ use crate::bio::{Bio, Op};
 use crate::ground::ids::{IoContextId, Sector};
 use crate::policy::Scheduler;
 
-/// The lines that something leaves: of which process, if of one, and the name of what it says.
+/// The lines that something leaves: the process, if it is about one, and the name of the line.
 fn noted<R>(machine: &mut Machine, body: impl FnOnce(&mut Machine) -> R) -> Vec<String> {
     let before = machine.lines.len();
     body(machine);
