@@ -1,4 +1,4 @@
-"""What cannot be: the command line's words, with file, line and option, as exceptions."""
+"""What is refused: the command line's messages, with file, line and option, as exceptions."""
 
 import os
 import pathlib

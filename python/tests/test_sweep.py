@@ -1,4 +1,4 @@
-"""Sweeps: over threads, processes and a Dask cluster the same, whatever is killed."""
+"""Sweeps: the same over threads, processes and a Dask cluster, no matter what is killed."""
 
 from __future__ import annotations
 

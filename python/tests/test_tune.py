@@ -1,4 +1,4 @@
-"""Searches: over threads and processes the same as on the command line, whatever is killed."""
+"""Searches: the same over threads and processes as on the command line, no matter what is killed."""
 
 from __future__ import annotations
 

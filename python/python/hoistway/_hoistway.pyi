@@ -9,18 +9,18 @@ SOURCES: str
 
 @final
 class Request:
-    """A request that a scheduler has been told of. Attributes of one's own may be added to it."""
+    """A request that was given to a scheduler. The scheduler may add attributes to it."""
 
     id: int
-    """Counts the requests that this scheduler was told of, from 1."""
+    """Counts the requests that were given to this scheduler, from 1."""
     sector: int
     """Where it begins, in sectors of 512 bytes."""
     bytes: int
-    """How long it is; 0 of a flush."""
+    """How long it is; 0 for a flush."""
     direction: str
-    """`read` or `write`; what is no read counts as a write, as in the kernel."""
+    """`read` or `write`; everything but a read counts as a write, as in the kernel."""
     is_sync: bool
-    """Whether somebody waits for it: reads, and writes that are said to be synchronous."""
+    """Whether a task waits for it: reads, and writes with the sync flag."""
     priority_class: str
     """`none` (not set), `realtime`, `best-effort` or `idle`."""
     priority_level: int
