@@ -89,7 +89,7 @@ def test_two_processes_share_a_study_by_its_storage(job: str, tmp_path: Path) ->
     assert len(study.trials) == 16
     for trial in study.trials:
         judged = objective.judge(objective.setting(trial))
-        assert (trial.value, list(trial.constraints.values())) == (judged.value, judged.violations), "the same bits, no matter where it was made"
+        assert (trial.value, list(trial.constraints.values())) == (judged.value, judged.violations), "the same bits, wherever it was made"
 
 
 def test_what_cannot_be_is_refused_before_any_trial(job: str) -> None:

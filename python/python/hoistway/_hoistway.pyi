@@ -9,16 +9,16 @@ SOURCES: str
 
 @final
 class Request:
-    """A request that was given to a scheduler. The scheduler may add attributes to it."""
+    """A request in a scheduler. Custom attributes may be added to it."""
 
     id: int
-    """Counts the requests that were given to this scheduler, from 1."""
+    """Number of the request in this scheduler, from 1."""
     sector: int
-    """Where it begins, in sectors of 512 bytes."""
+    """Its start, in sectors of 512 bytes."""
     bytes: int
-    """How long it is; 0 for a flush."""
+    """Its length in bytes; 0 for a flush."""
     direction: str
-    """`read` or `write`; everything but a read counts as a write, as in the kernel."""
+    """`read` or `write`; everything except reads counts as a write, as in the kernel."""
     is_sync: bool
     """Whether a task waits for it: reads, and writes with the sync flag."""
     priority_class: str
@@ -26,7 +26,7 @@ class Request:
     priority_level: int
     """0 (best) to 7."""
     process: int
-    """Number of the process that submitted it, from 0, in the order of the job file."""
+    """Number of the submitting process, from 0, in the order of the job file."""
     time_ns: int
     """Virtual time at which it was inserted, ns."""
 
