@@ -272,7 +272,7 @@ impl Used {
         self.pool.put(rq.expect("it was inserted"));
     }
 
-    /// Its end, as a completion without a lock tells it.
+    /// Its end, as a completion without a lock reports it.
     fn end(&self) {
         ElevatorCx::alone(Now::default(), |cx| self.scheduler.finish(&NoMeter, cx, RqId(0)));
         self.tags.free(&NoMeter, 0, CpuId(0), |_| {});

@@ -20,7 +20,7 @@ pub struct Process {
     pub name: String,
     /// Names and values that results repeat: they mean something to the author of the load.
     pub options: Arc<[(String, String)]>,
-    /// When it runs, and with whom.
+    /// When it runs, and with which others.
     pub schedule: Schedule,
     /// How it issues I/O.
     pub issue: Issue,
@@ -80,7 +80,7 @@ impl Process {
     }
 }
 
-/// When a process runs, and with whom.
+/// When a process runs, and with which others.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Schedule {
@@ -98,7 +98,7 @@ pub struct Schedule {
     pub phase: u32,
     /// It starts, in its phase, when all processes of this job have ended: one before its own.
     pub wait_for: Option<usize>,
-    /// Whom it ends when it ends.
+    /// Which processes it ends when it ends.
     pub ends: Option<Ends>,
     /// It starts that much after its phase.
     pub start_delay: Nanos,
@@ -108,7 +108,7 @@ pub struct Schedule {
     pub runtime: Option<Nanos>,
 }
 
-/// Whom the first process that ends takes with it.
+/// Which processes the first one that ends takes with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ends {

@@ -299,7 +299,7 @@ impl Ring {
         self.in_flight -= 1;
     }
 
-    /// Tells the driver that it need not kick from now on.
+    /// Notifies the driver that it need not kick from now on.
     pub(crate) fn be_quiet(&mut self, memory: &Memory) {
         let _ = self.queue.disable_notification(memory.map());
     }
@@ -316,7 +316,7 @@ impl Ring {
         Some(index.wrapping_sub(self.queue.next_avail()))
     }
 
-    /// Tells the driver to kick from now on. Returns whether requests are available already.
+    /// Asks the driver to kick from now on. Returns whether requests are available already.
     pub(crate) fn listen(&mut self, memory: &Memory) -> bool {
         self.is_running() && self.queue.enable_notification(memory.map()).unwrap_or(false)
     }

@@ -154,7 +154,7 @@ impl Replay {
             EventKind::Sample { rq } => self.sample(now, cpu, *rq),
             EventKind::Finish { rq } => {
                 if let Some(id) = self.slots.id(*rq) {
-                    // The recording shows who is woken by the token.
+                    // The recording shows what is woken by the token.
                     ElevatorCx::alone(now, |cx| self.kyber.finish(&NoMeter, cx, id));
                 }
             }

@@ -36,7 +36,7 @@ pub struct Replay<'a> {
     since_switch: HashSet<RqId>,
 }
 
-/// Replays a recording; the error tells of the first event that is not ours, or of ours that is not recorded.
+/// Replays a recording; the error names the first event that is not ours, or the one of ours that is not recorded.
 pub fn replay(trace: &Trace) -> Result<(), String> {
     let mut replay = Replay::new(trace);
     for (index, event) in trace.events.iter().enumerate() {

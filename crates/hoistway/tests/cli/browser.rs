@@ -7,9 +7,9 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::tempdir;
 
-/// What a page's visitor saw.
+/// What a page's user saw.
 pub(crate) struct Seen {
-    /// What the visitor's script answered.
+    /// What the user's script returned.
     pub(crate) answer: Value,
     /// Errors of scripts, what went to the console, and what was fetched.
     pub(crate) complaints: Value,
@@ -27,7 +27,7 @@ fn browser() -> Option<&'static str> {
     found
 }
 
-/// Opens a page in a frame of this width and lets a visitor do something there: the body of an async function in JavaScript that
+/// Opens a page in a frame of this width and lets a user do something there: the body of an async function in JavaScript that
 /// returns what it saw. None if there is no browser.
 pub(crate) fn visited(page: &str, width: u32, prefers: Theme, visit: &str) -> Option<Seen> {
     let browser = browser()?;
@@ -64,7 +64,7 @@ pub(crate) fn visited(page: &str, width: u32, prefers: Theme, visit: &str) -> Op
     Some(Seen { answer: seen["answer"].take(), complaints: seen["complaints"].take() })
 }
 
-/// What the visitor's system prefers.
+/// What the user's system prefers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Theme {
     Dark,

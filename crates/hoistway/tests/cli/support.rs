@@ -13,7 +13,7 @@ use crate::interrupts::complaints;
 /// A run that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The binary, with nothing of the tester's surroundings that changes what it does.
+/// The binary, without parts of the tester's environment that change what it does.
 pub(crate) fn hoistway() -> Command {
     let mut command = assert_cmd::cargo::cargo_bin_cmd!("hoistway");
     command.timeout(PATIENCE);

@@ -1,4 +1,4 @@
-//! Which processes of a load run when: phases (`stonewall`), who waits for whom (`wait_for_previous`), and who ends whom (`exitall`).
+//! Which processes of a load run when: phases (`stonewall`), which waits for which (`wait_for_previous`), and which ends which (`exitall`).
 
 use super::{Ends, Process, Schedule};
 

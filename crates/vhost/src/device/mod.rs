@@ -191,7 +191,7 @@ impl Device {
         self.rings[usize::from(head.ring)].forget(head.index);
     }
 
-    /// Tells the driver that it need not kick.
+    /// Notifies the driver that it need not kick.
     pub fn be_quiet(&mut self, ring: u16) {
         self.rings[usize::from(ring)].be_quiet(&self.memory);
     }

@@ -97,7 +97,7 @@ impl Bounds {
         self.promise = match scheduler {
             scheduler if self.come_late && !matches!(scheduler, "none" | "kyber") => Promise::Nothing,
             "noop" => Promise::Fifo,
-            // The first releases looked into the software queues although left-overs were stuck.
+            // The first releases looked into the software queues although the dispatch list was stuck.
             "none" if generation.after_dispatch_list == AfterDispatchList::AskIfSent => Promise::FifoOfSoftwareQueue,
             "deadline" | "mq-deadline" => Promise::Deadlines(Deadlines::new(generation, scheduler, tunable)),
             "kyber" => Promise::Domains(Domains::new(generation)),
