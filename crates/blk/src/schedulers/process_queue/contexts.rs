@@ -56,8 +56,39 @@ pub struct Contexts<C> {
     records: Vec<Record<C>>,
     /// Records that are not referred to.
     free: Vec<ContextId>,
-    /// The record of each living process, by its name.
-    living: HashMap<IoContextId, ContextId, BuildHasherDefault<Scatter>>,
+    living: Living,
+}
+
+/// Processes with numbers below this are looked up in a table: those of a simulation, and of most engines.
+const TABLE_MAX: usize = 1 << 12;
+
+/// The record of each living process, by its name.
+#[derive(Clone, Debug, Default)]
+struct Living {
+    table: Vec<Option<ContextId>>,
+    others: HashMap<IoContextId, ContextId, BuildHasherDefault<Scatter>>,
+}
+
+impl Living {
+    #[inline]
+    fn find(&self, id: IoContextId) -> Option<ContextId> {
+        match self.table.get(id.0 as usize) {
+            Some(&found) => found,
+            None => self.others.get(&id).copied(),
+        }
+    }
+
+    fn set(&mut self, id: IoContextId, context: Option<ContextId>) {
+        let index = id.0 as usize;
+        if index < TABLE_MAX {
+            self.table.resize(self.table.len().max(index + 1), None);
+            self.table[index] = context;
+        } else if let Some(context) = context {
+            self.others.insert(id, context);
+        } else {
+            self.others.remove(&id);
+        }
+    }
 }
 
 /// Spreads small numbers over 64 bits by a multiplication.
@@ -80,7 +111,7 @@ impl Hasher for Scatter {
 
 impl<C> Default for Contexts<C> {
     fn default() -> Self {
-        Contexts { records: Vec::new(), free: Vec::new(), living: HashMap::default() }
+        Contexts { records: Vec::new(), free: Vec::new(), living: Living::default() }
     }
 }
 
@@ -103,7 +134,7 @@ impl<C> Contexts<C> {
     /// The record of a living process.
     #[inline]
     pub fn find(&self, id: IoContextId) -> Option<ContextId> {
-        self.living.get(&id).copied()
+        self.living.find(id)
     }
 
     /// The record of a living process; made with this content if there is none.
@@ -127,7 +158,7 @@ impl<C> Contexts<C> {
                 ContextId(self.records.len() as u32 - 1)
             }
         };
-        self.living.insert(id, context);
+        self.living.set(id, Some(context));
         context
     }
 
@@ -147,7 +178,7 @@ impl<C> Contexts<C> {
     /// The process has ended.
     pub fn exit(&mut self, context: ContextId) {
         let id = self[context].id;
-        self.living.remove(&id);
+        self.living.set(id, None);
         self[context].exited = true;
         self.recycle(context);
     }
@@ -166,15 +197,19 @@ mod tests {
 
     #[test]
     fn a_record_outlives_its_process_while_it_is_used_and_is_then_used_again() {
-        let mut contexts = Contexts::default();
-        let old = contexts.find_or_create(IoContextId(7), || "old");
-        contexts.hold(old);
-        contexts.exit(old);
-        let new = contexts.find_or_create(IoContextId(7), || "new");
-        assert!(new != old && contexts[old].exited && !contexts[new].exited);
-        assert_eq!((*contexts[old], *contexts[new]), ("old", "new"));
-        contexts.release(old);
-        assert_eq!(contexts.find_or_create(IoContextId(8), || "next"), old);
+        for name in [7, TABLE_MAX as u32 - 1, TABLE_MAX as u32, u32::MAX].map(IoContextId) {
+            let mut contexts = Contexts::default();
+            let old = contexts.find_or_create(name, || "old");
+            contexts.hold(old);
+            contexts.exit(old);
+            assert_eq!(contexts.find(name), None);
+            let new = contexts.find_or_create(name, || "new");
+            assert!(new != old && contexts[old].exited && !contexts[new].exited);
+            assert_eq!((*contexts[old], *contexts[new]), ("old", "new"));
+            assert_eq!(contexts.find(name), Some(new));
+            contexts.release(old);
+            assert_eq!(contexts.find_or_create(IoContextId(8), || "next"), old);
+        }
     }
 
     #[test]
