@@ -34,6 +34,21 @@ fn whoever_comes_while_a_lock_is_held_spins_and_pays_for_the_hand_over() {
 }
 
 #[test]
+fn a_call_whose_locks_cost_nothing_is_late_only_after_one_of_its_cpu_whose_locks_did() {
+    let (meter, lock) = (LockMeter::new(2), Held::default());
+    let pass = |at, cpu, cost| {
+        meter.begin(Instant(at), CpuId(cpu), cost);
+        meter.enter(&lock, Site::Insert);
+        meter.leave(&lock, Site::Insert);
+        (meter.spent().0, meter.late(Instant(at)).0)
+    };
+    assert_eq!(pass(1000, 0, SectionCost::default()), (0, 0));
+    assert_eq!(pass(1000, 0, COST), (100, 100));
+    assert_eq!(pass(1050, 0, SectionCost::default()), (0, 50));
+    assert_eq!(pass(1050, 1, SectionCost::default()), (0, 0));
+}
+
+#[test]
 fn what_is_done_beside_a_lock_costs_the_caller_alone() {
     let cost = SectionCost { beside: Nanos(30), ..COST };
     let (meter, lock) = (LockMeter::new(3), Held::default());
