@@ -118,9 +118,10 @@ impl<Sh: Sharing> Tags<Sh> {
     }
 
     /// Puts a sleeper that goes round the wait queues by itself into the line of this one. It tries once more as others do.
-    pub(crate) fn wait_in(&self, meter: &impl Meter, queue: u64, sleeper: Sleeper) {
+    /// Returns its place.
+    pub(crate) fn wait_in(&self, meter: &impl Meter, queue: u64, sleeper: Sleeper) -> u64 {
         self.sleeping.fetch_add(1, SeqCst);
-        self.wait.with(meter, Site::TagWaiters, |wait| wait.join_queue(queue, sleeper));
+        self.wait.with(meter, Site::TagWaiters, |wait| wait.join_queue(queue, sleeper))
     }
 
     /// Puts a sleeper in line, unless it is there already. Returns whether it has joined.

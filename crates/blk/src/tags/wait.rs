@@ -54,12 +54,13 @@ impl WaitQueues {
         place
     }
 
-    /// A sleeper that goes round the queues by itself joins this one, modulo their number.
-    pub fn join_queue(&mut self, queue: u64, sleeper: Sleeper) {
+    /// A sleeper that goes round the queues by itself joins this one, modulo their number. Returns its place.
+    pub fn join_queue(&mut self, queue: u64, sleeper: Sleeper) -> u64 {
         let ahead = queue.wrapping_sub(self.joined) % QUEUES as u64;
         let place = self.joined + ahead;
         self.queue_of(place).push_back((place, sleeper));
         self.joined = place + 1;
+        place
     }
 
     fn queue_of(&mut self, place: u64) -> &mut VecDeque<(u64, Sleeper)> {

@@ -29,10 +29,10 @@ pub(super) struct HctxQueues<Sh: Sharing> {
     rules: &'static Rules,
     /// In ascending order of their CPUs; the index here is a software queue's bit in `marks`.
     staged: Vec<Padded<Sh::Lock<Staged>>>,
-    /// For each list of [`Staged`] a bit for each software queue where it holds requests. Set under the software
-    /// queue's lock; cleared under the hardware queue's too, so for the dispatcher a bit is a promise. Clearing is `Release`:
-    /// a reader that sees a bit gone sees in `flushed` what it stood for.
-    marks: [Vec<Sh::Word>; DOMAINS],
+    /// For each 64 software queues, and of these for each list of [`Staged`], a bit for each software queue where it holds
+    /// requests. Set under the software queue's lock; cleared under the hardware queue's too, so for the dispatcher a bit is a
+    /// promise. Clearing is `Release`: a reader that sees a bit gone sees in `flushed` what it stood for.
+    marks: Vec<[Sh::Word; DOMAINS]>,
     /// Requests in the flushed lists, to be read without the lock.
     flushed: Sh::Word,
     turns: Sh::Lock<Turns>,
@@ -72,7 +72,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
             id,
             rules,
             staged: (0..software_queues).map(|_| Padded(Sh::Lock::new(Staged::default()))).collect(),
-            marks: std::array::from_fn(|_| (0..words).map(|_| Sh::Word::new(0)).collect()),
+            marks: (0..words).map(|_| std::array::from_fn(|_| Sh::Word::new(0))).collect(),
             flushed: Sh::Word::new(0),
             turns: Sh::Lock::new(Turns::default()),
         }
@@ -86,12 +86,12 @@ impl<Sh: Sharing> HctxQueues<Sh> {
 
     #[inline]
     fn is_marked(&self, list: usize, queue: usize) -> bool {
-        self.marks[list][queue / 64].load(Relaxed) & (1 << (queue % 64)) != 0
+        self.marks[queue / 64][list].load(Relaxed) & (1 << (queue % 64)) != 0
     }
 
     #[inline]
     fn any_marked(&self, list: usize) -> bool {
-        self.marks[list].iter().any(|word| word.load(Acquire) != 0)
+        self.marks.iter().any(|lists| lists[list].load(Acquire) != 0)
     }
 
     /// Whether anything waits. Takes no lock. The flushed lists are looked at again in the end: what marks stand for goes
@@ -99,7 +99,8 @@ impl<Sh: Sharing> HctxQueues<Sh> {
     #[inline]
     pub(super) fn has_work(&self) -> bool {
         let has_flushed = || self.flushed.load(Relaxed) != 0;
-        has_flushed() || (0..DOMAINS).any(|list| self.any_marked(list)) || has_flushed()
+        let is_any_marked = || self.marks.iter().flatten().any(|word| word.load(Acquire) != 0);
+        has_flushed() || is_any_marked() || has_flushed()
     }
 
     /// Stages a request of software queue `queue`.
@@ -111,7 +112,7 @@ impl<Sh: Sharing> HctxQueues<Sh> {
                 Place::Sorted => staged[list].push_back(rq),
                 Place::Head => staged[list].push_front(rq),
             }
-            self.marks[list][queue / 64].fetch_or(1 << (queue % 64), Relaxed);
+            self.marks[queue / 64][list].fetch_or(1 << (queue % 64), Relaxed);
         });
     }
 
@@ -151,13 +152,16 @@ impl<Sh: Sharing> HctxQueues<Sh> {
                 tried = Some(spec.domain);
             }
             turns.turn.served = 0;
-            // The last domain of the round is the one where it began.
-            for _ in 0..circle.len() {
+            let waiting = self.waiting_domains(turns);
+            // What was tried had nothing, or no token and stands in line for one.
+            let others = tried.map_or(waiting, |domain: Domain| waiting & !(1 << domain.index()));
+            // The last domain of the round is the one where it began, so that a round without others changes nothing.
+            let round = if others == 0 { 0 } else { circle.len() };
+            for _ in 0..round {
                 let next = turns.turn.current + 1;
                 turns.turn.current = if next == circle.len() { 0 } else { next };
                 let domain = circle[turns.turn.current].domain;
-                // It had nothing, or no token and stands in line for one.
-                if tried == Some(domain) {
+                if others & 1 << domain.index() == 0 {
                     continue;
                 }
                 if let Some((rq, token)) = self.try_domain(meter, turns, domain, pools, &mut flushed_all) {
@@ -165,11 +169,24 @@ impl<Sh: Sharing> HctxQueues<Sh> {
                     return Ok(Drawn { rq, domain, token, reason: Reason::DomainTurn });
                 }
             }
-            Err(if self.has_work() { Reason::NoToken } else { Reason::Empty })
+            Err(if waiting != 0 { Reason::NoToken } else { Reason::Empty })
         })
     }
 
-    /// The first request of a domain with a token for it, if there are both. Most domains have none.
+    /// A bit for each domain that may have requests. Those in one list for all may be of any.
+    #[inline]
+    fn waiting_domains(&self, turns: &Turns) -> u32 {
+        let bit = |index: usize, waits: bool| u32::from(waits) << index;
+        let mut waiting =
+            turns.flushed.iter().enumerate().fold(0, |bits, (index, list)| bits | bit(index, !list.is_empty()));
+        for lists in &self.marks {
+            let marked = |bits, (index, word): (usize, &Sh::Word)| bits | bit(index, word.load(Acquire) != 0);
+            waiting = lists.iter().enumerate().fold(waiting, marked);
+        }
+        if self.rules.stages_by_domain || waiting & 1 == 0 { waiting } else { u32::MAX }
+    }
+
+    /// The first request of a domain with a token for it, if there are both.
     #[inline(always)]
     fn try_domain(
         &self,
@@ -214,7 +231,8 @@ impl<Sh: Sharing> HctxQueues<Sh> {
 
     /// Moves a list of every software queue to the flushed lists: queues in ascending order, each whole and in order.
     fn flush(&self, meter: &impl Meter, turns: &mut Turns, list: usize) {
-        for (index, word) in self.marks[list].iter().enumerate() {
+        for (index, lists) in self.marks.iter().enumerate() {
+            let word = &lists[list];
             let mut marked = word.load(Relaxed);
             while marked != 0 {
                 let bit = marked.trailing_zeros();

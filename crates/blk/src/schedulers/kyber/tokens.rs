@@ -22,14 +22,28 @@ pub(super) struct TokenPool<Sh: Sharing> {
     is_dry: Padded<Sh::Word>,
     /// The most that `depth` may be.
     depth_max: u32,
-    /// For each hardware queue: 1 while it waits in line. Changed under the hardware queue's lock, and by the CPU that
-    /// wakes it, under the lock of the wait queues: `Relaxed`, since a hardware queue that takes itself to be still in line
-    /// is about to be run. That it waits, and looks for a token once more, is in order as for all [tags](crate::tags).
-    in_line: Vec<Padded<Sh::Word>>,
-    /// For each hardware queue, under its lock: how often it has joined the line, each time the next of the wait queues.
-    joined: Vec<Padded<Sh::Word>>,
+    /// For each hardware queue.
+    lines: Vec<Padded<Line<Sh>>>,
     /// Whether a hardware queue that was given a token as soon as it began to wait stays in line.
     keeps_waiting: bool,
+}
+
+/// How a hardware queue waits for a token. That it waits, and looks for a token once more, is in order as for all
+/// [tags](crate::tags).
+struct Line<Sh: Sharing> {
+    /// 1 while it waits in line. Changed under the hardware queue's lock, and by the CPU that wakes it, under the lock of the
+    /// wait queues: `Relaxed`, since a hardware queue that takes itself to be still in line is about to be run.
+    is_waiting: Sh::Word,
+    /// Its last place in line; under its lock, as the next.
+    place: Sh::Word,
+    /// How often it has joined the line, each time the next of the wait queues.
+    joined: Sh::Word,
+}
+
+impl<Sh: Sharing> Line<Sh> {
+    fn new() -> Self {
+        Line { is_waiting: Sh::Word::new(0), place: Sh::Word::new(0), joined: Sh::Word::new(0) }
+    }
 }
 
 /// Whose hint a hardware queue uses: the search for a free number begins where *it* left off, since dispatching CPUs
@@ -46,8 +60,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
             depth: Sh::Word::new(u64::from(depth_max)),
             is_dry: Padded(Sh::Word::new(0)),
             depth_max,
-            in_line: (0..hctxs).map(|_| Padded(Sh::Word::new(0))).collect(),
-            joined: (0..hctxs).map(|_| Padded(Sh::Word::new(0))).collect(),
+            lines: (0..hctxs).map(|_| Padded(Line::new())).collect(),
             keeps_waiting,
         };
         pool.numbers.set_wake_batch(wake_batch(depth_max));
@@ -100,8 +113,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
     /// afterwards.
     #[inline]
     pub(super) fn take(&self, meter: &impl Meter, hctx: HctxId) -> Option<u32> {
-        let in_line = &self.in_line[hctx.index()];
-        let was_in_line = in_line.load(Relaxed) != 0;
+        let was_in_line = self.lines[hctx.index()].is_waiting.load(Relaxed) != 0;
         if self.is_dry.load(SeqCst) == 0 {
             if let Some(token) = self.try_take(hctx) {
                 if was_in_line {
@@ -123,9 +135,10 @@ impl<Sh: Sharing> TokenPool<Sh> {
     #[inline(never)]
     fn take_at_last(&self, meter: &impl Meter, hctx: HctxId, was_in_line: bool) -> Option<u32> {
         if !was_in_line {
-            self.in_line[hctx.index()].store(1, Relaxed);
-            let queue = self.joined[hctx.index()].fetch_add(1, Relaxed);
-            self.numbers.wait_in(meter, queue, Sleeper::Hctx(hctx));
+            let line = &self.lines[hctx.index()];
+            line.is_waiting.store(1, Relaxed);
+            let queue = line.joined.fetch_add(1, Relaxed);
+            line.place.store(self.numbers.wait_in(meter, queue, Sleeper::Hctx(hctx)), Relaxed);
         }
         self.is_dry.store(1, SeqCst);
         if !Sh::CONTENDS {
@@ -142,8 +155,9 @@ impl<Sh: Sharing> TokenPool<Sh> {
     /// A CPU that wakes a hardware queue takes it out of line in one piece, so afterwards it is out of line either way.
     #[cold]
     fn leave(&self, meter: &impl Meter, hctx: HctxId) {
-        self.numbers.leave(meter, Sleeper::Hctx(hctx));
-        self.in_line[hctx.index()].store(0, Relaxed);
+        let line = &self.lines[hctx.index()];
+        self.numbers.leave_place(meter, line.place.load(Relaxed));
+        line.is_waiting.store(0, Relaxed);
     }
 
     /// Gives a token back and calls `wake` for each hardware queue whose turn has come.
@@ -151,7 +165,7 @@ impl<Sh: Sharing> TokenPool<Sh> {
     pub(super) fn give_back(&self, meter: &impl Meter, token: u32, hctx: HctxId, mut wake: impl FnMut(HctxId)) {
         self.numbers.free(meter, token, hint_of(hctx), |sleeper| {
             if let Sleeper::Hctx(woken) = sleeper {
-                self.in_line[woken.index()].store(0, Relaxed);
+                self.lines[woken.index()].is_waiting.store(0, Relaxed);
                 wake(woken);
             }
         });
