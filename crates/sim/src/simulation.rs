@@ -420,7 +420,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
                     self.probe.enter(disk, Some(Waiter(number)));
                     let mut cx = self.caller.cx::<Machine<P>>(now, cpu, driver, &mut self.probe, &self.meter);
                     let submitted = task.lane.submitter.go_on(front, &mut cx);
-                    self.settle(disk, cpu);
+                    let has_announced = !driver.schedule.is_empty();
+                    self.settle_call(disk, cpu, has_announced);
                     self.pay_for_locks(cpu, number);
                     if submitted == Submitted::Parked {
                         if self.tasks[number as usize].has_other_disks() {

@@ -14,6 +14,29 @@ pub enum Checked {
 
 const DURABLE: BioFlags = BioFlags::PREFLUSH.with(BioFlags::FUA);
 
+/// The modifiers of a direct write.
+const DIRECT: BioFlags = BioFlags::SYNC.with(BioFlags::IDLE);
+
+/// Whether a bio is a read or a direct write without any other modifier that [passes as it is](check) and
+/// [fits](super::split::split_point), so that nothing throttles it, either. Nearly all are, and one look says so.
+#[inline]
+pub(crate) fn is_plain(limits: &Limits, bio: &Bio) -> bool {
+    let is_usual = match bio.op {
+        Op::Read => bio.flags == BioFlags::NONE,
+        Op::Write => bio.flags == DIRECT,
+        _ => false,
+    };
+    let fits = u64::from(bio.sectors) + u64::from(limits.physical_block) <= u64::from(limits.max_sectors)
+        && bio.segments <= limits.max_segments
+        && limits.chunk_sectors == 0;
+    let last = limits.capacity.0.checked_sub(u64::from(bio.sectors));
+    is_usual
+        && fits
+        && bio.sectors > 0
+        && last.is_some_and(|last| bio.sector.0 <= last)
+        && limits.is_aligned(bio.sector, bio.sectors)
+}
+
 /// Looks at a bio that is to become requests: those begin and end at borders of logical blocks.
 #[inline]
 pub fn check(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> Checked {
@@ -59,7 +82,56 @@ pub(crate) fn check_bio(limits: &Limits, takes_polled: bool, bio: &mut Bio) -> C
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bio::split::split_point;
     use crate::ground::ids::Sector;
+    use crate::wbt::Kind;
+    use proptest::prelude::*;
+
+    fn limits() -> impl Strategy<Value = Limits> {
+        (1..5u32, 1..5u32, 1..64u32, prop_oneof![Just(0), 1..9u32], 1..4u16, 0..200u64).prop_map(
+            |(logical_block, physical, max_sectors, chunks, max_segments, capacity)| Limits {
+                logical_block,
+                physical_block: logical_block * physical,
+                max_sectors: max_sectors.max(logical_block),
+                chunk_sectors: chunks * logical_block,
+                max_segments,
+                capacity: Sector(capacity),
+                ..Limits::default()
+            },
+        )
+    }
+
+    fn bio() -> impl Strategy<Value = Bio> {
+        let ops = prop::sample::select(vec![Op::Read, Op::Write, Op::Flush, Op::Discard, Op::WriteZeroes]);
+        let flags = [BioFlags::NONE, DIRECT, BioFlags::SYNC, BioFlags::FUA, BioFlags::POLLED, BioFlags::NOWAIT];
+        let sector = prop_oneof![0..200u64, u64::MAX - 9..=u64::MAX];
+        (ops, prop::sample::select(flags.to_vec()), sector, 0..70u32, 1..5u16).prop_map(
+            |(op, flags, sector, sectors, segments)| Bio { flags, segments, ..Bio::new(op, Sector(sector), sectors) },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_plain_bio_passes_as_it_is_fits_and_is_not_throttled(limits in limits(), bio in bio()) {
+            if is_plain(&limits, &bio) {
+                let mut checked = bio.clone();
+                prop_assert!(check(&limits, false, &mut checked) == Checked::Goes);
+                prop_assert_eq!(&checked, &bio);
+                prop_assert_eq!(split_point(&bio, &limits), None);
+                prop_assert!(Kind::of(bio.op, bio.flags).is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn reads_and_direct_writes_of_a_usual_size_are_plain() {
+        let limits = Limits { capacity: Sector(100), ..Limits::default() };
+        let bio = |op, flags, sector| Bio { flags, ..Bio::new(op, Sector(sector), 8) };
+        assert!(is_plain(&limits, &bio(Op::Read, BioFlags::NONE, 92)));
+        assert!(is_plain(&limits, &bio(Op::Write, DIRECT, 0)));
+        assert!(!is_plain(&limits, &bio(Op::Write, BioFlags::NONE, 0)), "write-back may be throttled");
+        assert!(!is_plain(&limits, &bio(Op::Read, BioFlags::NONE, 93)));
+    }
 
     #[test]
     fn a_bio_ends_at_the_end_of_the_device_at_the_latest_and_an_empty_one_may_be_anywhere() {

@@ -85,7 +85,7 @@ impl<Sh: Sharing, D: Driver, F: FnMut(Event<'_>)> DispatchBatch for Batch<'_, Sh
 
 impl<Sh: Sharing> Current<'_, Sh> {
     /// Runs a hardware queue, if there is anything to do. Returns whether there was.
-    #[inline]
+    #[inline(always)]
     pub(super) fn run_hctx<E: Env>(self, cx: &mut Cx<'_, E>, hctx: HctxId) -> bool {
         let may_run = self.may_run(hctx);
         if may_run {

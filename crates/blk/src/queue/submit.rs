@@ -4,11 +4,12 @@ use super::allocate::Wanted;
 use super::state::Current;
 use super::submission::{QueueSubmission, Stage};
 use super::{Queue, wbt};
-use crate::bio::check::{Checked, check};
+use crate::bio::check::{Checked, check, is_plain};
 use crate::bio::split;
 use crate::bio::{Bio, BioFlags, Status, is_flush_type};
 use crate::caller::block_queue::Submitted;
 use crate::caller::env::{Cx, Env};
+use crate::ground::ids::CpuId;
 use crate::ground::kernel::DirectIssue;
 use crate::ground::sharing::Sharing;
 use crate::request::merge::{self, NoMerges};
@@ -105,12 +106,17 @@ impl<Sh: Sharing> Current<'_, Sh> {
                 }
             }
             let Some(bio) = submission.bio.as_mut() else { return Submitted::Done };
-            stage = match check(&self.state.rules.limits, self.takes_polled, bio) {
-                Checked::Goes => {
-                    cx.event(Event::Queue(bio));
-                    Stage::Split
+            stage = if is_plain(&self.state.rules.limits, bio) {
+                cx.event(Event::Queue(bio));
+                self.stage_of_plain(cx.cpu, bio, plug.as_deref())
+            } else {
+                match check(&self.state.rules.limits, self.takes_polled, bio) {
+                    Checked::Goes => {
+                        cx.event(Event::Queue(bio));
+                        Stage::Split
+                    }
+                    Checked::Ends(status) => self.end_bio(cx, submission, status),
                 }
-                Checked::Ends(status) => self.end_bio(cx, submission, status),
             };
         }
         if stage == Stage::Split {
@@ -208,6 +214,16 @@ impl<Sh: Sharing> Current<'_, Sh> {
         submission.slept = Some((hctx, place));
         submission.stage = Stage::Woken;
         Err(Submitted::Parked)
+    }
+
+    /// The first stage that has something to do for a plain bio: it looks for a request to join if there may be one.
+    #[inline(always)]
+    fn stage_of_plain(self, cpu: CpuId, bio: &Bio, plug: Option<&Plug>) -> Stage {
+        let may_join = self.state.rules.nomerges != NoMerges::Nothing
+            && (!self.state.elevator.is_none()
+                || plug.is_some_and(|plug| !plug.is_empty())
+                || self.hctxs[self.hctx_for(cpu, bio).index()].has_queued());
+        if may_join { Stage::Merge } else { Stage::Allocate }
     }
 
     #[inline(always)]

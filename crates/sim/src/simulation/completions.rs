@@ -11,6 +11,7 @@ use hoistway_legacy::AnyQueue;
 use super::Simulation;
 use crate::cpu::Cpus;
 use crate::disk::Disk;
+use crate::driver::Machine;
 use crate::events::{Event, Kind};
 use crate::identity::{is_of_task, task_of};
 
@@ -32,9 +33,11 @@ impl<P: Probe> Simulation<'_, P> {
         if may_wait && self.cpus.any_takes_interrupt(self.now) && self.interrupt_waits(disk, tag, setting) {
             return;
         }
-        let Disk { front, driver, is_used_by_tasks, interrupts, .. } = &mut self.disks[disk as usize];
+        let Disk { front, driver, section, is_used_by_tasks, interrupts, administration, .. } =
+            &mut self.disks[disk as usize];
         let Some((rq, status)) = driver.finish(tag) else { return };
-        let (restart, is_used_by_tasks) = (driver.take_restart(), *is_used_by_tasks);
+        let (restart, is_used_by_tasks, has_writes) =
+            (driver.take_restart(), *is_used_by_tasks, administration.waits());
         let (interrupted, place) = interrupt_of(&rq, driver.completes_on(tag), (front, interrupts), &self.cpus);
         let payer = rq.bios.first().filter(|bio| is_of_task(bio)).map_or(self.last_submitter, task_of);
         let cpu = if setting == PASSED_ON || !is_used_by_tasks {
@@ -50,15 +53,19 @@ impl<P: Probe> Simulation<'_, P> {
         {
             self.tasks[task_of(bio) as usize].charge(self.now, self.cpus.redirection());
         }
-        self.with_front(disk, cpu, |front, cx| front.complete(cx, rq, status));
-        self.settle(disk, cpu);
+        self.probe.enter(disk, None);
+        self.meter.begin(self.now, cpu, *section);
+        let mut cx = self.caller.cx::<Machine<P>>(self.clock.now, cpu, driver, &mut self.probe, &self.meter);
+        front.complete(&mut cx, rq, status);
+        let has_announced = !driver.schedule.is_empty();
+        self.settle_call(disk, cpu, has_announced);
         if is_used_by_tasks {
             self.pay_in_interrupt(cpu, payer);
         }
         if restart {
             self.run_all(disk, cpu);
         }
-        if self.disks[disk as usize].administration.waits() {
+        if has_writes {
             self.administer(disk);
         }
     }

@@ -14,7 +14,14 @@ impl<P: Probe> Simulation<'_, P> {
     /// Carries out what a call into the block layer of `disk` on `cpu` led to: often nothing.
     #[inline(always)]
     pub(super) fn settle(&mut self, disk: u32, cpu: CpuId) {
-        if !self.disks[disk as usize].driver.schedule.is_empty() {
+        let has_announced = !self.disks[disk as usize].driver.schedule.is_empty();
+        self.settle_call(disk, cpu, has_announced);
+    }
+
+    /// The same where the caller has looked whether the device has announced anything.
+    #[inline(always)]
+    pub(super) fn settle_call(&mut self, disk: u32, cpu: CpuId, has_announced: bool) {
+        if has_announced {
             self.announce(disk, cpu);
         }
         let has_woken = self.caller.effects.has_ended() && self.tell_ended();
