@@ -52,6 +52,7 @@ fn behaviour(process: &Process) -> Option<Value> {
         "/schedule/clone",
         "/schedule/group",
         "/schedule/start_delay",
+        "/schedule/polled_start",
         "/standing/cgroup",
         "/plan/origin",
         "/plan/pattern/volume",

@@ -166,6 +166,8 @@ impl Load {
         let ramp = time(options, Field::RampNs, options.comparison.ramp_ns)?;
         for process in &mut file.load.processes {
             process.schedule.ramp = ramp.unwrap_or(process.schedule.ramp);
+            // A bundled load is of programs that begin by themselves.
+            process.schedule.polled_start &= self.page.is_none();
             if options.comparison.logs {
                 process.log = Some(process.log_settings);
             }

@@ -4,6 +4,7 @@
 
 use hoistway_blk::ground::{Kernel, Nanos};
 use hoistway_blk::schedulers::{BFQ, BfqVariant};
+use hoistway_load::process::start_times;
 use hoistway_load::{Load, Process};
 
 /// A queue merges with that of a process that started at most this long before.
@@ -31,20 +32,22 @@ pub(crate) fn notice(workload: &Load, schedulers: &[String], kernel: Kernel) -> 
 
 /// Number and name of each job with a process whose queue is merged with that of another job.
 fn merged_jobs(workload: &Load) -> Vec<(usize, &str)> {
-    let mut processes: Vec<&Process> = workload.processes.iter().collect();
-    processes.sort_by_key(|process| process.schedule.start_delay);
-    let mut heads: Vec<&Process> = Vec::new();
+    // How long fio takes to make a process changes little.
+    let starts = start_times(workload.processes.iter().map(|process| &process.schedule), Nanos::ZERO);
+    let mut processes: Vec<(&Process, Nanos)> = workload.processes.iter().zip(starts).collect();
+    processes.sort_by_key(|&(_, start)| start);
+    let mut heads: Vec<(&Process, Nanos)> = Vec::new();
     let mut merged = Vec::new();
-    for process in processes {
-        let Some(head) = heads.iter_mut().find(|head| may_merge(head, process)) else {
-            heads.push(process);
+    for (process, start) in processes {
+        let Some((head, began)) = heads.iter_mut().find(|(head, _)| may_merge(head, process)) else {
+            heads.push((process, start));
             continue;
         };
-        let later = Nanos(process.schedule.start_delay.0 - head.schedule.start_delay.0);
+        let later = Nanos(start.0 - began.0);
         if later > REPLACE_AFTER {
-            *head = process;
+            (*head, *began) = (process, start);
         } else if later <= MERGE_WITHIN && head.schedule.job != process.schedule.job {
-            merged.extend([head, process].map(|one| (one.schedule.job, one.name.as_str())));
+            merged.extend([*head, process].map(|one| (one.schedule.job, one.name.as_str())));
         }
     }
     merged
@@ -73,14 +76,16 @@ mod tests {
 
     #[test]
     fn jobs_that_bfq_gives_one_queue_are_reported() {
-        let text = notice_of("", "startdelay=180ms", Kernel::DEFAULT).unwrap();
+        let text = notice_of("", "start=180ms", Kernel::DEFAULT).unwrap();
         assert!(text.contains("(a, b)"), "{text}");
         assert_eq!(notice_of("", "", Kernel::V5_10), None);
     }
 
     #[test]
     fn jobs_that_begin_apart_or_differ_in_group_or_priority_are_not() {
-        for second in ["startdelay=200ms", "startdelay=1", "cgroup=b", "prioclass=3", "nice=5", "stonewall"] {
+        for second in
+            ["start=200ms", "startdelay=20ms", "startdelay=1", "cgroup=b", "prioclass=3", "nice=5", "stonewall"]
+        {
             assert_eq!(notice_of("", second, Kernel::DEFAULT), None, "{second}");
         }
         let workload = JobFile::parse("[a]\nfilename=/dev/sda\ndirect=1\nnumjobs=4\n", "a.fio", &Environment::empty());

@@ -102,10 +102,21 @@ pub struct Schedule {
     pub ends: Option<Ends>,
     /// It starts that much after its phase.
     pub start_delay: Nanos,
+    /// fio waits for the end of the delay, and looks only about every 100 ms whether it is over: the process starts at one of
+    /// [`start_times`](crate::process::start_times).
+    pub polled_start: bool,
     /// Time before measurement starts, in addition to `runtime`.
     pub ramp: Nanos,
     /// It ends after this time from the end of `ramp`, if it is not done before.
     pub runtime: Option<Nanos>,
+}
+
+impl Schedule {
+    /// Whether it starts when fio finds its delay over, and not exactly then.
+    #[must_use]
+    pub fn is_polled(&self) -> bool {
+        self.polled_start && self.start_delay > Nanos::ZERO
+    }
 }
 
 /// Which processes the first one that ends takes with it.

@@ -10,7 +10,7 @@ const KERNELS_WITH_BFQ: [Kernel; 6] =
     [Kernel::V4_12, Kernel::V4_19, Kernel::V5_10, Kernel::V6_3, Kernel::V6_12, Kernel::V6_18];
 
 const APART: [&str; 2] = ["", "startdelay=1"];
-const TOGETHER: [&str; 2] = ["", "startdelay=100ms"];
+const TOGETHER: [&str; 2] = ["", "start=100ms"];
 const IN_GROUPS: [&str; 2] = ["cgroup=a", "cgroup=b"];
 
 /// A small random reader from the first instant, and a writer of large blocks in sequence, 32 at once: the longest wait

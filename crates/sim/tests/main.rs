@@ -2,6 +2,7 @@
 
 mod administration;
 mod bfq_soft_real_time;
+mod bfq_staggered;
 mod bfq_together;
 mod completions;
 mod costs;

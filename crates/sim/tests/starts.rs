@@ -47,6 +47,13 @@ fn processes_of_a_cpu_are_started_one_after_the_other_and_those_of_others_beside
 
 #[test]
 fn those_that_start_later_are_started_one_after_the_other_then() {
-    let later = "[a]\nnumjobs=2\n[b]\nnumjobs=2\nstartdelay=1ms\n";
+    let later = "[a]\nnumjobs=2\n[b]\nnumjobs=2\nstart=1ms\n";
     assert_eq!(bios(1, later), [(0, 0), (50, 0), (1000, 0), (1200, 0)]);
+}
+
+/// fio looks 100 ms after it has let the first ones go, makes the two, and lets them go after another 100 ms.
+#[test]
+fn those_with_a_startdelay_start_when_fio_finds_it_over() {
+    let later = "[a]\nnumjobs=2\n[b]\nnumjobs=2\nstartdelay=1ms\n";
+    assert_eq!(bios(1, later), [(0, 0), (50, 0), (200_400, 0), (200_600, 0)]);
 }

@@ -24,6 +24,8 @@ pub(crate) struct Groups {
     pub(crate) new_group: bool,
     /// Minimum and maximum.
     start_delay: (Nanos, Nanos),
+    /// Whether that is exact, and not when fio would find it over.
+    exact_start: bool,
 }
 
 pub(super) const SUBJECT: Subject = Subject { rows: ROWS, land, fields: &[] };
@@ -100,7 +102,20 @@ const ROWS: &[OptionSpec] = &[
     )
     .doc("In fio's JSON, report reads, writes and trims as one direction, mixed, or both ways"),
     row("startdelay", "0", Setter::Form { form: "a time in s, or a range low-high of them", set: start_delay })
-        .doc("Start that much later; of a range, each clone gets a value of its own"),
+        .doc("Start that much later; of a range, each clone gets a value of its own. fio looks every 100 ms, and so does the simulation"),
+    row(
+        "start",
+        "",
+        Setter::Form {
+            form: "a time in s, or a range low-high of them",
+            set: |s, v| {
+                start_delay(s, v)?;
+                s.groups.exact_start = true;
+                Ok(())
+            },
+        },
+    )
+    .doc("As startdelay, but exact: for programs that begin apart by themselves. fio does not have it"),
     row(
         "runtime",
         "",
@@ -137,9 +152,11 @@ pub(crate) fn land_clone(job: &Job<'_>, clone: u32, number: u32, process: &mut P
     let (low, high) = s.start_delay;
     let mut stream = Stream::new(0, u64::from(number), Purpose::StartDelay);
     process.schedule.start_delay = low + Nanos(stream.below(high.0 - low.0 + 1));
+    process.schedule.polled_start = !s.exact_start && process.schedule.start_delay > Nanos::ZERO;
 }
 
 fn start_delay(s: &mut Settings, v: &str) -> Result<(), Refusal> {
     s.groups.start_delay = delay_range(v)?;
+    s.groups.exact_start = false;
     Ok(())
 }

@@ -33,7 +33,7 @@
 //!
 //! Modules: `window` holds the I/Os in flight, `submit` decides when the next ones are issued, `reap` takes completions, `measurement`
 //! is the result. `thinking` (pauses), `flow` (balance between processes), `latency_search` and `steady_state` are separate rules.
-//! `phases` decides which processes run when. `program` is the main loop of a recorded stream, and `completions` are what such streams
+//! `phases` decides which processes run when, and `starts` when fio starts those with a delay. `program` is the main loop of a recorded stream, and `completions` are what such streams
 //! wait for.
 
 mod completions;
@@ -43,6 +43,7 @@ mod measurement;
 mod phases;
 mod program;
 mod reap;
+mod starts;
 mod steady_state;
 mod submit;
 mod thinking;
@@ -56,6 +57,7 @@ use crate::{Fsync, Generator, Io, Pacer};
 use crate::description::{Ends, LatencyTarget, LogSettings, Process, Schedule, SteadyFigure, SteadyState, WriteSync};
 pub use flow::Flows;
 pub use phases::Phases;
+pub use starts::start_times;
 pub use steady_state::{STEADY_SAMPLE, SteadyStates};
 pub use window::IoInFlight;
 

@@ -2,7 +2,7 @@
 
 use hoistway_blk::ground::{CpuId, Nanos};
 use hoistway_blk::watch::Probe;
-use hoistway_load::process::STEADY_SAMPLE;
+use hoistway_load::process::{STEADY_SAMPLE, start_times};
 
 use super::Simulation;
 use crate::events::{Event, Kind};
@@ -13,11 +13,12 @@ impl<P: Probe> Simulation<'_, P> {
     /// Starts the processes that may start now, in any order: fio releases them all at once, and each wakes up.
     pub(super) fn start_tasks(&mut self) {
         let mut begun: Vec<(CpuId, Nanos, u64)> = Vec::new();
-        let mut order = self.phases.start();
+        let order = self.phases.start();
+        let schedules = order.iter().map(|&number| &self.workload.processes[number as usize].schedule);
+        let mut order: Vec<(u32, Nanos)> = order.iter().copied().zip(start_times(schedules, self.start)).collect();
         shuffle(&mut order, &mut self.starts);
-        for number in order {
+        for (number, delay) in order {
             let process = &self.workload.processes[number as usize];
-            let delay = process.schedule.start_delay;
             let task = &mut self.tasks[number as usize];
             let before = begun.iter_mut().find(|(cpu, other, _)| (*cpu, *other) == (task.cpu, delay));
             let place = match before {
