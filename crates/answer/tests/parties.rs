@@ -149,6 +149,19 @@ fn shops_that_wait_for_reads_and_writes_are_judged_by_all_of_them_together() {
 }
 
 #[test]
+fn who_reads_is_waited_for_before_who_only_writes_however_little_of_its_time_are_reads() {
+    let mixed = |reads_ms: f64| {
+        let under = vec![ios(Direction::Read, 400.0, reads_ms, 4.0), ios(Direction::Write, 1600.0, 2.0, 8.0)];
+        job("mixed", JobDemand { depth: 4, ..SHALLOW }, vec![under.clone(), under])
+    };
+    let writers = |name| job(name, JobDemand { depth: 4, ..SHALLOW }, vec![writes(2000.0, 2.0, 8.0); 2]);
+    for reads_ms in [0.3, 30.0] {
+        let verdict = verdict(&compared(&["none", "kyber"], &[writers("a"), mixed(reads_ms), writers("z")]));
+        assert!(focus(&verdict).starts_with("mixed:"), "{}", focus(&verdict));
+    }
+}
+
+#[test]
 fn equals_that_are_deep_are_judged_by_their_rate_and_by_no_percentile_that_is_cut_off() {
     let cut_off_ms = 8_790_000.0;
     let deep =
@@ -227,6 +240,39 @@ proptest! {
         let verdict = verdict(&compared(&["mq-deadline", "none", "bfq"], &jobs));
         prop_assert!(focus(&verdict).starts_with("z:"), "{}", focus(&verdict));
         prop_assert!(under(&verdict.recommended) > 0.97 * under("mq-deadline"), "{}", verdict.recommended);
+    }
+
+    #[test]
+    fn of_two_that_differ_in_stalls_alone_the_steady_one_is_taken_however_few_turns_the_reference_has(
+        turns in 1..5000_u64, stall in 1.5..50.0_f64, is_first in any::<bool>(),
+    ) {
+        let under = |iops, mean_ms, p99_ms, ios| vec![Ios { direction: Direction::Read, iops, mean_ms, p99_ms, ios }];
+        let (steady, stalls) = (under(100.0, 10.0, 20.0, 5000), under(100.0, 10.0, 20.0 * stall, 5000));
+        let others = if is_first { [steady, stalls] } else { [stalls, steady] };
+        let starved = under(0.2, 5000.0, 5000.0, turns);
+        let reader = job("reader", SHALLOW, std::iter::once(starved).chain(others).collect());
+        let verdict = verdict(&compared(&["mq-deadline", "none", "bfq"], &[reader]));
+        prop_assert_eq!(&verdict.recommended, if is_first { "none" } else { "bfq" });
+    }
+
+    #[test]
+    fn what_is_named_is_the_part_of_a_loop_that_the_change_acts_on(
+        read_ms in 1.0..100.0_f64, write_ms in 1.0..100.0_f64, by in 2.0..50.0_f64, moves_reads in any::<bool>(), rest_by in 2.0..50.0_f64,
+    ) {
+        let under = |read_ms: f64, write_ms: f64| {
+            let iops = 500.0 / (read_ms + write_ms);
+            vec![ios(Direction::Read, iops, read_ms, 2.0 * read_ms), ios(Direction::Write, iops, write_ms, 2.0 * write_ms)]
+        };
+        let faster = if moves_reads { under(read_ms / by, write_ms) } else { under(read_ms, write_ms / by) };
+        // What a third scheduler, worse than the reference, does to the other part is no reason to name that.
+        let slower = if moves_reads { under(read_ms, write_ms * rest_by) } else { under(read_ms * rest_by, write_ms) };
+        let mixed = job("mixed", SHALLOW, vec![under(read_ms, write_ms), faster, slower]);
+        let verdict = verdict(&compared(&["mq-deadline", "none", "bfq"], &[mixed]));
+        let moved = (1.0 - 1.0 / by) * if moves_reads { read_ms } else { write_ms };
+        if moved > 0.05 * (read_ms + write_ms) {
+            prop_assert_eq!(focus(&verdict), if moves_reads { "mixed:read:p99" } else { "mixed:write:p99" });
+            prop_assert_eq!(&verdict.recommended, "none");
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Judge<'_> {
         let comparable = outcomes.iter().filter(|(_, outcome)| *outcome != Outcome::Incomparable);
         let variants: Vec<usize> = comparable.map(|(variant, _)| *variant).collect();
         let series: Vec<Series> = variants.iter().map(|variant| self.series(*variant)).collect::<Option<_>>()?;
-        let repeats = self.repeats().count();
+        let repeats = self.place.repeats().count();
         let stretch = stretch(repeats)?;
         let chosen = best.and_then(|best| variants.iter().position(|variant| *variant == best));
         let smallest = self.smallest_effect.ln_1p();
@@ -62,9 +62,10 @@ impl Judge<'_> {
 
     /// None if a repeat is missing.
     fn series(&self, variant: usize) -> Option<Series> {
-        let balance = self.repeats().map(|repeat| self.balance(variant, repeat)).collect::<Option<_>>()?;
-        let of_waiting = |repeat| self.gain_of(variant, repeat, |role| role != Role::Bulk);
-        let waiting = if self.focus.from == FocusFrom::Asked { None } else { self.repeats().map(of_waiting).collect() };
+        let balance = self.place.repeats().map(|repeat| self.balance(variant, repeat)).collect::<Option<_>>()?;
+        let of_waiting = |repeat| self.place.gain_of(self.stakes, variant, repeat, |role| role != Role::Bulk);
+        let waiting =
+            if self.focus.from == FocusFrom::Asked { None } else { self.place.repeats().map(of_waiting).collect() };
         Some(Series { balance, waiting })
     }
 }

@@ -2,7 +2,9 @@
 
 use std::cmp::Reverse;
 
+use super::SMALLEST_EFFECT;
 use super::party::Party;
+use super::place::Place;
 use super::score::Stake;
 use super::turn::IOS_MIN;
 use super::waiting::Role;
@@ -45,7 +47,7 @@ impl Part<'_> {
 }
 
 /// What was asked for, as far as the results have it; or what the load's author says; or the party that waits.
-pub(super) fn chosen<'a>(analysis: &'a Analysis<'a>, stakes: &[Stake<'a>]) -> Option<Focus<'a>> {
+pub(super) fn chosen<'a>(analysis: &'a Analysis<'a>, stakes: &[Stake<'a>], places: &[Place<'a>]) -> Option<Focus<'a>> {
     let document = analysis.document;
     let asked = document.focuses.iter().filter_map(|wanted| {
         let (job, operation) = analysis.find(&wanted.figure).ok()?;
@@ -65,10 +67,10 @@ pub(super) fn chosen<'a>(analysis: &'a Analysis<'a>, stakes: &[Stake<'a>]) -> Op
     if let Some(part) = of_load {
         return Some(Focus { parts: vec![part], from: FocusFrom::Load });
     }
-    Some(Focus { parts: vec![waited_for(stakes)?], from: FocusFrom::Figures })
+    Some(Focus { parts: vec![waited_for(stakes, places)?], from: FocusFrom::Figures })
 }
 
-/// How likely it is waited for: the least first.
+/// How likely it is waited for: the most likely first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     SmallRandomReads,
@@ -78,34 +80,55 @@ enum Kind {
     Writes,
 }
 
-/// The figure that is named first: of a party that waits before bulk work, of small random reads before commits, those before other reads, and
-/// of writes last. Of several parties that with the most processes, then that with the most I/Os.
-fn waited_for<'a>(stakes: &[Stake<'a>]) -> Option<Part<'a>> {
-    let rank = |stake: &&Stake<'a>| {
-        let party = &stake.party;
-        let operation = main_operation(party);
-        let kind = match operation {
+impl Kind {
+    /// Of what a party waits for most likely: one that reads waits for its reads, whatever else it does.
+    fn of(party: &Party<'_>) -> Kind {
+        let kind = |operation: Operation| match operation {
             Operation::Sync => Kind::Syncs,
             Operation::Read if party.is_stream_of(operation) => Kind::StreamsOfReads,
             Operation::Read if party.jobs[0].random == Some(false) => Kind::SmallReads,
             Operation::Read => Kind::SmallRandomReads,
             Operation::Write | Operation::Trim => Kind::Writes,
         };
+        party.operations().map(kind).min().unwrap_or(Kind::Writes)
+    }
+}
+
+/// The figure that is named first: of a party that waits before bulk work, of small random reads before commits, those before other reads, and
+/// of writes last. Of several parties that with the most processes, then that with the most I/Os. Of its operations the one that changes its
+/// loop most.
+fn waited_for<'a>(stakes: &[Stake<'a>], places: &[Place<'a>]) -> Option<Part<'a>> {
+    let rank = |stake: &&Stake<'a>| {
+        let party = &stake.party;
         let is_realtime = party.demand().is_some_and(|demand| demand.is_realtime);
         let processes: u32 = party.jobs.iter().map(|job| job.processes).sum();
+        let ios: u64 = party.operations().map(|operation| party.volume(operation).0).sum();
         // Among equals the name decides, as the order of jobs must not.
-        let most = (Reverse(processes), Reverse(party.volume(operation).0), party.name());
-        (stake.role == Role::Bulk, !is_realtime, kind, most)
+        let most = (Reverse(processes), Reverse(ios), party.name());
+        (stake.role == Role::Bulk, !is_realtime, Kind::of(party), most)
     };
     let stake = stakes.iter().min_by_key(rank)?;
     let party = stake.party.clone();
-    let operation = main_operation(&party);
+    let contenders: Vec<[usize; 2]> = places.iter().filter_map(|place| place.contenders(stakes)).collect();
+    let operation = most_moved(stake, &contenders).unwrap_or_else(|| main_operation(&party));
     let figure = match stake.role {
         Role::Waits if has_percentiles(&party, operation) => Figure::P99,
         Role::Waits => Figure::Mean,
         Role::WaitsForProgress | Role::Bulk => throughput(&party, operation),
     };
     Some(Part { party, operation, figure, weight: 1.0 })
+}
+
+/// The operation whose time in a party's loop differs most between the variants of each pair, if the loop differs at all.
+fn most_moved(stake: &Stake<'_>, pairs: &[[usize; 2]]) -> Option<Operation> {
+    let parts = |operation| pairs.iter().map(move |pair| pair.map(|variant| stake.loop_part_ns(operation, variant)));
+    let moved = |operation| parts(operation).map(|[from, to]| (to - from).abs()).sum::<f64>();
+    let longer = |operation| parts(operation).map(|[from, to]| from.max(to)).sum::<f64>();
+    let operations = || stake.party.operations();
+    let loops_ns: f64 = operations().map(longer).sum();
+    // Of equals the first: reads before writes.
+    let most = |best: Operation, one| if moved(one) > moved(best) { one } else { best };
+    operations().reduce(most).filter(|operation| moved(*operation) > SMALLEST_EFFECT * loops_ns)
 }
 
 /// The operation that a party's time goes to: its syncs, or the one with most of the time that it waits.

@@ -14,6 +14,7 @@
 mod certainty;
 mod focus;
 mod party;
+mod place;
 mod ratio;
 mod score;
 mod shifts;
@@ -25,6 +26,7 @@ use std::cmp::Ordering;
 
 use self::focus::Focus;
 use self::party::Party;
+use self::place::Place;
 pub(crate) use self::ratio::logarithm;
 use self::ratio::{Ratio, rounded};
 use self::score::Stake;
@@ -32,7 +34,7 @@ use self::shifts::shifts;
 pub(crate) use self::shifts::{can_outweigh, is_told_though_uncertain, shown};
 pub use self::spread::WIDE_SPREAD;
 use self::waiting::Role;
-use crate::analysis::{Analysis, Estimate, Variant, of_scheduler, usual};
+use crate::analysis::{Analysis, Estimate};
 use crate::document::{Aspect, Candidate, Decision, FocusFrom, Outcome, ResultsDocument, Verdict};
 use crate::figure::Figure;
 use crate::figure_name::FigureName;
@@ -53,12 +55,15 @@ pub fn verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
         return Vec::new();
     }
     let stakes = Stake::all(analysis);
-    let Some(focus) = focus::chosen(analysis, &stakes) else { return Vec::new() };
     let mut setups: Vec<u32> = analysis.variants.iter().map(|variant| variant.first().setup).collect();
     setups.dedup();
     setups.sort_unstable();
     setups.dedup();
-    setups.into_iter().filter_map(|setup| Judge::of(analysis, (&focus, &stakes), setup)?.verdict(setup)).collect()
+    let places: Vec<Place<'_>> = setups.into_iter().filter_map(|setup| Place::of(analysis, setup)).collect();
+    let Some(focus) = focus::chosen(analysis, &stakes, &places) else { return Vec::new() };
+    let smallest_effect = document.smallest_effect.unwrap_or(SMALLEST_EFFECT);
+    let judge = |place| Judge { analysis, focus: &focus, stakes: &stakes, place, smallest_effect };
+    places.iter().filter_map(|place| judge(place).verdict()).collect()
 }
 
 /// What a document recommends in its first place, by its label: what to change to, or to keep. None if there is nothing to choose.
@@ -93,56 +98,17 @@ struct Judge<'a> {
     analysis: &'a Analysis<'a>,
     focus: &'a Focus<'a>,
     stakes: &'a [Stake<'a>],
-    /// Those that the kernel has.
-    variants: Vec<usize>,
-    /// Those that no kernel has.
-    unavailable: Vec<usize>,
-    reference: usize,
-    /// What the kernel gives the devices of this place.
-    default: Option<&'a str>,
+    place: &'a Place<'a>,
     smallest_effect: f64,
 }
 
-impl<'a> Judge<'a> {
-    fn of(analysis: &'a Analysis<'a>, (focus, stakes): (&'a Focus<'a>, &'a [Stake<'a>]), setup: u32) -> Option<Self> {
-        let document = analysis.document;
-        let here = |index: &usize| analysis.variants[*index].first().setup == setup;
-        let mut variants: Vec<usize> = (0..analysis.variants.len()).filter(here).collect();
-        let is_of_research = |index: &usize| analysis.variants[*index].first().research.is_some();
-        let (mut unavailable, of_linux): (Vec<usize>, Vec<usize>) =
-            variants.iter().partition(|one| is_of_research(one));
-        if of_linux.is_empty() {
-            // A setting of one of them is still better than another.
-            unavailable.clear();
-        } else {
-            variants = of_linux;
-        }
-        let is_of_kernel = |index: &usize| analysis.variants[*index].first().ran_as.is_none();
-        if variants.iter().any(is_of_kernel) {
-            variants.retain(is_of_kernel);
-        }
-        let default = document.default_scheduler_of(setup);
-        let all = &analysis.variants;
-        let like = |wanted: &Variant<'_>| {
-            let knobs = wanted.first().variant.knobs();
-            let is_same =
-                |one: &Variant<'_>| one.scheduler() == wanted.scheduler() && one.first().variant.knobs() == knobs;
-            let same = variants.iter().copied().find(|index| is_same(&all[*index]));
-            same.or_else(|| of_scheduler(all, &variants, wanted.scheduler()))
-        };
-        let wanted = document.baseline.as_deref().map(|_| &all[analysis.baseline]);
-        let reference = wanted.and_then(like).or_else(|| usual(all, &variants, default))?;
-        let smallest_effect = document.smallest_effect.unwrap_or(SMALLEST_EFFECT);
-        Some(Self { analysis, focus, stakes, variants, unavailable, reference, default, smallest_effect })
-    }
-
-    fn verdict(&self, setup: u32) -> Option<Verdict> {
+impl Judge<'_> {
+    fn verdict(&self) -> Option<Verdict> {
         let [first, ..] = &self.focus.parts[..] else { return None };
-        let others = self.variants.iter().copied().filter(|variant| *variant != self.reference);
         let mut candidates: Vec<(usize, Candidate)> =
-            others.map(|variant| (variant, self.candidate(variant))).collect();
+            self.place.others().map(|variant| (variant, self.candidate(variant))).collect();
         candidates.sort_by(|a, b| self.by_balance(a, b));
-        let is_single = self.variants.iter().all(|index| self.analysis.variants[*index].runs.len() < 2);
+        let is_single = self.place.variants.iter().all(|index| self.analysis.variants[*index].runs.len() < 2);
         let best = self.best(&candidates);
         let decision = match best {
             _ if candidates.is_empty() => Decision::Alone,
@@ -154,7 +120,7 @@ impl<'a> Judge<'a> {
         let outcomes: Vec<(usize, Outcome)> =
             candidates.iter().map(|(variant, candidate)| (*variant, candidate.outcome)).collect();
         let certainty = if is_decided { self.certainty(best, &outcomes) } else { None };
-        let mut named = vec![self.reference];
+        let mut named = vec![self.place.reference];
         named.extend(best);
         let spreads = self.spreads(&named);
         let alike = if first.party.jobs.len() > 1 {
@@ -163,15 +129,15 @@ impl<'a> Judge<'a> {
             Vec::new()
         };
         Some(Verdict {
-            setup,
+            setup: self.place.setup,
             focus: self.focus.parts.iter().map(focus::Part::name).collect(),
             alike,
             focus_from: self.focus.from,
             smallest_effect: self.smallest_effect,
-            reference: self.label(self.reference),
-            reference_is_default: self.is_default(&self.analysis.variants[self.reference]),
+            reference: self.label(self.place.reference),
+            reference_is_default: self.place.is_default(&self.analysis.variants[self.place.reference]),
             decision,
-            recommended: self.label(best.unwrap_or(self.reference)),
+            recommended: self.label(best.unwrap_or(self.place.reference)),
             had_a_choice: self.had_a_choice(),
             certainty,
             spreads,
@@ -180,17 +146,8 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// Whether it is what the kernel gives the devices by itself.
-    fn is_default(&self, variant: &Variant<'_>) -> bool {
-        self.default.is_some_and(|default| variant.is_of(default)) && variant.is_untouched()
-    }
-
     fn label(&self, variant: usize) -> String {
         self.analysis.variants[variant].label.clone()
-    }
-
-    fn repeats(&self) -> impl Iterator<Item = u32> + '_ {
-        self.analysis.variants[self.reference].runs.iter().map(|run| run.repeat)
     }
 
     /// How much better a variant is than the reference by the focus: the mean of the figures' logarithms by their weights.
@@ -199,25 +156,15 @@ impl<'a> Judge<'a> {
         for part in &self.focus.parts {
             let value = |variant| part.party.value(Some(part.operation), Aspect::Figure(part.figure), variant, repeat);
             let higher_is_better = part.figure.higher_is_better();
-            sum += part.weight * logarithm(value(self.reference)?, value(to)?, higher_is_better)?;
+            sum += part.weight * logarithm(value(self.place.reference)?, value(to)?, higher_is_better)?;
             weights += part.weight;
         }
         Some(sum / weights)
     }
 
-    /// How much better off the parties are than under the reference, of those that are meant: the mean by their votes.
-    fn gain_of(&self, to: usize, repeat: u32, is_meant: impl Fn(Role) -> bool) -> Option<f64> {
-        let (mut sum, mut votes) = (0.0, 0.0);
-        for stake in self.stakes.iter().filter(|stake| is_meant(stake.role)) {
-            sum += stake.role.votes() * (stake.score(to, repeat)? - stake.score(self.reference, repeat)?);
-            votes += stake.role.votes();
-        }
-        (votes > 0.0).then(|| sum / votes)
-    }
-
     /// The number by which a variant is judged, in a repeat.
     fn balance(&self, to: usize, repeat: u32) -> Option<f64> {
-        let of_parties = self.gain_of(to, repeat, |_| true)?;
+        let of_parties = self.place.gain_of(self.stakes, to, repeat, |_| true)?;
         if self.focus.from == FocusFrom::Figures {
             return Some(of_parties);
         }
@@ -226,7 +173,7 @@ impl<'a> Judge<'a> {
     }
 
     fn ratio(&self, of_repeat: impl Fn(u32) -> Option<f64>) -> Option<Ratio> {
-        Ratio::of(&self.repeats().filter_map(of_repeat).collect::<Vec<_>>())
+        Ratio::of(&self.place.repeats().filter_map(of_repeat).collect::<Vec<_>>())
     }
 
     fn candidate(&self, variant: usize) -> Candidate {
@@ -250,7 +197,7 @@ impl<'a> Judge<'a> {
             Some(balance) if balance.mean.abs() < smallest => Outcome::NoDifference,
             Some(_) => Outcome::WithinNoise,
         };
-        let places = [self.reference, variant];
+        let places = [self.place.reference, variant];
         let gained = gained.map(|gain| gain.mean.exp());
         let moved = shifts(self.analysis, (self.focus, self.stakes), places, self.smallest_effect, gained);
         Candidate {
@@ -268,7 +215,7 @@ impl<'a> Judge<'a> {
         if self.focus.from == FocusFrom::Asked {
             return false;
         }
-        let waiting = self.ratio(|repeat| self.gain_of(variant, repeat, |role| role != Role::Bulk));
+        let waiting = self.ratio(|repeat| self.place.gain_of(self.stakes, variant, repeat, |role| role != Role::Bulk));
         waiting.is_some_and(|waiting| {
             let is_certain = waiting.is_significant() != Some(false) || -waiting.mean >= UNCERTAIN_FACTOR.ln();
             -waiting.mean >= self.smallest_effect.ln_1p() && is_certain
@@ -279,7 +226,7 @@ impl<'a> Judge<'a> {
     fn best(&self, candidates: &[(usize, Candidate)]) -> Option<usize> {
         let is_worth_it = |(variant, candidate): &&(usize, Candidate)| {
             let is_better = matches!(candidate.outcome, Outcome::Better | Outcome::BetterElsewhere);
-            is_better && !self.variants.iter().any(|other| self.beats(*other, *variant))
+            is_better && !self.place.variants.iter().any(|other| self.beats(*other, *variant))
         };
         candidates.iter().find(is_worth_it).map(|(variant, _)| *variant)
     }
@@ -290,7 +237,7 @@ impl<'a> Judge<'a> {
             let ahead = |repeat| Some(self.balance(variant, repeat)? - self.balance(of, repeat)?);
             self.ratio(ahead).is_some_and(|ratio| if is_single { ratio.mean > 0.0 } else { ratio.is_better() })
         };
-        let candidates = self.unavailable.iter().map(|&variant| (variant, self.candidate(variant)));
+        let candidates = self.place.unavailable.iter().map(|&variant| (variant, self.candidate(variant)));
         let is_better = |(variant, candidate): &(usize, Candidate)| {
             matches!(candidate.outcome, Outcome::Better | Outcome::BetterElsewhere)
                 && recommended.is_none_or(|recommended| is_ahead(*variant, recommended))
@@ -302,7 +249,8 @@ impl<'a> Judge<'a> {
     fn by_balance(&self, (a, of_a): &(usize, Candidate), (b, of_b): &(usize, Candidate)) -> Ordering {
         let balance = |candidate: &Candidate| candidate.balance.map_or(i64::MIN, |gain| rounded(gain.factor.ln()));
         let variant = |index: usize| &self.analysis.variants[index];
-        let rank = |index: usize| (!self.is_default(variant(index)), variant(index).first().variant.knobs().len());
+        let rank =
+            |index: usize| (!self.place.is_default(variant(index)), variant(index).first().variant.knobs().len());
         let by_rank = || rank(*a).cmp(&rank(*b)).then_with(|| of_a.scheduler.cmp(&of_b.scheduler));
         balance(of_b).cmp(&balance(of_a)).then_with(by_rank)
     }
@@ -335,7 +283,7 @@ impl<'a> Judge<'a> {
 
     /// Whether requests waited for a scheduler to choose among them, or joined others.
     fn had_a_choice(&self) -> Option<bool> {
-        let of_setup = self.variants.iter().flat_map(|variant| &self.analysis.variants[*variant].runs);
+        let of_setup = self.place.variants.iter().flat_map(|variant| &self.analysis.variants[*variant].runs);
         let (mut choices, mut ios) = (0, 0);
         for run in of_setup.filter(|run| run.scheduler != "none") {
             for disk in &run.disks {

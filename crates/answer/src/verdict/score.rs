@@ -3,15 +3,16 @@
 use super::party::Party;
 use super::turn::{IOS_MIN, NOTICED_SHARE, Turn};
 use super::waiting::{Role, roles};
-use crate::analysis::Analysis;
+use crate::analysis::{Analysis, Variant};
 use crate::document::{JobSummary, Run};
+use hoistway_measure::{Operation, stats};
 
 /// A party with what counts of it.
 pub(super) struct Stake<'a> {
     analysis: &'a Analysis<'a>,
     pub(super) party: Party<'a>,
     pub(super) role: Role,
-    /// Whether its 99th percentiles mean something under every variant; if not, the mean stands for the wait.
+    /// Whether 99th percentiles stand for its wait; if not, the means do.
     pub(super) has_p99: bool,
 }
 
@@ -64,6 +65,18 @@ impl<'a> Stake<'a> {
         0.5 * progress - 0.5 * (wait_ns + NOTICED_SHARE * loop_ns).max(1.0).ln()
     }
 
+    /// How long an operation takes of a turn of its loop under a variant, ns: the mean over its jobs and the repeats.
+    pub(super) fn loop_part_ns(&self, operation: Operation, variant: usize) -> f64 {
+        let of_job = |job: &JobSummary| {
+            let turns = Turn::of(job)?.count.max(1) as f64;
+            let part = job.operations.iter().find(|summary| summary.operation == operation && summary.ios > 0);
+            Some(part.map_or(0.0, |summary| summary.ios as f64 * summary.lat_ns.mean / turns))
+        };
+        let runs = &self.analysis.variants[variant].runs;
+        let parts = runs.iter().flat_map(|run| of_party(&self.party, run).filter_map(of_job));
+        stats::mean(&parts.collect::<Vec<f64>>()).unwrap_or(0.0)
+    }
+
     /// How long a turn of its loop takes, ns: the longer of two variants.
     pub(super) fn loop_ns(&self, variants: [usize; 2]) -> f64 {
         let runs = variants.iter().flat_map(|variant| &self.analysis.variants[*variant].runs);
@@ -92,9 +105,12 @@ fn of_party<'r>(party: &Party<'_>, run: &'r Run) -> impl Iterator<Item = &'r Job
     run.jobs.iter().filter(move |summary| party.jobs.iter().any(|job| job.job == summary.job))
 }
 
+/// Whether 99th percentiles of a party's wait can be compared: enough turns lie behind them under some variant, and the histogram reaches as
+/// far in every run. Under another variant the turns may be few because each takes so long; its percentile is then one of the largest waits,
+/// which is no more than what more turns would show. The mean would hide the stalls of those that are compared with it.
 fn has_p99(analysis: &Analysis<'_>, party: &Party<'_>) -> bool {
-    let mut runs = analysis.variants.iter().flat_map(|variant| &variant.runs);
-    runs.all(|run| {
-        of_party(party, run).all(|job| Turn::of(job).is_some_and(|turn| turn.count >= IOS_MIN && turn.p99_ns.is_some()))
-    })
+    let turns = |run: &Run| -> u64 { of_party(party, run).filter_map(Turn::of).map(|turn| turn.count).sum() };
+    let has_enough = |variant: &Variant<'_>| variant.runs.iter().all(|run| turns(run) >= IOS_MIN);
+    let is_known = |run: &&Run| of_party(party, run).filter_map(Turn::of).all(|turn| turn.p99_ns.is_some());
+    analysis.variants.iter().any(has_enough) && analysis.variants.iter().flat_map(|variant| &variant.runs).all(is_known)
 }

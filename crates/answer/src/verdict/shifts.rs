@@ -74,7 +74,7 @@ pub(super) fn shifts(
     for stake in stakes {
         let party = &stake.party;
         let loop_ns = stake.loop_ns([from, to]);
-        for (operation, aspect) in aspects(party) {
+        for (operation, aspect) in aspects(stake) {
             // With one figure in focus, that is what everything else is weighed against.
             let is_focus = focus.parts.iter().any(|part| part.is_shown_by(party, operation, aspect));
             if is_focus && focus.parts.len() == 1 {
@@ -137,15 +137,17 @@ fn long_wait_ns(shift: &Shift, stakes: &[Stake<'_>]) -> f64 {
     if waits && is_latency && difference >= LONG_WAIT_NS { difference } else { 0.0 }
 }
 
-/// What is looked at of a party.
-fn aspects(party: &Party<'_>) -> Vec<(Option<Operation>, Aspect)> {
+/// What is looked at of a party: 99th percentiles also where few I/Os lie behind them, if its wait is judged by them.
+fn aspects(stake: &Stake<'_>) -> Vec<(Option<Operation>, Aspect)> {
+    let party = &stake.party;
+    let is_judged = stake.role == Role::Waits && stake.has_p99;
     let mut aspects = vec![(None, Aspect::Fairness)];
     for operation in party.operations() {
         let mut add = |aspect| aspects.push((Some(operation), aspect));
         add(Aspect::Figure(throughput(party, operation)));
         add(Aspect::Figure(Figure::Mean));
         add(Aspect::Figure(Figure::Max));
-        if has_percentiles(party, operation) {
+        if is_judged || has_percentiles(party, operation) {
             add(Aspect::Figure(Figure::P99));
             if party.jobs.len() > 1 {
                 add(Aspect::Worst(Figure::P99));

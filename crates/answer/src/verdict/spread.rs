@@ -16,7 +16,7 @@ impl Judge<'_> {
             for &variant in variants {
                 let value =
                     |repeat| part.party.value(Some(part.operation), Aspect::Figure(part.figure), variant, repeat);
-                let values: Vec<f64> = self.repeats().filter_map(value).collect();
+                let values: Vec<f64> = self.place.repeats().filter_map(value).collect();
                 let least = values.iter().copied().fold(f64::INFINITY, f64::min);
                 let most = values.iter().copied().fold(0.0, f64::max);
                 if values.len() > 1 && most > 0.0 && most >= least * WIDE_SPREAD {
