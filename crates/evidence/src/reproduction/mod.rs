@@ -4,7 +4,8 @@
 //! are predictions. If one is outside its tolerance, the table's story explains what is probably missing.
 //!
 //! Modules: `cell` (a figure), `document` (the result), `sensitivity` (changed unknown numbers), `runs` (running a published load),
-//! `repeats` (number of runs), `decisions` (quality of decisions), `watched` (the job that a source is about), and one for each source.
+//! `repeats` (number of runs), `decisions` (quality of decisions), `watched` (the job that a source is about), `known` (loads
+//! whose right decision is known), and one for each source.
 
 mod cell;
 mod contention;
@@ -14,6 +15,7 @@ pub mod decisions;
 mod document;
 mod habr;
 mod heatmaps;
+mod known;
 mod one_drive;
 mod prose;
 mod repeats;
@@ -24,6 +26,7 @@ mod watched;
 
 pub use cell::{Cell, Judgement};
 pub use document::{FORMAT, Reproduced, Reproduction};
+pub use known::{KnownDecision, known};
 pub use runs::Length;
 pub use sensitivity::{Change, Sensitivity, To, Unknown};
 pub use watched::Party;

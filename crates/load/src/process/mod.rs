@@ -33,8 +33,8 @@
 //!
 //! Modules: `window` holds the I/Os in flight, `submit` decides when the next ones are issued, `reap` takes completions, `measurement`
 //! is the result. `thinking` (pauses), `flow` (balance between processes), `latency_search` and `steady_state` are separate rules.
-//! `phases` decides which processes run when, and `starts` when fio starts those with a delay. `program` is the main loop of a recorded stream, and `completions` are what such streams
-//! wait for.
+//! `phases` decides which processes run when, and `starts` when fio starts those with a delay. `program` is the main loop of a recorded
+//! stream, and `completions` are what such streams wait for.
 
 mod completions;
 mod flow;

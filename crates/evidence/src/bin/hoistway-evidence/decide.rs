@@ -6,12 +6,12 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use hoistway_evidence::reproduction::Party;
 use hoistway_evidence::reproduction::decisions::{DecisionRule, PublishedChoice, Score, parties};
-use hoistway_evidence::reproduction::{Length, Reproduced, Reproduction, TABLES};
+use hoistway_evidence::reproduction::{KnownDecision, Length, Reproduced, Reproduction, TABLES, known};
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::Output;
 
 /// Scores decisions, in Markdown: which scheduler published tables say is best, beside the one that is best here and beside rules of
-/// thumb; and which job of the sources' loads a verdict is about.
+/// thumb; what a verdict recommends for loads whose right decision is known; and which job of the sources' loads it is about.
 ///
 /// Examples:
 ///   hoistway-evidence decide > docs/decision-score.md
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
         }
     }
     let choices: Vec<PublishedChoice> = tables.iter().flat_map(PublishedChoice::all).collect();
-    output.write(page(&choices, &parties()?))?;
+    output.write(page(&choices, &known()?, &parties()?))?;
     Ok(Ending::Done)
 }
 
@@ -46,18 +46,26 @@ const HEAD: &str = "# How good the decisions are
 
 This page is the output of `hoistway-evidence decide`. A choice is one published figure of a load under several schedulers
 ([reproduction.md](reproduction.md)). By our figures, the scheduler that is best here is chosen; that is right if it was within 2 % of the best when it
-was measured. The regret is by how much what was chosen was worse than the best.
+was measured. The regret is by how much what was chosen was worse than the best. Of the loads whose right decision is known, our figures
+choose what the verdict recommends.
 
 ";
 
-fn page(choices: &[PublishedChoice], parties: &[Party]) -> String {
+fn page(choices: &[PublishedChoice], known: &[KnownDecision], parties: &[Party]) -> String {
     let mut text = HEAD.to_owned();
-    text += "| rule | right | mean regret |\n| --- | ---: | ---: |\n";
+    text += "| rule | right | mean regret | right of known decisions |\n| --- | ---: | ---: | ---: |\n";
     for rule in DecisionRule::ALL {
         let regrets: Vec<f64> = choices.iter().filter_map(|choice| choice.regret(rule)).collect();
         let Score { right, of, mean_regret } = Score::of(&regrets);
         let share = 100.0 * right as f64 / of.max(1) as f64;
-        text += &format!("| {} | {right} of {of} ({share:.0} %) | {:.1} % |\n", rule.name(), 100.0 * mean_regret);
+        let decided: Vec<bool> = known.iter().filter_map(|one| one.is_right(rule)).collect();
+        let decided_right = decided.iter().filter(|is_right| **is_right).count();
+        text += &format!(
+            "| {} | {right} of {of} ({share:.0} %) | {:.1} % | {decided_right} of {} |\n",
+            rule.name(),
+            100.0 * mean_regret,
+            decided.len()
+        );
     }
     text += "\n## Where our figures choose wrongly\n\n| choice | best here | best published | regret |\n| --- | --- | --- | ---: |\n";
     for choice in choices {
@@ -65,6 +73,10 @@ fn page(choices: &[PublishedChoice], parties: &[Party]) -> String {
         if let (true, Some((ours, published))) = (regret > 0.02, choice.best_of_both()) {
             text += &format!("| {} | {ours} | {published} | {:.1} % |\n", choice.name, 100.0 * regret);
         }
+    }
+    text += "\n## Loads whose right decision is known\n\n| load | device | right | the verdict | why |\n| --- | --- | --- | --- | --- |\n";
+    for KnownDecision { load, device, right, recommended, why, .. } in known {
+        text += &format!("| {load} | {device} | {right} | {recommended} | {why} |\n");
     }
     let watched = parties.iter().filter(|party| party.is_watched()).count();
     text += &format!(
