@@ -55,6 +55,7 @@ mod plan;
 mod queue_files;
 mod queues;
 mod rates;
+mod reactions;
 mod readings;
 mod recorder;
 mod recording;

@@ -6,7 +6,7 @@ use hoistway_answer::document::{Front, ResultsDocument, Verdict};
 use hoistway_blk::schedulers::{BFQ, KYBER};
 use hoistway_legacy::CFQ;
 use hoistway_observed::{Observer, run_observed};
-use hoistway_sim::{Control, QueueSettings, RunError, RunResult, run_with_statistics};
+use hoistway_sim::{Control, QueueSettings, RunError, RunResult, Scenario, run_with_statistics};
 
 use crate::comparison::Comparison;
 use crate::environment::CallerEnvironment;
@@ -80,7 +80,9 @@ impl Plan<'_> {
     /// # Errors
     /// The first run that cannot begin.
     pub fn run(&self, controls: &Controls, observer: &dyn RunObserver) -> Result<ResultsDocument, Error> {
-        self.with_recording(self.run_only(controls, observer)?, controls)
+        let mut document = self.run_only(controls, observer)?;
+        self.check_reactions(&mut document, controls)?;
+        self.with_recording(document, controls)
     }
 
     /// If the load is a recording, adds the runs for what it leaves open; if it is a summary, how well the model fits
@@ -162,15 +164,27 @@ impl Plan<'_> {
         observer: &dyn RunObserver,
         observers: &mut [&mut dyn Observer],
     ) -> Result<RunOutcome, Error> {
-        let (scenario, spec) = (self.scenario(planned), &planned.spec);
+        self.of_scenario(&self.scenario(planned), planned, control, observer, observers)
+    }
+
+    /// The same of a scenario that is not quite the planned one.
+    pub(crate) fn of_scenario(
+        &self,
+        scenario: &Scenario<'_>,
+        planned: &Planned,
+        control: &Control,
+        observer: &dyn RunObserver,
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<RunOutcome, Error> {
+        let spec = &planned.spec;
         let begin = observer.seconds();
         let ended = if observers.is_empty() {
-            run_with_statistics(&scenario, spec, control)
+            run_with_statistics(scenario, spec, control)
         } else {
-            run_observed(&scenario, spec, control, observers)
+            run_observed(scenario, spec, control, observers)
         };
         let (result, statistics) = ended.map_err(cannot_begin)?;
-        let disks = statistics.summaries(&scenario, result.simulated);
+        let disks = statistics.summaries(scenario, result.simulated);
         let wall_seconds = observer.seconds() - begin;
         let RunResult { processes, simulated, ios, locks, refused, fates, page_cache, partial } = result;
         let setup = &self.setups[planned.setup];

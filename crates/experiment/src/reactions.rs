@@ -1,0 +1,159 @@
+//! Where the reaction times of the host decide what a job gets beside others of another I/O class.
+//!
+//! A scheduler that serves one class before another asks, whenever a request can go, whether one of the first class waits. A process
+//! with few I/Os in flight has one there or not yet, by some microseconds, and those of a profile are typical values. So the first
+//! repeat runs again with half and with twice these times.
+
+use std::sync::atomic::Ordering;
+
+use hoistway_answer::ResultsDocument;
+use hoistway_answer::document::Run;
+use hoistway_blk::bio::{IoPriority, PriorityClass};
+use hoistway_blk::schedulers::Priorities;
+use hoistway_load::Load;
+use hoistway_sim::{Control, Host};
+
+use crate::error::Error;
+use crate::observer::{Controls, Unobserved};
+use crate::plan::{Plan, Planned};
+
+/// The reaction times as `[numerator, denominator]` of those of the profile.
+const MOVES: [[u64; 2]; 2] = [[1, 2], [2, 1]];
+/// The factor between the least and the most I/Os a second from which on the times decide.
+const DECIDES: f64 = 1.25;
+/// I/Os of a run, from which on their number does not hang on one of them.
+const IOS_MIN: u64 = 100;
+
+impl Plan<'_> {
+    /// Adds a doubt for each variant under which reaction times decide. Runs that were cancelled leave none.
+    pub(crate) fn check_reactions(&self, document: &mut ResultsDocument, controls: &Controls) -> Result<(), Error> {
+        if document.partial {
+            return Ok(());
+        }
+        let of_repeat = self.runs.iter().zip(controls.iter()).take(self.runs_of_repeat());
+        for (planned, control) in of_repeat {
+            let is_cancelled = control.cancelled.load(Ordering::Relaxed);
+            if is_cancelled || !self.prefers_a_class(planned) {
+                continue;
+            }
+            let mut runs = Vec::new();
+            for by in MOVES {
+                let mut scenario = self.scenario(planned);
+                scenario.host = reacting(scenario.host, by);
+                runs.push(self.of_scenario(&scenario, planned, &Control::default(), &Unobserved, &mut [])?.run);
+            }
+            let is_own = |run: &&Run| run.repeat == planned.repeat && run.variant.label == planned.variant.label;
+            runs.extend(document.runs.iter().find(is_own).cloned());
+            if let Some(most) = most_moved(&runs) {
+                let host = &self.setups[planned.setup].host.name;
+                document.doubts.push(format!("{most} with half to twice the reaction times of the host ({host}), depending on timing that a simulation cannot know"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether processes are of several classes, and the scheduler knows them.
+    fn prefers_a_class(&self, planned: &Planned) -> bool {
+        let row = planned.queue.schedulers.find(&planned.spec.scheduler);
+        let is_known =
+            row.is_some_and(|row| (row.priorities)(&row.kernel(planned.queue.kernel).generation()) != Priorities::No);
+        is_known && has_classes(&self.setups[planned.setup].workload)
+    }
+}
+
+fn has_classes(load: &Load) -> bool {
+    let class = |priority: Option<IoPriority>| match priority.map(IoPriority::class) {
+        None | Some(PriorityClass::None) => PriorityClass::BestEffort,
+        Some(class) => class,
+    };
+    let mut classes = load.processes.iter().map(|process| class(process.standing.io_priority));
+    let first = classes.next();
+    classes.any(|class| Some(class) != first)
+}
+
+/// The host with other times from the end of an I/O until somebody acts on it.
+fn reacting(mut host: Host, [numerator, denominator]: [u64; 2]) -> Host {
+    let moved = |ns: u64| ns * numerator / denominator;
+    host.switch_ns = Some(moved(host.switch_ns()));
+    host.wake_ns = host.wake_ns.map(moved);
+    host.worker_ns = host.worker_ns.map(moved);
+    for [_, exit_ns] in &mut host.idle_ns {
+        *exit_ns = moved(*exit_ns);
+    }
+    host
+}
+
+/// The job whose I/Os a second differ most between these runs of a variant, in words, if they differ by much.
+fn most_moved(runs: &[Run]) -> Option<String> {
+    let first = runs.first()?;
+    let mut most: Option<(f64, String)> = None;
+    for job in &first.jobs {
+        let of_run = |run: &Run| {
+            let mut jobs = run.jobs.iter().filter(|one| one.job == job.job);
+            jobs.next().map(|one| one.transfers().fold((0, 0.0), |(ios, iops), of| (ios + of.ios, iops + of.iops)))
+        };
+        let all: Vec<(u64, f64)> = runs.iter().filter_map(of_run).collect();
+        let ios = all.iter().map(|(ios, _)| *ios).max().unwrap_or(0);
+        let [least, greatest] =
+            all.iter().fold([f64::INFINITY, 0.0_f64], |[low, high], (_, iops)| [low.min(*iops), high.max(*iops)]);
+        let factor = greatest / least;
+        if ios >= IOS_MIN && factor >= DECIDES && most.as_ref().is_none_or(|(known, _)| factor > *known) {
+            let [least, greatest] = [least, greatest].map(in_words);
+            most = Some((
+                factor,
+                format!("{} under {} gets between {least} and {greatest} IOPS", job.name, first.variant.label),
+            ));
+        }
+    }
+    most.map(|(_, words)| words)
+}
+
+fn in_words(iops: f64) -> String {
+    match iops {
+        thousands if thousands >= 1000.0 => format!("{:.1} k", thousands / 1000.0),
+        few if few < 10.0 => format!("{few:.1}"),
+        some => format!("{some:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::{Comparison, Load as Asked};
+
+    /// What is said of two processes with a class each, of which the first has one I/O in flight.
+    fn told(class: u32, scheduler: &str, kernel: &str) -> Vec<String> {
+        let text = format!(
+            "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nbs=4k\nrw=randread\ntime_based\nruntime=300ms\n\
+             [first]\nprioclass={class}\n[crowd]\nprioclass=2\niodepth=32\nnumjobs=2\n"
+        );
+        let asked = Comparison {
+            load: Asked::text(&text),
+            devices: vec!["sata-ssd".into()],
+            kernels: vec![kernel.to_owned()],
+            schedulers: vec![scheduler.to_owned()],
+            ..Comparison::default()
+        };
+        let doubts = asked.run(&crate::Alone).unwrap().doubts;
+        doubts.into_iter().filter(|doubt| doubt.contains("reaction times of the host")).collect()
+    }
+
+    #[test]
+    fn what_reaction_times_decide_is_told_where_one_class_goes_before_another_and_nowhere_else() {
+        let doubts = told(1, "mq-deadline", "7.2");
+        assert_eq!(doubts.len(), 1);
+        assert!(doubts[0].starts_with("crowd under mq-deadline gets between "), "{doubts:?}");
+        for (class, scheduler, kernel) in [(1, "none", "7.2"), (1, "mq-deadline", "5.10"), (2, "mq-deadline", "7.2")] {
+            assert!(told(class, scheduler, kernel).is_empty(), "class {class}, {scheduler} of Linux {kernel}");
+        }
+    }
+
+    #[test]
+    fn times_from_an_end_until_somebody_acts_are_moved_and_no_cpu_time_of_an_io() {
+        let host = Host::builtin(Host::DEFAULT).unwrap();
+        let twice = reacting(host.clone(), MOVES[1]);
+        assert_eq!((twice.wake_ns, twice.worker_ns), (host.wake_ns.map(|ns| 2 * ns), host.worker_ns.map(|ns| 2 * ns)));
+        assert_eq!((twice.submit_ns, twice.complete_ns), (host.submit_ns, host.complete_ns));
+        assert!(reacting(twice, MOVES[0]).idle_ns == host.idle_ns);
+    }
+}
