@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::place;
 
-use hoistway_answer::document::{Run, RunVariant, Statistics};
+use hoistway_answer::document::{JobSummary, Run, RunVariant, Statistics};
 use hoistway_answer::verdict::verdicts;
 use hoistway_answer::{Analysis, ResultsDocument};
 use hoistway_measure::Direction;
@@ -129,6 +129,28 @@ fn what_places_have_in_common_is_said_once_and_the_slowest_is_named() {
     let sentences = hoistway_render::text::conclusion(&Analysis::of(&document)).join(" ");
     assert!(sentences.starts_with("Side by side on hdd, ") && sentences.matches("hdd").count() == 1, "{sentences}");
     assert!(sentences.contains("Linux 6.1 is the slowest, 1.60 times behind Linux 7.2."), "{sentences}");
+}
+
+#[test]
+fn where_the_judged_figure_is_alike_the_rate_that_is_not_is_named() {
+    let sentences = |of_others: f64| {
+        let mut document = of_places(&[("hdd", "none", &[("none", 100.0)]), ("hdd", "none", &[("none", 104.0)])]);
+        document.setups[0].kernel = "6.1".to_owned();
+        for (number, run) in document.runs.iter_mut().enumerate() {
+            let (kernel, iops) = if number < 3 { ("6.1", 1000.0) } else { ("7.2", of_others) };
+            run.variant = RunVariant::new("none", Map::from_iter([("kernel".to_owned(), json!(kernel))]));
+            let others = support::run("none", vec![("b", 1, vec![direction(Direction::Write, iops, 1e6)])]);
+            run.jobs.extend(others.jobs.into_iter().map(|job| JobSummary { job: 1, ..job }));
+        }
+        hoistway_render::text::conclusion(&Analysis::of(&document)).join(" ")
+    };
+    for of_others in [250.0, 400.0] {
+        let text = sentences(of_others);
+        let expected =
+            format!("They differ most in write IOPS of b: {of_others:.0} on Linux 7.2; 1.00 k on Linux 6.1 (");
+        assert!(text.contains(&expected), "{text}");
+    }
+    assert!(!sentences(600.0).contains("They differ most"));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod ceilings;
 mod doubts;
 mod phrases;
+mod places;
 mod sentences;
 
 use hoistway_answer::analysis::Analysis;
@@ -47,7 +48,8 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
                 _ => None,
             };
             let smallest = document.smallest_effect.unwrap_or(verdict::SMALLEST_EFFECT);
-            sentences.extend(side_by_side(&words(verdict).nouns(), &in_short, higher, smallest));
+            sentences.extend(places::side_by_side(&words(verdict).nouns(), &in_short, higher, smallest));
+            sentences.extend(places::elsewhere(analysis, &in_short));
         }
         sentences.extend(words(verdict).judged_by());
         sentences.extend(ceilings::ceilings(analysis));
@@ -57,43 +59,6 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
     before.append(&mut sentences);
     before.extend(after);
     before
-}
-
-/// What all setups have in common, the focus in each, and which one is slowest.
-fn side_by_side(nouns: &str, places: &[InShort], higher_is_better: Option<bool>, smallest_effect: f64) -> Vec<String> {
-    let shared: Vec<&String> =
-        places[0].place.iter().filter(|part| places.iter().all(|one| one.place.contains(part))).collect();
-    let own = |one: &InShort| {
-        let own: Vec<&str> = one.place.iter().filter(|part| !shared.contains(part)).map(String::as_str).collect();
-        if own.is_empty() { one.place.join(", ") } else { own.join(", ") }
-    };
-    let same_words = places.iter().all(|one| one.words == places[0].words);
-    let under = |one: &InShort| if same_words { String::new() } else { format!(" under {}", one.words) };
-    let each: Vec<String> = places.iter().map(|one| format!("{}{} on {}", one.shown, under(one), own(one))).collect();
-    let on = if shared.is_empty() {
-        String::new()
-    } else {
-        format!(" on {}", shared.iter().map(|part| part.as_str()).collect::<Vec<_>>().join(", "))
-    };
-    let all = if same_words { format!(" under {}", places[0].words) } else { String::new() };
-    let mut sentences = vec![format!("Side by side{on}, {nouns}{all}: {}.", each.join("; "))];
-    let known: Option<Vec<(f64, &InShort)>> = places.iter().map(|one| Some((one.mean?, one))).collect();
-    if let (Some(higher), Some(known)) = (higher_is_better, known)
-        && let (Some(low), Some(high)) = (
-            known.iter().min_by(|one, other| one.0.total_cmp(&other.0)),
-            known.iter().max_by(|one, other| one.0.total_cmp(&other.0)),
-        )
-        && low.0 > 0.0
-    {
-        let (slow, fast) = if higher { (low, high) } else { (high, low) };
-        let factor = high.0 / low.0;
-        sentences.push(if factor - 1.0 > smallest_effect {
-            format!("{} is the slowest, {factor:.2} times behind {}.", own(slow.1), own(fast.1))
-        } else {
-            "They are alike.".to_owned()
-        });
-    }
-    sentences
 }
 
 /// Prefix of a sentence of the [`conclusion`] about a doubt.

@@ -215,7 +215,8 @@ impl Sentences<'_> {
             _ => None,
         };
         let place = place_parts(&self.analysis.document.setups, setup);
-        Some(InShort { shown: self.shown(recommended), words: self.words(recommended), place, mean })
+        let (shown, words) = (self.shown(recommended), self.words(recommended));
+        Some(InShort { shown, label: recommended.clone(), words, place, mean })
     }
 
     /// The scheduler that a change starts from: `the default (mq-deadline)`.
@@ -395,6 +396,8 @@ fn place_parts(setups: &[SetupSummary], setup: &SetupSummary) -> Vec<String> {
 /// The figure in focus in one setup: `1.42 ms`, `mq-deadline`, `hdd`, `Linux 6.18`.
 pub(super) struct InShort {
     pub(super) shown: String,
+    /// Of the variant that is to be used.
+    pub(super) label: String,
     pub(super) words: String,
     pub(super) place: Vec<String>,
     /// The mean of a single figure.
