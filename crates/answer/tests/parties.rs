@@ -162,6 +162,22 @@ fn who_reads_is_waited_for_before_who_only_writes_however_little_of_its_time_are
 }
 
 #[test]
+fn who_is_better_in_the_figure_that_was_named_goes_before_who_is_better_elsewhere_alone() {
+    // None serves the database better. Under bfq that is as before, but a guest that hardly did anything gets thirty times as much.
+    let database =
+        || job("database", SHALLOW, vec![reads(1000.0, 1.0, 8.0), reads(1000.0, 1.0, 6.0), reads(1000.0, 1.0, 8.0)]);
+    let quiet = job("quiet", SHALLOW, vec![reads(100.0, 9.0, 40.0), reads(115.0, 8.0, 38.0), reads(3000.0, 0.3, 0.5)]);
+    let mut document = compared(&["mq-deadline", "none", "bfq"], &[database(), quiet]);
+    assert_eq!(verdict(&document).recommended, "bfq", "nobody named a figure");
+    document.focuses = vec!["database:read:p99".parse().unwrap()];
+    let verdict = verdict(&document);
+    let [none, bfq] = ["none", "bfq"].map(|name| of(&verdict, name));
+    assert_eq!((none.outcome, bfq.outcome), (Outcome::Better, Outcome::BetterElsewhere));
+    assert!(bfq.balance.unwrap().factor > none.balance.unwrap().factor);
+    assert_eq!((verdict.recommended.as_str(), verdict.certainty), ("none", Some(1.0)));
+}
+
+#[test]
 fn equals_that_are_deep_are_judged_by_their_rate_and_by_no_percentile_that_is_cut_off() {
     let cut_off_ms = 8_790_000.0;
     let deep =

@@ -16,6 +16,8 @@ const NORMAL_QUANTILE: f64 = 1.959_964;
 
 /// What is decided by of a variant, repeat by repeat.
 struct Series {
+    /// Whether it goes before those that are better elsewhere alone.
+    goes_first: bool,
     balance: Vec<f64>,
     /// What the parties that wait gain together, if they can outvote the balance.
     waiting: Option<Vec<f64>>,
@@ -31,8 +33,9 @@ impl Judge<'_> {
     /// interval.
     pub(super) fn certainty(&self, best: Option<usize>, outcomes: &[(usize, Outcome)]) -> Option<f64> {
         let comparable = outcomes.iter().filter(|(_, outcome)| *outcome != Outcome::Incomparable);
-        let variants: Vec<usize> = comparable.map(|(variant, _)| *variant).collect();
-        let series: Vec<Series> = variants.iter().map(|variant| self.series(*variant)).collect::<Option<_>>()?;
+        let (variants, series): (Vec<usize>, Vec<Option<Series>>) =
+            comparable.map(|(variant, outcome)| (*variant, self.series(*variant, *outcome))).unzip();
+        let series: Vec<Series> = series.into_iter().collect::<Option<_>>()?;
         let repeats = self.place.repeats().count();
         let stretch = stretch(repeats)?;
         let chosen = best.and_then(|best| variants.iter().position(|variant| *variant == best));
@@ -47,12 +50,15 @@ impl Judge<'_> {
             };
             let worth = |one: &Series| {
                 let is_outvoted = one.waiting.as_ref().is_some_and(|waiting| mean_of(waiting) <= -smallest);
-                Some(mean_of(&one.balance)).filter(|balance| *balance >= smallest && !is_outvoted)
+                let worth = Some(mean_of(&one.balance)).filter(|balance| *balance >= smallest && !is_outvoted);
+                worth.map(|worth| (one.goes_first, worth))
             };
-            let worths: Vec<Option<f64>> = series.iter().map(worth).collect();
-            let top = worths.iter().flatten().copied().reduce(f64::max);
+            let worths: Vec<Option<(bool, f64)>> = series.iter().map(worth).collect();
+            let top = worths.iter().flatten().copied().max_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
             let stands = match (chosen, top) {
-                (Some(chosen), Some(top)) => worths[chosen].is_some_and(|worth| worth >= top - smallest),
+                (Some(chosen), Some((first, top))) => {
+                    worths[chosen].is_some_and(|worth| worth.0 == first && worth.1 >= top - smallest)
+                }
                 (chosen, top) => chosen.is_none() && top.is_none(),
             };
             same += u64::from(stands);
@@ -61,12 +67,12 @@ impl Judge<'_> {
     }
 
     /// None if a repeat is missing.
-    fn series(&self, variant: usize) -> Option<Series> {
+    fn series(&self, variant: usize, outcome: Outcome) -> Option<Series> {
         let balance = self.place.repeats().map(|repeat| self.balance(variant, repeat)).collect::<Option<_>>()?;
         let of_waiting = |repeat| self.place.gain_of(self.stakes, variant, repeat, |role| role != Role::Bulk);
         let waiting =
             if self.focus.from == FocusFrom::Asked { None } else { self.place.repeats().map(of_waiting).collect() };
-        Some(Series { balance, waiting })
+        Some(Series { goes_first: self.goes_first(outcome), balance, waiting })
     }
 }
 

@@ -9,7 +9,8 @@
 //! * the parties that wait do not lose together, unless a figure was named: no depth outvotes them;
 //! * no other candidate is better at everything.
 //!
-//! Of several the one with the best balance is named. Otherwise the reference stays.
+//! Of several the one with the best balance is named; if somebody named a figure, of those that are better in it, if there are any. Otherwise
+//! the reference stays.
 
 mod certainty;
 mod focus;
@@ -228,7 +229,14 @@ impl Judge<'_> {
             let is_better = matches!(candidate.outcome, Outcome::Better | Outcome::BetterElsewhere);
             is_better && !self.place.variants.iter().any(|other| self.beats(*other, *variant))
         };
-        candidates.iter().find(is_worth_it).map(|(variant, _)| *variant)
+        let mut worth_it: Vec<_> = candidates.iter().filter(is_worth_it).collect();
+        worth_it.sort_by_key(|(_, candidate)| !self.goes_first(candidate.outcome));
+        worth_it.first().map(|(variant, _)| *variant)
+    }
+
+    /// Whether who is better so goes before those that are better elsewhere alone: in a figure that somebody named.
+    fn goes_first(&self, outcome: Outcome) -> bool {
+        self.focus.from != FocusFrom::Figures && outcome == Outcome::Better
     }
 
     /// The best of those that no kernel has, if it would be better than the reference and than what is recommended.
