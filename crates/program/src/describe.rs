@@ -159,6 +159,7 @@ fn notes(program: &Program) -> Vec<String> {
     note(losses.empty_ios, format!("{} I/Os have no length and are left out", losses.empty_ios));
     note(losses.step_back_ns, format!("time went back by up to {} ns and was sorted", losses.step_back_ns));
     note(program.unfinished, format!("{} I/Os have no completion", program.unfinished));
+    note(counts.refused, format!("{} bios were refused with EAGAIN (nowait) and are no I/Os", counts.refused));
     note(counts.given_up, format!("{} I/Os were taken for lost", counts.given_up));
     note(counts.completed_unknown, format!("{} completions are of I/Os that were not seen", counts.completed_unknown));
     note(counts.issued_unknown, format!("{} requests are of I/Os that were not seen", counts.issued_unknown));
@@ -179,6 +180,16 @@ fn time(ns: f64) -> String {
     };
     let decimals = if value >= 100.0 || unit == "ns" { 0 } else { 2 - value.max(1.0).log10() as usize };
     format!("{value:.decimals$} {unit}")
+}
+
+/// A number with what is counted.
+fn counted(count: u64, one: &str) -> String {
+    let ending = match one {
+        _ if count == 1 => "",
+        "batch" => "es",
+        _ => "s",
+    };
+    format!("{count} {one}{ending}")
 }
 
 fn percent(part: u64, whole: u64) -> f64 {
@@ -208,8 +219,8 @@ impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {} ({})", self.file, self.format, self.recognised_by)?;
         let under = self.recorded_under.map_or(String::new(), |name| format!(", recorded under {name}"));
-        let streams = self.streams.len();
-        writeln!(f, "device {}, {:.3} s, {} I/Os of {streams} streams{under}", self.device, self.seconds, self.ios)?;
+        let (ios, streams) = (counted(self.ios, "I/O"), counted(self.streams.len() as u64, "stream"));
+        writeln!(f, "device {}, {}, {ios} of {streams}{under}", self.device, time(self.seconds * 1e9))?;
         if !self.other_devices.is_empty() {
             writeln!(f, "other devices, left out: {}", self.other_devices.join(" "))?;
         }
@@ -235,7 +246,7 @@ impl Description {
         let slice_seconds = self.timeline.get(1).map_or(1.0, |slice| slice.start_ns as f64 / 1e9);
         for slice in &self.timeline {
             rows.push(vec![
-                format!("{:.3} s", slice.start_ns as f64 / 1e9),
+                time(slice.start_ns as f64),
                 format!("{:.0}", slice.ios as f64 / slice_seconds),
                 format!("{:.1}", slice.bytes as f64 / 1_048_576.0 / slice_seconds),
                 format!("{:.2}", slice.depth_mean),
@@ -255,7 +266,7 @@ impl Description {
             let bytes = stream.reads.1 + stream.writes.1 + stream.discards.1;
             rows.push(vec![
                 stream.name.clone(),
-                stream.pid.map_or_else(|| format!("{} tasks", stream.tasks), |pid| pid.to_string()),
+                stream.pid.map_or_else(|| counted(stream.tasks, "task"), |pid| pid.to_string()),
                 stream.ios.to_string(),
                 stream.reads.0.to_string(),
                 stream.writes.0.to_string(),
@@ -333,9 +344,9 @@ fn class(class: Class) -> &'static str {
 fn evidence(stream: &Stream) -> String {
     let of = &stream.evidence;
     let mut text = format!(
-        "{}, {} batches, {:.3} of them while it waited, busy {:.3}, {:.1} x as often after completions",
+        "{}, {}, {:.3} of them while it waited, busy {:.3}, {:.1} x as often after completions",
         class(stream.class),
-        of.batches,
+        counted(of.batches, "batch"),
         of.over,
         of.busy,
         of.heels

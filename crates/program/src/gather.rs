@@ -87,8 +87,8 @@ struct Gathering {
     numbers: FxHashMap<(u32, u32, bool), u32>,
     /// The task of a pid that had the last I/O.
     by_pid: FxHashMap<u32, u32>,
-    /// The task of each I/O in flight, by its number.
-    of_flight: Vec<u32>,
+    /// The task of each I/O in flight and its entry in the log, by its number.
+    of_flight: Vec<(u32, u64)>,
     failure: Option<io::Error>,
 }
 
@@ -123,12 +123,19 @@ impl Gathering {
         let id = flight.id as usize;
         if step == Step::Queued {
             if self.of_flight.len() <= id {
-                self.of_flight.resize(id + 1, 0);
+                self.of_flight.resize(id + 1, (0, 0));
             }
-            self.of_flight[id] = self.task(flight);
-            self.tasks[self.of_flight[id] as usize].ios += 1;
+            self.of_flight[id].0 = self.task(flight);
+            self.tasks[self.of_flight[id].0 as usize].ios += 1;
         }
-        let task = &mut self.tasks[self.of_flight[id] as usize];
+        let (number, queued) = self.of_flight[id];
+        let task = &mut self.tasks[number as usize];
+        if step == Step::Refused {
+            task.ios -= 1;
+            let withdrawn = self.writer.withdraw(queued);
+            self.failure = self.failure.take().or(withdrawn.err());
+            return;
+        }
         if task.priority == IoPriority::UNSET {
             task.priority = flight.priority;
         }
@@ -140,23 +147,31 @@ impl Gathering {
             Step::Submitted { blocked_ns } => (Kind::Submitted, blocked_ns),
             Step::Completed => (Kind::Completed, now_ns - flight.queue_ns),
             Step::GivenUp => (Kind::GivenUp, now_ns.saturating_sub(flight.queue_ns)),
-            Step::Inserted | Step::Issued | Step::Transferred => return,
+            Step::Inserted | Step::Issued | Step::Transferred | Step::Refused => return,
         };
-        self.add(Entry {
+        let entry = self.add(Entry {
             kind,
             time_ns: now_ns,
             value,
             bytes: flight.bytes,
-            task: self.of_flight[id],
+            task: number,
             flags: flight.flags.bits(),
             priority: flight.priority.0,
         });
+        if step == Step::Queued {
+            self.of_flight[id].1 = entry;
+        }
     }
 
-    fn add(&mut self, entry: Entry) {
-        if self.failure.is_none() {
-            self.failure = self.writer.add(entry).err();
+    /// Adds an entry and returns its number; 0 after a failure.
+    fn add(&mut self, entry: Entry) -> u64 {
+        if self.failure.is_some() {
+            return 0;
         }
+        self.writer.add(entry).unwrap_or_else(|error| {
+            self.failure = Some(error);
+            0
+        })
     }
 
     fn plug(&mut self, event: &Event, kind: Kind) {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufReader, Read, Seek as _, SeekFrom};
 use std::os::unix::fs::FileExt as _;
 
 /// What an entry is about.
@@ -22,10 +22,20 @@ pub(crate) enum Kind {
     Unplug,
     /// A plug ended because its task went to sleep.
     UnplugScheduled,
+    /// An I/O was submitted and refused: it is not shown.
+    Withdrawn,
 }
 
-const KINDS: [Kind; 7] =
-    [Kind::Queued, Kind::Submitted, Kind::Completed, Kind::GivenUp, Kind::Plug, Kind::Unplug, Kind::UnplugScheduled];
+const KINDS: [Kind; 8] = [
+    Kind::Queued,
+    Kind::Submitted,
+    Kind::Completed,
+    Kind::GivenUp,
+    Kind::Plug,
+    Kind::Unplug,
+    Kind::UnplugScheduled,
+    Kind::Withdrawn,
+];
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +55,8 @@ pub(crate) struct Entry {
 }
 
 const BYTES: usize = 32;
+/// Where the kind of an entry is.
+const KIND_AT: usize = 28;
 const BUFFER_BYTES: usize = 256 << 10;
 
 impl Entry {
@@ -56,7 +68,7 @@ impl Entry {
         bytes[20..24].copy_from_slice(&self.task.to_le_bytes());
         bytes[24..26].copy_from_slice(&self.flags.to_le_bytes());
         bytes[26..28].copy_from_slice(&self.priority.to_le_bytes());
-        bytes[28] = self.kind as u8;
+        bytes[KIND_AT] = self.kind as u8;
         bytes
     }
 
@@ -65,7 +77,7 @@ impl Entry {
         let word = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("within the entry"));
         let half = |at: usize| u16::from_le_bytes(*bytes[at..].first_chunk().expect("within the entry"));
         Entry {
-            kind: KINDS[usize::from(bytes[28])],
+            kind: KINDS[usize::from(bytes[KIND_AT])],
             time_ns: long(0),
             value: long(8),
             bytes: word(16),
@@ -78,20 +90,50 @@ impl Entry {
 
 /// A log that is being written.
 #[derive(Debug)]
-pub(crate) struct Writer(BufWriter<File>);
+pub(crate) struct Writer {
+    file: File,
+    /// Entries that are not in the file yet.
+    buffer: Vec<u8>,
+    /// Bytes in the file.
+    written: u64,
+}
 
 impl Writer {
     pub(crate) fn new() -> io::Result<Writer> {
-        Ok(Writer(BufWriter::with_capacity(BUFFER_BYTES, tempfile::tempfile()?)))
+        Ok(Writer { file: tempfile::tempfile()?, buffer: Vec::with_capacity(BUFFER_BYTES), written: 0 })
     }
 
+    /// Adds an entry and returns its number.
     #[inline]
-    pub(crate) fn add(&mut self, entry: Entry) -> io::Result<()> {
-        self.0.write_all(&entry.to_bytes())
+    pub(crate) fn add(&mut self, entry: Entry) -> io::Result<u64> {
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.flush()?;
+        }
+        let number = (self.written + self.buffer.len() as u64) / BYTES as u64;
+        self.buffer.extend_from_slice(&entry.to_bytes());
+        Ok(number)
     }
 
-    pub(crate) fn finish(self) -> io::Result<Log> {
-        Ok(Log { file: self.0.into_inner().map_err(io::IntoInnerError::into_error)?, window_ns: None })
+    /// Withdraws an entry: the log does not show it.
+    pub(crate) fn withdraw(&mut self, number: u64) -> io::Result<()> {
+        let kind = number * BYTES as u64 + KIND_AT as u64;
+        match kind.checked_sub(self.written) {
+            Some(at) => self.buffer[at as usize] = Kind::Withdrawn as u8,
+            None => self.file.write_all_at(&[Kind::Withdrawn as u8], kind)?,
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all_at(&self.buffer, self.written)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    pub(crate) fn finish(mut self) -> io::Result<Log> {
+        self.flush()?;
+        Ok(Log { file: self.file, window_ns: None })
     }
 }
 
@@ -126,7 +168,7 @@ impl Log {
             if entry.time_ns > to_ns {
                 return Ok(());
             }
-            if entry.submitted_ns() >= from_ns {
+            if entry.submitted_ns() >= from_ns && entry.kind != Kind::Withdrawn {
                 show(&entry)?;
             }
         }
@@ -185,7 +227,7 @@ impl Entry {
     const fn submitted_ns(&self) -> u64 {
         match self.kind {
             Kind::Submitted | Kind::Completed | Kind::GivenUp => self.time_ns.saturating_sub(self.value),
-            Kind::Queued | Kind::Plug | Kind::Unplug | Kind::UnplugScheduled => self.time_ns,
+            Kind::Queued | Kind::Plug | Kind::Unplug | Kind::UnplugScheduled | Kind::Withdrawn => self.time_ns,
         }
     }
 }
@@ -210,6 +252,22 @@ mod tests {
         assert_eq!(log.busiest(3, |_| true).unwrap(), Some(busiest));
         assert_eq!(log.busiest(7, |_| true).unwrap(), None);
         assert_eq!(log.busiest(3, |task| task > 0).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_withdrawn_is_not_shown_wherever_it_is() {
+        let mut writer = Writer::new().unwrap();
+        let count = 3 * (BUFFER_BYTES / BYTES) as u64 / 2;
+        for time_ns in 0..count {
+            let entry = Entry { kind: Kind::Queued, time_ns, value: 0, bytes: 0, task: 0, flags: 0, priority: 0 };
+            assert_eq!(writer.add(entry).unwrap(), time_ns);
+        }
+        for number in (0..count).step_by(3) {
+            writer.withdraw(number).unwrap();
+        }
+        let mut shown = Vec::new();
+        writer.finish().unwrap().each(|entry| Ok(shown.push(entry.time_ns))).unwrap();
+        assert_eq!(shown, (0..count).filter(|number| number % 3 > 0).collect::<Vec<_>>());
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Track {
                 self.mark(Plug::LastScheduled);
                 self.is_plugged = false;
             }
-            EntryKind::Queued => {}
+            EntryKind::Queued | EntryKind::Withdrawn => {}
         }
     }
 

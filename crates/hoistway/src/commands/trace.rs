@@ -5,7 +5,7 @@ mod source;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
-use hoistway_program::{Description, Options, Program};
+use hoistway_program::{Description, Options};
 
 use hoistway_terminal::Ending;
 use hoistway_terminal::output::{Format, Output};
@@ -59,7 +59,7 @@ fn info(arguments: &InfoArguments) -> Result<()> {
     let file = arguments.source.name();
     let mut recording = arguments.source.open()?;
     let options = Options { device: arguments.source.major_minor, intervals: true, ..Options::default() };
-    let program = Program::infer(&mut recording, &file, &options)?;
+    let program = arguments.source.infer(&mut recording, &options)?;
     let description = Description::new(&program, &recording, &file);
     let text = match arguments.format {
         Format::Json => serde_json::to_string_pretty(&description).context("the description")? + "\n",

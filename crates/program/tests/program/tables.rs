@@ -75,3 +75,31 @@ fn of_several_devices_one_has_to_be_named() {
     let none = inferred(text, Some(Device { major: 8, minor: 0 })).unwrap_err();
     assert_eq!(none, "test: there are no I/Os of the device 8,0 (expected one of 259,0 and 259,1)");
 }
+
+proptest::proptest! {
+    /// A task that does not want to wait submits its I/O again.
+    #[test]
+    fn bios_that_were_refused_change_nothing(is_refused in proptest::collection::vec(proptest::bool::ANY, 40)) {
+        let text = |refused: &[bool]| -> String {
+            let lines = |(io, refused): (usize, &bool)| {
+                let line = |us: usize, action: char, tail: &str| {
+                    format!("  8,0 0 1 {}.{us:06}000 7 {action} R {} + 8 {tail}\n", 0, io * 8)
+                };
+                let at = 1000 * (io + 1);
+                let before = [line(at - 9, 'Q', "[a]"), line(at - 8, 'C', "[11]")].concat();
+                let its = [line(at, 'Q', "[a]"), line(at + 1, 'G', "[a]"), line(at + 2, 'D', "[a]"), line(at + 100, 'C', "[0]")];
+                if *refused { before + &its.concat() } else { its.concat() }
+            };
+            refused.iter().enumerate().map(lines).collect()
+        };
+        let infer = |refused: &[bool]| inferred(&text(refused), None).unwrap();
+        // The begin of the recording is its first event.
+        let mut is_refused = is_refused;
+        is_refused[0] = false;
+        let (with, without) = (infer(&is_refused), infer(&[false; 40]));
+        let steps = |program: &Program| program.steps(0).map(Result::unwrap).collect::<Vec<_>>();
+        proptest::prop_assert_eq!(steps(&with), steps(&without));
+        proptest::prop_assert_eq!(with.counts.refused, is_refused.iter().filter(|is| **is).count() as u64);
+        proptest::prop_assert_eq!(with.streams[0].ios, 40);
+    }
+}

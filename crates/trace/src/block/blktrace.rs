@@ -52,8 +52,11 @@ fn layout(magic: [u8; 4]) -> Option<(u8, bool)> {
 struct Lane {
     device: u32,
     cpu: u32,
+    /// Of the last event; 0 before the first one.
     sequence: u32,
     time_ns: u64,
+    /// The lowest and the highest number, those of messages included.
+    seen: (u32, u32),
 }
 
 /// A header in this machine's numbers.
@@ -215,34 +218,51 @@ impl BinaryFile {
         Err(self.error(message, "0x65617407 or 0x65617408, in either byte order"))
     }
 
-    /// Compares with the last record of this CPU. Records of ftrace have no sequence numbers and no CPU.
+    /// Compares with the last record of this CPU. Records of ftrace have no sequence numbers and no CPU. Messages count for the
+    /// losses and have no order: blkparse merges them before the events around them, and leaves their times as they were.
     fn check_order(&mut self, header: &Header, losses: &mut Losses) -> Result<(), ReadError> {
-        if self.is_one_of_many && header.time_ns < self.time_ns {
+        let is_event = header.category & NOTIFY == 0;
+        if is_event && self.is_one_of_many && header.time_ns < self.time_ns {
             return Err(self.backwards(header.time_ns, self.time_ns));
         }
-        self.time_ns = header.time_ns;
+        if is_event {
+            self.time_ns = header.time_ns;
+        }
         if header.sequence == 0 {
             return Ok(());
         }
         let is_its = |lane: &Lane| lane.cpu == header.cpu && lane.device == header.device;
         if !self.lanes.get(self.lane).is_some_and(is_its) {
             let Some(at) = self.lanes.iter().position(is_its) else {
-                return self.new_lane(header);
+                return self.new_lane(header, is_event);
             };
             self.lane = at;
         }
-        let lane = &self.lanes[self.lane];
-        let (gap, last_ns) = (header.sequence.wrapping_sub(lane.sequence), lane.time_ns);
-        if gap == 0 || gap > u32::MAX / 2 {
-            let message = format!("the sequence number goes from {} back to {}", lane.sequence, header.sequence);
-            return Err(self.error(message, "one recording in a file"));
+        let sequence = header.sequence;
+        let (last, last_ns) = (self.lanes[self.lane].sequence, self.lanes[self.lane].time_ns);
+        let gap = sequence.wrapping_sub(last);
+        if is_event && last > 0 && (gap == 0 || gap > u32::MAX / 2) {
+            return Err(self
+                .error(format!("the sequence number goes from {last} back to {sequence}"), "one recording in a file"));
         }
-        if header.time_ns < last_ns {
+        if is_event && header.time_ns < last_ns {
             return Err(self.backwards(header.time_ns, last_ns));
         }
-        losses.lost_events += u64::from(gap) - 1;
         let lane = &mut self.lanes[self.lane];
-        (lane.sequence, lane.time_ns) = (header.sequence, header.time_ns);
+        let (above, below) = (sequence.wrapping_sub(lane.seen.1), lane.seen.0.wrapping_sub(sequence));
+        if (1..=u32::MAX / 2).contains(&above) {
+            losses.lost_events += u64::from(above) - 1;
+            lane.seen.1 = sequence;
+        } else if (1..=u32::MAX / 2).contains(&below) {
+            losses.lost_events += u64::from(below) - 1;
+            lane.seen.0 = sequence;
+        } else {
+            // It was missed when a later one came first.
+            losses.lost_events = losses.lost_events.saturating_sub(1);
+        }
+        if is_event {
+            (lane.sequence, lane.time_ns) = (sequence, header.time_ns);
+        }
         Ok(())
     }
 
@@ -251,14 +271,15 @@ impl BinaryFile {
         self.error(message, "records of a CPU in the order of time")
     }
 
-    fn new_lane(&mut self, header: &Header) -> Result<(), ReadError> {
+    fn new_lane(&mut self, header: &Header, is_event: bool) -> Result<(), ReadError> {
         const LANES_MAX: usize = 1 << 16;
         if self.lanes.len() == LANES_MAX {
             return Err(self.error(format!("more than {LANES_MAX} CPUs"), "a recording of one machine"));
         }
         self.lane = self.lanes.len();
-        let (device, cpu, sequence, time_ns) = (header.device, header.cpu, header.sequence, header.time_ns);
-        self.lanes.push(Lane { device, cpu, sequence, time_ns });
+        let (sequence, time_ns) = if is_event { (header.sequence, header.time_ns) } else { (0, 0) };
+        let seen = (header.sequence, header.sequence);
+        self.lanes.push(Lane { device: header.device, cpu: header.cpu, sequence, time_ns, seen });
         Ok(())
     }
 }

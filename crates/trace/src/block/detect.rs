@@ -77,6 +77,52 @@ pub fn candidates(head: &[u8]) -> Vec<Candidate> {
     all
 }
 
+/// What a file is that is no recording, and what is expected instead, if it is known.
+pub(crate) fn other(head: &[u8]) -> Option<(&'static str, &'static str)> {
+    const JOB: (&str, &str) = ("this is a fio job file, no recording", "a recording; hoistway compare takes job files");
+    const IO_LOG: (&str, &str) =
+        ("this is an I/O log of fio, which has no completions", "a recording; hoistway compare replays I/O logs");
+    const LOG: (&str, &str) = (
+        "this is a log of fio's latencies, rates or histograms, which has no addresses of I/Os",
+        "a recording, or an I/O log (write_iolog)",
+    );
+    const RESULTS: (&str, &str) = ("these are results of fio", "a recording, or the job file");
+    const BTT: (&str, &str) = ("this is output of btt", "the recording that it was made of");
+    const SUMMARY: (&str, &str) = (
+        "this is a summary of I/O, which has no single I/Os",
+        "a recording; hoistway compare makes a load of output of iostat -x",
+    );
+    if head.starts_with(b"fio version ") {
+        return Some(IO_LOG);
+    }
+    let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
+    if has(b"\"fio version\"") || head.starts_with(b"3;fio-") || head.starts_with(b"5;fio-") {
+        return Some(RESULTS);
+    }
+    if head.starts_with(b"==================== ") {
+        return Some(BTT);
+    }
+    if (has(b"r/s") && has(b"w/s")) || has(b"\"sysstat\"") {
+        return Some(SUMMARY);
+    }
+    let mut lines = lines(head)
+        .map(<[u8]>::trim_ascii)
+        .filter(|line| !line.is_empty() && !line.starts_with(b";") && !line.starts_with(b"#"));
+    let first = lines.next()?;
+    if first.first() == Some(&b'[') && first.last() == Some(&b']') {
+        return Some(JOB);
+    }
+    let is_number = |field: &[u8]| {
+        let field = field.trim_ascii();
+        !field.is_empty() && field.iter().all(|letter| letter.is_ascii_hexdigit() || *letter == b'x')
+    };
+    let is_log = |line: &[u8]| {
+        let fields = || line.split(|letter| *letter == b',');
+        memchr::memmem::find(line, b", ").is_some() && fields().count() >= 4 && fields().all(is_number)
+    };
+    (is_log(first) && lines.next().is_none_or(is_log)).then_some(LOG)
+}
+
 /// The first lines.
 fn lines(head: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     const LINES_MAX: usize = 1000;

@@ -14,6 +14,8 @@ const FLIGHTS_MAX: usize = 1 << 18;
 /// I/Os in flight at one sector; beyond it the oldest is given up as lost.
 const CHAIN_MAX: usize = 64;
 const NONE: u32 = u32::MAX;
+/// The error of a bio that may not wait, as text has it and as a record may have it.
+const EAGAIN: [u16; 2] = [11, 11u16.wrapping_neg()];
 
 /// One I/O: a bio, or a request where the recording has no bios.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,6 +81,9 @@ pub enum Step {
     Completed,
     /// Its completion is taken for lost.
     GivenUp,
+    /// It was refused with EAGAIN before it had a request, since its task did not want to wait: there was no I/O. The task submits
+    /// another bio when it can.
+    Refused,
 }
 
 /// What was seen and what did not fit.
@@ -88,6 +93,8 @@ pub struct Counts {
     pub queued: u64,
     /// I/Os that have completed.
     pub completed: u64,
+    /// Bios that were refused with EAGAIN: they are not among those that were submitted.
+    pub refused: u64,
     /// Merged bios.
     pub merged: u64,
     /// Splits.
@@ -432,6 +439,10 @@ impl Flights {
             let Some(number) = found.or_else(|| self.find(event.device, at, false, is_any)) else { break };
             is_known = true;
             let part = self.parts[number as usize];
+            if part.state == State::Queued && part.end == end && EAGAIN.contains(&event.error) {
+                self.refuse(event, number, on);
+                break;
+            }
             if part.end > end {
                 // The rest of it completes later.
                 self.unlink(event.device, number);
@@ -450,6 +461,19 @@ impl Flights {
             at = part.end;
         }
         self.counts.completed_unknown += u64::from(!is_known);
+    }
+
+    /// A bio that never had a request: what was not split is no I/O.
+    #[cold]
+    fn refuse(&mut self, event: &Event, number: u32, on: &mut impl FnMut(Step, &Flight)) {
+        let id = self.parts[number as usize].flight;
+        if self.flights[id as usize].is_split {
+            return self.part_done(event, number, on);
+        }
+        self.unlink(event.device, number);
+        (self.counts.queued, self.counts.refused) = (self.counts.queued - 1, self.counts.refused + 1);
+        on(Step::Refused, &self.flights[id as usize]);
+        self.free_flights.push(id);
     }
 
     /// The completion of a flush, or of the last step of a write with one.

@@ -116,7 +116,10 @@ impl Recording {
         }
         let candidates = detect::candidates(head);
         match &candidates[..] {
-            [] => Err(ReadError::file(input.name(), "this is no recording of block I/O", FORMATS)),
+            [] => {
+                let (message, expected) = detect::other(head).unwrap_or(("this is no recording of block I/O", FORMATS));
+                Err(ReadError::file(input.name(), message, expected))
+            }
             [only] => Recording::as_format(input, only.format.clone(), only.why.clone()),
             several => {
                 let names: Vec<String> = several.iter().map(|candidate| candidate.format.to_string()).collect();

@@ -213,6 +213,8 @@ fn parse<'a>(columns: &Columns, line: &'a [u8]) -> Option<Row<'a>> {
 /// The preset that the first lines of a table are of, each by itself.
 pub(crate) fn presets_of<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<Columns> {
     const LINES: usize = 20;
+    // fio's logs of latencies and rates look like tencent, but for the blanks.
+    let has_blanks = |line: &[u8]| memchr::memmem::find(line, b", ").is_some();
     let presets = PRESETS.iter().filter_map(|(name, ..)| Columns::parse(name).ok());
     let is_it = |columns: &Columns| {
         let mut lines = lines.clone().filter(|line| !line.trim_ascii().is_empty());
@@ -231,6 +233,7 @@ pub(crate) fn presets_of<'a>(lines: impl Iterator<Item = &'a [u8]> + Clone) -> V
             let is_unknown = row.is_none() && found[..count].contains(&&b""[..]);
             let has_count = count == columns.count() || (columns.name == "fiu" && count == 9);
             has_count
+                && !has_blanks(line)
                 && line.contains(&b',') == (columns.name != "fiu" && columns.name != "mqsim")
                 && (row.is_some() || is_unknown)
         });

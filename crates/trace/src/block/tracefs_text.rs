@@ -1,7 +1,8 @@
 //! Block events as text: ftrace's `trace` and `trace_pipe`, `trace-cmd report`, `perf script`, and the tracer `blk`.
 //!
 //! Lines are `TASK-PID [CPU] FLAGS TIME: EVENT: TEXT`; perf separates task and pid by blanks, and flags may be missing. Times
-//! with decimals are seconds, others are taken for nanoseconds.
+//! are seconds with decimals: the clocks `counter` and `x86-tsc` print whole numbers, which are no times, and are refused. With the
+//! option latency-format lines are `TASK-PID CPUFLAGS MICROSECONDSus : EVENT: TEXT`.
 
 use hoistway_blk::bio::{IoPriority, PriorityClass};
 
@@ -54,7 +55,34 @@ struct Head<'a> {
     pid: u32,
     cpu: u32,
     time_ns: u64,
+    /// Whether the time is a count of a clock that counts no time.
+    is_count: bool,
     rest: Words<'a>,
+}
+
+/// With the option latency-format: the CPU's number joins the flags, and a mark of long times may follow the unit.
+fn latency_head(line: &[u8]) -> Option<Head<'_>> {
+    let unit = memchr::memmem::find_iter(line, b"us").find(|&at| {
+        at > 0 && line[at - 1].is_ascii_digit() && line.get(at + 3..).is_some_and(|rest| rest.starts_with(b": "))
+    })?;
+    let mut before = line[..unit].rsplitn(3, |letter| *letter == b' ').filter(|word| !word.is_empty());
+    let (time, flags) = (before.next()?, before.next()?);
+    let digits = flags.iter().take_while(|letter| letter.is_ascii_digit()).count();
+    let (task, pid) = task_and_pid(before.next()?.trim_ascii())?;
+    let time_ns = decimal(time)?.checked_mul(1000)?;
+    let rest = Words::new(&line[unit + 5..]);
+    Some(Head { task, pid, cpu: small(&flags[..digits])?, time_ns, is_count: false, rest })
+}
+
+fn task_and_pid(text: &[u8]) -> Option<(&[u8], u32)> {
+    let digits = text.iter().rev().take_while(|letter| letter.is_ascii_digit()).count();
+    let (task, pid) = text.split_at(text.len() - digits);
+    let task = match task.strip_suffix(b"-") {
+        Some(task) => task,
+        None if task.last() == Some(&b' ') => task.trim_ascii_end(),
+        None => return None,
+    };
+    Some((task, small(pid)?))
 }
 
 fn head(line: &[u8]) -> Option<Head<'_>> {
@@ -70,27 +98,28 @@ fn head(line: &[u8]) -> Option<Head<'_>> {
         // The process, with the option record-tgid.
         before = before[..memchr::memrchr(b'(', before)?].trim_ascii_end();
     }
-    let digits = before.iter().rev().take_while(|letter| letter.is_ascii_digit()).count();
-    let (task, pid) = before.split_at(before.len() - digits);
-    let pid = small(pid)?;
-    let task = match task.strip_suffix(b"-") {
-        Some(task) => task,
-        None if task.last() == Some(&b' ') => task.trim_ascii_end(),
-        None => return None,
-    };
+    let (task, pid) = task_and_pid(before)?;
     let mut rest = Words::new(&line[close + 1..]);
     let mut word = rest.word()?;
     if word.last() != Some(&b':') {
         word = rest.word()?;
     }
     let time = word.strip_suffix(b":")?;
-    let time_ns = if time.contains(&b'.') { nano(time)? } else { decimal(time)? };
-    Some(Head { task, pid, cpu, time_ns, rest })
+    let is_count = !time.contains(&b'.');
+    let time_ns = if is_count { decimal(time)? } else { nano(time)? };
+    Some(Head { task, pid, cpu, time_ns, is_count, rest })
+}
+
+/// An event and what its line says besides.
+struct Line<'a> {
+    event: Event,
+    task: &'a [u8],
+    is_count: bool,
 }
 
 /// The event of a line; the inner none if it is another event of the kernel's.
-fn parse(line: &[u8]) -> Option<Option<(Event, &[u8])>> {
-    let mut head = head(line)?;
+fn parse(line: &[u8]) -> Option<Option<Line<'_>>> {
+    let mut head = head(line).or_else(|| latency_head(line))?;
     let mut event = Event {
         time_ns: head.time_ns,
         sector: 0,
@@ -112,7 +141,7 @@ fn parse(line: &[u8]) -> Option<Option<(Event, &[u8])>> {
         event.action = Action::from_letters(head.rest.word()?)?;
         let letters = head.rest.word()?;
         tail::fill(&mut event, head.rest, letters)?;
-        return Some(Some((event, head.task)));
+        return Some(Some(Line { event, task: head.task, is_count: head.is_count }));
     }
     let name = word.strip_suffix(b":")?;
     let Some((action, layout)) = event_named(name.strip_prefix(b"block:").unwrap_or(name)) else { return Some(None) };
@@ -137,7 +166,7 @@ fn parse(line: &[u8]) -> Option<Option<(Event, &[u8])>> {
             event.flags |= Flags::from_letters(letters).of_bytes(event.bytes);
         }
     }
-    Some(Some((event, head.task)))
+    Some(Some(Line { event, task: head.task, is_count: head.is_count }))
 }
 
 /// `(CDB) SECTOR + SECTORS PRIORITY [NAME OR ERROR]`, on older kernels without the priority.
@@ -213,7 +242,11 @@ impl TracefsText {
                 losses.foreign_lines += 1;
                 continue;
             };
-            let Some((event, task)) = parsed else { continue };
+            let Some(Line { event, task, is_count }) = parsed else { continue };
+            if is_count {
+                let message = format!("the time {} is a count of the clock counter or x86-tsc", event.time_ns);
+                return Err(self.input.line_error(message, "seconds with decimals, as of the trace_clock mono"));
+            }
             if !task.starts_with(b"<") {
                 names.learn(event.pid, task);
             }

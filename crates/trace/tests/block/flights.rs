@@ -85,3 +85,28 @@ fn ios_that_never_complete_are_given_up_and_reported() {
     }
     assert_eq!((given_up, flights.counts().given_up, flights.in_flight()), (36, 36, 64));
 }
+
+#[test]
+fn a_bio_that_is_refused_with_eagain_is_no_io() {
+    let text = |error: u16| {
+        format!(
+            "\
+  8,0    1        1     0.000000000   100  Q   R 0 + 8 [a]
+  8,0    1        2     0.000000100   100  C   R 0 + 8 [{error}]
+  8,0    1        3     0.000000200   101  Q   R 0 + 8 [iou-wrk-100]
+  8,0    1        4     0.000000300   101  G   R 0 + 8 [iou-wrk-100]
+  8,0    1        5     0.000000400   101  D   R 0 + 8 [iou-wrk-100]
+  8,0    1        6     0.000000900     0  C   R 0 + 8 [0]
+"
+        )
+    };
+    for (error, completed, refused) in [(11, 1, 1), (65_525, 1, 1), (5, 2, 0)] {
+        let (done, flights) = flown(&read(text(error).as_bytes()).unwrap().0);
+        let counts = flights.counts();
+        assert_eq!((counts.queued, counts.completed, counts.refused), (completed, completed, refused), "{error}");
+        assert_eq!((done.len() as u64, flights.in_flight()), (completed, 0));
+    }
+    let (_, flights) =
+        flown(&read(text(0).replace("  C   R 0 + 8 [0]\n", "  C   R 0 + 8 [11]\n").as_bytes()).unwrap().0);
+    assert_eq!(flights.counts().completed, 1, "what a device refuses was an I/O");
+}

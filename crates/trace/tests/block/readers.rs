@@ -2,6 +2,7 @@
 
 use hoistway_blk::bio::PriorityClass;
 use hoistway_trace::block::{Action, Event, Flags, Recording};
+use proptest::prelude::*;
 
 use crate::support::{all, bytes, events, path, read};
 
@@ -205,4 +206,72 @@ fn names_of_tasks_may_have_brackets_dashes_and_blanks() {
     let told: Vec<_> = events.iter().map(|event| (event.pid, event.cpu, event.time_ns, event.priority.0)).collect();
     assert_eq!(told, [(77, 1, 1_000_001_000, 0), (9, 0, 1_000_002_000, 3 << 13 | 7)]);
     assert_eq!(losses.lost_events, 12);
+}
+
+/// A message of a scheduler as ftrace records it, with the id of a cgroup and a number.
+fn message(sequence: u32, time_ns: u64, like: &[u8]) -> Vec<u8> {
+    let mut record = like[..48].to_vec();
+    record[4..8].copy_from_slice(&sequence.to_le_bytes());
+    record[8..16].copy_from_slice(&time_ns.to_le_bytes());
+    record[28..32].copy_from_slice(&0x0400_0102u32.to_le_bytes());
+    record[46..48].copy_from_slice(&15u16.to_le_bytes());
+    record.extend([1, 0, 0, 0, 0, 0, 0, 0]);
+    record.extend(b"bfq 100");
+    record
+}
+
+proptest! {
+    /// blkparse writes messages before the events around them, with the times that they had.
+    #[test]
+    fn messages_count_wherever_they_are_in_a_merged_stream(
+        is_message in prop::collection::vec(any::<bool>(), 2..60),
+        is_lost in prop::collection::vec(0..8u8, 60),
+        ahead in 0usize..60,
+    ) {
+        let like = bytes("smp.merged.bin.gz");
+        let at = like.windows(4).rposition(|magic| magic == [7, b't', b'a', b'e']).unwrap();
+        let like = &like[at..];
+        let numbers: Vec<u32> = (1..=is_message.len() as u32).collect();
+        let is_there = |number: &u32| is_lost[*number as usize - 1] > 0 || *number == 1 || *number as usize == numbers.len();
+        let (mut messages, mut events) = (Vec::new(), Vec::new());
+        for number in numbers.iter().copied().filter(is_there) {
+            if is_message[number as usize - 1] {
+                messages.push(message(number, 1 << 40, like));
+            } else {
+                let mut event = like[..48].to_vec();
+                event[4..8].copy_from_slice(&number.to_le_bytes());
+                event[8..16].copy_from_slice(&u64::from(number).to_le_bytes());
+                event[46..48].copy_from_slice(&[0, 0]);
+                events.push(event);
+            }
+        }
+        let ahead = ahead.min(messages.len());
+        let stream = [&messages[..ahead], &events[..], &messages[ahead..]].concat().concat();
+        let (read, losses) = read(&stream).unwrap();
+        prop_assert_eq!(read.len(), events.len());
+        prop_assert_eq!(losses.bfq_messages, messages.len() as u64);
+        prop_assert_eq!(losses.lost_events, numbers.iter().filter(|number| !is_there(number)).count() as u64);
+    }
+}
+
+#[test]
+fn the_latency_format_of_ftrace_has_the_same_events() {
+    let events = events("ftrace-latency-format.txt");
+    let last_read = &events[events.len() - 7..];
+    let letters: Vec<_> = last_read.iter().map(|event| event.action.letters()).collect();
+    assert_eq!(letters.join(" "), "Q G P U I D C");
+    let times: Vec<_> = last_read.iter().map(|event| event.time_ns / 1000).collect();
+    assert_eq!(times, [41_463, 41_465, 41_466, 41_467, 41_468, 41_470, 41_555]);
+    assert!(last_read.iter().all(|event| event.cpu == 1) && last_read[0].pid == 304, "{last_read:?}");
+}
+
+#[test]
+fn clocks_that_count_no_time_are_refused_with_the_line() {
+    let line = |time: &str| format!("dd-300 [000] ..... {time}: block_rq_issue: 8,0 R 4096 () 8 + 8 be,0,4 [dd]\n");
+    assert_eq!(read(line("12.000009").as_bytes()).unwrap().0[0].time_ns, 12_000_009_000);
+    let error = read((line("12.000009") + &line("9")).as_bytes()).unwrap_err().to_string();
+    assert!(
+        error.starts_with("test: line 2: the time 9 is a count of the clock counter or x86-tsc (expected "),
+        "{error}"
+    );
 }

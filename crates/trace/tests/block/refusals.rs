@@ -125,3 +125,20 @@ fn unknown_actions_are_counted() {
     whole[last + 28] = 99;
     assert_eq!(read(&whole).unwrap().1.unknown_actions, 1);
 }
+
+#[test]
+fn what_is_known_and_no_recording_is_refused_by_its_name() {
+    let cases = [
+        ("fio version 3 iolog\n0 f add\n", "an I/O log of fio"),
+        ("500, 1200, 0, 0, 0\n1000, 1208, 1, 0, 0\n", "a log of fio's latencies"),
+        ("0, 58738, 0, 4096, 0x2003\n", "a log of fio's latencies"),
+        ("{\n  \"fio version\" : \"fio-3.33\",\n", "results of fio"),
+        ("; a comment\n[global]\nrw=read\n", "a fio job file"),
+        ("==================== All Devices ====================\n", "output of btt"),
+        ("Linux 6.18\n\nDevice r/s rkB/s w/s wkB/s\nsda 1 2 3 4\n", "a summary of I/O"),
+    ];
+    for (text, what) in cases {
+        let error = refused(text.as_bytes());
+        assert!(error.contains(what) && error.contains(" (expected "), "{error}");
+    }
+}

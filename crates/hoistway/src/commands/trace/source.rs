@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use hoistway_program::{NAME_DEVICE, Options, Program};
 use hoistway_trace::block::{Columns, Device, Input, Recording};
 
 /// Which recording, and which part of it.
@@ -28,6 +29,16 @@ impl Source {
     /// Its name in messages.
     pub(super) fn name(&self) -> String {
         self.recording.display().to_string()
+    }
+
+    /// The program behind a recording that it opened.
+    pub(super) fn infer(&self, recording: &mut Recording, options: &Options) -> Result<Program> {
+        Ok(Program::infer(recording, &self.name(), options).map_err(|mut error| {
+            if error.expected == NAME_DEVICE {
+                "--major-minor with one of them".clone_into(&mut error.expected);
+            }
+            error
+        })?)
     }
 
     pub(super) fn open(&self) -> Result<Recording> {

@@ -14,7 +14,7 @@ use crate::numbered_files::NumberedFiles;
 pub(super) fn write(source: &Source, output: &Path, version: IologVersion) -> Result<()> {
     let mut recording = source.open()?;
     let options = Options { device: source.major_minor, ..Options::default() };
-    let program = Program::infer(&mut recording, &source.name(), &options)?;
+    let program = source.infer(&mut recording, &options)?;
     let mut files = NumberedFiles::new(output);
     for number in 0..program.streams.len() {
         write_log(&program, number, &mut files, version)?;
