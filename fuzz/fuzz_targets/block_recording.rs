@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
                     use hoistway_trace::block::Step;
                     match step {
                         Step::Queued => in_flight += 1,
-                        Step::Completed | Step::GivenUp => in_flight -= 1,
+                        Step::Completed | Step::GivenUp | Step::Refused => in_flight -= 1,
                         Step::Submitted { .. } | Step::Inserted | Step::Issued | Step::Transferred => {}
                     }
                 });

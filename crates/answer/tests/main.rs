@@ -8,6 +8,7 @@ mod integrity;
 mod judgement;
 mod latency_summary;
 mod parties;
+mod parts;
 mod rows;
 mod support;
 mod verdict;

@@ -3,11 +3,11 @@
 
 use hoistway_answer::ResultsDocument;
 use hoistway_answer::document::{
-    AlternativeFigures, AlternativeProgram, JobSummary, OperationSummary, RecordingSummary, Run,
+    AlternativeFigures, AlternativeProgram, JobSummary, OperationSummary, PartsCheck, RecordingSummary, Run,
 };
 use hoistway_answer::verdict::recommended;
 use hoistway_blk::ground::Nanos;
-use hoistway_program::Change;
+use hoistway_program::{Alternative, Change, Stream};
 
 use crate::comparison::{Comparison, Tunable};
 use crate::environment::Options;
@@ -33,6 +33,10 @@ impl Plan<'_> {
         let mut summary = recorded.summary();
         let (own, is_guess) = match &recorded.recorded_under {
             Some(name) => (Some(name.clone()), false),
+            // A queue without a scheduler inserts few requests.
+            None if recorded.program.was_scheduled && document.default_scheduler.as_deref() == Some("none") => {
+                (Some("mq-deadline".to_owned()), true)
+            }
             None => (document.default_scheduler.clone(), true),
         };
         if let Some(own) = &own {
@@ -45,7 +49,9 @@ impl Plan<'_> {
             };
         }
         (summary.recorded_under, summary.is_guess) = (own, is_guess);
-        for alternative in recorded.alternatives() {
+        summary.parts = PartsCheck::of(document, |job, operation| recorded.ios(job, operation));
+        let kept = recorded.kept(document, summary.recorded_under.as_deref());
+        for alternative in recorded.alternatives().iter().chain(&kept) {
             if controls.is_cancelled() {
                 break;
             }
@@ -108,18 +114,45 @@ impl Plan<'_> {
 }
 
 impl Recorded {
+    /// Of a recording without completions: that streams keep a depth, by what their I/Os take in the runs under `label` (RP31).
+    fn kept(&self, document: &ResultsDocument, label: Option<&str>) -> Option<Alternative> {
+        if self.program.has_completions {
+            return None;
+        }
+        let first = document.runs.first()?;
+        let is_own = |run: &&Run| label.is_some_and(|label| run.variant.label == label);
+        let run = document.runs.iter().find(is_own).unwrap_or(first);
+        let kept = |(stream, its): (usize, &Stream)| {
+            let job = run.jobs.iter().find(|job| job.name == its.name)?;
+            let sum_ns: f64 = job.operations.iter().map(|of| of.lat_ns.mean * of.ios as f64).sum();
+            let ios: u64 = job.operations.iter().map(|of| of.ios).sum();
+            (ios > 0).then(|| Change::Kept { stream, latency_ns: (sum_ns / ios as f64) as u64 })
+        };
+        let changes: Vec<Change> = self.program.streams.iter().enumerate().filter_map(kept).collect();
+        let ios = changes.iter().map(|change| self.program.streams[change.stream()].ios).sum();
+        (!changes.is_empty()).then_some(Alternative { changes, ios })
+    }
+
     fn condition(&self, change: Change) -> String {
         let name = |stream: usize| &self.program.streams[stream].name;
         match change {
             Change::Open { stream } => format!("the I/Os of {} come from outside, whatever completes", name(stream)),
             Change::Closed { stream } => format!("{} waits for its own I/Os", name(stream)),
             Change::Deeper { stream, seen } => format!("{} wants more than {seen} I/Os outstanding", name(stream)),
+            Change::Kept { stream, latency_ns } => format!(
+                "{} waits for its own I/Os and keeps the depth of its rate at {:.0} us an I/O",
+                name(stream),
+                latency_ns as f64 / 1e3
+            ),
             Change::Waits { stream, on } => format!("{} waits for {}", name(stream), name(on)),
         }
     }
 
     fn settled_by(&self, changes: &[Change], options: &Options<'_>) -> String {
         let name = |change: &Change| &self.program.streams[change.stream()].name;
+        if changes.iter().any(|change| matches!(change, Change::Kept { .. })) {
+            return "a recording with completions".to_owned();
+        }
         let hidden = changes.iter().find(|change| matches!(change, Change::Deeper { .. }));
         match hidden {
             Some(change) => {

@@ -45,7 +45,7 @@ impl Log {
 }
 
 impl Records for Log {
-    fn open(&self) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError> {
+    fn open(&self, _: u64) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError> {
         let mut reader = Reader::open(&*self.source, &self.settings, Some(Arc::clone(&self.devices)))?;
         Ok(Box::new(std::iter::from_fn(move || reader.next_record().transpose())))
     }

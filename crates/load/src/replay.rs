@@ -79,16 +79,16 @@ pub struct RecordError {
 
 /// A source of records, which can be read any number of times from the first record on.
 pub trait Records: fmt::Debug + Send + Sync {
-    /// Starts reading from the first record.
+    /// Starts reading from the first record. `seed` decides what the records leave to chance; the same seed gives the same records.
     ///
     /// # Errors
     /// If there is nothing to read.
-    fn open(&self) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError>;
+    fn open(&self, seed: u64) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError>;
 }
 
 /// Records in memory.
 impl Records for Arc<[Record]> {
-    fn open(&self) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError> {
+    fn open(&self, _: u64) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError> {
         let records = Arc::clone(self);
         Ok(Box::new((0..).map_while(move |at: usize| records.get(at).copied().map(Ok))))
     }
@@ -133,7 +133,7 @@ impl Replay {
     /// The same as [`Records::open`] and its iterator.
     pub fn new(records: Arc<dyn Records>) -> Result<Replay, RecordError> {
         let mut summary = Summary::default();
-        for record in records.open()? {
+        for record in records.open(0)? {
             summary.add(&record?);
         }
         Ok(Replay { records, summary, waits_on: None })

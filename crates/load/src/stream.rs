@@ -26,6 +26,8 @@ pub enum Purpose {
     Priority = 10,
     /// Sizes of files.
     FileSize = 11,
+    /// What recorded I/Os leave to chance.
+    Records = 12,
 }
 
 /// A stream of random numbers.

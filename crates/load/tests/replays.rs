@@ -104,7 +104,7 @@ struct Changed {
 }
 
 impl Records for Changed {
-    fn open(&self) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError> {
+    fn open(&self, _: u64) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError> {
         Ok(match self.opened.fetch_add(1, Ordering::Relaxed) {
             0 => Box::new(self.first.clone().into_iter().map(Ok)),
             _ => Box::new(self.then.clone().into_iter()),

@@ -35,6 +35,14 @@ pub enum Change {
         /// Depth that was seen.
         seen: u32,
     },
+    /// The stream keeps as many outstanding as its rate takes on a device with this latency, and waits for them (RP31). Not among
+    /// those of a program, as the device is not known there.
+    Kept {
+        /// Index of the stream.
+        stream: usize,
+        /// Mean latency of its I/Os, in nanoseconds.
+        latency_ns: u64,
+    },
     /// One stream waits for another (RP19).
     Waits {
         /// Index of the stream that waits.
@@ -52,6 +60,7 @@ impl Change {
             Change::Open { stream }
             | Change::Closed { stream }
             | Change::Deeper { stream, .. }
+            | Change::Kept { stream, .. }
             | Change::Waits { stream, .. } => stream,
         }
     }

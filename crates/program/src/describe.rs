@@ -158,6 +158,14 @@ fn notes(program: &Program) -> Vec<String> {
     note(losses.unknown_actions, format!("{} events have an unknown action", losses.unknown_actions));
     note(losses.empty_ios, format!("{} I/Os have no length and are left out", losses.empty_ios));
     note(losses.step_back_ns, format!("time went back by up to {} ns and was sorted", losses.step_back_ns));
+    if let Some(tick) = program.tick {
+        let length = time(tick.length_ns as f64);
+        let percent = 100.0 * tick.shared;
+        let text = format!(
+            "times are multiples of {length}: {percent:.0} % of the gaps are shorter and unknown, arrivals are spread by chance"
+        );
+        note(1, text);
+    }
     note(program.unfinished, format!("{} I/Os have no completion", program.unfinished));
     note(counts.refused, format!("{} bios were refused with EAGAIN (nowait) and are no I/Os", counts.refused));
     note(counts.given_up, format!("{} I/Os were taken for lost", counts.given_up));
@@ -304,6 +312,7 @@ impl Description {
             Change::Open { stream } => format!("{} may be open", label(stream)),
             Change::Closed { stream } => format!("{} may be closed", label(stream)),
             Change::Deeper { stream, seen } => format!("{} may want a depth above {seen}", label(stream)),
+            Change::Kept { stream, .. } => format!("{} may keep its depth", label(stream)),
             Change::Waits { stream, on } => format!("{} may wait for {}", label(stream), label(on)),
         }
     }

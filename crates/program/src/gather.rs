@@ -9,6 +9,7 @@ use hoistway_trace::block::{
 use rustc_hash::FxHashMap;
 
 use crate::log::{Busiest, Entry, Kind, Log, Writer};
+use crate::ticks::{Clock, Tick};
 
 /// Events that decide whether a recording has submissions, or begins with requests (RP29).
 const LOOKAHEAD: usize = 4096;
@@ -52,6 +53,8 @@ pub(crate) struct Gathered {
     pub(crate) first_ns: u64,
     pub(crate) last_ns: u64,
     pub(crate) unfinished: u64,
+    /// A clock that is coarse.
+    pub(crate) tick: Option<Tick>,
 }
 
 impl Gathered {
@@ -90,6 +93,7 @@ struct Gathering {
     /// The task of each I/O in flight and its entry in the log, by its number.
     of_flight: Vec<(u32, u64)>,
     failure: Option<io::Error>,
+    clock: Clock,
 }
 
 impl Gathering {
@@ -125,6 +129,7 @@ impl Gathering {
             if self.of_flight.len() <= id {
                 self.of_flight.resize(id + 1, (0, 0));
             }
+            self.clock.saw(now_ns);
             self.of_flight[id].0 = self.task(flight);
             self.tasks[self.of_flight[id].0 as usize].ios += 1;
         }
@@ -207,6 +212,7 @@ pub(crate) fn gather(
         by_pid: FxHashMap::default(),
         of_flight: Vec::new(),
         failure: None,
+        clock: Clock::default(),
     };
     let mut devices: Vec<(Device, Seen)> = Vec::new();
     let (mut has_plugs, mut first_ns, mut last_ns) = (false, None, 0);
@@ -258,6 +264,7 @@ pub(crate) fn gather(
         first_ns: first_ns.unwrap_or(0),
         last_ns,
         unfinished: flights.in_flight() as u64,
+        tick: gathering.clock.coarse(),
     })
 }
 

@@ -17,7 +17,8 @@ use crate::log::{Entry, Kind as EntryKind, Log};
 use crate::sort::{Sorted, sort};
 use crate::steps::{Plug, Reading, Step, Steps, Store, Writer};
 use crate::stream::{Kind, Latency, Stream};
-use crate::timeline::{Slice, Timeline};
+use crate::ticks::Tick;
+use crate::timeline::{self, Slice, Timeline};
 use crate::track::{self, Track};
 use crate::waits::Meetings;
 
@@ -85,6 +86,10 @@ pub struct Program {
     pub has_completions: bool,
     /// Scheduler that the recording was made under, as far as it shows: without inserts `none`, with messages of bfq `bfq`.
     pub recorded_under: Option<&'static str>,
+    /// Most requests were inserted into a scheduler, so it was not `none`.
+    pub was_scheduled: bool,
+    /// Its clock, if that is coarse (RP32).
+    pub tick: Option<Tick>,
     /// The byte behind the last that is touched.
     pub end_bytes: u64,
     /// The recording in parts of equal time.
@@ -129,7 +134,9 @@ impl Program {
                 found.streams[stream].untested.push(on);
             }
         }
-        let store = found.write(log, &sorted, &gathered.tasks, gathered.has_plugs).map_err(cannot)?;
+        // What shares a long tick was not submitted together.
+        let has_plugs = gathered.has_plugs || gathered.tick.is_some();
+        let store = found.write(log, &sorted, &gathered.tasks, has_plugs).map_err(cannot)?;
         let seen =
             gathered.devices.iter().find(|(other, _)| *other == device).map(|(_, seen)| *seen).unwrap_or_default();
         let recorded_under = match seen.inserted {
@@ -154,6 +161,8 @@ impl Program {
             of_requests: gathered.of_requests,
             has_completions: seen.completed > 0,
             recorded_under,
+            was_scheduled: 2 * seen.inserted > seen.issued,
+            tick: gathered.tick,
             end_bytes: found.end_bytes,
             slices,
             sizes,
@@ -192,7 +201,7 @@ fn choose(gathered: &Gathered, file: &str, options: &Options) -> Result<Device, 
         .devices
         .iter()
         .map(|(device, _)| *device)
-        .filter(|device| gathered.tasks.iter().any(|task| task.device == *device))
+        .filter(|device| gathered.tasks.iter().any(|task| task.device == *device && task.ios > 0))
         .collect();
     if let Some(device) = options.device {
         if with_ios.contains(&device) {
@@ -237,8 +246,9 @@ struct Found {
 
 impl Found {
     fn new(gathered: &Gathered, sorted: &Sorted) -> Found {
+        let span_ns = gathered.last_ns - gathered.first_ns;
         let mut streams: Vec<Stream> =
-            sorted.streams.iter().map(|(name, pid, kind, tasks)| blank(name, *pid, *kind, *tasks)).collect();
+            sorted.streams.iter().map(|(name, pid, kind, tasks)| blank(name, *pid, *kind, *tasks, span_ns)).collect();
         for (task, stream) in gathered.tasks.iter().zip(&sorted.of_task) {
             // Most tasks of a stream are of one group: the first that is known counts.
             if let Some(stream) = stream.map(|stream| &mut streams[stream]).filter(|_| task.cgroup != 0) {
@@ -316,6 +326,7 @@ impl Found {
                 let is_read = flags.has(Flags::READ);
                 let of = if is_read { &mut self.read_latency } else { &mut self.write_latency };
                 of[at].add(entry.value);
+                timeline::complete(&mut stream.over_time, now_ns, is_read, entry.value);
             }
             _ => {}
         }
@@ -422,7 +433,7 @@ fn latency(histogram: &Histogram) -> Latency {
     Latency { ios: histogram.count(), mean_ns: histogram.mean_ns(), p99_ns: histogram.quantile_ns(0.99) }
 }
 
-fn blank(name: &str, pid: Option<u32>, kind: Kind, tasks: u64) -> Stream {
+fn blank(name: &str, pid: Option<u32>, kind: Kind, tasks: u64, span_ns: u64) -> Stream {
     Stream {
         name: name.to_owned(),
         pid,
@@ -448,5 +459,6 @@ fn blank(name: &str, pid: Option<u32>, kind: Kind, tasks: u64) -> Stream {
         think_ns: None,
         read_latency: Latency::default(),
         write_latency: Latency::default(),
+        over_time: timeline::slices_of_stream(span_ns),
     }
 }

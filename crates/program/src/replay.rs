@@ -1,11 +1,12 @@
 //! A program as a load: a process for each of its streams (RP11, RP21).
 
+use std::io;
 use std::sync::Arc;
 
 use hoistway_blk::bio::{BioFlags, IoPriority, Op};
 use hoistway_blk::ground::Nanos;
 use hoistway_load::{
-    Ends, Io, Issue, Load, Pattern, Pause, Process, ProgramStep, Record, RecordError, Records, Replay, When,
+    Ends, Io, Issue, Load, Pattern, Pause, Process, ProgramStep, Record, RecordError, Records, Replay, WAITS_MAX, When,
 };
 use hoistway_trace::block::Flags;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::alternatives::Change;
 use crate::infer::Program;
 use crate::steps::{Plug, Step, Steps};
-use crate::stream::Kind;
+use crate::stream::{Kind, Stream};
+use crate::ticks::Spread;
 
 /// I/Os that a stream with arrivals from outside has in flight at most.
 const OPEN_DEPTH: u32 = 4096;
@@ -151,11 +153,13 @@ impl Program {
         let mut reading = of.reading();
         reading.is_open |= options.mode == Mode::Timed;
         let mut depth = of.evidence.depth_max.max(1);
+        let mut kept: Option<Kept> = None;
         let mut wanted_depth = named(&options.depths, &of.name).unwrap_or(0);
         for change in options.changes.iter().filter(|change| change.stream() == stream) {
             match *change {
                 Change::Open { .. } => reading.is_open = true,
                 Change::Closed { .. } => reading.is_open = false,
+                Change::Kept { latency_ns, .. } => kept = Some(Kept::of(of, latency_ns)),
                 Change::Deeper { .. } => wanted_depth = wanted_depth.max(options.queue_depth),
                 Change::Waits { on, .. } => {
                     if let Some(wait) = of.may_wait_for().position(|other| other == on) {
@@ -168,6 +172,10 @@ impl Program {
         depth = depth.max(wanted_depth);
         if reading.is_open {
             depth = OPEN_DEPTH.min(u32::try_from(of.ios).unwrap_or(u32::MAX)).max(1);
+        }
+        let kept = kept.filter(|_| options.mode != Mode::Timed);
+        if let Some(kept) = kept {
+            depth = kept.depth;
         }
         // A stream that does not run is not waited for.
         let mut waits_on = Vec::new();
@@ -185,8 +193,9 @@ impl Program {
         let is_background = of.kind == Kind::WriteBack;
         let is_direct = self.writes_directly(stream);
         let (mode, speed) = (options.mode, options.speed);
-        let records =
-            StreamRecords { steps: self.steps_as(stream, reading), mode, speed, place, is_background, is_direct };
+        let tick_ns = self.tick.map_or(0, |tick| tick.length_ns);
+        let steps = self.steps_as(stream, reading);
+        let records = StreamRecords { steps, mode, speed, place, is_background, is_direct, tick_ns, kept };
         let mut replay = Replay::new(Arc::new(records))?;
         replay.waits_on = Some(waits_on.into());
         let mut process = Process::new(&of.name, file, Pattern::default());
@@ -243,6 +252,35 @@ struct StreamRecords {
     place: Place,
     is_background: bool,
     is_direct: bool,
+    /// Length of the recording's ticks, if they are coarse; else 0.
+    tick_ns: u64,
+    kept: Option<Kept>,
+}
+
+/// A number of I/Os that a stream keeps outstanding instead of coming at its times.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    depth: u32,
+    /// From a completion to the I/O that it lets in.
+    gap: Nanos,
+}
+
+impl Kept {
+    /// By Little's law: as many as it takes for the rate of the stream on a device with this latency.
+    fn of(stream: &Stream, latency_ns: u64) -> Kept {
+        let period_ns = (stream.last_ns - stream.first_ns) / stream.ios.saturating_sub(1).max(1);
+        let depth = latency_ns.div_ceil(period_ns.max(1)).clamp(1, u64::from(OPEN_DEPTH));
+        Kept { depth: depth as u32, gap: Nanos((depth * period_ns).saturating_sub(latency_ns)) }
+    }
+
+    /// When the I/O with this number, from 0, is issued.
+    fn when(self, number: u64, first: Nanos) -> When {
+        match (number + 1).checked_sub(u64::from(self.depth)).filter(|own| *own > 0) {
+            Some(own) => When::AfterCompletions { own, of: [None; WAITS_MAX], gap: self.gap },
+            None if number == 0 => When::At(first),
+            None => When::AfterSubmission(Nanos::ZERO),
+        }
+    }
 }
 
 impl StreamRecords {
@@ -260,7 +298,7 @@ impl StreamRecords {
         }
     }
 
-    fn record(&self, step: &Step) -> Record {
+    fn record(&self, step: &Step, number: u64) -> Record {
         let mut io = step.io();
         if io.op != Op::Flush {
             io.offset_bytes = self.place.offset_bytes(&io);
@@ -273,20 +311,22 @@ impl StreamRecords {
             flags = flags.with(BioFlags::IDLE);
         }
         let (is_plugged, plug_goes_on) = (step.plug != Plug::None, step.plug == Plug::Within);
-        Record {
-            io,
-            pause: Pause::Program(ProgramStep { when: self.when(step.when), flags, is_plugged, plug_goes_on }),
-        }
+        let when = self.kept.map_or(step.when, |kept| kept.when(number, step.at));
+        Record { io, pause: Pause::Program(ProgramStep { when: self.when(when), flags, is_plugged, plug_goes_on }) }
     }
 }
 
 impl Records for StreamRecords {
-    fn open(&self) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError> {
+    fn open(&self, seed: u64) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError> {
         let stream = self.clone();
-        let records = self.steps.clone().zip(1u32..).map(move |(step, number)| match step {
-            Ok(step) => Ok(stream.record(&step)),
+        let steps: Box<dyn Iterator<Item = io::Result<Step>> + Send> = match self.tick_ns {
+            0 => Box::new(self.steps.clone()),
+            tick_ns => Box::new(Spread::new(self.steps.clone(), tick_ns, seed)),
+        };
+        let records = steps.zip(0u64..).map(move |(step, number)| match step {
+            Ok(step) => Ok(stream.record(&step, number)),
             Err(error) => Err(RecordError {
-                line: number,
+                line: u32::try_from(number + 1).unwrap_or(u32::MAX),
                 message: format!("the temporary file cannot be read: {error}"),
                 hint: "a folder for temporary files that stays there",
             }),

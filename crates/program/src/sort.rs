@@ -39,8 +39,10 @@ pub(crate) fn sort(gathered: &Gathered, device: Device, ios_min: u64) -> Sorted 
         .filter(|task| name_of(task.pid).is_some_and(stream::is_dispatcher))
         .map(|task| task.ios)
         .sum();
-    // Where workers issue the requests it is not known whose they are (RP29).
-    let has_no_tasks = gathered.of_requests && by_dispatchers * 10 > ios;
+    // Where workers issue the requests it is not known whose they are (RP29). Tables have no tasks (RP31).
+    let is_nameless = |task: &gather::Task| task.pid == 0 && name_of(0).is_none();
+    let has_no_tasks =
+        gathered.tasks.iter().filter(on_device).all(is_nameless) || (gathered.of_requests && by_dispatchers * 10 > ios);
     let key = |task: &gather::Task| {
         let name = name_of(task.pid).unwrap_or_default();
         if has_no_tasks {
@@ -88,6 +90,9 @@ pub(crate) fn sort(gathered: &Gathered, device: Device, ios_min: u64) -> Sorted 
         .collect();
     for stream in of_task.iter().flatten() {
         streams[*stream].3 += 1;
+    }
+    if has_no_tasks {
+        streams.iter_mut().for_each(|(.., tasks)| *tasks = 1);
     }
     let mut names: FxHashMap<&str, usize> = FxHashMap::default();
     let job: Vec<usize> = streams

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::{Class, Evidence};
 use crate::steps::Reading;
+use crate::timeline::StreamSlice;
 
 /// What kind of task a stream's I/Os come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -119,6 +120,8 @@ pub struct Stream {
     pub read_latency: Latency,
     /// Latencies of everything else.
     pub write_latency: Latency,
+    /// What completed in parts of equal time.
+    pub over_time: Vec<StreamSlice>,
 }
 
 impl Stream {

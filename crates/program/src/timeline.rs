@@ -20,6 +20,50 @@ pub struct Slice {
     pub depth_max: u64,
 }
 
+/// Operations of a stream that completed in a part of the recording's time.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Done {
+    /// How many.
+    pub ios: u64,
+    /// Their mean latency, in nanoseconds; 0 without any.
+    pub mean_ns: f64,
+}
+
+impl Done {
+    fn add(&mut self, latency_ns: u64) {
+        self.ios += 1;
+        self.mean_ns += (latency_ns as f64 - self.mean_ns) / self.ios as f64;
+    }
+}
+
+/// A stream in a part of the recording's time.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct StreamSlice {
+    /// Length of the part, in nanoseconds.
+    pub length_ns: u64,
+    /// Reads that completed in it.
+    pub reads: Done,
+    /// Everything else that completed in it.
+    pub writes: Done,
+}
+
+/// A stream in the parts of a recording of this length.
+pub(crate) fn slices_of_stream(span_ns: u64) -> Vec<StreamSlice> {
+    vec![StreamSlice { length_ns: slice_ns(span_ns), ..StreamSlice::default() }; SLICES as usize]
+}
+
+/// Adds a completion.
+pub(crate) fn complete(slices: &mut [StreamSlice], now_ns: u64, is_read: bool, latency_ns: u64) {
+    let last = slices.len() - 1;
+    let slice = &mut slices[((now_ns / slices[0].length_ns) as usize).min(last)];
+    let of = if is_read { &mut slice.reads } else { &mut slice.writes };
+    of.add(latency_ns);
+}
+
+fn slice_ns(span_ns: u64) -> u64 {
+    span_ns / SLICES + 1
+}
+
 /// Followed from entry to entry.
 #[derive(Debug)]
 pub(crate) struct Timeline {
@@ -34,7 +78,7 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     pub(crate) fn new(span_ns: u64) -> Timeline {
-        let slice_ns = (span_ns / SLICES + 1).max(1);
+        let slice_ns = slice_ns(span_ns);
         let slice = |at: u64| Slice { start_ns: at * slice_ns, ..Slice::default() };
         Timeline { slices: (0..SLICES).map(slice).collect(), slice_ns, outstanding: 0, now_ns: 0, sizes: [0; 24] }
     }
@@ -87,6 +131,19 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn completions_are_counted_where_they_are() {
+        let mut slices = slices_of_stream(2000);
+        for (now_ns, is_read, latency_ns) in [(0, true, 10), (100, true, 30), (101, false, 7), (5000, true, 4)] {
+            complete(&mut slices, now_ns, is_read, latency_ns);
+        }
+        assert_eq!(
+            (slices[0].reads, slices[1].writes),
+            (Done { ios: 2, mean_ns: 20.0 }, Done { ios: 1, mean_ns: 7.0 })
+        );
+        assert_eq!((slices.len(), slices[19].reads.ios, slices[0].length_ns), (20, 1, 101));
+    }
 
     #[test]
     fn depth_is_a_mean_over_time() {

@@ -8,7 +8,10 @@ const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [5, 5], [14, 4], [1, 5], [8, 
 const keyOf = (number) => `--c${number % COLOURS}`;
 const dashOf = (number) => DASHES[(number + Math.floor(number / COLOURS)) % DASHES.length];
 
+const RECORDED = "recorded";
+
 function line(label, number, value) {
+  if (label === RECORDED) return { label, stroke: colour("--fore"), width: 3, points: { show: false }, spanGaps: true, value };
   return { label, stroke: colour(keyOf(number)), width: 1.6, dash: dashOf(number), points: { show: false }, spanGaps: true, value };
 }
 
@@ -52,13 +55,16 @@ function chartOf(kind, operation, variants) {
     };
   }
   const [column, format] = kind === "iops" ? ["iops", rate] : ["mean_lat_ns", latency];
-  const lines = operation.series.map((series) => series && series[column].map((value, at) => [(at + 0.5) * series.interval_seconds, value]));
+  // What was recorded lies beside what was simulated.
+  const names = operation.recorded ? [...variants, RECORDED] : variants;
+  const all = operation.recorded ? [...operation.series, operation.recorded] : operation.series;
+  const lines = all.map((series) => series && series[column].map((value, at) => [(at + 0.5) * series.interval_seconds, value]));
   const seconds = (value) => `${threeDigits(value)} s`;
   return {
     data: joined(lines),
     scales: { x: { time: false }, y: kind === "iops" ? { range: (_, min, max) => [0, (max || 1) * 1.05] } : { distr: 3 } },
     axes: [axis({ values: labels(seconds) }), kind === "iops" ? axis({ size: 66, values: labels(rate) }) : latencyAxis],
-    series: [{ label: "time", value: shown(seconds) }, ...variants.map((name, number) => line(name, number, shown(format)))],
+    series: [{ label: "time", value: shown(seconds) }, ...names.map((name, number) => line(name, number, shown(format)))],
   };
 }
 

@@ -13,7 +13,9 @@
 
   // --- charts ---
 
-  if (place("variants")) legend(place("variants"), data.variants.map((name, number) => [name, keyOf(number)]));
+  const isRecorded = data.operations.some((operation) => operation.recorded);
+  const keys = data.variants.map((name, number) => [name, keyOf(number)]);
+  if (place("variants")) legend(place("variants"), isRecorded ? [...keys, [RECORDED, "--fore"]] : keys);
   for (const part of document.querySelectorAll("details.charts")) {
     part.addEventListener("toggle", () => { if (part.open) drawCharts(part, data); });
   }

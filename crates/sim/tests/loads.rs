@@ -79,7 +79,7 @@ fn a_load_that_cannot_be_run_is_an_error_that_names_the_field() {
 struct Vanishing(std::sync::atomic::AtomicU32);
 
 impl Records for Vanishing {
-    fn open(&self) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError> {
+    fn open(&self, _: u64) -> Result<Box<dyn Iterator<Item = Result<Record, RecordError>> + Send>, RecordError> {
         let opened = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let record = |at: u64| {
             let io = Io { op: Op::Read, file: 0, priority: IoPriority::UNSET, bytes: 4096, offset_bytes: at * 4096 };

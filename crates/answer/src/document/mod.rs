@@ -31,7 +31,9 @@ pub use distribution::LatencyDistribution;
 pub use excerpt::{Excerpt, ExcerptAnswer, ExcerptReason, ExcerptRequest};
 pub use guests::GuestsSummary;
 pub use locks::LockSummary;
-pub use recording::{AlternativeFigures, AlternativeProgram, RecordedStream, RecordingSummary, SelfCheck};
+pub use recording::{
+    AlternativeFigures, AlternativeProgram, PartsCheck, RecordedSeries, RecordedStream, RecordingSummary, SelfCheck,
+};
 pub use setup::SetupSummary;
 pub use statistics::{DifferenceStatistics, FigureStatistics, RowStatistics, Statistics};
 pub use summary::{
@@ -45,7 +47,7 @@ pub use verdict::{Aspect, Candidate, Change, Decision, FocusFrom, Outcome, Shift
 pub const FORMAT: &str = "hoistway-results/2";
 
 /// What [`ResultsDocument::revision`] is written as. It grows when keys are added within a format.
-pub const REVISION: u32 = 9;
+pub const REVISION: u32 = 10;
 
 /// One comparison: a job under several schedulers, and what came out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use hoistway_measure::Operation;
 
+use super::{Change, SeriesSummary};
+use crate::figure_name::FigureName;
+
 /// A recording that was replayed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -32,6 +35,9 @@ pub struct RecordingSummary {
     pub self_check: Vec<SelfCheck>,
     /// Programs that the recording allows as well.
     pub alternatives: Vec<AlternativeProgram>,
+    /// What is recommended, part by part of the recording's time; none if nothing else than the reference is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<PartsCheck>,
 }
 
 /// The streams of one name.
@@ -60,6 +66,37 @@ pub struct RecordedStream {
     pub hidden_depth: Option<u32>,
     /// Streams that it waits for.
     pub waits_for: Vec<String>,
+    /// How it went when it was recorded, if that can be laid beside the runs: no faster, no copies.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub over_time: Vec<RecordedSeries>,
+}
+
+/// An operation of a stream over time, as it was recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordedSeries {
+    /// Reads, or writes with flushes and discards.
+    pub operation: Operation,
+    /// It begins where the measurement of the runs begins: at 10 % of the recording.
+    pub series: SeriesSummary,
+}
+
+/// The figure that decides, in parts of equal time: a recording is one sample, and its parts show how much chance is in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartsCheck {
+    /// The figure: IOPS, or the mean latency for any latency.
+    pub figure: FigureName,
+    /// What is compared with, by its label.
+    pub reference: String,
+    /// What is recommended, by its label.
+    pub recommended: String,
+    /// Parts that have I/Os under both.
+    pub parts: u32,
+    /// How much better off it is, from the differences of the parts.
+    pub change: Change,
+    /// Whether the interval excludes both no difference and the smallest effect.
+    pub is_beyond_chance: bool,
+    /// I/Os of the operation in the recording.
+    pub ios: u64,
 }
 
 /// An operation of a job, recorded and replayed.

@@ -14,6 +14,7 @@
 
 mod certainty;
 mod focus;
+mod parts;
 mod party;
 mod place;
 mod ratio;

@@ -1,11 +1,16 @@
 //! The contents of a recording for the document, and a comparison with its replay under its own scheduler (RP25).
 
 use hoistway_answer::ResultsDocument;
-use hoistway_answer::document::{JobSummary, RecordedStream, RecordingSummary, SelfCheck};
+use hoistway_answer::document::{
+    JobSummary, RecordedSeries, RecordedStream, RecordingSummary, SelfCheck, SeriesSummary,
+};
 use hoistway_measure::Operation;
 use hoistway_program::{Class, Latency, Mode, Stream};
 
 use super::Recorded;
+
+/// A tenth of the recording comes before runs are measured (RP22).
+const RAMP_SHARE: usize = 10;
 
 impl Recorded {
     /// The contents of the recording.
@@ -43,6 +48,7 @@ impl Recorded {
                 think_ns: thinks.get(thinks.len() / 2).copied(),
                 hidden_depth: its.iter().filter_map(|stream| stream.hidden_depth).max(),
                 waits_for,
+                over_time: if self.is_itself() { over_time(&its) } else { Vec::new() },
             });
         }
         RecordingSummary {
@@ -63,6 +69,17 @@ impl Recorded {
         }
     }
 
+    /// Whether it is replayed once, and as fast as it was recorded.
+    fn is_itself(&self) -> bool {
+        self.replay.speed == 1.0 && self.replay.copies <= 1
+    }
+
+    /// I/Os of the streams of a name that completed: reads, or all others.
+    pub(crate) fn ios(&self, name: &str, operation: Operation) -> u64 {
+        let its = self.program.streams.iter().filter(|stream| stream.name == name);
+        its.map(|stream| latency_of(stream, operation).ios).sum()
+    }
+
     /// The names of the replayed streams, in the order of the program.
     fn job_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
@@ -78,9 +95,7 @@ impl Recorded {
     /// Compares the recording with the runs of its replay under `label`. None if the recording lacks completions, or was replayed
     /// faster or more than once.
     pub(crate) fn self_check(&self, replayed: &ResultsDocument, label: &str) -> Vec<SelfCheck> {
-        let is_itself =
-            self.replay.speed == 1.0 && self.replay.copies <= 1 && self.replay.mode == Mode::RecordedProgram;
-        if !is_itself || !self.program.has_completions {
+        if !self.is_itself() || self.replay.mode != Mode::RecordedProgram || !self.program.has_completions {
             return Vec::new();
         }
         let mut rows = Vec::new();
@@ -91,13 +106,10 @@ impl Recorded {
                 .filter(|run| run.variant.label == label)
                 .flat_map(|run| run.jobs.iter().filter(|job| job.name == name))
                 .collect();
-            for (operation, latency) in [
-                (Operation::Read, (|stream| stream.read_latency) as fn(&Stream) -> Latency),
-                (Operation::Write, |stream| stream.write_latency),
-            ] {
+            for operation in [Operation::Read, Operation::Write] {
                 let (mut ios, mut sum_ns, mut recorded_iops) = (0, 0.0, 0.0);
                 for stream in self.program.streams.iter().filter(|stream| stream.name == name) {
-                    let of = latency(stream);
+                    let of = latency_of(stream, operation);
                     ios += of.ios;
                     sum_ns += of.mean_ns * of.ios as f64;
                     let seconds = (stream.last_ns - stream.first_ns).max(1) as f64 / 1e9;
@@ -113,6 +125,36 @@ impl Recorded {
         }
         rows
     }
+}
+
+fn latency_of(stream: &Stream, operation: Operation) -> Latency {
+    if operation == Operation::Read { stream.read_latency } else { stream.write_latency }
+}
+
+/// How the streams of a name went, from where runs are measured: without the parts that lie in the ramp.
+fn over_time(streams: &[&Stream]) -> Vec<RecordedSeries> {
+    let of = |operation: Operation| {
+        let (mut series, mut length_ns) = (SeriesSummary::default(), 0);
+        for stream in streams {
+            let measured = stream.over_time.iter().skip(stream.over_time.len() / RAMP_SHARE);
+            for (at, part) in measured.enumerate() {
+                length_ns = part.length_ns;
+                let done = if operation == Operation::Read { part.reads } else { part.writes };
+                if series.ios.len() <= at {
+                    series.ios.push(0);
+                    series.mean_lat_ns.push(0);
+                }
+                let (ios, mean_ns) = (&mut series.ios[at], &mut series.mean_lat_ns[at]);
+                let sum_ns = *mean_ns as f64 * *ios as f64 + done.mean_ns * done.ios as f64;
+                *ios += done.ios;
+                *mean_ns = (sum_ns / (*ios).max(1) as f64) as u64;
+            }
+        }
+        series.interval_seconds = length_ns as f64 / 1e9;
+        RecordedSeries { operation, series }
+    };
+    let all = [of(Operation::Read), of(Operation::Write)].into_iter();
+    all.filter(|of| of.series.ios.iter().any(|ios| *ios > 0)).collect()
 }
 
 /// Mean latency and rate of an operation in the runs of a job: flushes and trims count as writes, as in the recording.

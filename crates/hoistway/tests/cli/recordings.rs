@@ -76,6 +76,10 @@ fn a_recording_is_compared_as_a_job_file_is() {
     assert_eq!(document["recording"]["self_check"].as_array().map(Vec::len), Some(0), "it is no check at other times");
     assert!(document["recording"]["streams"].as_array().is_some_and(|streams| streams.len() == 3));
     let slow: Value = serde_json::from_str(&compare(&["--format", "json", "--speed", "0.5"])).unwrap();
+    // 18 of 20 parts: the first tenth comes before runs are measured.
+    let over_time = |document: &Value| document["recording"]["streams"][0]["over_time"].clone();
+    assert_eq!(over_time(&document)[0]["series"]["ios"].as_array().map(Vec::len), Some(18));
+    assert_eq!(over_time(&slow), Value::Null, "it was not as slow");
     let simulated = |document: &Value| document["runs"][0]["simulated_seconds"].as_f64().unwrap();
     assert!(simulated(&slow) > 1.8 * simulated(&document), "{} {}", simulated(&slow), simulated(&document));
 }

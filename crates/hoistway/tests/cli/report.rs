@@ -45,6 +45,30 @@ fn ns_of(cell: &str) -> f64 {
 }
 
 #[test]
+fn the_page_of_a_recording_draws_what_was_recorded_beside_the_runs() {
+    let folder = tempdir().unwrap();
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/block/data/sqlite-commits.blktrace.0.gz");
+    let options = ["--device", "sata-ssd", "--schedulers", "none", "--repeat", "1", "--report", "page.html"];
+    succeeded(hoistway().current_dir(folder.path()).args(["compare", recording]).args(options));
+    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+    let visit = "const charts = [...document.querySelectorAll('#charts .chart')].filter((one) => one.chart); \
+                 const recorded = charts.map((one) => one.chart.series.findIndex((line) => line.label === 'recorded')); \
+                 return { legend: document.getElementById('variants').innerText, kinds: charts.map((one) => one.dataset.kind), recorded, \
+                 points: charts.map((one, at) => recorded[at] < 0 ? 0 : one.chart.data[recorded[at]].filter((y) => y != null).length) }";
+    let Some(seen) = visited(&page, 1200, Theme::Light, visit) else { return };
+    assert_eq!(seen.complaints, json!([]));
+    assert!(seen.answer["legend"].as_str().unwrap().contains("recorded"), "{}", seen.answer);
+    let [kinds, recorded, points] = ["kinds", "recorded", "points"].map(|key| list(&seen.answer[key]).to_vec());
+    assert!(kinds.contains(&json!("iops")), "{kinds:?}");
+    for ((kind, line), points) in kinds.iter().zip(recorded).zip(points) {
+        // None of latencies by percentile; behind the only variant over time.
+        let expected = if kind == "latency" { -1 } else { 2 };
+        assert_eq!(line, expected, "{kind}");
+        assert_eq!(points.as_u64() > Some(9), kind != "latency", "{points} points of {kind}");
+    }
+}
+
+#[test]
 fn the_page_shows_everything_without_a_complaint_and_fetches_nothing() {
     let folder = tempdir().unwrap();
     let (page, document) = reported(folder.path(), LOAD, &["--repeat", "3"]);

@@ -167,7 +167,8 @@ impl Generator {
         // A replay has no region.
         let nowhere = Region { start: 0, bytes: 0, file_bytes: 0, offset: 0, room_bytes: 0, device: 0 };
         let mut generator = Generator::of_regions(job, &[nowhere], process, seed);
-        generator.extra.get_or_insert_default().recorded = Some(Recorded::new(replay, device_bytes));
+        let own = Stream::new(seed, u64::from(process), Purpose::Records).bits();
+        generator.extra.get_or_insert_default().recorded = Some(Recorded::new(replay, own, device_bytes));
         generator
     }
 

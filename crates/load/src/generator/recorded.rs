@@ -19,8 +19,8 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    pub(super) fn new(replay: &Replay, device_bytes: &dyn Fn(usize) -> u64) -> Recorded {
-        let opened = replay.records.open();
+    pub(super) fn new(replay: &Replay, seed: u64, device_bytes: &dyn Fn(usize) -> u64) -> Recorded {
+        let opened = replay.records.open(seed);
         Recorded {
             has_failed: opened.is_err(),
             records: opened.unwrap_or_else(|_| Box::new(std::iter::empty())),

@@ -48,5 +48,8 @@ fn every_io_of_a_recording_is_a_step() {
 fn a_recording_without_inserts_was_made_without_a_scheduler() {
     assert_eq!(program("blktrace-viewer.bin.gz").recorded_under, Some("none"));
     assert_eq!(program("smp.blktrace.0.gz").recorded_under, None);
+    let was_scheduled = |name: &str| program(name).was_scheduled;
+    assert!(was_scheduled("smp.blktrace.0.gz") && was_scheduled("sqlite-commits.blktrace.0.gz"));
+    assert!(!was_scheduled("blktrace-viewer.bin.gz"));
     assert_eq!(program("bfqm.blktrace.0").recorded_under, Some("bfq"));
 }

@@ -2,7 +2,8 @@
 
 use std::io::Cursor;
 
-use hoistway_program::{Class, Options, Program, Stretch};
+use hoistway_load::{Pause, Record, When};
+use hoistway_program::{Change, Class, Options, Program, ReplayOptions, Stretch};
 use hoistway_trace::block::{Device, Input, Recording};
 
 fn inferred(text: &str, device: Option<Device>) -> Result<Program, String> {
@@ -102,4 +103,73 @@ proptest::proptest! {
         proptest::prop_assert_eq!(with.counts.refused, is_refused.iter().filter(|is| **is).count() as u64);
         proptest::prop_assert_eq!(with.streams[0].ios, 40);
     }
+}
+
+/// Arrivals in whole seconds, as in the set tencent.
+fn in_seconds() -> String {
+    let line = |io: u64| format!("{},{},8,{},7\n", 1_538_323_200 + io / 25, io * 8, io % 2);
+    (0..200).map(line).collect()
+}
+
+/// When each I/O of the first process is issued, with this seed.
+fn arrivals(program: &Program, options: &ReplayOptions, seed: u64) -> Vec<When> {
+    let load = program.load("disk", options).unwrap();
+    let records = load.processes[0].plan.replay.as_ref().unwrap().records.open(seed).unwrap();
+    let when = |record: Record| match record.pause {
+        Pause::Program(step) => step.when,
+        other => panic!("{other:?}"),
+    };
+    records.map(|record| when(record.unwrap())).collect()
+}
+
+proptest::proptest! {
+    #[test]
+    fn arrivals_at_one_tick_are_spread_over_it_by_the_seed(seed in proptest::num::u64::ANY) {
+        let program = inferred(&in_seconds(), None).unwrap();
+        proptest::prop_assert_eq!(program.tick.map(|tick| tick.length_ns), Some(1_000_000_000));
+        let times = |seed: u64| -> Vec<u64> {
+            let time = |when| if let When::At(at) = when { at.0 } else { panic!("{when:?}") };
+            arrivals(&program, &ReplayOptions::default(), seed).into_iter().map(time).collect()
+        };
+        let one = times(seed);
+        proptest::prop_assert!(one.is_sorted());
+        for (io, time_ns) in one.iter().enumerate() {
+            proptest::prop_assert_eq!(time_ns / 1_000_000_000, io as u64 / 25);
+        }
+        proptest::prop_assert_eq!(&one, &times(seed));
+        proptest::prop_assert_ne!(&one, &times(seed.wrapping_add(1)));
+    }
+
+    /// Little's law: a device with this latency gives the stream its rate back.
+    #[test]
+    fn a_stream_that_keeps_its_depth_has_its_rate_on_a_device_with_that_latency(latency_us in 1u64..2_000_000) {
+        let program = inferred(&in_seconds(), None).unwrap();
+        let latency_ns = latency_us * 1000;
+        let changes = vec![Change::Kept { stream: 0, latency_ns }];
+        let mut done: Vec<u64> = Vec::new();
+        let mut queued: Vec<u64> = Vec::new();
+        for when in arrivals(&program, &ReplayOptions { changes, ..ReplayOptions::default() }, 1) {
+            let time_ns = match when {
+                When::At(at) => at.0,
+                When::AfterSubmission(gap) => queued.last().unwrap() + gap.0,
+                When::AfterCompletions { own, gap, .. } => done[own as usize - 1] + gap.0,
+            };
+            queued.push(time_ns);
+            done.push(time_ns + latency_ns);
+        }
+        let stream = &program.streams[0];
+        let period_ns = (stream.last_ns - stream.first_ns) as f64 / (stream.ios - 1) as f64;
+        let depth = (latency_ns as f64 / period_ns).ceil().max(1.0);
+        // A depth at once comes first.
+        let expected_ns = (200.0 - depth) * period_ns;
+        let span_ns = (queued[199] - queued[0]) as f64;
+        proptest::prop_assert!((span_ns - expected_ns).abs() <= depth * period_ns + 1e6, "{span_ns} {expected_ns} {depth}");
+    }
+}
+
+#[test]
+fn a_table_without_tasks_has_a_stream_of_the_name_of_its_device() {
+    let program = inferred(&in_seconds(), None).unwrap();
+    let stream = &program.streams[0];
+    assert_eq!((&*stream.name, stream.pid, stream.tasks, program.streams.len()), ("259,0", None, 1, 1));
 }

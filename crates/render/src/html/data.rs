@@ -27,13 +27,16 @@ pub(crate) struct OperationData {
     curves: Vec<Option<Curve>>,
     /// The first run of each variant over time.
     series: Vec<Option<OverTime>>,
+    /// How it went when it was recorded, if the load is a recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) recorded: Option<OverTime>,
     /// Whether any series is there.
     pub(crate) has_series: bool,
 }
 
 /// I/Os and latencies over time.
 #[derive(Debug, Serialize)]
-struct OverTime {
+pub(crate) struct OverTime {
     interval_seconds: f64,
     /// I/Os per second in each interval.
     iops: Vec<f64>,
@@ -69,6 +72,7 @@ impl OperationData {
             curves: variants.iter().map(|variant| Curve::of(variant, job.job, operation)).collect(),
             has_series: series.iter().any(Option::is_some),
             series,
+            recorded: recorded(analysis, job.name, operation),
         }
     }
 
@@ -76,6 +80,14 @@ impl OperationData {
     pub(crate) fn title(&self) -> String {
         format!("{}: {}", self.job, self.operation)
     }
+}
+
+/// What a recording has of an operation of a job.
+fn recorded(analysis: &Analysis<'_>, job: &str, operation: Operation) -> Option<OverTime> {
+    let recording = analysis.document.recording.as_deref()?;
+    let stream = recording.streams.iter().find(|stream| stream.name == job)?;
+    let its = stream.over_time.iter().find(|of| of.operation == operation)?;
+    Some(OverTime::from(&its.series))
 }
 
 impl From<&SeriesSummary> for OverTime {

@@ -46,6 +46,7 @@ fn content(analysis: &Analysis<'_>) -> Value {
         "rest": rest,
         "doubts": doubts,
         "charts": charts,
+        "has_recorded": data.operations.iter().any(|operation| operation.recorded.is_some()),
         "verdicts": verdicts(analysis).iter().filter(|verdict| is_certain(verdict)).map(verdict_told).collect::<Vec<_>>(),
         "tables": tables.iter().map(table).collect::<Vec<_>>(),
         "variants": analysis.variants.iter().map(|variant| &variant.label).collect::<Vec<_>>(),

@@ -1,16 +1,20 @@
 //! A recorded load in a few lines: its contents, and the accuracy of its replay.
 
 use hoistway_answer::analysis::{Analysis, Row};
-use hoistway_answer::document::{AlternativeProgram, RecordedStream, RecordingSummary, SelfCheck};
+use hoistway_answer::document::{AlternativeProgram, PartsCheck, RecordedStream, RecordingSummary, SelfCheck};
 use hoistway_answer::{Figure, ResultsDocument};
 use hoistway_measure::size_in_words;
 
+use super::conclusion::{DOUBT, figure_in_words};
 use super::units;
 
 /// Maximum number of streams shown.
 const STREAMS_MAX: usize = 8;
 /// If a mean of the replay is off by more than this, its figures are doubtful (RP25).
 pub(crate) const OFF_MAX: f64 = 0.2;
+/// A shorter recording, or one with fewer I/Os of what is judged, is a small sample (RP24).
+const SECONDS_MIN: f64 = 10.0;
+const IOS_MIN: u64 = 1000;
 
 /// The lines above the table; none if the load is not a recording.
 pub fn recording_lines(document: &ResultsDocument) -> Vec<String> {
@@ -151,16 +155,48 @@ pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>
             off.join("; ")
         ));
     }
-    let mut after = Vec::new();
+    let mut after: Vec<String> = recording.parts.iter().flat_map(|parts| by_parts(recording, parts)).collect();
     if let Some(recommended) = hoistway_answer::verdict::recommended(document) {
-        after.extend(recording.alternatives.iter().filter_map(|alternative| hangs_on(alternative, recommended)));
-        if after.is_empty() && !recording.alternatives.is_empty() {
+        let hangs_on: Vec<String> =
+            recording.alternatives.iter().filter_map(|alternative| hangs_on(alternative, recommended)).collect();
+        if !hangs_on.is_empty() {
+            after.extend(hangs_on);
+        } else if !recording.alternatives.is_empty() {
             let count = recording.alternatives.len();
             let readings = if count == 1 { "reading" } else { "readings" };
             after.push(format!("The recommendation is the same in {count} other {readings} of the recording."));
         }
     }
     (before, after)
+}
+
+/// How much of what is recommended may be chance: the recording is one sample.
+fn by_parts(recording: &RecordingSummary, parts: &PartsCheck) -> Vec<String> {
+    let PartsCheck { recommended, reference, change, .. } = parts;
+    let percent = |factor: f64| format!("{:+.0} %", (factor - 1.0) * 100.0);
+    let interval = match (change.low, change.high) {
+        (Some(low), Some(high)) => format!("{} ({} to {})", percent(change.factor), percent(low), percent(high)),
+        _ => percent(change.factor),
+    };
+    let figure = figure_in_words(&parts.figure);
+    let whole = format!(
+        "{recommended} instead of {reference} is {interval} better in {figure} over {} parts of the recording",
+        parts.parts
+    );
+    let mut sentences = vec![match parts.is_beyond_chance {
+        true => format!("Part by part: {whole}."),
+        false => format!("{DOUBT}{whole}: another recording of the same load may show no difference."),
+    }];
+    if recording.seconds < SECONDS_MIN || parts.ios < IOS_MIN {
+        sentences.push(format!(
+            "{DOUBT}the recording has {:.1} s and {} I/Os of {} (better are at least {SECONDS_MIN:.0} s and {} I/Os).",
+            recording.seconds,
+            thousands(parts.ios),
+            parts.figure.job,
+            thousands(IOS_MIN)
+        ));
+    }
+    sentences
 }
 
 fn hangs_on(alternative: &AlternativeProgram, recommended: &str) -> Option<String> {

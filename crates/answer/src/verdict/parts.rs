@@ -1,0 +1,111 @@
+//! A recording is one sample: what is recommended has to be better in most parts of its time (RP24).
+
+use hoistway_measure::Operation;
+
+use super::SMALLEST_EFFECT;
+use super::ratio::{Ratio, logarithm};
+use crate::analysis::{Analysis, Variant};
+use crate::document::{Decision, PartsCheck, ResultsDocument, Run, SeriesSummary};
+use crate::figure::Figure;
+use crate::figure_name::FigureName;
+
+/// Parts of equal time.
+const PARTS: usize = 10;
+
+impl PartsCheck {
+    /// What the first verdict of a document recommends beside its reference. `ios` are those of the operation in the recording, by the
+    /// name of its job. None if nothing else than the reference is recommended, or no series is known.
+    pub fn of(document: &ResultsDocument, ios: impl Fn(&str, Operation) -> u64) -> Option<PartsCheck> {
+        let verdict = document.verdicts.first()?;
+        let judged = &verdict.focus.first()?.figure;
+        let is_change = matches!(verdict.decision, Decision::Change | Decision::OneRun);
+        if !is_change || verdict.recommended == verdict.reference {
+            return None;
+        }
+        let figure = if judged.figure == Figure::Iops { Figure::Iops } else { Figure::Mean };
+        let analysis = Analysis::of(document);
+        let parts_under = |label: &str| -> Option<[Option<f64>; PARTS]> {
+            let is_it = |one: &&Variant<'_>| one.label == label && one.first().setup == verdict.setup;
+            let runs = analysis.variants.iter().find(is_it)?.runs.iter().copied();
+            let of_run = |run: &Run| {
+                let job = run.jobs.iter().find(|job| job.name == judged.job)?;
+                Some(parts(&job.operation(judged.operation)?.series, figure))
+            };
+            mean(runs.filter_map(of_run).collect())
+        };
+        let (from, to) = (parts_under(&verdict.reference)?, parts_under(&verdict.recommended)?);
+        let better = |(from, to): (&Option<f64>, &Option<f64>)| logarithm((*from)?, (*to)?, figure.higher_is_better());
+        let logarithms: Vec<f64> = from.iter().zip(&to).filter_map(better).collect();
+        let change = Ratio::of(&logarithms)?.as_change();
+        let smallest = 1.0 + document.smallest_effect.unwrap_or(SMALLEST_EFFECT);
+        Some(PartsCheck {
+            figure: FigureName { job: judged.job.clone(), operation: judged.operation, figure },
+            reference: verdict.reference.clone(),
+            recommended: verdict.recommended.clone(),
+            parts: logarithms.len() as u32,
+            change,
+            is_beyond_chance: change.low.is_some_and(|low| low > smallest),
+            ios: ios(&judged.job, judged.operation),
+        })
+    }
+}
+
+/// A figure in each part of a run; none in those without I/Os.
+fn parts(series: &SeriesSummary, figure: Figure) -> [Option<f64>; PARTS] {
+    let SeriesSummary { ios, mean_lat_ns, .. } = series;
+    let (mut counts, mut sums_ns, mut lengths) = ([0.0; PARTS], [0.0; PARTS], [0.0; PARTS]);
+    let length = PARTS as f64 / ios.len() as f64;
+    for (at, (ios, mean_ns)) in ios.iter().zip(mean_lat_ns).enumerate() {
+        // An interval across a border belongs to both parts.
+        let (mut begin, end) = (at as f64 * length, (at + 1) as f64 * length);
+        while end - begin > 1e-9 {
+            let part = ((begin + 1e-9) as usize).min(PARTS - 1);
+            let until = if part == PARTS - 1 { end } else { end.min((part + 1) as f64) };
+            let share = (until - begin) / length;
+            counts[part] += *ios as f64 * share;
+            sums_ns[part] += *ios as f64 * share * *mean_ns as f64;
+            lengths[part] += share;
+            begin = until;
+        }
+    }
+    std::array::from_fn(|part| match figure {
+        _ if counts[part] <= 0.0 => None,
+        Figure::Iops => Some(counts[part] / lengths[part]),
+        _ => Some(sums_ns[part] / counts[part]),
+    })
+}
+
+/// The mean over repeats, in each part that has I/Os in all of them.
+fn mean(repeats: Vec<[Option<f64>; PARTS]>) -> Option<[Option<f64>; PARTS]> {
+    let count = repeats.len() as f64;
+    let mean = |part: usize| Some(repeats.iter().map(|repeat| repeat[part]).sum::<Option<f64>>()? / count);
+    (!repeats.is_empty()).then(|| std::array::from_fn(mean))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(ios: &[u64], mean_lat_ns: &[u64]) -> SeriesSummary {
+        SeriesSummary { interval_seconds: 0.1, ios: ios.to_vec(), mean_lat_ns: mean_lat_ns.to_vec(), rest: None }
+    }
+
+    #[test]
+    fn parts_have_all_ios_whatever_the_number_of_intervals() {
+        for count in [3, 10, 64, 127] {
+            let ios: Vec<u64> = (1..=count).collect();
+            let of = series(&ios, &vec![500; count as usize]);
+            let lengths = count as f64 / PARTS as f64;
+            let sum: f64 = parts(&of, Figure::Iops).iter().flatten().map(|rate| rate * lengths).sum();
+            assert!((sum - ios.iter().sum::<u64>() as f64).abs() < 1e-6, "{count}: {sum}");
+            assert!(parts(&of, Figure::Mean).iter().all(|mean| mean.is_some_and(|ns| (ns - 500.0).abs() < 1e-6)));
+        }
+    }
+
+    #[test]
+    fn a_part_without_ios_is_none() {
+        let of = series(&[1, 0, 2, 2, 2, 2, 2, 2, 2, 2], &[5, 0, 7, 7, 7, 7, 7, 7, 7, 7]);
+        assert_eq!(parts(&of, Figure::Mean)[..3], [Some(5.0), None, Some(7.0)]);
+        assert_eq!(mean(vec![parts(&of, Figure::Mean), parts(&of, Figure::Mean)]).unwrap()[..2], [Some(5.0), None]);
+    }
+}

@@ -1,0 +1,133 @@
+//! Recordings whose clock is coarse: what lies within a tick is unknown, and drawn by chance (RP32).
+
+use std::collections::VecDeque;
+use std::io;
+
+use hoistway_blk::ground::Nanos;
+use hoistway_load::{Purpose, Stream, When};
+
+use crate::steps::{Step, Steps};
+
+/// Ticks up to this length are fine, in nanoseconds.
+const FINE_NS: u64 = 100_000;
+/// Of so many I/Os at least one has to share the time of the one before.
+const IOS_PER_SHARED: u64 = 10;
+
+/// How far apart times are.
+#[derive(Debug, Default)]
+pub(crate) struct Clock {
+    last_ns: Option<u64>,
+    /// What all gaps are multiples of; 0 before the first one.
+    tick_ns: u64,
+    gaps: u64,
+    /// Gaps of nothing.
+    shared: u64,
+}
+
+impl Clock {
+    #[inline]
+    pub(crate) fn saw(&mut self, time_ns: u64) {
+        let Some(last_ns) = self.last_ns.replace(time_ns) else { return };
+        let gap_ns = time_ns.abs_diff(last_ns);
+        self.gaps += 1;
+        self.shared += u64::from(gap_ns == 0);
+        if self.tick_ns == 0 || self.tick_ns > FINE_NS {
+            self.tick_ns = common_divisor(self.tick_ns, gap_ns);
+        }
+    }
+
+    /// The length of a tick, if it is coarse and matters.
+    pub(crate) fn coarse(&self) -> Option<Tick> {
+        let is_coarse = self.tick_ns > FINE_NS && self.shared * IOS_PER_SHARED > self.gaps;
+        is_coarse.then(|| Tick { length_ns: self.tick_ns, shared: self.shared as f64 / self.gaps as f64 })
+    }
+}
+
+fn common_divisor(one: u64, other: u64) -> u64 {
+    let (mut one, mut other) = (one, other);
+    while other != 0 {
+        (one, other) = (other, one % other);
+    }
+    one
+}
+
+/// A coarse clock.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Tick {
+    /// What all times between I/Os are multiples of, in nanoseconds.
+    pub length_ns: u64,
+    /// The share of the I/Os that came in the tick of the one before.
+    pub shared: f64,
+}
+
+/// Steps that come at their times, moved to even draws from the tick that they are recorded at. Their order stays.
+pub(crate) struct Spread {
+    steps: Steps,
+    /// Reads each tick before its steps are returned.
+    ahead: std::iter::Peekable<Steps>,
+    draws: VecDeque<u64>,
+    tick_ns: u64,
+    random: Stream,
+}
+
+impl Spread {
+    pub(crate) fn new(steps: Steps, tick_ns: u64, seed: u64) -> Spread {
+        let (ahead, random) = (steps.clone().peekable(), Stream::new(seed, 0, Purpose::Records));
+        Spread { steps, ahead, draws: VecDeque::new(), tick_ns, random }
+    }
+
+    /// Draws a place for each step of the tick that comes next.
+    fn draw(&mut self) {
+        let Some(first) = self.ahead.next() else { return };
+        let time = |step: &io::Result<Step>| match step {
+            Ok(Step { when: When::At(at), .. }) => Some(*at),
+            _ => None,
+        };
+        let mut count = 1;
+        if let Some(at) = time(&first) {
+            while self.ahead.next_if(|next| time(next) == Some(at)).is_some() {
+                count += 1;
+            }
+        }
+        let mut draws: Vec<u64> = (0..count).map(|_| self.random.below(self.tick_ns)).collect();
+        draws.sort_unstable();
+        self.draws = draws.into();
+    }
+}
+
+impl Iterator for Spread {
+    type Item = io::Result<Step>;
+
+    fn next(&mut self) -> Option<io::Result<Step>> {
+        let mut step = self.steps.next()?;
+        if self.draws.is_empty() {
+            self.draw();
+        }
+        let draw = self.draws.pop_front().unwrap_or(0);
+        if let Ok(Step { when: When::At(at), .. }) = &mut step {
+            *at = Nanos(at.0.saturating_add(draw));
+        }
+        Some(step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_coarse_if_its_ticks_are_long_and_shared() {
+        let of = |times: &[u64]| {
+            let mut clock = Clock::default();
+            times.iter().for_each(|time_ns| clock.saw(*time_ns));
+            clock.coarse()
+        };
+        let second = 1_000_000_000;
+        let coarse = of(&[5 * second, 5 * second, 7 * second, 9 * second, 8 * second]);
+        assert_eq!(coarse, Some(Tick { length_ns: second, shared: 0.25 }));
+        assert_eq!(of(&[0, second, 2 * second]), None, "nothing is shared");
+        assert_eq!(of(&[0, 0, 100_000, 200_000]), None, "it is fine");
+        assert_eq!(of(&[0, 0, second, second + 1]), None);
+        assert_eq!(of(&[]), None);
+    }
+}
