@@ -266,7 +266,12 @@ mod tests {
             writer.withdraw(number).unwrap();
         }
         let mut shown = Vec::new();
-        writer.finish().unwrap().each(|entry| Ok(shown.push(entry.time_ns))).unwrap();
+        let mut log = writer.finish().unwrap();
+        log.each(|entry| {
+            shown.push(entry.time_ns);
+            Ok(())
+        })
+        .unwrap();
         assert_eq!(shown, (0..count).filter(|number| number % 3 > 0).collect::<Vec<_>>());
     }
 
