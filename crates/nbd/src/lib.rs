@@ -4,7 +4,7 @@
 //! 1. A [`Handshake`] takes the options of the client and replies until both agree on an export ([`Agreed`]): fixed newstyle with
 //!    `GO`, `INFO`, `LIST`, `EXPORT_NAME`, `ABORT`, `STARTTLS`, structured replies, extended headers, `base:allocation`.
 //! 2. [`Requests`] reads the headers of requests. An accepted [`Request`] lies within the export and is allowed; others become a
-//!   [`Refusal`], or a [`Violation`] after which the connection cannot continue.
+//!    [`Refusal`], or a [`Violation`] after which the connection cannot continue.
 //! 3. A [`ReplyWriter`] writes the headers of replies: simple, in chunks, or in chunks with 64-bit lengths.
 //!
 //! No input of a client causes a panic, and no input is buffered here: the caller's buffer must hold one option

@@ -1,18 +1,18 @@
 //! A detailed SSD model: submission queues, a front end, a write buffer, and dies that each do one operation at a time.
 //!
 //! 1. **Submission queues** ([`arbiter`]): the drive works on a limited number of commands and a limited amount of write
-//!   data; other commands wait there.
+//!    data; other commands wait there.
 //! 2. **Front end**: one serial stage that every command occupies for the time of its data transfer.
 //! 3. **Reads** are split into pieces and wait at the dies that hold them.
 //! 4. **Write buffer** ([`writes`], [`buffer`]): a write is acknowledged when it is in the buffer; a full buffer makes
-//!   writes wait, first come, first served. Waiting writes still count as commands that the drive works on.
+//!    writes wait, first come, first served. Waiting writes still count as commands that the drive works on.
 //! 5. **Dies**: the buffer is drained in programs. A die serves reads and programs first come, first served; a program
-//!   may go to any die or only to an idle one, and a read may suspend it. Alternatively data is dealt to dies on
-//!   arrival ([`stripes`]).
+//!    may go to any die or only to an idle one, and a read may suspend it. Alternatively data is dealt to dies on
+//!    arrival ([`stripes`]).
 //! 6. **Translation** ([`translation`]): a scaled page map with greedy garbage collection computes the write
-//!   amplification of each page. Without it the amplification is a constant.
+//!    amplification of each page. Without it the amplification is a constant.
 //! 7. **Collection** ([`collection`]): dies make room for programs when nothing waits for them; once there is no room left,
-//!   all of them do so instead of programming.
+//!    all of them do so instead of programming.
 //!
 //! Time inside the drive is ahead of the host's time by the time that a command takes to reach the drive, so a
 //! submission settles everything up to its arrival at once. Later internal events are a single alarm, set only if a

@@ -1,15 +1,15 @@
 //! A rotating disk: a single head, and the drive's own choice of its next position.
 //!
 //! 1. **Geometry** ([`geometry`]): zones, tracks and skew; every sector has an angle, and the rotation of the platters
-//!   is simulated.
+//!    is simulated.
 //! 2. **Mechanics** ([`mechanics`]): a seek curve through the three figures of a data sheet, then the wait for the
-//!   sector.
+//!    sector.
 //! 3. **Write cache** ([`write_cache`]): a write is acknowledged when it is in the cache. The drive destages in the
-//!   order of shortest positioning time; a full cache makes writes wait, first come, first served.
+//!    order of shortest positioning time; a full cache makes writes wait, first come, first served.
 //! 4. **Command queue**: reads (and writes that must reach the platters) wait in the drive, which chooses the one that it
-//!   reaches first, unless one has waited too long, or the head has followed one run of sectors for too long: then the
-//!   oldest other one is next. While writes wait for the cache, a read goes before the next destage only if it has waited
-//!   for a while, and none does once a write or a flush has waited too long.
+//!    reaches first, unless one has waited too long, or the head has followed one run of sectors for too long: then the
+//!    oldest other one is next. While writes wait for the cache, a read goes before the next destage only if it has waited
+//!    for a while, and none does once a write or a flush has waited too long.
 //! 5. **Read cache** ([`read_cache`]): segments of recent reads, and read-ahead while the drive is idle.
 //! 6. **Pauses**: the drive recalibrates occasionally.
 //!

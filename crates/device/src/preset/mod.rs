@@ -3,7 +3,7 @@
 //! A preset is a TOML file ([`PresetFile`]); the built-in ones are compiled in, and a user's own file is handled by the
 //! same code:
 //! 1. [`check`] compares the parsed document with the [`schema`]: each key that is missing, unknown, of the wrong type
-//!   or not physically possible gives one error with file, line, key and the expected value.
+//!    or not physically possible gives one error with file, line, key and the expected value.
 //! 2. serde turns the document into a [`PresetFile`].
 //! 3. The `Preset` keeps only the section of its model, so building a device cannot fail.
 

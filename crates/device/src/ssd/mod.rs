@@ -2,13 +2,13 @@
 //!
 //! Its parts:
 //! 1. **One serial stage**, first come, first served, for controller and link. It determines the throughput, whatever
-//!   the queue depth. The time of the stage includes the transfer of the first 4 KiB; longer transfers occupy it
-//!   longer.
+//!    the queue depth. The time of the stage includes the transfer of the first 4 KiB; longer transfers occupy it
+//!    longer.
 //! 2. **Writes are acknowledged** directly after it; **reads add a flash read** that overlaps with everything else.
 //! 3. **Latency on both sides**: a command takes some time to reach the drive, and its completion to reach the host.
 //! 4. **Pauses for garbage collection** ([`debt`]): for some tens of milliseconds the drive completes nothing, if
-//!   random writes have come faster than it cleans up for long enough. It continues to accept commands meanwhile, as
-//!   many as its queue holds, and completes all of them at once at the end of the pause.
+//!    random writes have come faster than it cleans up for long enough. It continues to accept commands meanwhile, as
+//!    many as its queue holds, and completes all of them at once at the end of the pause.
 //!
 //! Flushes wait for all earlier commands, and nothing passes them. Discards and write-zeroes only change the map, so
 //! they cost one (cheap) command whatever their length.
