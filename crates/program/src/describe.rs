@@ -166,7 +166,8 @@ fn notes(program: &Program) -> Vec<String> {
         );
         note(1, text);
     }
-    note(program.unfinished, format!("{} I/Os have no completion", program.unfinished));
+    let unfinished = if program.has_completions { program.unfinished } else { 0 };
+    note(unfinished, format!("{unfinished} I/Os have no completion"));
     note(counts.refused, format!("{} bios were refused with EAGAIN (nowait) and are no I/Os", counts.refused));
     note(counts.given_up, format!("{} I/Os were taken for lost", counts.given_up));
     note(counts.completed_unknown, format!("{} completions are of I/Os that were not seen", counts.completed_unknown));

@@ -9,7 +9,7 @@ use hoistway_trace::block::{
 use rustc_hash::FxHashMap;
 
 use crate::log::{Busiest, Entry, Kind, Log, Writer};
-use crate::ticks::{Clock, Tick};
+use crate::ticks::{Clock, CoarseClock};
 
 /// Events that decide whether a recording has submissions, or begins with requests (RP29).
 const LOOKAHEAD: usize = 4096;
@@ -54,7 +54,7 @@ pub(crate) struct Gathered {
     pub(crate) last_ns: u64,
     pub(crate) unfinished: u64,
     /// A clock that is coarse.
-    pub(crate) tick: Option<Tick>,
+    pub(crate) tick: Option<CoarseClock>,
 }
 
 impl Gathered {

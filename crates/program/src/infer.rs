@@ -17,7 +17,7 @@ use crate::log::{Entry, Kind as EntryKind, Log};
 use crate::sort::{Sorted, sort};
 use crate::steps::{Plug, Reading, Step, Steps, Store, Writer};
 use crate::stream::{Kind, Latency, Stream};
-use crate::ticks::Tick;
+use crate::ticks::CoarseClock;
 use crate::timeline::{self, Slice, Timeline};
 use crate::track::{self, Track};
 use crate::waits::Meetings;
@@ -89,7 +89,7 @@ pub struct Program {
     /// Most requests were inserted into a scheduler, so it was not `none`.
     pub was_scheduled: bool,
     /// Its clock, if that is coarse (RP32).
-    pub tick: Option<Tick>,
+    pub tick: Option<CoarseClock>,
     /// The byte behind the last that is touched.
     pub end_bytes: u64,
     /// The recording in parts of equal time.

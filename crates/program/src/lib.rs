@@ -30,5 +30,5 @@ pub use infer::{NAME_DEVICE, Options, Program, Stretch};
 pub use replay::{Mode, ReplayOptions};
 pub use steps::{Plug, Step, Steps};
 pub use stream::{Kind, Latency, Stream, Wait};
-pub use ticks::Tick;
+pub use ticks::CoarseClock;
 pub use timeline::{Done, Slice, StreamSlice};

@@ -37,9 +37,9 @@ impl Clock {
     }
 
     /// The length of a tick, if it is coarse and matters.
-    pub(crate) fn coarse(&self) -> Option<Tick> {
+    pub(crate) fn coarse(&self) -> Option<CoarseClock> {
         let is_coarse = self.tick_ns > FINE_NS && self.shared * IOS_PER_SHARED > self.gaps;
-        is_coarse.then(|| Tick { length_ns: self.tick_ns, shared: self.shared as f64 / self.gaps as f64 })
+        is_coarse.then(|| CoarseClock { length_ns: self.tick_ns, shared: self.shared as f64 / self.gaps as f64 })
     }
 }
 
@@ -53,7 +53,7 @@ fn common_divisor(one: u64, other: u64) -> u64 {
 
 /// A coarse clock.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Tick {
+pub struct CoarseClock {
     /// What all times between I/Os are multiples of, in nanoseconds.
     pub length_ns: u64,
     /// The share of the I/Os that came in the tick of the one before.
@@ -124,7 +124,7 @@ mod tests {
         };
         let second = 1_000_000_000;
         let coarse = of(&[5 * second, 5 * second, 7 * second, 9 * second, 8 * second]);
-        assert_eq!(coarse, Some(Tick { length_ns: second, shared: 0.25 }));
+        assert_eq!(coarse, Some(CoarseClock { length_ns: second, shared: 0.25 }));
         assert_eq!(of(&[0, second, 2 * second]), None, "nothing is shared");
         assert_eq!(of(&[0, 0, 100_000, 200_000]), None, "it is fine");
         assert_eq!(of(&[0, 0, second, second + 1]), None);

@@ -5,7 +5,6 @@ use hoistway_answer::document::{AlternativeProgram, PartsCheck, RecordedStream, 
 use hoistway_answer::{Figure, ResultsDocument};
 use hoistway_measure::size_in_words;
 
-use super::conclusion::{DOUBT, figure_in_words};
 use super::units;
 
 /// Maximum number of streams shown.
@@ -137,8 +136,9 @@ fn row(check: &SelfCheck) -> String {
     )
 }
 
-/// Sentences of the conclusion about a recording: where the model does not fit, and what the recommendation depends on.
-pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>) {
+/// Sentences of the conclusion about a recording: where the model does not fit, what the recommendation depends on, and doubts, which
+/// are clauses.
+pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>, Vec<String>) {
     let Some(recording) = document.recording.as_deref() else { return Default::default() };
     let mut before = Vec::new();
     let all: u64 = recording.self_check.iter().map(|check| check.ios).sum();
@@ -155,7 +155,8 @@ pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>
             off.join("; ")
         ));
     }
-    let mut after: Vec<String> = recording.parts.iter().flat_map(|parts| by_parts(recording, parts)).collect();
+    let (told, doubts) = recording.parts.as_ref().map(|parts| by_parts(recording, parts)).unwrap_or_default();
+    let mut after: Vec<String> = told.into_iter().collect();
     if let Some(recommended) = hoistway_answer::verdict::recommended(document) {
         let hangs_on: Vec<String> =
             recording.alternatives.iter().filter_map(|alternative| hangs_on(alternative, recommended)).collect();
@@ -167,36 +168,44 @@ pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>
             after.push(format!("The recommendation is the same in {count} other {readings} of the recording."));
         }
     }
-    (before, after)
+    (before, after, doubts)
 }
 
 /// How much of what is recommended may be chance: the recording is one sample.
-fn by_parts(recording: &RecordingSummary, parts: &PartsCheck) -> Vec<String> {
+fn by_parts(recording: &RecordingSummary, parts: &PartsCheck) -> (Option<String>, Vec<String>) {
     let PartsCheck { recommended, reference, change, .. } = parts;
-    let percent = |factor: f64| format!("{:+.0} %", (factor - 1.0) * 100.0);
+    // A factor is of how much better off it is: a latency falls by its inverse.
+    let is_rate = parts.figure.figure.higher_is_better();
+    let percent = |factor: f64| format!("{:+.0} %", (if is_rate { factor } else { factor.recip() } - 1.0) * 100.0);
     let interval = match (change.low, change.high) {
-        (Some(low), Some(high)) => format!("{} ({} to {})", percent(change.factor), percent(low), percent(high)),
+        (Some(low), Some(high)) => {
+            let (from, to) = if is_rate { (low, high) } else { (high, low) };
+            format!("{} ({} to {})", percent(change.factor), percent(from), percent(to))
+        }
         _ => percent(change.factor),
     };
-    let figure = figure_in_words(&parts.figure);
+    let figure = &parts.figure;
     let whole = format!(
-        "{recommended} instead of {reference} is {interval} better in {figure} over {} parts of the recording",
+        "from {reference} to {recommended} {figure} changes by {interval} over {} parts of the recording",
         parts.parts
     );
-    let mut sentences = vec![match parts.is_beyond_chance {
-        true => format!("Part by part: {whole}."),
-        false => format!("{DOUBT}{whole}: another recording of the same load may show no difference."),
-    }];
+    let mut doubts = Vec::new();
+    let mut told = None;
+    if parts.is_beyond_chance {
+        told = Some(format!("Part by part, {whole}."));
+    } else {
+        doubts.push(format!("{whole}: another recording of the same load may show no difference"));
+    }
     if recording.seconds < SECONDS_MIN || parts.ios < IOS_MIN {
-        sentences.push(format!(
-            "{DOUBT}the recording has {:.1} s and {} I/Os of {} (better are at least {SECONDS_MIN:.0} s and {} I/Os).",
+        doubts.push(format!(
+            "the recording has {:.1} s and {} I/Os of {}; one of at least {SECONDS_MIN:.0} s and {} I/Os tells more",
             recording.seconds,
             thousands(parts.ios),
             parts.figure.job,
             thousands(IOS_MIN)
         ));
     }
-    sentences
+    (told, doubts)
 }
 
 fn hangs_on(alternative: &AlternativeProgram, recommended: &str) -> Option<String> {
@@ -207,4 +216,37 @@ fn hangs_on(alternative: &AlternativeProgram, recommended: &str) -> Option<Strin
             alternative.condition, alternative.settled_by
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use hoistway_answer::FigureName;
+    use hoistway_answer::document::Change;
+    use hoistway_measure::Operation;
+
+    use super::*;
+
+    #[test]
+    fn a_change_over_the_parts_is_uncertain_if_chance_explains_it_or_the_recording_is_short() {
+        let of = |figure: Figure, is_beyond_chance: bool, ios: u64| PartsCheck {
+            figure: FigureName { job: "db".to_owned(), operation: Operation::Read, figure },
+            reference: "none".to_owned(),
+            recommended: "bfq".to_owned(),
+            parts: 10,
+            change: Change { factor: 1.25, low: Some(1.0), high: Some(2.0) },
+            is_beyond_chance,
+            ios,
+        };
+        let long = RecordingSummary { seconds: 60.0, ..RecordingSummary::default() };
+        let told = "Part by part, from none to bfq db:read:mean changes by -20 % (-50 % to +0 %) over 10 parts of the recording.";
+        assert_eq!(by_parts(&long, &of(Figure::Mean, true, 5000)), (Some(told.to_owned()), Vec::new()));
+        let doubts = [
+            "from none to bfq db:read:iops changes by +25 % (+0 % to +100 %) over 10 parts of the recording: another recording of the \
+             same load may show no difference",
+            "the recording has 60.0 s and 999 I/Os of db; one of at least 10 s and 1,000 I/Os tells more",
+        ];
+        assert_eq!(by_parts(&long, &of(Figure::Iops, false, 999)), (None, doubts.map(str::to_owned).to_vec()));
+        let short = RecordingSummary { seconds: 9.9, ..RecordingSummary::default() };
+        assert_eq!(by_parts(&short, &of(Figure::Mean, true, 5000)).1.len(), 1);
+    }
 }

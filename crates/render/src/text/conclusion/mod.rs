@@ -55,9 +55,10 @@ pub fn conclusion(analysis: &Analysis<'_>) -> Vec<String> {
         sentences.extend(ceilings::ceilings(analysis));
         sentences.extend(doubts::doubts(analysis, verdict).iter().map(|doubt| format!("{DOUBT}{doubt}.")));
     }
-    let (mut before, after) = recording::sentences(document);
+    let (mut before, after, doubts) = recording::sentences(document);
     before.append(&mut sentences);
     before.extend(after);
+    before.extend(doubts.iter().map(|doubt| format!("{DOUBT}{doubt}.")));
     before
 }
 
