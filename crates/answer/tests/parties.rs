@@ -168,7 +168,7 @@ fn who_is_better_in_the_figure_that_was_named_goes_before_who_is_better_elsewher
         || job("database", SHALLOW, vec![reads(1000.0, 1.0, 8.0), reads(1000.0, 1.0, 6.0), reads(1000.0, 1.0, 8.0)]);
     let quiet = job("quiet", SHALLOW, vec![reads(100.0, 9.0, 40.0), reads(115.0, 8.0, 38.0), reads(3000.0, 0.3, 0.5)]);
     let mut document = compared(&["mq-deadline", "none", "bfq"], &[database(), quiet]);
-    assert_eq!(verdict(&document).recommended, "bfq", "nobody named a figure");
+    assert_eq!(verdict(&document).recommended, "bfq", "no figure was named");
     document.focuses = vec!["database:read:p99".parse().unwrap()];
     let verdict = verdict(&document);
     let [none, bfq] = ["none", "bfq"].map(|name| of(&verdict, name));

@@ -71,7 +71,7 @@ fn has_classes(load: &Load) -> bool {
     classes.any(|class| Some(class) != first)
 }
 
-/// The host with other times from the end of an I/O until somebody acts on it.
+/// The host with other times from the end of an I/O until a task or worker acts on it.
 fn reacting(mut host: Host, [numerator, denominator]: [u64; 2]) -> Host {
     let moved = |ns: u64| ns * numerator / denominator;
     host.switch_ns = Some(moved(host.switch_ns()));

@@ -10,7 +10,7 @@ use crate::steps::{Step, Steps};
 
 /// Ticks up to this length are fine, in nanoseconds.
 const FINE_NS: u64 = 100_000;
-/// Of so many I/Os at least one has to share the time of the one before.
+/// Of this many I/Os at least one has to share the time of the one before.
 const IOS_PER_SHARED: u64 = 10;
 
 /// How far apart times are.

@@ -9,8 +9,8 @@
 //! * the parties that wait do not lose together, unless a figure was named: no depth outvotes them;
 //! * no other candidate is better at everything.
 //!
-//! Of several the one with the best balance is named; if somebody named a figure, of those that are better in it, if there are any. Otherwise
-//! the reference stays.
+//! Of several the one with the best balance is recommended; where a figure is named, of those that are better in it, if there are any.
+//! Otherwise the reference stays.
 
 mod certainty;
 mod focus;
@@ -235,7 +235,7 @@ impl Judge<'_> {
         worth_it.first().map(|(variant, _)| *variant)
     }
 
-    /// Whether who is better so goes before those that are better elsewhere alone: in a figure that somebody named.
+    /// Whether a candidate with this outcome precedes those that are better elsewhere alone: if it is better in a named figure.
     fn goes_first(&self, outcome: Outcome) -> bool {
         self.focus.from != FocusFrom::Figures && outcome == Outcome::Better
     }

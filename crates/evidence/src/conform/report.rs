@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::conform::score::{Mismatch, Outcome, Score};
 
 /// Name of the document's format.
-pub const FORMAT: &str = "hoistway-evidenceance/1";
+pub const FORMAT: &str = "hoistway-conformance/1";
 
 /// The scores of one recording.
 #[derive(Clone, PartialEq, Debug)]

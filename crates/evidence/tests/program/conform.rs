@@ -28,7 +28,7 @@ fn assert_fractions(row: &Value) {
 fn every_decision_of_mq_deadline_on_one_cpu_is_the_kernels() {
     let document = conform_json(&format!("{RECORDINGS}/mq-deadline"));
     assert_eq!(keys(&document), ["format", "traces", "by_scheduler", "skipped", "refused"]);
-    assert_eq!(document["format"], "hoistway-evidenceance/1");
+    assert_eq!(document["format"], "hoistway-conformance/1");
     assert_eq!(document["skipped"].as_array().unwrap().len(), 0);
     let traces = document["traces"].as_array().unwrap();
     assert_eq!(traces.len(), 27);

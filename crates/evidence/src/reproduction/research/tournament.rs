@@ -9,7 +9,7 @@ use hoistway_experiment::{Comparison, Error};
 pub(in crate::reproduction) const TOURNAMENT: Table = Table {
     name: "research-tournament",
     title: "seven schedulers under six loads on an NVMe drive",
-    source: "nobody: the loads are those of vFair, CFFQ, K2 and MQFQ, and what tenants complain of",
+    source: "none: the loads are those of vFair, CFFQ, K2 and MQFQ, and what tenants complain of",
     story: STORY,
     device: DRIVE,
     host: None,
