@@ -194,8 +194,11 @@ mod tests {
                 Ok(_) => assert!(is_possible, "{conditions}"),
                 Err(error) => {
                     let (one, other) = conditions.split_once(" and ").unwrap();
-                    let told = error.to_string();
-                    assert!(!is_possible && told.contains(&format!("\"{one}\" and \"{other}\" contradict")), "{told}");
+                    let message = error.to_string();
+                    assert!(
+                        !is_possible && message.contains(&format!("\"{one}\" and \"{other}\" contradict")),
+                        "{message}"
+                    );
                 }
             }
         }

@@ -92,7 +92,7 @@ fn inputs_are_told_by_their_place() {
     after.job_text = "[a]\nrw=write\n".to_owned();
     after.runs.iter_mut().for_each(|run| run.tunables = serde_json::Map::from_iter([("x".to_owned(), 1.into())]));
     let diff = Diff::of(&Analysis::of(&before), &Analysis::of(&after));
-    let told: Vec<(&str, String, String)> =
+    let shown: Vec<(&str, String, String)> =
         diff.inputs.iter().map(|one| (one.input.as_str(), one.before.to_string(), one.after.to_string())).collect();
     let expected = [
         ("job_text, line 2", "\"rw=read\"", "\"rw=write\""),
@@ -100,7 +100,7 @@ fn inputs_are_told_by_their_place() {
         ("kernel", "\"6.18\"", "\"7.2\""),
         ("none.x", "null", "1"),
     ];
-    assert_eq!(told, expected.map(|(input, before, after)| (input, before.to_owned(), after.to_owned())));
+    assert_eq!(shown, expected.map(|(input, before, after)| (input, before.to_owned(), after.to_owned())));
     assert!(Diff::of(&Analysis::of(&before), &Analysis::of(&before)).inputs.is_empty());
     after.runs.iter_mut().for_each(|run| run.scheduler = "kyber".to_owned());
     let other = Diff::of(&Analysis::of(&before), &Analysis::of(&after));

@@ -37,7 +37,7 @@ fn of<'v>(verdict: &'v Verdict, scheduler: &str) -> &'v Candidate {
     verdict.candidates.iter().find(|candidate| candidate.scheduler == scheduler).unwrap()
 }
 
-fn told(shifts: &[Shift]) -> Vec<(&str, Aspect)> {
+fn listed(shifts: &[Shift]) -> Vec<(&str, Aspect)> {
     shifts.iter().map(|shift| (shift.job.as_str(), shift.aspect)).collect()
 }
 
@@ -113,7 +113,7 @@ fn what_a_verdict_is_judged_by_is_not_told_again_but_the_same_figure_of_another_
     });
     let verdict = verdict(&both_read);
     assert_eq!(verdict.focus[0].figure.to_string(), "reads:read:p99");
-    let gains = told(&of(&verdict, "none").gains);
+    let gains = listed(&of(&verdict, "none").gains);
     let p99 = Aspect::Figure(Figure::P99);
     assert!(gains.contains(&("writes", p99)) && !gains.contains(&("reads", p99)), "{gains:?}");
     assert!(gains.contains(&("reads", Aspect::Figure(Figure::Mean))), "{gains:?}");
@@ -124,7 +124,7 @@ fn the_throughput_of_streams_is_their_bandwidth() {
     let losses = |blocks: u64| {
         let document = each(compared(&[[0.5, 1.5]]), |run| run.jobs[1].operations[0].bytes = blocks * 5000);
         let verdict = verdict(&document);
-        told(&of(&verdict, "none").losses).into_iter().map(|(_, aspect)| aspect).collect::<Vec<_>>()
+        listed(&of(&verdict, "none").losses).into_iter().map(|(_, aspect)| aspect).collect::<Vec<_>>()
     };
     let [bandwidth, iops] = [Figure::Bandwidth, Figure::Iops].map(Aspect::Figure);
     for (blocks, is_stream) in [(65_535, false), (65_536, true)] {

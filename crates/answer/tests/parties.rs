@@ -143,8 +143,8 @@ fn shops_that_wait_for_reads_and_writes_are_judged_by_all_of_them_together() {
     let verdict = verdict(&compared(&["mq-deadline", "none"], &[shop(0, "shop0"), shop(1, "shop1"), dump]));
     assert_eq!((verdict.decision, verdict.recommended.as_str()), (Decision::Change, "none"));
     let gains = &of(&verdict, "none").gains;
-    let told = |operation| gains.iter().any(|gain| gain.operation == Some(operation) && gain.factor > 50.0);
-    assert!(told(hoistway_measure::Operation::Read) && told(hoistway_measure::Operation::Write), "{gains:?}");
+    let is_listed = |operation| gains.iter().any(|gain| gain.operation == Some(operation) && gain.factor > 50.0);
+    assert!(is_listed(hoistway_measure::Operation::Read) && is_listed(hoistway_measure::Operation::Write), "{gains:?}");
     assert!(gains.first().is_some_and(|gain| gain.to - gain.from < -1e9), "seconds first: {gains:?}");
 }
 

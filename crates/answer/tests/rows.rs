@@ -73,9 +73,9 @@ fn an_interval_without_io_has_no_mean_latency() {
     let document = document();
     let rows: Vec<_> = document.interval_rows().collect();
     assert_eq!(rows.len(), 4);
-    let told = |row: usize| (rows[row].start_seconds, rows[row].length_seconds, rows[row].ios, rows[row].mean_lat_ns);
-    assert_eq!(told(0), (0.0, 0.5, 10, Some(5)));
-    assert_eq!(told(1), (0.5, 0.5, 0, None));
+    let row_of = |row: usize| (rows[row].start_seconds, rows[row].length_seconds, rows[row].ios, rows[row].mean_lat_ns);
+    assert_eq!(row_of(0), (0.0, 0.5, 10, Some(5)));
+    assert_eq!(row_of(1), (0.5, 0.5, 0, None));
     assert_eq!(rows[2].run.repeat, 1);
 }
 

@@ -79,11 +79,11 @@ proptest! {
         let figures: Figures = iops.iter().map(of_scheduler).collect();
         let document = document(&figures);
         let verdict = verdict(&document);
-        let mut told = vec![verdict.reference.clone()];
+        let mut labels = vec![verdict.reference.clone()];
         if verdict.decision == Decision::Change {
-            told.push(verdict.recommended.clone());
+            labels.push(verdict.recommended.clone());
         }
-        for label in told {
+        for label in labels {
             let scheduler = NAMES.iter().position(|name| *name == label).unwrap();
             // Both jobs have the same figures.
             let judged = |[of, _]: &[Measured; 2]| match verdict.focus[0].figure.figure {

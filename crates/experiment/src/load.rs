@@ -110,7 +110,10 @@ impl Load {
                 } else {
                     String::new()
                 };
-                let text = options.environment.text(path, &format!("a fio job file{others}")).about(Field::Load)?;
+                let text = options
+                    .environment
+                    .text(path, &format!("a fio job file or a recording of block I/O{others}"))
+                    .about(Field::Load)?;
                 if let Some(found) = summary::recognise(&text) {
                     let summary = found.map_err(|error| Error::new(Field::Load, format!("{name}: {error}")))?;
                     let rates = Rates::of(options, &name, summary)?;

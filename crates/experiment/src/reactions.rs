@@ -122,7 +122,7 @@ mod tests {
     use crate::comparison::{Comparison, Load as Asked};
 
     /// What is said of two processes with a class each, of which the first has one I/O in flight.
-    fn told(class: u32, scheduler: &str, kernel: &str) -> Vec<String> {
+    fn doubts_of(class: u32, scheduler: &str, kernel: &str) -> Vec<String> {
         let text = format!(
             "[global]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\nbs=4k\nrw=randread\ntime_based\nruntime=300ms\n\
              [first]\nprioclass={class}\n[crowd]\nprioclass=2\niodepth=32\nnumjobs=2\n"
@@ -140,11 +140,11 @@ mod tests {
 
     #[test]
     fn what_reaction_times_decide_is_told_where_one_class_goes_before_another_and_nowhere_else() {
-        let doubts = told(1, "mq-deadline", "7.2");
+        let doubts = doubts_of(1, "mq-deadline", "7.2");
         assert_eq!(doubts.len(), 1);
         assert!(doubts[0].starts_with("crowd under mq-deadline gets between "), "{doubts:?}");
         for (class, scheduler, kernel) in [(1, "none", "7.2"), (1, "mq-deadline", "5.10"), (2, "mq-deadline", "7.2")] {
-            assert!(told(class, scheduler, kernel).is_empty(), "class {class}, {scheduler} of Linux {kernel}");
+            assert!(doubts_of(class, scheduler, kernel).is_empty(), "class {class}, {scheduler} of Linux {kernel}");
         }
     }
 

@@ -55,7 +55,7 @@ function chartOf(kind, operation, variants) {
     };
   }
   const [column, format] = kind === "iops" ? ["iops", rate] : ["mean_lat_ns", latency];
-  // What was recorded lies beside what was simulated.
+  // Recorded series are drawn beside those of the runs.
   const names = operation.recorded ? [...variants, RECORDED] : variants;
   const all = operation.recorded ? [...operation.series, operation.recorded] : operation.series;
   const lines = all.map((series) => series && series[column].map((value, at) => [(at + 0.5) * series.interval_seconds, value]));

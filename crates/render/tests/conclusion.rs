@@ -10,7 +10,7 @@ use hoistway_measure::{Direction, Settling};
 use hoistway_render::text::{conclusion, figure_in_words};
 use serde_json::json;
 
-use judged::{job, three, told};
+use judged::{conclusion_text, job, three};
 use place::place;
 use support::{direction, document, run, syncs};
 
@@ -27,17 +27,17 @@ fn repeated(schedulers: &[(&str, &[f64])]) -> ResultsDocument {
 
 #[test]
 fn a_figure_that_differs_twofold_between_repeats_is_told_with_both_ends() {
-    let told = |iops: &[f64]| {
+    let conclusion_text = |iops: &[f64]| {
         let sentences = conclusion(&Analysis::of(&repeated(&[("none", iops)])));
         sentences.into_iter().find(|sentence| sentence.contains("is between"))
     };
     assert_eq!(
-        told(&[1000.0, 90.0, 950.0]).as_deref(),
+        conclusion_text(&[1000.0, 90.0, 950.0]).as_deref(),
         Some(
             "The mean read latency of a under none is between 1.00 ms and 11.1 ms, depending on timing that a simulation cannot know."
         )
     );
-    assert_eq!(told(&[1000.0, 600.0, 950.0]), None);
+    assert_eq!(conclusion_text(&[1000.0, 600.0, 950.0]), None);
 }
 
 #[test]
@@ -71,27 +71,27 @@ fn within_the_noise_or_below_the_smallest_effect_the_default_stays() {
         ("bfq", &[1300.0, 900.0, 1400.0]),
     ]);
     document.default_scheduler = Some("mq-deadline".to_owned());
-    let text = told(&document);
+    let text = conclusion_text(&document);
     assert!(
         text.contains(": keep the default (mq-deadline): nothing here is worth a change in p99 read latency of a ("),
         "{text}"
     );
     assert!(text.contains("No different by 2 % beyond the noise on balance: none and bfq."), "{text}");
     document.smallest_effect = Some(0.1);
-    assert!(told(&document).contains("No different by 10 % beyond the noise"));
+    assert!(conclusion_text(&document).contains("No different by 10 % beyond the noise"));
     document.baseline = Some("none".to_owned());
-    assert!(told(&document).contains(": keep none: nothing here"), "who was asked for is no default");
+    assert!(conclusion_text(&document).contains(": keep none: nothing here"), "who was asked for is no default");
 }
 
 #[test]
 fn single_runs_are_told_as_what_they_are() {
-    let text = told(&repeated(&[("none", &[1000.0]), ("kyber", &[2000.0])]));
+    let text = conclusion_text(&repeated(&[("none", &[1000.0]), ("kyber", &[2000.0])]));
     assert!(
         text.contains("in this one run kyber was ahead of none: p99 read latency of a 4.00 ms -> 2.00 ms, -50.0%."),
         "{text}"
     );
     assert!(text.contains("--repeat 3"), "{text}");
-    let text = told(&repeated(&[("none", &[1000.0]), ("kyber", &[1000.0])]));
+    let text = conclusion_text(&repeated(&[("none", &[1000.0]), ("kyber", &[1000.0])]));
     assert!(text.contains("in this one run nothing was worth a change from none"), "{text}");
 }
 
@@ -101,11 +101,11 @@ fn whoever_lost_more_than_it_gained_is_not_ahead_of_one_run_either() {
         let reader = ("reader", 1, vec![direction(Direction::Read, 1e9 / reader_ns, reader_ns)]);
         run(scheduler, vec![reader, ("writer", 1, vec![direction(Direction::Write, writer_iops, 1e6)])])
     };
-    let text = told(&document(vec![of("none", 4e6, 1000.0), of("bfq", 2e6, 10.0), of("kyber", 3e6, 990.0)]));
+    let text = conclusion_text(&document(vec![of("none", 4e6, 1000.0), of("bfq", 2e6, 10.0), of("kyber", 3e6, 990.0)]));
     assert!(text.contains("in this one run kyber was ahead of none: mean read latency of reader"), "{text}");
     assert!(text.contains("Nothing else gets worse by 2 % or more.\n"), "no noise is known of one run: {text}");
     assert!(text.contains("Not bfq (-50.0%), which loses more than it gains: write IOPS of writer"), "{text}");
-    let text = told(&document(vec![of("none", 4e6, 1000.0), of("bfq", 2e6, 10.0)]));
+    let text = conclusion_text(&document(vec![of("none", 4e6, 1000.0), of("bfq", 2e6, 10.0)]));
     assert!(text.contains("in this one run nothing was worth a change from none"), "{text}");
     assert!(text.contains("Not bfq (-50.0%), which loses"), "{text}");
 }
@@ -114,7 +114,7 @@ fn whoever_lost_more_than_it_gained_is_not_ahead_of_one_run_either() {
 fn one_scheduler_alone_is_told_with_its_interval_and_its_doubts() {
     let mut document = repeated(&[("none", &[1000.0, 1010.0, 990.0])]);
     document.doubts = vec!["the device is unlike yours".to_owned()];
-    let text = told(&document);
+    let text = conclusion_text(&document);
     assert!(
         text.starts_with("For this load on nvme-datacenter: p99 read latency of a under none is 4.00 ms ±"),
         "{text}"
@@ -136,7 +136,7 @@ fn a_better_mean_with_a_much_worse_p99_and_stalls_is_no_reason_to_change() {
     ]);
     let mut document = document;
     document.focus = "interactive:read:mean".parse().ok();
-    let text = told(&document);
+    let text = conclusion_text(&document);
     assert!(
         text.contains(
             ": keep none: what others gain costs as much or more (mean read latency of interactive is 2.00 ms"
@@ -201,14 +201,14 @@ fn jobs_that_are_alike_are_judged_as_one_and_unfairness_among_them_is_a_loss() {
         }
     };
     let fair = three(&[("none", &guests([2e6; 3])), ("kyber", &guests([1e6; 3]))]);
-    let text = told(&fair);
+    let text = conclusion_text(&fair);
     assert!(text.contains("p99 read latency of guest0 and the 2 jobs like it (median) 8.01 ms -> 4.01 ms"), "{text}");
     // The first of them is nowhere reported as if it were the median.
     let odd = three(&[("none", &guests([60e6, 2e6, 2e6])), ("kyber", &guests([60e6, 1e6, 1e6]))]);
-    let text = told(&odd);
+    let text = conclusion_text(&odd);
     assert!(text.contains("jobs like it (median) 8.01 ms -> 4.01 ms, -50.0%"), "{text}");
     let unfair = three(&[("none", &guests([2e6; 3])), ("kyber", &guests([1e6, 1.5e6, 40e6]))]);
-    let text = told(&unfair);
+    let text = conclusion_text(&unfair);
     assert!(text.contains("Not kyber (-25.0%), which loses more than it gains"), "{text}");
     assert!(
         text.contains("p99 read latency of the job that is worst off of guest0 and 2 alike 8.01 ms -> 160 ms"),
@@ -222,11 +222,11 @@ fn whoever_asked_for_a_focus_gets_it_and_the_author_of_a_load_may_say_what_it_is
     let focus: FigureName = "a:read:iops".parse().unwrap();
     assert_eq!(figure_in_words(&focus), "read IOPS of a");
     document.focus = Some(focus);
-    let text = told(&document);
+    let text = conclusion_text(&document);
     assert!(text.contains("change from none to kyber: read IOPS of a 1.00 k -> 2.00 k, "), "{text}");
     assert!(text.contains("Judged by read IOPS, as this load is about that"), "{text}");
     document.focuses = vec!["a:read:max".parse().unwrap(), "a:read:mean*3".parse().unwrap()];
-    let text = told(&document);
+    let text = conclusion_text(&document);
     assert!(text.contains("largest read latency of a 30.5 ms -> 15.2 ms, mean read latency of a"), "{text}");
     assert!(text.contains("; together 2.00 times as good"), "{text}");
     assert!(!text.contains("Judged by"), "they know: {text}");
@@ -236,7 +236,7 @@ fn whoever_asked_for_a_focus_gets_it_and_the_author_of_a_load_may_say_what_it_is
 fn a_figure_that_the_results_do_not_have_is_replaced_by_one_that_they_have() {
     let mut document = repeated(&[("none", &[1000.0, 1010.0]), ("kyber", &[2000.0, 2010.0])]);
     document.focus = Some("a:write:iops".parse().unwrap());
-    assert!(told(&document).contains("p99 read latency of a"));
+    assert!(conclusion_text(&document).contains("p99 read latency of a"));
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn schedulers_that_the_kernel_lacks_have_no_part_in_it() {
     let mut document =
         repeated(&[("none", &[1000.0, 1010.0]), ("noop", &[2000.0, 2010.0]), ("bfq", &[1000.0, 1011.0])]);
     document.runs.iter_mut().filter(|run| run.scheduler == "noop").for_each(|run| run.ran_as = Some("4.20".to_owned()));
-    let text = told(&document);
+    let text = conclusion_text(&document);
     assert!(text.contains("keep none") && !text.contains("noop"), "{text}");
 }
 
@@ -259,16 +259,20 @@ fn a_scheduler_that_never_had_a_choice_is_told() {
         }]))
         .unwrap();
     }
-    assert!(told(&document).contains("almost never deep enough to reorder anything"), "{}", told(&document));
+    assert!(
+        conclusion_text(&document).contains("almost never deep enough to reorder anything"),
+        "{}",
+        conclusion_text(&document)
+    );
     document.runs[4].disks[0].choices = Some(5000);
-    assert!(!told(&document).contains("almost never deep enough"));
+    assert!(!conclusion_text(&document).contains("almost never deep enough"));
     for run in &mut document.runs {
         // Whatever none is said to have had is no choice.
         run.disks[0].choices = Some(if run.scheduler == "none" { 5000 } else { 3 });
     }
-    assert!(told(&document).contains("almost never deep enough"), "{}", told(&document));
+    assert!(conclusion_text(&document).contains("almost never deep enough"), "{}", conclusion_text(&document));
     document.runs[4].disks[0].choices = None;
-    assert!(!told(&document).contains("almost never deep enough"), "it was not counted");
+    assert!(!conclusion_text(&document).contains("almost never deep enough"), "it was not counted");
 }
 
 #[test]
@@ -283,7 +287,7 @@ fn each_place_has_a_verdict_of_its_own() {
         run.variant = hoistway_answer::document::RunVariant::new(&run.scheduler, settings(kernel));
     }
     document.setups = vec![at("4.19"), at("6.18")];
-    let text = told(&document);
+    let text = conclusion_text(&document);
     assert!(text.contains("On hdd, Linux 4.19: change from the default (none) to kyber: "), "{text}");
     assert!(text.contains("On hdd, Linux 6.18: keep the default (none): "), "{text}");
     assert!(
@@ -305,9 +309,9 @@ fn a_run_in_real_time_is_judged_in_the_same_words() {
     ];
     for variants in variants {
         let mut document = repeated(variants);
-        let simulated = told(&document);
+        let simulated = conclusion_text(&document);
         document.is_real = true;
-        assert_eq!(told(&document), simulated);
+        assert_eq!(conclusion_text(&document), simulated);
         assert!(!simulated.contains("simulat"), "{simulated}");
     }
 }
@@ -318,7 +322,7 @@ fn runs_that_had_not_settled_are_named() {
     let figure = hoistway_measure::settling::SettlingFigure::Iops;
     document.runs[0].jobs[0].operations[0].settling = Settling::WarmUp { seconds: 2.5, figure, difference: 0.4 };
     document.runs[2].jobs[0].operations[0].settling = Settling::Unsettled { figure, difference: -0.3 };
-    let doubt = told(&document);
+    let doubt = conclusion_text(&document);
     assert!(
         doubt.contains("Uncertain: a under kyber had not settled by the end (up to IOPS -30.0% at first, by MSER)"),
         "{doubt}"
@@ -334,7 +338,12 @@ fn one_run_of_three_that_looks_unsettled_is_no_reason_to_doubt_and_two_are() {
         for run in &mut document.runs[..repeats] {
             run.jobs[0].operations[0].settling = Settling::Unsettled { figure, difference: -0.3 };
         }
-        assert_eq!(told(&document).contains("a under none had not settled by the end"), is_told, "{}", told(&document));
+        assert_eq!(
+            conclusion_text(&document).contains("a under none had not settled by the end"),
+            is_told,
+            "{}",
+            conclusion_text(&document)
+        );
     }
 }
 
@@ -358,7 +367,7 @@ fn a_setting_is_recommended_in_words_and_what_the_scheduler_has_anyway_is_the_de
     // Whatever stands first.
     for _ in 0..document.runs.len() {
         document.runs.rotate_left(1);
-        let text = told(&document);
+        let text = conclusion_text(&document);
         let change =
             "change from the default (mq-deadline with fifo_batch=16) to mq-deadline with fifo_batch=4: p99 read";
         assert!(text.contains(change), "{text}");
@@ -366,7 +375,7 @@ fn a_setting_is_recommended_in_words_and_what_the_scheduler_has_anyway_is_the_de
     }
     // The kernel's scheduler, but none of the variants is its default.
     document.runs.iter_mut().for_each(|run| run.variant.is_default = false);
-    let text = told(&document);
+    let text = conclusion_text(&document);
     assert!(text.contains("change from mq-deadline with fifo_batch="), "{text}");
 }
 
@@ -388,17 +397,20 @@ fn with_locks(busy_percents: [f64; 2]) -> Vec<String> {
 
 #[test]
 fn a_lock_that_is_held_all_the_time_is_told_with_what_it_allows() {
-    let told = with_locks([100.0, 99.0]);
-    let sentences: Vec<_> = told.iter().filter(|sentence| sentence.contains("cannot give more")).collect();
-    assert_eq!(sentences.len(), 1, "{told:?}");
-    assert!(sentences[0].starts_with("bfq cannot give more than 201 k I/Os a second here: its one lock"), "{told:?}");
+    let conclusion_text = with_locks([100.0, 99.0]);
+    let sentences: Vec<_> = conclusion_text.iter().filter(|sentence| sentence.contains("cannot give more")).collect();
+    assert_eq!(sentences.len(), 1, "{conclusion_text:?}");
+    assert!(
+        sentences[0].starts_with("bfq cannot give more than 201 k I/Os a second here: its one lock"),
+        "{conclusion_text:?}"
+    );
 }
 
 #[test]
 fn a_lock_that_leaves_room_in_any_repeat_is_not_told_of() {
     for busy in [[100.0, 80.0], [50.0, 50.0]] {
-        let told = with_locks(busy);
-        assert!(!told.iter().any(|sentence| sentence.contains("cannot give more")), "{told:?}");
+        let conclusion_text = with_locks(busy);
+        assert!(!conclusion_text.iter().any(|sentence| sentence.contains("cannot give more")), "{conclusion_text:?}");
     }
 }
 
@@ -412,7 +424,7 @@ fn a_mean_of_a_handful_of_ios_is_in_doubt() {
                 })]
             }
         };
-        told(&three(&[("none", &few(2e6)), ("kyber", &few(1e6))]))
+        conclusion_text(&three(&[("none", &few(2e6)), ("kyber", &few(1e6))]))
     };
     let text = of(3);
     assert!(text.contains("change from none to kyber: mean read latency of few 2.00 ms"), "{text}");
@@ -431,6 +443,6 @@ fn two_jobs_that_are_alike_are_one_and_the_job_like_it() {
             vec![one("a", 0), one("b", 1)]
         }
     };
-    let text = told(&three(&[("none", &both(2e6)), ("kyber", &both(1e6))]));
+    let text = conclusion_text(&three(&[("none", &both(2e6)), ("kyber", &both(1e6))]));
     assert!(text.contains("p99 read latency of a and the job like it (median)"), "{text}");
 }

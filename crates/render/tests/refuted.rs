@@ -6,7 +6,7 @@ use hoistway_answer::document::{JobDemand, JobSummary};
 use hoistway_answer::{Analysis, Figure, ResultsDocument};
 use proptest::prelude::*;
 
-use judged::{job, three, told};
+use judged::{conclusion_text, job, three};
 
 const NAMES: [&str; 3] = ["none", "kyber", "bfq"];
 /// What is better by this factor in every run is a gain that is not overlooked.
@@ -68,7 +68,7 @@ proptest! {
     #[test]
     fn nothing_is_worth_a_change_only_where_nothing_gains_much(shapes in prop::collection::vec(shape(), 1..4)) {
         let document = compared(&shapes);
-        let text = told(&document);
+        let text = conclusion_text(&document);
         let gains = [1, 2].map(|scheduler| large_gains(&document, scheduler)).concat();
         prop_assert!(!text.contains("nothing here is worth a change") || gains.is_empty(), "{gains:?}: {text}");
     }
@@ -76,7 +76,7 @@ proptest! {
     #[test]
     fn what_is_called_no_different_is_better_at_nothing_by_much(shapes in prop::collection::vec(shape(), 1..4)) {
         let document = compared(&shapes);
-        let text = told(&document);
+        let text = conclusion_text(&document);
         for (scheduler, name) in NAMES.iter().enumerate().skip(1) {
             let listed = text.lines().find(|line| line.starts_with("No different by") && line.contains(name));
             let gains = large_gains(&document, scheduler);
@@ -88,7 +88,7 @@ proptest! {
     fn the_first_sentence_says_what_is_recommended(shapes in prop::collection::vec(shape(), 1..4)) {
         let document = compared(&shapes);
         let verdict = hoistway_answer::verdict::verdicts(&Analysis::of(&document)).remove(0);
-        let text = told(&document);
+        let text = conclusion_text(&document);
         let first = text.lines().next().unwrap();
         let expected = match verdict.recommended.as_str() {
             "none" => ": keep none: ".to_owned(),

@@ -6,7 +6,7 @@ use hoistway_answer::document::JobSummary;
 use hoistway_answer::verdict::verdicts;
 use hoistway_answer::{Analysis, ResultsDocument};
 
-use judged::{job, three, told};
+use judged::{conclusion_text, job, three};
 
 /// Reads that are judged by their p99, which bfq halves, and those of another job; under bfq both are changed.
 fn halved_p99(change: impl Fn(&mut JobSummary, &mut JobSummary) + 'static) -> ResultsDocument {
@@ -31,14 +31,14 @@ fn p99_of(bfq: f64, change: impl Fn(&mut JobSummary, &mut JobSummary) + 'static)
 
 #[test]
 fn a_better_p99_with_progress_that_is_worse_by_more_is_no_reason_to_change() {
-    let text = told(&halved_p99(|reads, _| reads.operations[0].iops /= 3.0));
+    let text = conclusion_text(&halved_p99(|reads, _| reads.operations[0].iops /= 3.0));
     assert!(text.contains("Not bfq (-50.0%), which loses more than it gains: read IOPS of reads 1.00 k"), "{text}");
-    assert!(told(&halved_p99(|_, _| {})).contains("change from none to bfq"));
+    assert!(conclusion_text(&halved_p99(|_, _| {})).contains("change from none to bfq"));
 }
 
 #[test]
 fn a_longest_wait_is_told_and_does_not_weigh() {
-    let text = told(&halved_p99(|_, others| others.operations[0].lat_ns.max *= 10));
+    let text = conclusion_text(&halved_p99(|_, others| others.operations[0].lat_ns.max *= 10));
     assert!(text.contains("change from none to bfq"), "{text}");
     assert!(
         text.contains(
@@ -46,7 +46,7 @@ fn a_longest_wait_is_told_and_does_not_weigh() {
         ),
         "{text}"
     );
-    let own = told(&halved_p99(|reads, _| reads.operations[0].lat_ns.max *= 10));
+    let own = conclusion_text(&halved_p99(|reads, _| reads.operations[0].lat_ns.max *= 10));
     assert!(own.contains("change from none to bfq") && own.contains("largest read latency of reads in a run"), "{own}");
 }
 
@@ -58,7 +58,7 @@ fn a_longest_wait_of_ones_own_that_came_in_one_run_and_not_in_the_next_is_told_a
         let reads = &mut run.jobs[0].operations[0].lat_ns;
         reads.max = (reads.max as f64 * factor) as u64;
     }
-    let text = told(&document);
+    let text = conclusion_text(&document);
     assert!(text.contains("change from none to bfq"), "{text}");
     assert!(
         text.contains("It costs, worst first: largest read latency of reads in a run")
@@ -71,21 +71,21 @@ fn a_longest_wait_of_ones_own_that_came_in_one_run_and_not_in_the_next_is_told_a
 fn what_is_less_than_the_smallest_effect_is_no_loss() {
     let slower = |by: f64| halved_p99(move |_, others| others.operations[0].iops /= by);
     assert!(
-        told(&slower(1.01)).contains("Nothing else gets worse by 2 % or more beyond the noise."),
+        conclusion_text(&slower(1.01)).contains("Nothing else gets worse by 2 % or more beyond the noise."),
         "{}",
-        told(&slower(1.01))
+        conclusion_text(&slower(1.01))
     );
     assert!(
-        told(&slower(1.03)).contains("It costs, worst first: read IOPS of strangers 100 -> 97.1 (-2.9%)."),
+        conclusion_text(&slower(1.03)).contains("It costs, worst first: read IOPS of strangers 100 -> 97.1 (-2.9%)."),
         "{}",
-        told(&slower(1.03))
+        conclusion_text(&slower(1.03))
     );
     let mut document = slower(1.03);
     document.smallest_effect = Some(0.05);
     assert!(
-        told(&document).contains("Nothing else gets worse by 5 % or more beyond the noise."),
+        conclusion_text(&document).contains("Nothing else gets worse by 5 % or more beyond the noise."),
         "{}",
-        told(&document)
+        conclusion_text(&document)
     );
 }
 
@@ -102,7 +102,7 @@ fn whoever_is_no_different_in_focus_and_far_better_elsewhere_is_named_with_that(
     };
     let mut document = three(&[("none", &jobs(1.0)), ("kyber", &jobs(8.0)), ("bfq", &jobs(1.05))]);
     document.focus = "reads:read:p99".parse().ok();
-    let text = told(&document);
+    let text = conclusion_text(&document);
     assert!(
         text.contains("change from none to kyber, which is no different in p99 read latency of reads and better at read IOPS of strangers \
                        100 -> 801 (8.00 times)."),
@@ -118,7 +118,7 @@ fn unfairness_among_the_processes_of_a_job_outweighs_a_smaller_gain() {
         for job in document.runs.iter_mut().filter(|run| run.scheduler == "none").flat_map(|run| &mut run.jobs) {
             job.fairness = Some(1.0);
         }
-        told(&document)
+        conclusion_text(&document)
     };
     let text = with_one(fairness(0.25));
     assert!(
@@ -137,7 +137,7 @@ fn noisy(factors: [f64; 3], change: fn(&mut JobSummary, f64)) -> String {
     for (run, factor) in document.runs.iter_mut().filter(|run| run.scheduler == "bfq").zip(factors) {
         change(&mut run.jobs[1], factor);
     }
-    told(&document)
+    conclusion_text(&document)
 }
 
 #[test]
@@ -165,14 +165,14 @@ fn a_loss_on_which_runs_do_not_agree_counts_if_it_is_large_and_a_gain_never() {
 
 #[test]
 fn a_loss_that_may_be_chance_and_would_be_more_than_a_small_gain_is_told_and_does_not_weigh() {
-    let told = |p99| {
+    let conclusion_text = |p99| {
         let mut document = p99_of(p99, |_, _| {});
         for (run, factor) in document.runs.iter_mut().filter(|run| run.scheduler == "bfq").zip([0.97, 1.15, 1.25]) {
             run.jobs[1].operations[0].lat_ns.mean *= factor;
         }
-        told(&document)
+        conclusion_text(&document)
     };
-    let (little, much) = (told(3.6e6), told(2e6));
+    let (little, much) = (conclusion_text(3.6e6), conclusion_text(2e6));
     assert!(little.contains("change from none to bfq"), "{little}");
     assert!(
         little.contains("It costs, worst first: mean read latency of strangers")
@@ -219,9 +219,9 @@ fn of_two_the_fairer_one_is_named_though_the_other_has_better_figures() {
         }
     };
     let fair = three(&[("none", &jobs(1.0, 1.0)), ("kyber", &jobs(0.5, 1.0))]);
-    assert!(told(&fair).contains("change from none to kyber"), "{}", told(&fair));
+    assert!(conclusion_text(&fair).contains("change from none to kyber"), "{}", conclusion_text(&fair));
     let both = three(&[("none", &jobs(1.0, 1.0)), ("kyber", &jobs(0.5, 1.0)), ("bfq", &jobs(0.475, 0.25))]);
-    let text = told(&both);
+    let text = conclusion_text(&both);
     assert!(text.contains("change from none to kyber"), "{text}");
     assert!(text.contains("Also better than none: bfq (-52.5%)."), "{text}");
 }
@@ -238,7 +238,7 @@ fn of_two_that_are_as_good_the_one_that_loses_less_is_named() {
         }
     };
     let of = |bfq: f64, kyber: f64| {
-        told(&three(&[("none", &jobs(4e6, 1.0)), ("bfq", &jobs(2e6, bfq)), ("kyber", &jobs(2e6, kyber))]))
+        conclusion_text(&three(&[("none", &jobs(4e6, 1.0)), ("bfq", &jobs(2e6, bfq)), ("kyber", &jobs(2e6, kyber))]))
     };
     assert!(of(0.8, 0.9).contains("change from none to kyber"), "{}", of(0.8, 0.9));
     assert!(of(0.9, 0.8).contains("change from none to bfq"), "{}", of(0.9, 0.8));
@@ -252,7 +252,7 @@ fn elsewhere(change: fn(&mut JobSummary)) -> String {
             vec![job("reads", 0, 1e6 * factor, |_| {}), others]
         }
     };
-    told(&three(&[("none", &jobs(|_| {})), ("bfq", &jobs(change)), ("kyber", &jobs(|_| {}))]))
+    conclusion_text(&three(&[("none", &jobs(|_| {})), ("bfq", &jobs(change)), ("kyber", &jobs(|_| {}))]))
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn whoever_is_no_better_by_what_is_judged_is_not_told_to_be() {
             vec![job("reads", 0, 1e6 * factor, |_| {}), others]
         }
     };
-    let text = told(&three(&[("none", &better(1)), ("bfq", &better(2)), ("kyber", &better(2))]));
+    let text = conclusion_text(&three(&[("none", &better(1)), ("bfq", &better(2)), ("kyber", &better(2))]));
     assert!(text.contains("change from none to bfq, which is no different"), "{text}");
     assert!(text.contains("Better than none on balance, but not in that: kyber."), "{text}");
     assert!(!text.contains("Also better") && !text.contains("(0.0%)"), "{text}");

@@ -70,20 +70,20 @@ mod tests {
     fn what_gets_worse_is_told_worst_first_and_what_may_be_chance_only_if_it_is_large() {
         let objective: Objective = "min a:read:p99".parse().unwrap();
         let before = || run(9.0, [1000.0, 5.0, 50.0, 1.0]);
-        let told = |after: [[f64; 4]; 3]| -> Vec<(String, Option<bool>)> {
+        let reported = |after: [[f64; 4]; 3]| -> Vec<(String, Option<bool>)> {
             let pairs: Vec<_> = after.into_iter().map(|after| (before(), run(99.0, after))).collect();
             let losses = losses(&objective, &pairs, None).unwrap();
             losses.iter().map(|loss| (format!("{:?} {:.2}", loss.aspect, loss.factor), loss.significant)).collect()
         };
         // What was searched for is no loss, the median is not looked at, and a largest latency is a single I/O.
-        let certain = told([[500.0, 6.0, 51.0, 9.0], [499.0, 6.1, 90.0, 9.0], [501.0, 5.9, 40.0, 9.0]]);
+        let certain = reported([[500.0, 6.0, 51.0, 9.0], [499.0, 6.1, 90.0, 9.0], [501.0, 5.9, 40.0, 9.0]]);
         assert_eq!(
             certain,
             [("Figure(Iops) 2.00".to_owned(), Some(true)), ("Figure(Mean) 1.20".to_owned(), Some(true))]
         );
-        let noise = told([[1200.0, 5.0, 50.0, 1.0], [800.0, 5.05, 50.0, 1.0], [900.0, 5.0, 1000.0, 1.0]]);
+        let noise = reported([[1200.0, 5.0, 50.0, 1.0], [800.0, 5.05, 50.0, 1.0], [900.0, 5.0, 1000.0, 1.0]]);
         assert_eq!(noise, [("Figure(Max) 2.71".to_owned(), Some(false))]);
-        assert!(told([[1001.0, 4.0, 50.0, 1.0]; 3]).is_empty());
+        assert!(reported([[1001.0, 4.0, 50.0, 1.0]; 3]).is_empty());
     }
 
     #[test]
@@ -91,15 +91,15 @@ mod tests {
         let objective: Objective = "min a:read:p99".parse().unwrap();
         let pair = |mean| (run(9.0, [1000.0, 5.0, 50.0, 1.0]), run(8.5, [1000.0, mean, 50.0, 1.0]));
         let pairs = [pair(6.0), pair(5.0), pair(5.6)];
-        let told = |factor, low| {
+        let reported = |factor, low| {
             let gain = Change { factor, low: Some(low), high: Some(2.0 * factor - low) };
             let losses = losses(&objective, &pairs, Some(gain)).unwrap();
             losses.iter().map(|loss| (loss.significant, loss.weighs)).collect::<Vec<_>>()
         };
-        assert_eq!(told(1.06, 1.05), [(Some(false), false)]);
-        assert_eq!(told(1.20, 1.05), [], "less than is gained");
-        assert_eq!(told(1.06, 0.95), [], "nothing is gained");
-        assert_eq!(told(1.01, 1.005), [], "next to nothing is gained");
+        assert_eq!(reported(1.06, 1.05), [(Some(false), false)]);
+        assert_eq!(reported(1.20, 1.05), [], "less than is gained");
+        assert_eq!(reported(1.06, 0.95), [], "nothing is gained");
+        assert_eq!(reported(1.01, 1.005), [], "next to nothing is gained");
     }
 
     #[test]
@@ -107,9 +107,9 @@ mod tests {
         let objective: Objective = "min a:read:p99".parse().unwrap();
         let pair = |iops, max| (run(9.0, [1000.0, 5.0, 50.0, 1.0]), run(9.0, [iops, 5.0, max, 1.0]));
         let losses = losses(&objective, &[pair(400.0, 400.0), pair(600.0, 900.0)], None).unwrap();
-        let told: Vec<_> = losses.iter().map(|loss| (loss.aspect, loss.from.round(), loss.to.round())).collect();
+        let reported: Vec<_> = losses.iter().map(|loss| (loss.aspect, loss.from.round(), loss.to.round())).collect();
         let [max, iops] = [Figure::Max, Figure::Iops].map(Aspect::Figure);
-        assert_eq!(told, [(max, 50.0, 600.0), (iops, 1000.0, 500.0)]);
+        assert_eq!(reported, [(max, 50.0, 600.0), (iops, 1000.0, 500.0)]);
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Case {
     }
 
     /// What it takes to see a failure again.
-    pub fn told(&self) -> String {
+    pub fn in_words(&self) -> String {
         let Case { device, scheduler, kernel, cpus, .. } = self;
         let device = self.device_text.as_deref().unwrap_or(device);
         format!("{scheduler} on {device}, Linux {kernel}, {cpus} CPUs:\n{}", self.job_file())
@@ -132,7 +132,7 @@ impl Case {
             ..Comparison::default()
         }
         .run_observed(&Alone, &outputs)
-        .unwrap_or_else(|error| panic!("{error}\n{}", self.told()));
+        .unwrap_or_else(|error| panic!("{error}\n{}", self.in_words()));
         let outputs = outputs.of_runs(&document);
         document.runs.into_iter().zip(outputs).map(|(run, fio)| Simulated { run, fio }).collect()
     }

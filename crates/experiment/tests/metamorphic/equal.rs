@@ -77,7 +77,7 @@ fn a_second_run_gives_the_same_bits_and_another_seed_others() {
     let mut differs = 0;
     for number in 0..20 {
         let case = Case::new(number);
-        assert_eq!(figures(&case.run(3, 1)), figures(&case.run(3, 1)), "{}", case.told());
+        assert_eq!(figures(&case.run(3, 1)), figures(&case.run(3, 1)), "{}", case.in_words());
         differs += u32::from(figures(&case.run(3, 1)) != figures(&case.run(4, 1)));
     }
     assert!(differs >= 18, "{differs} of 20");

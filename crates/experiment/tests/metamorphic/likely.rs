@@ -74,7 +74,7 @@ fn expect_no_less(slow: &Case, fast: &Case) -> Result<(), String> {
     if fast_ios as f64 * 1.1 + 30.0 > slow_ios as f64 {
         return Ok(());
     }
-    Err(format!("{slow_ios} I/Os, and {fast_ios} with\n{}", fast.told()))
+    Err(format!("{slow_ios} I/Os, and {fast_ios} with\n{}", fast.in_words()))
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn cases(some: u64, check: impl Fn(&Case) -> Result<(), String>) {
     let failed: Vec<String> = (first..first + count)
         .filter_map(|number| {
             let case = Case::new(number);
-            check(&case).err().map(|why| format!("case {number}: {why}\n{}", case.told()))
+            check(&case).err().map(|why| format!("case {number}: {why}\n{}", case.in_words()))
         })
         .collect();
     assert!(failed.is_empty(), "{} of {count} cases:\n{}", failed.len(), failed.join("\n"));

@@ -316,8 +316,8 @@ fn a_verdict_does_not_advise_what_the_kernel_lacks() {
             document["advice"].as_array().is_some_and(|advice| !advice.is_empty()) && !is_named(&document["advice"])
         );
         let conclusion = document["conclusion"].as_array().unwrap();
-        let told: Vec<_> = conclusion.iter().filter(|line| line.to_string().contains("k2")).collect();
+        let named: Vec<_> = conclusion.iter().filter(|line| line.to_string().contains("k2")).collect();
         let expected = "If the kernel had it, k2 (RTSS 2019) would be better: ";
-        assert!(told.len() == 1 && told[0].as_str().unwrap().contains(expected), "{schedulers}: {conclusion:#?}");
+        assert!(named.len() == 1 && named[0].as_str().unwrap().contains(expected), "{schedulers}: {conclusion:#?}");
     }
 }

@@ -38,7 +38,10 @@ fn what_a_comparison_refuses_is_refused_with_its_words() {
         &PLAN.replace("\"none\"", "\"non\""),
         &["plan.toml: `schedulers` non: unknown scheduler (did you mean \"none\"?"],
     );
-    refuses(&PLAN.replace("load.fio", "lod.fio"), &["plan.toml: lod.fio: cannot be read (expected a fio job file)"]);
+    refuses(
+        &PLAN.replace("load.fio", "lod.fio"),
+        &["plan.toml: lod.fio: cannot be read (expected a fio job file or a recording of block I/O)"],
+    );
     refuses(&with("kernels = [\"six\"]"), &["plan.toml: ", "\"six\""]);
     refuses(&PLAN.replace("[1, 16]", "[1, \"many\"]"), &["plan.toml: `settings` mq-deadline.fifo_batch=many: "]);
     refuses(&PLAN.replace("fifo_batch", "fifo_bach"), &["`settings`", "mq-deadline has no tunable", "\"fifo_batch\"?"]);

@@ -155,8 +155,8 @@ pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>
             off.join("; ")
         ));
     }
-    let (told, doubts) = recording.parts.as_ref().map(|parts| by_parts(recording, parts)).unwrap_or_default();
-    let mut after: Vec<String> = told.into_iter().collect();
+    let (sentence, doubts) = recording.parts.as_ref().map(|parts| by_parts(recording, parts)).unwrap_or_default();
+    let mut after: Vec<String> = sentence.into_iter().collect();
     if let Some(recommended) = hoistway_answer::verdict::recommended(document) {
         let hangs_on: Vec<String> =
             recording.alternatives.iter().filter_map(|alternative| hangs_on(alternative, recommended)).collect();
@@ -190,9 +190,9 @@ fn by_parts(recording: &RecordingSummary, parts: &PartsCheck) -> (Option<String>
         parts.parts
     );
     let mut doubts = Vec::new();
-    let mut told = None;
+    let mut sentence = None;
     if parts.is_beyond_chance {
-        told = Some(format!("Part by part, {whole}."));
+        sentence = Some(format!("Part by part, {whole}."));
     } else {
         doubts.push(format!("{whole}: another recording of the same load may show no difference"));
     }
@@ -205,7 +205,7 @@ fn by_parts(recording: &RecordingSummary, parts: &PartsCheck) -> (Option<String>
             thousands(IOS_MIN)
         ));
     }
-    (told, doubts)
+    (sentence, doubts)
 }
 
 fn hangs_on(alternative: &AlternativeProgram, recommended: &str) -> Option<String> {
@@ -238,8 +238,8 @@ mod tests {
             ios,
         };
         let long = RecordingSummary { seconds: 60.0, ..RecordingSummary::default() };
-        let told = "Part by part, from none to bfq db:read:mean changes by -20 % (-50 % to +0 %) over 10 parts of the recording.";
-        assert_eq!(by_parts(&long, &of(Figure::Mean, true, 5000)), (Some(told.to_owned()), Vec::new()));
+        let sentence = "Part by part, from none to bfq db:read:mean changes by -20 % (-50 % to +0 %) over 10 parts of the recording.";
+        assert_eq!(by_parts(&long, &of(Figure::Mean, true, 5000)), (Some(sentence.to_owned()), Vec::new()));
         let doubts = [
             "from none to bfq db:read:iops changes by +25 % (+0 % to +100 %) over 10 parts of the recording: another recording of the \
              same load may show no difference",

@@ -32,6 +32,6 @@ pub fn job(name: &str, job: u32, reads_mean_ns: f64, change: impl FnOnce(&mut Jo
     summary
 }
 
-pub fn told(document: &ResultsDocument) -> String {
+pub fn conclusion_text(document: &ResultsDocument) -> String {
     conclusion(&Analysis::of(document)).join("\n")
 }
