@@ -140,7 +140,7 @@ fn our_own_commands_read_it_with_what_lies_beside_it() {
     fs::write(format!("{queue}/iosched/fifo_batch"), "3").unwrap();
     succeeded(bench.record().arg("--").args(bench.fio(MIXED)));
     let (info, _) = succeeded(bench.hoistway().args(["trace", "info", "x.blktrace.0"]));
-    assert!(info.contains("3030 I/Os") || info.contains("I/Os of 1 streams"), "{info}");
+    assert!(info.contains("3030 I/Os") || info.contains("I/Os of 1 stream\n"), "{info}");
     let compare = ["compare", "x.blktrace.0", "--format", "json", "--repeat", "1", "--schedulers", "none"];
     let (json, _) = succeeded(bench.hoistway().args(compare));
     let document: Value = serde_json::from_str(&json).unwrap();
