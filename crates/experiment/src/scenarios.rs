@@ -58,7 +58,7 @@ pub struct Page {
     pub journal: bool,
     /// The figure to rank schedulers by.
     pub focus: FigureName,
-    /// Who has this problem, and what the jobs stand for.
+    /// The systems that have this problem, and the program that each job represents.
     pub load: String,
     /// Which figures to look at, and why.
     pub look_at: String,

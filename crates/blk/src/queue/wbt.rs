@@ -1,6 +1,6 @@
-//! Write-back throttling on the way of a request (BL-109, BL-119 to BL-125): a buffered write waits before it is given
-//! a tag, its request counts until its end, and while any of that goes on reads are looked at. A task that does only direct I/O
-//! pays for a look at a word where requests are issued and where they end.
+//! Write-back throttling on the way of a request (BL-109, BL-119 to BL-125). A buffered write waits before it gets a tag.
+//! Its request is counted until it completes. While buffered writes wait or are counted, reads are tracked. A task that does
+//! only direct I/O pays for one check of a word when a request is issued, and another when it completes.
 
 use std::sync::atomic::Ordering::Relaxed;
 
