@@ -11,6 +11,7 @@ use hoistway_answer::document::Run;
 use hoistway_blk::bio::{IoPriority, PriorityClass};
 use hoistway_blk::schedulers::Priorities;
 use hoistway_load::Load;
+use hoistway_measure::units;
 use hoistway_sim::{Control, Host};
 
 use crate::error::Error;
@@ -98,7 +99,7 @@ fn most_moved(runs: &[Run]) -> Option<String> {
             all.iter().fold([f64::INFINITY, 0.0_f64], |[low, high], (_, iops)| [low.min(*iops), high.max(*iops)]);
         let factor = greatest / least;
         if ios >= IOS_MIN && factor >= DECIDES && most.as_ref().is_none_or(|(known, _)| factor > *known) {
-            let [least, greatest] = [least, greatest].map(in_words);
+            let [least, greatest] = [least, greatest].map(units::rate);
             most = Some((
                 factor,
                 format!("{} under {} gets between {least} and {greatest} IOPS", job.name, first.variant.label),
@@ -106,14 +107,6 @@ fn most_moved(runs: &[Run]) -> Option<String> {
         }
     }
     most.map(|(_, words)| words)
-}
-
-fn in_words(iops: f64) -> String {
-    match iops {
-        thousands if thousands >= 1000.0 => format!("{:.1} k", thousands / 1000.0),
-        few if few < 10.0 => format!("{few:.1}"),
-        some => format!("{some:.0}"),
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub mod series;
 pub mod settling;
 pub mod stats;
 mod steady_state;
-mod units;
+pub mod units;
 
 pub use direction::Direction;
 pub use disk::{CgroupIoSummary, DiskIos, DiskSummary, DiskTimes};

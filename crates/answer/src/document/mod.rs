@@ -126,7 +126,7 @@ pub struct ResultsDocument {
     /// began with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
-    /// What makes the results uncertain and cannot be seen in them, as half sentences: a load outside of the range that
+    /// What makes the results uncertain and cannot be seen in them, as clauses: a load outside of the range that
     /// the device's model is calibrated for.
     #[serde(default)]
     pub doubts: Vec<String>,

@@ -5,7 +5,7 @@ use hoistway_answer::analysis::{Range, Row};
 use hoistway_answer::document::is_cut_off;
 use hoistway_measure::Operation;
 
-use crate::text::units;
+use hoistway_measure::units;
 
 /// A column of figures.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::text::columns::value;
 use crate::text::lines::lines;
 use crate::text::markdown::escaped;
-use crate::text::units;
 use crate::text::words::list;
 use crate::text::wrap::hanging;
+use hoistway_measure::units;
 
 /// Maximum inputs listed individually.
 const INPUTS_MAX: usize = 20;

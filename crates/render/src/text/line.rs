@@ -2,7 +2,7 @@
 
 use hoistway_answer::document::Run;
 
-use crate::text::units;
+use hoistway_measure::units;
 
 /// Maximum number of named jobs.
 const JOBS_MAX: usize = 3;

@@ -17,7 +17,6 @@ mod markdown;
 mod recording;
 mod table;
 mod tuning;
-mod units;
 mod words;
 mod wrap;
 

@@ -5,7 +5,7 @@ use hoistway_answer::document::{AlternativeProgram, PartsCheck, RecordedStream, 
 use hoistway_answer::{Figure, ResultsDocument};
 use hoistway_measure::size_in_words;
 
-use super::units;
+use hoistway_measure::units;
 
 /// Maximum number of streams shown.
 const STREAMS_MAX: usize = 8;

@@ -11,9 +11,9 @@ use crate::text::failures;
 use crate::text::grid::{Grid, NAMELESS, Spacing, baseline};
 use crate::text::layout::Layout;
 use crate::text::recording::recording_lines;
-use crate::text::units;
 use crate::text::words::{device_name, list};
 use crate::text::wrap::hanging;
+use hoistway_measure::units;
 
 /// The style of tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

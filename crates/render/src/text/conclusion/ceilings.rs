@@ -2,7 +2,7 @@
 
 use hoistway_answer::analysis::Analysis;
 
-use crate::text::units;
+use hoistway_measure::units;
 
 /// A sentence for each scheduler that was limited in every repeat.
 pub(super) fn ceilings(analysis: &Analysis<'_>) -> Vec<String> {

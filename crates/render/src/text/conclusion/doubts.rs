@@ -6,8 +6,9 @@ use hoistway_answer::{Figure, FigureName};
 use hoistway_measure::settling::{Settling, SettlingFigure};
 
 use super::phrases::figure_in_words;
+use crate::text::failures;
 use crate::text::words::list;
-use crate::text::{failures, units};
+use hoistway_measure::units;
 
 /// Minimum I/Os beyond a percentile for the percentile to be meaningful.
 const BEYOND_MIN: f64 = 10.0;

@@ -5,7 +5,7 @@ use hoistway_answer::{Figure, FigureName};
 use hoistway_measure::Operation;
 
 use crate::text::columns::value;
-use crate::text::units;
+use hoistway_measure::units;
 
 /// A figure in words: `p99 read latency of oltp`.
 pub fn figure_in_words(name: &FigureName) -> String {

@@ -6,8 +6,8 @@ use hoistway_answer::{FigureName, WeightedFigure};
 
 use super::phrases::{change_between, figure_in_words, may_lose_more, noun, relative, shift};
 use crate::text::columns::value;
-use crate::text::units;
 use crate::text::words::{device_name, list};
+use hoistway_measure::units;
 
 /// Maximum losses listed individually.
 const LOSSES_MAX: usize = 6;

@@ -5,8 +5,8 @@ use hoistway_answer::tuning::{Budget, Effect, Round, Standing, Tuning};
 
 use crate::text::columns::value;
 use crate::text::conclusion::figure_in_words;
-use crate::text::units;
 use crate::text::words::device_name;
+use hoistway_measure::units;
 
 /// Knobs that explain less are left out.
 const SHARE_MIN: f64 = 0.01;

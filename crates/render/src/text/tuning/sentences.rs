@@ -5,8 +5,8 @@ use hoistway_answer::tuning::{Found, Setting, Standing, Tuning};
 
 use super::cells::shown;
 use crate::text::conclusion::{change, change_between, figure_in_words, may_lose_more, shift_in_words};
-use crate::text::units;
 use crate::text::words::{device_name, list};
+use hoistway_measure::units;
 
 /// A smaller change is not a gain.
 const SMALLEST_EFFECT: f64 = 0.02;
