@@ -17,7 +17,7 @@ use judge::{Received, receive};
 /// After it a replay will never end.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How many alterations each recording gets.
-const ALTERATIONS: u64 = 400;
+const ALTERATIONS: u64 = 100;
 /// Lines that are taken of each recording.
 const LINES: usize = 500;
 

@@ -285,16 +285,19 @@ fn a_file_whose_filling_is_interrupted_is_not_left_half_made() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
     command.current_dir(folder.path()).args(["run", "job.fio", "--target", "file:new"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It is filled under another name, so that what is there under its own is whole.
+    let part = folder.path().join(".new.hoistway-part");
     let begin = std::time::Instant::now();
-    while !folder.path().join("new").exists() && begin.elapsed() < Duration::from_secs(30) {
+    while !part.exists() && begin.elapsed() < Duration::from_secs(30) {
         std::thread::sleep(Duration::from_millis(1));
     }
+    assert!(part.exists());
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(130), 0), "{said}");
     assert_eq!(said, "hoistway: file:new: interrupted while it was filled; removed\n");
-    assert!(!folder.path().join("new").exists());
+    assert!(!part.exists() && !folder.path().join("new").exists());
 }
 
 #[test]
