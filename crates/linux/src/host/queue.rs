@@ -88,7 +88,15 @@ pub(super) fn read(
     let tunables = files.into_iter().filter_map(|file| {
         let value = unreadable.read(&queue, &place, &file)?;
         let shape = shape.as_ref().filter(|_| !OF_DRIVER.contains(&file.as_str()));
-        let by_default = shape.and_then(|shape| defaults.of(shape, &file));
+        let by_default = shape.and_then(|shape| {
+            let usual = defaults.of(shape, &file);
+            if class != Class::Loop || file != "wbt_lat_usec" || usual.as_ref() == Some(&value) {
+                return usual;
+            }
+            // A loop device counts as rotational until its file is known, and keeps the target of that time.
+            let as_created = defaults.of(&QueueShape { rotational: true, ..shape.clone() }, &file);
+            as_created.filter(|created| *created == value).or(usual)
+        });
         let changed = by_default.as_ref().is_some_and(|by_default| *by_default != value);
         Some(TunableFact { file, value, by_default, changed })
     });
