@@ -37,6 +37,9 @@ pub struct PersistedFile {
     pub content: String,
 }
 
+/// Priority of our instance in tuned, which applies instances by ascending priority: 0 unless a profile sets another one.
+const TUNED_LAST: u32 = 10;
+
 const MADE: &str = "# Made by hoistway apply; hoistway apply --undo removes it.\n";
 
 impl Persist {
@@ -111,13 +114,15 @@ fn tuned(system: &Root, name: &str, writes: &[Write]) -> Result<Vec<PersistedFil
     if others.is_empty() {
         return Err(PlanError::NoTuned(name.to_owned()));
     }
-    let mut content = format!("{MADE}[main]\nsummary=hoistway apply: {name}\ninclude={}\n", others.join(","));
-    // A plug-in instance only for this device, so that the included profile's scheduler for all disks does not apply to
-    // it.
-    if let Some(scheduler) = writes.iter().find(|write| write.file == "scheduler") {
-        content += &format!("\n[hoistway_{name}]\ntype=disk\ndevices={name}\nelevator={}\n", scheduler.value);
+    // Each would include the other, and could not be undone alone.
+    if let Some(other) = others.iter().find(|profile| profile.starts_with("hoistway-")) {
+        return Err(PlanError::OtherTuned { device: name.to_owned(), profile: (*other).to_owned() });
     }
-    content += "\n[sysfs]\n";
+    let mut content = format!("{MADE}[main]\nsummary=hoistway apply: {name}\ninclude={}\n", others.join(","));
+    // An instance of its own that is applied last. A [sysfs] section would be merged into the one of the included profile, which may be
+    // applied before its [disk] section sets a scheduler for all disks. An instance of the disk plug-in gets no device, because the
+    // included one has taken all of them.
+    content += &format!("\n[hoistway_{name}]\ntype=sysfs\npriority={TUNED_LAST}\n");
     content += &writes
         .iter()
         .map(|write| format!("/sys/block/{name}/queue/{}={}\n", write.file, write.value))
@@ -176,6 +181,8 @@ mod tests {
         let root = Root::open(folder.path()).unwrap();
         assert!(matches!(tuned(&root, "sda", &writes()), Err(PlanError::NoTuned(_))));
         std::fs::create_dir_all(folder.path().join("etc/tuned")).unwrap();
+        std::fs::write(folder.path().join("etc/tuned/active_profile"), "hoistway-sdb\n").unwrap();
+        assert!(matches!(tuned(&root, "sda", &writes()), Err(PlanError::OtherTuned { .. })));
         for (active, place) in
             [("throughput-performance powersave\n", "etc/tuned"), ("hoistway-sda balanced", "etc/tuned/profiles")]
         {
@@ -186,9 +193,9 @@ mod tests {
             let included =
                 if place == "etc/tuned" { "include=throughput-performance,powersave\n" } else { "include=balanced\n" };
             assert!(files[0].content.contains(included), "{}", files[0].content);
-            let sysfs =
-                "[sysfs]\n/sys/block/sda/queue/scheduler=kyber\n/sys/block/sda/queue/iosched/read_lat_nsec=1000000\n";
-            assert!(files[0].content.ends_with(sysfs) && files[0].content.contains("devices=sda\nelevator=kyber\n"));
+            let own = "\n[hoistway_sda]\ntype=sysfs\npriority=10\n/sys/block/sda/queue/scheduler=kyber\n\
+                       /sys/block/sda/queue/iosched/read_lat_nsec=1000000\n";
+            assert!(files[0].content.ends_with(own), "{}", files[0].content);
             assert_eq!((files[1].content.as_str(), files[2].content.as_str()), ("manual\n", "hoistway-sda\n"));
         }
     }

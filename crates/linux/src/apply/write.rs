@@ -26,8 +26,10 @@ pub enum PlanError {
     /// The device has no requests.
     #[error("{0}: has no queue of requests, so that no scheduler acts there (expected one of the disks below it: {1})")]
     NoQueue(String, String),
-    /// The kernel does not have the scheduler.
-    #[error("{device}: the kernel offers {offered} (expected {scheduler} among them: load its module)")]
+    /// The kernel has neither the scheduler nor its module.
+    #[error(
+        "{device}: the kernel offers {offered} and has no module of {scheduler} (expected a scheduler that it has)"
+    )]
     NoScheduler {
         /// The device.
         device: String,
@@ -47,4 +49,14 @@ pub enum PlanError {
         "{0}: /etc/tuned/active_profile names no profile to be included (expected tuned with one, or --persist udev)"
     )]
     NoTuned(String),
+    /// tuned's active profile was made for another device.
+    #[error(
+        "{device}: tuned's active profile {profile} was made for another device (expected --persist udev, or hoistway apply --undo first)"
+    )]
+    OtherTuned {
+        /// The device.
+        device: String,
+        /// The active profile.
+        profile: String,
+    },
 }
