@@ -8,11 +8,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
+use std::slice::from_ref;
 
 use hoistway_linux::Root;
 use hoistway_linux::apply::{Applier, ApplyError, Match, Persist, PersistedFile, Plan, PlanError, Restored, Udevadm};
 use hoistway_linux::dump::System;
-use loop_device::Loop;
+use loop_device::{Loop, skipped};
 use support::tree;
 use tempfile::tempdir;
 
@@ -48,9 +49,9 @@ fn every_scheduler_and_its_tunables_are_applied_over_every_other_and_undone() {
         }
         let before = device.state();
         for to in SETTINGS {
-            let applier = Applier::open(&system, &system, folder.path()).unwrap();
+            let applier = Applier::open(&system, &system, folder.path(), None).unwrap();
             let plan = plan(&device.name, to, Persist::No).unwrap();
-            let written = applier.apply(&plan, None).unwrap();
+            let written = applier.apply(from_ref(&plan)).unwrap();
             assert_eq!(written.len(), to.len());
             for (file, value) in &to[1..] {
                 assert_eq!(device.shown(file), *value, "{file}");
@@ -70,22 +71,22 @@ fn changes_are_undone_in_reverse_order_and_what_another_program_has_changed_is_l
     let Some(device) = Loop::new() else { return };
     let (system, folder) = (live(), tempdir().unwrap());
     let before = device.state();
-    let applier = Applier::open(&system, &system, folder.path()).unwrap();
+    let applier = Applier::open(&system, &system, folder.path(), None).unwrap();
     for to in [SETTINGS[1], SETTINGS[3], SETTINGS[3]] {
-        applier.apply(&plan(&device.name, to, Persist::No).unwrap(), None).unwrap();
+        applier.apply(&[plan(&device.name, to, Persist::No).unwrap()]).unwrap();
     }
     assert!(kept(&applier.undo(Some("another")).unwrap()).is_empty());
     assert_eq!(applier.status().unwrap().len(), 3);
     assert!(kept(&applier.undo(Some(&device.name)).unwrap()).is_empty());
     assert_eq!(device.state(), before);
 
-    applier.apply(&plan(&device.name, SETTINGS[1], Persist::No).unwrap(), None).unwrap();
+    applier.apply(&[plan(&device.name, SETTINGS[1], Persist::No).unwrap()]).unwrap();
     device.set("nr_requests", "33");
     assert!(!applier.status().unwrap()[0].is_in_force);
     assert_eq!(kept(&applier.undo(None).unwrap()), [device.file("nr_requests")]);
     assert!(device.shown("scheduler").contains("[none]"));
 
-    applier.apply(&plan(&device.name, SETTINGS[1], Persist::No).unwrap(), None).unwrap();
+    applier.apply(&[plan(&device.name, SETTINGS[1], Persist::No).unwrap()]).unwrap();
     device.set("scheduler", "kyber");
     assert!(kept(&applier.undo(None).unwrap()).contains(&device.file("scheduler")));
     assert!(device.shown("scheduler").contains("[kyber]"), "that was another program's choice");
@@ -96,20 +97,93 @@ fn a_value_that_is_refused_rolls_back_all_and_one_that_is_cut_is_reported() {
     let Some(device) = Loop::new() else { return };
     let (system, folder) = (live(), tempdir().unwrap());
     let before = device.state();
-    let applier = Applier::open(&system, &system, folder.path()).unwrap();
+    let applier = Applier::open(&system, &system, folder.path(), None).unwrap();
     for bad in [("iosched/read_expire", "soon"), ("iosched/nothing", "1"), ("io_timeout", "0")] {
         let plan =
             plan(&device.name, &[("scheduler", "mq-deadline"), ("nr_requests", "96"), bad], Persist::No).unwrap();
-        let error = applier.apply(&plan, None).unwrap_err();
+        let error = applier.apply(from_ref(&plan)).unwrap_err();
         assert!(matches!(&error, ApplyError::NotTaken { back, .. } if back == "everything was rolled back"), "{error}");
         assert_eq!(device.state(), before, "{bad:?}");
         assert!(applier.status().unwrap().is_empty());
     }
     let plan = plan(&device.name, &[("scheduler", "mq-deadline"), ("nr_requests", "1")], Persist::No).unwrap();
-    let written = applier.apply(&plan, None).unwrap();
+    let written = applier.apply(from_ref(&plan)).unwrap();
     assert_eq!((written[1].value.as_str(), written[1].shown.as_str()), ("1", "4"));
     applier.undo(None).unwrap();
     assert_eq!(device.state(), before);
+}
+
+#[test]
+fn several_devices_are_set_or_none_is() {
+    let (Some(one), Some(other)) = (Loop::new(), Loop::new()) else { return };
+    let (system, folder) = (live(), tempdir().unwrap());
+    one.set("scheduler", "bfq");
+    one.set("iosched/slice_idle", "3");
+    let before = (one.state(), other.state());
+    let applier = Applier::open(&system, &system, folder.path(), None).unwrap();
+    let plans = |bad: &[(&str, &str)]| {
+        let last = [SETTINGS[1], bad].concat();
+        [(&one, SETTINGS[2]), (&other, &last)].map(|(device, files)| plan(&device.name, files, Persist::No).unwrap())
+    };
+    let error = applier.apply(&plans(&[("iosched/nothing", "1")])).unwrap_err().to_string();
+    assert!(
+        error.contains(&other.file("iosched/nothing")) && error.ends_with("; everything was rolled back"),
+        "{error}"
+    );
+    assert!(applier.status().unwrap().is_empty());
+    assert_eq!((one.state(), other.state()), before);
+    applier.apply(&plans(&[])).unwrap();
+    assert!(one.shown("scheduler").contains("[kyber]") && other.shown("scheduler").contains("[mq-deadline]"));
+    let status = applier.status().unwrap();
+    assert!(status.len() == 2 && status.iter().all(|applied| applied.is_in_force && !applied.is_half_done));
+    assert!(kept(&applier.undo(None).unwrap()).is_empty());
+    assert_eq!((one.state(), other.state()), before);
+}
+
+#[test]
+fn udevd_reads_its_rules_again_after_each_change_of_them() {
+    let Some(device) = Loop::new() else { return };
+    let (system, folder, place) = (live(), tempdir().unwrap(), tempdir().unwrap());
+    let (program, log) = (folder.path().join("udevadm"), folder.path().join("log"));
+    // The rule is there, or is not, at the time of the call.
+    let text = format!(
+        "#!/bin/sh\n[ \"$1\" != --version ] || {{ echo 252; exit; }}\necho \"$@\" $(ls {}/etc/udev/rules.d) >>{}\n",
+        place.path().display(),
+        log.display()
+    );
+    fs::write(&program, text).unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::create_dir_all(place.path().join("etc/udev/rules.d")).unwrap();
+    let etc = Root::open(place.path()).unwrap();
+    let udevadm = Udevadm::find(program.to_str().unwrap());
+    let applier = Applier::open(&system, &etc, &folder.path().join("journal"), udevadm).unwrap();
+    let plan = plan(&device.name, SETTINGS[1], Persist::Udev(Match::Name)).unwrap();
+    assert!(!plan.is_done(&etc));
+    applier.apply(from_ref(&plan)).unwrap();
+    assert!(applier.undo(None).unwrap()[0].files[0].1.is_none(), "the rule was removed");
+    let name = &device.name;
+    let log = fs::read_to_string(log).unwrap();
+    let rule = format!("90-hoistway-{name}.rules");
+    let expected =
+        format!("control --reload {rule}\ntest --action=change /sys/block/{name} {rule}\ncontrol --reload\n");
+    assert_eq!(log, expected);
+}
+
+#[test]
+fn a_change_that_is_there_with_its_files_is_done() {
+    let Some(device) = Loop::new() else { return };
+    let (system, folder, place) = (live(), tempdir().unwrap(), tempdir().unwrap());
+    fs::create_dir_all(place.path().join("etc/udev/rules.d")).unwrap();
+    let etc = Root::open(place.path()).unwrap();
+    let applier = Applier::open(&system, &etc, folder.path(), None).unwrap();
+    let plan = || plan(&device.name, SETTINGS[1], Persist::Udev(Match::Name)).unwrap();
+    applier.apply(&[plan()]).unwrap();
+    assert!(plan().is_done(&etc));
+    device.set("iosched/fifo_batch", "5");
+    assert!(!plan().is_done(&etc));
+    device.set("iosched/fifo_batch", "4");
+    fs::write(place.path().join(format!("etc/udev/rules.d/90-hoistway-{}.rules", device.name)), "# mine\n").unwrap();
+    assert!(!plan().is_done(&etc));
 }
 
 #[test]
@@ -119,26 +193,26 @@ fn a_rule_is_made_and_removed_and_one_that_was_edited_is_left() {
     let rule = place.path().join(format!("etc/udev/rules.d/90-hoistway-{}.rules", device.name));
     fs::create_dir_all(rule.parent().unwrap()).unwrap();
     let etc = Root::open(place.path()).unwrap();
-    let applier = Applier::open(&system, &etc, folder.path()).unwrap();
+    let applier = Applier::open(&system, &etc, folder.path(), None).unwrap();
     assert!(matches!(plan(&device.name, SETTINGS[1], Persist::Udev(Match::Serial)), Err(PlanError::NoSerial(_))));
     let plan = plan(&device.name, SETTINGS[1], Persist::Udev(Match::Name)).unwrap();
-    applier.apply(&plan, None).unwrap();
+    applier.apply(from_ref(&plan)).unwrap();
     let text = fs::read_to_string(&rule).unwrap();
     let line = format!("KERNEL==\"{}\", ATTR{{queue/scheduler}}=\"mq-deadline\"", device.name);
     assert!(text.contains(&line) && text.find("queue/scheduler") < text.find("queue/iosched"), "{text}");
     applier.undo(None).unwrap();
     assert!(!rule.exists());
     fs::write(&rule, "# mine\n").unwrap();
-    applier.apply(&plan, None).unwrap();
+    applier.apply(from_ref(&plan)).unwrap();
     applier.undo(None).unwrap();
     assert_eq!(fs::read_to_string(&rule).unwrap(), "# mine\n");
-    applier.apply(&plan, None).unwrap();
+    applier.apply(from_ref(&plan)).unwrap();
     fs::write(&rule, "# edited\n").unwrap();
     assert_eq!(kept(&applier.undo(None).unwrap()), [format!("/etc/udev/rules.d/90-hoistway-{}.rules", device.name)]);
     // A folder that cannot be written to: nothing is applied.
     let before = device.state();
     fs::remove_dir_all(place.path().join("etc")).unwrap();
-    assert!(matches!(applier.apply(&plan, None), Err(ApplyError::NotTaken { .. })));
+    assert!(matches!(applier.apply(from_ref(&plan)), Err(ApplyError::NotTaken { .. })));
     assert_eq!(device.state(), before);
 }
 
@@ -157,8 +231,8 @@ fn files_that_make_a_change_last_are_made_with_their_folders_and_removed_and_old
         file("etc/tuned/active_profile", "hoistway-x\n"),
     ];
     let plan = Plan { persisted, ..plan(&device.name, SETTINGS[1], Persist::No).unwrap() };
-    let applier = Applier::open(&system, &etc, folder.path()).unwrap();
-    applier.apply(&plan, None).unwrap();
+    let applier = Applier::open(&system, &etc, folder.path(), None).unwrap();
+    applier.apply(from_ref(&plan)).unwrap();
     assert_eq!(fs::read_to_string(at("etc/tuned/active_profile")).unwrap(), "hoistway-x\n");
     let status = applier.status().unwrap();
     assert!(status[0].is_in_force && status[0].persisted.len() == 3, "{status:?}");
@@ -166,7 +240,7 @@ fn files_that_make_a_change_last_are_made_with_their_folders_and_removed_and_old
     assert_eq!(fs::read_to_string(at("etc/tuned/active_profile")).unwrap(), "balanced\n");
     assert!(!at("etc/tuned/hoistway-x").exists() && !at("etc/tuned/profile_mode").exists());
     // One that another program has changed since stays, and the others go.
-    applier.apply(&plan, None).unwrap();
+    applier.apply(from_ref(&plan)).unwrap();
     fs::write(at("etc/tuned/active_profile"), "powersave\n").unwrap();
     assert!(!applier.status().unwrap()[0].is_in_force);
     assert_eq!(kept(&applier.undo(None).unwrap()), ["/etc/tuned/active_profile"]);
@@ -177,7 +251,7 @@ fn files_that_make_a_change_last_are_made_with_their_folders_and_removed_and_old
 fn the_unit_of_systemd_sets_the_device_again() {
     let Some(device) = Loop::new() else { return };
     if Command::new("systemd-tmpfiles").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no systemd-tmpfiles");
+        skipped("there is no systemd-tmpfiles");
         return;
     }
     let plan = plan(&device.name, SETTINGS[2], Persist::Systemd).unwrap();
@@ -203,15 +277,15 @@ fn nixos_gets_the_rule_as_text_and_nothing_is_written() {
 fn a_rule_that_a_later_one_overrules_is_rolled_back_and_one_that_holds_is_not() {
     let Some(device) = Loop::new() else { return };
     let Some(udevadm) = Udevadm::find("udevadm").filter(|_| Path::new("/etc/udev/rules.d").is_dir()) else {
-        eprintln!("skipped: there is no udevadm with /etc/udev/rules.d");
+        skipped("there is no udevadm with /etc/udev/rules.d");
         return;
     };
     let (system, folder) = (live(), tempdir().unwrap());
     let before = device.state();
-    let applier = Applier::open(&system, &system, folder.path()).unwrap();
+    let applier = Applier::open(&system, &system, folder.path(), Some(udevadm.clone())).unwrap();
     let plan = plan(&device.name, SETTINGS[1], Persist::Udev(Match::Name)).unwrap();
     let rule = format!("/etc/udev/rules.d/90-hoistway-{}.rules", device.name);
-    applier.apply(&plan, Some(&udevadm)).unwrap();
+    applier.apply(from_ref(&plan)).unwrap();
     assert!(Path::new(&rule).exists());
     // udev alone sets it as well, where its test writes.
     device.set("scheduler", "kyber");
@@ -221,12 +295,12 @@ fn a_rule_that_a_later_one_overrules_is_rolled_back_and_one_that_holds_is_not() 
     assert!(applier.undo(None).is_ok() && !Path::new(&rule).exists());
     device.set("scheduler", "none");
     if !is_written {
-        eprintln!("skipped: udevadm test writes no attributes here");
+        skipped("udevadm test writes no attributes");
         return;
     }
     let later = format!("/etc/udev/rules.d/91-{}-of-a-test.rules", device.name);
     fs::write(&later, format!("KERNEL==\"{}\", ATTR{{queue/scheduler}}=\"bfq\"\n", device.name)).unwrap();
-    let error = applier.apply(&plan, Some(&udevadm)).unwrap_err().to_string();
+    let error = applier.apply(from_ref(&plan)).unwrap_err().to_string();
     fs::remove_file(&later).unwrap();
     assert!(error.contains("udev's rules set it to bfq"), "{error}");
     assert!(!Path::new(&rule).exists() && applier.status().unwrap().is_empty());
@@ -240,9 +314,14 @@ fn a_setting_for_a_time_is_restored_when_it_is_dropped_and_after_a_kill() {
     device.set("scheduler", "bfq");
     device.set("iosched/slice_idle", "3");
     let before = device.state();
-    let applier = Applier::open(&system, &system, folder.path()).unwrap();
+    let applier = Applier::open(&system, &system, folder.path(), None).unwrap();
+    let path = format!("/dev/{}", device.name);
+    let is_locked =
+        || !Command::new("flock").args(["--nonblock", "--shared", &path, "true"]).status().unwrap().success();
     for is_killed in [false, true] {
+        assert!(!is_locked());
         let mut time = applier.for_a_time(&device.name).unwrap();
+        assert!(is_locked(), "udevd takes a shared lock for each event");
         for settings in SETTINGS {
             time.set(&plan(&device.name, settings, Persist::No).unwrap()).unwrap();
             assert!(device.shown("scheduler").contains(&format!("[{}]", settings[0].1)));
@@ -264,7 +343,7 @@ fn a_setting_for_a_time_is_restored_when_it_is_dropped_and_after_a_kill() {
 #[test]
 fn a_journal_that_is_damaged_or_leads_elsewhere_is_refused_and_nothing_is_written() {
     let (folder, system) = (tempdir().unwrap(), live());
-    let applier = Applier::open(&system, &system, folder.path()).unwrap();
+    let applier = Applier::open(&system, &system, folder.path(), None).unwrap();
     let journal = |device: &str, file: &str| {
         format!(
             r#"{{"format":"hoistway-journal/1","state":"half-done","device":"{device}","entries":[],"before":{{"scheduler":null,"files":[["{file}","1"]]}},"after":{{"scheduler":null,"files":[]}},"made":null}}"#
@@ -287,7 +366,7 @@ fn a_journal_that_is_damaged_or_leads_elsewhere_is_refused_and_nothing_is_writte
     }
     fs::write(folder.path().join("00000001.json"), &whole).unwrap();
     assert_eq!(kept(&applier.recover().unwrap()), ["/sys/block/no-such-device"]);
-    assert!(matches!(Applier::open(&system, &system, folder.path()), Err(ApplyError::Busy(_))));
+    assert!(matches!(Applier::open(&system, &system, folder.path(), None), Err(ApplyError::Busy(_))));
 }
 
 #[test]
@@ -306,6 +385,14 @@ fn only_disks_with_requests_and_plain_values_are_planned_and_rules_match_by_seri
     assert!(rule.overruled_by.is_empty(), "60-io.rules comes before");
     assert!(matches!(plan("dm-0", "scheduler", "bfq"), Err(PlanError::NoQueue(..))));
     assert!(matches!(plan("nvme0n1", "scheduler", "cfq"), Err(PlanError::NoScheduler { .. })));
+    // The kernel loads a module when the name is written, and lists it only then.
+    let modules = folder.path().join("lib/modules/6.12.57-desktop");
+    fs::create_dir_all(&modules).unwrap();
+    fs::write(modules.join("modules.dep"), "kernel/block/cfq-iosched.ko.xz:\nkernel/block/bfq.ko:\n").unwrap();
+    fs::write(modules.join("modules.alias"), "alias other-iosched other\n").unwrap();
+    for (scheduler, is_there) in [("cfq", true), ("other", true), ("deadline2", false), ("oth", false)] {
+        assert_eq!(plan("nvme0n1", "scheduler", scheduler).is_ok(), is_there, "{scheduler}");
+    }
     for (file, value) in [
         ("../x", "1"),
         ("iosched/../../x", "1"),

@@ -100,28 +100,30 @@ fn apply(arguments: &Arguments, root: &Root) -> Result<String> {
         let text: String = plans.iter().map(planned).collect();
         return Ok(text + "Nothing was written. Add --yes to write it.\n");
     }
-    let applier = Applier::open(root, root, &arguments.journal)?;
+    let applier = applier(arguments, root)?;
     // A plan must start from a consistent machine, without incomplete changes.
     let mut text = restored(&applier.recover()?);
-    let udevadm = Udevadm::find("udevadm");
-    for plan in plans(arguments, root, &recommended.files, persist)? {
-        if plan.is_done() {
-            text += &format!("{}: is so already\n", plan.device);
-            continue;
-        }
-        for written in applier.apply(&plan, udevadm.as_ref())? {
-            let shown = if written.shown == written.value {
-                String::new()
-            } else {
-                format!(", which the kernel made {}", written.shown)
-            };
-            text += &format!("/sys/block/{}/queue/{}: set to {}{shown}\n", written.device, written.file, written.value);
-        }
+    let (done, plans): (Vec<_>, Vec<_>) =
+        plans(arguments, root, &recommended.files, persist)?.into_iter().partition(|plan| plan.is_done(root));
+    text += &done.iter().map(|plan| format!("{}: is so already\n", plan.device)).collect::<String>();
+    for written in applier.apply(&plans)? {
+        let shown = if written.shown == written.value {
+            String::new()
+        } else {
+            format!(", which the kernel made {}", written.shown)
+        };
+        text += &format!("/sys/block/{}/queue/{}: set to {}{shown}\n", written.device, written.file, written.value);
+    }
+    for plan in &plans {
         text += &plan.persisted.iter().map(|file| format!("/{}: made\n", file.path)).collect::<String>();
-        text += &to_paste(&plan);
-        text += &overruled(&plan);
+        text += &to_paste(plan);
+        text += &overruled(plan);
     }
     Ok(text)
+}
+
+fn applier<'a>(arguments: &Arguments, root: &'a Root) -> Result<Applier<'a>> {
+    Ok(Applier::open(root, root, &arguments.journal, Udevadm::find("udevadm"))?)
 }
 
 fn persist(arguments: &Arguments) -> Result<Persist> {
@@ -159,6 +161,10 @@ fn plans(arguments: &Arguments, root: &Root, files: &[(String, String)], persist
             plans.push(Plan::make(root, &host, device, files, persist)?);
         }
     }
+    ensure!(
+        plans.len() < 2 || persist != Persist::Tuned,
+        "--persist tuned: a profile sets one device (expected one --device, or --persist udev)"
+    );
     Ok(plans)
 }
 
@@ -185,7 +191,7 @@ fn overruled(plan: &Plan) -> String {
 }
 
 fn undone(arguments: &Arguments, root: &Root) -> Result<String> {
-    let applier = Applier::open(root, root, &arguments.journal)?;
+    let applier = applier(arguments, root)?;
     let mut all = Vec::new();
     if arguments.device.is_empty() {
         all = applier.undo(None)?;
@@ -203,6 +209,10 @@ fn undone(arguments: &Arguments, root: &Root) -> Result<String> {
 }
 
 fn restored(all: &[Restored]) -> String {
+    let line = |(file, value): &(String, Option<String>)| match value {
+        Some(value) => format!("{file}: back to {value}\n"),
+        None => format!("{file}: removed\n"),
+    };
     let mut text = String::new();
     for restored in all {
         if restored.was_half_done {
@@ -211,7 +221,7 @@ fn restored(all: &[Restored]) -> String {
         if restored.files.is_empty() && restored.kept.is_empty() {
             text += &format!("{}: is as before\n", restored.device);
         }
-        text += &restored.files.iter().map(|(file, value)| format!("{file}: back to {value}\n")).collect::<String>();
+        text += &restored.files.iter().map(line).collect::<String>();
         text += &restored
             .kept
             .iter()
@@ -226,7 +236,7 @@ fn status(arguments: &Arguments, root: &Root) -> Result<String> {
         return Ok("Nothing is applied.\n".to_owned());
     }
     let mut text = String::new();
-    for applied in Applier::open(root, root, &arguments.journal)?.status()? {
+    for applied in applier(arguments, root)?.status()? {
         let state = if applied.is_half_done {
             "left half-done by a run that was killed: --undo rolls it back"
         } else if applied.is_in_force {

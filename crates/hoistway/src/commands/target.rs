@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use hoistway_linux::Root;
-use hoistway_linux::apply::{Applier, Persist, Plan, Restored, Temporary, is_setuid};
+use hoistway_linux::apply::{Applier, Persist, Plan, Restored, Temporary, Udevadm, is_setuid};
 use hoistway_linux::below::{self, Below};
 use hoistway_linux::dump::System;
 use hoistway_linux::host::{Device, Host};
@@ -102,7 +102,7 @@ impl Target {
 
     /// Opens the journal, and rolls back the changes of a killed run. None if this user may not write a journal.
     pub(crate) fn applier(&self, journal: &Path) -> Result<(Applier<'_>, Vec<Restored>)> {
-        let applier = Applier::open(&self.root, &self.root, journal)?;
+        let applier = Applier::open(&self.root, &self.root, journal, Udevadm::find("udevadm"))?;
         let restored = applier.recover()?;
         Ok((applier, restored))
     }
@@ -126,7 +126,7 @@ impl Target {
     }
 }
 
-/// Sets the scheduler of the disks below a target, until it is dropped or restored.
+/// Sets the scheduler of the disks below a target, until it is dropped or restored. udevd applies no rule to the disks meanwhile.
 pub(crate) struct Queues<'a> {
     target: &'a Target,
     disks: Vec<Temporary<'a>>,
@@ -136,6 +136,16 @@ impl<'a> Queues<'a> {
     pub(crate) fn of(target: &'a Target, applier: &'a Applier<'_>) -> Result<Self> {
         let disks: Result<Vec<_>, _> = target.below.disks.iter().map(|disk| applier.for_a_time(disk)).collect();
         Ok(Queues { target, disks: disks? })
+    }
+
+    /// Checks after a run that no other program has set another scheduler meanwhile.
+    pub(crate) fn check(&self, scheduler: &str) -> Result<()> {
+        let other = self.target.below.disks.iter().find(|disk| self.target.active(disk) != scheduler);
+        let Some(disk) = other else { return Ok(()) };
+        bail!(
+            "{disk}: another program set its scheduler to {} while {scheduler} was measured (expected none that does: `hoistway host {disk}` lists rules and profiles)",
+            self.target.active(disk)
+        )
     }
 
     /// Sets a scheduler with default tunables.

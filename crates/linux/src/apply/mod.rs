@@ -19,7 +19,7 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, OFlags};
 
 use self::journal::{Entry, Journal, Made, State};
-use self::restore::{claim, restore};
+use self::restore::{claim, remake, restore};
 use self::snapshot::Snapshot;
 use crate::root::Root;
 
@@ -109,16 +109,19 @@ pub struct Applier<'a> {
     /// The journal's folder.
     state: Root,
     name: String,
+    /// udev, which checks rules and is made to read them again.
+    udevadm: Option<Udevadm>,
     /// The lock file; closing it releases the lock.
     _lock: std::fs::File,
 }
 
 impl<'a> Applier<'a> {
-    /// Takes the lock in the journal's folder `state`, which is created if it does not exist.
+    /// Takes the lock in the journal's folder `state`, which is created if it does not exist. udev rules are checked with `udevadm`, if
+    /// there is one.
     ///
     /// # Errors
     /// If another process has the lock, or the folder cannot be used.
-    pub fn open(system: &'a Root, etc: &'a Root, state: &Path) -> Result<Self, ApplyError> {
+    pub fn open(system: &'a Root, etc: &'a Root, state: &Path, udevadm: Option<Udevadm>) -> Result<Self, ApplyError> {
         let name = state.display().to_string();
         let failed = |error: io::Error| ApplyError::Journal { folder: name.clone(), error };
         std::fs::create_dir_all(state).map_err(failed)?;
@@ -129,7 +132,7 @@ impl<'a> Applier<'a> {
         let lock = root.open_file("lock", OFlags::RDWR).map_err(failed)?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| ApplyError::Busy(name.clone()))?;
-        Ok(Self { system, etc, state: root, name, _lock: lock })
+        Ok(Self { system, etc, state: root, name, udevadm, _lock: lock })
     }
 
     /// Rolls back incomplete changes of a killed run.
@@ -146,12 +149,49 @@ impl<'a> Applier<'a> {
         Ok(all)
     }
 
-    /// Applies a plan. A udev rule is checked with `udevadm`, if there is one.
+    /// Applies plans, each of another device: all of them or none.
     ///
     /// # Errors
     /// If the journal cannot be written, or a value is not accepted: then nothing is changed.
-    pub fn apply(&self, plan: &Plan, udevadm: Option<&Udevadm>) -> Result<Vec<Written>, ApplyError> {
-        let before = Snapshot::of(self.system, &plan.device);
+    pub fn apply(&self, plans: &[Plan]) -> Result<Vec<Written>, ApplyError> {
+        let mut begun = Vec::new();
+        self.apply_to_all(plans, &mut begun).map_err(|error| {
+            let (mut kept, mut unfinished) = (Vec::new(), None);
+            for (file, journal) in begun.iter().rev() {
+                match self.take_back(file, journal) {
+                    Ok(restored) => kept.extend(restored.kept),
+                    Err(error) => unfinished = Some(error),
+                }
+            }
+            match (error, unfinished) {
+                (ApplyError::NotTaken { file, why, .. }, None) => ApplyError::NotTaken { file, why, back: back(&kept) },
+                (error, unfinished) => unfinished.unwrap_or(error),
+            }
+        })
+    }
+
+    /// Applies plans and adds their journals to `begun`, also if one fails. The journals are those of an incomplete change until all
+    /// plans are applied, so that after a kill all are rolled back.
+    fn apply_to_all(&self, plans: &[Plan], begun: &mut Vec<(String, Journal)>) -> Result<Vec<Written>, ApplyError> {
+        let mut written = Vec::new();
+        for plan in plans {
+            let (file, journal) = (self.next_file()?, self.journal(plan));
+            self.keep(&file, &journal)?;
+            begun.push((file, journal));
+            let failed = |(file, why)| ApplyError::NotTaken { file, why, back: String::new() };
+            written.extend(self.write_all(plan).map_err(failed)?);
+            self.persist(plan).map_err(failed)?;
+        }
+        for (file, journal) in begun {
+            journal.after = Snapshot::of(self.system, &journal.device);
+            journal.state = State::Applied;
+            self.keep(file, journal)?;
+        }
+        Ok(written)
+    }
+
+    /// The journal of a plan that is to be applied.
+    fn journal(&self, plan: &Plan) -> Journal {
         let entries = plan.writes.iter().map(|write| Entry { file: write.file.clone(), value: write.value.clone() });
         let made = plan.persisted.iter().map(|file| Made {
             path: file.path.clone(),
@@ -159,32 +199,14 @@ impl<'a> Applier<'a> {
             before: self.etc.read(&file.path).ok(),
             makes_folder: folder_of(&file.path).is_some_and(|folder| !self.etc.has_folder(folder)),
         });
-        let mut journal = Journal {
+        Journal {
             format: journal::FORMAT.to_owned(),
             state: State::HalfDone,
             device: plan.device.clone(),
             entries: entries.collect(),
-            before,
+            before: Snapshot::of(self.system, &plan.device),
             after: Snapshot::default(),
             made: made.collect(),
-        };
-        let file = self.next_file()?;
-        self.keep(&file, &journal)?;
-        match self.write_all(plan).and_then(|written| self.persist(plan, udevadm).map(|()| written)) {
-            Ok(written) => {
-                journal.after = Snapshot::of(self.system, &plan.device);
-                journal.state = State::Applied;
-                self.keep(&file, &journal)?;
-                Ok(written)
-            }
-            Err((file_of_queue, why)) => {
-                let kept = self.take_back(&file, &journal)?.kept;
-                let back = match kept.as_slice() {
-                    [] => "everything was rolled back".to_owned(),
-                    kept => format!("rolled back, but for {} (look at it)", kept[0].file),
-                };
-                Err(ApplyError::NotTaken { file: file_of_queue, why, back })
-            }
         }
     }
 
@@ -256,8 +278,8 @@ impl<'a> Applier<'a> {
     }
 
     /// Writes the files that make the change persistent. An error is the file at fault and the reason.
-    fn persist(&self, plan: &Plan, udevadm: Option<&Udevadm>) -> Result<(), (String, String)> {
-        let udevadm = udevadm.filter(|_| plan.persisted.iter().any(|file| file.path.ends_with(".rules")));
+    fn persist(&self, plan: &Plan) -> Result<(), (String, String)> {
+        let udevadm = self.udevadm.as_ref().filter(|_| plan.persisted.iter().any(|file| is_rule(&file.path)));
         for file in &plan.persisted {
             let failed = |why: String| (format!("/{}", file.path), why);
             if let Some(udevadm) = udevadm {
@@ -270,6 +292,7 @@ impl<'a> Applier<'a> {
             self.etc.replace(&file.path, file.content.as_bytes()).map_err(unwritten)?;
         }
         let Some(udevadm) = udevadm else { return Ok(()) };
+        udevadm.reload();
         let path = |file: &str| format!("/sys/block/{}/queue/{file}", plan.device);
         let shown = |file: &str| snapshot::shown(self.system, &plan.device, file);
         let before: Vec<Option<String>> = plan.writes.iter().map(|write| shown(&write.file)).collect();
@@ -297,7 +320,12 @@ impl<'a> Applier<'a> {
         self.keep(file, &ours)?;
         let was_half_done = journal.state == State::HalfDone;
         let mut restored = Restored { device: journal.device.clone(), was_half_done, files: Vec::new(), kept };
-        restore(self.system, self.etc, &ours, &mut restored);
+        remake(self.etc, &ours, &mut restored);
+        // udevd knows a removed rule until it looks again, and would apply it to the next event.
+        if let Some(udevadm) = self.udevadm.as_ref().filter(|_| ours.made.iter().any(|made| is_rule(&made.path))) {
+            udevadm.reload();
+        }
+        restore(self.system, &ours, &mut restored);
         self.state.remove(file).map_err(|error| self.failed(error))?;
         Ok(restored)
     }
@@ -329,6 +357,19 @@ impl<'a> Applier<'a> {
         let numbers = names.iter().filter_map(|name| name.strip_suffix(".json")?.parse::<u64>().ok());
         Ok(format!("{:08}.json", numbers.max().unwrap_or(0) + 1))
     }
+}
+
+/// The result of a roll-back that has left these files.
+fn back(kept: &[Kept]) -> String {
+    match kept {
+        [] => "everything was rolled back".to_owned(),
+        [first, ..] => format!("rolled back, but for {} (look at it)", first.file),
+    }
+}
+
+/// Whether a file has rules of udev.
+fn is_rule(path: &str) -> bool {
+    path.ends_with(".rules")
 }
 
 /// The folder of a path.

@@ -46,7 +46,10 @@ impl Plan {
                 return Err(PlanError::NoFile(format!("{file}={value}")));
             }
             let value = if file == "scheduler" { written_scheduler(value) } else { value.clone() };
-            if file == "scheduler" && !scheduler.available.contains(&value) {
+            if file == "scheduler"
+                && !scheduler.available.contains(&value)
+                && !is_loadable(system, &host.kernel.release, &value)
+            {
                 let offered = scheduler.available.join(", ");
                 return Err(PlanError::NoScheduler { device: name.clone(), scheduler: value, offered });
             }
@@ -59,13 +62,27 @@ impl Plan {
         Ok(Plan { device: name.clone(), writes, persisted, to_paste, overruled_by })
     }
 
-    /// Whether the device has these values already, and nothing has to be made persistent.
+    /// Whether the device has these values already, and the files below `etc` that make them persistent are there.
     #[must_use]
-    pub fn is_done(&self) -> bool {
-        self.persisted.is_empty()
+    pub fn is_done(&self, etc: &Root) -> bool {
+        self.persisted.iter().all(|file| etc.read(&file.path).is_ok_and(|now| now == file.content))
             && self.to_paste.is_none()
             && self.writes.iter().all(|write| write.is_shown_as(&write.before))
     }
+}
+
+/// Whether the kernel loads the module of this scheduler when its name is written: it requests NAME-iosched, the name of the module's file or
+/// an alias.
+fn is_loadable(system: &Root, release: &str, scheduler: &str) -> bool {
+    let read = |file: &str| system.read(&format!("lib/modules/{release}/{file}")).unwrap_or_default();
+    let file = format!("/{scheduler}-iosched.ko");
+    let (alias, alias_with_underscore) = (format!("{scheduler}-iosched"), format!("{scheduler}_iosched"));
+    let is_alias = |line: &str| {
+        let name = line.strip_prefix("alias ").and_then(|rest| rest.split(' ').next());
+        name.is_some_and(|name| name == alias || name == alias_with_underscore)
+    };
+    read("modules.dep").lines().any(|line| line.split(':').next().is_some_and(|path| path.contains(&file)))
+        || read("modules.alias").lines().any(is_alias)
 }
 
 /// Configurations that set one of the files to another value, after the rule or at another time.

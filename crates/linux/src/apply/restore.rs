@@ -20,8 +20,8 @@ pub struct Restored {
     pub device: String,
     /// Whether a killed run had left it incomplete.
     pub was_half_done: bool,
-    /// Restored files with their values.
-    pub files: Vec<(String, String)>,
+    /// Restored files with their values; None for a file that was removed.
+    pub files: Vec<(String, Option<String>)>,
     /// Files that were not restored.
     pub kept: Vec<Kept>,
 }
@@ -75,9 +75,13 @@ pub(super) fn claim(system: &Root, etc: &Root, journal: &Journal) -> (Journal, V
     (ours, kept)
 }
 
-/// Restores the values of a journal that was [claimed](claim). Values that are restored already are not written again.
-pub(super) fn restore(system: &Root, etc: &Root, journal: &Journal, restored: &mut Restored) {
+/// Restores or removes the files that a [claimed](claim) journal has made. This comes first, since they must not override restored values.
+pub(super) fn remake(etc: &Root, journal: &Journal, restored: &mut Restored) {
     journal.made.iter().rev().for_each(|made| remade(etc, made, restored));
+}
+
+/// Restores the values of a journal that was [claimed](claim). Values that are restored already are not written again.
+pub(super) fn restore(system: &Root, journal: &Journal, restored: &mut Restored) {
     let (device, before) = (&journal.device, &journal.before);
     if !system.has_folder(&format!("sys/block/{device}")) {
         let file = format!("/sys/block/{device}");
@@ -96,17 +100,16 @@ pub(super) fn restore(system: &Root, etc: &Root, journal: &Journal, restored: &m
     }
 }
 
-/// The persistent configuration is removed first, since it must not override restored files.
 fn remade(etc: &Root, made: &Made, restored: &mut Restored) {
     etc.remove_part(&made.path);
     let file = format!("/{}", made.path);
     if etc.read(&made.path).ok() != made.before {
         let (done, how) = match &made.before {
-            Some(before) => (etc.replace(&made.path, before.as_bytes()), "as before"),
-            None => (etc.remove(&made.path), "removed"),
+            Some(before) => (etc.replace(&made.path, before.as_bytes()), Some("what it held before".to_owned())),
+            None => (etc.remove(&made.path), None),
         };
         match done {
-            Ok(()) => restored.files.push((file, how.to_owned())),
+            Ok(()) => restored.files.push((file, how)),
             Err(error) => restored.kept.push(Kept { file, why: error.to_string() }),
         }
     }
@@ -124,7 +127,7 @@ fn write(system: &Root, device: &str, file: &str, value: &str, restored: &mut Re
     let place = path(device, file);
     match system.write(&place, value) {
         Ok(()) if shown(system, device, file).as_deref() == Some(value) => {
-            restored.files.push((place, value.to_owned()))
+            restored.files.push((place, Some(value.to_owned())))
         }
         Ok(()) => restored.kept.push(Kept { file: place, why: format!("\"{value}\" did not take") }),
         Err(error) => restored.kept.push(Kept { file: place, why: format!("the kernel refuses \"{value}\": {error}") }),

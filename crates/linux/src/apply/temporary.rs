@@ -1,12 +1,21 @@
 //! Settings for a measurement, restored at its end.
 
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, OFlags};
+
 use super::journal::{self, Entry, Journal, State};
 use super::plan::Plan;
 use super::restore::Restored;
 use super::snapshot::Snapshot;
 use super::{Applier, ApplyError, Written};
+use crate::root::Root;
 
-/// A device whose queue settings are restored when this value is dropped.
+/// How long another program may keep a device locked.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// A device whose queue settings are restored when this value is dropped. udevd applies no rule to it meanwhile.
 ///
 /// Its journal is marked incomplete from start to end: if a run is killed, the next run rolls it back.
 #[derive(Debug)]
@@ -15,6 +24,7 @@ pub struct Temporary<'a> {
     /// The journal's file; None after the restore.
     file: Option<String>,
     journal: Journal,
+    _lock: Option<File>,
 }
 
 impl Applier<'_> {
@@ -34,8 +44,23 @@ impl Applier<'_> {
         };
         let file = self.next_file()?;
         self.keep(&file, &journal)?;
-        Ok(Temporary { applier: self, file: Some(file), journal })
+        Ok(Temporary { applier: self, file: Some(file), journal, _lock: lock(self.system, device) })
     }
+}
+
+/// Locks a device as systemd's documentation of block device locking asks: udevd postpones the events of a locked one, among them that of the
+/// end of a write, at which a rule would set the scheduler. None if another program keeps it locked, or it is not in /dev.
+fn lock(system: &Root, device: &str) -> Option<File> {
+    let file = system.open_file(&format!("dev/{}", device.replace('!', "/")), OFlags::RDONLY).ok()?;
+    let begin = Instant::now();
+    // udevd itself has the lock while it processes an event.
+    while rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if begin.elapsed() > LOCK_WAIT {
+            return None;
+        }
+        std::thread::sleep(LOCK_WAIT / 100);
+    }
+    Some(file)
 }
 
 impl Temporary<'_> {

@@ -54,6 +54,11 @@ impl Udevadm {
         let output = run(&self.program, &["test", "--action=change", &format!("/sys/block/{device}")])?;
         if output.status.success() { Ok(()) } else { Err(format!("udevadm test ended with {}", output.status)) }
     }
+
+    /// Makes a running udevd read its rules again. Without one there is nothing to do.
+    pub(super) fn reload(&self) {
+        let _ = run(&self.program, &["control", "--reload"]);
+    }
 }
 
 fn run(program: &str, arguments: &[&str]) -> Result<Output, String> {

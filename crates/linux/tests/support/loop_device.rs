@@ -5,6 +5,11 @@ use std::process::Command;
 
 use tempfile::{TempDir, tempdir};
 
+#[path = "skips.rs"]
+mod skips;
+#[allow(unused_imports, reason = "not every test skips for a reason of its own")]
+pub use skips::skipped;
+
 /// A loop device of its own, which is detached at the end.
 pub struct Loop {
     pub name: String,
@@ -30,13 +35,13 @@ impl Loop {
         let output = Command::new("losetup").args(["--find", "--show"]).arg(&file).output();
         let made = output.ok().filter(|output| output.status.success());
         let Some(made) = made else {
-            eprintln!("skipped: losetup makes no loop device here (it takes root and a free one)");
+            skipped("losetup makes no loop device (it takes root and a free one)");
             return None;
         };
         let name = String::from_utf8(made.stdout).unwrap().trim().trim_start_matches("/dev/").to_owned();
         let device = Self { name, _image: image };
         if !fs::read_to_string(device.file("scheduler")).unwrap().contains("bfq") {
-            eprintln!("skipped: this kernel has no bfq");
+            skipped("this kernel has no bfq");
             return None;
         }
         device.reset();
@@ -90,7 +95,8 @@ impl Drop for Loop {
 pub fn folder_in_memory(bytes: u64) -> Option<TempDir> {
     let free = rustix::fs::statvfs("/dev/shm").map_or(0, |fs| fs.f_bavail * fs.f_frsize);
     if free < bytes + (512 << 20) {
-        eprintln!("skipped: {} MiB are free in /dev/shm (expected {})", free >> 20, (bytes >> 20) + 512);
+        eprintln!("{} MiB are free in /dev/shm (expected {})", free >> 20, (bytes >> 20) + 512);
+        skipped("/dev/shm has too little room");
         return None;
     }
     Some(TempDir::new_in("/dev/shm").unwrap())
