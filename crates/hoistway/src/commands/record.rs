@@ -189,7 +189,12 @@ fn text(summary: &Summary, arguments: &Arguments) -> String {
         _ => writeln!(text, "."),
     };
     let (cpu_us, cpu_s) = (summary.cpu_us_per_io(), summary.cpu_time.as_secs_f64());
-    let _ = writeln!(text, "Cost: {cpu_us:.2} us of CPU time an I/O ({cpu_s:.2} s); {} events lost.", summary.lost);
+    let an_io = if summary.ios > 0 {
+        format!("{cpu_us:.2} us of CPU time an I/O ({cpu_s:.2} s)")
+    } else {
+        format!("{cpu_s:.2} s of CPU time")
+    };
+    let _ = writeln!(text, "Cost: {an_io}; {} events lost.", summary.lost);
     if summary.lost > 0 {
         let _ = writeln!(text, "To lose none, use a larger --buffer, or fewer programs beside the recording.");
     }

@@ -48,7 +48,7 @@ fn a_verdict_is_planned_applied_listed_and_undone() {
 
 /// How often it is killed; `HOISTWAY_KILLS=200` does it more often.
 fn kills() -> u32 {
-    std::env::var("HOISTWAY_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(20)
+    std::env::var("HOISTWAY_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(8)
 }
 
 #[test]

@@ -16,7 +16,7 @@ const JOB: &str = "[load]\nrw=randread\nrate_iops=50\nioengine=libaio\ndirect=1\
 
 /// How often each command is killed; `HOISTWAY_KILLS=200` does it more often.
 fn kills() -> u32 {
-    std::env::var("HOISTWAY_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(8)
+    std::env::var("HOISTWAY_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
 }
 
 /// Kills a command at random moments while the device is set, and lets another one restore it.

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::tempdir;
 
-use crate::loop_device::Loop;
+use crate::loop_device::{Loop, skipped};
 use crate::support::{ended_with, has_fio, hoistway};
 
 const README: &str = include_str!("../../../../README.md");
@@ -34,7 +34,7 @@ fn a_new_user_comes_from_a_look_at_a_device_to_a_setting_that_is_applied_verifie
     if fs::read_dir("/sys/kernel/tracing/events/block").is_err()
         || fs::metadata("/sys/kernel/tracing/instances").is_err()
     {
-        eprintln!("skipped: no tracefs with block events");
+        skipped("there is no tracefs with block events (it takes root)");
         return;
     }
     let Some(device) = Loop::in_memory().filter(|_| has_fio()) else { return };

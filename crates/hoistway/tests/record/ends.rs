@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::skips::skipped;
 use crate::support::{Bench, has, succeeded};
 
 /// Reads from the device until it is dropped.
@@ -112,7 +113,7 @@ fn a_full_disk_ends_it_with_whole_records() {
     fs::create_dir(&small).unwrap();
     let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(&small).status();
     if !mounted.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no file system may be mounted");
+        skipped("no file system may be mounted");
         return;
     }
     let load = Load::on(&bench);

@@ -12,7 +12,7 @@ use crate::ends::Load;
 use crate::support::{Bench, has, succeeded};
 
 /// How often, if `HOISTWAY_KILLS` does not say.
-const KILLS: u32 = 20;
+const KILLS: u32 = 8;
 /// The first moments of a recording are those in which it changes most.
 const MOMENTS_MS: u64 = 400;
 

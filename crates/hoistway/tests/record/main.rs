@@ -5,4 +5,6 @@ mod ends;
 mod killed;
 mod peers;
 mod refusals;
+#[path = "../../../linux/tests/support/skips.rs"]
+mod skips;
 mod support;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use hoistway_trace::block::{Action, Event, Flags};
 use serde_json::Value;
 
+use crate::skips::skipped;
 use crate::support::{Bench, events, has, of, succeeded};
 
 const MIXED: &str = "--rw=randrw --bs=4k --ioengine=libaio --iodepth=8 --iodepth_batch=4 --number_ios=3000 --size=32m \
@@ -78,11 +79,7 @@ fn blkparse_and_btt_read_the_files() {
 
 #[test]
 fn perf_sees_the_same_ios() {
-    let is_there = Command::new("perf").arg("--version").output().is_ok();
-    let Some(bench) = Bench::new().filter(|_| is_there && has("fio")) else {
-        eprintln!("skipped: there is no perf, or no right to record");
-        return;
-    };
+    let Some(bench) = Bench::new().filter(|_| has("perf") && has("fio")) else { return };
     let mut perf = Command::new("perf");
     perf.args([
         "record",
@@ -102,7 +99,7 @@ fn perf_sees_the_same_ios() {
         bench.record().arg("--").args(bench.fio("--rw=randrw --bs=4k --ioengine=psync --number_ios=1000 --size=32m")),
     );
     if !perf.wait().unwrap().success() {
-        eprintln!("skipped: perf may not record");
+        skipped("perf may not record");
         return;
     }
     let mut script = Command::new("perf");
@@ -133,7 +130,7 @@ fn our_own_commands_read_it_with_what_lies_beside_it() {
     let Some(bench) = Bench::new().filter(|_| has("fio")) else { return };
     let queue = format!("/sys/block/{}/queue", bench.name());
     if fs::write(format!("{queue}/scheduler"), "mq-deadline").is_err() {
-        eprintln!("skipped: the scheduler may not be set");
+        skipped("the scheduler may not be set");
         return;
     }
     fs::write(format!("{queue}/nr_requests"), "48").unwrap();
@@ -153,7 +150,7 @@ fn a_queue_that_is_full_is_reported_while_it_is_recorded() {
     let Some(bench) = Bench::new().filter(|_| has("fio")) else { return };
     let queue = format!("/sys/block/{}/queue", bench.name());
     if fs::write(format!("{queue}/scheduler"), "mq-deadline").is_err() {
-        eprintln!("skipped: the scheduler may not be set");
+        skipped("the scheduler may not be set");
         return;
     }
     fs::write(format!("{queue}/nr_requests"), "4").unwrap();

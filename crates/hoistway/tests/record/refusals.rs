@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use crate::skips::skipped;
 use crate::support::Bench;
 
 #[track_caller]
@@ -49,7 +50,7 @@ fn without_rights_it_says_which() {
         .args(["record", bench.name(), "-o", "open/x"])
         .current_dir(bench.folder.path());
     let Ok(output) = command.output() else {
-        eprintln!("skipped: there is no setpriv");
+        skipped("there is no setpriv");
         return;
     };
     let said = String::from_utf8_lossy(&output.stderr);
