@@ -5,11 +5,12 @@ use std::path::Path;
 
 use tempfile::{TempDir, tempdir};
 
-use crate::loop_device::{Loop, folder_in_memory};
+use crate::loop_device::{Loop, folder_in_memory, skipped};
 use crate::support::{ended_with, has_fio, hoistway};
 
-/// Short measurements, and a fit that need not converge.
-const SHORT: [&str; 8] = ["--quick", "--runtime", "50ms", "--evaluations", "2", "--journal", "journal", "-o"];
+/// Short measurements, and a fit that need neither converge nor be good.
+const SHORT: [&str; 10] =
+    ["--quick", "--runtime", "50ms", "--evaluations", "2", "--residuals", "100000", "--journal", "journal", "-o"];
 
 #[test]
 fn a_loop_device_is_measured_without_its_scheduler_which_is_restored() {
@@ -34,6 +35,23 @@ fn a_loop_device_is_measured_without_its_scheduler_which_is_restored() {
     let compare = ["compare", "--device", "mine.toml", "--schedulers", "none", "--runtime", "20ms", "--repeat", "1"];
     ended_with(&[0], &mut hoistway(folder.path(), &compare));
     assert_eq!(journals(&folder), [""; 0]);
+}
+
+#[test]
+fn a_fit_that_does_not_do_what_the_device_does_is_refused_and_its_figures_are_kept() {
+    let Some(device) = Loop::in_memory().filter(|_| has_fio()) else { return };
+    let folder = tempdir().unwrap();
+    let path = format!("/dev/{}", device.name);
+    // No disk that seeks reads as fast as memory, and one evaluation finds no other one.
+    let plan = ["--like", "hdd", "--quick", "--runtime", "50ms", "--evaluations", "1", "--journal", "journal"];
+    let line = [&["calibrate", "device", &path, "--csv", "m.csv", "-o", "x.toml"], &plan[..]].concat();
+    let (printed, said) = ended_with(&[2], &mut hoistway(folder.path(), &line));
+    let words = [&format!("{path}: half of the figures are off by "), "(expected 10 % at most: ", "--residuals"];
+    assert!(words.iter().all(|words| said.contains(words)), "{said}");
+    assert!(printed.contains("random reads of 4096 bytes") && !printed.contains("written"), "{printed}");
+    assert!(!folder.path().join("x.toml").exists());
+    assert_eq!(fs::read_to_string(folder.path().join("m.csv")).unwrap().lines().count(), 10);
+    assert!(device.shown("scheduler").contains("[none]"));
 }
 
 #[test]
@@ -74,7 +92,7 @@ fn a_loop_device_over_the_page_cache_is_refused() {
     // That of a disk: the cache below answers.
     let Some(device) = Loop::new() else { return };
     if fs::metadata(std::env::temp_dir()).is_ok() && is_tmpfs(&std::env::temp_dir()) {
-        eprintln!("skipped: the folder for temporary files is memory");
+        skipped("the folder for temporary files is in memory");
         return;
     }
     let folder = tempdir().unwrap();

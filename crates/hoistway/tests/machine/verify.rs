@@ -45,6 +45,46 @@ fn a_job_is_predicted_and_run_under_each_scheduler_and_all_is_as_before() {
 }
 
 #[test]
+fn a_device_that_is_named_twice_is_written() {
+    let Some(device) = Loop::in_memory().filter(|_| has_fio()) else { return };
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("write.fio"), JOB.replace("randread", "randwrite")).unwrap();
+    let before = device.state();
+    let path = format!("/dev/{}", device.name);
+    let written = || fs::read_to_string(format!("/sys/block/{}/stat", device.name)).unwrap();
+    let sectors = |stat: &str| stat.split_whitespace().nth(6).unwrap().parse::<u64>().unwrap();
+    let begin = sectors(&written());
+    let line =
+        ["verify", "write.fio", "--device", "null", "--target", &path, "--writes", &path, "--journal", "journal"];
+    let runs = ["--rounds", "2", "--repeat", "2", "--runtime", "50ms", "--schedulers", "none,bfq"];
+    let (printed, said) = ended_with(&[0, 3], &mut hoistway(folder.path(), &[&line[..], &runs[..]].concat()));
+    assert!(printed.contains("one, write") && sectors(&written()) > begin, "{printed}");
+    assert!(said.contains("the first of 4 runs took "), "{said}");
+    assert_eq!(device.state(), before);
+}
+
+#[test]
+fn a_scheduler_that_another_program_sets_while_one_is_measured_ends_it() {
+    let Some(device) = Loop::in_memory().filter(|_| has_fio()) else { return };
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("load.fio"), JOB.replace("\nbs=", "\nrate_iops=20\nbs=")).unwrap();
+    let path = format!("/dev/{}", device.name);
+    let line = ["verify", "load.fio", "--device", "null", "--target", &path, "--journal", "journal"];
+    let runs = ["--runtime", "2s", "--schedulers", "kyber,none"];
+    let mut verifying = hoistway(folder.path(), &[&line[..], &runs[..]].concat());
+    let mut child = verifying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while !device.shown("scheduler").contains("[kyber]") {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before it set a scheduler");
+        thread::sleep(Duration::from_millis(5));
+    }
+    device.set("scheduler", "bfq");
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let words = format!("{}: another program set its scheduler to bfq while kyber was measured", device.name);
+    assert!(output.status.code() == Some(2) && output.stdout.is_empty() && said.contains(&words), "{output:?}");
+}
+
+#[test]
 fn a_recording_runs_in_our_own_engine() {
     let Some(device) = Loop::in_memory() else { return };
     let folder = tempdir().unwrap();

@@ -30,8 +30,8 @@ const LIKE_ANY: &str = "intel-p4800x-375gb";
 const FILE_BYTES: u64 = 1 << 30;
 /// A smaller target fits into caches.
 const BYTES_MIN: u64 = 64 << 20;
-/// Maximum relative error of the better half of the figures.
-const RESIDUAL_MAX: f64 = 0.10;
+/// Rounds that differ by more than this, in the median of the loads, are named as the cause of a poor fit.
+const SPREAD_MAX: f64 = 0.5;
 
 /// Measure a block device or a file with fio, without a scheduler, and fit a device model to it.
 ///
@@ -41,10 +41,10 @@ const RESIDUAL_MAX: f64 = 0.10;
 /// there are rounds, in turn. It takes three to five minutes, with --quick under one.
 ///
 /// Refused are figures that are not those of the device: other programs use it, a page cache is below it, its rate falls while
-/// nothing changes.
+/// nothing changes. So is a fit of which half of the figures are off by more than --residuals: then no file is written.
 ///
-/// Exit status: 0 on success; 1 if the fit did not converge, or half of its figures are off by more than 10 %, after the file is
-/// written and marked; 2 for bad input; 130 if interrupted.
+/// Exit status: 0 on success; 1 if the fit did not converge, after the file is written and marked; 2 for bad input and for what is
+/// refused; 130 if interrupted.
 ///
 /// Examples:
 ///   sudo hoistway calibrate device /dev/nvme0n1 -o my-disk.toml
@@ -79,6 +79,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 300,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(EVALUATIONS_MAX)))]
     evaluations: u32,
+    /// Refuse a fit if half of its figures are off by more than this percentage.
+    #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    residuals: u32,
     #[command(flatten)]
     target_options: TargetOptions,
 }
@@ -128,26 +131,41 @@ pub(super) fn run(arguments: &Arguments) -> Result<Ending> {
         name: arguments.output.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
     };
     let fitted = fit(&fit_plan, |_| !is_interrupted())?;
-    output.write(PresetFile::from(fitted.preset.clone()).to_toml().context("the preset cannot be written as TOML")?)?;
     Output::Standard.write(printable::text(&text(&rows, &fitted, arguments)))?;
     if is_interrupted() {
         return Ok(Ending::Interrupted);
     }
     let residual = median_residual(&fitted);
+    ensure!(
+        residual <= f64::from(arguments.residuals) / 100.0,
+        "{}: half of the figures are off by {:.0} % or more (expected {} % at most: {}; --residuals accepts more)",
+        arguments.target.display(),
+        100.0 * residual,
+        arguments.residuals,
+        advice(&rows, &fit_plan.like.name)
+    );
+    output.write(PresetFile::from(fitted.preset.clone()).to_toml().context("the preset cannot be written as TOML")?)?;
+    let file = arguments.output.display();
+    Output::Standard.write(printable::text(&format!("\n{file}: written (hoistway compare --device {file})\n")))?;
     if !fitted.has_converged {
         say(&format!(
             "the fit did not converge in {} evaluations: the best was written and marked",
             fitted.evaluations
         ));
     }
-    if residual > RESIDUAL_MAX {
-        say(&format!(
-            "half of the figures are off by {:.0} % or more: the model of {} does not do what this device does (expected another --like)",
-            100.0 * residual,
-            fit_plan.like.name
-        ));
+    Ok(if fitted.has_converged { Ending::Done } else { Ending::JobFailed })
+}
+
+/// What to do about a poor fit.
+fn advice(rows: &[MeasuredRow], like: &str) -> String {
+    let mut spreads: Vec<f64> = rows.iter().map(|row| row.spread() - 1.0).collect();
+    spreads.sort_by(f64::total_cmp);
+    match spreads.get(spreads.len() / 2) {
+        Some(spread) if *spread > SPREAD_MAX => {
+            format!("the rounds differ by {:.0} %, so measure while nothing else runs", 100.0 * spread)
+        }
+        _ => format!("the model of {like} does not do what this device does, so try another --like"),
     }
-    Ok(if fitted.has_converged && residual <= RESIDUAL_MAX { Ending::Done } else { Ending::JobFailed })
 }
 
 /// Rejects a target whose figures would not be those of a device.
@@ -226,7 +244,7 @@ fn measured(
         }
     }
     let bar = if std::io::stderr().is_terminal() {
-        let style = ProgressStyle::with_template("{bar:40} {pos} of {len} runs  {elapsed} so far");
+        let style = ProgressStyle::with_template("{bar:40} {pos} of {len} runs  {elapsed} so far, about {eta} to go");
         ProgressBar::new((plan.loads() as u64) * u64::from(plan.rounds))
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     } else {
@@ -236,7 +254,9 @@ fn measured(
     let rows = measure(plan, &watched);
     bar.finish_and_clear();
     if let Some(queues) = queues {
+        let checked = queues.check("none");
         queues.restore()?;
+        checked?;
     }
     rows.map_err(|error| anyhow!(error).context(arguments.target.display().to_string()))
 }
@@ -291,8 +311,7 @@ fn text(rows: &[MeasuredRow], fitted: &Fit, arguments: &Arguments) -> String {
             error(modelled, latency)
         );
     }
-    text += &format!("\n{}", fitted.parameters_text());
-    text + &format!("\n{}: written (hoistway compare --device {0})\n", arguments.output.display())
+    text + "\n" + &fitted.parameters_text()
 }
 
 fn say(sentence: &str) {

@@ -6,6 +6,7 @@ use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -19,7 +20,7 @@ use hoistway_experiment::{Comparison, Load, LoadText, Unobserved};
 use hoistway_real::{RealControls, RealExperiment, RealPlan, made};
 use hoistway_terminal::output::Output;
 use hoistway_terminal::{Ending, printable};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 use crate::commands::compare::asked;
 use crate::commands::options::{ReplayOptions, parse_time};
@@ -267,7 +268,8 @@ fn measured(
     interrupt: &Interrupt,
 ) -> Result<Option<Measured>> {
     let bar = if std::io::stderr().is_terminal() {
-        let style = ProgressStyle::with_template("{bar:40} {pos} of {len} runs  {elapsed} so far  {msg}");
+        let style =
+            ProgressStyle::with_template("{bar:40} {pos} of {len} runs  {elapsed} so far, about {eta} to go  {msg}");
         ProgressBar::new(u64::from(arguments.rounds) * schedulers.len() as u64)
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     } else {
@@ -275,6 +277,7 @@ fn measured(
     };
     let mut measured = Measured::new();
     let mut is_whole = true;
+    let begin = Instant::now();
     'rounds: for round in 0..arguments.rounds as usize {
         for index in 0..schedulers.len() {
             // Each scheduler is the first one of some round, since the first run of a round may see different
@@ -286,6 +289,12 @@ fn measured(
                 is_whole = false;
                 break 'rounds;
             };
+            queues.check(scheduler)?;
+            if bar.is_hidden() && round + index == 0 {
+                let runs = arguments.rounds as usize * schedulers.len();
+                let all = HumanDuration(begin.elapsed() * runs as u32);
+                say(&format!("the first of {runs} runs took {:.1} s: all take {all}", begin.elapsed().as_secs_f64()));
+            }
             measured.entry(scheduler.clone()).or_default().push(figures);
             bar.inc(1);
         }
