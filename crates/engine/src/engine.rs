@@ -34,7 +34,7 @@ const WEIGHTS: std::ops::RangeInclusive<u16> = 1..=1000;
 /// thread. Dropping it [stops](Self::stop) it.
 pub struct Engine {
     shared: Arc<Shared>,
-    backend: Arc<dyn Backend>,
+    pub(crate) backend: Arc<dyn Backend>,
     kernel: Kernel,
     /// The workers' threads, until they are stopped.
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -127,10 +127,10 @@ impl Engine {
         Ok((Engine { shared, backend, kernel, threads: Mutex::default(), next_worker: AtomicUsize::new(0) }, all))
     }
 
-    /// The volumes of the target.
+    /// The volumes of the target, including closed ones.
     #[must_use]
     pub fn volumes(&self) -> Vec<Volume<'_>> {
-        let shapes = self.backend.shape().volumes.iter().cloned();
+        let shapes = self.backend.volumes().into_iter();
         shapes.map(|shape| Volume { engine: self, range: 0..shape.bytes, shape }).collect()
     }
 

@@ -138,6 +138,97 @@ fn several_files_are_volumes_of_one_queue_and_never_meet() {
     }
 }
 
+/// What is open while the engine runs follows what is opened and closed, on every worker and with and without io_uring.
+#[test]
+fn files_come_and_go_while_others_are_used() {
+    let others = [temporary(MIB), temporary(MIB + 700), temporary(MIB)];
+    for has_io_uring in [true, false] {
+        let stays = temporary(MIB);
+        let files = Files::open(&[FileSpec::new(stays.path())]).unwrap().growing();
+        let files = if has_io_uring { files } else { files.without_io_uring() };
+        let engine = Engine::start(&Config { workers: 2, ..Config::default() }, files).unwrap();
+        let is_free = |file: &NamedTempFile| Files::open(&[FileSpec::new(file.path())]).is_ok();
+        for (opened, round) in (1..).zip(1..=150_u8) {
+            let other = &others[usize::from(round) % others.len()];
+            let held = engine.open_volume(&FileSpec::new(other.path())).unwrap();
+            let index = held.index();
+            assert_eq!((index, is_free(other)), (opened, false));
+            let volumes = engine.volumes();
+            let (stays, other_volume) = (&volumes[0], &volumes[index]);
+            let bytes = other_volume.bytes();
+            for (volume, byte) in [(stays, 255 - round), (other_volume, round)] {
+                for at in [0, bytes.min(MIB) - 4096, volume.bytes() - 4096] {
+                    assert_eq!(ask(volume, Request::write(at, filled(byte, 4096), 0)).result, Ok(()));
+                }
+                assert_eq!(ask(volume, Request::flush(0)).result, Ok(()));
+            }
+            let read = ask(other_volume, Request::read(bytes - 4096, Buffer::zeroed(4096), 0));
+            assert!(read.result == Ok(()) && read.buffer.iter().all(|&it| it == round));
+            assert!(other_volume.extents(0..bytes, usize::MAX).is_ok());
+            drop(held);
+            assert!(is_free(other));
+            assert!(other_volume.extents(0..bytes, usize::MAX).is_err());
+            for request in [Request::read(0, Buffer::zeroed(4096), 0), Request::write(0, filled(9, 4096), 0)] {
+                assert!(ask(other_volume, request).result.is_err());
+            }
+            assert_eq!(ask(stays, Request::flush(0)).result, Ok(()));
+            let mut content = [0; 4096];
+            other.as_file().read_exact_at(&mut content, 0).unwrap();
+            assert_eq!(content, [round; 4096]);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_has_become_longer_grows_to_its_last_byte() {
+    for has_io_uring in [true, false] {
+        let (file, other) = (temporary(MIB), temporary(MIB));
+        let files = Files::open(&[FileSpec::new(file.path()), FileSpec::new(other.path())]).unwrap().growing();
+        let files = if has_io_uring { files } else { files.without_io_uring() };
+        let engine = Engine::start(&Config::default(), files).unwrap();
+        for (n, bytes) in [MIB, MIB + 1, MIB + 700, 2 * MIB, 3 * MIB - 512, 5 * MIB + 513].into_iter().enumerate() {
+            file.as_file().set_len(bytes).unwrap();
+            engine.grow_volume(0).unwrap();
+            let volumes = engine.volumes();
+            assert_eq!((volumes[0].bytes(), volumes[1].bytes()), (bytes, MIB));
+            let byte = n as u8 + 1;
+            for at in [bytes - 5000, bytes - 3] {
+                assert_eq!(ask(&volumes[0], Request::write(at, filled(byte, bytes - at), 0)).result, Ok(()));
+            }
+            assert_eq!(ask(&volumes[1], Request::write(0, filled(9, MIB), 0)).result, Ok(()));
+            let read = ask(&volumes[0], Request::read(bytes - 5000, Buffer::zeroed(5000), 0));
+            assert!(read.result == Ok(()) && read.buffer.iter().all(|&it| it == byte));
+            assert_eq!(ask(&volumes[0], Request::flush(0)).result, Ok(()));
+            let mut content = vec![0; 5000];
+            file.as_file().read_exact_at(&mut content, bytes - 5000).unwrap();
+            assert!(content.iter().all(|&it| it == byte));
+            assert_eq!(file.as_file().metadata().unwrap().len(), bytes);
+        }
+        // One that has become shorter keeps its range; reads there fail.
+        file.as_file().set_len(MIB).unwrap();
+        engine.grow_volume(0).unwrap();
+        assert_eq!(engine.volumes()[0].bytes(), 5 * MIB + 513);
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_later_changes_nothing() {
+    let (first, held) = (temporary(MIB), temporary(MIB));
+    let engine = over(&[&first]);
+    let refusal = |engine: &Engine, file: &NamedTempFile| {
+        engine.open_volume(&FileSpec::new(file.path())).unwrap_err().to_string()
+    };
+    assert!(refusal(&engine, &held).ends_with("(expected at most 1)"));
+    drop(engine);
+    let files = Files::open(&[FileSpec::new(first.path())]).unwrap().growing();
+    let engine = Engine::start(&Config::default(), files).unwrap();
+    assert!(refusal(&engine, &first).contains("is the same file as"));
+    assert!(refusal(&engine, &temporary(0)).ends_with("is empty"));
+    let _elsewhere = over(&[&held]);
+    assert!(refusal(&engine, &held).contains("is in use by another program"));
+    assert_eq!(engine.volumes().len(), 1);
+}
+
 /// Buffers of the engine and others, whole and in parts, beyond what the memory that the rings know has room for.
 #[test]
 fn data_is_the_same_whether_the_ring_knows_a_buffer_or_not() {

@@ -8,7 +8,7 @@ mod simulated;
 mod sparse;
 
 #[cfg(any(test, feature = "faults"))]
-pub(crate) use file::{DataMap, FileStation};
+pub(crate) use file::{FileListing, FileStation, FileTable};
 pub use file::{FileSpec, Files, OpenError};
 pub use memory::Memory;
 pub use null::Null;
@@ -30,6 +30,30 @@ use crate::wake::Wake;
 pub trait Backend: Send + Sync {
     /// Its constant properties.
     fn shape(&self) -> &Shape;
+
+    /// All volumes since the start, in an order that does not change. Closed ones keep their place.
+    fn volumes(&self) -> Vec<VolumeShape> {
+        self.shape().volumes.clone()
+    }
+
+    /// Opens a file as a further volume. Returns its index, and features that are unavailable there, as sentences.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, or the target cannot have further volumes.
+    fn open(&self, file: &FileSpec) -> Result<(usize, Vec<String>), OpenError> {
+        Err(OpenError::Unfit { path: file.path.clone(), why: "the target cannot have further volumes".into() })
+    }
+
+    /// Gives a volume the length of its file, if that has become longer.
+    ///
+    /// # Errors
+    /// If the length cannot be found, or there is no room for it.
+    fn grow(&self, _volume: usize) -> Result<(), OpenError> {
+        Ok(())
+    }
+
+    /// Closes a volume: the file and its lock are released, and commands that have not reached the file fail.
+    fn close(&self, _volume: usize) {}
 
     /// Makes the station of a worker. Called for workers 0, 1, ... before any of them runs.
     ///
@@ -72,9 +96,10 @@ pub struct Extent {
 /// The constant properties of a target.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Its volumes, ordered by sector. The sectors between them do not exist.
+    /// Its volumes at the start, ordered by sector. The sectors between them do not exist.
     pub volumes: Vec<VolumeShape>,
-    /// The limits of a command, and the features of the target. The capacity is the end of the last volume.
+    /// The limits of a command, and the features of the target. The capacity is the end of the last volume, or
+    /// beyond it if volumes may be added.
     pub limits: Limits,
     /// Maximum hardware queues; the number of workers if the target has no limit.
     pub hw_queues_max: u16,
@@ -201,6 +226,22 @@ impl Shape {
 impl<B: Backend + ?Sized> Backend for Box<B> {
     fn shape(&self) -> &Shape {
         (**self).shape()
+    }
+
+    fn volumes(&self) -> Vec<VolumeShape> {
+        (**self).volumes()
+    }
+
+    fn open(&self, file: &FileSpec) -> Result<(usize, Vec<String>), OpenError> {
+        (**self).open(file)
+    }
+
+    fn grow(&self, volume: usize) -> Result<(), OpenError> {
+        (**self).grow(volume)
+    }
+
+    fn close(&self, volume: usize) {
+        (**self).close(volume);
     }
 
     fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use hoistway_blk::bio::Limits;
 use hoistway_blk::ground::{Instant, Nanos, SECTOR_BYTES, Sector};
 
-use crate::backend::{Backend, DataMap, Extent, FileStation, Shape, Station, VolumeShape};
+use crate::backend::{Backend, Extent, FileListing, FileStation, FileTable, Shape, Station, VolumeShape};
 use crate::clock::Clock;
 use ring::FaultyRing;
 
@@ -78,8 +78,8 @@ impl Backend for FaultyTarget {
     fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {
         let random = Random::new(self.seed * 31 + worker as u64);
         let ring = FaultyRing::new(self.disk.clone(), random, self.sound.clone());
-        let maps = self.shape.volumes.iter().map(|_| DataMap::default()).collect();
-        Ok(Box::new(FileStation::new(ring, self.shape.volumes.clone().into(), maps)))
+        let table = FileTable::of(FileListing::without_files(&self.shape.volumes));
+        Ok(Box::new(FileStation::new(ring, Arc::new(table))))
     }
 
     /// The extents of a file as if a program had written it and left holes for all zeroes.

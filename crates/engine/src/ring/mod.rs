@@ -6,6 +6,7 @@ mod uring;
 pub use threads::ThreadRing;
 pub use uring::Uring;
 
+use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +49,9 @@ pub trait Ring: Send {
     /// others, until the job has come back.
     #[allow(unsafe_code)]
     unsafe fn push(&mut self, tag: u64, job: Job<'_>) -> bool;
+
+    /// Changes the file with this index; jobs in flight keep the file that they have. Jobs on an index without a file fail with `EBADF`.
+    fn set_file(&mut self, _index: u32, _file: Option<&Arc<File>>) {}
 
     /// Submits pushed jobs, and returns those that have ended with the result of the system call: a number of bytes, or
     /// a negative errno. Never sleeps.

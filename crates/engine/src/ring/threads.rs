@@ -21,12 +21,12 @@ const THREADS_MAX: u32 = 16;
 
 /// Threads as a substitute for a ring of the kernel.
 pub struct ThreadRing {
+    files: Vec<Option<Arc<File>>>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
 
 struct Shared {
-    files: Vec<File>,
     jobs: Mutex<Jobs>,
     pushed: Condvar,
     results: Mutex<Vec<(u64, i32)>>,
@@ -42,7 +42,7 @@ struct Jobs {
 /// A job with the address of its segments, to be sent to another thread.
 struct Posted {
     tag: u64,
-    file: u32,
+    file: Option<Arc<File>>,
     at: u64,
     what: Call,
 }
@@ -72,16 +72,15 @@ impl ThreadRing {
     /// A ring for this many jobs at a time, over these files.
     ///
     /// # Errors
-    /// If a descriptor cannot be duplicated, or a thread cannot be started.
-    pub fn new(jobs: u32, files: &[&File]) -> std::io::Result<ThreadRing> {
+    /// If a thread cannot be started.
+    pub fn new(jobs: u32, files: &[Option<Arc<File>>]) -> std::io::Result<ThreadRing> {
         let shared = Arc::new(Shared {
-            files: files.iter().map(|file| file.try_clone()).collect::<Result<_, _>>()?,
             jobs: Mutex::default(),
             pushed: Condvar::new(),
             results: Mutex::default(),
             parker: Arc::default(),
         });
-        let mut ring = ThreadRing { shared: Arc::clone(&shared), threads: Vec::new() };
+        let mut ring = ThreadRing { files: files.to_vec(), shared: Arc::clone(&shared), threads: Vec::new() };
         for _ in 0..jobs.clamp(1, THREADS_MAX) {
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name("hoistway-io".into());
@@ -104,7 +103,7 @@ impl Shared {
     }
 
     fn carry_out(&self, job: &Posted) -> Result<usize, Errno> {
-        let (file, at) = (&self.files[job.file as usize], job.at);
+        let (file, at) = (job.file.as_ref().ok_or(Errno::BADF)?, job.at);
         let allocate = |bytes, mode: FallocateFlags| fallocate(file, mode | FallocateFlags::KEEP_SIZE, at, bytes);
         match job.what {
             Call::Read(list) => preadv(file, &mut list.slices_mut(), at),
@@ -151,9 +150,16 @@ impl Ring for ThreadRing {
             What::Punch(bytes) => Call::Punch(bytes),
             What::Zero(bytes) => Call::Zero(bytes),
         };
+        let file = self.files.get(file as usize).cloned().flatten();
         lock(&self.shared.jobs).waiting.push_back(Posted { tag, file, at, what });
         self.shared.pushed.notify_one();
         true
+    }
+
+    fn set_file(&mut self, index: u32, file: Option<&Arc<File>>) {
+        let index = index as usize;
+        self.files.resize(self.files.len().max(index + 1), None);
+        self.files[index] = file.cloned();
     }
 
     fn reap(&mut self, results: &mut Vec<(u64, i32)>) {

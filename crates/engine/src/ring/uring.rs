@@ -24,6 +24,8 @@ const FALLOC_KEEP_SIZE: i32 = 1;
 const FALLOC_PUNCH_HOLE: i32 = 2;
 const FALLOC_ZERO_RANGE: i32 = 16;
 const POLL_IN: u32 = 1;
+/// Marks an index without a file.
+const NO_FILE: i32 = -1;
 
 /// A ring of the kernel.
 pub struct Uring {
@@ -58,11 +60,11 @@ impl WakeFd {
 }
 
 impl Uring {
-    /// A ring for this many jobs at a time, over these files.
+    /// A ring for this many jobs at a time, over these files. An index without a file may get one later.
     ///
     /// # Errors
     /// If the system has no io_uring or forbids it (`ENOSYS`, `EPERM`), or lacks a required feature.
-    pub fn new(jobs: u32, files: &[&File]) -> io::Result<Uring> {
+    pub fn new(jobs: u32, files: &[Option<Arc<File>>]) -> io::Result<Uring> {
         // The watch of the eventfd takes an entry, too.
         let entries = (jobs + 1).next_power_of_two();
         let newest = IoUring::builder()
@@ -84,7 +86,7 @@ impl Uring {
             // It could not sleep with a timeout, which requires Linux 5.11.
             return Err(io::ErrorKind::Unsupported.into());
         }
-        let fds: Vec<_> = files.iter().map(|file| file.as_raw_fd()).collect();
+        let fds: Vec<_> = files.iter().map(|file| file.as_ref().map_or(NO_FILE, |file| file.as_raw_fd())).collect();
         // The kernel rejects an empty list.
         if !fds.is_empty() {
             ring.submitter().register_files(&fds)?;
@@ -181,6 +183,14 @@ fn entry(tag: u64, Job { file, at, what }: Job<'_>, fixed: &Range<usize>) -> squ
 impl Ring for Uring {
     unsafe fn push(&mut self, tag: u64, job: Job<'_>) -> bool {
         self.push_entry(&entry(tag, job, &self.fixed))
+    }
+
+    fn set_file(&mut self, index: u32, file: Option<&Arc<File>>) {
+        // Pushed jobs take their files when they are submitted.
+        self.submit();
+        let fd = file.map_or(NO_FILE, |file| file.as_raw_fd());
+        // If the system is out of memory, jobs on this index fail.
+        let _ = self.ring.submitter().register_files_update(index, &[fd]);
     }
 
     fn reap(&mut self, results: &mut Vec<(u64, i32)>) {

@@ -16,13 +16,15 @@ mod data_map;
 mod lock;
 mod sparse;
 mod station;
+mod table;
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hoistway_blk::bio::Limits;
 use hoistway_blk::ground::{SECTOR_BYTES, Sector};
@@ -31,13 +33,18 @@ use rustix::fs::{AtFlags, OFlags, SeekFrom, StatxFlags, ioctl_blkpbszget, ioctl_
 use super::{Backend, Extent, Shape, Station, VolumeShape};
 use crate::memory::{Arena, BUFFER_ALIGN, Buffer};
 use crate::ring::{ThreadRing, Uring};
-pub(crate) use data_map::DataMap;
 use lock::{Claim, claim};
 pub(super) use sparse::SparseFile;
 pub(crate) use station::FileStation;
 use station::{Tail, ZERO_BYTES_MAX};
+use table::Entry;
+pub(crate) use table::{Listing as FileListing, Table as FileTable};
 
 const QUEUE_DEPTH: u32 = 128;
+/// Files that may be open at a time beyond those at the start, if there may be any.
+const FURTHER_FILES_MAX: usize = 256;
+/// Distance of the first sectors of volumes that may grow: 128 TiB.
+const SPACE_TO_GROW: u64 = 1 << 38;
 /// Volumes begin at multiples of this, in sectors, and are at least this far apart, so that no request crosses two
 /// volumes.
 const VOLUME_ALIGN: u64 = 2048;
@@ -96,21 +103,24 @@ enum Way {
 
 /// Files and block devices.
 pub struct Files {
-    files: Vec<File>,
-    volumes: Arc<[VolumeShape]>,
+    table: Arc<FileTable>,
     shape: Shape,
     way: Way,
     notes: Vec<String>,
-    /// Descriptors for the last bytes of files, if those need separate ones.
-    tail_files: Vec<File>,
-    /// For each file, the last bytes that need separate calls.
-    tails: Arc<[Option<Tail>]>,
-    /// For each file, the ranges known to contain data.
-    maps: Arc<[DataMap]>,
     /// Memory that is registered with every ring.
     fixed: Option<Arc<Arena>>,
-    /// Locks that keep other programs from the files.
-    _claims: Vec<File>,
+    /// Further files that may be open at a time.
+    further_max: usize,
+    /// The volumes that are open, which others must not open.
+    opened: Mutex<Vec<Held>>,
+}
+
+/// An open volume.
+struct Held {
+    volume: usize,
+    path: PathBuf,
+    /// A lock that keeps other programs from the file.
+    _claim: Option<File>,
 }
 
 /// The properties of an opened file.
@@ -118,6 +128,8 @@ struct Opened {
     file: File,
     /// The same file through the page cache, if `file` is direct and does not end with a full block.
     tail_file: Option<File>,
+    /// Whether the last bytes need that, unless they are a full block.
+    is_direct: bool,
     bytes: u64,
     logical_bytes: u32,
     physical_bytes: u32,
@@ -135,31 +147,28 @@ impl Files {
     pub fn open(specs: &[FileSpec]) -> Result<Files, OpenError> {
         let mut opened: Vec<Opened> = Vec::new();
         for (index, spec) in specs.iter().enumerate() {
-            opened.push(open(spec, &specs[..index])?);
+            let before: Vec<&Path> = specs[..index].iter().map(|spec| spec.path.as_path()).collect();
+            opened.push(open(spec, &before)?);
         }
         let logical = opened.iter().map(|it| it.logical_bytes).max().unwrap_or(SECTOR_BYTES as u32);
         let physical = opened.iter().map(|it| it.physical_bytes).max().unwrap_or(logical).max(logical);
-        let mut volumes: Vec<VolumeShape> = Vec::new();
-        for (spec, it) in specs.iter().zip(&opened) {
-            let bytes = it.bytes;
-            if bytes == 0 {
-                return Err(OpenError::Unfit { path: spec.path.clone(), why: "is empty".into() });
-            }
-            let sectors = bytes.next_multiple_of(u64::from(logical)) / SECTOR_BYTES;
-            let end = volumes.last().map_or(0, |last| last.first.0 + last.sectors + VOLUME_ALIGN);
-            let first = Sector(end.next_multiple_of(VOLUME_ALIGN));
-            volumes.push(VolumeShape { first, sectors, bytes, read_only: spec.read_only });
+        let notes: Vec<String> = opened.iter().flat_map(|it| it.notes.iter().cloned()).collect();
+        let rotational = opened.iter().any(|it| it.rotational);
+        let (mut listing, mut held) = (FileListing::default(), Vec::new());
+        for (spec, it) in specs.iter().zip(opened) {
+            let room = listing.files.len() + 2;
+            held.push(list(&mut listing, spec, it, logical, room, 0));
         }
         let sectors = |bytes: u32| bytes / SECTOR_BYTES as u32;
         let limits = Limits {
             max_write_zeroes_sectors: sectors(ZERO_BYTES_MAX as u32),
-            capacity: volumes.last().map_or(Sector(0), |last| Sector(last.first.0 + last.sectors)),
+            capacity: end(&listing),
             write_cache: true,
             fua: true,
-            rotational: opened.iter().any(|it| it.rotational),
+            rotational,
             ..Limits::new(sectors(logical), sectors(physical), u32::MAX, 2560, 128)
         };
-        let mut notes: Vec<String> = opened.iter().flat_map(|it| it.notes.iter().cloned()).collect();
+        let mut notes = notes;
         let way = match Uring::new(1, &[]) {
             Ok(_) => Way::Uring,
             Err(error) => {
@@ -168,25 +177,30 @@ impl Files {
             }
         };
         let shape = Shape {
-            volumes: volumes.clone(),
+            volumes: listing.volumes.iter().map(|volume| volume.shape.clone()).collect(),
             limits,
             hw_queues_max: u16::MAX,
             queue_depth: QUEUE_DEPTH,
             host_wide_tags: false,
         };
-        let (mut files, mut tail_files, mut tails, mut claims) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (index, (it, volume)) in opened.into_iter().zip(&volumes).enumerate() {
-            let has_tail = volume.bytes < volume.sectors * SECTOR_BYTES;
-            let place = if it.tail_file.is_some() { specs.len() + tail_files.len() } else { index };
-            let at = volume.bytes / TAIL_ALIGN * TAIL_ALIGN;
-            tails.push(has_tail.then_some(Tail { at, end: volume.bytes, file: place as u32 }));
-            files.push(it.file);
-            tail_files.extend(it.tail_file);
-            claims.extend(it.claim);
-        }
-        let maps = volumes.iter().map(|_| DataMap::default()).collect();
-        let (volumes, tails) = (volumes.into(), tails.into());
-        Ok(Files { files, volumes, shape, way, notes, tail_files, tails, maps, fixed: None, _claims: claims })
+        let table = Arc::new(FileTable::of(listing));
+        Ok(Files { table, shape, way, notes, fixed: None, further_max: 0, opened: Mutex::new(held) })
+    }
+
+    /// Further files may be [opened](Backend::open) later, and closed; those that have become longer may [grow](Backend::grow).
+    #[must_use]
+    pub fn growing(mut self) -> Self {
+        self.further_max = FURTHER_FILES_MAX;
+        self.shape.volumes = self.table.change(|listing| {
+            let volumes = std::mem::take(&mut listing.volumes);
+            for mut volume in volumes {
+                volume.shape.first = first_free(listing, SPACE_TO_GROW);
+                listing.volumes.push(volume);
+            }
+            listing.volumes.iter().map(|volume| volume.shape.clone()).collect()
+        });
+        self.shape.limits.capacity = Sector(u64::MAX / SECTOR_BYTES);
+        self
     }
 
     /// Adds memory for [buffers](Backend::buffer) that is registered with the ring of each worker (fixed buffers), so that requests
@@ -227,16 +241,76 @@ impl Files {
 }
 
 impl Files {
-    /// The file of a range of sectors, and the bytes in it.
-    fn place(&self, range: Range<Sector>) -> (usize, Range<u64>) {
-        let index = self.volumes.partition_point(|volume| volume.first <= range.start).saturating_sub(1);
-        let place = |sector: Sector| (sector - self.volumes[index].first) * SECTOR_BYTES;
-        (index, place(range.start)..place(range.end))
+    /// The volume of a range of sectors, its file, and the bytes in it.
+    fn place(&self, range: Range<Sector>) -> io::Result<(Entry, Arc<File>, Range<u64>)> {
+        let listing = self.table.listing();
+        let volume = listing.volumes.get(listing.volume_of(range.start)).ok_or(io::ErrorKind::NotFound)?;
+        let file = listing.files.get(volume.file as usize).cloned().flatten().filter(|_| volume.is_open);
+        let place = |sector: Sector| (sector - volume.shape.first) * SECTOR_BYTES;
+        Ok((volume.clone(), file.ok_or(io::ErrorKind::NotFound)?, place(range.start)..place(range.end)))
+    }
+
+    fn opened(&self) -> MutexGuard<'_, Vec<Held>> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a ring with room for further files, or without if the system has none.
+    fn ring<R>(&self, make: impl Fn(&[Option<Arc<File>>]) -> io::Result<R>) -> io::Result<R> {
+        let mut files = self.table.listing().files.clone();
+        let count = files.len();
+        files.resize(count + self.further_max, None);
+        if self.further_max > 0 {
+            if let Ok(ring) = make(&files) {
+                self.table.set_room(files.len());
+                return Ok(ring);
+            }
+            self.table.set_room(count);
+        }
+        make(&files[..count])
     }
 }
 
+/// The end of the last volume.
+fn end(listing: &FileListing) -> Sector {
+    listing.volumes.last().map_or(Sector(0), |last| Sector(last.shape.first.0 + last.shape.sectors))
+}
+
+/// The first sector of the next volume, at least this far from that of the last one.
+fn first_free(listing: &FileListing, distance: u64) -> Sector {
+    let Some(last) = listing.volumes.last() else { return Sector(0) };
+    let behind = (end(listing).0 + VOLUME_ALIGN).next_multiple_of(VOLUME_ALIGN);
+    Sector(behind.max(last.shape.first.0 + distance))
+}
+
+/// Adds a file in blocks of this length as the last volume, in a ring with room for this many files.
+fn list(listing: &mut FileListing, spec: &FileSpec, it: Opened, block_bytes: u32, room: usize, distance: u64) -> Held {
+    let bytes = it.bytes;
+    let sectors = bytes.next_multiple_of(u64::from(block_bytes)) / SECTOR_BYTES;
+    let first = first_free(listing, distance);
+    let shape = VolumeShape { first, sectors, bytes, read_only: spec.read_only };
+    let file = listing.place(it.file, room);
+    let tail_file = it.tail_file.map(|tail| listing.place(tail, room));
+    let volume = listing.volumes.len();
+    let (tail, is_direct) = (tail_of(&shape, tail_file.unwrap_or(file)), it.is_direct);
+    listing.volumes.push(Entry { shape, file, tail, tail_file, is_direct, map: Arc::default(), is_open: true });
+    Held { volume, path: spec.path.clone(), _claim: it.claim }
+}
+
+/// The last bytes of a volume that does not end with a full block; the file with this index has them.
+fn tail_of(shape: &VolumeShape, file: u32) -> Option<Tail> {
+    let bytes = shape.bytes;
+    (bytes < shape.sectors * SECTOR_BYTES).then(|| Tail { at: bytes / TAIL_ALIGN * TAIL_ALIGN, end: bytes, file })
+}
+
+/// Opens a file again, through the page cache.
+fn open_buffered(file: &File, read_only: bool) -> io::Result<File> {
+    // Its path may name another file by now.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    OpenOptions::new().read(true).write(!read_only).open(path)
+}
+
 /// Opens a file; `before` are the files that are open already.
-fn open(spec: &FileSpec, before: &[FileSpec]) -> Result<Opened, OpenError> {
+fn open(spec: &FileSpec, before: &[&Path]) -> Result<Opened, OpenError> {
     let failed = |source: io::Error| OpenError::File { path: spec.path.clone(), source };
     let unfit = |why: &str| OpenError::Unfit { path: spec.path.clone(), why: why.into() };
     let kind = std::fs::metadata(&spec.path).map_err(failed)?.file_type();
@@ -265,14 +339,17 @@ fn open(spec: &FileSpec, before: &[FileSpec]) -> Result<Opened, OpenError> {
             None
         }
         Claim::InUse => {
-            let same = |other: &&FileSpec| is_same(&spec.path, &other.path);
+            let same = |other: &&&Path| is_same(&spec.path, other);
             return Err(unfit(&match before.iter().find(same) {
-                Some(other) => format!("is the same file as {}", other.path.display()),
+                Some(other) => format!("is the same file as {}", other.display()),
                 None => "is in use by another program (only readers can share a file)".into(),
             }));
         }
     };
     let bytes = seek(&file, SeekFrom::End(0)).map_err(|errno| failed(errno.into()))?;
+    if bytes == 0 {
+        return Err(unfit("is empty"));
+    }
     let (mut logical_bytes, mut physical_bytes) = (SECTOR_BYTES as u32, BLOCK_BYTES_SAFE);
     if is_device {
         logical_bytes = ioctl_blksszget(&file).map_err(|errno| failed(errno.into()))?;
@@ -289,7 +366,8 @@ fn open(spec: &FileSpec, before: &[FileSpec]) -> Result<Opened, OpenError> {
         if is_direct && !is_device && !ends_with_a_block { Some(open(OFlags::empty()).map_err(failed)?) } else { None };
     let rotational = is_rotational(&file, is_device).unwrap_or(false);
     let physical_bytes = physical_bytes.max(logical_bytes).next_multiple_of(logical_bytes);
-    Ok(Opened { file, tail_file, bytes, logical_bytes, physical_bytes, rotational, notes, claim })
+    let is_direct = is_direct && !is_device;
+    Ok(Opened { file, tail_file, is_direct, bytes, logical_bytes, physical_bytes, rotational, notes, claim })
 }
 
 /// Whether two paths name the same file.
@@ -321,22 +399,92 @@ impl Backend for Files {
         &self.shape
     }
 
+    fn volumes(&self) -> Vec<VolumeShape> {
+        self.table.listing().volumes.iter().map(|volume| volume.shape.clone()).collect()
+    }
+
+    fn open(&self, spec: &FileSpec) -> Result<(usize, Vec<String>), OpenError> {
+        let unfit = |why: String| Err(OpenError::Unfit { path: spec.path.clone(), why });
+        let block_bytes = self.shape.limits.logical_block * SECTOR_BYTES as u32;
+        let mut held = self.opened();
+        let it = open(spec, &held.iter().map(|held| held.path.as_path()).collect::<Vec<_>>())?;
+        if it.logical_bytes > block_bytes {
+            return unfit(format!(
+                "has blocks of {} bytes, but the target was opened with blocks of {block_bytes} bytes (expected no larger ones)",
+                it.logical_bytes
+            ));
+        }
+        let needed = 1 + usize::from(it.tail_file.is_some());
+        let used = self.table.listing().files.iter().flatten().count();
+        if used + needed > self.table.room() {
+            return unfit(format!("too many files are open (expected at most {})", self.table.room()));
+        }
+        let (first, sectors) = (first_free(&self.table.listing(), SPACE_TO_GROW), it.bytes.div_ceil(SECTOR_BYTES));
+        if first.0.saturating_add(sectors) > self.shape.limits.capacity.0 {
+            return unfit("no sectors are left (restart the program to open it)".to_owned());
+        }
+        let (notes, room) = (it.notes.clone(), self.table.room());
+        let added = self.table.change(|listing| list(listing, spec, it, block_bytes, room, SPACE_TO_GROW));
+        let volume = added.volume;
+        held.push(added);
+        Ok((volume, notes))
+    }
+
+    fn grow(&self, volume: usize) -> Result<(), OpenError> {
+        let held = self.opened();
+        let Some(path) = held.iter().find(|held| held.volume == volume).map(|held| &held.path) else { return Ok(()) };
+        let failed = |source: io::Error| OpenError::File { path: path.clone(), source };
+        let listing = self.table.listing();
+        let it = &listing.volumes[volume];
+        let Some(file) = listing.files[it.file as usize].as_ref() else { return Ok(()) };
+        let bytes = seek(&**file, SeekFrom::End(0)).map_err(|errno| failed(errno.into()))?;
+        if bytes <= it.shape.bytes {
+            return Ok(());
+        }
+        let block_bytes = u64::from(self.shape.limits.logical_block) * SECTOR_BYTES;
+        let sectors = bytes.next_multiple_of(block_bytes) / SECTOR_BYTES;
+        let next = listing.volumes.get(volume + 1).map_or(self.shape.limits.capacity, |next| next.shape.first);
+        if it.shape.first.0 + sectors > next.0 {
+            let most = (next - it.shape.first) * SECTOR_BYTES;
+            let why = format!("has become too long, {bytes} bytes (expected at most {most} while it is open)");
+            return Err(OpenError::Unfit { path: path.clone(), why });
+        }
+        let needs_tail_file = it.is_direct && it.tail_file.is_none() && bytes < sectors * SECTOR_BYTES;
+        if needs_tail_file && listing.files.iter().flatten().count() >= self.table.room() {
+            let why = format!("too many files are open (expected at most {})", self.table.room());
+            return Err(OpenError::Unfit { path: path.clone(), why });
+        }
+        let tail_file = needs_tail_file.then(|| open_buffered(file, it.shape.read_only)).transpose().map_err(failed)?;
+        self.table.change(|listing| {
+            let added = tail_file.map(|tail| listing.place(tail, self.table.room()));
+            let it = &mut listing.volumes[volume];
+            (it.shape.bytes, it.shape.sectors, it.tail_file) = (bytes, sectors, it.tail_file.or(added));
+            it.tail = tail_of(&it.shape, it.tail_file.unwrap_or(it.file));
+        });
+        Ok(())
+    }
+
+    fn close(&self, volume: usize) {
+        self.opened().retain(|held| held.volume != volume);
+        self.table.change(|listing| {
+            let Some(it) = listing.volumes.get_mut(volume).filter(|it| it.is_open) else { return };
+            it.is_open = false;
+            let files = [Some(it.file), it.tail_file];
+            files.into_iter().flatten().for_each(|file| listing.files[file as usize] = None);
+        });
+    }
+
     fn station(&self, _: usize) -> io::Result<Box<dyn Station>> {
-        let files: Vec<&File> = self.files.iter().chain(&self.tail_files).collect();
-        let volumes = Arc::clone(&self.volumes);
-        let (maps, tails) = (Arc::clone(&self.maps), Arc::clone(&self.tails));
+        let table = Arc::clone(&self.table);
         Ok(match self.way {
             Way::Uring => {
-                let mut ring = Uring::new(QUEUE_DEPTH, &files)?;
+                let mut ring = self.ring(|files| Uring::new(QUEUE_DEPTH, files))?;
                 if let Some(arena) = &self.fixed {
                     ring.register(arena)?;
                 }
-                Box::new(FileStation::new(ring, volumes, maps).with_tails(tails))
+                Box::new(FileStation::new(ring, table))
             }
-            Way::Threads => {
-                let ring = ThreadRing::new(QUEUE_DEPTH, &files)?;
-                Box::new(FileStation::new(ring, volumes, maps).with_tails(tails))
-            }
+            Way::Threads => Box::new(FileStation::new(self.ring(|files| ThreadRing::new(QUEUE_DEPTH, files))?, table)),
         })
     }
 
@@ -345,12 +493,12 @@ impl Backend for Files {
     }
 
     fn extents(&self, range: Range<Sector>, most: usize) -> io::Result<Vec<Extent>> {
-        let (index, bytes) = self.place(range);
-        self.maps[index].extents(&self.files[index], bytes, most)
+        let (volume, file, bytes) = self.place(range)?;
+        volume.map.extents(&file, bytes, most)
     }
 
     fn extents_of_read(&self, range: Range<Sector>) -> io::Result<Vec<Extent>> {
-        let (index, bytes) = self.place(range);
-        self.maps[index].extents_of_read(&self.files[index], bytes)
+        let (volume, file, bytes) = self.place(range)?;
+        volume.map.extents_of_read(&file, bytes)
     }
 }

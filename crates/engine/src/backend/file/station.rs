@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hoistway_blk::bio::{Op, Status};
-use hoistway_blk::ground::{Instant, SECTOR_BYTES, Sector};
+use hoistway_blk::ground::{Instant, SECTOR_BYTES};
 
-use super::data_map::DataMap;
-use crate::backend::{Command, Ended, Started, Station, VolumeShape};
+use super::table::{Listing, Table};
+use crate::backend::{Command, Ended, Started, Station};
 use crate::memory::{Buffer, RawSegment, Segments};
 use crate::ring::{Job, Ring, What};
 use crate::wake::Wake;
@@ -21,6 +21,7 @@ pub const ZEROES_BYTES: usize = 256 << 10;
 pub const ZERO_BYTES_MAX: u64 = 32 << 20;
 
 const EINTR: i32 = 4;
+const EBADF: i32 = 9;
 const EAGAIN: i32 = 11;
 const EOPNOTSUPP: i32 = 95;
 
@@ -38,14 +39,16 @@ pub struct Tail {
 /// One worker's access to files.
 pub struct FileStation<R: Ring> {
     ring: R,
-    volumes: Arc<[VolumeShape]>,
-    /// The tail of each volume; empty if all volumes end with a full block.
-    tails: Arc<[Option<Tail>]>,
-    maps: Arc<[DataMap]>,
+    table: Arc<Table>,
+    /// The listing of the table that the ring has, and its generation.
+    listing: Arc<Listing>,
+    generation: u64,
     /// Commands by number; grows as needed.
     carried: Vec<Carried>,
     /// Commands that the ring had no room for, or that have to be retried.
     again: Vec<u32>,
+    /// Commands whose volume was closed before they were passed to the ring.
+    lost: Vec<u32>,
     zeroes: Buffer,
     /// Whether the file system has refused to zero a range.
     must_write_zeroes: bool,
@@ -55,6 +58,8 @@ pub struct FileStation<R: Ring> {
 /// A command in flight.
 #[derive(Clone, Default)]
 struct Carried {
+    volume: usize,
+    /// Index of the file in the ring.
     file: u32,
     /// Offset of the rest in the file, in bytes.
     at: u64,
@@ -67,6 +72,8 @@ struct Carried {
     segments: Vec<RawSegment>,
     /// Segments that have been transferred.
     done: usize,
+    /// The last bytes of the file when the command began.
+    last: Option<Tail>,
     /// The data of the last bytes of the file, which are transferred last.
     tail: Vec<RawSegment>,
 }
@@ -86,37 +93,50 @@ enum Step {
 }
 
 impl<R: Ring> FileStation<R> {
-    /// A station over the files of these volumes, in order.
-    pub fn new(ring: R, volumes: Arc<[VolumeShape]>, maps: Arc<[DataMap]>) -> Self {
+    /// A station over the files of this table. The ring has those that it lists now.
+    pub fn new(ring: R, table: Arc<Table>) -> Self {
+        let (generation, listing) = (table.generation(), table.listing());
         FileStation {
             ring,
-            volumes,
-            tails: Arc::default(),
-            maps,
+            table,
+            listing,
+            generation,
             carried: Vec::new(),
             again: Vec::new(),
+            lost: Vec::new(),
             zeroes: Buffer::EMPTY,
             must_write_zeroes: false,
             results: Vec::new(),
         }
     }
 
-    /// Adds the tails of files that do not end with a full block.
-    pub fn with_tails(mut self, tails: Arc<[Option<Tail>]>) -> Self {
-        if tails.iter().any(Option::is_some) {
-            self.tails = tails;
+    /// Gives the ring the files that are in the table now.
+    #[cold]
+    fn follow(&mut self) {
+        self.generation = self.table.generation();
+        let listing = self.table.listing();
+        for (index, file) in listing.files.iter().enumerate() {
+            let before = self.listing.files.get(index).and_then(Option::as_ref);
+            let is_same = match (before, file) {
+                (Some(before), Some(file)) => Arc::ptr_eq(before, file),
+                (None, None) => true,
+                _ => false,
+            };
+            if !is_same {
+                self.ring.set_file(index as u32, file.as_ref());
+            }
         }
-        self
-    }
-
-    /// The volume that contains a sector.
-    fn volume_of(&self, sector: Sector) -> usize {
-        self.volumes.partition_point(|volume| volume.first <= sector).saturating_sub(1)
+        self.listing = listing;
     }
 
     /// Passes a command, or the rest of it, to the ring.
     fn post(&mut self, id: u32) {
         let carried = &self.carried[id as usize];
+        // Another file may have its index in the ring by now.
+        if !self.listing.volumes.get(carried.volume).is_some_and(|volume| volume.is_open) {
+            self.lost.push(id);
+            return;
+        }
         let data = &carried.segments[carried.done..];
         let what = match carried.step {
             Step::None => return,
@@ -148,7 +168,7 @@ impl<R: Ring> FileStation<R> {
                 carried.advance(result as u64);
                 if carried.left == 0
                     && !carried.tail.is_empty()
-                    && let Some(&Some(tail)) = self.tails.get(carried.file as usize)
+                    && let Some(tail) = carried.last
                 {
                     carried.go_on_with(tail);
                 }
@@ -158,23 +178,34 @@ impl<R: Ring> FileStation<R> {
                 }
             }
             // A flush does not name its volume, so all files are synced in turn.
-            Step::Sync if (carried.file as usize) + 1 < self.volumes.len() => {
-                carried.file += 1;
-                self.post(id);
-                return None;
+            Step::Sync => {
+                let next = carried.volume + 1;
+                return if self.sync_from(id, next) { None } else { Some(Status::Ok) };
             }
             Step::Discard | Step::Zero => {
-                self.maps[carried.file as usize].forget(carried.at..carried.at + carried.left)
+                let map = &self.listing.volumes[carried.volume].map;
+                map.forget(carried.at..carried.at + carried.left);
             }
-            Step::None | Step::Sync => {}
+            Step::None => {}
         }
         Some(Status::Ok)
+    }
+
+    /// Syncs the next open file, from the volume with this index. Returns whether there is one.
+    fn sync_from(&mut self, id: u32, volume: usize) -> bool {
+        let Some(index) = self.listing.open_from(volume) else { return false };
+        let carried = &mut self.carried[id as usize];
+        (carried.volume, carried.file) = (index, self.listing.volumes[index].file);
+        self.post(id);
+        true
     }
 
     fn failed(&mut self, id: u32, errno: i32) -> Option<Status> {
         let carried = &mut self.carried[id as usize];
         match errno {
             EINTR | EAGAIN => self.again.push(id),
+            // The volume was closed meanwhile.
+            EBADF if carried.step == Step::Sync => return self.returned(id, 0),
             EOPNOTSUPP if carried.step == Step::Zero && !carried.fast_only => {
                 self.must_write_zeroes = true;
                 self.write_zeroes(id);
@@ -199,7 +230,7 @@ impl<R: Ring> FileStation<R> {
             carried.segments.push(RawSegment::at(start, len as usize));
             left -= len;
         }
-        if let Some(&Some(tail)) = self.tails.get(carried.file as usize) {
+        if let Some(tail) = carried.last {
             carried.split(tail);
         }
         self.post(id);
@@ -275,8 +306,10 @@ fn push(ring: &mut impl Ring, id: u32, job: Job<'_>) -> bool {
 
 impl<R: Ring> Station for FileStation<R> {
     fn start(&mut self, _: Instant, command: &Command, data: Segments<'_>) -> Started {
-        let file = self.volume_of(command.sector);
-        let Some(volume) = self.volumes.get(file) else { return Started::Done(Status::IoError) };
+        if self.table.generation() != self.generation {
+            self.follow();
+        }
+        let index = self.listing.volume_of(command.sector);
         let step = match command.op {
             Op::Read => Step::Read,
             Op::Write => Step::Write { is_durable: command.fua },
@@ -288,17 +321,23 @@ impl<R: Ring> Station for FileStation<R> {
             self.carried.resize(command.id as usize + 1, Carried::default());
         }
         let carried = &mut self.carried[command.id as usize];
-        carried.file = file as u32;
-        carried.at = command.sector.0.saturating_sub(volume.first.0) * SECTOR_BYTES;
-        carried.left = u64::from(command.sectors) * SECTOR_BYTES;
         carried.step = step;
+        if step == Step::Sync {
+            return if self.sync_from(command.id, 0) { Started::Queued } else { Started::Done(Status::Ok) };
+        }
+        let Some(volume) = self.listing.volumes.get(index).filter(|volume| volume.is_open) else {
+            return Started::Done(Status::Offline);
+        };
+        (carried.volume, carried.file, carried.last) = (index, volume.file, volume.tail);
+        carried.at = command.sector.0.saturating_sub(volume.shape.first.0) * SECTOR_BYTES;
+        carried.left = u64::from(command.sectors) * SECTOR_BYTES;
         carried.may_unmap = command.zeroing.may_unmap;
         carried.fast_only = command.zeroing.fast_only;
         carried.segments.clear();
         carried.segments.extend_from_slice(data.raw());
         carried.done = 0;
         carried.tail.clear();
-        if let Some(&Some(tail)) = self.tails.get(file) {
+        if let Some(tail) = volume.tail {
             let end = carried.at + carried.left;
             if end > tail.end && step == Step::Read {
                 fill_behind(tail.end.saturating_sub(carried.at), data);
@@ -319,6 +358,9 @@ impl<R: Ring> Station for FileStation<R> {
     }
 
     fn reap(&mut self, _: Instant, ended: &mut Vec<Ended>) {
+        if self.table.generation() != self.generation {
+            self.follow();
+        }
         for _ in 0..self.again.len() {
             let id = self.again.remove(0);
             self.post(id);
@@ -333,17 +375,27 @@ impl<R: Ring> Station for FileStation<R> {
             }
         }
         self.results = results;
+        for id in std::mem::take(&mut self.lost) {
+            let carried = &self.carried[id as usize];
+            if carried.step != Step::Sync {
+                self.carried[id as usize].step = Step::None;
+                ended.push(Ended { id, status: Status::Offline });
+            } else if !self.sync_from(id, carried.volume + 1) {
+                self.carried[id as usize].step = Step::None;
+                ended.push(Ended { id, status: Status::Ok });
+            }
+        }
     }
 
     fn sleep(&mut self, most: Option<Duration>) {
-        if self.again.is_empty() {
+        if self.again.is_empty() && self.lost.is_empty() {
             self.ring.sleep(most);
         }
     }
 
     fn next_at(&self) -> Option<Instant> {
         // Jobs that found no room in the ring are retried at once.
-        (!self.again.is_empty()).then_some(Instant::ZERO)
+        (!self.again.is_empty() || !self.lost.is_empty()).then_some(Instant::ZERO)
     }
 
     fn descriptor(&mut self) -> io::Result<Option<BorrowedFd<'_>>> {
