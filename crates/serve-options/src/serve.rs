@@ -48,9 +48,10 @@ pub struct ServeOptions {
     /// Listen on TCP; without --tls-cert only for trusted networks. Repeatable.
     #[arg(long, value_name = "HOST:PORT")]
     pub tcp: Vec<String>,
-    /// I/O scheduler between the clients and the target: none, mq-deadline, kyber or bfq.
-    #[arg(long, value_name = "NAME", default_value = "none")]
-    pub scheduler: String,
+    /// I/O scheduler between the clients and the target: none, mq-deadline, kyber or bfq. [default: bfq for several exports on a target
+    /// that is rotational, or whose reads take more than 0.5 ms at the start; else none]
+    #[arg(long, value_name = "NAME")]
+    pub scheduler: Option<String>,
     /// Set a tunable of the scheduler. Repeatable.
     #[arg(long, value_name = "SCHED.TUNABLE=VALUE")]
     pub set: Vec<String>,

@@ -27,7 +27,7 @@ pub struct Wanted {
 }
 
 fn lay_out(placed: &Placed, engine: &Engine) -> Result<LaidOut, ServerError> {
-    let Placed { spec, volume } = placed;
+    let Placed { spec, volume, .. } = placed;
     let on = engine.volumes().into_iter().nth(*volume).ok_or(std::io::ErrorKind::NotFound);
     let on = on.map_err(std::io::Error::from)?;
     let range = spec.range(on.bytes(), u64::from(on.block_bytes()))?;
@@ -67,6 +67,11 @@ impl Site {
     fn plan(&self, exports: &[Placed]) -> Result<Vec<Step>, ServerError> {
         let specs: Vec<_> = exports.iter().map(|placed| placed.spec.clone()).collect();
         check_names(&specs)?;
+        for Placed { spec, volume, .. } in exports {
+            // Its file may have become longer.
+            let grown = self.engine.grow_volume(*volume);
+            grown.map_err(|why| ServerError::Refused(format!("export {:?}: {why}", spec.name)))?;
+        }
         let laid_out =
             exports.iter().map(|placed| Ok((&placed.spec, placed.volume, lay_out(placed, &self.engine)?.range)));
         check_overlaps(&laid_out.collect::<Result<Vec<_>, ServerError>>()?)?;
@@ -116,8 +121,9 @@ impl Site {
         gone.iter().for_each(|served| served.withdraw());
         self.stop_guests(|export| gone.iter().any(|served| served.name == export));
         self.disconnect(|client| client.export().is_some_and(|export| shrunk.iter().any(|name| name == export)));
-        self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner).extend(gone);
-        drop(before);
+        let withdrawn = gone.iter().map(|served| (Arc::downgrade(served), served.group));
+        self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner).extend(withdrawn);
+        drop((before, gone));
         self.forget_withdrawn();
         self.disconnect_barred();
         // Throttled requests may be allowed earlier, priorities change, and connections of withdrawn exports have to
@@ -208,10 +214,10 @@ impl Site {
     /// Removes the scheduler's groups of withdrawn exports without connections.
     pub(crate) fn forget_withdrawn(&self) {
         let mut withdrawn = self.withdrawn.lock().unwrap_or_else(PoisonError::into_inner);
-        withdrawn.retain(|served| {
-            let is_used = Arc::strong_count(served) > 1;
+        withdrawn.retain(|(served, group)| {
+            let is_used = served.strong_count() > 0;
             if !is_used {
-                self.engine.remove_group(served.group);
+                self.engine.remove_group(*group);
             }
             is_used
         });

@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use hoistway_blk::ground::{Instant, Nanos};
-use hoistway_engine::Completion;
+use hoistway_engine::{Completion, OpenVolume};
 use hoistway_nbd::{Handshake, Progress, Requests, Tls};
 
 use crate::admission::Admission;
@@ -257,7 +257,7 @@ impl NbdConnection {
                         self.site.say_of_client(format_args!("{}: opened export {:?}", client.name, served.name));
                         let account = Account::new(Arc::clone(&self.site.memory), self.id);
                         self.account = Some(Arc::clone(&account));
-                        let handler = self.handler(Arc::clone(&account));
+                        let handler = self.handler(Arc::clone(&account), served.file());
                         let session =
                             Session::begin(&self.admission, self.id, served, agreed, requests, account, handler);
                         let session = session.map_err(|errno| End::Broken(errno.into()))?;
@@ -283,11 +283,15 @@ impl NbdConnection {
         }
     }
 
-    /// Handles completions. The engine keeps it, and with it the account, until all requests have ended.
-    fn handler(&self, account: Arc<Account>) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
+    /// Handles completions. The engine keeps it, and with it the account and the file, until all requests have ended.
+    fn handler(
+        &self,
+        account: Arc<Account>,
+        file: Option<Arc<OpenVolume>>,
+    ) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
         let (me, site) = (self.me.clone(), Arc::clone(&self.site));
         move |batch: &mut Vec<Completion>| {
-            let _ = &account;
+            let _ = (&account, &file);
             let Some(connection) = me.upgrade() else { return };
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
             let (now, until) = (site.engine.now(), connection.until());

@@ -269,7 +269,7 @@ impl Site {
             Ask::Reload => return operator.reload().map_or_else(Answer::Refused, |()| Answer::Done),
             Ask::Add { export } => {
                 let spec = ExportSpec::parse(&export).map_err(|error| error.to_string());
-                let placed = spec.and_then(|spec| Ok(Placed { volume: operator.volume(&spec)?, spec }));
+                let placed = spec.and_then(|spec| operator.place(spec));
                 (format!("add {export}"), placed.and_then(|placed| in_words(self.add_export(placed))))
             }
             Ask::Remove { export } => (format!("remove {export:?}"), in_words(self.remove_export(&export))),
@@ -327,11 +327,11 @@ pub trait Operator: Sync {
     /// The reason why nothing was applied.
     fn reload(&self) -> Result<(), String>;
 
-    /// The volume of an export that is being added.
+    /// Places an export that is being added: on the target, or on a file, which is opened if it is not open.
     ///
     /// # Errors
-    /// If there is no such volume.
-    fn volume(&self, export: &ExportSpec) -> Result<usize, String>;
+    /// If there is no such place.
+    fn place(&self, export: ExportSpec) -> Result<Placed, String>;
 }
 
 /// A control socket.

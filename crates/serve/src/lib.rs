@@ -20,6 +20,7 @@ mod event_loop;
 mod export_throttle;
 #[cfg(test)]
 mod faults;
+mod files;
 mod front_end;
 mod guest;
 mod guest_socket;
@@ -31,6 +32,7 @@ mod memory;
 mod metrics;
 mod outbox;
 mod pool;
+mod read_time;
 mod request_threads;
 mod served;
 mod server;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hoistway_engine::{Context, Engine, Errno, Group, Volume};
+use hoistway_engine::{Context, Engine, Errno, Group, OpenVolume, Volume};
 use hoistway_nbd::Export;
 
 use crate::access::Access;
@@ -33,6 +33,8 @@ pub struct Served {
     pub name: String,
     /// Which of the target's volumes it is on.
     pub volume: usize,
+    /// Keeps its own file open, if it has one.
+    file: Option<Arc<OpenVolume>>,
     /// Its first byte on the volume.
     pub first_byte: u64,
     /// Its size in bytes; changes while the server runs.
@@ -61,6 +63,7 @@ impl Served {
         Served {
             name: export.name.clone(),
             volume: placed.volume,
+            file: placed.file.clone(),
             first_byte: range.start,
             size_bytes: AtomicU64::new(export.size_bytes),
             export,
@@ -92,6 +95,11 @@ impl Served {
         self.size_bytes.store(bytes, Relaxed);
     }
 
+    /// Its own file, if it has one: open as long as this exists.
+    pub(crate) fn file(&self) -> Option<Arc<OpenVolume>> {
+        self.file.clone()
+    }
+
     /// The specification of its current state.
     pub(crate) fn placed(&self) -> Placed {
         let spec = ExportSpec {
@@ -101,7 +109,7 @@ impl Served {
             access: self.access(),
             ..self.spec.clone()
         };
-        Placed { spec, volume: self.volume }
+        Placed { spec, volume: self.volume, file: self.file.clone() }
     }
 
     /// Whether it is the same part of the same volume, except for its size, and agrees in everything that cannot change.

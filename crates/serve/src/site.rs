@@ -1,13 +1,14 @@
 //! State that all connections of a server share.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use hoistway_engine::Engine;
+use hoistway_engine::{Engine, Group};
 use rustls::ServerConfig;
 
 use crate::clients::Clients;
 use crate::event_loop::Inboxes;
+use crate::files::OpenFiles;
 use crate::guest_socket::{GuestSocket, SocketAccess};
 use crate::log::{Level, Lines, Log};
 use crate::memory::Memory;
@@ -49,8 +50,10 @@ pub struct Site {
     pub engine: Engine,
     /// The exports; replaced as a whole.
     pub(crate) offer: Mutex<Arc<Offer>>,
-    /// Withdrawn exports that may still have connections.
-    pub(crate) withdrawn: Mutex<Vec<Arc<Served>>>,
+    /// Withdrawn exports that may still have connections, and their groups.
+    pub(crate) withdrawn: Mutex<Vec<(Weak<Served>, Group)>>,
+    /// Files that exports are on.
+    pub(crate) files_open: OpenFiles,
     /// Values of the queue's files when the scheduler was set.
     pub(crate) defaults: Mutex<Vec<(String, String)>>,
     /// Inboxes of the workers, for new connections.
@@ -84,6 +87,7 @@ impl Site {
             engine,
             offer: Mutex::default(),
             withdrawn: Mutex::default(),
+            files_open: OpenFiles::default(),
             defaults: Mutex::default(),
             tls: Mutex::default(),
             memory: Memory::new(bounds.memory_bytes, inboxes.clone()),

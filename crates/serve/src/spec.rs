@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use hoistway_blk::bio::{IoPriority, PriorityClass};
 use hoistway_cgroup::IoMax;
-use hoistway_engine::parse_size;
+use hoistway_engine::{OpenVolume, parse_size};
 use hoistway_nbd::wire::STRING_BYTES_MAX;
 
 use crate::access::Access;
@@ -56,6 +57,8 @@ pub struct Placed {
     pub spec: ExportSpec,
     /// The number of the volume.
     pub volume: usize,
+    /// Keeps its own file open.
+    pub file: Option<Arc<OpenVolume>>,
 }
 
 /// An error in an export, in one line.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use hoistway_engine::{FileSpec, Files};
 use rustix::process::{Signal, kill_process};
 
 use crate::control::{refused, shown};
@@ -209,7 +210,7 @@ fn exports_come_and_go_under_bfq_while_a_neighbour_is_served() {
 }
 
 #[test]
-fn files_are_opened_only_at_the_start() {
+fn files_are_opened_and_closed_by_a_reload() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().to_str().unwrap().to_owned();
     for name in ["a", "b"] {
@@ -219,7 +220,15 @@ fn files_are_opened_only_at_the_start() {
     write(folder.path(), &text);
     let mut server = Running::start_in(folder, &["--config", "{}/serve.toml"]);
     let more = text.replace("\"a\"", "\"b\"").replace("/a\"", "/b\"");
-    assert!(reload(&mut server, &format!("{text}{more}")).contains("/b is not open"));
+    assert!(reload(&mut server, &format!("{text}{more}")).contains("\"b\" added"));
+    assert!(Client::at(&server, "b").unwrap().is_served());
+    let missing = text.replace("\"a\"", "\"c\"").replace("/a\"", "/c\"");
+    let refusal = reload(&mut server, &format!("{text}{more}{missing}"));
+    assert!(refusal.contains("serve.toml:11: export \"c\": ") && refusal.contains("/c: No such file"), "{refusal}");
+    assert!(Client::at(&server, "b").unwrap().is_served());
+    assert!(reload(&mut server, &text).contains("\"b\" removed"));
+    let b = [FileSpec::new(server.folder().join("b"))];
+    server.wait_until("the file is released", |_| Files::open(&b).is_ok());
     let other = "offset = \"512K\"\n";
     let half = text.replace("\"a\"", "\"a2\"").replace("read-only = true\n", other);
     assert!(reload(&mut server, &format!("{text}{half}")).contains("was opened read-only"));

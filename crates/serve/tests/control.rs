@@ -1,5 +1,6 @@
 //! `hoistway ctl` and a running server.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use hoistway_engine::{FileSpec, Files};
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 
 use crate::running::{Running, hoistway, is_installed, succeeded};
@@ -258,6 +260,73 @@ fn exports_and_sockets_for_guests_come_and_go_while_others_are_served() {
     assert!(add(&format!("name=vm2,offset=1M,size=1M,vhost-user={}", guest.display())).status.success());
     assert!(Client::at(&server, "vm2").unwrap().is_served());
     assert!(server.end().ends_with("Some(0)") && !guest.exists());
+}
+
+#[test]
+fn files_are_opened_and_released_with_their_exports_while_others_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        fs::File::create(folder.path().join(name)).unwrap().set_len(1_000_001).unwrap();
+    }
+    let mut server = Running::start_in(folder, &["--export", "name=vm1,path={}/a", "--workers", "2"]);
+    let mut stays = Client::at(&server, "vm1").unwrap();
+    let b = server.folder().join("b");
+    let free = |file: &std::path::Path| Files::open(&[FileSpec::new(file)]).is_ok();
+    for _ in 0..3 {
+        assert!(server.ctl(&["add", &format!("name=vm2,path={},size=500000", b.display())]).status.success());
+        assert!(server.ctl(&["add", &format!("name=vm3,path={},offset=500000", b.display())]).status.success());
+        let mut clients = ["vm2", "vm3"].map(|name| Client::at(&server, name).unwrap());
+        assert!(clients.iter_mut().all(Client::is_served) && stays.is_served());
+        assert!(server.ctl(&["remove", "vm2"]).status.success());
+        assert!(clients[0].is_sent_away() && clients[1].is_served() && !free(&b));
+        assert!(server.ctl(&["remove", "vm3"]).status.success());
+        assert!(clients[1].is_sent_away() && stays.is_served());
+        server.wait_until("the file is released", |_| free(&b));
+    }
+    let held = Files::open(&[FileSpec::new(&b)]).unwrap();
+    for (text, why) in [
+        (format!("name=vm2,path={}", b.display()), "is in use by another program"),
+        ("name=vm2,path=/nonexistent/disk".to_owned(), "/nonexistent/disk: No such file"),
+        ("name=vm2".to_owned(), "path= of each --export"),
+    ] {
+        assert!(refused(&server.ctl(&["add", &text])).contains(why), "{text}");
+    }
+    drop(held);
+    // What was opened for an export that is refused is released.
+    let beyond = format!("name=vm2,path={},offset=2M", b.display());
+    assert!(refused(&server.ctl(&["add", &beyond])).contains("would begin at byte"));
+    assert!(free(&b) && stays.is_served());
+    // The file of the start is released like any other.
+    assert!(server.ctl(&["remove", "vm1"]).status.success());
+    assert!(stays.is_sent_away());
+    server.wait_until("the first file is released", |server| free(&server.folder().join("a")));
+}
+
+/// Administrators make a file or disk longer, and then the export.
+#[test]
+fn an_export_grows_with_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = fs::File::create(folder.path().join("a")).unwrap();
+    file.set_len(1 << 20).unwrap();
+    for arguments in [&["--target", "file:{}/a", "--export", "name=vm1"][..], &["--export", "name=vm1,path={}/a"][..]] {
+        let place = folder.path().to_str().unwrap();
+        let arguments: Vec<_> = arguments.iter().map(|argument| argument.replace("{}", place)).collect();
+        let server = Running::start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut stays = Client::at(&server, "vm1").unwrap();
+        let before = file.metadata().unwrap().len();
+        let after = before + 1_000_001;
+        let resize = || server.ctl(&["resize", "vm1", &after.to_string()]);
+        assert!(refused(&resize()).contains(&format!("but the target has {before}")));
+        file.set_len(after).unwrap();
+        assert!(resize().status.success());
+        assert_eq!(shown(&server)["exports"][0]["bytes"], after);
+        assert!(stays.is_served() && Client::at(&server, "vm1").unwrap().is_served());
+        if is_installed("nbdinfo") {
+            assert_eq!(succeeded("nbdinfo", &["--size", &server.uri("vm1")]).trim(), after.to_string());
+            succeeded("nbdcopy", &["--", &server.uri("vm1"), "null:"]);
+        }
+        assert!(server.end().ends_with("Some(0)"));
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! How a server begins and ends under a service manager.
 
+use std::fs;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
@@ -203,6 +204,33 @@ fn sockets_of_systemd_are_for_clients_guests_and_control_by_their_names() {
     ] {
         assert_eq!(launched(names, more).wait().unwrap().code(), Some(2), "{}", log());
         assert!(log().contains(why), "{}", log());
+    }
+}
+
+/// Several exports share a slow target by bfq; on a fast one, and with one export, there is no scheduler.
+#[test]
+fn the_default_scheduler_is_what_the_target_needs() {
+    let two = ["--export", "name=a,size=1M", "--export", "name=b,offset=1M,size=1M"];
+    let disk = ["--target", "sim:hgst-he10-8tb"];
+    let slow = ["--target", "sim:throttled-cloud-volume", "--data", "{}/data"];
+    let named = [&disk[..], &["--scheduler", "none"]].concat();
+    let rotational = "scheduler bfq for 2 exports, because the target is rotational";
+    for (target, exports, scheduler, why) in [
+        (&disk[..], &two[..], "bfq", rotational),
+        (&slow[..], &two[..], "bfq", "scheduler bfq for 2 exports, because a read of the target takes "),
+        (&["--target", "mem:2M"][..], &two[..], "none", "none for 2 exports, because the target is not rotational"),
+        (&disk[..], &two[..2], "none", ""),
+        (&named[..], &two[..], "none", ""),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        fs::write(&data, vec![7; 2 << 20]).unwrap();
+        fs::File::options().write(true).open(&data).unwrap().set_len(500_107_862_016).unwrap();
+        let server = Running::start_in(folder, &[target, exports].concat());
+        let log = server.log();
+        assert!(log.contains(&format!("serving under {scheduler} at")) && log.contains(why), "{log}");
+        assert_eq!(log.contains("--scheduler NAME sets another one"), !why.is_empty(), "{log}");
+        assert!(Client::at(&server, "a").unwrap().is_served());
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hoistway_blk::ground::{Instant, Sector};
-use hoistway_engine::{Backend, Buffer, Extent, Shape, Station};
+use hoistway_engine::{Backend, Buffer, Extent, FileSpec, OpenError, Shape, Station, VolumeShape};
 
 pub use inbox::Inboxes;
 use poller::Epoll;
@@ -139,6 +139,24 @@ impl EventLoop {
 impl Backend for EventLoop {
     fn shape(&self) -> &Shape {
         self.inside.shape()
+    }
+
+    fn volumes(&self) -> Vec<VolumeShape> {
+        self.inside.volumes()
+    }
+
+    fn open(&self, file: &FileSpec) -> Result<(usize, Vec<String>), OpenError> {
+        self.inside.open(file)
+    }
+
+    fn grow(&self, volume: usize) -> Result<(), OpenError> {
+        self.inside.grow(volume)
+    }
+
+    fn close(&self, volume: usize) {
+        self.inside.close(volume);
+        // Idle workers release the file, too.
+        self.inboxes.notify_all();
     }
 
     fn station(&self, worker: usize) -> io::Result<Box<dyn Station>> {

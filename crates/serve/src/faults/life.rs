@@ -58,7 +58,7 @@ impl Offered {
     fn placed(&self) -> Placed {
         let Offered { name, first, blocks, settings } = self;
         let text = format!("name={name},offset={},size={}{settings}", first * BLOCK, blocks * BLOCK);
-        Placed { spec: ExportSpec::parse(&text).unwrap(), volume: 0 }
+        Placed { spec: ExportSpec::parse(&text).unwrap(), volume: 0, file: None }
     }
 }
 

@@ -133,11 +133,11 @@ impl Guest {
         self.ended.notify_all();
     }
 
-    /// Handles completions. The engine keeps it, and with it the account, until all requests have ended.
+    /// Handles completions. The engine keeps it, and with it the account and the file, until all requests have ended.
     fn handler(self: &Arc<Self>, account: Arc<Account>) -> impl FnMut(&mut Vec<Completion>) + Send + 'static {
-        let me: Weak<Guest> = Arc::downgrade(self);
+        let (me, file): (Weak<Guest>, _) = (Arc::downgrade(self), self.served.file());
         move |batch: &mut Vec<Completion>| {
-            let _ = &account;
+            let _ = (&account, &file);
             let Some(guest) = me.upgrade() else { return };
             // As in the event loop, a panic ends this guest only.
             if catch_unwind(AssertUnwindSafe(|| guest.completed(batch))).is_err() {

@@ -9,7 +9,7 @@ use super::client::*;
 fn a_panic_ends_the_guest_that_it_happened_for_and_its_disk_can_be_had_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let export = |text: &str| Placed { spec: ExportSpec::parse(text).unwrap(), volume: 0 };
+    let export = |text: &str| Placed { spec: ExportSpec::parse(text).unwrap(), volume: 0, file: None };
     let exports = [export("name=calm,size=8M"), export("name=wild,offset=8M")];
     let log = Box::new(|_, line: &str| assert!(!line.contains("without a status descriptor"), "as it was asked to"));
     let target = Box::new(Target::new(16 << 20));

@@ -5,6 +5,7 @@ mod descriptors;
 mod log;
 mod memory;
 mod reload;
+mod scheduler;
 mod signals;
 mod systemd;
 mod target;
@@ -111,10 +112,10 @@ fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<Exit
 
     let opened = if options.check { target::imitate(options, exports) } else { target::open(options, exports) };
     let (backend, volumes) = opened?;
-    let wanted = reload::wanted(&asked, &volumes)?;
+    let placed = volumes.place_first(exports);
     let config = Config {
         workers: usize::from(options.workers),
-        scheduler: options.scheduler.clone(),
+        scheduler: options.scheduler.clone().unwrap_or_else(|| scheduler::FAST.to_owned()),
         queue_depth: options.queue_depth,
         techniques: options.techniques,
         spin: Nanos::from_micros(options.spin),
@@ -128,8 +129,11 @@ fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<Exit
         memory_bytes: options.memory.unwrap_or_else(memory::default_bytes),
         ..Bounds::default()
     };
-    let server = Server::start(&config, backend, &wanted.exports, bounds, Box::new(log::log))
+    let server = Server::start(&config, backend, &placed, bounds, Box::new(log::log))
         .map_err(|error| asked.blame_setting(error.into()))?;
+    let is_chosen = options.scheduler.is_none() && !options.check;
+    let default = if is_chosen { scheduler::choose(server.site(), exports.len()) } else { scheduler::FAST };
+    let wanted = reload::wanted(&asked, placed, default)?;
     let set = server.site().set_all(&wanted.scheduler, &wanted.settings);
     set.map_err(|error| asked.blame_setting(error.into()))?;
     if let Some(key) = &options.tls_key {
@@ -179,7 +183,7 @@ fn from_start_to_end(options: ServeOptions, matches: &ArgMatches) -> Result<Exit
         user::become_user(user)?;
     }
     guests.into_iter().try_for_each(|listener| server.site().serve_guests(listener)).context("guests")?;
-    serve(server, front_ends, control.as_ref(), metrics.as_ref(), &Reloader::new(line, asked, volumes, tls))
+    serve(server, front_ends, control.as_ref(), metrics.as_ref(), &Reloader::new(line, asked, volumes, default, tls))
 }
 
 /// Accepts clients until the server is stopped, then drains them.

@@ -14,19 +14,19 @@ use super::target::Volumes;
 use super::tls_files;
 
 /// The server state described by these options.
-pub(super) fn wanted(asked: &Asked, volumes: &Volumes) -> Result<Wanted> {
-    let Asked { options, exports, .. } = asked;
-    let on = volumes.of(exports)?;
-    let exports = exports.iter().cloned().zip(on).map(|(spec, volume)| Placed { spec, volume }).collect();
+pub(super) fn wanted(asked: &Asked, exports: Vec<Placed>, default_scheduler: &str) -> Result<Wanted> {
+    let options = &asked.options;
+    let scheduler = options.scheduler.as_deref().unwrap_or(default_scheduler);
     let mut settings = Vec::new();
     settings.extend(options.nr_requests.map(|requests| ("nr_requests".to_owned(), requests.to_string())));
     for setting in &options.set {
-        let (key, value) = setting.split_once('=').filter(|(key, _)| key.contains('.')).with_context(|| {
-            format!("--set {setting}: expected SCHEDULER.TUNABLE=VALUE, as {}.NAME=VALUE", options.scheduler)
-        })?;
+        let (key, value) = setting
+            .split_once('=')
+            .filter(|(key, _)| key.contains('.'))
+            .with_context(|| format!("--set {setting}: expected SCHEDULER.TUNABLE=VALUE, as {scheduler}.NAME=VALUE"))?;
         settings.push((key.to_owned(), value.to_owned()));
     }
-    Ok(Wanted { exports, scheduler: options.scheduler.clone(), settings })
+    Ok(Wanted { exports, scheduler: scheduler.to_owned(), settings })
 }
 
 /// Reloads the configuration.
@@ -35,13 +35,21 @@ pub(super) struct Reloader {
     pub(super) line: Vec<OsString>,
     pub(super) started: Asked,
     volumes: Volumes,
+    /// The scheduler if the configuration names none.
+    default_scheduler: &'static str,
     /// Contents of the TLS files when they were last applied.
     tls: Mutex<Option<TlsTexts>>,
 }
 
 impl Reloader {
-    pub(super) fn new(line: Vec<OsString>, started: Asked, volumes: Volumes, tls: Option<TlsTexts>) -> Reloader {
-        Reloader { line, started, volumes, tls: Mutex::new(tls) }
+    pub(super) fn new(
+        line: Vec<OsString>,
+        started: Asked,
+        volumes: Volumes,
+        default_scheduler: &'static str,
+        tls: Option<TlsTexts>,
+    ) -> Reloader {
+        Reloader { line, started, volumes, default_scheduler, tls: Mutex::new(tls) }
     }
 
     /// Whether there is a configuration file.
@@ -84,7 +92,8 @@ impl Reloader {
         let mut held = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = if *held == read { None } else { read };
         let config = changed.as_ref().map(|texts| texts.config().context("TLS")).transpose()?;
-        let changes = site.change_to(&wanted(&asked, &self.volumes)?);
+        let exports = self.volumes.place(&asked.exports, site).map_err(|error| asked.blame_setting(error))?;
+        let changes = site.change_to(&wanted(&asked, exports, self.default_scheduler)?);
         let mut changes = changes.map_err(|error| asked.blame_setting(error.into()))?;
         if let Some(config) = config {
             site.set_tls(config);
@@ -106,9 +115,9 @@ impl Operator for Operating<'_> {
         self.reloader.reload(self.site)
     }
 
-    fn volume(&self, export: &ExportSpec) -> Result<usize, String> {
-        let volumes = self.reloader.volumes.of(std::slice::from_ref(export));
-        volumes.map(|volumes| volumes[0]).map_err(|error| format!("{error:#}"))
+    fn place(&self, export: ExportSpec) -> Result<Placed, String> {
+        let placed = self.reloader.volumes.place(&[export], self.site);
+        placed.map(|mut placed| placed.swap_remove(0)).map_err(|error| format!("{error:#}"))
     }
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use hoistway_blk::ground::SECTOR_BYTES;
 use hoistway_device::Preset;
 use hoistway_engine::{Backend, FileSpec, Files, Memory, Null, Simulated, Target};
-use hoistway_serve::ExportSpec;
+use hoistway_serve::{ExportSpec, Placed, Site};
 use hoistway_serve_options::ServeOptions;
 
 use super::say;
@@ -28,32 +28,42 @@ pub(super) fn turn_bytes(options: &ServeOptions) -> u32 {
 }
 
 /// The volumes of a target.
+#[derive(Clone, Copy)]
 pub(super) enum Volumes {
     /// One volume that all exports are parts of.
     Target,
-    /// One volume for each of these files.
-    Own(Vec<PathBuf>),
+    /// One volume for each file.
+    Own,
 }
 
 impl Volumes {
-    /// The volume of each export.
-    pub(super) fn of(&self, exports: &[ExportSpec]) -> Result<Vec<usize>> {
-        let volume = |export: &ExportSpec| match (self, &export.path) {
-            (Volumes::Target, None) => Ok(0),
-            (Volumes::Target, Some(_)) => bail!("--export name={}: path= and --target exclude each other", export.name),
-            (Volumes::Own(_), None) => bail!("--target is missing ({}), or path= of each --export", Target::EXPECTED),
-            (Volumes::Own(paths), Some(path)) => {
-                let known = paths.iter().position(|other| other == path);
-                known.with_context(|| {
-                    format!(
-                        "export {:?}: {} is not open (files are opened at the start only; restart to open it)",
-                        export.name,
-                        path.display()
-                    )
-                })
+    /// Checks that exports have files of their own, or a target.
+    pub(super) fn check(self, exports: &[ExportSpec]) -> Result<()> {
+        for export in exports {
+            match (self, &export.path) {
+                (Volumes::Target, Some(_)) => {
+                    bail!("--export name={}: path= and --target exclude each other", export.name)
+                }
+                (Volumes::Own, None) => bail!("--target is missing ({}), or path= of each --export", Target::EXPECTED),
+                _ => {}
             }
-        };
-        exports.iter().map(volume).collect()
+        }
+        Ok(())
+    }
+
+    /// Places exports at the start: the target has the files in their order.
+    pub(super) fn place_first(self, exports: &[ExportSpec]) -> Vec<Placed> {
+        let paths = own_paths(exports);
+        let volume =
+            |export: &ExportSpec| paths.iter().position(|path| Some(path) == export.path.as_ref()).unwrap_or(0);
+        exports.iter().map(|spec| Placed { spec: spec.clone(), volume: volume(spec), file: None }).collect()
+    }
+
+    /// Places exports while the server runs; their files are opened.
+    pub(super) fn place(self, exports: &[ExportSpec], site: &Site) -> Result<Vec<Placed>> {
+        self.check(exports)?;
+        let is_only_read = |spec: &ExportSpec| spec.path.as_ref().is_some_and(|path| is_only_read(exports, path));
+        exports.iter().map(|spec| Ok(site.place(spec.clone(), is_only_read(spec))?)).collect()
     }
 }
 
@@ -86,12 +96,11 @@ pub(super) fn imitate(options: &ServeOptions, exports: &[ExportSpec]) -> Result<
     };
     let Some(parsed) = parsed(options)? else {
         let paths = own_paths(exports);
-        let volumes = Volumes::Own(paths.clone());
-        volumes.of(exports)?;
+        Volumes::Own.check(exports)?;
         let bytes = paths.iter().map(|path| length(path, !is_only_read(exports, path))).collect::<Result<Vec<_>>>();
-        return Ok((Box::new(Null::with_volumes(&bytes.context("--export path=")?)), volumes));
+        return Ok((Box::new(Null::with_volumes(&bytes.context("--export path=")?)), Volumes::Own));
     };
-    Volumes::Target.of(exports)?;
+    Volumes::Target.check(exports)?;
     let target = options.target.as_deref().unwrap_or_default();
     let bytes = match &parsed {
         Target::Memory(bytes) | Target::Null(bytes) => *bytes,
@@ -127,7 +136,7 @@ fn is_only_read(exports: &[ExportSpec], path: &PathBuf) -> bool {
 pub(super) fn open(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
     let parsed = parsed(options)?;
     let (Some(target), Some(parsed)) = (options.target.as_deref(), parsed) else { return open_own(options, exports) };
-    Volumes::Target.of(exports)?;
+    Volumes::Target.check(exports)?;
     let backend: Box<dyn Backend> = match &parsed {
         Target::Memory(bytes) => Box::new(Memory::new(*bytes)),
         Target::Null(bytes) => Box::new(Null::new(bytes / SECTOR_BYTES)),
@@ -169,15 +178,14 @@ pub(super) fn read_text(path: &Path) -> Result<String> {
 
 fn open_own(options: &ServeOptions, exports: &[ExportSpec]) -> Result<(Box<dyn Backend>, Volumes)> {
     let paths = own_paths(exports);
-    let volumes = Volumes::Own(paths.clone());
-    volumes.of(exports)?;
+    Volumes::Own.check(exports)?;
     let specs: Vec<_> =
         paths.iter().map(|path| FileSpec { read_only: is_only_read(exports, path), ..FileSpec::new(path) }).collect();
-    Ok((Box::new(open_files(options, &specs).context("--export path=")?), volumes))
+    Ok((Box::new(open_files(options, &specs).context("--export path=")?), Volumes::Own))
 }
 
 fn open_files(options: &ServeOptions, specs: &[FileSpec]) -> Result<Files> {
-    let files = Files::open(specs)?.with_fixed_buffers(options.fixed_buffers, usize::from(options.workers));
+    let files = Files::open(specs)?.growing().with_fixed_buffers(options.fixed_buffers, usize::from(options.workers));
     files.notes().iter().for_each(|note| say(note));
     Ok(files)
 }

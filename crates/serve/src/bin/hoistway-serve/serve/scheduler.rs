@@ -1,0 +1,39 @@
+//! The scheduler if none is asked for.
+
+use std::time::Duration;
+
+use hoistway_serve::Site;
+
+use super::log::say;
+
+/// The scheduler that a server begins with, and if one is asked for keeps.
+pub(super) const FAST: &str = "none";
+/// The scheduler of several exports on a slow target.
+const SLOW: &str = "bfq";
+/// A target is slow if most reads take longer: local solid-state disks take a fifth of it, volumes in a network as long or longer.
+const SLOW_READ: Duration = Duration::from_micros(500);
+
+/// Chooses the scheduler for this many exports by what the target is, and logs why.
+///
+/// With one export there is nothing to share. On a fast target a scheduler costs more than it gives; on a slow one bfq gives each export
+/// its share.
+pub(super) fn choose(site: &Site, exports: usize) -> &'static str {
+    if exports < 2 {
+        return FAST;
+    }
+    let (name, why) = if site.is_rotational() {
+        (SLOW, "the target is rotational".to_owned())
+    } else {
+        match site.read_time() {
+            Some(time) if time > SLOW_READ => (SLOW, format!("a read of the target takes {:.1} ms", millis(time))),
+            Some(time) => (FAST, format!("a read of the target takes {:.3} ms", millis(time))),
+            None => (FAST, "the target is not rotational and holds no data to measure".to_owned()),
+        }
+    };
+    say(&format!("scheduler {name} for {exports} exports, because {why} (--scheduler NAME sets another one)"));
+    name
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}

@@ -1,0 +1,60 @@
+//! How long a read of the target takes while nothing else is going on: what the default scheduler depends on.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use hoistway_engine::{Buffer, Completion, Context, Request};
+
+use crate::site::Site;
+
+/// Places that are read at most.
+const READS_MAX: u64 = 16;
+/// A probe takes at most this time for all reads, and a read that takes longer counts as one that took this long.
+const PROBE_TIME_MAX: Duration = Duration::from_millis(250);
+
+impl Site {
+    /// Whether the target of the first export seeks.
+    #[must_use]
+    pub fn is_rotational(&self) -> bool {
+        self.offer().exports.first().is_some_and(|export| export.rotational)
+    }
+
+    /// The time of a read of one block of the first export: a quarter of the reads were faster. None if it holds no data yet. To be called
+    /// before clients are accepted.
+    #[must_use]
+    pub fn read_time(&self) -> Option<Duration> {
+        let served = self.offer().served.first().cloned()?;
+        let volume = served.on(&self.engine).ok()?.read_only();
+        let (sender, times) = mpsc::channel();
+        let client = volume.client(Context::default(), 1, move |batch: &mut Vec<Completion>| {
+            // Nobody waits for a read that took too long.
+            for completion in batch.drain(..) {
+                let _ = sender.send(completion.result.is_ok());
+            }
+        });
+        let block_bytes = u64::from(volume.preferred_block_bytes());
+        let (begin, blocks) = (Instant::now(), volume.bytes() / block_bytes);
+        let mut found: Vec<Duration> = Vec::new();
+        for place in 0..READS_MAX.min(blocks) {
+            // Not in order, which disks are fast at.
+            let at = (place * 7 % READS_MAX) * (blocks / READS_MAX.min(blocks)) % blocks * block_bytes;
+            let is_hole = |at| volume.extents(at..at + block_bytes, 1).map(|first| first[0].is_hole);
+            if is_hole(at).unwrap_or(true) {
+                continue;
+            }
+            let Some(left) = PROBE_TIME_MAX.checked_sub(begin.elapsed()) else { break };
+            let now = Instant::now();
+            client.submit(Request::read(at, Buffer::zeroed(block_bytes as usize), place)).ok()?;
+            match times.recv_timeout(left) {
+                Ok(true) => found.push(now.elapsed()),
+                Ok(false) => {}
+                Err(_) => {
+                    found.push(PROBE_TIME_MAX);
+                    break;
+                }
+            }
+        }
+        found.sort_unstable();
+        found.get(found.len() / 4).copied()
+    }
+}
