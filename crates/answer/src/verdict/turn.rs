@@ -18,8 +18,10 @@ pub(super) struct Turn {
     pub(super) per_second: f64,
     /// Mean wait, ns.
     pub(super) mean_ns: f64,
-    /// 99th percentile, ns; None if it lies beyond what the histogram can tell.
-    pub(super) p99_ns: Option<f64>,
+    /// 99th percentile, ns.
+    pub(super) p99_ns: f64,
+    /// Whether it is no more than it says: not where most of the slowest I/Os were in flight at the end, or beyond the histogram.
+    pub(super) is_p99_known: bool,
 }
 
 /// One kind of I/O within a loop.
@@ -60,8 +62,8 @@ impl Turn {
         let mean = |part: &Part| part.count as f64 / sync.count as f64 * part.lat_ns.mean;
         let mean_ns = all().map(mean).sum::<f64>();
         let tail = all().map(|part| (part.lat_ns.p99 as f64 - part.lat_ns.mean).max(0.0)).fold(0.0, f64::max);
-        let is_known = all().all(|part| part.is_p99_known);
-        Self { count: sync.count, per_second, mean_ns, p99_ns: is_known.then_some(mean_ns + tail) }
+        let is_p99_known = all().all(|part| part.is_p99_known);
+        Self { count: sync.count, per_second, mean_ns, p99_ns: mean_ns + tail, is_p99_known }
     }
 
     fn of_ios(parts: &[Part], per_second: f64) -> Self {
@@ -71,8 +73,8 @@ impl Turn {
             [one] => one.lat_ns.p99 as f64,
             several => p99_of_all(several, count),
         };
-        let is_known = parts.iter().all(|part| part.is_p99_known);
-        Self { count, per_second, mean_ns: parts.iter().map(mean).sum(), p99_ns: is_known.then_some(p99_ns) }
+        let is_p99_known = parts.iter().all(|part| part.is_p99_known);
+        Self { count, per_second, mean_ns: parts.iter().map(mean).sum(), p99_ns, is_p99_known }
     }
 }
 
@@ -122,23 +124,23 @@ mod tests {
         let sync = Part { count: 100, lat_ns: latency(1e9, 3_000_000_000), is_p99_known: true };
         let turn = Turn::of_commits(&[write], &sync, 1.0);
         assert_eq!((turn.count, turn.mean_ns), (100, 1e9 + 2e3));
-        assert_eq!(turn.p99_ns, Some(3e9 + 2e3));
+        assert_eq!(turn.p99_ns, 3e9 + 2e3);
     }
 
     #[test]
     fn the_p99_of_reads_and_writes_lies_between_theirs_and_near_that_of_the_slower_half() {
         let part = |mean: f64, p99| Part { count: 500, lat_ns: latency(mean, p99), is_p99_known: true };
         let turn = Turn::of_ios(&[part(1e5, 400_000), part(1e6, 4_000_000)], 1.0);
-        let p99 = turn.p99_ns.unwrap();
+        let p99 = turn.p99_ns;
         assert!((3e6..4e6).contains(&p99), "{p99}");
-        let same = Turn::of_ios(&[part(1e6, 4_000_000), part(1e6, 4_000_000)], 1.0).p99_ns.unwrap();
+        let same = Turn::of_ios(&[part(1e6, 4_000_000), part(1e6, 4_000_000)], 1.0).p99_ns;
         assert!((same / 4e6 - 1.0).abs() < 1e-6, "{same}");
     }
 
     #[test]
-    fn a_percentile_that_is_a_bound_is_none() {
+    fn a_percentile_is_a_bound_if_that_of_a_part_is() {
         let part = |is_p99_known| Part { count: 5000, lat_ns: latency(1e10, 16_900_000_000), is_p99_known };
-        assert_eq!(Turn::of_ios(&[part(true), part(false)], 1.0).p99_ns, None);
-        assert!(Turn::of_ios(&[part(true)], 1.0).p99_ns.is_some());
+        assert!(!Turn::of_ios(&[part(true), part(false)], 1.0).is_p99_known);
+        assert!(Turn::of_ios(&[part(true)], 1.0).is_p99_known);
     }
 }
