@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A Linux release whose behaviour can be chosen: `6.18.3`, or a series, `6.18`, which stands for its latest stable
-/// release. They are ordered as they followed each other on the main line; a series comes last of its own.
+/// A Linux release whose behaviour can be chosen: `6.18.3`, or a series. A long-term series, `6.18`, stands for its latest stable release,
+/// any other, `6.10`, for the release of the main line. They are ordered as they followed each other on the main line; a series comes
+/// last of its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Kernel {
     major: u16,
@@ -15,6 +16,10 @@ pub struct Kernel {
 
 /// Later than every stable release of a series.
 const LATEST: u16 = u16::MAX;
+
+/// The series that were maintained for years. The others ended within months.
+const LONG_TERM: [(u16, u16); 11] =
+    [(4, 4), (4, 9), (4, 14), (4, 19), (5, 4), (5, 10), (5, 15), (6, 1), (6, 6), (6, 12), (6, 18)];
 
 /// The last series of each major number that is not continued.
 const LAST_SERIES: [(u16, u16); 3] = [(4, 20), (5, 19), (6, 19)];
@@ -91,7 +96,14 @@ impl Kernel {
     /// Whether it has what came with the first of these releases, and with the others within their stable series.
     pub(crate) fn has(self, since: &[Kernel]) -> bool {
         let in_series = |kernel: &&Kernel| (kernel.major, kernel.minor) == (self.major, self.minor);
-        since.first().is_some_and(|&main| self >= main) || since.iter().find(in_series).is_some_and(|&at| self >= at)
+        let reaches = |&at: &Kernel| self.stable_release() >= at;
+        since.first().is_some_and(|&main| self >= main) || since.iter().find(in_series).is_some_and(reaches)
+    }
+
+    /// The release that is meant: of a short series without a third number the main line's.
+    fn stable_release(self) -> Kernel {
+        let is_long_term = LONG_TERM.contains(&(self.major, self.minor));
+        if self.patch == LATEST && !is_long_term { self.first_of_series() } else { self }
     }
 
     /// What a part of it is: what it was at first, or the last of what it became that this release has.
@@ -202,6 +214,10 @@ mod tests {
         let has = |text: &str| text.parse::<Kernel>().unwrap().has(&since);
         assert_eq!(["6.6.43", "6.6.44", "6.6", "6.7", "6.10.14"].map(has), [false, true, true, false, false]);
         assert_eq!(["6.11.0", "6.11", "7.0"].map(has), [true; 3]);
+        // Of a short series only three numbers say that it is a later release than that of the main line.
+        let since = [Kernel::release(6, 11, 0), Kernel::release(6, 10, 3)];
+        let has = |text: &str| text.parse::<Kernel>().unwrap().has(&since);
+        assert_eq!(["6.10", "6.10.2", "6.10.3", "6.10.14-200.fc40.x86_64"].map(has), [false, false, true, true]);
     }
 
     #[test]
