@@ -78,6 +78,36 @@ fn bulk_work_has_half_a_vote_beside_somebody_who_waits() {
 }
 
 #[test]
+fn a_loss_that_may_be_chance_does_not_outweigh_a_gain_that_is_certain() {
+    let mut document = compared(&[[0.5, 1.0]]);
+    // Bulk work all but stops in one of three runs: on balance it is better, and the runs do not agree on that.
+    document.runs.iter_mut().filter(|run| run.scheduler == "none" && run.repeat == 1).for_each(|run| {
+        run.jobs[1].operations[0].iops /= 20.0;
+    });
+    let verdict = verdict(&document);
+    let none = of(&verdict, "none");
+    assert!(none.balance.unwrap().factor > 1.1 && none.gain.unwrap().is_better(), "{none:?}");
+    assert_eq!((verdict.decision, none.outcome), (Decision::Keep, Outcome::WithinNoise));
+}
+
+#[test]
+fn what_is_better_on_balance_alone_has_a_gain_to_show_for_it() {
+    // Reads are the same; writes are faster by factors that differ, so that of none of their figures it is certain.
+    let mut document = compared(&[[1.0, 1.0]]);
+    let runs = document.runs.iter_mut().filter(|run| run.scheduler == "none");
+    for (run, factor) in runs.zip([1.5, 2.8, 1.4]) {
+        run.jobs[1].operations[0].iops *= factor;
+        run.jobs[1].operations[0].bytes_per_second *= factor;
+        run.jobs[0].operations[0].iops *= [1.3, 0.75, 1.32][run.repeat as usize];
+    }
+    let verdict = verdict(&document);
+    let none = of(&verdict, "none");
+    assert_eq!(none.outcome, Outcome::BetterElsewhere, "{none:?}");
+    let writes = none.gains.iter().find(|gain| gain.job == "writes").expect("it is named");
+    assert_eq!((writes.aspect, writes.significant), (Aspect::Figure(Figure::Iops), Some(false)));
+}
+
+#[test]
 fn what_bulk_work_gains_counts_where_those_that_wait_lose_nothing() {
     let outcome = |slower| of(&verdict(&compared(&[slower])), "none").outcome;
     assert_eq!(outcome([1.0, 0.8]), Outcome::BetterElsewhere);

@@ -73,14 +73,19 @@ fn within_the_noise_or_below_the_smallest_effect_the_default_stays() {
     document.default_scheduler = Some("mq-deadline".to_owned());
     let text = conclusion_text(&document);
     assert!(
-        text.contains(": keep the default (mq-deadline): nothing here is worth a change in p99 read latency of a ("),
+        text.contains(
+            ": keep the default (mq-deadline): bfq is ahead on balance, but not beyond the noise (p99 read latency"
+        ),
         "{text}"
     );
     assert!(text.contains("No different by 2 % beyond the noise on balance: none and bfq."), "{text}");
     document.smallest_effect = Some(0.1);
     assert!(conclusion_text(&document).contains("No different by 10 % beyond the noise"));
     document.baseline = Some("none".to_owned());
-    assert!(conclusion_text(&document).contains(": keep none: nothing here"), "who was asked for is no default");
+    assert!(conclusion_text(&document).contains(": keep none: bfq is"), "who was asked for is no default");
+    document.smallest_effect = Some(0.2);
+    let text = conclusion_text(&document);
+    assert!(text.contains(": keep none: nothing here is worth a change in p99 read latency of a ("), "{text}");
 }
 
 #[test]
@@ -250,15 +255,19 @@ fn schedulers_that_the_kernel_lacks_have_no_part_in_it() {
 
 #[test]
 fn a_scheduler_that_never_had_a_choice_is_told() {
-    let mut document = repeated(&[("none", &[1000.0, 1010.0, 990.0]), ("bfq", &[1000.0, 1011.0, 991.0])]);
-    for run in &mut document.runs {
-        run.simulated_ios = 10_000;
-        run.disks = serde_json::from_value(json!([{
-            "file": "/dev/sda", "stat": "", "read_ios": 0, "read_merges": 0, "read_ms": 0, "write_ios": 0, "write_merges": 0,
-            "write_ms": 0, "in_queue_ms": 0, "util_percent": 0.0, "choices": 3
-        }]))
-        .unwrap();
-    }
+    let without_choices = |schedulers: &[(&str, &[f64])]| {
+        let mut document = repeated(schedulers);
+        for run in &mut document.runs {
+            run.simulated_ios = 10_000;
+            run.disks = serde_json::from_value(json!([{
+                "file": "/dev/sda", "stat": "", "read_ios": 0, "read_merges": 0, "read_ms": 0, "write_ios": 0, "write_merges": 0,
+                "write_ms": 0, "in_queue_ms": 0, "util_percent": 0.0, "choices": 3
+            }]))
+            .unwrap();
+        }
+        document
+    };
+    let mut document = without_choices(&[("none", &[1000.0, 1010.0, 990.0]), ("bfq", &[1000.0, 1011.0, 991.0])]);
     assert!(
         conclusion_text(&document).contains("almost never deep enough to reorder anything"),
         "{}",
@@ -273,6 +282,15 @@ fn a_scheduler_that_never_had_a_choice_is_told() {
     assert!(conclusion_text(&document).contains("almost never deep enough"), "{}", conclusion_text(&document));
     document.runs[4].disks[0].choices = None;
     assert!(!conclusion_text(&document).contains("almost never deep enough"), "it was not counted");
+    let alone = without_choices(&[("bfq", &[1000.0, 1011.0, 991.0])]);
+    assert!(!conclusion_text(&alone).contains("almost never deep enough"), "nothing differs from one alone");
+}
+
+#[test]
+fn a_scheduler_that_may_be_better_is_why_the_default_is_kept() {
+    let text = conclusion_text(&repeated(&[("none", &[1000.0, 1010.0, 990.0]), ("bfq", &[1000.0, 3000.0, 950.0])]));
+    assert!(text.contains(": keep none: bfq is ahead on balance, but not beyond the noise (p99 read "), "{text}");
+    assert!(!text.contains("nothing here is worth a change") && !text.contains("costs as much or more"), "{text}");
 }
 
 #[test]

@@ -96,4 +96,22 @@ proptest! {
         };
         prop_assert!(first.contains(&expected), "{text}");
     }
+
+    #[test]
+    fn what_is_further_ahead_and_not_recommended_is_told_with_what_it_loses(shapes in prop::collection::vec(shape(), 2..4)) {
+        let document = compared(&shapes);
+        let verdict = hoistway_answer::verdict::verdicts(&Analysis::of(&document)).remove(0);
+        let text = conclusion_text(&document);
+        let gain = |name: &str| {
+            let candidate = verdict.candidates.iter().find(|one| one.scheduler == name);
+            candidate.and_then(|one| one.gain).map_or(1.0, |gain| gain.factor)
+        };
+        let also = text.lines().find(|line| line.starts_with("Also better than")).unwrap_or_default();
+        for candidate in verdict.candidates.iter().filter(|one| one.scheduler != verdict.recommended) {
+            let name = candidate.scheduler.as_str();
+            let is_further = gain(name) > 1.05 * gain(&verdict.recommended);
+            let is_excused = candidate.losses.is_empty();
+            prop_assert!(!also.contains(name) || !is_further || is_excused, "{name}: {text}");
+        }
+    }
 }

@@ -100,7 +100,7 @@ pub struct Candidate {
     pub outcome: Outcome,
     /// What it loses elsewhere, worst first.
     pub losses: Vec<Shift>,
-    /// What it gains elsewhere, most first.
+    /// What it gains elsewhere, most first: what the runs agree on, and if that is nothing although it is better on balance, the rest.
     pub gains: Vec<Shift>,
 }
 

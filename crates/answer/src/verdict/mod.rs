@@ -194,6 +194,10 @@ impl Judge<'_> {
                     Outcome::BetterElsewhere
                 }
             }
+            // What it gains is more than what it loses, as far as the runs can tell, which are too few or differ too much.
+            Some(balance) if balance.mean >= smallest && balance.is_significant() == Some(false) => {
+                Outcome::WithinNoise
+            }
             Some(balance) if is_better(&balance) || gained.is_some() => Outcome::Outweighed,
             Some(balance) if -balance.mean >= smallest && (is_single || balance.is_worse()) => Outcome::Worse,
             Some(balance) if balance.mean.abs() < smallest => Outcome::NoDifference,
@@ -202,13 +206,19 @@ impl Judge<'_> {
         let places = [self.place.reference, variant];
         let gained = gained.map(|gain| gain.mean.exp());
         let moved = shifts(self.analysis, (self.focus, self.stakes), places, self.smallest_effect, gained);
+        // What is better on balance alone needs a reason, even if it is several gains of which each by itself may be chance.
+        let is_unexplained = outcome == Outcome::BetterElsewhere && !moved.gains.iter().any(|gain| gain.weighs);
+        let mut gains = moved.gains;
+        if is_unexplained {
+            gains.extend(moved.uncertain_gains);
+        }
         Candidate {
             scheduler: self.label(variant),
             gain: gain.map(Ratio::as_change),
             balance: balance.map(Ratio::as_change),
             outcome,
             losses: moved.losses,
-            gains: moved.gains,
+            gains,
         }
     }
 

@@ -60,6 +60,8 @@ pub(super) struct Shifts {
     pub(super) losses: Vec<Shift>,
     /// Largest first.
     pub(super) gains: Vec<Shift>,
+    /// Gains that the repeats do not agree on, each by itself.
+    pub(super) uncertain_gains: Vec<Shift>,
 }
 
 /// All changes of at least `smallest_effect`. `gain` is what the change brings in the focus, as a factor, if anything.
@@ -70,7 +72,7 @@ pub(super) fn shifts(
     smallest_effect: f64,
     gain: Option<f64>,
 ) -> Shifts {
-    let mut shifts = Shifts { losses: Vec::new(), gains: Vec::new() };
+    let mut shifts = Shifts { losses: Vec::new(), gains: Vec::new(), uncertain_gains: Vec::new() };
     for stake in stakes {
         let party = &stake.party;
         let loop_ns = stake.loop_ns([from, to]);
@@ -88,9 +90,9 @@ pub(super) fn shifts(
                 continue;
             }
             if ratio.mean > 0.0 {
-                if shift.significant != Some(false) {
-                    shifts.gains.push(Shift { weighs: !is_focus && !is_max(aspect), ..shift });
-                }
+                let is_certain = shift.significant != Some(false);
+                let gains = if is_certain { &mut shifts.gains } else { &mut shifts.uncertain_gains };
+                gains.push(Shift { weighs: !is_focus && !is_max(aspect), ..shift });
             } else if shift.significant != Some(false) || is_told_though_uncertain(aspect, shift.factor, gain) {
                 let is_own = focus.parts.iter().any(|part| part.party.jobs[0].job == party.jobs[0].job);
                 let weighs = !is_focus && can_outweigh(aspect, is_own, shift.significant, shift.factor);
@@ -98,7 +100,7 @@ pub(super) fn shifts(
             }
         }
     }
-    for side in [&mut shifts.losses, &mut shifts.gains] {
+    for side in [&mut shifts.losses, &mut shifts.gains, &mut shifts.uncertain_gains] {
         side.sort_by(|a, b| {
             let [of_a, of_b] = [a, b].map(|shift| long_wait_ns(shift, stakes));
             of_b.total_cmp(&of_a).then(b.factor.total_cmp(&a.factor)).then(a.job.cmp(&b.job))

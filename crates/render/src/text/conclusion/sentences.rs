@@ -29,7 +29,8 @@ impl Sentences<'_> {
     pub(super) fn of_place(&self) -> Vec<String> {
         let verdict = self.verdict;
         let mut sentences = vec![self.first()];
-        if verdict.had_a_choice == Some(false) && verdict.candidates.iter().all(|one| self.is_alike(one)) {
+        let are_alike = !verdict.candidates.is_empty() && verdict.candidates.iter().all(|one| self.is_alike(one));
+        if verdict.had_a_choice == Some(false) && are_alike {
             sentences.push(
                 "The queue was almost never deep enough to reorder anything; differences here are CPU overhead and timing \
                  noise."
@@ -87,7 +88,18 @@ impl Sentences<'_> {
             (Decision::Keep | Decision::Change, _) => {
                 let is_better_somewhere = |one: &Candidate| one.outcome == Outcome::Outweighed || has_clear_gain(one);
                 let (reference, shown) = (self.reference(), self.shown(&verdict.reference));
-                if verdict.candidates.iter().any(is_better_somewhere) {
+                let maybe: Vec<String> = verdict
+                    .candidates
+                    .iter()
+                    .filter(|one| self.may_be_better(one))
+                    .map(|one| self.words(&one.scheduler))
+                    .collect();
+                if !maybe.is_empty() {
+                    let (ahead, are) = (list(&maybe), if maybe.len() == 1 { "is" } else { "are" });
+                    format!(
+                        "{place}: keep {reference}: {ahead} {are} ahead on balance, but not beyond the noise ({nouns} is {shown})."
+                    )
+                } else if verdict.candidates.iter().any(is_better_somewhere) {
                     format!("{place}: keep {reference}: what others gain costs as much or more ({nouns} is {shown}).")
                 } else {
                     format!("{place}: keep {reference}: nothing here is worth a change in {nouns} ({shown}).")
@@ -185,6 +197,18 @@ impl Sentences<'_> {
     /// Whether a candidate is better on balance by the smallest effect, whether or not beyond the noise.
     fn is_ahead(&self, candidate: &Candidate) -> bool {
         candidate.balance.is_some_and(|balance| balance.factor >= 1.0 + self.verdict.smallest_effect)
+    }
+
+    /// Whether it gains more in the named figure than what is recommended, and loses something for it.
+    fn is_further_ahead(&self, candidate: &Candidate) -> bool {
+        let gain = |one: &Candidate| one.gain.map_or(1.0, |gain| gain.factor);
+        let best = self.recommended().map_or(f64::INFINITY, gain);
+        gain(candidate) >= best * (1.0 + self.verdict.smallest_effect) && !candidate.losses.is_empty()
+    }
+
+    /// Whether it is ahead, and the runs do not agree on that.
+    fn may_be_better(&self, candidate: &Candidate) -> bool {
+        candidate.outcome == Outcome::WithinNoise && self.is_ahead(candidate)
     }
 
     fn place(&self) -> String {
@@ -316,11 +340,16 @@ impl Sentences<'_> {
             }
             _ => self.words(&candidate.scheduler),
         };
-        let better: Vec<String> = of(Outcome::Better).map(with_gain).collect();
+        let (further, better): (Vec<_>, Vec<_>) = of(Outcome::Better).partition(|one| self.is_further_ahead(one));
+        let better: Vec<String> = better.into_iter().map(with_gain).collect();
         if !better.is_empty() && verdict.decision != Decision::OneRun {
             let reference = self.words(&verdict.reference);
             sentences.push(format!("Also better than {reference}: {}.", list(&better)));
         }
+        sentences.extend(further.into_iter().map(|one| {
+            let losses = listed(&weighing_first(&one.losses), LOSSES_OF_OTHERS_MAX);
+            format!("{} is further ahead in that, but not on balance: it loses {losses}.", with_gain(one))
+        }));
         let elsewhere: Vec<String> =
             of(Outcome::BetterElsewhere).map(|candidate| self.words(&candidate.scheduler)).collect();
         if !elsewhere.is_empty() {
@@ -347,7 +376,10 @@ impl Sentences<'_> {
             }
         }));
         let alike = || of(Outcome::NoDifference).chain(of(Outcome::WithinNoise));
-        sentences.extend(alike().filter(|one| has_clear_gain(one)).map(|one| on_balance(one, "no better")));
+        sentences.extend(alike().filter(|one| has_clear_gain(one)).map(|one| {
+            let how = if self.may_be_better(one) { "ahead, but not beyond the noise," } else { "no better" };
+            on_balance(one, how)
+        }));
         let alike: Vec<String> = alike()
             .filter(|candidate| !has_clear_gain(candidate))
             .map(|candidate| self.words(&candidate.scheduler))
