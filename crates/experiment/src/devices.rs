@@ -1,6 +1,6 @@
 //! The devices of a comparison.
 
-use hoistway_device::Preset;
+use hoistway_device::{Preset, PresetError};
 use hoistway_load::Load;
 use serde_json::Value;
 
@@ -19,7 +19,13 @@ const DEFAULT: &str = "intel-s3520-1600gb";
 /// If there is no such preset or file, or something in the file is wrong.
 pub fn preset(profile: &Profile, environment: &dyn CallerEnvironment) -> Result<Preset, Error> {
     let known = || Preset::classes().map(|(class, _)| class).chain(Preset::builtin_names());
-    let builtin = |name: &str| Preset::builtin(name).map_err(|error| format!("{error}{}", behind(name, known())));
+    let builtin = |name: &str| {
+        Preset::builtin(name).map_err(|error| match error {
+            // A kind of device is no misspelt name.
+            PresetError::NoSuchPreset { nearest: Some(_), .. } => error.to_string(),
+            _ => format!("{error}{}", behind(name, known())),
+        })
+    };
     let read = |text: &str, file: &str| Preset::from_toml(text, file).map(Preset::without_borrowed_claims);
     let preset = environment.profile(profile, "a device preset in TOML", read, builtin);
     preset.map_err(|fault| fault.of(Field::Devices))

@@ -35,11 +35,7 @@ pub enum PresetError {
          a class of devices ({}), or a preset file{}",
         known.join(", "),
         super::names::classes().map(|(class, _)| class).collect::<Vec<_>>().join(", "),
-        if super::names::is_cloud_volume(name) {
-            "; the nearest is cloud-volume: print it with `hoistway devices cloud-volume --toml` and set the limits of your volume"
-        } else {
-            ""
-        }
+        nearest.map(|nearest| format!("; the nearest is {nearest}")).unwrap_or_default()
     )]
     NoSuchPreset {
         /// The name given.
@@ -48,6 +44,8 @@ pub enum PresetError {
         known: Vec<&'static str>,
         /// How many coarse presets there are.
         coarse: usize,
+        /// What to use instead, and what that leaves out, if the name is that of a kind of device.
+        nearest: Option<&'static str>,
     },
 }
 

@@ -123,6 +123,7 @@ fn no_such_preset(name: &str) -> PresetError {
         name: name.to_owned(),
         known: BUILTIN.iter().map(|(name, _)| *name).collect(),
         coarse: coarse::names().count(),
+        nearest: names::nearest(name),
     }
 }
 

@@ -49,12 +49,34 @@ fn has_words(name: &str, wanted: &str) -> bool {
     })
 }
 
-/// Whether a name is that of a cloud volume: a rate limit rather than a drive.
-pub(super) fn is_cloud_volume(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let premium = name.strip_prefix('p').is_some_and(|rest| matches!(rest.parse(), Ok(1_u8..=80)));
+/// The nearest that there is for a kind of device without a preset, and what that leaves out.
+const NEAREST: [(&str, &str); 6] = [
+    ("usb-ssd", "sata-ssd: the bridge to USB (UAS) is not modelled"),
+    ("uas", "sata-ssd: the bridge to USB (UAS) is not modelled"),
+    ("smr-hdd", "hdd: the zones of a shingled disk and its cache for random writes are not modelled"),
+    ("smr", "hdd: the zones of a shingled disk and its cache for random writes are not modelled"),
+    ("optane", "intel-p4800x-375gb"),
+    ("apple-nvme", "nvme: the slow flushes of these drives are not modelled"),
+];
+
+/// What to use for a name that no preset has, if that is known: as the end of a sentence.
+pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase().replace([' ', '_'], "-");
+    if is_cloud_volume(&name) {
+        return Some(
+            "cloud-volume: print it with `hoistway devices cloud-volume --toml` and set the limits of your volume",
+        );
+    }
+    NEAREST.into_iter().find(|(kind, _)| *kind == name).map(|(_, nearest)| nearest)
+}
+
+/// Whether a name is that of a cloud volume, with or without the cloud's: a rate limit rather than a drive.
+fn is_cloud_volume(name: &str) -> bool {
+    const CLOUDS: [&str; 7] = ["aws-", "ebs-", "azure-", "gcp-", "google-", "premium-ssd-", "premium-"];
+    let kind = CLOUDS.into_iter().fold(name, |name, cloud| name.strip_prefix(cloud).unwrap_or(name));
+    let premium = kind.strip_prefix('p').is_some_and(|rest| matches!(rest.parse(), Ok(1_u8..=80)));
     let kinds = ["gp2", "gp3", "io1", "io2", "st1", "sc1", "pd-ssd", "pd-balanced", "pd-standard", "pd-extreme"];
-    premium || kinds.contains(&name.as_str()) || name.starts_with("hyperdisk")
+    premium || kinds.contains(&kind) || kind.starts_with("hyperdisk")
 }
 
 #[cfg(test)]
@@ -80,10 +102,15 @@ mod tests {
             [of("gp3"), of("p30"), of("p300"), of("80pro1tb")],
             [None, None, Some("Patriot_M.2_P300_1024GB"), None]
         );
-        for name in ["gp2", "gp3", "io2", "P30", "pd-ssd", "pd-balanced"] {
-            assert!(is_cloud_volume(name) && of(name).is_none(), "{name}");
+        for name in ["gp2", "gp3", "io2", "P30", "pd-ssd", "pd-balanced", "ebs-gp3", "Azure P30", "hyperdisk-balanced"]
+        {
+            assert!(nearest(name).unwrap().starts_with("cloud-volume: ") && of(name).is_none(), "{name}");
         }
-        assert!(!is_cloud_volume("p300") && !is_cloud_volume("hdd"));
+        assert!([nearest("p300"), nearest("hdd"), nearest("azure-"), nearest("")] == [None; 4]);
+        for (name, device) in NEAREST {
+            let preset = device.split(':').next().and_then(of);
+            assert!(of(name).is_none() && preset.is_some() && nearest(&name.to_uppercase()) == Some(device), "{name}");
+        }
         assert!(classes().all(|(class, preset)| Preset::builtin(class).unwrap().name == preset));
     }
 
