@@ -14,6 +14,8 @@ use hoistway_sim::{Control, Host, QueueSettings, RunSpec, Scenario};
 use hoistway_trace::block::Recording;
 use serde::Serialize;
 
+/// Rate of a clock that counts, unless the settings have a line `clock_hz=`: in virtual machines with virtual time a count is a nanosecond.
+const CLOCK_HZ: &str = "1000000000";
 /// With fewer I/Os the figures of a stream are random.
 const IOS_MIN: u64 = 50;
 
@@ -168,7 +170,9 @@ impl Recorded {
             .collect();
         let recording = ["blktrace.0.gz", "ftrace.txt.gz"].iter().map(|end| folder.join(format!("{base}.{end}")));
         let path = recording.into_iter().find(|path| path.exists()).ok_or_else(|| anyhow!("{base}: no recording"))?;
-        let program = Program::infer(&mut Recording::open(&path)?, &path.display().to_string(), &Options::default())?;
+        let clock_hz = value("clock_hz").unwrap_or(CLOCK_HZ).parse().with_context(|| format!("{shown}: clock_hz"))?;
+        let mut recording = Recording::open(&path)?.with_clock_hz(clock_hz);
+        let program = Program::infer(&mut recording, &path.display().to_string(), &Options::default())?;
         Ok(Recorded { scheduler: scheduler.to_owned(), program, preset, queue, tunables })
     }
 

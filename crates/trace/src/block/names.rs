@@ -14,7 +14,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Takes in the name of a task. What is not UTF-8 is replaced.
+    /// Takes in the name of a task. What is not UTF-8 is replaced, control characters as `/proc/PID/status` does it.
     pub fn learn(&mut self, pid: u32, name: &[u8]) {
         if let Some(&number) = self.by_pid.get(&pid)
             && self.names[number as usize].as_bytes() == name
@@ -28,7 +28,7 @@ impl Names {
         if self.by_pid.len() >= TASKS_MAX && !self.by_pid.contains_key(&pid) {
             return;
         }
-        let name = String::from_utf8_lossy(name);
+        let name = printable(&String::from_utf8_lossy(name));
         let number = match self.numbers.get(&*name) {
             Some(&number) => number,
             None => {
@@ -54,4 +54,17 @@ impl Names {
         all.sort_unstable();
         all
     }
+}
+
+/// A name without control characters: `\n` for the end of a line, others as octal numbers.
+fn printable(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for letter in name.chars() {
+        match letter {
+            '\n' => text.push_str("\\n"),
+            letter if letter.is_control() => text.extend(format!("\\{:03o}", u32::from(letter)).chars()),
+            letter => text.push(letter),
+        }
+    }
+    text
 }

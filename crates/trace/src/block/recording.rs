@@ -1,5 +1,6 @@
 //! A recording: from a path to events in the order of time.
 
+use std::num::NonZeroU64;
 use std::path::Path;
 
 use super::biosnoop::Biosnoop;
@@ -151,6 +152,16 @@ impl Recording {
             Format::Table(columns) => Reader::Table(Box::new(Table::new(input, (**columns).clone()))),
         };
         Ok(Recording { reader, format, why, files: 1, names: Names::default(), losses: Losses::default() })
+    }
+
+    /// Reads the times of ftrace's clocks that count (`x86-tsc`) as counts of this rate. Without it they are refused: a recording does
+    /// not show the rate.
+    #[must_use]
+    pub fn with_clock_hz(mut self, hz: NonZeroU64) -> Recording {
+        if let Reader::TracefsText(reader) = &mut self.reader {
+            reader.set_clock_hz(hz);
+        }
+        self
     }
 
     /// The next event, in the order of time; none at the end.

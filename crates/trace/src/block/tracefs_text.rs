@@ -4,6 +4,8 @@
 //! are seconds with decimals: the clocks `counter` and `x86-tsc` print whole numbers, which are no times, and are refused. With the
 //! option latency-format lines are `TASK-PID CPUFLAGS MICROSECONDSus : EVENT: TEXT`.
 
+use std::num::NonZeroU64;
+
 use hoistway_blk::bio::{IoPriority, PriorityClass};
 
 use super::error::{Losses, ReadError};
@@ -217,11 +219,17 @@ pub(crate) struct TracefsText {
     input: Input,
     order: Order,
     is_at_end: bool,
+    /// Rate of a clock that counts, in counts a second; none if it is unknown.
+    clock_hz: Option<NonZeroU64>,
 }
 
 impl TracefsText {
     pub(crate) fn new(input: Input) -> TracefsText {
-        TracefsText { input, order: Order::new(WINDOW_NS), is_at_end: false }
+        TracefsText { input, order: Order::new(WINDOW_NS), is_at_end: false, clock_hz: None }
+    }
+
+    pub(crate) fn set_clock_hz(&mut self, hz: NonZeroU64) {
+        self.clock_hz = Some(hz);
     }
 
     pub(crate) fn next(&mut self, names: &mut Names, losses: &mut Losses) -> Result<Option<Event>, ReadError> {
@@ -242,10 +250,14 @@ impl TracefsText {
                 losses.foreign_lines += 1;
                 continue;
             };
-            let Some(Line { event, task, is_count }) = parsed else { continue };
+            let Some(Line { mut event, task, is_count }) = parsed else { continue };
             if is_count {
-                let message = format!("the time {} is a count of the clock counter or x86-tsc", event.time_ns);
-                return Err(self.input.line_error(message, "seconds with decimals, as of the trace_clock mono"));
+                let Some(hz) = self.clock_hz else {
+                    let message = format!("the time {} is a count of the clock counter or x86-tsc", event.time_ns);
+                    return Err(self.input.line_error(message, "seconds with decimals, as of the trace_clock mono"));
+                };
+                let ns = u128::from(event.time_ns) * 1_000_000_000 / u128::from(hz.get());
+                event.time_ns = u64::try_from(ns).unwrap_or(u64::MAX);
             }
             if !task.starts_with(b"<") {
                 names.learn(event.pid, task);

@@ -1,7 +1,9 @@
 //! What the readers make of recordings.
 
+use std::io::Cursor;
+
 use hoistway_blk::bio::PriorityClass;
-use hoistway_trace::block::{Action, Event, Flags, Recording};
+use hoistway_trace::block::{Action, Event, Flags, Input, Names, Recording};
 use proptest::prelude::*;
 
 use crate::support::{all, bytes, events, path, read};
@@ -209,6 +211,18 @@ fn names_of_tasks_may_have_brackets_dashes_and_blanks() {
 }
 
 /// A message of a scheduler as ftrace records it, with the id of a cgroup and a number.
+#[test]
+fn control_characters_in_names_are_written_as_linux_writes_them() {
+    let line = "  8,0    0        1     0.000000000     7  Q   R 8 + 8 [a\tb\u{1b}c]\n";
+    let input = Input::new("test", Box::new(Cursor::new(line.as_bytes().to_vec()))).unwrap();
+    let mut recording = Recording::read(input).unwrap();
+    assert!(recording.next_event().unwrap().is_some());
+    assert_eq!(recording.names().get(7), Some(r"a\011b\033c"));
+    let mut names = Names::default();
+    names.learn(1, b"two\nlines");
+    assert_eq!(names.get(1), Some(r"two\nlines"));
+}
+
 fn message(sequence: u32, time_ns: u64, like: &[u8]) -> Vec<u8> {
     let mut record = like[..48].to_vec();
     record[4..8].copy_from_slice(&sequence.to_le_bytes());
@@ -274,4 +288,9 @@ fn clocks_that_count_no_time_are_refused_with_the_line() {
         error.starts_with("test: line 2: the time 9 is a count of the clock counter or x86-tsc (expected "),
         "{error}"
     );
+    let text = (line("4000000000000") + &line("4000000000003")).into_bytes();
+    let input = Input::new("test", Box::new(Cursor::new(text))).unwrap();
+    let mut recording = Recording::read(input).unwrap().with_clock_hz(2_000_000_000.try_into().unwrap());
+    let times: Vec<u64> = std::iter::from_fn(|| recording.next_event().unwrap()).map(|event| event.time_ns).collect();
+    assert_eq!(times, [2_000_000_000_000, 2_000_000_000_001]);
 }
