@@ -22,6 +22,8 @@ use crate::timeline::{self, Slice, Timeline};
 use crate::track::{self, Track};
 use crate::waits::Meetings;
 
+/// Linux has no larger devices: their sizes in bytes are signed numbers of 64 bits.
+const END_BYTES_MAX: u64 = i64::MAX as u64;
 /// What is expected of the caller if a recording has several devices.
 pub const NAME_DEVICE: &str = "one device: name it";
 
@@ -122,6 +124,14 @@ impl Program {
         let log = &mut gathered.log;
         let span_ns = gathered.last_ns - gathered.first_ns;
         let (slices, sizes) = found.follow(log, &sorted, span_ns).map_err(cannot)?;
+        if found.end_bytes > END_BYTES_MAX {
+            let message = format!("an I/O of the device {device} ends at byte {}", found.end_bytes);
+            return Err(ReadError::file(
+                file,
+                message,
+                format!("at most {END_BYTES_MAX}, the end of the largest device"),
+            ));
+        }
         let (activities, jobs) = (again(&found.activities), again(&found.jobs));
         (found.activities, found.jobs) = (activities, jobs);
         let meetings = found.meet(log, &sorted).map_err(cannot)?;

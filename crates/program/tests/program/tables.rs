@@ -21,6 +21,22 @@ fn without_response_times_everything_is_open() {
     assert_eq!((program.streams[0].class, program.has_completions, program.streams[0].ios), (Class::Open, false, 100));
 }
 
+proptest::proptest! {
+    /// Sizes of devices are signed numbers of 64 bits.
+    #[test]
+    fn addresses_behind_the_end_of_the_largest_device_are_refused(bits in 1u32..=64, number in proptest::num::u64::ANY) {
+        let sector = number >> (64 - bits);
+        let line = format!("  8,0    0        1     0.000000000     7  Q   R {sector} + 8 [a]\n");
+        match inferred(&line, None) {
+            Ok(program) => proptest::prop_assert_eq!(program.end_bytes, (sector + 8) * 512),
+            Err(error) => {
+                proptest::prop_assert!(sector >= (1 << 54) - 8, "{sector}: {error}");
+                proptest::prop_assert!(error.contains("an I/O of the device 8,0 ends at byte "), "{error}");
+            }
+        }
+    }
+}
+
 #[test]
 fn with_response_times_a_loop_is_seen_to_be_closed() {
     // Each begins 10 us after the one before has ended, which takes 1 ms.
