@@ -31,6 +31,7 @@ mod log;
 mod memory;
 mod metrics;
 mod outbox;
+mod placing;
 mod pool;
 mod read_time;
 mod request_threads;

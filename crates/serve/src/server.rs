@@ -67,7 +67,7 @@ impl Server {
         let engine = Engine::start(&config, EventLoop::around(target, inboxes.clone()).busy_polling(busy_poll_max))?;
         let site = Site::new(engine, inboxes, bounds, log);
         site.remember_defaults();
-        let exports = exports.iter().map(|placed| site.take_over(placed)).collect::<Result<Vec<_>, _>>()?;
+        let exports: Vec<_> = exports.iter().map(|placed| site.take_over(placed)).collect();
         site.offer_these(&exports)?;
         Ok(Server { site: Arc::new(site) })
     }

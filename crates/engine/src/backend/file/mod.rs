@@ -36,9 +36,9 @@ use crate::ring::{ThreadRing, Uring};
 use lock::{Claim, claim};
 pub(super) use sparse::SparseFile;
 pub(crate) use station::FileStation;
-use station::{Tail, ZERO_BYTES_MAX};
-use table::Entry;
-pub(crate) use table::{Listing as FileListing, Table as FileTable};
+use station::ZERO_BYTES_MAX;
+pub(crate) use table::{FileListing, FileTable};
+use table::{FileVolume, Tail};
 
 const QUEUE_DEPTH: u32 = 128;
 /// Files that may be open at a time beyond those at the start, if there may be any.
@@ -242,7 +242,7 @@ impl Files {
 
 impl Files {
     /// The volume of a range of sectors, its file, and the bytes in it.
-    fn place(&self, range: Range<Sector>) -> io::Result<(Entry, Arc<File>, Range<u64>)> {
+    fn place(&self, range: Range<Sector>) -> io::Result<(FileVolume, Arc<File>, Range<u64>)> {
         let listing = self.table.listing();
         let volume = listing.volumes.get(listing.volume_of(range.start)).ok_or(io::ErrorKind::NotFound)?;
         let file = listing.files.get(volume.file as usize).cloned().flatten().filter(|_| volume.is_open);
@@ -292,7 +292,7 @@ fn list(listing: &mut FileListing, spec: &FileSpec, it: Opened, block_bytes: u32
     let tail_file = it.tail_file.map(|tail| listing.place(tail, room));
     let volume = listing.volumes.len();
     let (tail, is_direct) = (tail_of(&shape, tail_file.unwrap_or(file)), it.is_direct);
-    listing.volumes.push(Entry { shape, file, tail, tail_file, is_direct, map: Arc::default(), is_open: true });
+    listing.volumes.push(FileVolume { shape, file, tail, tail_file, is_direct, map: Arc::default(), is_open: true });
     Held { volume, path: spec.path.clone(), _claim: it.claim }
 }
 

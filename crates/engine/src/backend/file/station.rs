@@ -9,7 +9,7 @@ use std::time::Duration;
 use hoistway_blk::bio::{Op, Status};
 use hoistway_blk::ground::{Instant, SECTOR_BYTES};
 
-use super::table::{Listing, Table};
+use super::table::{FileListing, FileTable, Tail};
 use crate::backend::{Command, Ended, Started, Station};
 use crate::memory::{Buffer, RawSegment, Segments};
 use crate::ring::{Job, Ring, What};
@@ -25,23 +25,12 @@ const EBADF: i32 = 9;
 const EAGAIN: i32 = 11;
 const EOPNOTSUPP: i32 = 95;
 
-/// The last bytes of a file that does not end with a full block.
-#[derive(Clone, Copy, Debug)]
-pub struct Tail {
-    /// Their offset in the file, in bytes.
-    pub at: u64,
-    /// The end of the file.
-    pub end: u64,
-    /// Index of the ring's file that accesses them.
-    pub file: u32,
-}
-
 /// One worker's access to files.
 pub struct FileStation<R: Ring> {
     ring: R,
-    table: Arc<Table>,
+    table: Arc<FileTable>,
     /// The listing of the table that the ring has, and its generation.
-    listing: Arc<Listing>,
+    listing: Arc<FileListing>,
     generation: u64,
     /// Commands by number; grows as needed.
     carried: Vec<Carried>,
@@ -94,7 +83,7 @@ enum Step {
 
 impl<R: Ring> FileStation<R> {
     /// A station over the files of this table. The ring has those that it lists now.
-    pub fn new(ring: R, table: Arc<Table>) -> Self {
+    pub fn new(ring: R, table: Arc<FileTable>) -> Self {
         let (generation, listing) = (table.generation(), table.listing());
         FileStation {
             ring,

@@ -7,14 +7,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 use hoistway_blk::ground::Sector;
 
 use super::data_map::DataMap;
-use super::station::Tail;
 use crate::backend::VolumeShape;
 
 /// The files that stations access, and the current state of each volume.
 #[derive(Clone, Default)]
-pub struct Listing {
+pub struct FileListing {
     /// All volumes since the start, ordered by sector. Their sectors are never reused.
-    pub volumes: Vec<Entry>,
+    pub volumes: Vec<FileVolume>,
     /// The files of the ring, by their index there.
     pub files: Vec<Option<Arc<File>>>,
     /// Where the search for a free index begins: an index is free for long before it is used again.
@@ -23,7 +22,7 @@ pub struct Listing {
 
 /// A volume.
 #[derive(Clone)]
-pub struct Entry {
+pub struct FileVolume {
     /// Its place and size.
     pub shape: VolumeShape,
     /// Index of its file in the ring.
@@ -40,11 +39,22 @@ pub struct Entry {
     pub is_open: bool,
 }
 
-impl Listing {
+/// The last bytes of a file that does not end with a full block.
+#[derive(Clone, Copy, Debug)]
+pub struct Tail {
+    /// Their offset in the file, in bytes.
+    pub at: u64,
+    /// The end of the file.
+    pub end: u64,
+    /// Index of the ring's file that accesses them.
+    pub file: u32,
+}
+
+impl FileListing {
     /// A listing of these volumes without files.
     #[cfg(any(test, feature = "faults"))]
-    pub fn without_files(shapes: &[VolumeShape]) -> Listing {
-        let entry = |(file, shape): (usize, &VolumeShape)| Entry {
+    pub fn without_files(shapes: &[VolumeShape]) -> FileListing {
+        let entry = |(file, shape): (usize, &VolumeShape)| FileVolume {
             shape: shape.clone(),
             file: file as u32,
             tail: None,
@@ -53,7 +63,7 @@ impl Listing {
             map: Arc::default(),
             is_open: true,
         };
-        Listing { volumes: shapes.iter().enumerate().map(entry).collect(), ..Listing::default() }
+        FileListing { volumes: shapes.iter().enumerate().map(entry).collect(), ..FileListing::default() }
     }
 
     /// The index of the volume that contains a sector, if there is one.
@@ -80,18 +90,18 @@ impl Listing {
 
 /// The current listing.
 #[derive(Default)]
-pub struct Table {
-    current: RwLock<Arc<Listing>>,
+pub struct FileTable {
+    current: RwLock<Arc<FileListing>>,
     generation: AtomicU64,
     /// Files that every ring has room for.
     room: AtomicUsize,
 }
 
-impl Table {
+impl FileTable {
     /// A table with this listing; rings have room for its files only.
-    pub fn of(listing: Listing) -> Table {
+    pub fn of(listing: FileListing) -> FileTable {
         let room = AtomicUsize::new(listing.files.len());
-        Table { current: RwLock::new(Arc::new(listing)), generation: AtomicU64::new(0), room }
+        FileTable { current: RwLock::new(Arc::new(listing)), generation: AtomicU64::new(0), room }
     }
 
     /// Changes with each change of the listing.
@@ -101,12 +111,12 @@ impl Table {
     }
 
     /// The current listing.
-    pub fn listing(&self) -> Arc<Listing> {
+    pub fn listing(&self) -> Arc<FileListing> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Changes the listing.
-    pub fn change<T>(&self, change: impl FnOnce(&mut Listing) -> T) -> T {
+    pub fn change<T>(&self, change: impl FnOnce(&mut FileListing) -> T) -> T {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let result = change(Arc::make_mut(&mut current));
         self.generation.fetch_add(1, Ordering::Release);
