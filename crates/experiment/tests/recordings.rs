@@ -90,12 +90,17 @@ fn a_program_on_a_slower_device_waits_longer_and_thinks_as_long() {
     let by_name = |results: &[ProcessResult], name: &str, direction| {
         us(results.iter().find(|result| result.name == name).unwrap(), direction)
     };
+    let done_us = |results: &[ProcessResult]| {
+        ["task1", "task2"]
+            .map(|name| results.iter().find(|result| result.name == name).unwrap().done_ns.unwrap() / 1000)
+    };
     // As it was recorded, and with commands of 2 ms: both are exact.
     let same = replayed(&program, 1000);
     let (ios, mean_us, runtime_us) = by_name(&same, "task1", Direction::Read);
     assert!((mean_us - 1500.0).abs() < 0.01, "{mean_us}");
     assert_eq!((ios, runtime_us), (4, 12_000));
     assert_eq!(by_name(&same, "task2", Direction::Write).0, 6);
+    assert_eq!(done_us(&same), [12_000, 7900]);
     let slower = replayed(&program, 2000);
     let (ios, mean_us, runtime_us) = by_name(&slower, "task1", Direction::Read);
     assert!((mean_us - 3500.0).abs() < 0.01, "{mean_us}");
@@ -105,6 +110,7 @@ fn a_program_on_a_slower_device_waits_longer_and_thinks_as_long() {
     let (ios, measured, runtime_us) = by_name(&slower, "task2", Direction::Write);
     assert!((measured - mean).abs() < 0.01, "{measured} {mean}");
     assert_eq!((ios, runtime_us), (6, 18_000));
+    assert_eq!(done_us(&slower), [20_000, 17_900]);
 }
 
 #[test]
@@ -187,6 +193,12 @@ fn a_document_says_what_the_recording_holds_and_how_well_it_is_repeated() {
         summary.self_check.len() == 2 && summary.self_check.iter().all(|check| check.off().abs() < 0.01),
         "{summary:?}"
     );
+    // The reader ends the run: its work is done, and the writer's cut off.
+    for run in &document.runs {
+        let done = |name: &str| run.jobs.iter().find(|job| job.name == name).unwrap().done_seconds;
+        assert!(done("task2").is_none_or(|seconds| seconds > 0.59), "{:?}", done("task2"));
+        assert!(done("task1").is_some() != done("task2").is_some(), "{:?}", run.jobs);
+    }
     let again: hoistway_answer::ResultsDocument =
         serde_json::from_str(&serde_json::to_string(&document).unwrap()).unwrap();
     assert_eq!(again.recording, document.recording);

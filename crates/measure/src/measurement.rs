@@ -34,6 +34,8 @@ pub struct ProcessResult {
     pub steady_state: Option<Box<SteadyState>>,
     /// From the process's start (after its ramp time) to its last completion, ns.
     pub runtime_ns: u64,
+    /// Of a stream of a recording: from its first I/O to its last completion, ns; None if the end of the run cut it off.
+    pub done_ns: Option<u64>,
     /// errno of the first failure; 0 if there was none.
     pub error: i32,
     /// Measurements of reads, writes and trims, in this order.

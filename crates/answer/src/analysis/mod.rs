@@ -77,6 +77,8 @@ pub struct Row<'a> {
     pub variant: usize,
     /// Modelled CPU time for each I/O of the job, of whichever kind, us: the mean over the repeats.
     pub cpu_us_per_io: Option<f64>,
+    /// How long the work of a recorded job took, s: the mean over the repeats; None if it was cut off in one of them.
+    pub done_seconds: Option<f64>,
     /// By number of the repeat.
     samples: BTreeMap<u32, &'a OperationSummary>,
     /// Figures of other readings of a recording.
@@ -227,6 +229,12 @@ fn operations<'a>(job: u32, variants: &[Variant<'a>]) -> Vec<OperationAnalysis<'
             (!samples.is_empty()).then(|| Row {
                 variant,
                 cpu_us_per_io: stats::mean(&cpu),
+                done_seconds: compared
+                    .runs
+                    .iter()
+                    .map(|run| of_job(run, job)?.done_seconds)
+                    .collect::<Option<Vec<_>>>()
+                    .and_then(|all| stats::mean(&all)),
                 samples,
                 ranges: Vec::new(),
             })

@@ -43,6 +43,10 @@ pub struct JobSummary {
     /// single process, and without I/O.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
+    /// Of a recorded job: how long its work took, from the first I/O of a process to the last completion of the same, s; the
+    /// longest of its processes. None if the end of the run cut one off, and of other loads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done_seconds: Option<f64>,
     /// What it asks for; None in documents of versions that did not say, and of recorded loads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demand: Option<JobDemand>,
@@ -192,6 +196,12 @@ impl JobSummary {
             alike: None,
             random: None,
             demand: None,
+            done_seconds: clones
+                .iter()
+                .map(|clone| clone.done_ns)
+                .collect::<Option<Vec<_>>>()
+                .and_then(|all| all.into_iter().max())
+                .map(|ns| ns as f64 / 1e9),
             fairness: stats::jain_index(&clones.iter().map(|clone| rate_of(clone)).collect::<Vec<_>>()),
             operations: operations.collect(),
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use hoistway_blk::bio::{BioFlags, Op};
-use hoistway_blk::ground::Instant;
+use hoistway_blk::ground::{Instant, Nanos};
 
 use super::window::IoInFlight;
 use super::{Flows, RunningProcess, Step};
@@ -23,6 +23,10 @@ pub(super) struct ProgramStream {
     plug_goes_on: bool,
     /// Whether the I/O in submission is plugged.
     is_plugged: bool,
+    /// When its first I/O was issued.
+    began: Option<Instant>,
+    /// Whether all its I/Os have been issued.
+    is_used_up: bool,
     /// The next I/O, generated but not issued.
     next: Option<(Io, ProgramStep)>,
 }
@@ -44,8 +48,15 @@ impl ProgramStream {
             is_submitting: false,
             plug_goes_on: false,
             is_plugged: false,
+            began: None,
+            is_used_up: false,
             next: None,
         }
+    }
+
+    /// How long its I/Os took until `now`, if there is none left.
+    pub(super) fn done(&self, now: Instant) -> Option<Nanos> {
+        self.began.filter(|_| self.is_used_up).map(|began| now.since(began))
     }
 
     /// When an I/O that waits for this is issued, in a process that began at `start`.
@@ -132,7 +143,8 @@ impl RunningProcess {
         if program.next.is_none() {
             let Some(io) = self.generator.next() else {
                 self.is_exhausted = true;
-                if self.generator.has_failed() {
+                program.is_used_up = !self.generator.has_failed();
+                if !program.is_used_up {
                     self.measurement.failed(super::submit::EIO);
                 }
                 return Due::Never;
@@ -141,7 +153,7 @@ impl RunningProcess {
                 Some(Pause::Program(step)) => step,
                 Some(Pause::Until(at)) => unplugged(When::At(at)),
                 Some(Pause::After(gap)) => unplugged(When::AfterSubmission(gap)),
-                None => unplugged(When::AfterSubmission(hoistway_blk::ground::Nanos::ZERO)),
+                None => unplugged(When::AfterSubmission(Nanos::ZERO)),
             };
             program.next = Some((io, step));
         }
@@ -154,6 +166,7 @@ impl RunningProcess {
         if let Some(program) = &mut self.program
             && let Some((io, step)) = program.next.take()
         {
+            program.began.get_or_insert(now);
             (program.is_submitting, program.is_plugged, program.plug_goes_on) =
                 (true, step.is_plugged, step.plug_goes_on);
             let flags = if io.op == Op::Flush { BioFlags::NONE } else { step.flags };

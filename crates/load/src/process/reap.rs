@@ -104,6 +104,7 @@ impl RunningProcess {
             self.measurement.searched(search.result());
         }
         self.measurement.watched(steady);
-        self.measurement.into_result(end)
+        let done = self.program.as_ref().filter(|_| self.has_exited).and_then(|program| program.done(end));
+        ProcessResult { done_ns: done.map(|done| done.0), ..self.measurement.into_result(end) }
     }
 }

@@ -13,6 +13,8 @@ pub(crate) enum Column {
     Of(Figure),
     /// The difference from the baseline.
     Versus(Figure),
+    /// How long the work of a recorded job took.
+    Done,
 }
 
 impl Column {
@@ -29,6 +31,12 @@ impl Column {
         Self::Of(Figure::Max),
     ];
 
+    /// With [`Column::Done`] beside the rates.
+    pub(crate) fn with_done(columns: &[Self]) -> Vec<Self> {
+        let (rates, others) = columns.split_at(2);
+        [rates, &[Self::Done], others].concat()
+    }
+
     /// The columns of the default table.
     pub(crate) const MAIN: [Self; 6] = [
         Self::Of(Figure::Iops),
@@ -40,17 +48,18 @@ impl Column {
     ];
 
     /// Columns that are dropped from a table that is too wide, in this order.
-    pub(crate) const DISPENSABLE: [Self; 6] = [
+    pub(crate) const DISPENSABLE: [Self; 7] = [
         Self::Of(Figure::P50),
         Self::Of(Figure::Bandwidth),
         Self::Of(Figure::P99_9),
         Self::Versus(Figure::Mean),
         Self::Of(Figure::Max),
+        Self::Done,
         Self::Versus(Figure::Iops),
     ];
 
     /// Number of these that are dropped before a table is stacked.
-    pub(crate) const BEFORE_STACKING: usize = 5;
+    pub(crate) const BEFORE_STACKING: usize = 6;
 
     /// Two lines, so that all headers end at the separator.
     pub(crate) fn header(self, baseline: &str) -> String {
@@ -63,6 +72,7 @@ impl Column {
             Self::Of(Figure::P99) => "\np99",
             Self::Of(Figure::P99_9) => "\np99.9",
             Self::Of(Figure::Max) => "\nmax",
+            Self::Done => "done\nin",
             Self::Versus(_) => return format!("vs\n{baseline}"),
         };
         name.to_owned()
@@ -97,6 +107,7 @@ impl Column {
                     None => value,
                 }
             }
+            Self::Done => row.done_seconds.map_or_else(|| "-".to_owned(), units::seconds),
             Self::Versus(figure) => {
                 let difference = baseline.and_then(|baseline| row.difference(baseline, figure));
                 let is_repeated = [Some(row), baseline].into_iter().flatten().any(|row| row.samples().len() > 1);
@@ -114,7 +125,7 @@ impl Column {
     pub(crate) fn judged(self) -> Option<Figure> {
         match self {
             Self::Of(figure) => Some(figure),
-            Self::Versus(_) => None,
+            Self::Versus(_) | Self::Done => None,
         }
     }
 }

@@ -150,6 +150,13 @@ pub(crate) fn remarks(analysis: &Analysis<'_>, ascii: bool) -> Vec<String> {
     } else {
         lines.push("There was no I/O.".to_owned());
     }
+    if document.runs.iter().flat_map(|run| &run.jobs).any(|job| job.done_seconds.is_some()) {
+        lines.push(
+            "Done in: from the first recorded I/O of a process to its last completion, the longest of the job; - if the end of the run \
+             cut it off."
+                .to_owned(),
+        );
+    }
     let repeats = analysis.repeats();
     if repeats > 1 {
         let sign = if ascii { "+-" } else { "±" };
@@ -180,6 +187,8 @@ fn job_table(analysis: &Analysis<'_>, job: &JobAnalysis<'_>, style: &Style) -> S
     let table = JobTable { analysis, job, style };
     let limit = style.width.map_or(USUAL_WIDTH, usize::from);
     let columns = if style.wide { &Column::ALL[..] } else { &Column::MAIN };
+    let has_done = job.operations.iter().flat_map(|operation| &operation.rows).any(|row| row.done_seconds.is_some());
+    let columns = if has_done { &Column::with_done(columns) } else { columns };
     for spacing in [Spacing::Wide, Spacing::Close] {
         let layout = table.layout(columns, spacing);
         // Without a given width, no column is dropped.

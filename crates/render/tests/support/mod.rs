@@ -82,6 +82,7 @@ pub fn run(scheduler: &str, jobs: Vec<(&str, u32, Vec<OperationSummary>)>) -> Ru
                 alike: None,
                 random: None,
                 demand: None,
+                done_seconds: None,
                 fairness: None,
                 operations,
             })
