@@ -1,7 +1,7 @@
 //! A change that a recording suggests, part by part of its time.
 
-use hoistway_answer::ResultsDocument;
-use hoistway_answer::document::{Decision, PartsCheck, SeriesSummary};
+use hoistway_answer::document::{Decision, Outcome, PartsCheck, SeriesSummary};
+use hoistway_answer::{Figure, ResultsDocument};
 use hoistway_measure::Operation;
 use proptest::prelude::*;
 
@@ -43,6 +43,37 @@ fn what_one_part_alone_gains_may_be_chance() {
 fn less_than_the_smallest_effect_is_not_beyond_chance() {
     let check = check(&[9_900_000; 10]);
     assert!(check.change.low.unwrap() > 1.0 && !check.is_beyond_chance, "{check:?}");
+}
+
+#[test]
+fn a_change_that_chance_explains_is_withdrawn() {
+    let mut parts = [10_000_000; 10];
+    parts[4] = 1_000_000;
+    let mut document = with_parts(&parts);
+    let one = check(&parts);
+    let of_mean = document.verdicts[0].focus[0].figure.figure == Figure::Mean;
+    assert_eq!(one.withdraws(&document.verdicts[0]), of_mean);
+    // The same, judged by the figure that the parts have.
+    document.verdicts[0].focus[0].figure = one.figure.clone();
+    one.correct(&mut document.verdicts[0]);
+    let verdict = &document.verdicts[0];
+    assert_eq!((verdict.decision, &verdict.recommended), (Decision::Keep, &verdict.reference));
+    assert!(verdict.candidates.iter().all(|one| one.outcome != Outcome::Better), "{verdict:?}");
+    let gained = check(&[7_000_000; 10]);
+    let mut document = with_parts(&[7_000_000; 10]);
+    document.verdicts[0].focus[0].figure = gained.figure.clone();
+    gained.correct(&mut document.verdicts[0]);
+    assert_eq!(document.verdicts[0].decision, Decision::Change);
+}
+
+#[test]
+fn a_percentile_is_not_withdrawn_for_its_mean() {
+    let mut parts = [10_000_000; 10];
+    parts[4] = 1_000_000;
+    let mut document = with_parts(&parts);
+    document.verdicts[0].focus[0].figure.figure = Figure::P99;
+    check(&parts).correct(&mut document.verdicts[0]);
+    assert_eq!(document.verdicts[0].decision, Decision::Change);
 }
 
 #[test]

@@ -101,6 +101,8 @@ impl Plan<'_> {
             }
             if !document.partial {
                 document.recording = Some(Box::new(self.recording_summary(recorded, &document, controls)?));
+                let parts = document.recording.as_ref().and_then(|recording| recording.parts.as_ref());
+                document.verdicts.iter_mut().take(1).zip(parts).for_each(|(verdict, parts)| parts.correct(verdict));
             }
         }
         Ok(document)

@@ -65,7 +65,10 @@ pub fn verdicts(analysis: &Analysis<'_>) -> Vec<Verdict> {
     let Some(focus) = focus::chosen(analysis, &stakes, &places) else { return Vec::new() };
     let smallest_effect = document.smallest_effect.unwrap_or(SMALLEST_EFFECT);
     let judge = |place| Judge { analysis, focus: &focus, stakes: &stakes, place, smallest_effect };
-    places.iter().filter_map(|place| judge(place).verdict()).collect()
+    let mut verdicts: Vec<Verdict> = places.iter().filter_map(|place| judge(place).verdict()).collect();
+    let parts = document.recording.as_ref().and_then(|recording| recording.parts.as_ref());
+    verdicts.iter_mut().take(1).zip(parts).for_each(|(verdict, parts)| parts.correct(verdict));
+    verdicts
 }
 
 /// What a document recommends in its first place, by its label: what to change to, or to keep. None if there is nothing to choose.

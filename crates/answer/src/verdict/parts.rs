@@ -5,7 +5,7 @@ use hoistway_measure::Operation;
 use super::SMALLEST_EFFECT;
 use super::ratio::{Ratio, logarithm};
 use crate::analysis::{Analysis, Variant};
-use crate::document::{Decision, PartsCheck, ResultsDocument, Run, SeriesSummary};
+use crate::document::{Candidate, Decision, Outcome, PartsCheck, ResultsDocument, Run, SeriesSummary, Verdict};
 use crate::figure::Figure;
 use crate::figure_name::FigureName;
 
@@ -47,6 +47,32 @@ impl PartsCheck {
             is_beyond_chance: change.low.is_some_and(|low| low > smallest),
             ios: ios(&judged.job, judged.operation),
         })
+    }
+
+    /// Whether the verdict's change is withdrawn: it was recommended for this figure alone, and chance explains the difference between
+    /// the parts. Where a mean stands in for a percentile, or the change is better elsewhere, the parts are a doubt and no more.
+    #[must_use]
+    pub fn withdraws(&self, verdict: &Verdict) -> bool {
+        let is_judged = matches!(&verdict.focus[..], [only] if only.figure == self.figure);
+        let is_better = |one: &Candidate| one.scheduler == self.recommended && one.outcome == Outcome::Better;
+        !self.is_beyond_chance
+            && is_judged
+            && verdict.decision == Decision::Change
+            && (&verdict.reference, &verdict.recommended) == (&self.reference, &self.recommended)
+            && verdict.candidates.iter().any(is_better)
+    }
+
+    /// Withdraws the verdict's change, if that [has to be](PartsCheck::withdraws): the reference stays.
+    pub fn correct(&self, verdict: &mut Verdict) {
+        if !self.withdraws(verdict) {
+            return;
+        }
+        for one in verdict.candidates.iter_mut().filter(|one| one.scheduler == self.recommended) {
+            one.outcome = Outcome::WithinNoise;
+            one.gains.clear();
+        }
+        (verdict.decision, verdict.certainty) = (Decision::Keep, None);
+        verdict.recommended.clone_from(&verdict.reference);
     }
 }
 

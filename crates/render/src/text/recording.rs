@@ -155,9 +155,11 @@ pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>
             off.join("; ")
         ));
     }
-    let (sentence, doubts) = recording.parts.as_ref().map(|parts| by_parts(recording, parts)).unwrap_or_default();
+    let kept = hoistway_answer::verdict::recommended(document);
+    let of_parts = |parts| by_parts(recording, parts, kept);
+    let (sentence, doubts) = recording.parts.as_ref().map(of_parts).unwrap_or_default();
     let mut after: Vec<String> = sentence.into_iter().collect();
-    if let Some(recommended) = hoistway_answer::verdict::recommended(document) {
+    if let Some(recommended) = kept {
         let hangs_on: Vec<String> =
             recording.alternatives.iter().filter_map(|alternative| hangs_on(alternative, recommended)).collect();
         if !hangs_on.is_empty() {
@@ -171,8 +173,8 @@ pub(crate) fn sentences(document: &ResultsDocument) -> (Vec<String>, Vec<String>
     (before, after, doubts)
 }
 
-/// How much of what is recommended may be chance: the recording is one sample.
-fn by_parts(recording: &RecordingSummary, parts: &PartsCheck) -> (Option<String>, Vec<String>) {
+/// How much of what is recommended may be chance: the recording is one sample. `kept` is what the verdict recommends after that.
+fn by_parts(recording: &RecordingSummary, parts: &PartsCheck, kept: Option<&str>) -> (Option<String>, Vec<String>) {
     let PartsCheck { recommended, reference, change, .. } = parts;
     // A factor is of how much better off it is: a latency falls by its inverse.
     let is_rate = parts.figure.figure.higher_is_better();
@@ -193,6 +195,10 @@ fn by_parts(recording: &RecordingSummary, parts: &PartsCheck) -> (Option<String>
     let mut sentence = None;
     if parts.is_beyond_chance {
         sentence = Some(format!("Part by part, {whole}."));
+    } else if kept == Some(reference) {
+        sentence = Some(format!(
+            "{recommended} is not recommended: {whole}, and another recording of the same load may show no difference."
+        ));
     } else {
         doubts.push(format!("{whole}: another recording of the same load may show no difference"));
     }
@@ -239,14 +245,23 @@ mod tests {
         };
         let long = RecordingSummary { seconds: 60.0, ..RecordingSummary::default() };
         let sentence = "Part by part, from none to bfq db:read:mean changes by -20 % (-50 % to +0 %) over 10 parts of the recording.";
-        assert_eq!(by_parts(&long, &of(Figure::Mean, true, 5000)), (Some(sentence.to_owned()), Vec::new()));
+        assert_eq!(
+            by_parts(&long, &of(Figure::Mean, true, 5000), Some("bfq")),
+            (Some(sentence.to_owned()), Vec::new())
+        );
         let doubts = [
             "from none to bfq db:read:iops changes by +25 % (+0 % to +100 %) over 10 parts of the recording: another recording of the \
              same load may show no difference",
             "the recording has 60.0 s and 999 I/Os of db; one of at least 10 s and 1,000 I/Os tells more",
         ];
-        assert_eq!(by_parts(&long, &of(Figure::Iops, false, 999)), (None, doubts.map(str::to_owned).to_vec()));
+        assert_eq!(
+            by_parts(&long, &of(Figure::Iops, false, 999), Some("bfq")),
+            (None, doubts.map(str::to_owned).to_vec())
+        );
+        let withdrawn = by_parts(&long, &of(Figure::Mean, false, 5000), Some("none"));
+        assert!(withdrawn.0.is_some_and(|sentence| sentence.starts_with("bfq is not recommended: from none to bfq ")));
+        assert_eq!(withdrawn.1, Vec::<String>::new());
         let short = RecordingSummary { seconds: 9.9, ..RecordingSummary::default() };
-        assert_eq!(by_parts(&short, &of(Figure::Mean, true, 5000)).1.len(), 1);
+        assert_eq!(by_parts(&short, &of(Figure::Mean, true, 5000), Some("bfq")).1.len(), 1);
     }
 }
