@@ -234,6 +234,20 @@ fn a_job_that_did_nothing_at_all_is_no_reason_to_leave_it_out() {
     assert_eq!(verdict.decision, Decision::Keep);
 }
 
+#[test]
+fn the_same_job_stands_for_those_that_are_alike_in_any_order() {
+    let alike =
+        |name| Job { alike: Some(0), ..job(name, SHALLOW, vec![reads(100.0, 10.0, 20.0), reads(150.0, 7.0, 15.0)]) };
+    for names in [["x1", "x2", "x3"], ["x3", "x1", "x2"], ["x2", "x3", "x1"]] {
+        let verdict = verdict(&compared(&["mq-deadline", "none"], &names.map(alike)));
+        assert_eq!(
+            (focus(&verdict).as_str(), &verdict.alike[..]),
+            ("x1:read:p99", &["x1", "x2", "x3"].map(str::to_owned)[..])
+        );
+        assert!(of(&verdict, "none").gains.iter().all(|gain| gain.job == "x1"));
+    }
+}
+
 /// Progress of a job under three schedulers; latencies go with it.
 fn any_job(depth: u32) -> impl Strategy<Value = Vec<Vec<Ios>>> {
     let rate = prop::sample::select(vec![1.0, 50.0, 100.0, 101.0, 130.0, 1000.0, 50_000.0]);

@@ -14,7 +14,8 @@ pub(super) struct Party<'a> {
 }
 
 impl<'a> Party<'a> {
-    /// All parties, in the order of their first jobs.
+    /// All parties, in the order of their first jobs. Jobs that are alike are in the order of their names, so that the same one stands
+    /// for them wherever it stands in the job file.
     pub(super) fn all(analysis: &'a Analysis<'a>) -> Vec<Self> {
         let mut parties: Vec<Self> = Vec::new();
         for job in &analysis.jobs {
@@ -24,6 +25,7 @@ impl<'a> Party<'a> {
                 None => parties.push(Self { analysis, jobs: vec![job] }),
             }
         }
+        parties.iter_mut().for_each(|party| party.jobs.sort_by_key(|job| (job.name, job.job)));
         parties
     }
 
@@ -37,7 +39,7 @@ impl<'a> Party<'a> {
         self.jobs[0].demand
     }
 
-    /// The name of its first job.
+    /// The name that stands for its jobs.
     pub(super) fn name(&self) -> &'a str {
         self.jobs[0].name
     }
