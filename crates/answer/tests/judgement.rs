@@ -88,6 +88,15 @@ fn a_loss_that_may_be_chance_does_not_outweigh_a_gain_that_is_certain() {
     let none = of(&verdict, "none");
     assert!(none.balance.unwrap().factor > 1.1 && none.gain.unwrap().is_better(), "{none:?}");
     assert_eq!((verdict.decision, none.outcome), (Decision::Keep, Outcome::WithinNoise));
+    // What bulk work may gain outweighs no loss of those that wait.
+    let mut document = compared(&[[1.05, 0.25]]);
+    document.runs.iter_mut().filter(|run| run.scheduler == "none" && run.repeat == 1).for_each(|run| {
+        run.jobs[1].operations[0].iops /= 20.0;
+    });
+    let verdict = support::verdict(&document);
+    let none = of(&verdict, "none");
+    assert!(none.balance.unwrap().factor > 1.02 && !none.balance.unwrap().is_better(), "{none:?}");
+    assert_eq!(none.outcome, Outcome::Outweighed);
 }
 
 #[test]

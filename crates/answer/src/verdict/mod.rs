@@ -188,6 +188,7 @@ impl Judge<'_> {
         let smallest = self.smallest_effect.ln_1p();
         let is_better = |of: &Ratio| of.mean >= smallest && (is_single || of.is_better());
         let gained = gain.filter(is_better);
+        let may_be_outvoted = self.waiting(variant).is_some_and(|waiting| -waiting.mean >= smallest);
         let outcome = match balance {
             None => Outcome::Incomparable,
             Some(balance) if is_better(&balance) && !self.is_outvoted(variant) => {
@@ -198,10 +199,10 @@ impl Judge<'_> {
                 }
             }
             // What it gains is more than what it loses, as far as the runs can tell, which are too few or differ too much.
-            Some(balance) if balance.mean >= smallest && balance.is_significant() == Some(false) => {
+            Some(balance) if balance.mean >= smallest && !is_better(&balance) && !may_be_outvoted => {
                 Outcome::WithinNoise
             }
-            Some(balance) if is_better(&balance) || gained.is_some() => Outcome::Outweighed,
+            Some(balance) if balance.mean >= smallest || gained.is_some() => Outcome::Outweighed,
             Some(balance) if -balance.mean >= smallest && (is_single || balance.is_worse()) => Outcome::Worse,
             Some(balance) if balance.mean.abs() < smallest => Outcome::NoDifference,
             Some(_) => Outcome::WithinNoise,
@@ -225,13 +226,17 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the parties that wait lose together, although no figure was asked for that counts more.
-    fn is_outvoted(&self, variant: usize) -> bool {
+    /// How much better off the parties that wait are together; None where a figure was asked for, which counts more.
+    fn waiting(&self, variant: usize) -> Option<Ratio> {
         if self.focus.from == FocusFrom::Asked {
-            return false;
+            return None;
         }
-        let waiting = self.ratio(|repeat| self.place.gain_of(self.stakes, variant, repeat, |role| role != Role::Bulk));
-        waiting.is_some_and(|waiting| {
+        self.ratio(|repeat| self.place.gain_of(self.stakes, variant, repeat, |role| role != Role::Bulk))
+    }
+
+    /// Whether they lose, beyond the noise or by much.
+    fn is_outvoted(&self, variant: usize) -> bool {
+        self.waiting(variant).is_some_and(|waiting| {
             let is_certain = waiting.is_significant() != Some(false) || -waiting.mean >= UNCERTAIN_FACTOR.ln();
             -waiting.mean >= self.smallest_effect.ln_1p() && is_certain
         })
