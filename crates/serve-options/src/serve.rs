@@ -48,8 +48,8 @@ pub struct ServeOptions {
     /// Listen on TCP; without --tls-cert only for trusted networks. Repeatable.
     #[arg(long, value_name = "HOST:PORT")]
     pub tcp: Vec<String>,
-    /// I/O scheduler between the clients and the target: none, mq-deadline, kyber or bfq. [default: bfq for several exports on a target
-    /// that is rotational, or whose reads take more than 0.5 ms at the start; else none]
+    /// I/O scheduler between the clients and the target: none, mq-deadline, kyber or bfq. [default: bfq for several exports if
+    /// reads of the target take more than 0.5 ms at the start, or it holds no data and is rotational; else none]
     #[arg(long, value_name = "NAME")]
     pub scheduler: Option<String>,
     /// Set a tunable of the scheduler. Repeatable.

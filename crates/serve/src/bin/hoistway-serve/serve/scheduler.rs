@@ -21,14 +21,12 @@ pub(super) fn choose(site: &Site, exports: usize) -> &'static str {
     if exports < 2 {
         return FAST;
     }
-    let (name, why) = if site.is_rotational() {
-        (SLOW, "the target is rotational".to_owned())
-    } else {
-        match site.read_time() {
-            Some(time) if time > SLOW_READ => (SLOW, format!("a read of the target takes {:.1} ms", millis(time))),
-            Some(time) => (FAST, format!("a read of the target takes {:.3} ms", millis(time))),
-            None => (FAST, "the target is not rotational and holds no data to measure".to_owned()),
-        }
+    // Virtual disks often claim to be rotational, so a measurement has precedence.
+    let (name, why) = match site.read_time() {
+        Some(time) if time > SLOW_READ => (SLOW, format!("a read of the target takes {:.1} ms", millis(time))),
+        Some(time) => (FAST, format!("a read of the target takes {:.3} ms", millis(time))),
+        None if site.is_rotational() => (SLOW, "the target is rotational and holds no data to measure".to_owned()),
+        None => (FAST, "the target is not rotational and holds no data to measure".to_owned()),
     };
     say(&format!("scheduler {name} for {exports} exports, because {why} (--scheduler NAME sets another one)"));
     name
