@@ -42,6 +42,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Ending> {
 type Pick = fn(&Prediction) -> Figure;
 
 const FIGURES: [(&str, Pick); 3] = [("IOPS", |of| of.iops), ("mean", |of| of.mean_us), ("p99", |of| of.p99_us)];
+/// The order of two schedulers counts if their figures differ by more than this fraction.
+const DIFFERENT: f64 = 0.10;
 /// The recorded figure counts as enclosed by the readings of a recording within this relative tolerance.
 const TOLERANCE: f64 = 0.02;
 
@@ -81,15 +83,37 @@ fn table(all: &[Prediction]) -> String {
         let enclosed = hidden.iter().filter(|figure| figure.encloses(TOLERANCE)).count();
         text += &format!(
             "{name}: median error {:.1} % of {} streams whose depth is known; the range encloses {enclosed} of {} others; under their \
-             own scheduler {:.1} % of {}\n",
+             own scheduler {:.1} % of {}; order of two schedulers right in {} of {}\n",
             median(&errors),
             errors.len(),
             hidden.len(),
             median(&own),
-            own.len()
+            own.len(),
+            order(all, pick).0,
+            order(all, pick).1
         );
     }
     text
+}
+
+/// Of pairs of schedulers under which a figure of a stream differs by more than [`DIFFERENT`], predicted from one recording that hides no
+/// depth: those whose order is predicted, and all.
+fn order(all: &[Prediction], pick: Pick) -> (usize, usize) {
+    let is_of = |one: &Prediction, other: &Prediction| {
+        (&one.pair, &one.from, &one.stream) == (&other.pair, &other.from, &other.stream)
+    };
+    let (mut right, mut count) = (0, 0);
+    for (at, one) in all.iter().enumerate().filter(|(_, one)| !one.is_hidden) {
+        for other in all[..at].iter().filter(|other| is_of(one, other)) {
+            let (one, other) = (pick(one), pick(other));
+            let recorded = one.recorded / other.recorded;
+            if recorded.max(recorded.recip()) > 1.0 + DIFFERENT {
+                count += 1;
+                right += usize::from((one.predicted > other.predicted) == (recorded > 1.0));
+            }
+        }
+    }
+    (right, count)
 }
 
 /// The median of sorted values.
