@@ -93,7 +93,9 @@ fn apply(arguments: &Arguments, root: &Root) -> Result<String> {
     let recommended =
         recommended(&hoistway_answer::Analysis::of(&document)).with_context(|| file.display().to_string())?;
     if !recommended.is_change {
-        return Ok(format!("The verdict keeps {}: nothing is worth a change.\n", recommended.label));
+        let plans = plans(arguments, root, &recommended.files, Persist::No)?;
+        let kept = format!("The verdict keeps {}: nothing is worth a change.\n", recommended.label);
+        return Ok(kept + &plans.iter().filter_map(|plan| differs(plan, &recommended.label)).collect::<String>());
     }
     if !arguments.yes {
         let plans = plans(arguments, root, &recommended.files, persist)?;
@@ -120,6 +122,13 @@ fn apply(arguments: &Arguments, root: &Root) -> Result<String> {
         text += &overruled(plan);
     }
     Ok(text)
+}
+
+/// A device that has another scheduler than the one that a verdict keeps: the verdict does not say which of the two is better.
+fn differs(plan: &Plan, label: &str) -> Option<String> {
+    let write = plan.writes.iter().find(|write| write.file == "scheduler" && write.value != write.before)?;
+    let (device, has) = (&plan.device, &write.before);
+    Some(format!("{device} has {has}: compare with --baseline {has} to see whether {label} is better.\n"))
 }
 
 fn applier<'a>(arguments: &Arguments, root: &'a Root) -> Result<Applier<'a>> {

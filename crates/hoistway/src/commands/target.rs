@@ -44,6 +44,8 @@ impl Target {
         ensure!(!is_setuid(), "hoistway: runs setuid (expected to be run by root itself)");
         let name = path.display();
         let is_new = !path.exists();
+        let is_name = path.components().count() == 1 && Path::new("/dev").join(path).exists();
+        ensure!(!is_new || !is_name, "{name}: is the name of a device (expected /dev/{name}, or ./{name} for a file)");
         if let Some(again) = &options.writes {
             let is_same = if is_new { again == path } else { again.canonicalize().ok() == path.canonicalize().ok() };
             ensure!(is_same, "--writes {}: is another one than the target (expected {name})", again.display());

@@ -46,6 +46,22 @@ fn a_verdict_is_planned_applied_listed_and_undone() {
     assert_eq!(apply(&["--undo"]), "Nothing is applied.\n");
 }
 
+#[test]
+fn a_verdict_that_keeps_another_scheduler_than_the_devices_names_both() {
+    let Some(device) = Loop::new() else { return };
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("result.json");
+    let file = file.to_str().unwrap();
+    let load = ["compare", "--runtime", "300ms", "--schedulers", "mq-deadline,kyber", "--focus", "mixed:read:p99"];
+    printed(&[&load[..], &["--baseline", "kyber", "--format", "json", "-o", file]].concat());
+    let kept = "The verdict keeps kyber: nothing is worth a change.\n";
+    let name = &device.name;
+    let expected = format!("{kept}{name} has none: compare with --baseline none to see whether kyber is better.\n");
+    assert_eq!(printed(&["apply", file, "--device", name]), expected);
+    device.set("scheduler", "kyber");
+    assert_eq!(printed(&["apply", file, "--device", name, "--yes"]), kept);
+}
+
 /// How often it is killed; `HOISTWAY_KILLS=200` does it more often.
 fn kills() -> u32 {
     std::env::var("HOISTWAY_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(8)

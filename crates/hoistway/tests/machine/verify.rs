@@ -153,6 +153,10 @@ fn what_cannot_be_verified_is_refused_and_nothing_is_changed() {
     refused(&["write.fio", "--target", &path, "--writes", "file"], "--writes file: is another one than the target");
     refused(&["write.fio", "--target", "file", "--writes", "file"], "no run created this file");
     refused(&["load.fio", "--target", "gone"], "gone: cannot be found");
+    let hint = format!("{}: is the name of a device (expected {path}, or ", device.name);
+    refused(&["load.fio", "--target", &device.name], &hint);
+    refused(&["write.fio", "--target", &device.name, "--writes", &device.name], &hint);
+    assert!(!folder.path().join(&device.name).exists());
     refused(&["none.fio", "--target", &path], "none.fio");
     refused(&["load.fio", "--target", &path, "--schedulers", "cfq"], "cfq");
     fs::write(folder.path().join("journal"), "").unwrap();

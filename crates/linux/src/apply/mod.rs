@@ -34,7 +34,7 @@ pub use write::{PlanError, Write};
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
     /// The journal cannot be written, so nothing else is written.
-    #[error("{folder}: the journal cannot be kept: {error} (expected a folder that may be written to)")]
+    #[error("{folder}: the journal cannot be kept: {error} (expected root, and a folder that may be written to)")]
     Journal {
         /// Its folder.
         folder: String,

@@ -35,7 +35,11 @@ impl Plan {
     ) -> Result<Plan, PlanError> {
         let name = &device.name;
         let scheduler = device.scheduler.as_ref().filter(|_| device.hardware.is_some());
-        let scheduler = scheduler.ok_or_else(|| PlanError::NoQueue(name.clone(), device.below.join(", ")))?;
+        let disks = || match device.below.as_slice() {
+            [] => "a disk".to_owned(),
+            below => format!("one of the disks below it: {}", below.join(", ")),
+        };
+        let scheduler = scheduler.ok_or_else(|| PlanError::NoQueue(name.clone(), disks()))?;
         let mut writes = Vec::new();
         for (file, value) in files {
             let is_name = |part: &str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');

@@ -24,7 +24,7 @@ impl Write {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PlanError {
     /// The device has no requests.
-    #[error("{0}: has no queue of requests, so that no scheduler acts there (expected one of the disks below it: {1})")]
+    #[error("{0}: has no queue of requests, so that no scheduler acts there (expected {1})")]
     NoQueue(String, String),
     /// The kernel has neither the scheduler nor its module.
     #[error(

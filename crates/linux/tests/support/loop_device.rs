@@ -74,11 +74,15 @@ impl Loop {
     /// Everything that a change of the scheduler changes.
     pub fn state(&self) -> Vec<(String, String)> {
         let names = fs::read_dir(self.file("iosched")).into_iter().flatten();
-        let names = names.map(|entry| format!("iosched/{}", entry.unwrap().file_name().to_str().unwrap()));
+        let names = names.flatten().map(|entry| format!("iosched/{}", entry.file_name().to_str().unwrap()));
         let mut files: Vec<String> =
             ["scheduler", "nr_requests", "wbt_lat_usec"].map(str::to_owned).into_iter().chain(names).collect();
         files.sort();
-        files.into_iter().map(|file| (file.clone(), self.shown(&file))).collect()
+        // A file of a scheduler vanishes while a program sets another one.
+        let shown = |file: &str| {
+            fs::read_to_string(self.file(file)).map_or_else(|_| "-".to_owned(), |text| text.trim().to_owned())
+        };
+        files.into_iter().map(|file| (file.clone(), shown(&file))).collect()
     }
 }
 

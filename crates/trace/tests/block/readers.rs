@@ -210,7 +210,6 @@ fn names_of_tasks_may_have_brackets_dashes_and_blanks() {
     assert_eq!(losses.lost_events, 12);
 }
 
-/// A message of a scheduler as ftrace records it, with the id of a cgroup and a number.
 #[test]
 fn control_characters_in_names_are_written_as_linux_writes_them() {
     let line = "  8,0    0        1     0.000000000     7  Q   R 8 + 8 [a\tb\u{1b}c]\n";
@@ -223,6 +222,7 @@ fn control_characters_in_names_are_written_as_linux_writes_them() {
     assert_eq!(names.get(1), Some(r"two\nlines"));
 }
 
+/// A message of a scheduler as ftrace records it, with the id of a cgroup and a number.
 fn message(sequence: u32, time_ns: u64, like: &[u8]) -> Vec<u8> {
     let mut record = like[..48].to_vec();
     record[4..8].copy_from_slice(&sequence.to_le_bytes());
