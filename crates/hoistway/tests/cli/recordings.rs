@@ -57,6 +57,13 @@ fn what_is_no_recording_is_refused() {
         &["trace", "convert", "picture.png", "-o", "x.csv"],
         &["-o x.csv: an unknown ending (expected NAME.blktrace, NAME.iolog, NAME.perfetto-trace or NAME.jsonl)"],
     );
+    refused(
+        Path::new(folder.path()),
+        &["trace", "convert", "picture.png", "-o", "x.parquet"],
+        &[
+            "-o x.parquet: there is no writer of Parquet (expected x.jsonl, and in Python polars.scan_ndjson(\"x.jsonl\")",
+        ],
+    );
 }
 
 #[test]

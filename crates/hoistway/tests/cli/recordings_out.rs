@@ -47,6 +47,11 @@ fn fio_replays_the_logs_of_a_recording() {
     // Two logs in milliseconds, two in microseconds.
     in_folder(folder.path(), &["trace", "convert", DATABASE, "-o", "coarse.iolog", "--iolog-version", "2"]);
     in_folder(folder.path(), &["trace", "convert", DATABASE, "-o", "fine.iolog"]);
+    in_folder(folder.path(), &["trace", "convert", DATABASE, "-o", "fine.log"]);
+    for number in 0..3 {
+        let log = |ending: &str| fs::read(folder.path().join(format!("fine.{ending}.{number}"))).unwrap();
+        assert_eq!(log("log"), log("iolog"));
+    }
     let job_file = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
     // 250 writes of the journal have a flush before and one behind; one more flush is alone.
     let expected = [("jbd2/loop0-8-1027", [0, 1453, 501]), ("python3-1135", [2, 698, 196]), ("others", [3, 12, 1])];

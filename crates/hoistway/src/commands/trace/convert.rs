@@ -21,6 +21,7 @@ use crate::numbered_files::NumberedFiles;
 /// The ending of the output says which:
 ///   NAME.blktrace         blktrace's records for blkparse and btt: NAME.blktrace.0 and so on, a file for each CPU
 ///   NAME.iolog            I/O logs of fio: NAME.iolog.0 and so on, one for each stream, and NAME.iolog.fio, which replays them
+///                         (NAME.log: the same, under that name)
 ///   NAME.perfetto-trace   I/Os below their tasks, for ui.perfetto.dev (Chrome's JSON)
 ///   NAME.jsonl            a line for each event
 ///
@@ -55,15 +56,23 @@ pub(crate) fn convert(arguments: &ConvertArguments) -> Result<()> {
     let output = &arguments.output;
     let ending = output.extension().and_then(|ending| ending.to_str());
     ensure!(
-        arguments.iolog_version.is_none() || ending == Some("iolog"),
+        arguments.iolog_version.is_none() || matches!(ending, Some("iolog" | "log")),
         "--iolog-version: -o {} is no I/O log (expected NAME.iolog)",
         output.display()
     );
     match ending {
         Some("jsonl") => to_json(arguments),
         Some("blktrace") => to_blktrace(arguments),
-        Some("iolog") => iologs::write(&arguments.source, output, arguments.iolog_version.unwrap_or_default()),
+        Some("iolog" | "log") => iologs::write(&arguments.source, output, arguments.iolog_version.unwrap_or_default()),
         Some("perfetto-trace") => to_chrome(arguments),
+        Some("parquet") => {
+            let json = output.with_extension("jsonl");
+            bail!(
+                "-o {}: there is no writer of Parquet (expected {1}, and in Python polars.scan_ndjson(\"{1}\").sink_parquet(...))",
+                output.display(),
+                json.display()
+            )
+        }
         _ => bail!(
             "-o {}: an unknown ending (expected NAME.blktrace, NAME.iolog, NAME.perfetto-trace or NAME.jsonl)",
             output.display()
