@@ -364,11 +364,13 @@ impl Sentences<'_> {
             let gains: Vec<Shift> = candidate.gains.iter().filter(|gain| is_clear(gain)).cloned().collect();
             let gains = listed(&gains, LOSSES_OF_OTHERS_MAX);
             match listed(&weighing_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
-                losses if losses.is_empty() => format!("{name} is {how} on balance; it gains {gains}."),
-                losses => format!("{name} is {how} on balance; it gains {gains}, and loses {losses}."),
+                losses if losses.is_empty() => format!("{name} is {how}; it gains {gains}."),
+                losses => format!("{name} is {how}; it gains {gains}, and loses {losses}."),
             }
         };
-        sentences.extend(of(Outcome::Worse).filter(|one| has_clear_gain(one)).map(|one| on_balance(one, "worse")));
+        sentences.extend(
+            of(Outcome::Worse).filter(|one| has_clear_gain(one)).map(|one| on_balance(one, "worse on balance")),
+        );
         sentences.extend(of(Outcome::Outweighed).map(|candidate| {
             match listed(&weighing_first(&candidate.losses), LOSSES_OF_OTHERS_MAX) {
                 losses if losses.is_empty() => format!("Not {}, which is not better on balance.", with_gain(candidate)),
@@ -377,7 +379,11 @@ impl Sentences<'_> {
         }));
         let alike = || of(Outcome::NoDifference).chain(of(Outcome::WithinNoise));
         sentences.extend(alike().filter(|one| has_clear_gain(one)).map(|one| {
-            let how = if self.may_be_better(one) { "ahead, but not beyond the noise," } else { "no better" };
+            let how = if self.may_be_better(one) {
+                "ahead on balance, but not beyond the noise"
+            } else {
+                "no better on balance"
+            };
             on_balance(one, how)
         }));
         let alike: Vec<String> = alike()
